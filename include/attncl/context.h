@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/context.h
+ * OpenCL devices and the context that everything else belongs to.
+ *
+ * A context owns one device's OpenCL context, an in-order command queue and the programs built for it.
+ */
+#ifndef ATTNCL_CONTEXT_H
+#define ATTNCL_CONTEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attncl/export.h"
+#include "attncl/status.h"
+
+ATTNCL_BEGIN
+
+typedef struct attncl_context attncl_context;
+
+typedef enum attncl_device_type {
+    ATTNCL_DEVICE_CPU = 1,
+    ATTNCL_DEVICE_GPU = 2,
+    ATTNCL_DEVICE_OTHER = 3, /**< accelerators and custom devices */
+} attncl_device_type;
+
+/** What a device says of itself.  Text fields are zero-terminated UTF-8, cut where too long. */
+typedef struct attncl_device_info {
+    int platform;                 /**< index among the platforms that have a device */
+    int device;                   /**< index among that platform's devices */
+    attncl_device_type type;      /**< GPU, CPU, other */
+    char platform_name[128];      /**< "Portable Computing Language" ... */
+    char name[128];               /**< the device's own name */
+    char vendor[128];             /**< who made it */
+    char driver_version[128];     /**< the driver's version */
+    char opencl_version[128];     /**< "OpenCL 3.0 ..." */
+    char opencl_c_version[128];   /**< "OpenCL C 1.2 ..." */
+    uint32_t compute_units;       /**< cores or multiprocessors */
+    uint32_t clock_mhz;           /**< 0 when the device does not say */
+    uint64_t global_memory_bytes; /**< device memory */
+    uint64_t max_buffer_bytes;    /**< largest single buffer */
+    uint64_t local_memory_bytes;  /**< of one work-group */
+    uint64_t max_work_group;      /**< work-items in one group */
+    uint32_t vector_width;        /**< native float vector width as reported */
+    int available;                /**< 0: the device cannot be used now */
+} attncl_device_info;
+
+/**
+ * How many OpenCL devices there are, over all platforms; a platform without a device is skipped.  0 devices is success.
+ * Any thread.
+ */
+ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
+
+/**
+ * Describes device `index` (0 .. count-1, platforms in the loader's order).  ERR_NO_DEVICE when there is no such
+ * device.  Any thread.
+ */
+ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
+
+/** How to make a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
+typedef struct attncl_context_options {
+    size_t struct_size;     /**< set by the initializer */
+    const char *device;     /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored; NULL:
+                                 ATTNCL_DEVICE, else the best GPU, else the best CPU */
+    const char *cache_dir;  /**< folder of the program cache; NULL: ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME */
+    int ignore_environment; /**< 1: no environment variable changes anything */
+    int profile;            /**< 1: the queue records device times (attncl/profile.h) */
+} attncl_context_options;
+
+#define ATTNCL_CONTEXT_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(attncl_context_options), NULL, NULL, 0, 0                                           \
+    }
+
+/**
+ * Opens a device.
+ *
+ * @param options      borrowed for the call; NULL means all defaults
+ * @param context_ret  owned by the caller, released by attncl_context_destroy()
+ *
+ * ERR_NO_DEVICE when no device matches (the message lists what there is), ERR_OPENCL when the driver refuses.
+ * The context is thread-safe.  After fork() the child gets ERR_STATE from every call with it.
+ */
+ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *options,
+                                               attncl_context **context_ret);
+
+/**
+ * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or model of the context
+ * lives; the message names one.
+ */
+ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);
+
+/** Describes the context's device.  Any thread. */
+ATTNCL_API attncl_status attncl_context_device(const attncl_context *context,
+                                               attncl_device_info *info_ret);
+
+/** Waits until all work given to the context's queue is done.  Any thread. */
+ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
+
+ATTNCL_END
+
+#endif

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/ops.h
+ * Single operations as graph builders.  All are F32 unless said otherwise; each returns the null value once the graph
+ * has failed.  Letters: B batch, T sequence, C channels, V vocabulary.
+ */
+#ifndef ATTNCL_OPS_H
+#define ATTNCL_OPS_H
+
+#include "attncl/graph.h"
+
+ATTNCL_BEGIN
+
+typedef enum attncl_activation {
+    ATTNCL_IDENTITY = 0,
+    ATTNCL_GELU = 1, /**< exact: x Phi(x), by erfc */
+    ATTNCL_RELU = 2,
+    ATTNCL_SIGMOID = 3,
+    ATTNCL_TANH = 4,
+    ATTNCL_SILU = 5, /**< x sigmoid(x) */
+} attncl_activation;
+
+/** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  A row of -inf only gives zeros. */
+ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis);
+
+/**
+ * softmax over the last axis of x [B, Q, K] in which positions >= valid_lens score -1e6.
+ * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.  Source: d2l 11.3.
+ */
+ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x, attncl_value valid_lens);
+
+/** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have; biased variance. */
+ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
+                                          attncl_value bias, float eps);
+
+/** Elementwise activation. */
+ATTNCL_API attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind);
+
+/** a + b, same shape. */
+ATTNCL_API attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b);
+
+/** a * b elementwise, same shape. */
+ATTNCL_API attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b);
+
+/** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out]. */
+ATTNCL_API attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight,
+                                      attncl_value bias);
+
+/** What a linear map does to its result before storing it: act(x W^T + b) * gate + residual. */
+typedef struct attncl_linear_desc {
+    size_t struct_size;
+    attncl_activation activation;
+    attncl_value gate;     /**< [..., out] or null */
+    attncl_value residual; /**< [..., out] or null */
+} attncl_linear_desc;
+
+#define ATTNCL_LINEAR_DESC_INIT                                                                    \
+    {                                                                                              \
+        sizeof(attncl_linear_desc), ATTNCL_IDENTITY, {0}, {0}                                      \
+    }
+
+/** attncl_linear() with its epilogue in the same kernel; desc NULL: none. */
+ATTNCL_API attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear_desc *desc,
+                                            attncl_value x, attncl_value weight, attncl_value bias);
+
+/** a [B, n, m] times b [B, m, p] -> [B, n, p]. */
+ATTNCL_API attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b);
+
+/** Rows of weight [V, C] at tokens (I32, any shape) times scale -> [..., C]. */
+ATTNCL_API attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
+                                         float scale);
+
+/** Where the sequence axis is. */
+typedef enum attncl_layout {
+    ATTNCL_LAYOUT_TBC = 0, /**< [T, B, C] (labml) */
+    ATTNCL_LAYOUT_BTC = 1, /**< [B, T, C] (d2l) */
+} attncl_layout;
+
+/**
+ * The sinusoidal table [T, C] of Vaswani et al. 2017, 3.5: sin in even, cos in odd columns; an odd C drops the last
+ * cosine.  Computed in double on the host, stored as F32.
+ */
+ATTNCL_API attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, int64_t n_channels);
+
+/** x plus row t of table [n, C] (n >= T) at each position t. */
+ATTNCL_API attncl_value attncl_add_positions(attncl_graph *g, attncl_value x, attncl_value table,
+                                             attncl_layout layout);
+
+/** x [B, C] plus row `position` of table [n, C]; position is an I32 value [1] in device memory. */
+ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_value table,
+                                               attncl_value position);
+
+typedef enum attncl_reduction {
+    ATTNCL_REDUCE_MEAN = 0,
+    ATTNCL_REDUCE_SUM = 1,
+    ATTNCL_REDUCE_NONE = 2,
+} attncl_reduction;
+
+/**
+ * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a scalar [].
+ * A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none; all padding gives 0.
+ */
+ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,
+                                             attncl_value targets, attncl_reduction reduction,
+                                             int64_t pad);
+
+/* Views: no copy; the result shares x's memory.  An op that needs contiguous memory gets a copy made by the graph. */
+
+/** The same elements in another shape; x is copied first if it is a view with gaps. */
+ATTNCL_API attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank, const int64_t *dim);
+
+/** Elements [begin, end) of an axis. */
+ATTNCL_API attncl_value attncl_slice(attncl_graph *g, attncl_value x, int axis, int64_t begin, int64_t end);
+
+/** Axes in another order: axis i of the result is axis order[i] of x. */
+ATTNCL_API attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order);
+
+ATTNCL_END
+
+#endif

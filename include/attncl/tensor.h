@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/tensor.h
+ * Arrays that live on the device beyond one graph: weights, above all.  Several graphs may read the same tensor.
+ */
+#ifndef ATTNCL_TENSOR_H
+#define ATTNCL_TENSOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attncl/context.h"
+#include "attncl/dtype.h"
+
+ATTNCL_BEGIN
+
+typedef struct attncl_tensor attncl_tensor;
+
+/**
+ * Creates a tensor and uploads its elements.
+ *
+ * @param dtype       type on the device: F32, I32 or U8
+ * @param dim         `rank` extents, row-major, borrowed for the call
+ * @param data_dtype  type of `data`: any float type for F32, any integer type or BOOL for I32 and U8
+ * @param data        the elements in C order, borrowed for the call; NULL: zeros
+ * @param tensor_ret  owned by the caller, released by attncl_tensor_destroy() after every graph that uses it
+ *
+ * ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Any thread.
+ */
+ATTNCL_API attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,
+                                              const int64_t *dim, attncl_dtype data_dtype,
+                                              const void *data, attncl_tensor **tensor_ret);
+
+/** NULL is fine. */
+ATTNCL_API void attncl_tensor_destroy(attncl_tensor *tensor);
+
+/** Copies `bytes` (exactly the tensor's) to `data`, in the tensor's type.  Blocks. */
+ATTNCL_API attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes);
+
+ATTNCL_END
+
+#endif

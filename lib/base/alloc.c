@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// The library's heap: libc's, counted.
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+
+static atomic_size_t live;
+static atomic_size_t countdown; // 0: requests do not fail
+static atomic_int has_failed;
+
+static int refuse(void)
+{
+    if (atomic_load(&countdown) == 0)
+        return 0;
+    if (atomic_fetch_sub(&countdown, 1) != 1)
+        return 0;
+    atomic_store(&has_failed, 1);
+    return 1;
+}
+
+void *attncl__alloc(size_t bytes)
+{
+    if (refuse())
+        return NULL;
+    void *p = malloc(bytes ? bytes : 1);
+    if (p)
+        atomic_fetch_add(&live, 1);
+    return p;
+}
+
+void *attncl__alloc_zero(size_t bytes)
+{
+    void *p = attncl__alloc(bytes);
+    if (p)
+        memset(p, 0, bytes);
+    return p;
+}
+
+void *attncl__alloc_array(size_t count, size_t bytes_each)
+{
+    size_t bytes;
+    return ckd_mul_size(count, bytes_each, &bytes) ? attncl__alloc_zero(bytes) : NULL;
+}
+
+void *attncl__grow_array(void *old, size_t count, size_t bytes_each)
+{
+    size_t bytes;
+    if (!ckd_mul_size(count, bytes_each, &bytes))
+        return NULL;
+    if (!old)
+        return attncl__alloc(bytes);
+    return refuse() ? NULL : realloc(old, bytes ? bytes : 1);
+}
+
+char *attncl__copy_bytes(const void *data, size_t bytes)
+{
+    size_t room;
+    if (!ckd_add_size(bytes, 1, &room))
+        return NULL;
+    char *p = attncl__alloc(room);
+    if (p) {
+        memcpy(p, data, bytes);
+        p[bytes] = '\0';
+    }
+    return p;
+}
+
+char *attncl__copy_text(const char *text)
+{
+    return attncl__copy_bytes(text, strlen(text));
+}
+
+void attncl__free(void *p)
+{
+    if (!p)
+        return;
+    atomic_fetch_sub(&live, 1);
+    free(p);
+}
+
+size_t attncl__alloc_live(void)
+{
+    return atomic_load(&live);
+}
+
+void attncl__alloc_fail_at(size_t n)
+{
+    atomic_store(&has_failed, 0);
+    atomic_store(&countdown, n);
+}
+
+int attncl__alloc_has_failed(void)
+{
+    return atomic_load(&has_failed);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Checked arithmetic: the only place where sizes are multiplied.  Each returns false when the result does not fit, and
+// then leaves *r alone.
+#ifndef ATTNCL_BASE_CKD_H
+#define ATTNCL_BASE_CKD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+static inline bool ckd_mul_size(size_t a, size_t b, size_t *r)
+{
+    size_t x;
+    if (__builtin_mul_overflow(a, b, &x))
+        return false;
+    *r = x;
+    return true;
+}
+
+static inline bool ckd_add_size(size_t a, size_t b, size_t *r)
+{
+    size_t x;
+    if (__builtin_add_overflow(a, b, &x))
+        return false;
+    *r = x;
+    return true;
+}
+
+static inline bool ckd_mul_i64(int64_t a, int64_t b, int64_t *r)
+{
+    int64_t x;
+    if (__builtin_mul_overflow(a, b, &x))
+        return false;
+    *r = x;
+    return true;
+}
+
+static inline bool ckd_add_i64(int64_t a, int64_t b, int64_t *r)
+{
+    int64_t x;
+    if (__builtin_add_overflow(a, b, &x))
+        return false;
+    *r = x;
+    return true;
+}
+
+// The next multiple of `align`, a power of two.
+static inline bool ckd_round_up(size_t bytes, size_t align, size_t *r)
+{
+    size_t x;
+    if (!ckd_add_size(bytes, align - 1, &x))
+        return false;
+    *r = x & ~(align - 1);
+    return true;
+}
+
+#endif

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+//
+// Shapes, strides and element types.
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/ckd.h"
+#include "base/desc.h"
+#include "base/try.h"
+
+// Sizes in bytes stay far inside int64 and size_t below this.
+static const int64_t max_elements = INT64_C(1) << 48;
+
+attncl_status attncl__desc_make(attncl_dtype dtype, int rank, const int64_t *dim,
+                                struct tensor_desc *ret)
+{
+    REQUIRE(attncl_dtype_bytes(dtype) > 0, ATTNCL_ERR_DTYPE, "element type %d is unknown",
+            (int)dtype);
+    REQUIRE(rank >= 0 && rank <= ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE,
+            "rank %d, at most %d axes are possible", rank, ATTNCL_MAX_RANK);
+
+    struct tensor_desc d = {.dtype = dtype, .rank = rank};
+    int64_t count = 1;
+    for (int i = rank - 1; i >= 0; --i) {
+        REQUIRE(dim[i] >= 0, ATTNCL_ERR_SHAPE, "axis %d has extent %" PRId64, i, dim[i]);
+        d.dim[i] = dim[i];
+        d.stride[i] = count;
+        const int64_t factor = dim[i] > 0 ? dim[i] : 1; // strides stay positive in empty tensors
+        REQUIRE(ckd_mul_i64(count, factor, &count) && count <= max_elements, ATTNCL_ERR_SHAPE,
+                "a tensor of more than 2^48 elements");
+    }
+    *ret = d;
+    return ATTNCL_OK;
+}
+
+int64_t attncl__desc_count(const struct tensor_desc *d)
+{
+    int64_t count = 1;
+    for (int i = 0; i < d->rank; ++i)
+        count *= d->dim[i]; // cannot overflow: desc_make bounds the product of the non-zero extents
+    return count;
+}
+
+size_t attncl__desc_bytes(const struct tensor_desc *d)
+{
+    return (size_t)attncl__desc_count(d) * attncl_dtype_bytes(d->dtype);
+}
+
+bool attncl__desc_contiguous(const struct tensor_desc *d)
+{
+    int64_t expect = 1;
+    for (int i = d->rank - 1; i >= 0; --i) {
+        if (d->dim[i] == 0)
+            return true;
+        if (d->dim[i] != 1 && d->stride[i] != expect)
+            return false;
+        expect *= d->dim[i];
+    }
+    return true;
+}
+
+bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_desc *b)
+{
+    return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
+}
+
+bool attncl__is_float(attncl_dtype dtype)
+{
+    return dtype == ATTNCL_F32 || dtype == ATTNCL_F16 || dtype == ATTNCL_BF16 ||
+           dtype == ATTNCL_F64;
+}
+
+bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret)
+{
+    if (d->rank == 0) {
+        *ret = (struct rows){1, 1, 1};
+        return true;
+    }
+    const int last = d->rank - 1;
+    if (d->dim[last] > 1 && d->stride[last] != 1)
+        return false;
+    struct rows r = {1, d->dim[last], 0};
+    for (int i = last - 1; i >= 0; --i) {
+        if (d->dim[i] != 1) {
+            if (r.stride == 0)
+                r.stride = d->stride[i];
+            else if (d->stride[i] != r.stride * r.count)
+                return false;
+        }
+        r.count *= d->dim[i];
+    }
+    if (r.stride == 0)
+        r.stride = r.width;
+    *ret = r;
+    return true;
+}
+
+const char *attncl__shape_text(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES])
+{
+    int used = snprintf(text, SHAPE_TEXT_BYTES, "[");
+    for (int i = 0; i < d->rank; ++i)
+        used += snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "%s%" PRId64,
+                         i ? ", " : "", d->dim[i]);
+    snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "]");
+    return text;
+}

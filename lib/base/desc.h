@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// The shape of a value: element type, extents, strides and a start, all in elements.  Views differ from their base only
+// in strides and start.
+#ifndef ATTNCL_BASE_DESC_H
+#define ATTNCL_BASE_DESC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attncl/dtype.h"
+#include "attncl/status.h"
+
+struct tensor_desc {
+    attncl_dtype dtype; // ATTNCL_DTYPE_NONE: an optional input that is absent
+    int rank;
+    int64_t dim[ATTNCL_MAX_RANK];
+    int64_t stride[ATTNCL_MAX_RANK];
+    int64_t start; // elements from the base's first
+};
+
+// Rows of one width: all axes but the last folded into one with a single stride.
+struct rows {
+    int64_t count;
+    int64_t width;
+    int64_t stride; // elements between rows
+};
+
+// Contiguous.  Fails with ERR_SHAPE on a negative extent, a rank over the limit, or more than 2^48 elements.
+attncl_status attncl__desc_make(attncl_dtype dtype, int rank, const int64_t *dim,
+                                struct tensor_desc *ret);
+static inline bool attncl__desc_present(const struct tensor_desc *d)
+{
+    return d->dtype != ATTNCL_DTYPE_NONE;
+}
+int64_t attncl__desc_count(const struct tensor_desc *d); // elements
+size_t attncl__desc_bytes(const struct tensor_desc *d);  // of a contiguous copy
+bool attncl__desc_contiguous(const struct tensor_desc *d);
+bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_desc *b);
+bool attncl__is_float(attncl_dtype dtype);
+
+// Folds leading axes.  False when the last axis has gaps or the leading axes have no common stride.
+bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret);
+
+// "[2, 3, 4]" into `text`; returns text.  For messages.
+enum { SHAPE_TEXT_BYTES = 192 };
+const char *attncl__shape_text(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES]);
+#define SHAPE(d) attncl__shape_text((d), (char[SHAPE_TEXT_BYTES]){0})
+
+#endif

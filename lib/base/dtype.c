@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//
+// Element types on the host.
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/dtype.h"
+#include "base/try.h"
+
+const char *attncl_dtype_name(attncl_dtype dtype)
+{
+    switch (dtype) {
+#define NAME_OF(name, value, bytes)                                                                \
+    case ATTNCL_##name:                                                                            \
+        return #name;
+        ATTNCL_DTYPE_LIST(NAME_OF)
+#undef NAME_OF
+    case ATTNCL_DTYPE_NONE:
+        break;
+    }
+    return "none";
+}
+
+size_t attncl_dtype_bytes(attncl_dtype dtype)
+{
+    switch (dtype) {
+#define BYTES_OF(name, value, bytes)                                                               \
+    case ATTNCL_##name:                                                                            \
+        return bytes;
+        ATTNCL_DTYPE_LIST(BYTES_OF)
+#undef BYTES_OF
+    case ATTNCL_DTYPE_NONE:
+        break;
+    }
+    return 0;
+}
+
+static float float_of_bits(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+// IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits.
+float attncl__half_to_float(uint16_t half)
+{
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
+    const uint32_t exponent = (half >> 10) & 0x1fu;
+    const uint32_t fraction = half & 0x3ffu;
+
+    if (exponent == 0x1f)
+        return float_of_bits(sign | 0x7f800000u | (fraction << 13));
+    if (exponent == 0) {
+        const float tiny = (float)fraction * 0x1p-24f; // exact
+        return sign ? -tiny : tiny;
+    }
+    return float_of_bits(sign | ((exponent + 112u) << 23) | (fraction << 13));
+}
+
+static bool is_float(attncl_dtype t)
+{
+    return t == ATTNCL_F32 || t == ATTNCL_F16 || t == ATTNCL_BF16 || t == ATTNCL_F64;
+}
+
+static double float_at(attncl_dtype type, const unsigned char *p)
+{
+    uint16_t bits;
+    float f;
+    double d;
+
+    switch (type) {
+    case ATTNCL_F16:
+        memcpy(&bits, p, sizeof bits);
+        return attncl__half_to_float(bits);
+    case ATTNCL_BF16:
+        memcpy(&bits, p, sizeof bits);
+        return float_of_bits((uint32_t)bits << 16);
+    case ATTNCL_F64:
+        memcpy(&d, p, sizeof d);
+        return d;
+    default:
+        memcpy(&f, p, sizeof f);
+        return f;
+    }
+}
+
+// One integer as int64; false when a U64 is beyond it.
+static bool int_at(attncl_dtype type, const unsigned char *p, int64_t *ret)
+{
+#define INT_CASE(name, ctype)                                                                      \
+    case ATTNCL_##name: {                                                                          \
+        ctype x;                                                                                   \
+        memcpy(&x, p, sizeof x);                                                                   \
+        *ret = (int64_t)x;                                                                         \
+        return true;                                                                               \
+    }
+    switch (type) {
+        INT_CASE(I64, int64_t)
+        INT_CASE(I32, int32_t)
+        INT_CASE(U32, uint32_t)
+        INT_CASE(I16, int16_t)
+        INT_CASE(U16, uint16_t)
+        INT_CASE(I8, int8_t)
+        INT_CASE(U8, uint8_t)
+        INT_CASE(BOOL, uint8_t)
+    default: {
+        uint64_t x;
+        memcpy(&x, p, sizeof x);
+        *ret = (int64_t)x;
+        return x <= INT64_MAX;
+    }
+    }
+#undef INT_CASE
+}
+
+static attncl_status convert_floats(attncl_dtype from_type, const unsigned char *from,
+                                    attncl_dtype to_type, unsigned char *to, size_t count)
+{
+    const size_t step = attncl_dtype_bytes(from_type);
+
+    for (size_t i = 0; i < count; ++i) {
+        const double x = float_at(from_type, from + i * step);
+        if (to_type == ATTNCL_F64) {
+            memcpy(to + i * sizeof x, &x, sizeof x);
+        } else {
+            const float f = (float)x;
+            memcpy(to + i * sizeof f, &f, sizeof f);
+        }
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status convert_ints(attncl_dtype from_type, const unsigned char *from,
+                                  attncl_dtype to_type, unsigned char *to, size_t count)
+{
+    const size_t step = attncl_dtype_bytes(from_type);
+
+    for (size_t i = 0; i < count; ++i) {
+        int64_t x;
+        const bool fits = int_at(from_type, from + i * step, &x);
+        if (to_type == ATTNCL_I32) {
+            REQUIRE(fits && x >= INT32_MIN && x <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
+                    "element %zu is %lld, which does not fit I32", i, (long long)x);
+            const int32_t narrow = (int32_t)x;
+            memcpy(to + i * sizeof narrow, &narrow, sizeof narrow);
+        } else if (to_type == ATTNCL_I64) {
+            REQUIRE(fits, ATTNCL_ERR_ARGUMENT, "element %zu does not fit I64", i);
+            memcpy(to + i * sizeof x, &x, sizeof x);
+        } else {
+            to[i] = !fits || x != 0;
+        }
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_dtype to_type, void *to,
+                              size_t count)
+{
+    const bool to_flag = to_type == ATTNCL_BOOL || to_type == ATTNCL_U8;
+
+    if (from_type == to_type && !to_flag) {
+        memcpy(to, from, count * attncl_dtype_bytes(to_type));
+        return ATTNCL_OK;
+    }
+    if (is_float(from_type) && (to_type == ATTNCL_F32 || to_type == ATTNCL_F64))
+        return convert_floats(from_type, from, to_type, to, count);
+    REQUIRE(!is_float(from_type) && from_type != ATTNCL_DTYPE_NONE &&
+                (to_flag || to_type == ATTNCL_I32 || to_type == ATTNCL_I64),
+            ATTNCL_ERR_DTYPE, "%s does not convert to %s", attncl_dtype_name(from_type),
+            attncl_dtype_name(to_type));
+    return convert_ints(from_type, from, to_type, to, count);
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// Status names and this thread's last error.
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/try.h"
+
+// One line for people: long enough for two shapes and a path, short enough for a terminal.
+enum { MESSAGE_BYTES = 1024, WHERE_BYTES = 64 };
+
+static _Thread_local char last_message[MESSAGE_BYTES];
+static _Thread_local char last_where[WHERE_BYTES];
+
+// A message is one line: a path or a build log may bring its own line ends and control bytes.
+static void flatten(char *text)
+{
+    for (; *text; ++text)
+        if ((unsigned char)*text < 0x20 || *text == 0x7f)
+            *text = ' ';
+}
+
+attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
+{
+    // The arguments may point into last_message itself, so format aside first.
+    char text[MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    flatten(text);
+    memcpy(last_message, text, sizeof text);
+
+    const char *slash = strrchr(file, '/');
+    snprintf(last_where, sizeof last_where, "%s:%d", slash ? slash + 1 : file, line);
+    return status;
+}
+
+void attncl__error_prefix(const char *fmt, ...)
+{
+    char text[MESSAGE_BYTES];
+    char old[MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    flatten(text);
+    memcpy(old, last_message, sizeof old);
+    const size_t used = strlen(text);
+    if (used + 2 >= sizeof last_message)
+        return;
+    memcpy(last_message, text, used);
+    memcpy(last_message + used, ": ", 2);
+    const size_t room = sizeof last_message - used - 2;
+    size_t keep = strlen(old);
+    if (keep >= room)
+        keep = room - 1;
+    memcpy(last_message + used + 2, old, keep);
+    last_message[used + 2 + keep] = '\0';
+}
+
+const char *attncl_last_error(void)
+{
+    return last_message;
+}
+
+const char *attncl_last_error_where(void)
+{
+    return last_where;
+}
+
+const char *attncl_status_name(attncl_status status)
+{
+    switch (status) {
+#define NAME_OF(name, value, text)                                                                 \
+    case ATTNCL_##name:                                                                            \
+        return "ATTNCL_" #name;
+        ATTNCL_STATUS_LIST(NAME_OF)
+#undef NAME_OF
+    }
+    return "unknown status";
+}
+
+const char *attncl_status_text(attncl_status status)
+{
+    switch (status) {
+#define TEXT_OF(name, value, text)                                                                 \
+    case ATTNCL_##name:                                                                            \
+        return text;
+        ATTNCL_STATUS_LIST(TEXT_OF)
+#undef TEXT_OF
+    }
+    return "unknown status";
+}

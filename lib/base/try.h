@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// The five words of error handling (the fifth, TRY_CL, is in device/clerr.h).  See docs/errors.md; add no others.
+#ifndef ATTNCL_BASE_TRY_H
+#define ATTNCL_BASE_TRY_H
+
+#include "attncl/status.h"
+
+// Records the message and its place as this thread's last error and returns `status`.
+attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+// Puts "prefix: " before this thread's last message: an upper layer says where it happened.
+void attncl__error_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+#define FAIL(status, ...) attncl__fail((status), __FILE__, __LINE__, __VA_ARGS__)
+
+// Refuse a caller's mistake.
+#define REQUIRE(cond, status, ...)                                                                 \
+    do {                                                                                           \
+        if (!(cond))                                                                               \
+            return FAIL((status), __VA_ARGS__);                                                    \
+    } while (0)
+
+// Pass a failure up; the message set below is kept.
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const attncl_status try_ = (call);                                                         \
+        if (try_ != ATTNCL_OK)                                                                     \
+            return try_;                                                                           \
+    } while (0)
+
+// Same, when something must be released first: needs `attncl_status status` and `done:`.
+#define TRY_DONE(call)                                                                             \
+    do {                                                                                           \
+        status = (call);                                                                           \
+        if (status != ATTNCL_OK)                                                                   \
+            goto done;                                                                             \
+    } while (0)
+
+#endif

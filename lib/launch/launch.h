@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Launching kernels.  An op's launch function runs once, while its graph is compiled: every attncl__launch() specialises
+// a kernel, sets its arguments and appends one command to the graph's recording.  A run only enqueues the commands.
+#ifndef ATTNCL_LAUNCH_LAUNCH_H
+#define ATTNCL_LAUNCH_LAUNCH_H
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/desc.h"
+#include "base/try.h"
+#include "device/caps.h"
+
+struct recording; // launch/recording.h
+
+// Memory as an op sees it: where a value's elements are.  Opaque to ops; they pass it to arg_mem().
+struct storage;
+struct span {
+    struct storage *storage;
+};
+
+// What an op's launch function is given.
+struct launcher {
+    const struct device_caps *caps;
+    struct recording *recording;
+    const char *gemm; // ATTNCL_GEMM's value or NULL
+};
+
+// -- a kernel specialisation: source file, entry, and the macros that change the code's form
+
+enum { KSPEC_DEFINES_BYTES = 768 };
+
+struct kspec {
+    const char *file;   // "op/softmax.cl"
+    const char *kernel; // entry name
+    char defines[KSPEC_DEFINES_BYTES];
+    size_t used;
+};
+
+static inline struct kspec kspec_begin(const char *file, const char *kernel)
+{
+    return (struct kspec){.file = file, .kernel = kernel};
+}
+
+static inline void kspec_word(struct kspec *k, const char *name, const char *word)
+{
+    const int n = snprintf(k->defines + k->used, sizeof k->defines - k->used, "#define %s %s\n",
+                           name, word);
+    assert(n > 0 && k->used + (size_t)n < sizeof k->defines);
+    k->used += (size_t)n;
+}
+
+static inline void kspec_int(struct kspec *k, const char *name, int64_t value)
+{
+    char word[24];
+    snprintf(word, sizeof word, "%" PRId64, value);
+    kspec_word(k, name, word);
+}
+
+// VW and LS, which every kernel knows: vector width and work-items in a group.
+static inline void kspec_form(struct kspec *k, unsigned vw, size_t ls)
+{
+    kspec_int(k, "VW", (int64_t)vw);
+    kspec_int(k, "LS", (int64_t)ls);
+}
+
+// -- the range: groups of a fixed size; never NULL local sizes, never offsets
+
+struct grid {
+    size_t groups[3];
+    size_t local[3];
+};
+
+static inline struct grid grid_1d(int64_t groups, size_t local)
+{
+    return (struct grid){{(size_t)groups, 1, 1}, {local, 1, 1}};
+}
+
+static inline struct grid grid_2d(int64_t groups_x, int64_t groups_y, size_t local_x, size_t local_y)
+{
+    return (struct grid){{(size_t)groups_x, (size_t)groups_y, 1}, {local_x, local_y, 1}};
+}
+
+static inline struct grid grid_3d(int64_t gx, int64_t gy, int64_t gz, size_t lx, size_t ly)
+{
+    return (struct grid){{(size_t)gx, (size_t)gy, (size_t)gz}, {lx, ly, 1}};
+}
+
+static inline int64_t ceil_div(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+// -- arguments, in the kernel's order
+
+enum arg_kind { ARG_MEM, ARG_I32, ARG_I64, ARG_F32, ARG_LOCAL };
+
+struct arg {
+    enum arg_kind kind;
+    union {
+        struct span mem; // an absent span (storage NULL) is passed as a small dummy buffer
+        int32_t i32;
+        int64_t i64;
+        float f32;
+        size_t local_bytes;
+    } u;
+};
+
+static inline struct arg arg_mem(struct span span)
+{
+    return (struct arg){.kind = ARG_MEM, .u.mem = span};
+}
+// A length, stride or flag the kernel takes as int.  The caller has checked that it fits.
+static inline struct arg arg_i32(int64_t x)
+{
+    assert(x >= INT32_MIN && x <= INT32_MAX);
+    return (struct arg){.kind = ARG_I32, .u.i32 = (int32_t)x};
+}
+static inline struct arg arg_i64(int64_t x) // the kernel takes long
+{
+    return (struct arg){.kind = ARG_I64, .u.i64 = x};
+}
+static inline struct arg arg_f32(float x)
+{
+    return (struct arg){.kind = ARG_F32, .u.f32 = x};
+}
+static inline struct arg arg_local(size_t bytes)
+{
+    return (struct arg){.kind = ARG_LOCAL, .u.local_bytes = bytes};
+}
+
+#define ARGS(...)                                                                                  \
+    (const struct arg[]){__VA_ARGS__}, sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
+
+// Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not build,
+// ERR_UNSUPPORTED when the device cannot run a group of this size with this kernel: a ladder of variants then tries its
+// next row.
+attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
+                             const struct arg *args, size_t n_args);
+
+// True when the kernel builds and a group of `local` work-items fits its limits, without appending anything: how a
+// ladder chooses before it commits to a sequence of launches.
+bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local);
+
+// Work-items per row for a row kernel in GPU form: a power of two, at most caps->max_group and 256.
+size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
+
+#endif

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// One mathematical operation: its shapes, scratch, launch and gradient rule.  An op never sees a graph, a layer or an
+// OpenCL handle.
+//
+// Adding an op: lib/op/X.c, cl/op/X.cl, tests/ref/X.c, tests/op/test_X.c, and one line in lib/op/op_list.def.
+#ifndef ATTNCL_OP_OP_H
+#define ATTNCL_OP_OP_H
+
+#include "base/desc.h"
+#include "base/try.h"
+#include "launch/launch.h"
+
+enum { OP_MAX_IN = 10, OP_MAX_OUT = 4 };
+
+// The parameter struct of each op class, `struct CLASS_params`, from its line in op_list.def.
+#define NO_PARAMS char none;
+#define OP(file, cls, ...)                                                                         \
+    struct cls##_params {                                                                          \
+        __VA_ARGS__                                                                                \
+    };
+#include "op/op_list.def"
+#undef OP
+
+// Shapes in, shapes out.
+struct op_sig {
+    const struct device_caps *caps; // NULL while a graph is built; set when scratch is asked for
+    const void *params;             // struct CLASS_params
+    int n_in;
+    struct tensor_desc in[OP_MAX_IN]; // dtype NONE where an optional input is absent
+    struct tensor_desc out[OP_MAX_OUT];
+};
+
+// The same, with memory.
+struct op_call {
+    struct op_sig sig;
+    struct span in[OP_MAX_IN];
+    struct span out[OP_MAX_OUT];
+    struct span scratch; // absent when the op asked for none
+};
+
+struct op_class;
+
+// What feeds a gradient op and where its results go, as data; graph/backward alone adds nodes.  Empty until gradients
+// are built.
+enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX };
+struct grad_ref {
+    enum grad_ref_kind kind;
+    int index;
+};
+#define REF_X(i)  {REF_KIND_X, (i)}
+#define REF_Y(i)  {REF_KIND_Y, (i)}
+#define REF_DY(i) {REF_KIND_DY, (i)}
+#define REF_DX(i) {REF_KIND_DX, (i)}
+
+struct grad_rule {
+    const struct op_class *op;
+    struct grad_ref in[OP_MAX_IN];
+    struct grad_ref out[OP_MAX_OUT];
+};
+
+struct op_class {
+    const char *name;
+    size_t params_bytes;
+    int n_in, n_out;
+    unsigned optional; // bit i: input i may be absent
+    unsigned strided;  // bit i: input i may be a view whose rows have one stride (attncl__desc_rows holds) and any
+                       // start; every other input reaches launch contiguous with start 0
+    unsigned any_view; // bit i: input i may be any view at all (strides as they come)
+    unsigned state;    // bit i: input i is state that the op updates in place
+
+    // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs alike.
+    attncl_status (*infer)(struct op_sig *sig);
+    // Bytes of scratch; NULL: none.
+    attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
+    // Appends the kernels.  Never called when an output is empty, unless the op has state.
+    attncl_status (*launch)(struct launcher *l, const struct op_call *call);
+    // Floating-point operations and least bytes moved, for reports; NULL: bytes of inputs and outputs.
+    void (*cost)(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
+
+    const struct grad_rule *grad;
+    int n_grad;
+};
+
+// Every op class, by name; NULL when there is none.  And by index for walks.
+const struct op_class *attncl__op_find(const char *name);
+extern const struct op_class *const attncl__op_table[];
+extern const size_t attncl__n_ops;
+
+#define OP(file, cls, ...) extern const struct op_class attncl__op_##cls;
+#include "op/op_list.def"
+#undef OP
+
+// out[0] is like in[0], contiguous.
+attncl_status attncl__infer_like_first(struct op_sig *sig);
+
+// CPU and GPU forms of the usual macros: VW and LS for a kernel that owns one row per group.
+void attncl__row_form(const struct device_caps *caps, int64_t width, struct kspec *spec, size_t *local_ret);
+// The same for elementwise kernels: elements per work-item and work-items per group.
+void attncl__flat_form(const struct device_caps *caps, struct kspec *spec, size_t *local_ret, int64_t *per_group_ret);
+
+#endif
