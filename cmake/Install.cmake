@@ -1,0 +1,1 @@
+# Filled in by the install step: headers, libraries, attnclConfig.cmake, attncl.pc.

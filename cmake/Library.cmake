@@ -1,0 +1,47 @@
+# The library: one set of objects, a shared library with the public symbols and a static one.
+# lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures; other folders are taken whole.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             ${CMAKE_CURRENT_SOURCE_DIR}/lib/op/op_list.def)
+file(STRINGS lib/op/op_list.def rows REGEX "^OP\\(")
+set(attncl_ops "")
+foreach(row IN LISTS rows)
+    string(REGEX REPLACE "^OP\\(([a-z0-9_]+),.*" "\\1" op "${row}")
+    list(APPEND attncl_ops ${op})
+endforeach()
+list(REMOVE_DUPLICATES attncl_ops)
+set(op_sources lib/op/registry.c)
+foreach(op IN LISTS attncl_ops)
+    list(APPEND op_sources lib/op/${op}.c)
+endforeach()
+
+file(GLOB lib_sources CONFIGURE_DEPENDS lib/base/*.c lib/io/*.c lib/device/*.c lib/launch/*.c
+     lib/graph/*.c lib/layer/*.c lib/model/*.c)
+
+add_library(attncl_objects OBJECT ${lib_sources} ${op_sources} ${attncl_sources_c})
+set_target_properties(attncl_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+target_include_directories(attncl_objects PUBLIC include PRIVATE lib)
+target_compile_definitions(attncl_objects PRIVATE ATTNCL_BUILDING)
+attncl_warnings(attncl_objects)
+set(attncl_links OpenCL::OpenCL clblast PkgConfig::JANSSON OpenSSL::Crypto Threads::Threads m)
+target_link_libraries(attncl_objects PUBLIC ${attncl_links})
+
+add_library(attncl SHARED)
+add_library(attncl_static STATIC)
+foreach(target attncl attncl_static)
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:attncl_objects>)
+    target_include_directories(${target} PUBLIC $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>
+                               $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    attncl_warnings(${target})
+    set_target_properties(${target} PROPERTIES OUTPUT_NAME attncl LINKER_LANGUAGE C)
+endforeach()
+target_link_libraries(attncl PRIVATE ${attncl_links})
+target_link_libraries(attncl_static PUBLIC ${attncl_links})
+target_link_options(attncl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map
+                    -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
+set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+                      LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map)
+
+# Tests and benchmarks reach inside: static, all symbols.
+add_library(attncl_internal INTERFACE)
+target_link_libraries(attncl_internal INTERFACE attncl_static)
+target_include_directories(attncl_internal INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/lib)

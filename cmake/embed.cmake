@@ -1,0 +1,17 @@
+# cmake -DROOT=cl -DFILES=a;b -DOUT=x.c -P embed.cmake: writes the files as byte arrays.
+cmake_minimum_required(VERSION 3.18)
+set(text "// Generated from cl/ by cmake/embed.cmake.\n#include \"device/source.h\"\n\n")
+set(table "")
+set(n 0)
+foreach(file IN LISTS FILES)
+    file(READ ${ROOT}/${file} hex HEX)
+    string(LENGTH "${hex}" digits)
+    math(EXPR bytes "${digits} / 2")
+    string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," hex "${hex}")
+    string(APPEND text "static const unsigned char source_${n}[] = {${hex}0x00};\n")
+    string(APPEND table "    {\"${file}\", source_${n}, ${bytes}},\n")
+    math(EXPR n "${n} + 1")
+endforeach()
+string(APPEND text "\nconst struct embedded_source attncl__sources[] = {\n${table}    {0, 0, 0},\n};\n"
+                   "const size_t attncl__n_sources = ${n};\n")
+file(WRITE ${OUT} "${text}")

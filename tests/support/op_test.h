@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// Runs one op as a graph of one node, guarded and poisoned.
+#ifndef ATTNCL_TEST_OP_TEST_H
+#define ATTNCL_TEST_OP_TEST_H
+
+#include "op/op.h"
+#include "support/host.h"
+#include "support/test.h"
+
+#define HOSTS(...)                                                                                 \
+    (struct host *const[]){__VA_ARGS__}, (int)(sizeof((struct host *const[]){__VA_ARGS__}) / sizeof(struct host *))
+
+// Inputs in the class's order, NULL for an absent one; outputs receive the results and must have the op's output
+// shapes (checked).  Inputs at a class's state positions are state: they start with the given values, and receive what
+// the run left in them.  Guards are checked.  Fails the test on a shape mismatch, returns the library's status otherwise.
+attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
+                     struct host *const *out, int n_out);
+
+#endif
