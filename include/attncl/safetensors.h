@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/safetensors.h
+ * Reading and writing safetensors files, strictly: every rule of the format is checked, with checked arithmetic, before
+ * a byte of data is handed out.
+ */
+#ifndef ATTNCL_SAFETENSORS_H
+#define ATTNCL_SAFETENSORS_H
+
+#include "attncl/array.h"
+#include "attncl/export.h"
+#include "attncl/status.h"
+
+ATTNCL_BEGIN
+
+typedef struct attncl_safetensors attncl_safetensors;
+
+/**
+ * Opens a file for reading.  Its content is read into memory, so that a later change of the file has no effect.
+ *
+ * @param file_ret  owned by the caller, released by attncl_safetensors_close()
+ *
+ * ERR_IO when it cannot be read or is no regular file, ERR_FORMAT with the rule it breaks.  Any thread; an open file
+ * may be read by several threads.
+ */
+ATTNCL_API attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret);
+
+/** The same from memory, which is copied. */
+ATTNCL_API attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
+                                                  attncl_safetensors **file_ret);
+
+/** NULL is fine. */
+ATTNCL_API void attncl_safetensors_close(attncl_safetensors *file);
+
+ATTNCL_API size_t attncl_safetensors_count(const attncl_safetensors *file);
+
+/** Tensor `i` in order of name; name and data are borrowed from the file.  NULL beyond the last. */
+ATTNCL_API const attncl_array *attncl_safetensors_at(const attncl_safetensors *file, size_t i);
+
+/** The tensor of that name, or NULL. */
+ATTNCL_API const attncl_array *attncl_safetensors_find(const attncl_safetensors *file,
+                                                       const char *name);
+
+/** The metadata value of `key`, or NULL.  Borrowed. */
+ATTNCL_API const char *attncl_safetensors_metadata(const attncl_safetensors *file, const char *key);
+
+/** Metadata entry `i`: its key, value in *value_ret; NULL beyond the last.  Borrowed. */
+ATTNCL_API const char *attncl_safetensors_metadata_at(const attncl_safetensors *file, size_t i,
+                                                      const char **value_ret);
+
+/**
+ * Writes a file, replacing an old one of that name in one step: into a temporary file beside it, then renamed.  On
+ * failure (ERR_IO, ERR_ARGUMENT for a double or unusable name) nothing is left behind and the old file is as it was.
+ *
+ * @param arrays    `n` arrays, borrowed
+ * @param metadata  key, value, key, value ... NULL; or NULL
+ */
+ATTNCL_API attncl_status attncl_safetensors_write(const char *path, const attncl_array *arrays,
+                                                  size_t n, const char *const *metadata);
+
+ATTNCL_END
+
+#endif
