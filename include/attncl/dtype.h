@@ -9,25 +9,38 @@
 
 ATTNCL_BEGIN
 
-/** Name (as safetensors writes it), pinned value, bytes of one element. */
+/**
+ * Name (as safetensors writes it), pinned value, bits of one element.  Types up to U64
+ * convert to what devices compute with; the others can be read from a file, listed and written, no
+ * more.
+ */
 #define ATTNCL_DTYPE_LIST(X)                                                                       \
-    X(F32, 1, 4)                                                                                   \
-    X(F16, 2, 2)                                                                                   \
-    X(BF16, 3, 2)                                                                                  \
-    X(F64, 4, 8)                                                                                   \
-    X(I32, 5, 4)                                                                                   \
-    X(I64, 6, 8)                                                                                   \
-    X(BOOL, 7, 1)                                                                                  \
-    X(U8, 8, 1)                                                                                    \
-    X(I8, 9, 1)                                                                                    \
-    X(I16, 10, 2)                                                                                  \
-    X(U16, 11, 2)                                                                                  \
-    X(U32, 12, 4)                                                                                  \
-    X(U64, 13, 8)
+    X(F32, 1, 32)                                                                                  \
+    X(F16, 2, 16)                                                                                  \
+    X(BF16, 3, 16)                                                                                 \
+    X(F64, 4, 64)                                                                                  \
+    X(I32, 5, 32)                                                                                  \
+    X(I64, 6, 64)                                                                                  \
+    X(BOOL, 7, 8)                                                                                  \
+    X(U8, 8, 8)                                                                                    \
+    X(I8, 9, 8)                                                                                    \
+    X(I16, 10, 16)                                                                                 \
+    X(U16, 11, 16)                                                                                 \
+    X(U32, 12, 32)                                                                                 \
+    X(U64, 13, 64)                                                                                 \
+    X(C64, 14, 64)                                                                                 \
+    X(F8_E5M2, 15, 8)                                                                              \
+    X(F8_E4M3, 16, 8)                                                                              \
+    X(F8_E8M0, 17, 8)                                                                              \
+    X(F8_E4M3FNUZ, 18, 8)                                                                          \
+    X(F8_E5M2FNUZ, 19, 8)                                                                          \
+    X(F6_E2M3, 20, 6)                                                                              \
+    X(F6_E3M2, 21, 6)                                                                              \
+    X(F4, 22, 4)
 
 typedef enum attncl_dtype {
     ATTNCL_DTYPE_NONE = 0,
-#define ATTNCL_DTYPE_ENUM(name, value, bytes) ATTNCL_##name = value,
+#define ATTNCL_DTYPE_ENUM(name, value, bits) ATTNCL_##name = value,
     ATTNCL_DTYPE_LIST(ATTNCL_DTYPE_ENUM)
 #undef ATTNCL_DTYPE_ENUM
 } attncl_dtype;
@@ -38,7 +51,8 @@ typedef enum attncl_dtype {
 /** "F32", "BOOL" ...; "none" for other values.  Static storage.  Any thread. */
 ATTNCL_API const char *attncl_dtype_name(attncl_dtype dtype);
 
-/** Bytes of one element, 0 for an unknown type.  Any thread. */
+/** Bytes of one element; 0 for an unknown type and for one that is no whole number of bytes.  Any
+ * thread. */
 ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 
 ATTNCL_END

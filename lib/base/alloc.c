@@ -13,14 +13,17 @@ static atomic_size_t live;
 static atomic_size_t countdown; // 0: requests do not fail
 static atomic_int has_failed;
 
+// Exactly one request fails, however many threads ask.
 static int refuse(void)
 {
-    if (atomic_load(&countdown) == 0)
-        return 0;
-    if (atomic_fetch_sub(&countdown, 1) != 1)
-        return 0;
-    atomic_store(&has_failed, 1);
-    return 1;
+    size_t left = atomic_load(&countdown);
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&countdown, &left, left - 1)) {
+            if (left == 1)
+                atomic_store(&has_failed, 1);
+            return left == 1;
+        }
+    return 0;
 }
 
 void *attncl__alloc(size_t bytes)
@@ -64,7 +67,8 @@ char *attncl__copy_bytes(const void *data, size_t bytes)
         return NULL;
     char *p = attncl__alloc(room);
     if (p) {
-        memcpy(p, data, bytes);
+        if (bytes > 0)
+            memcpy(p, data, bytes);
         p[bytes] = '\0';
     }
     return p;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// All heap of the library goes through here, so that tests can count it and make the n-th request fail.
+// All heap of the library goes through here, so that tests can count it and make the n-th request
+// fail.
 #ifndef ATTNCL_BASE_ALLOC_H
 #define ATTNCL_BASE_ALLOC_H
 
@@ -14,7 +15,8 @@ char *attncl__copy_text(const char *text);
 char *attncl__copy_bytes(const void *data, size_t bytes); // and a terminating zero byte
 void attncl__free(void *p);                               // NULL is fine
 
-// For tests: blocks alive now; make the n-th request from now fail (1 = the next; 0 = none); did one fail since.
+// For tests: blocks alive now; make the n-th request from now fail (1 = the next; 0 = none); did
+// one fail since.
 size_t attncl__alloc_live(void);
 void attncl__alloc_fail_at(size_t n);
 int attncl__alloc_has_failed(void);

@@ -50,10 +50,10 @@ size_t attncl__desc_bytes(const struct tensor_desc *d)
 
 bool attncl__desc_contiguous(const struct tensor_desc *d)
 {
+    if (attncl__desc_count(d) == 0)
+        return true;
     int64_t expect = 1;
     for (int i = d->rank - 1; i >= 0; --i) {
-        if (d->dim[i] == 0)
-            return true;
         if (d->dim[i] != 1 && d->stride[i] != expect)
             return false;
         expect *= d->dim[i];
@@ -66,12 +66,6 @@ bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_de
     return a->rank == b->rank && memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
 }
 
-bool attncl__is_float(attncl_dtype dtype)
-{
-    return dtype == ATTNCL_F32 || dtype == ATTNCL_F16 || dtype == ATTNCL_BF16 ||
-           dtype == ATTNCL_F64;
-}
-
 bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret)
 {
     if (d->rank == 0) {
@@ -79,6 +73,13 @@ bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret)
         return true;
     }
     const int last = d->rank - 1;
+    if (attncl__desc_count(d) == 0) {
+        int64_t count = 1;
+        for (int i = 0; i < last; ++i)
+            count *= d->dim[i];
+        *ret = (struct rows){count, d->dim[last], d->dim[last]};
+        return true;
+    }
     if (d->dim[last] > 1 && d->stride[last] != 1)
         return false;
     struct rows r = {1, d->dim[last], 0};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The shape of a value: element type, extents, strides and a start, all in elements.  Views differ from their base only
-// in strides and start.
+// The shape of a value: element type, extents, strides and a start, all in elements.  Views differ
+// from their base only in strides and start.
 #ifndef ATTNCL_BASE_DESC_H
 #define ATTNCL_BASE_DESC_H
 
@@ -10,6 +10,7 @@
 
 #include "attncl/dtype.h"
 #include "attncl/status.h"
+#include "base/dtype.h"
 
 struct tensor_desc {
     attncl_dtype dtype; // ATTNCL_DTYPE_NONE: an optional input that is absent
@@ -26,7 +27,8 @@ struct rows {
     int64_t stride; // elements between rows
 };
 
-// Contiguous.  Fails with ERR_SHAPE on a negative extent, a rank over the limit, or more than 2^48 elements.
+// Contiguous.  Fails with ERR_SHAPE on a negative extent, a rank over the limit, or more than 2^48
+// elements.
 attncl_status attncl__desc_make(attncl_dtype dtype, int rank, const int64_t *dim,
                                 struct tensor_desc *ret);
 static inline bool attncl__desc_present(const struct tensor_desc *d)
@@ -37,7 +39,6 @@ int64_t attncl__desc_count(const struct tensor_desc *d); // elements
 size_t attncl__desc_bytes(const struct tensor_desc *d);  // of a contiguous copy
 bool attncl__desc_contiguous(const struct tensor_desc *d);
 bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_desc *b);
-bool attncl__is_float(attncl_dtype dtype);
 
 // Folds leading axes.  False when the last axis has gaps or the leading axes have no common stride.
 bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret);

@@ -11,7 +11,7 @@
 const char *attncl_dtype_name(attncl_dtype dtype)
 {
     switch (dtype) {
-#define NAME_OF(name, value, bytes)                                                                \
+#define NAME_OF(name, value, bits)                                                                 \
     case ATTNCL_##name:                                                                            \
         return #name;
         ATTNCL_DTYPE_LIST(NAME_OF)
@@ -22,18 +22,34 @@ const char *attncl_dtype_name(attncl_dtype dtype)
     return "none";
 }
 
-size_t attncl_dtype_bytes(attncl_dtype dtype)
+attncl_dtype attncl__dtype_named(const char *text)
+{
+#define IS_NAMED(name, value, bits)                                                                \
+    if (strcmp(text, #name) == 0)                                                                  \
+        return ATTNCL_##name;
+    ATTNCL_DTYPE_LIST(IS_NAMED)
+#undef IS_NAMED
+    return ATTNCL_DTYPE_NONE;
+}
+
+size_t attncl__dtype_bits(attncl_dtype dtype)
 {
     switch (dtype) {
-#define BYTES_OF(name, value, bytes)                                                               \
+#define BITS_OF(name, value, bits)                                                                 \
     case ATTNCL_##name:                                                                            \
-        return bytes;
-        ATTNCL_DTYPE_LIST(BYTES_OF)
-#undef BYTES_OF
+        return bits;
+        ATTNCL_DTYPE_LIST(BITS_OF)
+#undef BITS_OF
     case ATTNCL_DTYPE_NONE:
         break;
     }
     return 0;
+}
+
+size_t attncl_dtype_bytes(attncl_dtype dtype)
+{
+    const size_t bits = attncl__dtype_bits(dtype);
+    return bits % 8 == 0 ? bits / 8 : 0;
 }
 
 static float float_of_bits(uint32_t bits)
@@ -59,9 +75,15 @@ float attncl__half_to_float(uint16_t half)
     return float_of_bits(sign | ((exponent + 112u) << 23) | (fraction << 13));
 }
 
-static bool is_float(attncl_dtype t)
+bool attncl__is_float(attncl_dtype dtype)
 {
-    return t == ATTNCL_F32 || t == ATTNCL_F16 || t == ATTNCL_BF16 || t == ATTNCL_F64;
+    return dtype == ATTNCL_F32 || dtype == ATTNCL_F16 || dtype == ATTNCL_BF16 ||
+           dtype == ATTNCL_F64;
+}
+
+bool attncl__is_integer(attncl_dtype dtype)
+{
+    return dtype >= ATTNCL_I32 && dtype <= ATTNCL_U64; // I32 I64 BOOL U8 I8 I16 U16 U32 U64
 }
 
 static double float_at(attncl_dtype type, const unsigned char *p)
@@ -104,8 +126,10 @@ static bool int_at(attncl_dtype type, const unsigned char *p, int64_t *ret)
         INT_CASE(U16, uint16_t)
         INT_CASE(I8, int8_t)
         INT_CASE(U8, uint8_t)
-        INT_CASE(BOOL, uint8_t)
-    default: {
+    case ATTNCL_BOOL:
+        *ret = *p != 0;
+        return true;
+    default: { // U64
         uint64_t x;
         memcpy(&x, p, sizeof x);
         *ret = (int64_t)x;
@@ -115,8 +139,8 @@ static bool int_at(attncl_dtype type, const unsigned char *p, int64_t *ret)
 #undef INT_CASE
 }
 
-static attncl_status convert_floats(attncl_dtype from_type, const unsigned char *from,
-                                    attncl_dtype to_type, unsigned char *to, size_t count)
+static void convert_floats(attncl_dtype from_type, const unsigned char *from, attncl_dtype to_type,
+                           unsigned char *to, size_t count)
 {
     const size_t step = attncl_dtype_bytes(from_type);
 
@@ -129,7 +153,6 @@ static attncl_status convert_floats(attncl_dtype from_type, const unsigned char 
             memcpy(to + i * sizeof f, &f, sizeof f);
         }
     }
-    return ATTNCL_OK;
 }
 
 static attncl_status convert_ints(attncl_dtype from_type, const unsigned char *from,
@@ -155,20 +178,25 @@ static attncl_status convert_ints(attncl_dtype from_type, const unsigned char *f
     return ATTNCL_OK;
 }
 
-attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_dtype to_type, void *to,
-                              size_t count)
+attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_dtype to_type,
+                              void *to, size_t count)
 {
     const bool to_flag = to_type == ATTNCL_BOOL || to_type == ATTNCL_U8;
+    const bool to_float = to_type == ATTNCL_F32 || to_type == ATTNCL_F64;
+    const bool to_int = to_type == ATTNCL_I32 || to_type == ATTNCL_I64;
+    const bool same = from_type == to_type && attncl_dtype_bytes(to_type) > 0 && !to_flag;
 
-    if (from_type == to_type && !to_flag) {
-        memcpy(to, from, count * attncl_dtype_bytes(to_type));
-        return ATTNCL_OK;
-    }
-    if (is_float(from_type) && (to_type == ATTNCL_F32 || to_type == ATTNCL_F64))
-        return convert_floats(from_type, from, to_type, to, count);
-    REQUIRE(!is_float(from_type) && from_type != ATTNCL_DTYPE_NONE &&
-                (to_flag || to_type == ATTNCL_I32 || to_type == ATTNCL_I64),
+    REQUIRE(same || (attncl__is_float(from_type) && to_float) ||
+                (attncl__is_integer(from_type) && (to_flag || to_int)),
             ATTNCL_ERR_DTYPE, "%s does not convert to %s", attncl_dtype_name(from_type),
             attncl_dtype_name(to_type));
-    return convert_ints(from_type, from, to_type, to, count);
+    if (count == 0)
+        return ATTNCL_OK;
+    if (same)
+        memcpy(to, from, count * attncl_dtype_bytes(to_type));
+    else if (to_float)
+        convert_floats(from_type, from, to_type, to, count);
+    else
+        return convert_ints(from_type, from, to_type, to, count);
+    return ATTNCL_OK;
 }

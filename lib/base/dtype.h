@@ -3,17 +3,28 @@
 #ifndef ATTNCL_BASE_DTYPE_H
 #define ATTNCL_BASE_DTYPE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "attncl/dtype.h"
 #include "attncl/status.h"
 
-// Converts `count` elements.  Allowed: any float to F32 or F64; any integer or BOOL to I32 or I64; BOOL or any integer
-// to U8/BOOL (non-zero = 1); a type to itself.  An integer that does not fit fails with ERR_ARGUMENT and names its
-// index; another pair of types fails with ERR_DTYPE.  `from` may be unaligned; the two must not overlap.
-attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_dtype to_type, void *to,
-                              size_t count);
+// F32, F16, BF16, F64; and the integers, BOOL among them.  The types a file may hold beyond these
+// are neither.
+bool attncl__is_float(attncl_dtype dtype);
+bool attncl__is_integer(attncl_dtype dtype);
+
+size_t attncl__dtype_bits(attncl_dtype dtype);      // of one element; 0 for an unknown type
+attncl_dtype attncl__dtype_named(const char *text); // "F32"; ATTNCL_DTYPE_NONE for another text
+
+// Converts `count` elements.  Allowed: any float to F32 or F64; any integer or BOOL to I32 or I64;
+// BOOL or any integer to U8 or BOOL, which are flags here (non-zero = 1); any other type to itself.
+// An integer that does not fit fails with ERR_ARGUMENT and names its index (elements before it are
+// written); another pair of types fails with ERR_DTYPE. `from` may be unaligned; the two must not
+// overlap.
+attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_dtype to_type,
+                              void *to, size_t count);
 
 float attncl__half_to_float(uint16_t half);
 

@@ -38,7 +38,8 @@ void attncl__text_add_bytes(struct text *t, const void *data, size_t bytes)
 {
     if (!reserve(t, bytes))
         return;
-    memcpy(t->data + t->used, data, bytes);
+    if (bytes > 0)
+        memcpy(t->data + t->used, data, bytes);
     t->used += bytes;
     t->data[t->used] = '\0';
 }
@@ -58,6 +59,56 @@ void attncl__text_add(struct text *t, const char *fmt, ...)
         t->used += (size_t)n;
     }
     va_end(again);
+}
+
+void attncl__text_add_quoted(struct text *t, const char *text)
+{
+    attncl__text_add_bytes(t, "\"", 1);
+    for (; *text; ++text) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            attncl__text_add(t, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            attncl__text_add(t, "\\u%04x", c);
+        else
+            attncl__text_add_bytes(t, text, 1);
+    }
+    attncl__text_add_bytes(t, "\"", 1);
+}
+
+// Unicode 15, table 3-7: what may follow a first byte excludes overlong forms, surrogates and codes
+// over 10FFFF.
+static size_t utf8_length(const unsigned char *p)
+{
+    const unsigned char a = p[0], b = a ? p[1] : 0;
+    size_t length;
+
+    if (a < 0x80)
+        return 1;
+    if (a >= 0xc2 && a <= 0xdf && b >= 0x80 && b <= 0xbf)
+        return 2;
+    if (a >= 0xe0 && a <= 0xef)
+        length = b >= (a == 0xe0 ? 0xa0 : 0x80) && b <= (a == 0xed ? 0x9f : 0xbf) ? 3 : 0;
+    else if (a >= 0xf0 && a <= 0xf4)
+        length = b >= (a == 0xf0 ? 0x90 : 0x80) && b <= (a == 0xf4 ? 0x8f : 0xbf) ? 4 : 0;
+    else
+        length = 0;
+    for (size_t i = 2; i < length; ++i)
+        if (p[i] < 0x80 || p[i] > 0xbf) // a terminating zero ends the loop here
+            return 0;
+    return length;
+}
+
+bool attncl__text_is_utf8(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    while (*p) {
+        const size_t length = utf8_length(p);
+        if (length == 0)
+            return false;
+        p += length;
+    }
+    return true;
 }
 
 void attncl__text_free(struct text *t)

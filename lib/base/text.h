@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A growing piece of text.  Starts as TEXT_EMPTY; a failed append is remembered and makes the text NULL at the end.
+// A growing piece of text.  Starts as TEXT_EMPTY; a failed append (memory is short) is remembered:
+// look at `failed` once, at the end.
 #ifndef ATTNCL_BASE_TEXT_H
 #define ATTNCL_BASE_TEXT_H
 
@@ -17,6 +18,9 @@ struct text {
 
 void attncl__text_add(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void attncl__text_add_bytes(struct text *t, const void *data, size_t bytes);
+void attncl__text_add_quoted(struct text *t, const char *text); // as a JSON string, quotes included
 void attncl__text_free(struct text *t);
+
+bool attncl__text_is_utf8(const char *text);
 
 #endif

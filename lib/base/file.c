@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+//
+// Whole files.
+
+#define _GNU_SOURCE // O_CLOEXEC, realpath, getrandom
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/try.h"
+
+// Systems transfer at most 2 GiB less a page at once.
+static const size_t max_transfer = (size_t)1 << 30;
+
+attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    struct stat info;
+
+    // Without O_NONBLOCK the open itself would wait for a FIFO's writer.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s: %s", path, strerror(errno));
+    if (fstat(fd, &info) != 0)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", path, strerror(errno)));
+    if (S_ISDIR(info.st_mode))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: is a directory", path));
+    if (!S_ISREG(info.st_mode))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: is no regular file", path));
+
+    *bytes_ret = (uint64_t)info.st_size;
+    *fd_ret = fd;
+    fd = -1;
+
+done:
+    attncl__file_close(&fd);
+    return status;
+}
+
+attncl_status attncl__file_read(int fd, void *data, size_t bytes)
+{
+    unsigned char *to = data;
+
+    while (bytes > 0) {
+        const ssize_t got = read(fd, to, bytes < max_transfer ? bytes : max_transfer);
+        if (got < 0 && errno == EINTR)
+            continue;
+        REQUIRE(got >= 0, ATTNCL_ERR_IO, "%s", strerror(errno));
+        REQUIRE(got > 0, ATTNCL_ERR_IO, "the file ended %zu bytes early: changed while being read",
+                bytes);
+        to += got;
+        bytes -= (size_t)got;
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__file_unchanged(int fd, uint64_t bytes)
+{
+    struct stat info;
+
+    REQUIRE(fstat(fd, &info) == 0, ATTNCL_ERR_IO, "%s", strerror(errno));
+    REQUIRE((uint64_t)info.st_size == bytes, ATTNCL_ERR_IO,
+            "had %" PRIu64 " bytes and has %" PRIu64 " now: changed while being read", bytes,
+            (uint64_t)info.st_size);
+    return ATTNCL_OK;
+}
+
+void attncl__file_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static attncl_status write_part(int fd, const struct file_part *part)
+{
+    const unsigned char *from = part->data;
+    size_t left = part->bytes;
+
+    while (left > 0) {
+        const ssize_t put = write(fd, from, left < max_transfer ? left : max_transfer);
+        if (put < 0 && errno == EINTR)
+            continue;
+        REQUIRE(put > 0, ATTNCL_ERR_IO, "%s", strerror(put < 0 ? errno : EIO));
+        from += put;
+        left -= (size_t)put;
+    }
+    return ATTNCL_OK;
+}
+
+// Where the bytes shall end up: behind a symbolic link, never in the place of a device, FIFO or
+// directory.
+static attncl_status resolve(const char *path, char target[PATH_MAX])
+{
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        REQUIRE(errno == ENOENT, ATTNCL_ERR_IO, "%s", strerror(errno));
+        REQUIRE(strlen(path) > 0 && strlen(path) < PATH_MAX, ATTNCL_ERR_IO, "%s",
+                strerror(*path ? ENAMETOOLONG : ENOENT));
+        strcpy(target, path);
+        return ATTNCL_OK;
+    }
+    REQUIRE(!S_ISDIR(info.st_mode), ATTNCL_ERR_IO, "is a directory");
+    REQUIRE(S_ISREG(info.st_mode), ATTNCL_ERR_IO, "is no regular file");
+    REQUIRE(realpath(path, target), ATTNCL_ERR_IO, "%s", strerror(errno));
+    return ATTNCL_OK;
+}
+
+// A new file beside `target`: "name.tmp-0123456789abcdef".  Long names are cut so that the whole
+// stays below NAME_MAX.
+static attncl_status create_beside(const char *target, char temporary[PATH_MAX], int *fd_ret)
+{
+    const char *slash = strrchr(target, '/');
+    const int folder = slash ? (int)(slash + 1 - target) : 0;
+
+    for (int attempt = 0; attempt < 16; ++attempt) {
+        uint64_t random;
+        REQUIRE(getrandom(&random, sizeof random, 0) == sizeof random, ATTNCL_ERR_IO, "%s",
+                strerror(errno));
+        const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, folder, target,
+                                  target + folder, random);
+        REQUIRE(used > 0 && used < PATH_MAX, ATTNCL_ERR_IO, "%s", strerror(ENAMETOOLONG));
+
+        *fd_ret = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+        if (*fd_ret >= 0)
+            return ATTNCL_OK;
+        REQUIRE(errno == EEXIST, ATTNCL_ERR_IO, "%s", strerror(errno));
+    }
+    return FAIL(ATTNCL_ERR_IO, "%s", strerror(EEXIST));
+}
+
+attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n)
+{
+    attncl_status status = ATTNCL_OK;
+    char target[PATH_MAX], temporary[PATH_MAX];
+    bool exists = false; // the temporary file
+    int fd = -1;
+
+    TRY_DONE(resolve(path, target));
+    TRY_DONE(create_beside(target, temporary, &fd));
+    exists = true;
+    for (size_t i = 0; i < n; ++i)
+        TRY_DONE(write_part(fd, &parts[i]));
+
+    const int closed = close(fd); // where a network file system tells that the disk is full
+    fd = -1;
+    if (closed != 0 || rename(temporary, target) != 0)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
+    exists = false;
+
+done:
+    attncl__file_close(&fd);
+    if (exists)
+        unlink(temporary);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("%s", path);
+    return status;
+}

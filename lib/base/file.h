@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Whole files: regular ones only are read, and a file is replaced in one step or not at all.
+#ifndef ATTNCL_BASE_FILE_H
+#define ATTNCL_BASE_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attncl/status.h"
+
+struct file_part {
+    const void *data;
+    size_t bytes;
+};
+
+// Opens for reading and tells the size.  ERR_IO when it cannot be opened or is no regular file
+// (never waits for the other end of a FIFO).  *fd_ret is closed by attncl__file_close().
+attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret);
+
+// Reads exactly `bytes` from the present position; ERR_IO when the file has fewer.
+attncl_status attncl__file_read(int fd, void *data, size_t bytes);
+
+// ERR_IO unless the file still has `bytes`: it was not changed in size while being read.
+attncl_status attncl__file_unchanged(int fd, uint64_t bytes);
+
+void attncl__file_close(int *fd); // -1 is fine; becomes -1
+
+// Writes the parts one after another into a new file beside `path` and renames it to `path`, which
+// keeps its old content until then.  ERR_IO, and nothing is left behind.  Refuses to replace what
+// is no regular file; a symbolic link keeps pointing where it points.
+attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n);
+
+#endif
