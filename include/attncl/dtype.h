@@ -10,9 +10,8 @@
 ATTNCL_BEGIN
 
 /**
- * Name (as safetensors writes it), pinned value, bits of one element.  Types up to U64
- * convert to what devices compute with; the others can be read from a file, listed and written, no
- * more.
+ * Name (as safetensors writes it), pinned value, bits of one element.  Types up to U64 convert to what
+ * devices compute with; the others can be read from a file, listed and written.
  */
 #define ATTNCL_DTYPE_LIST(X)                                                                       \
     X(F32, 1, 32)                                                                                  \
@@ -51,8 +50,7 @@ typedef enum attncl_dtype {
 /** "F32", "BOOL" ...; "none" for other values.  Static storage.  Any thread. */
 ATTNCL_API const char *attncl_dtype_name(attncl_dtype dtype);
 
-/** Bytes of one element; 0 for an unknown type and for one that is no whole number of bytes.  Any
- * thread. */
+/** Bytes of one element; 0 for an unknown type or a broken number of bytes.  Any thread. */
 ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 
 ATTNCL_END
