@@ -12,8 +12,8 @@
  *     attncl_graph_run(g);
  *     attncl_graph_read(g, "y", result, bytes);
  *
- * Builders return a value.  The first failure is remembered by the graph with the scope it happened in; later builders
- * do nothing and return the null value; attncl_graph_compile() reports it.
+ * Builders return a value.  The first failure is remembered by the graph with the scope it happened
+ * in; later builders do nothing and return the null value; attncl_graph_compile() reports it.
  *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
@@ -31,7 +31,8 @@ ATTNCL_BEGIN
 
 typedef struct attncl_graph attncl_graph;
 
-/** A value of a graph under construction.  id 0 is the null value: "absent", or the graph has failed. */
+/** A value of a graph under construction.  id 0 is the null value: "absent", or the graph has
+ * failed. */
 typedef struct attncl_value {
     int32_t id;
 } attncl_value;
@@ -57,48 +58,57 @@ ATTNCL_API attncl_status attncl_graph_create(attncl_context *context, attncl_gra
 /** NULL is fine.  Waits for work under way. */
 ATTNCL_API void attncl_graph_destroy(attncl_graph *graph);
 
-/* -- building ---------------------------------------------------------------------------------------------------- */
+/* -- building
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-/** A named input, F32, I32 or U8 (masks: non-zero = visible), filled by attncl_graph_write() before a run. */
+/** A named input, F32, I32 or U8 (masks: non-zero = visible), filled by attncl_graph_write() before
+ * a run. */
 ATTNCL_API attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype,
                                            int rank, const int64_t *dim);
 
-/** An I32 input whose elements must lie in [low, high): attncl_graph_write() refuses others and names the first. */
+/** An I32 input whose elements must lie in [low, high): attncl_graph_write() refuses others and
+ * names the first. */
 ATTNCL_API attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
                                                  const int64_t *dim, int64_t low, int64_t high);
 
 /** A tensor's value.  The tensor is borrowed and must outlive the graph. */
 ATTNCL_API attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor);
 
-/** Elements known now, copied: tables and masks.  Types as attncl_graph_input(), in that very type. */
+/** Elements known now, copied: tables and masks.  Types as attncl_graph_input(), in that very type.
+ */
 ATTNCL_API attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
                                               const int64_t *dim, const void *data);
 
-/** Memory that ops update in place and that keeps its content from run to run; starts as zeros.  attncl_graph_reset()
- *  zeroes it again. */
+/** Memory, F32 or I32, that ops update in place and that keeps its content from run to run; starts
+ * as zeros.  attncl_graph_reset() zeroes it again. */
 ATTNCL_API attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype,
                                            int rank, const int64_t *dim);
 
 /** Names a value as an output, to be read after a run. */
 ATTNCL_API void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value);
 
-/** Names what is built until the matching pop: scopes appear in errors ("encoder.layers.3.self_attn") and profiles. */
+/** Names what is built until the matching pop: scopes appear in errors
+ * ("encoder.layers.3.self_attn") and profiles. */
 ATTNCL_API void attncl_graph_push_scope(attncl_graph *g, const char *name);
 ATTNCL_API void attncl_graph_pop_scope(attncl_graph *g);
 
 /** The shape of a value; rank -1 for the null value. */
 ATTNCL_API attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value);
 
-/** The first failure of the builders so far, ATTNCL_OK if none; the sentence is put into attncl_last_error(). */
+/** The first failure of the builders so far, ATTNCL_OK if none; the sentence is put into
+ * attncl_last_error(). */
 ATTNCL_API attncl_status attncl_graph_status(const attncl_graph *g);
 
-/* -- compiling --------------------------------------------------------------------------------------------------- */
+/* -- compiling
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 /** What a graph needs on the device, in bytes. */
 typedef struct attncl_memory_report {
-    size_t weights_bytes;     /**< tensors and constants it reads (shared ones count in each graph) */
-    size_t state_bytes;       /**< memory kept from run to run */
-    size_t io_bytes;          /**< inputs and outputs */
+    size_t weights_bytes; /**< tensors and constants it reads (shared ones count in each graph) */
+    size_t state_bytes;   /**< memory kept from run to run */
+    size_t io_bytes;      /**< inputs and outputs */
     size_t activations_bytes; /**< values between nodes, at their peak, after reuse */
     size_t scratch_bytes;     /**< the largest node's scratch */
     size_t arena_bytes;       /**< one allocation for activations and scratch */
@@ -108,7 +118,8 @@ typedef struct attncl_memory_report {
 /** How to compile.  Start from ATTNCL_COMPILE_OPTIONS_INIT; zero means default. */
 typedef struct attncl_compile_options {
     size_t struct_size;
-    size_t memory_limit; /**< most bytes of device memory, 0: the device's; above it compile fails and says both numbers */
+    size_t memory_limit; /**< most bytes of device memory, 0: the device's; above it compile fails
+                            and says both numbers */
 } attncl_compile_options;
 
 #define ATTNCL_COMPILE_OPTIONS_INIT                                                                \
@@ -120,15 +131,18 @@ typedef struct attncl_compile_options {
 ATTNCL_API attncl_status attncl_graph_memory(attncl_graph *g, attncl_memory_report *report_ret);
 
 /**
- * Fixes the graph: kernels built, memory planned and allocated, commands recorded.  Returns the first failure of the
- * builders if there was one.  A compiled graph takes no more nodes.
+ * Fixes the graph: kernels built, memory planned and allocated, commands recorded.  Returns the
+ * first failure of the builders if there was one.  A compiled graph takes no more nodes.
  */
 ATTNCL_API attncl_status attncl_graph_compile(attncl_graph *g,
                                               const attncl_compile_options *options);
 
-/* -- running ----------------------------------------------------------------------------------------------------- */
+/* -- running
+ * -----------------------------------------------------------------------------------------------------
+ */
 
-/** Fills an input: `bytes` must be exactly the input's, in its own type.  Blocks until `data` may be reused. */
+/** Fills an input: `bytes` must be exactly the input's, in its own type.  Blocks until `data` may
+ * be reused. */
 ATTNCL_API attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *data,
                                             size_t bytes);
 
@@ -147,13 +161,17 @@ ATTNCL_API attncl_status attncl_graph_read(attncl_graph *g, const char *name, vo
 /** Zeroes all state. */
 ATTNCL_API attncl_status attncl_graph_reset(attncl_graph *g);
 
-/* -- asking ------------------------------------------------------------------------------------------------------ */
+/* -- asking
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 ATTNCL_API size_t attncl_graph_input_count(const attncl_graph *g);
 ATTNCL_API size_t attncl_graph_output_count(const attncl_graph *g);
 /** Name (borrowed) and shape of input or output `i`; NULL beyond the last. */
-ATTNCL_API const char *attncl_graph_input_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret);
-ATTNCL_API const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret);
+ATTNCL_API const char *attncl_graph_input_name(const attncl_graph *g, size_t i,
+                                               attncl_shape *shape_ret);
+ATTNCL_API const char *attncl_graph_output_name(const attncl_graph *g, size_t i,
+                                                attncl_shape *shape_ret);
 
 ATTNCL_END
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/profile.h
- * Where a graph's time goes: a row per node, and a Chrome trace.  Needs a context made with `profile = 1`.
+ * Where a graph's time goes: a row per node, and a Chrome trace.  Needs a context made with
+ * `profile = 1`.
  */
 #ifndef ATTNCL_PROFILE_H
 #define ATTNCL_PROFILE_H
@@ -12,25 +13,26 @@ ATTNCL_BEGIN
 
 /** One node's share of the profiled runs. */
 typedef struct attncl_profile_row {
-    const char *op;      /**< op class, "linear"; borrowed from the graph */
-    const char *scope;   /**< where it was built, "encoder.layers.0"; borrowed */
-    size_t n_commands;   /**< kernel launches and copies per run */
-    size_t runs;         /**< runs counted */
-    uint64_t total_ns;   /**< device time over these runs */
-    uint64_t min_ns;     /**< fastest run */
-    double flop;         /**< floating-point operations of one run, by the op's formula; 0 unknown */
-    double bytes;        /**< least bytes moved by one run */
+    const char *op;    /**< op class, "linear"; borrowed from the graph */
+    const char *scope; /**< where it was built, "encoder.layers.0"; borrowed */
+    size_t n_commands; /**< kernel launches and copies per run */
+    size_t runs;       /**< runs counted */
+    uint64_t total_ns; /**< device time over these runs */
+    uint64_t min_ns;   /**< fastest run */
+    double flop;       /**< floating-point operations of one run, by the op's formula; 0 unknown */
+    double bytes;      /**< least bytes moved by one run */
 } attncl_profile_row;
 
-/** Runs the graph once and waits, adding its times to the profile.  ERR_STATE without `profile = 1`. */
+/** Runs the graph once and waits, adding its times to the profile.  ERR_STATE without `profile =
+ * 1`. */
 ATTNCL_API attncl_status attncl_graph_run_profiled(attncl_graph *g);
 
 /** Rows in node order; NULL beyond the last.  Borrowed until the next profiled run. */
 ATTNCL_API const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *g, size_t i);
 
 /**
- * Writes the profiled runs as a Chrome trace (chrome://tracing, Perfetto), replacing the file in one step.  ERR_IO when
- * it cannot be written; then no file is left behind.
+ * Writes the profiled runs as a Chrome trace (chrome://tracing, Perfetto), replacing the file in
+ * one step.  ERR_IO when it cannot be written; then no file is left behind.
  */
 ATTNCL_API attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path);
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/tensor.h
- * Arrays that live on the device beyond one graph: weights, above all.  Several graphs may read the same tensor.
+ * Arrays that live on the device beyond one graph: weights, above all.  Several graphs may read the
+ * same tensor.
  */
 #ifndef ATTNCL_TENSOR_H
 #define ATTNCL_TENSOR_H
@@ -21,9 +22,11 @@ typedef struct attncl_tensor attncl_tensor;
  *
  * @param dtype       type on the device: F32, I32 or U8
  * @param dim         `rank` extents, row-major, borrowed for the call
- * @param data_dtype  type of `data`: any float type for F32, any integer type or BOOL for I32 and U8
+ * @param data_dtype  type of `data`: any float type for F32, any integer type or BOOL for I32 and
+ * U8
  * @param data        the elements in C order, borrowed for the call; NULL: zeros
- * @param tensor_ret  owned by the caller, released by attncl_tensor_destroy() after every graph that uses it
+ * @param tensor_ret  owned by the caller, released by attncl_tensor_destroy() after every graph
+ * that uses it
  *
  * ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Any thread.
  */

@@ -82,8 +82,13 @@ void attncl__kernel_release(cl_kernel *kernel);
 // Work-items this kernel can have in a group on this device; local memory it uses; private (spill) memory.
 attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret, size_t *local_ret, size_t *private_ret);
 
+// A caller's buffer: its size.  ERR_ARGUMENT when it belongs to another OpenCL context.
+attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
+
 // -- events
 void attncl__event_release(cl_event *event);
+// Waits for the event and gives its device times in ns.  Needs a profiling queue.
+attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
 
 // Calls attncl_context_finish without the public checks.
 attncl_status attncl__queue_finish(attncl_context *ctx);

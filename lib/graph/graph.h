@@ -6,33 +6,39 @@
 #include "attncl/graph.h"
 #include "op/op.h"
 
-// Adds one op.  `in` has n_in of the class's inputs, null values for absent ones (missing trailing ones count as
-// absent).  `params` is copied.  Returns output 0; further outputs through attncl__graph_result().
+// Adds one op.  `in` has n_in of the class's inputs, null values for absent ones (missing trailing
+// ones count as absent).  `params` is copied.  Returns output 0; further outputs through
+// attncl__graph_result().
 attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, const void *params,
                                const attncl_value *in, int n_in);
 #define IN(...)                                                                                    \
-    (const attncl_value[]){__VA_ARGS__}, (int)(sizeof((const attncl_value[]){__VA_ARGS__}) / sizeof(attncl_value))
+    (const attncl_value[]){__VA_ARGS__},                                                           \
+        (int)(sizeof((const attncl_value[]){__VA_ARGS__}) / sizeof(attncl_value))
 
 // Output `i` of the node that made `first`.
 attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i);
 
-// A view of `base`: same memory, other extents and strides (desc->start counts from base's own start).
+// A view of `base`: same memory, other extents and strides (desc->start counts from base's own
+// start).
 attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc);
 
 // The value's shape; NULL for the null value.  Valid until the next node is added.
 const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value v);
 
-// Fails the graph from a builder and returns the null value: GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "k has ...").
-attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line, const char *fmt, ...)
-    __attribute__((format(printf, 5, 6)));
-#define GRAPH_FAIL(g, status, ...) attncl__graph_fail((g), (status), __FILE__, __LINE__, __VA_ARGS__)
+// Fails the graph from a builder and returns the null value: GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "k has
+// ...").
+attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line,
+                                const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+#define GRAPH_FAIL(g, status, ...)                                                                 \
+    attncl__graph_fail((g), (status), __FILE__, __LINE__, __VA_ARGS__)
 
 // True once a builder has failed.
 bool attncl__graph_failed(const attncl_graph *g);
 
 attncl_context *attncl__graph_context(const attncl_graph *g);
 
-// With ATTNCL_GUARD: checks the guard bytes around every value; names the first op whose neighbour was overwritten.
+// With ATTNCL_GUARD: checks the guard bytes around every value; names the first op whose neighbour
+// was overwritten.
 attncl_status attncl__graph_check_guards(attncl_graph *g);
 
 #endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// What the driver knows of a buffer or an event.
+
+#include "device/clerr.h"
+#include "device/context.h"
+
+attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret)
+{
+    cl_context owner = NULL;
+
+    TRY_CL(clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof owner, &owner, NULL));
+    REQUIRE(owner == ctx->cl, ATTNCL_ERR_ARGUMENT, "the buffer belongs to another OpenCL context");
+    TRY_CL(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof *bytes_ret, bytes_ret, NULL));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret)
+{
+    cl_ulong start, end;
+
+    TRY_CL(clWaitForEvents(1, &event));
+    TRY_CL(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL));
+    TRY_CL(clGetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL));
+    *start_ret = start;
+    *end_ret = end;
+    return ATTNCL_OK;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+//
+// A graph's life: creation, the first failure of its builders, scopes, destruction.
+
+#include <stdarg.h>
+
+#include "base/alloc.h"
+#include "graph/parts.h"
+
+bool attncl__graph_failed(const attncl_graph *g)
+{
+    return g->status != ATTNCL_OK;
+}
+
+attncl_context *attncl__graph_context(const attncl_graph *g)
+{
+    return g->ctx;
+}
+
+attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status)
+{
+    if (g->scope_used)
+        attncl__error_prefix("%s", g->scope);
+    g->status = status;
+    snprintf(g->message, sizeof g->message, "%s", attncl_last_error());
+    return ATTNCL_NONE_VALUE;
+}
+
+attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line,
+                                const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+
+    if (attncl__graph_failed(g))
+        return ATTNCL_NONE_VALUE;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    attncl__fail(status, file, line, "%s", text);
+    return attncl__graph_keep_failure(g, status);
+}
+
+attncl_status attncl_graph_status(const attncl_graph *g)
+{
+    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
+    return g->status == ATTNCL_OK ? ATTNCL_OK : FAIL(g->status, "%s", g->message);
+}
+
+void attncl__graph_prefix(const struct node *node)
+{
+    if (node->scope[0])
+        attncl__error_prefix("%s: %s", node->scope, node->cls->name);
+    else
+        attncl__error_prefix("%s", node->cls->name);
+}
+
+bool attncl__graph_building(attncl_graph *g)
+{
+    if (!g || attncl__graph_failed(g))
+        return false;
+    if (g->compiled) {
+        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
+        return false;
+    }
+    g->planned = false;
+    return true;
+}
+
+attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret)
+{
+    REQUIRE(context && graph_ret, ATTNCL_ERR_ARGUMENT, "context or graph_ret is NULL");
+    TRY(attncl__context_usable(context));
+
+    attncl_graph *g = attncl__alloc_zero(sizeof *g);
+    REQUIRE(g, ATTNCL_ERR_NO_MEMORY, "graph");
+    g->ctx = context;
+    const char *guard = attncl__context_env(context, ENV_GUARD);
+    g->guard = guard && strcmp(guard, "0") != 0;
+    attncl__context_add_child(context, "graph");
+    attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
+    g->scope = attncl__copy_text("");
+    g->scope_room = 1;
+    if (attncl__graph_failed(g) || !g->scope) {
+        attncl_graph_destroy(g);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "graph");
+    }
+    *graph_ret = g;
+    return ATTNCL_OK;
+}
+
+void attncl_graph_destroy(attncl_graph *g)
+{
+    if (!g)
+        return;
+    if (g->compiled)
+        attncl__queue_finish(g->ctx);
+    attncl__graph_release(g);
+    attncl__profile_free(g->profile);
+    for (int i = 0; i < g->n_values; ++i) {
+        attncl__free(g->values[i].name);
+        if (g->values[i].owns_tensor)
+            attncl_tensor_destroy(g->values[i].tensor);
+    }
+    for (int i = 0; i < g->n_nodes; ++i) {
+        attncl__free(g->nodes[i].params);
+        attncl__free(g->nodes[i].scope);
+    }
+    for (int i = 0; i < g->n_inputs; ++i)
+        attncl__free(g->inputs[i].name);
+    for (int i = 0; i < g->n_outputs; ++i)
+        attncl__free(g->outputs[i].name);
+    attncl__free(g->values);
+    attncl__free(g->nodes);
+    attncl__free(g->inputs);
+    attncl__free(g->outputs);
+    attncl__free(g->placements);
+    attncl__free(g->scope);
+    attncl__context_remove_child(g->ctx);
+    attncl__free(g);
+}
+
+void attncl_graph_push_scope(attncl_graph *g, const char *name)
+{
+    if (!g || attncl__graph_failed(g) || !name)
+        return;
+    if (g->scope_depth == MAX_SCOPE_DEPTH) {
+        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "scope %s is nested deeper than %d", name, MAX_SCOPE_DEPTH);
+        return;
+    }
+    const size_t need = g->scope_used + strlen(name) + 2; // a dot and the terminating zero
+    if (need > g->scope_room) {
+        char *scope = attncl__grow_array(g->scope, need * 2, 1);
+        if (!scope) {
+            GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "scope %s", name);
+            return;
+        }
+        g->scope = scope;
+        g->scope_room = need * 2;
+    }
+    g->scope_marks[g->scope_depth++] = g->scope_used;
+    g->scope_used += (size_t)snprintf(g->scope + g->scope_used, g->scope_room - g->scope_used,
+                                      "%s%s", g->scope_used ? "." : "", name);
+}
+
+void attncl_graph_pop_scope(attncl_graph *g)
+{
+    if (!g || attncl__graph_failed(g) || g->scope_depth == 0)
+        return;
+    g->scope_used = g->scope_marks[--g->scope_depth];
+    g->scope[g->scope_used] = '\0';
+}

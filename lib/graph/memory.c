@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+//
+// What a graph needs: which nodes matter, how long each value lives, what the arena holds.  Host
+// data only.
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "graph/parts.h"
+#include "graph/plan.h"
+
+// A node matters when an output or a state depends on it.  Nodes are in order of dependence, so one
+// walk back is enough.
+static attncl_status mark_live(attncl_graph *g)
+{
+    bool *wanted = attncl__alloc_array((size_t)g->n_values, sizeof *wanted);
+    REQUIRE(wanted, ATTNCL_ERR_NO_MEMORY, "graph of %d values", g->n_values);
+
+    for (int i = 0; i < g->n_outputs; ++i)
+        wanted[g->values[g->outputs[i].value].base] = true;
+    for (int n = g->n_nodes - 1; n >= 0; --n) {
+        struct node *node = &g->nodes[n];
+        node->live = node->cls->state != 0;
+        for (int i = 0; i < node->cls->n_out; ++i)
+            node->live |= wanted[node->out[i]];
+        if (!node->live)
+            continue;
+        for (int i = 0; i < node->cls->n_in; ++i)
+            wanted[g->values[node->in[i]].base] = true;
+    }
+    attncl__free(wanted);
+    return ATTNCL_OK;
+}
+
+void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig)
+{
+    *sig = (struct op_sig){.caps = &g->ctx->caps, .params = node->params, .n_in = node->cls->n_in};
+    for (int i = 0; i < node->cls->n_in; ++i)
+        if (node->in[i])
+            sig->in[i] = g->values[node->in[i]].desc;
+    for (int i = 0; i < node->cls->n_out; ++i)
+        sig->out[i] = g->values[node->out[i]].desc;
+}
+
+static attncl_status ask_scratch(attncl_graph *g)
+{
+    for (int n = 0; n < g->n_nodes; ++n) {
+        struct node *node = &g->nodes[n];
+        struct op_sig sig;
+        node->scratch_bytes = 0;
+        if (!node->live || !node->cls->scratch)
+            continue;
+        attncl__graph_sig(g, node, &sig);
+        const attncl_status status = node->cls->scratch(&sig, &node->scratch_bytes);
+        if (status != ATTNCL_OK) {
+            attncl__graph_prefix(node);
+            return status;
+        }
+    }
+    return ATTNCL_OK;
+}
+
+// One item per value or scratch in the arena, with its first and last node.
+static size_t list_items(const attncl_graph *g, const int *last_use, struct placement *places,
+                         struct plan_item *items)
+{
+    size_t n_items = 0;
+
+    for (int n = 0; n < g->n_nodes; ++n) {
+        const struct node *node = &g->nodes[n];
+        if (!node->live)
+            continue;
+        for (int i = 0; i < node->cls->n_out; ++i) {
+            const struct value *v = &g->values[node->out[i]];
+            if (v->is_output)
+                continue;
+            const int last = last_use[node->out[i]] > n ? last_use[node->out[i]] : n;
+            places[n_items] = (struct placement){
+                .value = node->out[i], .node = -1, .bytes = attncl__desc_bytes(&v->desc)};
+            items[n_items++] = (struct plan_item){.first = n, .last = last};
+        }
+        if (node->scratch_bytes) {
+            places[n_items] =
+                (struct placement){.value = -1, .node = n, .bytes = node->scratch_bytes};
+            items[n_items++] = (struct plan_item){.first = n, .last = n};
+        }
+    }
+    return n_items;
+}
+
+static void find_last_uses(const attncl_graph *g, int *last_use)
+{
+    for (int n = 0; n < g->n_nodes; ++n)
+        for (int i = 0; g->nodes[n].live && i < g->nodes[n].cls->n_in; ++i)
+            last_use[g->values[g->nodes[n].in[i]].base] = n;
+}
+
+// Everything but the arena.
+static void report_fixed(const attncl_graph *g, attncl_memory_report *r)
+{
+    for (int i = 1; i < g->n_values; ++i) {
+        const struct value *v = &g->values[i];
+        const size_t bytes = attncl__desc_bytes(&v->desc);
+        if (v->kind == VALUE_TENSOR)
+            r->weights_bytes += bytes;
+        else if (v->kind == VALUE_STATE)
+            r->state_bytes += bytes;
+        else if (v->kind == VALUE_INPUT || (v->kind == VALUE_RESULT && v->is_output))
+            r->io_bytes += bytes;
+    }
+}
+
+// The largest sum of live values at one node: what no plan can undercut.
+static size_t peak_of(const struct plan_item *items, const struct placement *places, size_t n,
+                      int n_nodes)
+{
+    size_t peak = 0;
+    for (int step = 0; step < n_nodes; ++step) {
+        size_t sum = 0;
+        for (size_t i = 0; i < n; ++i)
+            if (places[i].value >= 0 && items[i].first <= step && step <= items[i].last)
+                sum += items[i].bytes;
+        if (sum > peak)
+            peak = sum;
+    }
+    return peak;
+}
+
+// Gives the items their final sizes.  Guarded: each has guards on both sides and the arena is not
+// reused, so that a guard stays what it is.
+static attncl_status size_items(const attncl_graph *g, struct plan_item *items,
+                                struct placement *places, size_t n, size_t align)
+{
+    for (size_t i = 0; i < n; ++i) {
+        size_t bytes = places[i].bytes;
+        if (g->guard) {
+            items[i].first = 0;
+            items[i].last = g->n_nodes;
+            REQUIRE(ckd_add_size(bytes, 2 * GUARD_BYTES, &bytes), ATTNCL_ERR_DEVICE_MEMORY,
+                    "a value of %zu bytes", places[i].bytes);
+        }
+        REQUIRE(ckd_round_up(bytes, align, &items[i].bytes), ATTNCL_ERR_DEVICE_MEMORY,
+                "a value of %zu bytes", places[i].bytes);
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status plan_arena(attncl_graph *g, attncl_memory_report *r)
+{
+    attncl_status status = ATTNCL_OK;
+    const size_t most = (size_t)g->n_values + (size_t)g->n_nodes;
+    struct placement *places = attncl__alloc_array(most, sizeof *places);
+    struct plan_item *items = attncl__alloc_array(most, sizeof *items);
+    int *last_use = attncl__alloc_array((size_t)g->n_values, sizeof *last_use);
+    if (!places || !items || !last_use) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", most);
+        goto done;
+    }
+    find_last_uses(g, last_use);
+    const size_t n = list_items(g, last_use, places, items);
+    const size_t align = g->ctx->caps.align_bytes;
+    TRY_DONE(size_items(g, items, places, n, align));
+    TRY_DONE(attncl__plan(items, n, align, &r->arena_bytes));
+
+    for (size_t i = 0; i < n; ++i) {
+        places[i].offset = items[i].offset + (g->guard ? GUARD_BYTES : 0);
+        r->unshared_bytes += items[i].bytes;
+        if (places[i].node >= 0 && places[i].bytes > r->scratch_bytes)
+            r->scratch_bytes = places[i].bytes;
+    }
+    r->activations_bytes = peak_of(items, places, n, g->n_nodes);
+    attncl__free(g->placements);
+    g->placements = places;
+    g->n_placements = n;
+    places = NULL;
+done:
+    attncl__free(last_use);
+    attncl__free(items);
+    attncl__free(places);
+    return status;
+}
+
+attncl_status attncl__graph_plan(attncl_graph *g)
+{
+    attncl_memory_report report = {0};
+
+    if (g->planned)
+        return ATTNCL_OK;
+    TRY(mark_live(g));
+    TRY(ask_scratch(g));
+    report_fixed(g, &report);
+    TRY(plan_arena(g, &report));
+    g->report = report;
+    g->planned = true;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_graph_memory(attncl_graph *g, attncl_memory_report *report_ret)
+{
+    REQUIRE(g && report_ret, ATTNCL_ERR_ARGUMENT, "graph or report_ret is NULL");
+    TRY(attncl_graph_status(g));
+    TRY(attncl__graph_plan(g));
+    *report_ret = g->report;
+    return ATTNCL_OK;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+//
+// Nodes and views: an op takes its inputs, its shapes are inferred, its results become values.
+
+#include "base/alloc.h"
+#include "graph/parts.h"
+
+attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    const struct value *of = attncl__graph_value(g, base);
+    if (!of)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of the null value");
+    return (attncl_value){attncl__graph_add_value(
+        g, (struct value){.kind = VALUE_VIEW, .base = of->base, .desc = *desc})};
+}
+
+// True when input `i` of `cls` takes `d` as it lies in memory.
+static bool takes(const struct op_class *cls, int i, const struct tensor_desc *d)
+{
+    struct rows rows;
+
+    if (!attncl__desc_present(d) || (cls->any_view >> i & 1))
+        return true;
+    if (cls->strided >> i & 1)
+        return attncl__desc_rows(d, &rows);
+    return d->start == 0 && attncl__desc_contiguous(d);
+}
+
+// Fills the signature's inputs, with copies of views the op cannot read.  False: the graph has
+// failed.
+static bool gather_inputs(attncl_graph *g, const struct op_class *cls, const attncl_value *in,
+                          int n_in, struct node *node, struct op_sig *sig)
+{
+    for (int i = 0; i < n_in; ++i) {
+        const struct value *v = attncl__graph_value(g, in[i]);
+        if (!v) {
+            if (cls->optional >> i & 1)
+                continue;
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is missing", cls->name, i);
+            return false;
+        }
+        if ((cls->state >> i & 1) && v->kind != VALUE_STATE) {
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d must be state", cls->name, i);
+            return false;
+        }
+        attncl_value use = in[i];
+        if (!takes(cls, i, &v->desc)) {
+            use = attncl__graph_add(g, attncl__op_find("copy_fwd"), NULL, &in[i], 1);
+            if (!use.id)
+                return false;
+        }
+        node->in[i] = use.id;
+        sig->in[i] = g->values[use.id].desc;
+    }
+    return true;
+}
+
+static bool init_node(attncl_graph *g, const struct op_class *cls, const void *params,
+                      struct node *node)
+{
+    node->cls = cls;
+    node->scope = attncl__copy_text(g->scope);
+    node->params = params ? attncl__copy_bytes(params, cls->params_bytes)
+                          : attncl__alloc_zero(cls->params_bytes);
+    if (node->scope && node->params)
+        return true;
+    GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
+    return false;
+}
+
+// Appends the node with its results; the null value when there is no memory.
+static attncl_value append_node(attncl_graph *g, struct node *node, const struct op_sig *sig)
+{
+    struct node *nodes = attncl__graph_grow(g->nodes, g->n_nodes, &g->nodes_room, sizeof *nodes);
+    if (!nodes)
+        return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", node->cls->name);
+    g->nodes = nodes;
+    for (int i = 0; i < node->cls->n_out; ++i) {
+        node->out[i] = attncl__graph_add_value(
+            g, (struct value){.kind = VALUE_RESULT, .desc = sig->out[i], .node = g->n_nodes});
+        if (!node->out[i])
+            return ATTNCL_NONE_VALUE;
+    }
+    g->nodes[g->n_nodes++] = *node;
+    const attncl_value first = {node->out[0]};
+    *node = (struct node){0}; // params and scope have passed to the graph
+    return first;
+}
+
+attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, const void *params,
+                               const attncl_value *in, int n_in)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    assert(cls && n_in <= cls->n_in);
+
+    attncl_value in_all[OP_MAX_IN] = {{0}};
+    struct op_sig sig = {.n_in = cls->n_in};
+    struct node node = {0};
+    attncl_value first = ATTNCL_NONE_VALUE;
+
+    memcpy(in_all, in, (size_t)n_in * sizeof in[0]);
+    if (!init_node(g, cls, params, &node) || !gather_inputs(g, cls, in_all, cls->n_in, &node, &sig))
+        goto done;
+    sig.params = node.params;
+    const attncl_status status = cls->infer(&sig);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", cls->name);
+        attncl__graph_keep_failure(g, status);
+        goto done;
+    }
+    first = append_node(g, &node, &sig);
+done:
+    attncl__free(node.params);
+    attncl__free(node.scope);
+    return first;
+}
+
+attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i)
+{
+    const struct value *v = attncl__graph_value(g, first);
+    if (!v || attncl__graph_failed(g))
+        return ATTNCL_NONE_VALUE;
+    assert(v->kind == VALUE_RESULT && i < g->nodes[v->node].cls->n_out);
+    return (attncl_value){g->nodes[v->node].out[i]};
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// What a graph is made of.  Shared by the files of this folder only.
+#ifndef ATTNCL_GRAPH_PARTS_H
+#define ATTNCL_GRAPH_PARTS_H
+
+#include "attncl/profile.h"
+#include "device/context.h"
+#include "graph/graph.h"
+#include "launch/recording.h"
+
+enum value_kind {
+    VALUE_NONE,
+    VALUE_INPUT,
+    VALUE_TENSOR, // a caller's weight or a constant of this graph
+    VALUE_STATE,
+    VALUE_RESULT, // made by a node
+    VALUE_VIEW,   // another value's memory
+};
+
+struct value {
+    enum value_kind kind;
+    struct tensor_desc desc;
+    int base;              // whose memory this is: itself, or a view's base
+    int node;              // RESULT: its producer
+    char *name;            // INPUT, STATE
+    attncl_tensor *tensor; // TENSOR
+    bool owns_tensor;      // constants
+    bool ranged;           // INPUT: elements must lie in [low, high)
+    int64_t low, high;
+    bool is_output;
+    struct storage storage; // set by compile
+    cl_mem guarded_whole;   // what the storage is a part of when guarding
+};
+
+struct node {
+    const struct op_class *cls;
+    void *params;
+    char *scope;
+    int in[OP_MAX_IN]; // value ids, 0 for absent ones
+    int out[OP_MAX_OUT];
+    bool live; // something depends on it
+    size_t scratch_bytes;
+    struct storage scratch;
+};
+
+// A name the caller writes to or reads from.
+struct port {
+    char *name;
+    int value;
+    cl_mem bound;         // the caller's buffer, retained; NULL: the graph's own
+    struct storage outer; // bound, but to be copied: where the caller's data is
+    size_t outer_offset;
+    cl_mem own; // the graph's own buffer
+};
+
+// Where one value or scratch lies in the arena.
+struct placement {
+    int value; // or -1
+    int node;  // of the scratch, or -1
+    size_t bytes;
+    size_t offset;
+};
+
+// A constant guard of this many bytes lies on both sides of everything when guarding
+// (ATTNCL_GUARD).
+enum { GUARD_BYTES = 1024 };
+#define GUARD_WORD 0x7fc0deadu // a quiet NaN that arithmetic does not make
+
+enum { MAX_SCOPE_DEPTH = 32 };
+
+struct profile; // graph/profile.c
+
+struct attncl_graph {
+    attncl_context *ctx;
+    attncl_status status; // first failure of the builders
+    char message[512];
+
+    struct value *values; // [0] is the null value
+    int n_values, values_room;
+    struct node *nodes;
+    int n_nodes, nodes_room;
+    struct port *inputs, *outputs;
+    int n_inputs, n_outputs, inputs_room, outputs_room;
+
+    char *scope; // "encoder.layers.0", "" at the top
+    size_t scope_used, scope_room;
+    size_t scope_marks[MAX_SCOPE_DEPTH]; // scope_used before each push
+    int scope_depth;
+
+    bool planned;
+    struct placement *placements;
+    size_t n_placements;
+    attncl_memory_report report;
+
+    bool compiled;
+    bool guard;
+    cl_mem arena;
+    cl_mem empty; // stands for values without elements
+    struct recording recording;
+    struct recording before, after; // copies of bound buffers
+    struct profile *profile;
+};
+
+// graph/memory.c: marks live nodes, asks for scratch, plans the arena.
+attncl_status attncl__graph_plan(attncl_graph *g);
+void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig);
+// graph/compile.c: back to the state before compile.
+void attncl__graph_release(attncl_graph *g);
+// graph/tensor.c
+struct tensor_desc attncl__tensor_desc(const attncl_tensor *t);
+struct storage *attncl__tensor_storage(attncl_tensor *t);
+attncl_context *attncl__tensor_context(const attncl_tensor *t);
+// graph/graph.c: puts "encoder.layers.0: linear_fwd" in front of the last error; true when the
+// graph takes more nodes (else it has failed, or fails now); keeps the last error as the graph's
+// first failure, the scope in front.
+void attncl__graph_prefix(const struct node *node);
+bool attncl__graph_building(attncl_graph *g);
+attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);
+// graph/values.c: room for one more element (NULL: no memory); appends a value (0: no memory, the
+// graph has failed); the value behind a handle (NULL: none).
+void *attncl__graph_grow(void *old, int used, int *room, size_t each);
+int attncl__graph_add_value(attncl_graph *g, struct value v);
+const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
+// graph/guard.c: fills everything the run will write with poison; checks the guards.
+attncl_status attncl__graph_poison(attncl_graph *g);
+// graph/profile.c
+void attncl__profile_free(struct profile *p);
+// The index of the port called `name`, -1 when there is none.
+int attncl__port_find(const struct port *ports, int n, const char *name);
+
+#endif

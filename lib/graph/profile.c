@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: MIT
+//
+// Where a graph's time goes: device times of each command, summed by node, and kept for a trace.
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "graph/parts.h"
+
+// One command of one run.
+struct sample {
+    uint64_t start_ns, end_ns;
+    size_t command;
+};
+
+struct profile {
+    attncl_profile_row *rows; // one per live node
+    int *row_of_node;
+    size_t n_rows;
+    struct sample *samples; // for the trace: the first MAX_SAMPLES
+    size_t n_samples, samples_room;
+};
+
+enum { MAX_SAMPLES = 1 << 18 };
+
+void attncl__profile_free(struct profile *p)
+{
+    if (!p)
+        return;
+    attncl__free(p->rows);
+    attncl__free(p->row_of_node);
+    attncl__free(p->samples);
+    attncl__free(p);
+}
+
+// Bytes of inputs and outputs: the cost of an op that states none.
+static void cost_of(const attncl_graph *g, const struct node *node, attncl_profile_row *row)
+{
+    struct op_sig sig;
+
+    attncl__graph_sig(g, node, &sig);
+    if (node->cls->cost) {
+        node->cls->cost(&sig, &row->flop, &row->bytes);
+        return;
+    }
+    for (int i = 0; i < node->cls->n_in; ++i)
+        if (attncl__desc_present(&sig.in[i]))
+            row->bytes += (double)attncl__desc_bytes(&sig.in[i]);
+    for (int i = 0; i < node->cls->n_out; ++i)
+        row->bytes += (double)attncl__desc_bytes(&sig.out[i]);
+}
+
+static attncl_status make_profile(attncl_graph *g)
+{
+    attncl_status status = ATTNCL_OK;
+    struct profile *p = attncl__alloc_zero(sizeof *p);
+    REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "profile");
+    p->rows = attncl__alloc_array((size_t)g->n_nodes, sizeof *p->rows);
+    p->row_of_node = attncl__alloc_array((size_t)g->n_nodes, sizeof *p->row_of_node);
+    if (!p->rows || !p->row_of_node) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "profile of %d nodes", g->n_nodes);
+        goto done;
+    }
+    for (int n = 0; n < g->n_nodes; ++n) {
+        if (!g->nodes[n].live)
+            continue;
+        attncl_profile_row *row = &p->rows[p->n_rows];
+        row->op = g->nodes[n].cls->name;
+        row->scope = g->nodes[n].scope;
+        row->min_ns = UINT64_MAX;
+        cost_of(g, &g->nodes[n], row);
+        p->row_of_node[n] = (int)p->n_rows++;
+    }
+    for (size_t i = 0; i < g->recording.n_commands; ++i)
+        ++p->rows[p->row_of_node[g->recording.commands[i].node]].n_commands;
+    g->profile = p;
+    p = NULL;
+done:
+    attncl__profile_free(p);
+    return status;
+}
+
+static void keep_sample(struct profile *p, struct sample sample)
+{
+    if (p->n_samples == MAX_SAMPLES)
+        return;
+    if (p->n_samples == p->samples_room) {
+        const size_t room = p->samples_room ? p->samples_room * 2 : 256;
+        struct sample *samples = attncl__grow_array(p->samples, room, sizeof *samples);
+        if (!samples)
+            return; // the trace is shorter, the table is whole
+        p->samples = samples;
+        p->samples_room = room;
+    }
+    p->samples[p->n_samples++] = sample;
+}
+
+// Adds one run's events to the rows.
+static attncl_status add_run(attncl_graph *g, const cl_event *events)
+{
+    struct profile *p = g->profile;
+    attncl_status status = ATTNCL_OK;
+    uint64_t *sums = attncl__alloc_array(p->n_rows, sizeof *sums);
+    REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", p->n_rows);
+
+    for (size_t i = 0; i < g->recording.n_commands; ++i) {
+        struct sample s = {.command = i};
+        if (!events[i])
+            continue;
+        TRY_DONE(attncl__event_times(events[i], &s.start_ns, &s.end_ns));
+        sums[p->row_of_node[g->recording.commands[i].node]] += s.end_ns - s.start_ns;
+        keep_sample(p, s);
+    }
+    for (size_t i = 0; i < p->n_rows; ++i) {
+        p->rows[i].total_ns += sums[i];
+        p->rows[i].runs += 1;
+        if (sums[i] < p->rows[i].min_ns)
+            p->rows[i].min_ns = sums[i];
+    }
+done:
+    attncl__free(sums);
+    return status;
+}
+
+attncl_status attncl_graph_run_profiled(attncl_graph *g)
+{
+    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
+    REQUIRE(g->compiled, ATTNCL_ERR_STATE, "the graph is not compiled");
+    REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not made with profile = 1");
+    TRY(attncl__context_usable(g->ctx));
+    if (!g->profile)
+        TRY(make_profile(g));
+
+    attncl_status status = ATTNCL_OK;
+    const size_t n = g->recording.n_commands;
+    cl_event *events = attncl__alloc_array(n, sizeof *events);
+    REQUIRE(events, ATTNCL_ERR_NO_MEMORY, "events of %zu commands", n);
+    if (g->guard)
+        TRY_DONE(attncl__graph_poison(g));
+    TRY_DONE(attncl__recording_enqueue(&g->before, 0, NULL, NULL, NULL));
+    TRY_DONE(attncl__recording_enqueue(&g->recording, 0, NULL, events, NULL));
+    TRY_DONE(attncl__recording_enqueue(&g->after, 0, NULL, NULL, NULL));
+    TRY_DONE(attncl__queue_finish(g->ctx));
+    TRY_DONE(add_run(g, events));
+done:
+    for (size_t i = 0; i < n; ++i)
+        attncl__event_release(&events[i]);
+    attncl__free(events);
+    return status;
+}
+
+const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *g, size_t i)
+{
+    return g && g->profile && i < g->profile->n_rows ? &g->profile->rows[i] : NULL;
+}
+
+// A scope is the caller's text: quotes and backslashes are escaped, control bytes dropped.
+static void add_json_text(struct text *t, const char *s)
+{
+    for (; *s; ++s)
+        if (*s == '"' || *s == '\\')
+            attncl__text_add(t, "\\%c", *s);
+        else if ((unsigned char)*s >= 0x20)
+            attncl__text_add_bytes(t, s, 1);
+}
+
+attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path)
+{
+    REQUIRE(g && path, ATTNCL_ERR_ARGUMENT, "graph or path is NULL");
+    REQUIRE(g->profile && g->profile->n_samples, ATTNCL_ERR_STATE, "no run was profiled");
+
+    attncl_status status = ATTNCL_OK;
+    const struct profile *p = g->profile;
+    const uint64_t origin = p->samples[0].start_ns;
+    struct text t = TEXT_EMPTY;
+
+    attncl__text_add(&t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    for (size_t i = 0; i < p->n_samples; ++i) {
+        const struct sample *s = &p->samples[i];
+        const struct command *c = &g->recording.commands[s->command];
+        const uint64_t at = s->start_ns > origin ? s->start_ns - origin : 0;
+        const uint64_t took = s->end_ns - s->start_ns;
+        attncl__text_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":1,", i ? ",\n" : "");
+        // The format's unit is the microsecond; integers keep the decimal point out of the locale's
+        // hands.
+        attncl__text_add(&t, "\"ts\":%" PRIu64 ".%03u,", at / 1000, (unsigned)(at % 1000));
+        attncl__text_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
+        attncl__text_add(&t, "\"name\":\"");
+        add_json_text(&t, c->name);
+        attncl__text_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"",
+                         g->nodes[c->node].cls->name);
+        add_json_text(&t, g->nodes[c->node].scope);
+        attncl__text_add(&t, "\"}}");
+    }
+    attncl__text_add(&t, "\n]}\n");
+    if (t.failed) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", p->n_samples);
+        goto done;
+    }
+    TRY_DONE(attncl__file_replace(path, &(struct file_part){t.data, t.used}, 1));
+done:
+    attncl__text_free(&t);
+    return status;
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+//
+// Device tensors: memory that outlives a graph.
+
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "graph/parts.h"
+
+struct attncl_tensor {
+    attncl_context *ctx;
+    struct tensor_desc desc;
+    struct storage storage;
+};
+
+struct tensor_desc attncl__tensor_desc(const attncl_tensor *t)
+{
+    return t->desc;
+}
+
+struct storage *attncl__tensor_storage(attncl_tensor *t)
+{
+    return &t->storage;
+}
+
+attncl_context *attncl__tensor_context(const attncl_tensor *t)
+{
+    return t->ctx;
+}
+
+static attncl_status upload(attncl_tensor *t, attncl_dtype data_dtype, const void *data)
+{
+    attncl_status status = ATTNCL_OK;
+    const size_t bytes = t->storage.bytes;
+    const size_t count = (size_t)attncl__desc_count(&t->desc);
+    void *converted = NULL;
+
+    if (!data)
+        return attncl__buffer_fill(t->ctx, t->storage.mem, 0, 0, (bytes + 3) & ~(size_t)3);
+    if (data_dtype == t->desc.dtype && data_dtype != ATTNCL_U8)
+        return attncl__buffer_write(t->ctx, t->storage.mem, 0, data, bytes);
+
+    converted = attncl__alloc(bytes);
+    REQUIRE(converted, ATTNCL_ERR_NO_MEMORY, "%zu bytes to convert a tensor", bytes);
+    TRY_DONE(attncl__convert(data_dtype, data, t->desc.dtype, converted, count));
+    TRY_DONE(attncl__buffer_write(t->ctx, t->storage.mem, 0, converted, bytes));
+done:
+    attncl__free(converted);
+    return status;
+}
+
+attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,
+                                   const int64_t *dim, attncl_dtype data_dtype, const void *data,
+                                   attncl_tensor **tensor_ret)
+{
+    REQUIRE(context && tensor_ret && (dim || rank == 0), ATTNCL_ERR_ARGUMENT,
+            "context, dim or tensor_ret is NULL");
+    REQUIRE(dtype == ATTNCL_F32 || dtype == ATTNCL_I32 || dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE,
+            "a tensor on the device is F32, I32 or U8, not %s", attncl_dtype_name(dtype));
+    TRY(attncl__context_usable(context));
+
+    attncl_status status = ATTNCL_OK;
+    attncl_tensor *t = attncl__alloc_zero(sizeof *t);
+    REQUIRE(t, ATTNCL_ERR_NO_MEMORY, "tensor");
+    t->ctx = context;
+    attncl__context_add_child(context, "tensor");
+
+    TRY_DONE(attncl__desc_make(dtype, rank, dim, &t->desc));
+    t->storage.bytes = attncl__desc_bytes(&t->desc);
+    // A word more than asked, so that a byte tensor can be zeroed in whole words.
+    TRY_DONE(attncl__buffer_create(context, t->storage.bytes + 4, &t->storage.mem));
+    if (t->storage.bytes > 0)
+        TRY_DONE(upload(t, data_dtype, data));
+
+    *tensor_ret = t;
+    t = NULL;
+done:
+    attncl_tensor_destroy(t);
+    return status;
+}
+
+void attncl_tensor_destroy(attncl_tensor *tensor)
+{
+    if (!tensor)
+        return;
+    attncl__buffer_release(&tensor->storage.mem);
+    attncl__context_remove_child(tensor->ctx);
+    attncl__free(tensor);
+}
+
+attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes)
+{
+    REQUIRE(tensor && data, ATTNCL_ERR_ARGUMENT, "tensor or data is NULL");
+    REQUIRE(bytes == tensor->storage.bytes, ATTNCL_ERR_ARGUMENT,
+            "the tensor has %zu bytes, data has room for %zu", tensor->storage.bytes, bytes);
+    TRY(attncl__context_usable(tensor->ctx));
+    if (bytes == 0)
+        return ATTNCL_OK;
+    return attncl__buffer_read(tensor->ctx, tensor->storage.mem, 0, data, bytes);
+}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: MIT
+//
+// Values: inputs, tensors, constants, state, outputs.
+
+#include "base/alloc.h"
+#include "graph/parts.h"
+
+void *attncl__graph_grow(void *old, int used, int *room, size_t each)
+{
+    if (used < *room)
+        return old;
+    const int more = *room ? *room * 2 : 16;
+    void *grown = attncl__grow_array(old, (size_t)more, each);
+    if (grown)
+        *room = more;
+    return grown;
+}
+
+int attncl__graph_add_value(attncl_graph *g, struct value v)
+{
+    struct value *values =
+        attncl__graph_grow(g->values, g->n_values, &g->values_room, sizeof *values);
+    if (!values) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values);
+        return 0;
+    }
+    g->values = values;
+    g->values[g->n_values] = v;
+    if (v.kind != VALUE_VIEW)
+        g->values[g->n_values].base = g->n_values;
+    return g->n_values++;
+}
+
+const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v)
+{
+    return g && v.id > 0 && v.id < g->n_values ? &g->values[v.id] : NULL;
+}
+
+const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value v)
+{
+    const struct value *value = attncl__graph_value(g, v);
+    return value ? &value->desc : NULL;
+}
+
+static attncl_shape shape_of(const struct tensor_desc *d)
+{
+    attncl_shape shape = {.dtype = d->dtype, .rank = d->rank};
+    memcpy(shape.dim, d->dim, sizeof shape.dim);
+    return shape;
+}
+
+attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value)
+{
+    const struct tensor_desc *d = attncl__graph_desc(g, value);
+    return d ? shape_of(d) : (attncl_shape){.rank = -1};
+}
+
+int attncl__port_find(const struct port *ports, int n, const char *name)
+{
+    for (int i = 0; i < n; ++i)
+        if (strcmp(ports[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+// A named value that the graph keeps in a buffer of its own.
+static int add_named(attncl_graph *g, enum value_kind kind, const char *name, attncl_dtype dtype,
+                     int rank, const int64_t *dim)
+{
+    struct value v = {.kind = kind};
+
+    if (!name || !*name || (!dim && rank != 0)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "an input or state needs a name and extents");
+        return 0;
+    }
+    if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 && dtype != ATTNCL_U8) {
+        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: a value is F32, I32 or U8, not %s", name,
+                   attncl_dtype_name(dtype));
+        return 0;
+    }
+    const attncl_status status = attncl__desc_make(dtype, rank, dim, &v.desc);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", name);
+        attncl__graph_keep_failure(g, status);
+        return 0;
+    }
+    v.name = attncl__copy_text(name);
+    if (!v.name) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
+        return 0;
+    }
+    const int id = attncl__graph_add_value(g, v);
+    if (!id)
+        attncl__free(v.name);
+    return id;
+}
+
+static void add_port(attncl_graph *g, struct port **ports, int *n, int *room, const char *name,
+                     int value)
+{
+    if (attncl__port_find(*ports, *n, name) >= 0) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
+        return;
+    }
+    struct port *grown = attncl__graph_grow(*ports, *n, room, sizeof **ports);
+    char *copy = grown ? attncl__copy_text(name) : NULL;
+    if (grown)
+        *ports = grown;
+    if (!copy) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
+        return;
+    }
+    (*ports)[(*n)++] = (struct port){.name = copy, .value = value};
+}
+
+attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
+                                const int64_t *dim)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
+    if (id)
+        add_port(g, &g->inputs, &g->n_inputs, &g->inputs_room, name, id);
+    return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : (attncl_value){id};
+}
+
+attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
+                                      const int64_t *dim, int64_t low, int64_t high)
+{
+    const attncl_value v = attncl_graph_input(g, name, ATTNCL_I32, rank, dim);
+    if (v.id) {
+        g->values[v.id].ranged = true;
+        g->values[v.id].low = low;
+        g->values[v.id].high = high;
+    }
+    return v;
+}
+
+attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
+                                const int64_t *dim)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    if (dtype == ATTNCL_U8)
+        return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: state is F32 or I32, not U8", name ? name : "");
+    return (attncl_value){add_named(g, VALUE_STATE, name, dtype, rank, dim)};
+}
+
+attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    if (!tensor)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "tensor is NULL");
+    if (attncl__tensor_context(tensor) != g->ctx)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the tensor belongs to another context");
+    return (attncl_value){attncl__graph_add_value(
+        g, (struct value){
+               .kind = VALUE_TENSOR, .tensor = tensor, .desc = attncl__tensor_desc(tensor)})};
+}
+
+attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
+                                   const int64_t *dim, const void *data)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    attncl_tensor *tensor = NULL;
+    const attncl_status status =
+        attncl_tensor_create(g->ctx, dtype, rank, dim, dtype, data, &tensor);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("constant");
+        return attncl__graph_keep_failure(g, status);
+    }
+    const attncl_value v = attncl_graph_weight(g, tensor);
+    if (v.id)
+        g->values[v.id].owns_tensor = true;
+    else
+        attncl_tensor_destroy(tensor);
+    return v;
+}
+
+void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
+{
+    if (!attncl__graph_building(g))
+        return;
+    const struct value *v = attncl__graph_value(g, value);
+    if (!v || !name || !*name) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s has no value",
+                   name ? name : "without a name");
+        return;
+    }
+    // An output is the whole of a buffer of its own: anything else is copied.
+    const struct value *base = &g->values[v->base];
+    if (base->kind != VALUE_RESULT || base->is_output || !attncl__desc_contiguous(&v->desc) ||
+        v->desc.start != 0 || attncl__desc_count(&v->desc) != attncl__desc_count(&base->desc))
+        value = attncl__graph_add(g, attncl__op_find("copy_fwd"), NULL, &value, 1);
+    if (!value.id)
+        return;
+    g->values[g->values[value.id].base].is_output = true;
+    add_port(g, &g->outputs, &g->n_outputs, &g->outputs_room, name, value.id);
+}
