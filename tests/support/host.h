@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Host tensors for tests: doubles in C order, from an arena that device_down() (or host_reset()) empties: no frees in
-// tests.
+// Host tensors for tests: doubles in C order, from an arena that device_down() (or host_reset())
+// empties: no frees in tests.
 #ifndef ATTNCL_TEST_HOST_H
 #define ATTNCL_TEST_HOST_H
 
@@ -12,21 +12,33 @@ struct host {
     int64_t dim[ATTNCL_MAX_RANK];
     int64_t count;
     double *data;
+    bool as_view; // run_op() hands it to the op as a view into a wider array, with NaN between the
+                  // rows
 };
 
 // DIMS(2, 3, 4): rank and extents.  A scalar is 0, NULL.
-#define DIMS(...) (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[]){__VA_ARGS__}
+#define DIMS(...)                                                                                  \
+    (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (const int64_t[])                   \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 struct host *host_new(attncl_dtype dtype, int rank, const int64_t *dim); // zeros
 struct host *host_like(const struct host *h);
-struct host *host_random(unsigned seed, int rank, const int64_t *dim);   // F32, N(0,1), each value exactly a float
-struct host *host_uniform(unsigned seed, double low, double high, int rank, const int64_t *dim); // F32, exactly floats
-struct host *host_ints(unsigned seed, int low, int high, int rank, const int64_t *dim); // I32 in [low, high)
-struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t *dim);  // U8, 0 or 1
-void host_scale(struct host *h, double factor); // and rounds to float
+struct host *host_random(unsigned seed, int rank,
+                         const int64_t *dim); // F32, N(0,1), each value exactly a float
+struct host *host_uniform(unsigned seed, double low, double high, int rank,
+                          const int64_t *dim); // F32, exactly floats
+struct host *host_ints(unsigned seed, int low, int high, int rank,
+                       const int64_t *dim); // I32 in [low, high)
+struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t *dim); // U8, 0 or 1
+void host_scale(struct host *h, double factor);      // and rounds to float
+void host_set(struct host *h, const double *values); // all of them, in C order
+struct host *host_view(struct host *h);              // sets as_view and returns h
 void host_reset(void);
 
-// Fails the test unless |got - want| <= atol + rtol * |want| everywhere and got is finite; prints the worst place.
+// Fails the test unless |got - want| <= atol + rtol * |want| everywhere and got is finite; prints
+// the worst place.
 void ck_near(const struct host *got, const struct host *want, double rtol, double atol);
 
 #endif

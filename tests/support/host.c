@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+
+#include "support/host.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "support/test.h"
+
+// Everything handed out since the last reset, as a chain.
+struct piece {
+    struct piece *next;
+    max_align_t data[];
+};
+static struct piece *pieces;
+
+static void *arena_alloc(size_t bytes)
+{
+    struct piece *piece = calloc(1, sizeof *piece + bytes);
+    ck_assert_msg(piece != NULL, "no memory for a host tensor of %zu bytes", bytes);
+    piece->next = pieces;
+    pieces = piece;
+    return piece->data;
+}
+
+void host_reset(void)
+{
+    while (pieces) {
+        struct piece *next = pieces->next;
+        free(pieces);
+        pieces = next;
+    }
+}
+
+struct host *host_new(attncl_dtype dtype, int rank, const int64_t *dim)
+{
+    struct host *h = arena_alloc(sizeof *h);
+
+    ck_assert_int_le(rank, ATTNCL_MAX_RANK);
+    h->dtype = dtype;
+    h->rank = rank;
+    h->count = 1;
+    for (int i = 0; i < rank; ++i) {
+        h->dim[i] = dim[i];
+        h->count *= dim[i];
+    }
+    h->data = arena_alloc((size_t)h->count * sizeof h->data[0]);
+    return h;
+}
+
+struct host *host_like(const struct host *h)
+{
+    return host_new(h->dtype, h->rank, h->dim);
+}
+
+// splitmix64: every seed gives an independent stream.
+static uint64_t next_bits(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// In (0, 1).
+static double next_unit(uint64_t *state)
+{
+    return ((double)(next_bits(state) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static uint64_t stream(unsigned seed)
+{
+    return seed * 0x2545f4914f6cdd1du + 1;
+}
+
+struct host *host_random(unsigned seed, int rank, const int64_t *dim)
+{
+    struct host *h = host_new(ATTNCL_F32, rank, dim);
+    uint64_t state = stream(seed);
+
+    for (int64_t i = 0; i < h->count; ++i) {
+        const double radius = sqrt(-2.0 * log(next_unit(&state)));
+        h->data[i] = (float)(radius * cos(6.283185307179586 * next_unit(&state)));
+    }
+    return h;
+}
+
+struct host *host_uniform(unsigned seed, double low, double high, int rank, const int64_t *dim)
+{
+    struct host *h = host_new(ATTNCL_F32, rank, dim);
+    uint64_t state = stream(seed);
+
+    for (int64_t i = 0; i < h->count; ++i)
+        h->data[i] = (float)(low + (high - low) * next_unit(&state));
+    return h;
+}
+
+struct host *host_ints(unsigned seed, int low, int high, int rank, const int64_t *dim)
+{
+    struct host *h = host_new(ATTNCL_I32, rank, dim);
+    uint64_t state = stream(seed);
+
+    for (int64_t i = 0; i < h->count; ++i)
+        h->data[i] = floor(low + (high - low) * next_unit(&state));
+    return h;
+}
+
+struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t *dim)
+{
+    struct host *h = host_new(ATTNCL_U8, rank, dim);
+    uint64_t state = stream(seed);
+
+    for (int64_t i = 0; i < h->count; ++i)
+        h->data[i] = next_unit(&state) < p_visible;
+    return h;
+}
+
+void host_scale(struct host *h, double factor)
+{
+    for (int64_t i = 0; i < h->count; ++i)
+        h->data[i] = (float)(h->data[i] * factor);
+}
+
+void host_set(struct host *h, const double *values)
+{
+    memcpy(h->data, values, (size_t)h->count * sizeof values[0]);
+}
+
+struct host *host_view(struct host *h)
+{
+    h->as_view = true;
+    return h;
+}
+
+// "[1, 4, 2]": where element `i` of h is.
+static const char *place_text(const struct host *h, int64_t i, char text[SHAPE_TEXT_BYTES])
+{
+    struct tensor_desc place = {.rank = h->rank};
+
+    for (int axis = h->rank - 1; axis >= 0; --axis) {
+        place.dim[axis] = i % h->dim[axis];
+        i /= h->dim[axis];
+    }
+    return attncl__shape_text(&place, text);
+}
+
+void ck_near(const struct host *got, const struct host *want, double rtol, double atol)
+{
+    int64_t worst = -1;
+    double worst_ratio = 0;
+    char place[SHAPE_TEXT_BYTES];
+
+    ck_assert_int_eq(got->count, want->count);
+    for (int64_t i = 0; i < got->count; ++i) {
+        const double error = fabs(got->data[i] - want->data[i]);
+        const double allowed = atol + rtol * fabs(want->data[i]);
+        if (error <= allowed)
+            continue;
+        const double ratio = isfinite(error) && allowed > 0 ? error / allowed : INFINITY;
+        if (worst < 0 || ratio > worst_ratio) {
+            worst = i;
+            worst_ratio = ratio;
+        }
+    }
+    ck_assert_msg(worst < 0, "at %s: %.9g, expected %.9g, error is %.3g times what is allowed",
+                  worst < 0 ? "" : place_text(got, worst, place), got->data[worst < 0 ? 0 : worst],
+                  want->data[worst < 0 ? 0 : worst], worst_ratio);
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: MIT
+
+#include "support/op_test.h"
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include "graph/parts.h"
+
+// A view's rows are VIEW_GAP wider in memory than they seem, and begin at VIEW_START.
+enum { VIEW_GAP = 5, VIEW_START = 3 };
+
+static size_t device_bytes(const struct host *h)
+{
+    return (size_t)h->count * attncl_dtype_bytes(h->dtype);
+}
+
+// In the host tensor's own type; freed with free().
+static void *to_device_type(const struct host *h)
+{
+    void *bytes = malloc(device_bytes(h) + 1);
+
+    ck_assert(bytes != NULL);
+    for (int64_t i = 0; i < h->count; ++i) {
+        if (h->dtype == ATTNCL_F32)
+            ((float *)bytes)[i] = (float)h->data[i];
+        else if (h->dtype == ATTNCL_I32)
+            ((int32_t *)bytes)[i] = (int32_t)h->data[i];
+        else
+            ((uint8_t *)bytes)[i] = (uint8_t)h->data[i];
+    }
+    return bytes;
+}
+
+static void from_device_type(struct host *h, const void *bytes)
+{
+    for (int64_t i = 0; i < h->count; ++i) {
+        if (h->dtype == ATTNCL_F32)
+            h->data[i] = ((const float *)bytes)[i];
+        else if (h->dtype == ATTNCL_I32)
+            h->data[i] = ((const int32_t *)bytes)[i];
+        else
+            h->data[i] = ((const uint8_t *)bytes)[i];
+    }
+}
+
+// The array of which `h` is to be a view: rows wider by VIEW_GAP, NaN (0 for integers) around them.
+static struct host *widened(const struct host *h)
+{
+    int64_t dim[ATTNCL_MAX_RANK];
+    const int last = h->rank - 1;
+
+    ck_assert_int_ge(h->rank, 1);
+    memcpy(dim, h->dim, sizeof dim);
+    dim[last] += VIEW_GAP;
+    struct host *wide = host_new(h->dtype, h->rank, dim);
+    for (int64_t i = 0; h->dtype == ATTNCL_F32 && i < wide->count; ++i)
+        wide->data[i] = NAN;
+    for (int64_t i = 0; i < h->count; ++i)
+        wide->data[i / h->dim[last] * dim[last] + VIEW_START + i % h->dim[last]] = h->data[i];
+    return wide;
+}
+
+// The graph's input for `h`, named "in0", "in1" ...; *fed is what to write into it.
+static attncl_value add_input(attncl_graph *g, const char *name, struct host *h, struct host **fed)
+{
+    *fed = h;
+    if (!h->as_view)
+        return attncl_graph_input(g, name, h->dtype, h->rank, h->dim);
+
+    *fed = widened(h);
+    const attncl_value base = attncl_graph_input(g, name, h->dtype, (*fed)->rank, (*fed)->dim);
+    const struct tensor_desc *desc = attncl__graph_desc(g, base);
+    if (!desc)
+        return base;
+    struct tensor_desc view = *desc;
+    view.dim[view.rank - 1] = h->dim[h->rank - 1];
+    view.start = VIEW_START;
+    return attncl__graph_view(g, base, &view);
+}
+
+struct run {
+    const struct op_class *cls;
+    attncl_graph *g;
+    attncl_value in[OP_MAX_IN];
+    struct host *fed[OP_MAX_IN]; // NULL: absent or state
+};
+
+static void build(struct run *r, const void *params, struct host *const *in, int n_in, int n_out)
+{
+    char name[16];
+
+    for (int i = 0; i < n_in; ++i) {
+        snprintf(name, sizeof name, "in%d", i);
+        if (!in[i])
+            continue;
+        if (r->cls->state >> i & 1)
+            r->in[i] = attncl_graph_state(r->g, name, in[i]->dtype, in[i]->rank, in[i]->dim);
+        else
+            r->in[i] = add_input(r->g, name, in[i], &r->fed[i]);
+    }
+    const attncl_value first = attncl__graph_add(r->g, r->cls, params, r->in, n_in);
+    for (int i = 0; i < n_out; ++i) {
+        snprintf(name, sizeof name, "out%d", i);
+        attncl_graph_output(r->g, name, attncl__graph_result(r->g, first, i));
+    }
+}
+
+static void check_shapes(const struct run *r, struct host *const *out, int n_out)
+{
+    for (int i = 0; i < n_out; ++i) {
+        attncl_shape shape;
+        ck_assert(attncl_graph_output_name(r->g, (size_t)i, &shape) != NULL);
+        ck_assert_msg(shape.rank == out[i]->rank, "%s: output %d has rank %d, the test expects %d",
+                      r->cls->name, i, shape.rank, out[i]->rank);
+        for (int axis = 0; axis < shape.rank; ++axis)
+            ck_assert_msg(shape.dim[axis] == out[i]->dim[axis],
+                          "%s: output %d has %lld on axis %d, the test expects %lld", r->cls->name,
+                          i, (long long)shape.dim[axis], axis, (long long)out[i]->dim[axis]);
+        ck_assert_msg(shape.dtype == out[i]->dtype, "%s: output %d is %s, the test expects %s",
+                      r->cls->name, i, attncl_dtype_name(shape.dtype),
+                      attncl_dtype_name(out[i]->dtype));
+    }
+}
+
+static attncl_status write_inputs(const struct run *r, struct host *const *in, int n_in)
+{
+    char name[16];
+
+    for (int i = 0; i < n_in; ++i) {
+        const bool state = in[i] && !r->fed[i];
+        const struct host *h = state ? in[i] : r->fed[i];
+        if (!h || h->count == 0)
+            continue;
+        snprintf(name, sizeof name, "in%d", i);
+        void *bytes = to_device_type(h);
+        const attncl_status status =
+            state ? attncl__buffer_write(test_context(), r->g->values[r->in[i].id].storage.mem, 0,
+                                         bytes, device_bytes(h))
+                  : attncl_graph_write(r->g, name, bytes, device_bytes(h));
+        free(bytes);
+        TRY(status);
+    }
+    return ATTNCL_OK;
+}
+
+// `state`: an input's id, whose memory is read; else the output called `name`.
+static attncl_status read_one(const struct run *r, const char *name, int state, struct host *h)
+{
+    void *bytes = malloc(device_bytes(h) + 1);
+
+    ck_assert(bytes != NULL);
+    const attncl_status status =
+        state ? attncl__buffer_read(test_context(), r->g->values[state].storage.mem, 0, bytes,
+                                    device_bytes(h))
+              : attncl_graph_read(r->g, name, bytes, device_bytes(h));
+    if (status == ATTNCL_OK)
+        from_device_type(h, bytes);
+    free(bytes);
+    return status;
+}
+
+attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
+                     struct host *const *out, int n_out)
+{
+    attncl_status status = ATTNCL_OK;
+    struct run r = {.cls = attncl__op_find(name)};
+    char port[16];
+
+    ck_assert_msg(r.cls != NULL, "there is no op %s", name);
+    ck_assert_int_le(n_in, r.cls->n_in);
+    TRY_DONE(attncl_graph_create(test_context(), &r.g));
+    build(&r, params, in, n_in, n_out);
+    TRY_DONE(attncl_graph_compile(r.g, NULL));
+    check_shapes(&r, out, n_out);
+    TRY_DONE(write_inputs(&r, in, n_in));
+    TRY_DONE(attncl_graph_run(r.g));
+    TRY_DONE(attncl__graph_check_guards(r.g));
+    for (int i = 0; i < n_out; ++i) {
+        snprintf(port, sizeof port, "out%d", i);
+        TRY_DONE(read_one(&r, port, 0, out[i]));
+    }
+    for (int i = 0; i < n_in; ++i)
+        if (in[i] && (r.cls->state >> i & 1))
+            TRY_DONE(read_one(&r, NULL, r.in[i].id, in[i]));
+done:
+    attncl_graph_destroy(r.g);
+    return status;
+}
