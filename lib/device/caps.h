@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library knows of a device: the numbers that decide which form of a kernel runs.  Filled once per context by
-// caps.c from the driver's answers and the quirk table.
+// What the library knows of a device: the numbers that decide which form of a kernel runs.  Filled
+// once per context by caps.c from the driver's answers and the quirk table.
 #ifndef ATTNCL_DEVICE_CAPS_H
 #define ATTNCL_DEVICE_CAPS_H
 
@@ -21,8 +21,8 @@ enum device_vendor {
     VENDOR_OCLGRIND,
 };
 
-// Two families of kernels.  CPU form: one work-item per row or tile, wide vectors, no barriers.  GPU form: groups of
-// many work-items, local memory, barriers.
+// Two families of kernels.  CPU form: one work-item per row or tile, wide vectors, no barriers. GPU
+// form: groups of many work-items, local memory, barriers.
 enum kernel_form { FORM_CPU, FORM_GPU };
 
 struct device_caps {
@@ -31,16 +31,16 @@ struct device_caps {
     bool is_cpu;
     bool is_gpu;
     unsigned compute_units;
-    size_t max_group;            // work-items
-    size_t local_bytes;          // local memory of a group
+    size_t max_group;   // work-items
+    size_t local_bytes; // local memory of a group
     uint64_t global_bytes;
     uint64_t max_buffer_bytes;
-    size_t align_bytes;          // sub-buffer origins, at least 128
-    unsigned vector_width;       // VW for CPU forms: 16, 8 or 4; for GPU forms: 4
-    unsigned group_multiple;     // preferred multiple of work-items (warp, wave); 1 when unknown
-    uint64_t loop_limit;         // most loop iterations of one work-item, 0: no limit known
+    size_t align_bytes;             // sub-buffer origins, at least 128
+    unsigned vector_width;          // VW for CPU forms: 16, 8 or 4; for GPU forms: 4
+    unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
+    uint64_t loop_limit;            // most loop iterations of one work-item, 0: no limit known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
-    bool clblast_allowed;        // false on CPU devices
+    bool clblast_allowed;           // false on CPU devices
     bool host_unified;
 };
 

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The fifth word of error handling: an OpenCL call's code becomes a status and a sentence with the code's name.
+// The fifth word of error handling: an OpenCL call's code becomes a status and a sentence with the
+// code's name.
 #ifndef ATTNCL_DEVICE_CLERR_H
 #define ATTNCL_DEVICE_CLERR_H
 
 #include "base/try.h"
 #include "device/cl.h"
 
-const char *attncl__cl_name(cl_int code); // "CL_OUT_OF_RESOURCES"; "unknown OpenCL error" for others
+const char *
+attncl__cl_name(cl_int code); // "CL_OUT_OF_RESOURCES"; "unknown OpenCL error" for others
 // ERR_DEVICE_MEMORY, ERR_NO_MEMORY, ERR_COMPILE, ERR_NO_DEVICE or ERR_OPENCL.
 attncl_status attncl__cl_status(cl_int code);
 attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, int line);
 
-// TRY_CL(clFinish(queue)): returns on failure with "clFinish(queue): CL_OUT_OF_RESOURCES (-5)".
+// TRY_CL(clFinish(queue)): returns on failure with "clFinish: CL_OUT_OF_RESOURCES (-5)".
 #define TRY_CL(call)                                                                               \
     do {                                                                                           \
         const cl_int code_ = (call);                                                               \
@@ -22,7 +24,12 @@ attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, i
 // The same as an expression, for TRY_DONE.
 #define CL_CALL(call) attncl__cl_check((call), #call, __FILE__, __LINE__)
 
-static inline attncl_status attncl__cl_check(cl_int code, const char *call, const char *file, int line)
+// For calls that return an object: object = clCreateX(..., &code); TRY_DONE(CL_CODE(code,
+// "clCreateX"));
+#define CL_CODE(code, call) attncl__cl_check((code), (call), __FILE__, __LINE__)
+
+static inline attncl_status attncl__cl_check(cl_int code, const char *call, const char *file,
+                                             int line)
 {
     return code == CL_SUCCESS ? ATTNCL_OK : attncl__cl_fail(code, call, file, line);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The context inside: one device, one in-order queue, its programs, and a count of every OpenCL object made.
+// The context inside: one device, one in-order queue, its programs, and a count of every OpenCL
+// object made.
 #ifndef ATTNCL_DEVICE_CONTEXT_H
 #define ATTNCL_DEVICE_CONTEXT_H
 
@@ -12,9 +13,18 @@
 #include "device/caps.h"
 #include "device/cl.h"
 
-enum object_kind { OBJECT_CONTEXT, OBJECT_QUEUE, OBJECT_BUFFER, OBJECT_PROGRAM, OBJECT_KERNEL, OBJECT_EVENT, N_OBJECT_KINDS };
+enum object_kind {
+    OBJECT_CONTEXT,
+    OBJECT_QUEUE,
+    OBJECT_BUFFER,
+    OBJECT_PROGRAM,
+    OBJECT_KERNEL,
+    OBJECT_EVENT,
+    N_OBJECT_KINDS
+};
 
-// Objects of one kind: alive now, made ever.  Process-wide, for the tests' leak check and the steady-state promise.
+// Objects of one kind: alive now, made ever.  Process-wide, for the tests' leak check and the
+// steady-state promise.
 struct object_counts {
     long live[N_OBJECT_KINDS];
     long made[N_OBJECT_KINDS];
@@ -23,7 +33,8 @@ void attncl__objects_count(struct object_counts *ret);
 void attncl__object_made(enum object_kind kind);
 void attncl__object_gone(enum object_kind kind);
 
-// What a context's upper parts leave behind with it: released, last first, by attncl_context_destroy().
+// What a context's upper parts leave behind with it: released, last first, by
+// attncl_context_destroy().
 typedef void (*attncl__destroy_fn)(void *user);
 
 struct program_table; // device/program.c
@@ -38,13 +49,13 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
-    pid_t pid;            // of the creator: a fork's child must not use the driver
-    char *cache_dir;      // NULL: no disk cache
+    pid_t pid;       // of the creator: a fork's child must not use the driver
+    char *cache_dir; // NULL: no disk cache
     bool cache_writable;
     struct program_table *programs;
     struct destroy_hook *hooks;
-    pthread_mutex_t lock; // guards programs, hooks and children
-    long n_children;      // tensors, graphs, models alive
+    pthread_mutex_t lock;        // guards programs, hooks and children
+    long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
 };
 
@@ -58,35 +69,46 @@ void attncl__context_add_child(attncl_context *ctx, const char *kind); // kind: 
 void attncl__context_remove_child(attncl_context *ctx);
 attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
 
-// -- buffers (device/buffer.c).  Sizes in bytes; size 0 is allowed and makes a small buffer.  Releasers null their
-// argument and accept NULL.
+// -- buffers (device/buffer.c).  Sizes in bytes; size 0 is allowed and makes a small buffer.
+// Releasers null their argument and accept NULL.
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret);
 // Part of `parent`; origin a multiple of caps.align_bytes.
-attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes, cl_mem *ret);
+attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
+                                  cl_mem *ret);
 void attncl__buffer_retain(cl_mem mem);
 void attncl__buffer_release(cl_mem *mem);
 // Blocking.
-attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offset, const void *data, size_t bytes);
-attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data, size_t bytes);
+attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offset, const void *data,
+                                   size_t bytes);
+attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
+                                  size_t bytes);
 // Enqueued: every 4-byte word of [offset, offset + bytes) becomes `word`; both multiples of 4.
-attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset, size_t bytes);
+attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
+                                  size_t bytes);
 
 // -- programs (device/program.c)
 struct program; // one built program; belongs to the context
-// Finds or builds.  `file` is a kernel source's path below cl/, "op/softmax.cl"; `defines` is text of "#define NAME
-// VALUE" lines, put in front.  Together they are the key.  A build failure is ERR_COMPILE with the compiler's first
-// error line; it is remembered, so that a ladder of variants does not compile twice.
-attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines, struct program **ret);
-attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name, cl_kernel *ret);
+// Finds or builds.  `file` is a kernel source's path below cl/, "op/softmax.cl"; `defines` is text
+// of "#define NAME VALUE" lines, put in front.  Together they are the key.  A build failure is
+// ERR_COMPILE with the compiler's first error line; it is remembered, so that a ladder of variants
+// does not compile twice.
+attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
+                                  struct program **ret);
+attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,
+                                    cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
-// Work-items this kernel can have in a group on this device; local memory it uses; private (spill) memory.
-attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret, size_t *local_ret, size_t *private_ret);
+// Work-items this kernel can have in a group on this device; local memory it uses; private (spill)
+// memory.
+attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                    size_t *local_ret, size_t *private_ret);
 
 // A caller's buffer: its size.  ERR_ARGUMENT when it belongs to another OpenCL context.
 attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
 
-// -- events
+// -- events.  Whoever obtains one from an enqueue counts it with attncl__object_made(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
+// The event leaves the library: its new owner calls clReleaseEvent(); not counted any longer.
+void attncl__event_hand_over(cl_event event);
 // Waits for the event and gives its device times in ns.  Needs a profiling queue.
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
 

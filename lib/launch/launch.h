@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Launching kernels.  An op's launch function runs once, while its graph is compiled: every attncl__launch() specialises
-// a kernel, sets its arguments and appends one command to the graph's recording.  A run only enqueues the commands.
+// Launching kernels.  An op's launch function runs once, while its graph is compiled: every
+// attncl__launch() specialises a kernel, sets its arguments and appends one command to the graph's
+// recording.  A run only enqueues the commands.
 #ifndef ATTNCL_LAUNCH_LAUNCH_H
 #define ATTNCL_LAUNCH_LAUNCH_H
 
@@ -46,8 +47,8 @@ static inline struct kspec kspec_begin(const char *file, const char *kernel)
 
 static inline void kspec_word(struct kspec *k, const char *name, const char *word)
 {
-    const int n = snprintf(k->defines + k->used, sizeof k->defines - k->used, "#define %s %s\n",
-                           name, word);
+    const int n =
+        snprintf(k->defines + k->used, sizeof k->defines - k->used, "#define %s %s\n", name, word);
     assert(n > 0 && k->used + (size_t)n < sizeof k->defines);
     k->used += (size_t)n;
 }
@@ -78,7 +79,8 @@ static inline struct grid grid_1d(int64_t groups, size_t local)
     return (struct grid){{(size_t)groups, 1, 1}, {local, 1, 1}};
 }
 
-static inline struct grid grid_2d(int64_t groups_x, int64_t groups_y, size_t local_x, size_t local_y)
+static inline struct grid grid_2d(int64_t groups_x, int64_t groups_y, size_t local_x,
+                                  size_t local_y)
 {
     return (struct grid){{(size_t)groups_x, (size_t)groups_y, 1}, {local_x, local_y, 1}};
 }
@@ -132,16 +134,17 @@ static inline struct arg arg_local(size_t bytes)
 }
 
 #define ARGS(...)                                                                                  \
-    (const struct arg[]){__VA_ARGS__}, sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
+    (const struct arg[]){__VA_ARGS__},                                                             \
+        sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
-// Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not build,
-// ERR_UNSUPPORTED when the device cannot run a group of this size with this kernel: a ladder of variants then tries its
-// next row.
+// Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
+// build, ERR_UNSUPPORTED when the device cannot run a group of this size with this kernel: a ladder
+// of variants then tries its next row.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
 
-// True when the kernel builds and a group of `local` work-items fits its limits, without appending anything: how a
-// ladder chooses before it commits to a sequence of launches.
+// True when the kernel builds and a group of `local` work-items fits its limits, without appending
+// anything: how a ladder chooses before it commits to a sequence of launches.
 bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local);
 
 // Work-items per row for a row kernel in GPU form: a power of two, at most caps->max_group and 256.

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A list of commands ready to enqueue: kernels with their arguments set, copies, CLBlast calls.  Owned by a compiled
-// graph; knows storage, not values.
+// A list of commands ready to enqueue: kernels with their arguments set, copies, CLBlast calls.
+// Owned by a compiled graph; knows storage, not values.
 #ifndef ATTNCL_LAUNCH_RECORDING_H
 #define ATTNCL_LAUNCH_RECORDING_H
 
 #include "device/context.h"
 #include "launch/launch.h"
 
-// A piece of device memory.  `mem` may be exchanged (a caller's buffer is bound): attncl__recording_rebind() then sets
-// the arguments again.
+// A piece of device memory.  `mem` may be exchanged (a caller's buffer is bound):
+// attncl__recording_rebind() then sets the arguments again.
 struct storage {
-    cl_mem mem;   // released by whoever made the storage
+    cl_mem mem; // released by whoever made the storage
     size_t bytes;
 };
 
@@ -21,20 +21,21 @@ struct mem_arg {
     struct storage *storage;
 };
 
-// A step that is more than one enqueue of ours (CLBlast).  Called at each run; `event` as clEnqueue* takes it.
+// A step that is more than one enqueue of ours (CLBlast).  Called at each run; `event` as
+// clEnqueue* takes it.
 typedef attncl_status (*command_fn)(attncl_context *ctx, void *user, cl_event *event);
 
 struct command {
     enum command_kind kind;
-    int node;             // index for profiles; set from recording.node
-    const char *name;     // static or owned by the kernel spec's literal: "softmax_rows_fwd"
+    int node;         // index for profiles; set from recording.node
+    const char *name; // static or owned by the kernel spec's literal: "softmax_rows_fwd"
     cl_kernel kernel;
     size_t global[3], local[3];
     struct mem_arg *mem_args;
     size_t n_mem_args;
     struct storage *from, *to; // COPY
     size_t from_offset, to_offset, bytes;
-    command_fn call;           // CALL
+    command_fn call; // CALL
     void *user;
     void (*user_free)(void *user);
 };
@@ -43,22 +44,30 @@ struct recording {
     attncl_context *ctx;
     struct command *commands;
     size_t n_commands, room;
-    int node; // the node being launched
+    int node;     // the node being launched
     cl_mem dummy; // passed for absent spans
 };
 
+// Appends a command of the current node, zeroed but for that; valid until the next append.
+attncl_status attncl__recording_append(struct recording *r, struct command **ret);
+// The only caller of clSetKernelArg.
+attncl_status attncl__recording_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
+                                        const void *value);
 attncl_status attncl__recording_begin(attncl_context *ctx, struct recording *r);
 void attncl__recording_free(struct recording *r);
-attncl_status attncl__recording_add_copy(struct recording *r, const char *name, struct storage *from, size_t from_offset,
+attncl_status attncl__recording_add_copy(struct recording *r, const char *name,
+                                         struct storage *from, size_t from_offset,
                                          struct storage *to, size_t to_offset, size_t bytes);
-attncl_status attncl__recording_add_call(struct recording *r, const char *name, command_fn call, void *user,
-                                         void (*user_free)(void *user));
+// On success the recording owns `user`.
+attncl_status attncl__recording_add_call(struct recording *r, const char *name, command_fn call,
+                                         void *user, void (*user_free)(void *user));
 // Sets every kernel argument that refers to `storage` again.
 attncl_status attncl__recording_rebind(struct recording *r, const struct storage *storage);
-// Enqueues all commands, in order, into the context's queue.  `events`, when not NULL, receives one event per command
-// (NULL where the command gave none), owned by the caller.  The first command waits for `wait`; `last_ret`, when not
-// NULL, receives an event of the end.
-attncl_status attncl__recording_enqueue(struct recording *r, cl_uint n_wait, const cl_event *wait, cl_event *events,
-                                        cl_event *last_ret);
+// Enqueues all commands, in order, into the context's queue.  `events`, when not NULL, receives one
+// event per command (NULL where the command gave none), owned by the caller.  The first command
+// waits for `wait`; `last_ret`, when not NULL, receives an event of the end.  All are released by
+// attncl__event_release(), or handed over.  The queue is flushed.
+attncl_status attncl__recording_enqueue(struct recording *r, cl_uint n_wait, const cl_event *wait,
+                                        cl_event *events, cl_event *last_ret);
 
 #endif

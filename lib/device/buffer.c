@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+//
+// Device memory.
+
+#include <assert.h>
+
+#include "device/clerr.h"
+#include "device/context.h"
+
+// OpenCL has no empty buffers: one of this size stands for them.
+enum { LEAST_BYTES = 16 };
+
+attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret)
+{
+    const size_t size = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
+    cl_int code = CL_SUCCESS;
+
+    REQUIRE(!ctx->caps.max_buffer_bytes || size <= ctx->caps.max_buffer_bytes,
+            ATTNCL_ERR_DEVICE_MEMORY,
+            "a buffer of %zu bytes is needed, the device allows %llu at most", size,
+            (unsigned long long)ctx->caps.max_buffer_bytes);
+    cl_mem mem = clCreateBuffer(ctx->cl, CL_MEM_READ_WRITE, size, NULL, &code);
+    TRY(CL_CODE(code, "clCreateBuffer"));
+    attncl__object_made(OBJECT_BUFFER);
+    *ret = mem;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
+                                  cl_mem *ret)
+{
+    // An empty part may begin at the parent's end, where no region can: it stands at the start.
+    const cl_buffer_region region = {bytes ? origin : 0, bytes ? bytes : 1};
+    cl_int code = CL_SUCCESS;
+
+    (void)ctx; // but for the assert
+    assert(origin % ctx->caps.align_bytes == 0);
+    cl_mem mem =
+        clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    TRY(CL_CODE(code, "clCreateSubBuffer"));
+    attncl__object_made(OBJECT_BUFFER);
+    *ret = mem;
+    return ATTNCL_OK;
+}
+
+void attncl__buffer_retain(cl_mem mem)
+{
+    if (mem && clRetainMemObject(mem) == CL_SUCCESS)
+        attncl__object_made(OBJECT_BUFFER);
+}
+
+void attncl__buffer_release(cl_mem *mem)
+{
+    if (!*mem)
+        return;
+    clReleaseMemObject(*mem);
+    attncl__object_gone(OBJECT_BUFFER);
+    *mem = NULL;
+}
+
+attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offset, const void *data,
+                                   size_t bytes)
+{
+    if (bytes)
+        TRY_CL(clEnqueueWriteBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
+                                  size_t bytes)
+{
+    if (bytes)
+        TRY_CL(clEnqueueReadBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
+                                  size_t bytes)
+{
+    assert(offset % sizeof word == 0 && bytes % sizeof word == 0);
+    if (bytes)
+        TRY_CL(
+            clEnqueueFillBuffer(ctx->queue, mem, &word, sizeof word, offset, bytes, 0, NULL, NULL));
+    return ATTNCL_OK;
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// A device's capabilities: the driver's answers, then the quirks, then ATTNCL_FORM.
+
+#include <string.h>
+
+#include "device/clerr.h"
+#include "device/parts.h"
+#include "device/quirks.h"
+
+// Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
+enum {
+    NV_COMPUTE_CAPABILITY_MAJOR = 0x4000,
+    NV_COMPUTE_CAPABILITY_MINOR = 0x4001,
+    NV_WARP_SIZE = 0x4003,
+    AMD_WAVEFRONT_WIDTH = 0x4043,
+    PREFERRED_GROUP_MULTIPLE = 0x1067,
+};
+
+// The least that OpenCL 1.2 lets a full device have.
+enum { LEAST_ALIGN_BYTES = 128, LEAST_LOCAL_BYTES = 32768 };
+
+static unsigned number(cl_device_id id, cl_device_info what)
+{
+    cl_uint x = 0;
+    return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
+}
+
+// A driver that does not know a query may succeed with anything, so each is asked of its own vendor
+// only.
+static unsigned group_multiple(cl_device_id id, const attncl_device_info *info,
+                               enum device_vendor vendor)
+{
+    size_t multiple = 0;
+
+    if (vendor == VENDOR_NVIDIA)
+        multiple = number(id, NV_WARP_SIZE);
+    else if (vendor == VENDOR_AMD)
+        multiple = number(id, AMD_WAVEFRONT_WIDTH);
+    else if (strncmp(info->opencl_version, "OpenCL 3", 8) != 0 ||
+             clGetDeviceInfo(id, PREFERRED_GROUP_MULTIPLE, sizeof multiple, &multiple, NULL) !=
+                 CL_SUCCESS)
+        multiple = 0;
+    return multiple >= 1 && multiple <= 1024 ? (unsigned)multiple : 1;
+}
+
+static void wish_form(struct device_caps *caps, const char *form)
+{
+    if (form && strcmp(form, "cpu") == 0) {
+        caps->form = FORM_CPU;
+    } else if (form && strcmp(form, "gpu") == 0) {
+        caps->form = FORM_GPU;
+        caps->vector_width = 4;
+    }
+}
+
+void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const char *form,
+                       struct device_caps *ret)
+{
+    const enum device_vendor vendor = attncl__quirks_vendor(info);
+    const bool is_cpu = info->type == ATTNCL_DEVICE_CPU;
+    const unsigned align_bits = number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN);
+    cl_bool unified = CL_FALSE;
+
+    clGetDeviceInfo(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL);
+    struct device_caps caps = {
+        .vendor = vendor,
+        .form = is_cpu ? FORM_CPU : FORM_GPU,
+        .is_cpu = is_cpu,
+        .is_gpu = info->type == ATTNCL_DEVICE_GPU,
+        .compute_units = info->compute_units ? info->compute_units : 1,
+        .max_group = info->max_work_group ? (size_t)info->max_work_group : 1,
+        .local_bytes =
+            info->local_memory_bytes ? (size_t)info->local_memory_bytes : LEAST_LOCAL_BYTES,
+        .global_bytes = info->global_memory_bytes,
+        .max_buffer_bytes = info->max_buffer_bytes,
+        .align_bytes = LEAST_ALIGN_BYTES,
+        .vector_width = is_cpu ? (info->vector_width >= 16 ? 16 : 8) : 4,
+        .group_multiple = group_multiple(id, info, vendor),
+        .clblast_allowed = true,
+        .host_unified = unified != CL_FALSE,
+    };
+    while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)
+        caps.align_bytes *= 2;
+    if (vendor == VENDOR_NVIDIA)
+        caps.nv_compute_capability =
+            10 * number(id, NV_COMPUTE_CAPABILITY_MAJOR) + number(id, NV_COMPUTE_CAPABILITY_MINOR);
+    attncl__quirks_apply(info, &caps);
+    wish_form(&caps, form);
+    *ret = caps;
+}

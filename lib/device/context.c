@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+//
+// The context: one device, one in-order queue.
+
+#include <assert.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attncl/opencl.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "device/clerr.h"
+#include "device/context.h"
+#include "device/parts.h"
+#include "device/select.h"
+
+struct destroy_hook {
+    attncl__destroy_fn fn;
+    void *user;
+    struct destroy_hook *next;
+};
+
+const char *attncl__context_env(const attncl_context *ctx, enum env_var var)
+{
+    return ctx->ignore_environment ? NULL : attncl__env(var);
+}
+
+attncl_status attncl__context_usable(const attncl_context *ctx)
+{
+    REQUIRE(ctx->pid == getpid(), ATTNCL_ERR_STATE,
+            "the context belongs to process %ld, this is its fork %ld", (long)ctx->pid,
+            (long)getpid());
+    return ATTNCL_OK;
+}
+
+void attncl__context_add_child(attncl_context *ctx, const char *kind)
+{
+    pthread_mutex_lock(&ctx->lock);
+    ++ctx->n_children;
+    ctx->last_child_kind = kind;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+void attncl__context_remove_child(attncl_context *ctx)
+{
+    pthread_mutex_lock(&ctx->lock);
+    assert(ctx->n_children > 0);
+    --ctx->n_children;
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user)
+{
+    struct destroy_hook *hook = attncl__alloc(sizeof *hook);
+
+    REQUIRE(hook, ATTNCL_ERR_NO_MEMORY, "no memory for a destroy hook");
+    hook->fn = fn;
+    hook->user = user;
+    pthread_mutex_lock(&ctx->lock);
+    hook->next = ctx->hooks;
+    ctx->hooks = hook;
+    pthread_mutex_unlock(&ctx->lock);
+    return ATTNCL_OK;
+}
+
+// Releases what there is; the context may be half made.
+static void release(attncl_context *ctx)
+{
+    if (!ctx)
+        return;
+    while (ctx->hooks) {
+        struct destroy_hook *hook = ctx->hooks;
+
+        ctx->hooks = hook->next;
+        hook->fn(hook->user);
+        attncl__free(hook);
+    }
+    attncl__programs_free(ctx->programs);
+    if (ctx->queue) {
+        clReleaseCommandQueue(ctx->queue);
+        attncl__object_gone(OBJECT_QUEUE);
+    }
+    if (ctx->cl) {
+        clReleaseContext(ctx->cl);
+        attncl__object_gone(OBJECT_CONTEXT);
+    }
+    attncl__free(ctx->cache_dir);
+    pthread_mutex_destroy(&ctx->lock);
+    attncl__free(ctx);
+}
+
+// The part of the options that this caller's header knew.
+static attncl_status read_options(const attncl_context_options *given, attncl_context_options *ret)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+
+    if (given) {
+        REQUIRE(given->struct_size >= sizeof given->struct_size &&
+                    given->struct_size <= 16 * sizeof options,
+                ATTNCL_ERR_ARGUMENT, "options->struct_size = %zu; use ATTNCL_CONTEXT_OPTIONS_INIT",
+                given->struct_size);
+        memcpy(&options, given,
+               given->struct_size < sizeof options ? given->struct_size : sizeof options);
+    }
+    *ret = options;
+    return ATTNCL_OK;
+}
+
+static attncl_status new_context(const attncl_context_options *options, attncl_context **ret)
+{
+    attncl_context *ctx = attncl__alloc_zero(sizeof *ctx);
+
+    REQUIRE(ctx, ATTNCL_ERR_NO_MEMORY, "no memory for a context");
+    pthread_mutex_init(&ctx->lock, NULL);
+    ctx->pid = getpid();
+    ctx->ignore_environment = options->ignore_environment != 0;
+    *ret = ctx;
+    return ATTNCL_OK;
+}
+
+// Everything that follows from device and queue.
+static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options)
+{
+    attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_FORM), &ctx->caps);
+    TRY(attncl__programs_create(&ctx->programs));
+    attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s forms", ctx->info.platform,
+                ctx->info.device, ctx->info.name, ctx->info.platform_name,
+                ctx->caps.form == FORM_CPU ? "CPU" : "GPU");
+    (void)options;
+    return ATTNCL_OK;
+}
+
+static attncl_status open_device(attncl_context *ctx, const struct device_entry *entry,
+                                 bool profile)
+{
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)entry->platform, 0};
+    cl_int code = CL_SUCCESS;
+
+    ctx->device = entry->id;
+    ctx->info = entry->info;
+    ctx->cl = clCreateContext(properties, 1, &ctx->device, NULL, NULL, &code);
+    TRY(CL_CODE(code, "clCreateContext"));
+    attncl__object_made(OBJECT_CONTEXT);
+    ctx->profile = profile;
+    ctx->queue =
+        clCreateCommandQueue(ctx->cl, ctx->device, profile ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
+    TRY(CL_CODE(code, "clCreateCommandQueue"));
+    attncl__object_made(OBJECT_QUEUE);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_context_create(const attncl_context_options *options,
+                                    attncl_context **context_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_context *ctx = NULL;
+    struct device_list list = {0};
+    attncl_context_options o;
+    size_t index = 0;
+
+    REQUIRE(context_ret, ATTNCL_ERR_ARGUMENT, "context_ret is NULL");
+    TRY(read_options(options, &o));
+    TRY_DONE(new_context(&o, &ctx));
+    TRY_DONE(attncl__devices_list(&list));
+    TRY_DONE(attncl__device_select(
+        &list, o.device ? o.device : attncl__context_env(ctx, ENV_DEVICE), &index));
+    TRY_DONE(open_device(ctx, &list.entries[index], o.profile != 0));
+    TRY_DONE(finish_context(ctx, &o));
+    *context_ret = ctx;
+    ctx = NULL;
+
+done:
+    release(ctx);
+    attncl__devices_free(&list);
+    return status;
+}
+
+// The queue must be one of this context and device, and in order.
+static attncl_status check_queue(cl_context cl, cl_device_id device, cl_command_queue queue,
+                                 bool *profile_ret)
+{
+    cl_command_queue_properties properties = 0;
+    cl_context queue_cl = NULL;
+    cl_device_id queue_device = NULL;
+
+    TRY_CL(clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof queue_cl, &queue_cl, NULL));
+    REQUIRE(queue_cl == cl, ATTNCL_ERR_ARGUMENT, "the queue belongs to another OpenCL context");
+    TRY_CL(clGetCommandQueueInfo(queue, CL_QUEUE_DEVICE, sizeof queue_device, &queue_device, NULL));
+    REQUIRE(queue_device == device, ATTNCL_ERR_ARGUMENT, "the queue belongs to another device");
+    TRY_CL(clGetCommandQueueInfo(queue, CL_QUEUE_PROPERTIES, sizeof properties, &properties, NULL));
+    REQUIRE(!(properties & CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE), ATTNCL_ERR_ARGUMENT,
+            "the queue is out-of-order, an in-order queue is needed");
+    *profile_ret = (properties & CL_QUEUE_PROFILING_ENABLE) != 0;
+    return ATTNCL_OK;
+}
+
+// Describes a device that the caller found; indices -1 when it is not in our list (a sub-device).
+static attncl_status describe_adopted(attncl_context *ctx)
+{
+    struct device_list list = {0};
+
+    TRY(attncl__device_describe(ctx->device, &ctx->info));
+    ctx->info.platform = ctx->info.device = -1;
+    TRY(attncl__devices_list(&list));
+    for (size_t i = 0; i < list.n; ++i)
+        if (list.entries[i].id == ctx->device)
+            ctx->info = list.entries[i].info;
+    attncl__devices_free(&list);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_command_queue queue,
+                                   const attncl_context_options *options,
+                                   attncl_context **context_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_context *ctx = NULL;
+    attncl_context_options o;
+    bool profile = false;
+
+    REQUIRE(cl && device && queue && context_ret, ATTNCL_ERR_ARGUMENT,
+            "cl, device, queue or context_ret is NULL");
+    TRY(read_options(options, &o));
+    TRY(check_queue(cl, device, queue, &profile));
+    TRY_DONE(new_context(&o, &ctx));
+    ctx->adopted = true;
+    ctx->profile = profile;
+    ctx->device = device;
+    TRY_DONE(describe_adopted(ctx));
+    TRY_DONE(CL_CALL(clRetainContext(cl)));
+    ctx->cl = cl;
+    attncl__object_made(OBJECT_CONTEXT);
+    TRY_DONE(CL_CALL(clRetainCommandQueue(queue)));
+    ctx->queue = queue;
+    attncl__object_made(OBJECT_QUEUE);
+    TRY_DONE(finish_context(ctx, &o));
+    *context_ret = ctx;
+    ctx = NULL;
+
+done:
+    release(ctx);
+    return status;
+}
+
+attncl_status attncl_context_destroy(attncl_context *context)
+{
+    if (!context)
+        return ATTNCL_OK;
+    TRY(attncl__context_usable(context));
+    pthread_mutex_lock(&context->lock);
+    const long n = context->n_children;
+    const char *kind = context->last_child_kind;
+    pthread_mutex_unlock(&context->lock);
+    REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one made was a %s", n,
+            n == 1 ? "object is" : "objects are", kind);
+    // Work may be in the queue still; releasing it first has lost work on some drivers.
+    clFinish(context->queue);
+    release(context);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_context_device(const attncl_context *context, attncl_device_info *info_ret)
+{
+    REQUIRE(context && info_ret, ATTNCL_ERR_ARGUMENT, "context or info_ret is NULL");
+    TRY(attncl__context_usable(context));
+    *info_ret = context->info;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__queue_finish(attncl_context *ctx)
+{
+    TRY_CL(clFinish(ctx->queue));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_context_finish(attncl_context *context)
+{
+    REQUIRE(context, ATTNCL_ERR_ARGUMENT, "context is NULL");
+    TRY(attncl__context_usable(context));
+    return attncl__queue_finish(context);
+}

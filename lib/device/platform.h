@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// What OpenCL devices there are.
+#ifndef ATTNCL_DEVICE_PLATFORM_H
+#define ATTNCL_DEVICE_PLATFORM_H
+
+#include "attncl/context.h"
+#include "device/cl.h"
+
+struct device_entry {
+    cl_platform_id platform;
+    cl_device_id id;
+    attncl_device_info info;
+};
+
+struct device_list {
+    struct device_entry *entries;
+    size_t n;
+};
+
+// Every device of every platform, in the loader's order.  No loader entry, no platform, no device:
+// an empty list and ATTNCL_OK.  Starts as {0}; released by attncl__devices_free().
+attncl_status attncl__devices_list(struct device_list *ret);
+void attncl__devices_free(struct device_list *list);
+
+// Fills everything but the two indices.
+attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret);
+
+// A text property, zero-terminated and cut to `room` bytes at a character's end; "" when the driver
+// does not give it.
+void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t room);
+void attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out, size_t room);
+
+#endif

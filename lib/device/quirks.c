@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of quirks.  Adding one = adding a row: who it is about, what changes, why.
+
+#include <string.h>
+
+#include "device/quirks.h"
+
+// Who made the device, found by the first row whose texts are part of the device's (NULL: any).
+// Runtimes that stand between come first: PoCL calls its device's vendor AMD or Intel, after the
+// processor.
+static const struct {
+    const char *platform, *vendor, *name;
+    enum device_vendor is;
+} makers[] = {
+    {"Oclgrind", NULL, NULL, VENDOR_OCLGRIND},
+    {"Portable Computing Language", NULL, NULL, VENDOR_POCL},
+    {NULL, NULL, "llvmpipe", VENDOR_MESA_CPU},
+    {"Apple", NULL, NULL, VENDOR_APPLE},
+    {NULL, "NVIDIA", NULL, VENDOR_NVIDIA},
+    {NULL, "Advanced Micro Devices", NULL, VENDOR_AMD},
+    {NULL, "AMD", NULL, VENDOR_AMD},
+    {NULL, "Intel", NULL, VENDOR_INTEL},
+    {NULL, "ARM", NULL, VENDOR_ARM},
+    {NULL, "QUALCOMM", NULL, VENDOR_QUALCOMM},
+    {NULL, "Qualcomm", NULL, VENDOR_QUALCOMM},
+};
+
+// 0 and NULL: unchanged, any.
+struct quirk {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    attncl_device_type type;
+    const char *name, *driver; // part of the device's name; start of the driver's version
+    size_t max_group;
+    uint64_t loop_limit;
+    unsigned vector_width;
+    unsigned group_multiple;
+    size_t local_bytes;
+    bool no_clblast;
+    bool cpu_form;
+};
+
+static const struct quirk quirks[] = {
+    // CLBlast reaches a tenth of a processor, and each of its kernels compiles for a second.
+    {.type = ATTNCL_DEVICE_CPU, .no_clblast = true},
+
+    // Live values of a group's work-items are kept on a thread's stack: more than this has overrun
+    // it.
+    {.vendor = VENDOR_POCL, .max_group = 256},
+
+    // The processor's vectors hold 16 floats whatever the driver calls its native width.
+    {.type = ATTNCL_DEVICE_CPU, .name = "avx512", .vector_width = 16},
+    {.type = ATTNCL_DEVICE_CPU, .name = "znver4", .vector_width = 16},
+    {.type = ATTNCL_DEVICE_CPU, .name = "znver5", .vector_width = 16},
+
+    // A work-item's loops end after 65,535 iterations, silently.
+    {.vendor = VENDOR_MESA_CPU,
+     .max_group = 256,
+     .loop_limit = 65535,
+     .no_clblast = true,
+     .cpu_form = true},
+
+    // A simulator of one processor; claims to be a GPU too.
+    {.vendor = VENDOR_OCLGRIND, .max_group = 256, .no_clblast = true, .cpu_form = true},
+
+    // 32 work-items execute together on every NVIDIA device; 64 on every AMD device that does not
+    // say otherwise.
+    {.vendor = VENDOR_NVIDIA, .type = ATTNCL_DEVICE_GPU, .group_multiple = 32},
+    // Larger groups need reqd_work_group_size and may not fit the registers.
+    {.vendor = VENDOR_AMD, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
+    // Kernels with many registers halve the group that fits: the per-kernel limit decides above
+    // this.
+    {.vendor = VENDOR_INTEL, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
+    // Local memory is global memory there, and CLBlast's kernels do not suit its compiler.
+    {.vendor = VENDOR_ARM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
+    // Per-kernel limits as low as 128 were seen.
+    {.vendor = VENDOR_QUALCOMM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
+    // Pipelines that use all of the local memory fail when their kernel is created.
+    {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_GPU, .local_bytes = 32768, .no_clblast = true},
+    // The processor device accepts no group of more than one work-item with barriers.
+    {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_CPU, .max_group = 1},
+};
+
+static bool part_of(const char *part, const char *text)
+{
+    return !part || strstr(text, part);
+}
+
+enum device_vendor attncl__quirks_vendor(const attncl_device_info *info)
+{
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; ++i)
+        if (part_of(makers[i].platform, info->platform_name) &&
+            part_of(makers[i].vendor, info->vendor) && part_of(makers[i].name, info->name))
+            return makers[i].is;
+    return VENDOR_OTHER;
+}
+
+static bool matches(const struct quirk *q, enum device_vendor vendor,
+                    const attncl_device_info *info)
+{
+    if (q->vendor != VENDOR_OTHER && q->vendor != vendor)
+        return false;
+    if (q->type && q->type != info->type)
+        return false;
+    return part_of(q->name, info->name) &&
+           (!q->driver || strncmp(info->driver_version, q->driver, strlen(q->driver)) == 0);
+}
+
+void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps)
+{
+    for (size_t i = 0; i < sizeof quirks / sizeof quirks[0]; ++i) {
+        const struct quirk *q = &quirks[i];
+
+        if (!matches(q, caps->vendor, info))
+            continue;
+        if (q->max_group && caps->max_group > q->max_group)
+            caps->max_group = q->max_group;
+        if (q->local_bytes && caps->local_bytes > q->local_bytes)
+            caps->local_bytes = q->local_bytes;
+        if (q->loop_limit)
+            caps->loop_limit = q->loop_limit;
+        if (q->vector_width)
+            caps->vector_width = q->vector_width;
+        if (q->group_multiple)
+            caps->group_multiple = q->group_multiple;
+        if (q->no_clblast)
+            caps->clblast_allowed = false;
+        if (q->cpu_form)
+            caps->form = FORM_CPU;
+    }
+}

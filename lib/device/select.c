@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//
+// Choosing a device, and the public list of them.
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/try.h"
+#include "device/quirks.h"
+#include "device/select.h"
+
+// What `wanted` says.
+struct wish {
+    attncl_device_type type; // 0: any
+    int platform, device;    // -1: any
+    const char *part;        // of a name; NULL: any
+};
+
+static bool same_word(const char *a, const char *b)
+{
+    for (; *a && tolower((unsigned char)*a) == tolower((unsigned char)*b); ++a)
+        ++b;
+    return *a == *b;
+}
+
+static bool contains(const char *text, const char *part)
+{
+    for (; *text; ++text) {
+        size_t n = 0;
+        while (part[n] && tolower((unsigned char)text[n]) == tolower((unsigned char)part[n]))
+            ++n;
+        if (!part[n])
+            return true;
+    }
+    return false;
+}
+
+// Up to four digits at *text, which is moved past them; -1 when there are none or too many.
+static int short_number(const char **text)
+{
+    int x = 0, digits = 0;
+
+    for (; isdigit((unsigned char)**text); ++*text)
+        x = ++digits > 4 ? 0 : 10 * x + (**text - '0');
+    return digits >= 1 && digits <= 4 ? x : -1;
+}
+
+static struct wish understand(const char *wanted)
+{
+    struct wish wish = {.platform = -1, .device = -1};
+
+    if (!wanted || !*wanted)
+        return wish;
+    if (same_word(wanted, "gpu")) {
+        wish.type = ATTNCL_DEVICE_GPU;
+        return wish;
+    }
+    if (same_word(wanted, "cpu")) {
+        wish.type = ATTNCL_DEVICE_CPU;
+        return wish;
+    }
+    const char *at = wanted;
+    const int platform = short_number(&at);
+    if (platform >= 0 && *at == ':') {
+        ++at;
+        const int device = short_number(&at);
+        if (device >= 0 && !*at)
+            return (struct wish){.platform = platform, .device = device};
+    }
+    wish.part = wanted;
+    return wish;
+}
+
+static bool grants(const attncl_device_info *info, const struct wish *wish)
+{
+    if (!info->available)
+        return false;
+    if (wish->platform >= 0)
+        return info->platform == wish->platform && info->device == wish->device;
+    if (wish->part)
+        return contains(info->name, wish->part) || contains(info->platform_name, wish->part);
+    return !wish->type || info->type == wish->type;
+}
+
+// GPUs, then processors, then other hardware, then what only imitates a device; among equals the
+// one with more compute units times clock.
+static uint64_t merit(const attncl_device_info *info)
+{
+    const enum device_vendor vendor = attncl__quirks_vendor(info);
+    const uint64_t speed = (uint64_t)info->compute_units * (info->clock_mhz ? info->clock_mhz : 1);
+    uint64_t rank = 2;
+
+    if (vendor == VENDOR_OCLGRIND)
+        rank = 0;
+    else if (vendor == VENDOR_MESA_CPU)
+        rank = 1;
+    else if (info->type == ATTNCL_DEVICE_GPU)
+        rank = 4;
+    else if (info->type == ATTNCL_DEVICE_CPU)
+        rank = 3;
+    return (rank << 60) + (speed >> 4);
+}
+
+attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
+                                    size_t *index_ret)
+{
+    const struct wish wish = understand(wanted);
+    size_t best = list->n;
+
+    REQUIRE(list->n > 0, ATTNCL_ERR_NO_DEVICE, "no OpenCL device was found");
+    for (size_t i = 0; i < list->n; ++i) {
+        if (!grants(&list->entries[i].info, &wish))
+            continue;
+        if (best == list->n || merit(&list->entries[i].info) > merit(&list->entries[best].info))
+            best = i;
+    }
+    if (best < list->n) {
+        *index_ret = best;
+        return ATTNCL_OK;
+    }
+
+    struct text there = TEXT_EMPTY;
+    for (size_t i = 0; i < list->n; ++i) {
+        const attncl_device_info *info = &list->entries[i].info;
+        attncl__text_add(&there, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
+                         info->name, info->platform_name, info->available ? "" : " unavailable");
+    }
+    const attncl_status status =
+        FAIL(ATTNCL_ERR_NO_DEVICE, "no available device matches \"%s\"; there is %s",
+             wanted ? wanted : "", there.failed ? "no memory to list them" : there.data);
+    attncl__text_free(&there);
+    return status;
+}
+
+attncl_status attncl_device_count(size_t *count_ret)
+{
+    struct device_list list = {0};
+
+    REQUIRE(count_ret, ATTNCL_ERR_ARGUMENT, "count_ret is NULL");
+    TRY(attncl__devices_list(&list));
+    *count_ret = list.n;
+    attncl__devices_free(&list);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    struct device_list list = {0};
+
+    REQUIRE(info_ret, ATTNCL_ERR_ARGUMENT, "info_ret is NULL");
+    TRY(attncl__devices_list(&list));
+    if (index < list.n)
+        *info_ret = list.entries[index].info;
+    else
+        status =
+            FAIL(ATTNCL_ERR_NO_DEVICE, "device %zu was asked for, there are %zu", index, list.n);
+    attncl__devices_free(&list);
+    return status;
+}

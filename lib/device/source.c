@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+//
+// Kernel sources, made one text: no driver ever opens a file of ours.
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "device/source.h"
+
+enum { MOST_FILES = 64, MOST_NAME = 128 };
+
+// A flattening under way.
+struct flat {
+    const char *folder; // NULL: the embedded sources
+    struct text out;
+    char seen[MOST_FILES][MOST_NAME];
+    size_t n_seen;
+};
+
+static attncl_status read_disk(const char *folder, const char *name, struct text *ret)
+{
+    attncl_status status = ATTNCL_OK;
+    struct text path = TEXT_EMPTY;
+    FILE *file = NULL;
+    char piece[4096];
+    size_t n;
+
+    attncl__text_add(&path, "%s/%s", folder, name);
+    if (path.failed) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for the path of %s", name);
+        goto done;
+    }
+    file = fopen(path.data, "rb");
+    if (!file) {
+        status = FAIL(ATTNCL_ERR_IO, "kernel source %s: %s", path.data, strerror(errno));
+        goto done;
+    }
+    while ((n = fread(piece, 1, sizeof piece, file)) > 0)
+        attncl__text_add_bytes(ret, piece, n);
+    if (ferror(file))
+        status = FAIL(ATTNCL_ERR_IO, "kernel source %s: read error", path.data);
+
+done:
+    if (file)
+        fclose(file);
+    attncl__text_free(&path);
+    return status;
+}
+
+static attncl_status read_source(const char *folder, const char *name, struct text *ret)
+{
+    attncl__text_add_bytes(ret, "", 0); // an empty file is a text too
+    if (folder)
+        return read_disk(folder, name, ret);
+    for (size_t i = 0; i < attncl__n_sources; ++i)
+        if (strcmp(attncl__sources[i].file, name) == 0) {
+            attncl__text_add_bytes(ret, attncl__sources[i].bytes, attncl__sources[i].n_bytes);
+            return ATTNCL_OK;
+        }
+    return FAIL(ATTNCL_ERR_STATE, "there is no kernel source %s", name);
+}
+
+// True when `line` is #include "name"; copies the name.
+static bool is_include(const char *line, size_t n, char name[MOST_NAME])
+{
+    size_t i = 0;
+
+    while (i < n && (line[i] == ' ' || line[i] == '\t'))
+        ++i;
+    if (n - i < 8 || strncmp(line + i, "#include", 8) != 0)
+        return false;
+    for (i += 8; i < n && (line[i] == ' ' || line[i] == '\t');)
+        ++i;
+    if (i == n || line[i] != '"')
+        return false;
+    const char *start = line + i + 1;
+    const char *end = memchr(start, '"', n - i - 1);
+    if (!end || end == start || end - start >= MOST_NAME)
+        return false;
+    memcpy(name, start, (size_t)(end - start));
+    name[end - start] = '\0';
+    return true;
+}
+
+static bool seen_before(const struct flat *f, const char *name)
+{
+    for (size_t i = 0; i < f->n_seen; ++i)
+        if (strcmp(f->seen[i], name) == 0)
+            return true;
+    return false;
+}
+
+// Recursion ends because each name is taken once, and there are at most MOST_FILES.
+static attncl_status add_file(struct flat *f, const char *name)
+{
+    attncl_status status = ATTNCL_OK;
+    struct text source = TEXT_EMPTY;
+    char included[MOST_NAME];
+    size_t line_number = 0;
+
+    REQUIRE(strlen(name) < MOST_NAME && !strstr(name, "..") && name[0] != '/', ATTNCL_ERR_ARGUMENT,
+            "\"%s\" is not the name of a kernel source", name);
+    REQUIRE(f->n_seen < MOST_FILES, ATTNCL_ERR_STATE, "kernel source %s: more than %d files", name,
+            MOST_FILES);
+    strcpy(f->seen[f->n_seen++], name);
+    TRY_DONE(read_source(f->folder, name, &source));
+    if (source.failed) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for kernel source %s", name);
+        goto done;
+    }
+
+    // #line makes the compiler's messages name our file and line.
+    attncl__text_add(&f->out, "#line 1 \"%s\"\n", name);
+    const char *end = source.data + source.used;
+    for (const char *line = source.data; line < end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        const size_t n = (size_t)((stop ? stop : end) - line);
+
+        ++line_number;
+        if (!is_include(line, n, included)) {
+            attncl__text_add_bytes(&f->out, line, n);
+            attncl__text_add_bytes(&f->out, "\n", 1);
+        } else if (seen_before(f, included)) {
+            attncl__text_add_bytes(&f->out, "\n", 1);
+        } else {
+            status = add_file(f, included);
+            if (status != ATTNCL_OK) {
+                attncl__error_prefix("%s:%zu", name, line_number);
+                goto done;
+            }
+            attncl__text_add(&f->out, "#line %zu \"%s\"\n", line_number + 1, name);
+        }
+        line += n + 1;
+    }
+
+done:
+    attncl__text_free(&source);
+    return status;
+}
+
+attncl_status attncl__source_load(const attncl_context *ctx, const char *file, char **text_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    struct flat *f = attncl__alloc_zero(sizeof *f);
+
+    REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "no memory for kernel source %s", file);
+    f->folder = attncl__context_env(ctx, ENV_CL_DIR);
+    TRY_DONE(add_file(f, file));
+    if (f->out.failed) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for kernel source %s", file);
+        goto done;
+    }
+    *text_ret = f->out.data;
+    f->out = TEXT_EMPTY;
+
+done:
+    attncl__text_free(&f->out);
+    attncl__free(f);
+    return status;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// From a kernel specialisation, a grid and arguments to a recorded command.
+
+#include "launch/launch.h"
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/log.h"
+#include "launch/recording.h"
+
+static attncl_status open_kernel(const struct launcher *l, const struct kspec *spec, cl_kernel *ret)
+{
+    struct program *program = NULL;
+
+    TRY(attncl__program_get(l->recording->ctx, spec->file, spec->defines, &program));
+    return attncl__kernel_create(l->recording->ctx, program, spec->kernel, ret);
+}
+
+// The kernel's own limits, which depend on its registers, are below the device's on some hardware.
+static attncl_status check_limits(const struct launcher *l, const struct kspec *spec,
+                                  cl_kernel kernel, size_t local)
+{
+    size_t group = 0, local_bytes = 0, private_bytes = 0;
+
+    TRY(attncl__kernel_limits(l->recording->ctx, kernel, &group, &local_bytes, &private_bytes));
+    REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,
+            "%s needs groups of %zu work-items, the device can run %zu", spec->kernel, local,
+            group);
+    REQUIRE(local_bytes <= l->caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
+            "%s needs %zu bytes of local memory, the device has %zu", spec->kernel, local_bytes,
+            l->caps->local_bytes);
+    return ATTNCL_OK;
+}
+
+static attncl_status set_args(struct launcher *l, struct command *c, const struct arg *args,
+                              size_t n_args)
+{
+    for (size_t i = 0; i < n_args; ++i) {
+        const struct arg *a = &args[i];
+        const cl_mem *mem = &l->recording->dummy;
+        const void *value = NULL;
+        size_t bytes = 0;
+
+        switch (a->kind) {
+        case ARG_MEM:
+            if (a->u.mem.storage) {
+                c->mem_args[c->n_mem_args++] = (struct mem_arg){(cl_uint)i, a->u.mem.storage};
+                if (a->u.mem.storage->mem)
+                    mem = &a->u.mem.storage->mem;
+            }
+            value = mem;
+            bytes = sizeof *mem;
+            break;
+        case ARG_I32:
+            value = &a->u.i32;
+            bytes = sizeof a->u.i32;
+            break;
+        case ARG_I64:
+            value = &a->u.i64;
+            bytes = sizeof a->u.i64;
+            break;
+        case ARG_F32:
+            value = &a->u.f32;
+            bytes = sizeof a->u.f32;
+            break;
+        case ARG_LOCAL:
+            bytes = a->u.local_bytes ? a->u.local_bytes : sizeof(float); // 0 is not allowed
+            break;
+        }
+        const attncl_status status = attncl__recording_set_arg(c->kernel, (cl_uint)i, bytes, value);
+        if (status != ATTNCL_OK) {
+            attncl__error_prefix("%s, argument %zu", c->name, i);
+            return status;
+        }
+    }
+    return ATTNCL_OK;
+}
+
+static size_t items_of(const struct grid *grid)
+{
+    return grid->local[0] * grid->local[1] * grid->local[2];
+}
+
+static attncl_status set_range(struct command *c, const struct grid *grid)
+{
+    for (int i = 0; i < 3; ++i) {
+        c->local[i] = grid->local[i];
+        REQUIRE(ckd_mul_size(grid->groups[i], grid->local[i], &c->global[i]),
+                ATTNCL_ERR_UNSUPPORTED, "%s: %zu groups of %zu work-items overflow", c->name,
+                grid->groups[i], grid->local[i]);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
+                             const struct arg *args, size_t n_args)
+{
+    attncl_status status = ATTNCL_OK;
+    struct command made = {
+        .kind = COMMAND_KERNEL, .node = l->recording->node, .name = spec->kernel};
+    struct command *c = NULL;
+
+    if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
+        return ATTNCL_OK;
+    TRY_DONE(set_range(&made, &grid));
+    TRY_DONE(open_kernel(l, spec, &made.kernel));
+    made.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
+    if (!made.mem_args) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for %zu arguments", n_args);
+        goto done;
+    }
+    TRY_DONE(set_args(l, &made, args, n_args));
+    TRY_DONE(check_limits(l, spec, made.kernel, items_of(&grid)));
+    TRY_DONE(attncl__recording_append(l->recording, &c));
+    *c = made;
+    made.kernel = NULL; // the recording owns them now
+    made.mem_args = NULL;
+
+done:
+    attncl__kernel_release(&made.kernel);
+    attncl__free(made.mem_args);
+    return status;
+}
+
+bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local)
+{
+    cl_kernel kernel = NULL;
+    attncl_status status = open_kernel(l, spec, &kernel);
+
+    if (status == ATTNCL_OK)
+        status = check_limits(l, spec, kernel, local);
+    attncl__kernel_release(&kernel);
+    if (status != ATTNCL_OK)
+        attncl__log(ATTNCL_LOG_WARN, "%s is not used: %s", spec->kernel, attncl_last_error());
+    return status == ATTNCL_OK;
+}
+
+size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)
+{
+    // Four elements or more for each work-item; a warp at least, since its lanes run anyway.
+    const size_t most = caps->max_group < 256 ? caps->max_group : 256;
+    size_t group = 32;
+
+    while (group < 256 && (int64_t)(4 * group) < width)
+        group *= 2;
+    while (group > most)
+        group /= 2;
+    return group ? group : 1;
+}
