@@ -113,7 +113,10 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
     TRY(ready(graph));
     REQUIRE((n_wait == 0) == (wait == NULL), ATTNCL_ERR_ARGUMENT,
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
-    return enqueue(graph, n_wait, wait, event_ret);
+    TRY(enqueue(graph, n_wait, wait, event_ret));
+    if (event_ret)
+        attncl__event_hand_over(*event_ret);
+    return ATTNCL_OK;
 }
 
 attncl_status attncl_graph_run(attncl_graph *g)

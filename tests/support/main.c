@@ -6,9 +6,13 @@
 
 #include "base/alloc.h"
 #include "device/context.h"
+#include "support/host.h"
 #include "support/test.h"
 
 enum { EXIT_SKIPPED = 77 }; // CTest's SKIP_RETURN_CODE
+
+// Host tensors are linked only into the programs that use them.
+#pragma weak host_reset
 
 static attncl_context *context;
 static size_t heap_before;
@@ -37,6 +41,8 @@ void device_down(void)
 {
     struct object_counts counts;
 
+    if (host_reset)
+        host_reset();
     if (attncl_context_destroy(context) != ATTNCL_OK) {
         fprintf(stderr, "context not destroyed: %s\n", attncl_last_error());
         leaked = true;

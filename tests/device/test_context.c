@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// A context's life: options, children, hooks, forks, adoption.
+
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "attncl/opencl.h"
+#include "device/context.h"
+#include "support/test.h"
+
+START_TEST(it_describes_its_device)
+{
+    attncl_device_info info;
+
+    ck_ok(attncl_context_device(test_context(), &info));
+    ck_assert_uint_gt(strlen(info.name), 0);
+    ck_assert_uint_gt(info.compute_units, 0);
+    ck_assert_uint_gt(info.max_buffer_bytes, 0);
+    ck_assert_int_eq(info.available, 1);
+    ck_ok(attncl_context_finish(test_context()));
+}
+END_TEST
+
+START_TEST(it_is_not_destroyed_while_a_child_lives)
+{
+    attncl__context_add_child(test_context(), "graph");
+    ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "graph");
+    attncl__context_remove_child(test_context());
+    ck_ok(attncl_context_finish(test_context()));
+}
+END_TEST
+
+static char order[8];
+
+static void note(void *user)
+{
+    strncat(order, user, 1);
+}
+
+START_TEST(hooks_run_last_first)
+{
+    attncl_context *ctx = NULL;
+    char a[] = "a", b[] = "b";
+
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ck_ok(attncl__context_on_destroy(ctx, note, a));
+    ck_ok(attncl__context_on_destroy(ctx, note, b));
+    ck_ok(attncl_context_destroy(ctx));
+    ck_assert_str_eq(order, "ba");
+}
+END_TEST
+
+START_TEST(a_fork_is_refused)
+{
+    int status = -1;
+    const pid_t child = fork();
+
+    ck_assert_int_ge(child, 0);
+    if (child == 0) {
+        attncl_device_info info;
+        // The driver is not touched: every call stops at the process check.
+        _exit(attncl_context_finish(test_context()) == ATTNCL_ERR_STATE &&
+                      attncl_context_device(test_context(), &info) == ATTNCL_ERR_STATE &&
+                      attncl_context_destroy(test_context()) == ATTNCL_ERR_STATE
+                  ? 0
+                  : 1);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
+START_TEST(options_are_checked)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context *ctx = NULL;
+
+    ck_fails(attncl_context_create(NULL, NULL), ATTNCL_ERR_ARGUMENT, "NULL");
+    options.struct_size = 0;
+    ck_fails(attncl_context_create(&options, &ctx), ATTNCL_ERR_ARGUMENT, "struct_size");
+    // A caller compiled when the struct ended after `device`.
+    options.struct_size = sizeof(size_t) + sizeof(char *);
+    options.profile = 1;
+    ck_ok(attncl_context_create(&options, &ctx));
+    ck_assert(!ctx->profile);
+    ck_ok(attncl_context_destroy(ctx));
+    ck_ok(attncl_context_destroy(NULL));
+}
+END_TEST
+
+START_TEST(it_adopts_the_callers_objects)
+{
+    attncl_context *own = test_context(), *ctx = NULL;
+    attncl_device_info info;
+    cl_int code;
+    cl_command_queue out_of_order =
+        clCreateCommandQueue(own->cl, own->device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);
+
+    ck_ok(attncl_context_adopt(own->cl, own->device, own->queue, NULL, &ctx));
+    ck_ok(attncl_context_device(ctx, &info));
+    ck_assert_str_eq(info.name, own->info.name);
+    ck_assert_int_eq(info.device, own->info.device);
+    ck_ok(attncl_context_destroy(ctx));
+    ck_ok(attncl_context_finish(own)); // still usable
+
+    ctx = NULL;
+    ck_fails(attncl_context_adopt(own->cl, NULL, own->queue, NULL, &ctx), ATTNCL_ERR_ARGUMENT,
+             "NULL");
+    if (out_of_order) { // not every device has them
+        ck_fails(attncl_context_adopt(own->cl, own->device, out_of_order, NULL, &ctx),
+                 ATTNCL_ERR_ARGUMENT, "out-of-order");
+        clReleaseCommandQueue(out_of_order);
+    }
+    cl_context other = clCreateContext(NULL, 1, &own->device, NULL, NULL, &code);
+    ck_assert_int_eq(code, CL_SUCCESS);
+    ck_fails(attncl_context_adopt(other, own->device, own->queue, NULL, &ctx), ATTNCL_ERR_ARGUMENT,
+             "another OpenCL context");
+    clReleaseContext(other);
+    ck_assert_ptr_null(ctx);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("device.context");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, it_describes_its_device);
+    tcase_add_test(core, it_is_not_destroyed_while_a_child_lives);
+    tcase_add_test(core, hooks_run_last_first);
+    tcase_add_test(core, a_fork_is_refused);
+    tcase_add_test(core, options_are_checked);
+    tcase_add_test(core, it_adopts_the_callers_objects);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// Kernels from a folder of the test's own: launched, refused, rebound, counted.
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch/recording.h"
+#include "support/test.h"
+
+enum { N = 100, LOCAL = 4 };
+
+// dst[i] = a * src[i] + b + c; `none` is an absent buffer.
+static const char source[] =
+    "#include \"common/twice.clh\"\n"
+    "__kernel void probe_axpb_fwd(__global const float *src, __global float *dst,\n"
+    "                             __global const float *none, __local float *tmp, float a,\n"
+    "                             long b, int c)\n"
+    "{\n"
+    "    const int i = get_global_id(0);\n"
+    "    tmp[get_local_id(0)] = src[i];\n"
+    "    dst[i] = a * tmp[get_local_id(0)] + (float)b + (float)(c * TWICE(OFFSET));\n"
+    "}\n"
+    "__kernel void probe_hog_fwd(__global float *dst)\n"
+    "{\n"
+    "    __local float tmp[HOG];\n"
+    "    tmp[get_local_id(0)] = 1;\n"
+    "    dst[get_global_id(0)] = tmp[get_local_id(0)];\n"
+    "}\n";
+
+static char folder[] = "/tmp/attncl-test-XXXXXX";
+
+static void write_file(const char *name, const char *text)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    ck_assert_ptr_nonnull(file);
+    fputs(text, file);
+    fclose(file);
+}
+
+static void remove_file(const char *name)
+{
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    remove(path);
+}
+
+static void folder_up(void)
+{
+    char path[128];
+
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/common", folder);
+    mkdir(path, 0700);
+    write_file("probe.cl", source);
+    write_file("common/twice.clh", "#define TWICE(x) (2 * (x))\n");
+    write_file("broken.cl",
+               "\n__kernel void broken_fwd(__global float *x)\n{\n    x[0] = nothing;\n}\n");
+    setenv("ATTNCL_CL_DIR", folder, 1);
+    device_up();
+}
+
+static void folder_down(void)
+{
+    device_down();
+    remove_file("probe.cl");
+    remove_file("broken.cl");
+    remove_file("common/twice.clh");
+    remove_file("common");
+    remove_file("");
+}
+
+static struct recording recording;
+static struct launcher launcher;
+static struct storage src, dst;
+
+static void set_up(void)
+{
+    float x[N];
+
+    for (int i = 0; i < N; ++i)
+        x[i] = (float)i;
+    ck_ok(attncl__recording_begin(test_context(), &recording));
+    launcher = (struct launcher){.caps = &test_context()->caps, .recording = &recording};
+    src.bytes = dst.bytes = sizeof x;
+    ck_ok(attncl__buffer_create(test_context(), sizeof x, &src.mem));
+    ck_ok(attncl__buffer_create(test_context(), sizeof x, &dst.mem));
+    ck_ok(attncl__buffer_write(test_context(), src.mem, 0, x, sizeof x));
+    ck_ok(attncl__buffer_fill(test_context(), dst.mem, 0x7fc00000u, 0, sizeof x));
+}
+
+static void tear_down(void)
+{
+    attncl__recording_free(&recording);
+    attncl__buffer_release(&src.mem);
+    attncl__buffer_release(&dst.mem);
+}
+
+static struct kspec probe(void)
+{
+    struct kspec spec = kspec_begin("probe.cl", "probe_axpb_fwd");
+
+    kspec_int(&spec, "OFFSET", 3);
+    kspec_int(&spec, "HOG", 1);
+    return spec;
+}
+
+static attncl_status launch_probe(float a, int64_t b, int64_t c)
+{
+    const struct kspec spec = probe();
+
+    return attncl__launch(&launcher, &spec, grid_1d(N / LOCAL, LOCAL),
+                          ARGS(arg_mem((struct span){&src}), arg_mem((struct span){&dst}),
+                               arg_mem((struct span){NULL}), arg_local(LOCAL * sizeof(float)),
+                               arg_f32(a), arg_i64(b), arg_i32(c)));
+}
+
+// dst = scale * i + offset?
+static void check(struct storage *where, float scale, float offset)
+{
+    float y[N];
+
+    ck_ok(attncl__buffer_read(test_context(), where->mem, 0, y, sizeof y));
+    for (int i = 0; i < N; ++i)
+        ck_assert_float_eq(y[i], scale * (float)i + offset);
+}
+
+START_TEST(arguments_reach_the_kernel)
+{
+    ck_ok(launch_probe(2.0f, 1000, 7));
+    ck_assert_uint_eq(recording.n_commands, 1);
+    ck_assert_str_eq(recording.commands[0].name, "probe_axpb_fwd");
+    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    check(&dst, 2, 1042);
+}
+END_TEST
+
+START_TEST(an_empty_grid_appends_nothing)
+{
+    const struct kspec spec = probe();
+
+    ck_ok(attncl__launch(&launcher, &spec, grid_1d(0, LOCAL), NULL, 0));
+    ck_assert_uint_eq(recording.n_commands, 0);
+    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+}
+END_TEST
+
+START_TEST(rebinding_exchanges_the_buffer)
+{
+    struct storage other = {.bytes = dst.bytes};
+    cl_mem first = dst.mem;
+
+    ck_ok(attncl__buffer_create(test_context(), other.bytes, &other.mem));
+    ck_ok(launch_probe(1.0f, 0, 0));
+    dst.mem = other.mem;
+    ck_ok(attncl__recording_rebind(&recording, &dst));
+    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    check(&other, 1, 0);
+    dst.mem = first;
+    attncl__buffer_release(&other.mem);
+}
+END_TEST
+
+static attncl_status fill_two(attncl_context *ctx, void *user, cl_event *event)
+{
+    (void)event; // gives none
+    return attncl__buffer_fill(ctx, ((struct storage *)user)->mem, 0x40000000u, 0,
+                               sizeof(float) * N);
+}
+
+START_TEST(copies_calls_and_events)
+{
+    struct storage third = {.bytes = dst.bytes};
+    cl_event events[3], wait = NULL, last = NULL;
+
+    ck_ok(attncl__buffer_create(test_context(), third.bytes, &third.mem));
+    ck_ok(attncl__recording_add_call(&recording, "two", fill_two, &src, NULL));
+    ck_ok(launch_probe(1.0f, 5, 0)); // dst = 2 + 5
+    ck_ok(attncl__recording_add_copy(&recording, "copy", &dst, 0, &third, 0, dst.bytes));
+    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, &wait));
+    ck_ok(attncl__recording_enqueue(&recording, 1, &wait, events, &last));
+    ck_assert_int_eq(clWaitForEvents(1, &last), CL_SUCCESS);
+    ck_assert_ptr_null(events[0]);
+    ck_assert_ptr_nonnull(events[1]);
+    ck_assert_ptr_nonnull(events[2]);
+    check(&third, 0, 7);
+    for (int i = 0; i < 3; ++i)
+        attncl__event_release(&events[i]);
+    attncl__event_release(&wait);
+    attncl__event_release(&last);
+    attncl__buffer_release(&third.mem);
+}
+END_TEST
+
+START_TEST(a_broken_kernel_gives_the_compilers_line)
+{
+    struct object_counts before, after;
+    const struct kspec spec = kspec_begin("broken.cl", "broken_fwd");
+
+    for (int i = 0; i < 2; ++i) {
+        ck_fails(
+            attncl__launch(&launcher, &spec, grid_1d(1, 1), ARGS(arg_mem((struct span){&dst}))),
+            ATTNCL_ERR_COMPILE, "broken.cl");
+        ck_assert_ptr_nonnull(strstr(attncl_last_error(), "nothing"));
+        attncl__objects_count(i == 0 ? &before : &after);
+    }
+    // The second refusal came from memory.
+    ck_assert_int_eq(before.made[OBJECT_PROGRAM], after.made[OBJECT_PROGRAM]);
+    ck_assert_uint_eq(recording.n_commands, 0);
+    ck_assert(!attncl__launch_fits(&launcher, &spec, 1));
+}
+END_TEST
+
+START_TEST(what_does_not_fit_is_unsupported)
+{
+    struct kspec hog = kspec_begin("probe.cl", "probe_hog_fwd");
+    struct device_caps small = *launcher.caps;
+
+    kspec_int(&hog, "OFFSET", 0);
+    kspec_int(&hog, "HOG", 1024);
+    ck_assert(attncl__launch_fits(&launcher, &hog, 1));
+    ck_assert(!attncl__launch_fits(&launcher, &hog, (size_t)1 << 20));
+    ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, (size_t)1 << 20),
+                            ARGS(arg_mem((struct span){&dst}))),
+             ATTNCL_ERR_UNSUPPORTED, "work-items");
+    // The probe takes LOCAL floats of local memory.
+    small.local_bytes = LOCAL * sizeof(float) - 1;
+    launcher.caps = &small;
+    ck_fails(launch_probe(1.0f, 0, 0), ATTNCL_ERR_UNSUPPORTED, "16 bytes of local memory");
+    ck_fails(
+        attncl__launch(&launcher, &hog, grid_1d(INT64_MAX, 4), ARGS(arg_mem((struct span){&dst}))),
+        ATTNCL_ERR_UNSUPPORTED, "overflow");
+    ck_assert_uint_eq(recording.n_commands, 0);
+}
+END_TEST
+
+START_TEST(runs_make_no_objects)
+{
+    struct object_counts before, after;
+
+    ck_ok(launch_probe(1.0f, 0, 0));
+    ck_ok(launch_probe(3.0f, 0, 0));
+    attncl__objects_count(&before);
+    for (int i = 0; i < 20; ++i)
+        ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    attncl__objects_count(&after);
+    ck_assert_mem_eq(&before, &after, sizeof before);
+    check(&dst, 3, 0);
+}
+END_TEST
+
+START_TEST(group_sizes_for_rows)
+{
+    struct device_caps caps = {.max_group = 256};
+
+    ck_assert_uint_eq(attncl__group_for_row(&caps, 0), 32);
+    ck_assert_uint_eq(attncl__group_for_row(&caps, 128), 32);
+    ck_assert_uint_eq(attncl__group_for_row(&caps, 129), 64);
+    ck_assert_uint_eq(attncl__group_for_row(&caps, INT64_MAX), 256);
+    caps.max_group = 100;
+    ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), 64);
+    caps.max_group = 1;
+    ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), 1);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("launch.launch");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, folder_up, folder_down);
+    tcase_add_checked_fixture(core, set_up, tear_down);
+    tcase_add_test(core, arguments_reach_the_kernel);
+    tcase_add_test(core, an_empty_grid_appends_nothing);
+    tcase_add_test(core, rebinding_exchanges_the_buffer);
+    tcase_add_test(core, copies_calls_and_events);
+    tcase_add_test(core, a_broken_kernel_gives_the_compilers_line);
+    tcase_add_test(core, what_does_not_fit_is_unsupported);
+    tcase_add_test(core, runs_make_no_objects);
+    tcase_add_test(core, group_sizes_for_rows);
+    suite_add_tcase(s, core);
+    return s;
+}
