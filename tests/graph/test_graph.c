@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: MIT
+// Graphs on a device: building and its first failure, views and copies, memory, running, state,
+// steady state.
+
+#include <pthread.h>
+#include <string.h>
+
+#include "attncl/graph.h"
+#include "base/alloc.h"
+#include "device/context.h"
+#include "graph/graph.h"
+#include "support/host.h"
+#include "support/test.h"
+
+enum { N = 12 };
+static const int64_t shape34[] = {3, 4};
+static const float ramp[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+
+static attncl_graph *new_graph(void)
+{
+    attncl_graph *g = NULL;
+    ck_ok(attncl_graph_create(test_context(), &g));
+    return g;
+}
+
+static attncl_value op2(attncl_graph *g, const char *name, attncl_value a, attncl_value b)
+{
+    return attncl__graph_add(g, attncl__op_find(name), NULL, IN(a, b));
+}
+
+static void check_floats(attncl_graph *g, const char *name, const float *want, int n)
+{
+    float got[64];
+    ck_ok(attncl_graph_read(g, name, got, (size_t)n * sizeof got[0]));
+    for (int i = 0; i < n; ++i)
+        ck_assert_msg(got[i] == want[i], "%s[%d] is %g, expected %g", name, i, (double)got[i],
+                      (double)want[i]);
+}
+
+START_TEST(runs_again_with_new_inputs)
+{
+    attncl_graph *g = new_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    attncl_graph_output(g, "y", op2(g, "add_fwd", x, x));
+    ck_ok(attncl_graph_compile(g, NULL));
+
+    float in[N], want[N];
+    for (int run = 0; run < 3; ++run) {
+        for (int i = 0; i < N; ++i) {
+            in[i] = ramp[i] + (float)run;
+            want[i] = 2 * in[i];
+        }
+        ck_ok(attncl_graph_write(g, "x", in, sizeof in));
+        ck_ok(attncl_graph_run(g));
+        check_floats(g, "y", want, N);
+    }
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(inputs_convert_and_start_as_zeros)
+{
+    attncl_graph *g = new_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    const attncl_value zero = attncl_graph_input(g, "zero", ATTNCL_F32, 2, shape34);
+    attncl_graph_output(g, "y", op2(g, "add_fwd", x, zero));
+    ck_ok(attncl_graph_compile(g, NULL));
+
+    double wide[N];
+    for (int i = 0; i < N; ++i)
+        wide[i] = ramp[i];
+    ck_ok(attncl_graph_write_as(g, "x", ATTNCL_F64, wide, N));
+    ck_ok(attncl_graph_run(g));
+    check_floats(g, "y", ramp, N);
+    ck_fails(attncl_graph_write_as(g, "x", ATTNCL_I64, wide, N), ATTNCL_ERR_DTYPE, "I64");
+    ck_fails(attncl_graph_write_as(g, "x", ATTNCL_F64, wide, 11), ATTNCL_ERR_ARGUMENT,
+             "12 elements, 11");
+    ck_fails(attncl_graph_write(g, "x", wide, sizeof wide), ATTNCL_ERR_ARGUMENT, "48 bytes, 96");
+    ck_fails(attncl_graph_write(g, "q", wide, sizeof wide), ATTNCL_ERR_ARGUMENT, "no input q");
+    ck_fails(attncl_graph_read(g, "y", wide, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, room for 4");
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(the_first_failure_is_kept_with_its_scope)
+{
+    attncl_graph *g = new_graph();
+    attncl_graph_push_scope(g, "encoder");
+    attncl_graph_push_scope(g, "layers.3");
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    const attncl_value z = attncl_graph_input(g, "z", ATTNCL_F32, 2, (int64_t[]){3, 5});
+    const attncl_value bad = op2(g, "add_fwd", x, z);
+    ck_assert_int_eq(bad.id, 0);
+    attncl_graph_pop_scope(g);
+    const attncl_value later = op2(g, "add_fwd", x, x); // does nothing
+    ck_assert_int_eq(later.id, 0);
+    attncl_graph_output(g, "y", later);
+    ck_fails(attncl_graph_compile(g, NULL), ATTNCL_ERR_SHAPE, "encoder.layers.3: add_fwd: ");
+    ck_fails(attncl_graph_status(g), ATTNCL_ERR_SHAPE, "[3, 5]");
+    ck_fails(attncl_graph_run(g), ATTNCL_ERR_STATE, "not compiled");
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(builders_refuse_misuse)
+{
+    struct {
+        attncl_status status;
+        const char *words;
+    } want[] = {{ATTNCL_ERR_SHAPE, "extent -1"},      {ATTNCL_ERR_DTYPE, "not F64"},
+                {ATTNCL_ERR_ARGUMENT, "given twice"}, {ATTNCL_ERR_ARGUMENT, "input 1 is missing"},
+                {ATTNCL_ERR_ARGUMENT, "no value"},    {ATTNCL_ERR_SHAPE, "2^48"},
+                {ATTNCL_ERR_SHAPE, "rank 9"}};
+    for (int i = 0; i < 7; ++i) {
+        attncl_graph *g = new_graph();
+        const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+        switch (i) {
+        case 0:
+            attncl_graph_input(g, "a", ATTNCL_F32, 2, (int64_t[]){3, -1});
+            break;
+        case 1:
+            attncl_graph_input(g, "a", ATTNCL_F64, 2, shape34);
+            break;
+        case 2:
+            attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+            break;
+        case 3:
+            op2(g, "add_fwd", x, ATTNCL_NONE_VALUE);
+            break;
+        case 4:
+            attncl_graph_output(g, "y", ATTNCL_NONE_VALUE);
+            break;
+        case 5:
+            attncl_graph_input(g, "a", ATTNCL_F32, 2, (int64_t[]){1 << 30, 1 << 30});
+            break;
+        default:
+            attncl_graph_input(g, "a", ATTNCL_F32, 9, (int64_t[9]){1, 1, 1, 1, 1, 1, 1, 1, 1});
+        }
+        ck_fails(attncl_graph_status(g), want[i].status, want[i].words);
+        attncl_graph_destroy(g);
+    }
+}
+END_TEST
+
+START_TEST(views_are_copied_for_ops_that_need_it)
+{
+    attncl_graph *g = new_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    struct tensor_desc columns = *attncl__graph_desc(g, x); // columns 1 and 2
+    columns.dim[1] = 2;
+    columns.start = 1;
+    struct tensor_desc turned = *attncl__graph_desc(g, x); // transposed
+    turned.dim[0] = 4, turned.dim[1] = 3;
+    turned.stride[0] = 1, turned.stride[1] = 4;
+    const attncl_value c = attncl__graph_view(g, x, &columns);
+    attncl_graph_output(g, "columns", op2(g, "add_fwd", c, c));
+    attncl_graph_output(g, "turned", attncl__graph_view(g, x, &turned));
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
+    ck_ok(attncl_graph_run(g));
+    check_floats(g, "columns", (float[]){2, 4, 10, 12, 18, 20}, 6);
+    check_floats(g, "turned", (float[]){0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, N);
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(one_value_may_be_several_outputs)
+{
+    attncl_graph *g = new_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    const attncl_value y = op2(g, "add_fwd", x, x);
+    attncl_graph_output(g, "same", x);
+    attncl_graph_output(g, "y1", y);
+    attncl_graph_output(g, "y2", y);
+    attncl_graph_output(g, "z", op2(g, "add_fwd", y, y)); // reads an output
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
+    ck_ok(attncl_graph_run(g));
+    float y_want[N], z_want[N];
+    for (int i = 0; i < N; ++i) {
+        y_want[i] = 2 * ramp[i];
+        z_want[i] = 4 * ramp[i];
+    }
+    check_floats(g, "same", ramp, N);
+    check_floats(g, "y1", y_want, N);
+    check_floats(g, "y2", y_want, N);
+    check_floats(g, "z", z_want, N);
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+// x -> n additions -> y.
+static attncl_graph *chain(int n, int64_t width)
+{
+    attncl_graph *g = new_graph();
+    attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, &width);
+    for (int i = 0; i < n; ++i)
+        x = op2(g, "add_fwd", x, x);
+    attncl_graph_output(g, "y", x);
+    return g;
+}
+
+START_TEST(memory_is_reused_and_reported_before_it_is_taken)
+{
+    struct object_counts before, after;
+    attncl_memory_report r;
+    attncl_graph *g = chain(10, 1 << 16);
+    attncl__objects_count(&before);
+    ck_ok(attncl_graph_memory(g, &r));
+    attncl__objects_count(&after);
+    ck_assert_int_eq(before.made[OBJECT_BUFFER], after.made[OBJECT_BUFFER]);
+    ck_assert_uint_eq(r.io_bytes, 2 << 18);
+    if (!getenv("ATTNCL_GUARD")) { // guarding does without reuse
+        ck_assert_uint_eq(r.arena_bytes, 2 << 18);
+        ck_assert_uint_eq(r.unshared_bytes, 9 << 18);
+    }
+
+    attncl_compile_options options = ATTNCL_COMPILE_OPTIONS_INIT;
+    options.memory_limit = 100000;
+    ck_fails(attncl_graph_compile(g, &options), ATTNCL_ERR_DEVICE_MEMORY, "the limit is 100000");
+    attncl__objects_count(&after);
+    ck_assert_int_eq(before.live[OBJECT_BUFFER], after.live[OBJECT_BUFFER]);
+    ck_ok(attncl_graph_compile(g, NULL)); // a refusal changes nothing
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(what_nothing_needs_is_not_computed)
+{
+    attncl_graph *g = new_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    op2(g, "add_fwd", op2(g, "add_fwd", x, x), x);
+    attncl_graph_output(g, "y", op2(g, "mul_fwd", x, x));
+    attncl_memory_report r;
+    ck_ok(attncl_graph_memory(g, &r));
+    ck_assert_uint_eq(r.arena_bytes, 0);
+    ck_ok(attncl_graph_compile(g, NULL));
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(steady_state_makes_nothing)
+{
+    struct object_counts before, after;
+    attncl_graph *g = chain(6, 1000);
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_context_finish(test_context()));
+    const size_t heap = attncl__alloc_live();
+    attncl__objects_count(&before);
+    for (int i = 0; i < 100; ++i)
+        ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_context_finish(test_context()));
+    attncl__objects_count(&after);
+    ck_assert_int_eq(memcmp(&before, &after, sizeof before), 0);
+    ck_assert_uint_eq(heap, attncl__alloc_live());
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(index_inputs_are_checked)
+{
+    attncl_graph *g = new_graph();
+    const int64_t three = 3;
+    const attncl_value t = attncl_graph_index_input(g, "tokens", 1, &three, 0, 17);
+    attncl_graph_output(g, "y", t);
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_write(g, "tokens", (int32_t[]){0, 16, 3}, 12));
+    ck_fails(attncl_graph_write(g, "tokens", (int32_t[]){0, 17, 3}, 12), ATTNCL_ERR_ARGUMENT,
+             "tokens: element 1 is 17, allowed are 0 to 16");
+    ck_fails(attncl_graph_write_as(g, "tokens", ATTNCL_I64, (int64_t[]){0, -1, 3}, 3),
+             ATTNCL_ERR_ARGUMENT, "element 1 is -1");
+    ck_fails(attncl_graph_write_as(g, "tokens", ATTNCL_I64, (int64_t[]){0, 1, INT64_C(1) << 40}, 3),
+             ATTNCL_ERR_ARGUMENT, "does not fit I32");
+    ck_fails(attncl_graph_write_as(g, "tokens", ATTNCL_F32, ramp, 3), ATTNCL_ERR_DTYPE, "F32");
+    int32_t got[3];
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "y", got, sizeof got));
+    ck_assert_int_eq(got[1], 16); // refused writes changed nothing
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(tensors_serve_several_graphs)
+{
+    attncl_tensor *w = NULL;
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, ramp, &w));
+    attncl_graph *g[2];
+    for (int i = 0; i < 2; ++i) {
+        g[i] = new_graph();
+        const attncl_value x = attncl_graph_input(g[i], "x", ATTNCL_F32, 2, shape34);
+        attncl_graph_output(g[i], "y",
+                            op2(g[i], i ? "add_fwd" : "mul_fwd", x, attncl_graph_weight(g[i], w)));
+        ck_ok(attncl_graph_compile(g[i], NULL));
+        ck_ok(attncl_graph_write(g[i], "x", ramp, sizeof ramp));
+        ck_ok(attncl_graph_run(g[i]));
+    }
+    float squares[N], doubles[N], back[N];
+    for (int i = 0; i < N; ++i) {
+        squares[i] = ramp[i] * ramp[i];
+        doubles[i] = 2 * ramp[i];
+    }
+    check_floats(g[0], "y", squares, N);
+    check_floats(g[1], "y", doubles, N);
+    ck_ok(attncl_tensor_read(w, back, sizeof back));
+    ck_assert_mem_eq(back, ramp, sizeof ramp);
+    ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "");
+    attncl_graph_destroy(g[0]);
+    attncl_graph_destroy(g[1]);
+    attncl_tensor_destroy(w);
+}
+END_TEST
+
+START_TEST(empty_values_are_fine)
+{
+    attncl_graph *g = new_graph();
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){0, 4});
+    attncl_graph_output(g, "y", op2(g, "add_fwd", op2(g, "add_fwd", x, x), x));
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_write(g, "x", NULL, 0));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "y", NULL, 0));
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(every_host_allocation_may_fail)
+{
+    struct object_counts before, after;
+    const size_t heap = attncl__alloc_live();
+    attncl__objects_count(&before);
+    for (size_t n = 1;; ++n) {
+        attncl_graph *g = NULL;
+        attncl__alloc_fail_at(n);
+        attncl_status status = attncl_graph_create(test_context(), &g);
+        if (status == ATTNCL_OK) {
+            const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+            attncl_graph_push_scope(g, "a rather long scope name");
+            const attncl_value c = attncl_graph_constant(g, ATTNCL_F32, 2, shape34, ramp);
+            attncl_graph_output(g, "y", op2(g, "add_fwd", op2(g, "add_fwd", x, c), x));
+            status = attncl_graph_compile(g, NULL);
+        }
+        const int failed = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+        attncl_graph_destroy(g);
+        attncl__objects_count(&after);
+        // Programs stay with the context; everything else is gone.
+        ck_assert_int_eq(before.live[OBJECT_BUFFER], after.live[OBJECT_BUFFER]);
+        ck_assert_int_eq(before.live[OBJECT_KERNEL], after.live[OBJECT_KERNEL]);
+        if (!failed) {
+            ck_assert_int_eq(status, ATTNCL_OK);
+            break;
+        }
+        ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
+        ck_assert_uint_lt(n, 500);
+    }
+    ck_assert_uint_le(attncl__alloc_live(), heap + 64); // programs the context keeps
+}
+END_TEST
+
+static void *run_chain(void *user)
+{
+    attncl_graph *g = user;
+    float in[1000], out[1000];
+    for (int i = 0; i < 1000; ++i)
+        in[i] = (float)i;
+    for (int run = 0; run < 20; ++run)
+        if (attncl_graph_write(g, "x", in, sizeof in) != ATTNCL_OK ||
+            attncl_graph_run(g) != ATTNCL_OK ||
+            attncl_graph_read(g, "y", out, sizeof out) != ATTNCL_OK || out[999] != 999 * 64)
+            return g;
+    return NULL;
+}
+
+START_TEST(graphs_run_from_several_threads)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    attncl_graph *graphs[THREADS];
+    for (int i = 0; i < THREADS; ++i) {
+        graphs[i] = chain(6, 1000);
+        ck_ok(attncl_graph_compile(graphs[i], NULL));
+    }
+    for (int i = 0; i < THREADS; ++i)
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_chain, graphs[i]), 0);
+    for (int i = 0; i < THREADS; ++i) {
+        void *failed = NULL;
+        pthread_join(threads[i], &failed);
+        ck_assert_ptr_null(failed);
+        attncl_graph_destroy(graphs[i]);
+    }
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("graph.graph");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, runs_again_with_new_inputs);
+    tcase_add_test(core, inputs_convert_and_start_as_zeros);
+    tcase_add_test(core, the_first_failure_is_kept_with_its_scope);
+    tcase_add_test(core, builders_refuse_misuse);
+    tcase_add_test(core, views_are_copied_for_ops_that_need_it);
+    tcase_add_test(core, one_value_may_be_several_outputs);
+    tcase_add_test(core, memory_is_reused_and_reported_before_it_is_taken);
+    tcase_add_test(core, what_nothing_needs_is_not_computed);
+    tcase_add_test(core, steady_state_makes_nothing);
+    tcase_add_test(core, index_inputs_are_checked);
+    tcase_add_test(core, tensors_serve_several_graphs);
+    tcase_add_test(core, empty_values_are_fine);
+    tcase_add_test(core, every_host_allocation_may_fail);
+    tcase_add_test(core, graphs_run_from_several_threads);
+    suite_add_tcase(s, core);
+    return s;
+}
