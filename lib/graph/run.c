@@ -40,7 +40,7 @@ static attncl_status check_range(const struct value *v, const void *data)
 static attncl_status writable(attncl_graph *g, const char *name, const void *data,
                               struct value **ret)
 {
-    int at;
+    int at = -1;
 
     TRY(ready(g));
     TRY(find_port("input", g->inputs, g->n_inputs, name, &at));
@@ -131,7 +131,7 @@ attncl_status attncl_graph_run(attncl_graph *g)
 
 attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, size_t bytes)
 {
-    int at;
+    int at = -1;
 
     TRY(ready(g));
     TRY(find_port("output", g->outputs, g->n_outputs, name, &at));
