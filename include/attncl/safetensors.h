@@ -49,6 +49,12 @@ ATTNCL_API const char *attncl_safetensors_metadata_at(const attncl_safetensors *
                                                       const char **value_ret);
 
 /**
+ * ERR_FORMAT, naming the first, when an element of a F32, F16, BF16 or F64 tensor is infinite or no number.  The format
+ * allows such elements; opening a file does not look for them.
+ */
+ATTNCL_API attncl_status attncl_safetensors_check_finite(const attncl_safetensors *file);
+
+/**
  * Writes a file, replacing an old one of that name in one step: into a temporary file beside it, then renamed.  On
  * failure (ERR_IO, ERR_ARGUMENT for a double or unusable name) nothing is left behind and the old file is as it was.
  *

@@ -14,12 +14,16 @@ enum { MESSAGE_BYTES = 1024, WHERE_BYTES = 64 };
 static _Thread_local char last_message[MESSAGE_BYTES];
 static _Thread_local char last_where[WHERE_BYTES];
 
-// A message is one line: a path or a build log may bring its own line ends and control bytes.
+// A message is one line: a path, a tensor's name or a build log may bring its own line ends and
+// control characters (C0, DEL, and C1: U+0080 to U+009F, two bytes of UTF-8).
 static void flatten(char *text)
 {
-    for (; *text; ++text)
-        if ((unsigned char)*text < 0x20 || *text == 0x7f)
-            *text = ' ';
+    for (unsigned char *p = (unsigned char *)text; *p; ++p) {
+        if (*p < 0x20 || *p == 0x7f)
+            *p = ' ';
+        else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+            p[0] = p[1] = ' ';
+    }
 }
 
 attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT
+//
+// JSON objects by jansson (docs/decisions/0001-jansson-json.md).  A struct json is jansson's json_t
+// under another name.
+
+#include <jansson.h>
+
+#include "base/try.h"
+#include "io/json.h"
+
+static const json_t *jansson(const struct json *object)
+{
+    return (const json_t *)(const void *)object;
+}
+
+attncl_status attncl__json_parse(const char *text, size_t bytes, const struct json_limits *limits,
+                                 struct json **object_ret)
+{
+    TRY(attncl__json_check(text, bytes, limits));
+
+    json_error_t error;
+    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!root && json_error_code(&error) == json_error_out_of_memory)
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "JSON of %zu bytes", bytes);
+    REQUIRE(root, ATTNCL_ERR_FORMAT, "no valid JSON: %s (byte %d)", error.text, error.position);
+    if (!json_is_object(root)) {
+        json_decref(root);
+        return FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, expected an object");
+    }
+    *object_ret = (struct json *)(void *)root;
+    return ATTNCL_OK;
+}
+
+void attncl__json_free(struct json *object)
+{
+    json_decref((json_t *)(void *)object);
+}
+
+static const char *type_words(const json_t *value)
+{
+    switch (json_typeof(value)) {
+    case JSON_OBJECT:
+        return "an object";
+    case JSON_ARRAY:
+        return "an array";
+    case JSON_STRING:
+        return "a string";
+    case JSON_INTEGER:
+        return "an integer";
+    case JSON_REAL:
+        return "a number with a fraction or exponent";
+    case JSON_TRUE:
+        return "true";
+    case JSON_FALSE:
+        return "false";
+    case JSON_NULL:
+        break;
+    }
+    return "null";
+}
+
+// The value of `key` in *ret, NULL when it is absent and may be.
+static attncl_status look_up(const struct json *object, const char *key, bool *present,
+                             const json_t **ret)
+{
+    *ret = json_object_get(jansson(object), key);
+    REQUIRE(*ret || present, ATTNCL_ERR_FORMAT, "%s is missing", key);
+    if (present)
+        *present = *ret != NULL;
+    return ATTNCL_OK;
+}
+
+#define EXPECT(is_type, value, key, words)                                                         \
+    REQUIRE(is_type(value), ATTNCL_ERR_FORMAT, "%s is %s, expected %s", (key), type_words(value),  \
+            (words))
+
+attncl_status attncl__json_int(const struct json *object, const char *key, bool *present,
+                               int64_t *value)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (found) {
+        EXPECT(json_is_integer, found, key, "an integer");
+        *value = json_integer_value(found);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_double(const struct json *object, const char *key, bool *present,
+                                  double *value)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (found) {
+        EXPECT(json_is_number, found, key, "a number");
+        *value = json_number_value(found);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_bool(const struct json *object, const char *key, bool *present,
+                                bool *value)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (found) {
+        EXPECT(json_is_boolean, found, key, "true or false");
+        *value = json_is_true(found);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_text(const struct json *object, const char *key, bool *present,
+                                const char **value)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (found) {
+        EXPECT(json_is_string, found, key, "a string");
+        *value = json_string_value(found);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_object(const struct json *object, const char *key, bool *present,
+                                  const struct json **value)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (found) {
+        EXPECT(json_is_object, found, key, "an object");
+        *value = (const struct json *)(const void *)found;
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_ints(const struct json *object, const char *key, bool *present,
+                                size_t room, int64_t *values, size_t *n)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (!found)
+        return ATTNCL_OK;
+    EXPECT(json_is_array, found, key, "an array of integers");
+    const size_t count = json_array_size(found);
+    REQUIRE(count <= room, ATTNCL_ERR_FORMAT, "%s has %zu entries, at most %zu are possible", key,
+            count, room);
+    for (size_t i = 0; i < count; ++i) {
+        const json_t *entry = json_array_get(found, i);
+        REQUIRE(json_is_integer(entry), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected an integer",
+                key, i, type_words(entry));
+    }
+    for (size_t i = 0; i < count; ++i)
+        values[i] = json_integer_value(json_array_get(found, i));
+    *n = count;
+    return ATTNCL_OK;
+}
+
+size_t attncl__json_count(const struct json *object)
+{
+    return json_object_size(jansson(object));
+}
+
+bool attncl__json_has(const struct json *object, const char *key)
+{
+    return json_object_get(jansson(object), key) != NULL;
+}
+
+const char *attncl__json_next(const struct json *object, const char *key)
+{
+    // jansson's iterators take a json_t that is not const but do not change it.
+    json_t *root = (json_t *)(uintptr_t)(const void *)object;
+    void *at =
+        key ? json_object_iter_next(root, json_object_key_to_iter(key)) : json_object_iter(root);
+    return at ? json_object_iter_key(at) : NULL;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The safetensors container inside: what reader and writer agree on.
+//
+//   u64 little-endian N | N bytes of JSON, an object | the tensors' bytes, without gap, to the end
+//   of the file
+//
+// The JSON maps each tensor's name to {"dtype", "shape", "data_offsets": [begin, end]}, offsets
+// counted from the end of the JSON, and "__metadata__" to an object of strings.
+#ifndef ATTNCL_IO_SAFETENSORS_H
+#define ATTNCL_IO_SAFETENSORS_H
+
+#include "attncl/safetensors.h"
+#include "base/file.h"
+#include "base/text.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "safetensors data is handed out as it lies in the file: little-endian machines only"
+#endif
+
+#define ST_METADATA_KEY "__metadata__"
+
+enum {
+    ST_LENGTH_BYTES = 8, // of the header's length
+    ST_ALIGN = 8,        // of the first tensor, when we write
+    ST_MAX_HEADER_BYTES = 100000000,
+    ST_MAX_TENSORS = 1000000,
+    ST_MAX_NAME_BYTES = 4096,
+};
+
+struct st_entry {
+    const char *key, *value;
+};
+
+struct attncl_safetensors {
+    char *strings;       // names, keys and values, each with its zero
+    unsigned char *data; // all tensors
+    attncl_array *array; // sorted by name; name and data point into the two above
+    size_t n_arrays;
+    struct st_entry *metadata; // in the file's order
+    size_t n_metadata;
+};
+
+// A tensor's name: 1 to ST_MAX_NAME_BYTES bytes of UTF-8 without control characters, not
+// ST_METADATA_KEY.
+attncl_status attncl__st_check_name(const char *name, attncl_status blame);
+
+// Bytes that a tensor's type and shape ask for.  Messages do not name the tensor.
+attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, size_t *bytes_ret);
+
+// N from the first bytes of a file of `total` bytes, at least ST_LENGTH_BYTES.
+attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES], uint64_t total,
+                                      size_t *bytes_ret);
+
+// Fills `file` from the header.  `data_bytes`, what follows the header, must be what the tensors
+// take; file->data has that size then, and the caller puts the bytes there.  On failure the caller
+// closes `file`.
+attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
+                                     size_t bytes, size_t data_bytes);
+
+// A file to write, as the parts that follow one another.
+struct st_layout {
+    unsigned char length[ST_LENGTH_BYTES];
+    struct text header;
+    struct file_part *part; // length, header, tensors in the file's order
+    size_t n_parts;
+};
+
+attncl_status attncl__st_lay_out(struct st_layout *layout, const attncl_array *arrays, size_t n,
+                                 const char *const *metadata);
+void attncl__st_layout_free(struct st_layout *layout);
+
+#endif

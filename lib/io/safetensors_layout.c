@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+//
+// A safetensors file to be written: the tensors' order, the header, and the parts one after
+// another.
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/dtype.h"
+#include "base/try.h"
+#include "io/safetensors.h"
+
+// Wide types first: then every tensor begins at a multiple of its element's bytes.
+static int by_alignment(const void *a, const void *b)
+{
+    const attncl_array *x = *(const attncl_array *const *)a;
+    const attncl_array *y = *(const attncl_array *const *)b;
+    const size_t x_bits = attncl__dtype_bits(x->dtype), y_bits = attncl__dtype_bits(y->dtype);
+    if (x_bits != y_bits)
+        return x_bits > y_bits ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const attncl_array *const *)a)->name, (*(const attncl_array *const *)b)->name);
+}
+
+static attncl_status check_array(const attncl_array *array)
+{
+    size_t bytes;
+    TRY(attncl__st_check_name(array->name, ATTNCL_ERR_ARGUMENT));
+    const attncl_status status = attncl__st_bytes(array, ATTNCL_ERR_ARGUMENT, &bytes);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("tensor %.200s", array->name);
+        return status;
+    }
+    REQUIRE(array->bytes == bytes, ATTNCL_ERR_ARGUMENT,
+            "tensor %.200s: %zu bytes are given, type and shape ask for %zu", array->name,
+            array->bytes, bytes);
+    REQUIRE(array->data || bytes == 0, ATTNCL_ERR_ARGUMENT, "tensor %.200s: data is NULL",
+            array->name);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_double_names(const attncl_array **order, size_t n)
+{
+    qsort(order, n, sizeof *order, by_name);
+    for (size_t i = 1; i < n; ++i)
+        REQUIRE(strcmp(order[i - 1]->name, order[i]->name) != 0, ATTNCL_ERR_ARGUMENT,
+                "two tensors are named %.200s", order[i]->name);
+    return ATTNCL_OK;
+}
+
+static attncl_status add_metadata(struct text *header, const char *const *metadata)
+{
+    const char *mark = "";
+
+    attncl__text_add(header, "\"" ST_METADATA_KEY "\":{");
+    for (size_t i = 0; metadata[i]; i += 2, mark = ",") {
+        const char *key = metadata[i], *value = metadata[i + 1];
+        REQUIRE(value, ATTNCL_ERR_ARGUMENT, "metadata %.200s has no value", key);
+        REQUIRE(attncl__text_is_utf8(key) && attncl__text_is_utf8(value), ATTNCL_ERR_ARGUMENT,
+                "metadata %.200s is not UTF-8", key);
+        for (size_t j = 0; j < i; j += 2)
+            REQUIRE(strcmp(metadata[j], key) != 0, ATTNCL_ERR_ARGUMENT,
+                    "metadata %.200s is given twice", key);
+        attncl__text_add(header, "%s", mark);
+        attncl__text_add_quoted(header, key);
+        attncl__text_add(header, ":");
+        attncl__text_add_quoted(header, value);
+    }
+    attncl__text_add(header, "}");
+    return ATTNCL_OK;
+}
+
+static void add_tensor(struct text *header, const attncl_array *array, size_t begin, size_t end)
+{
+    attncl__text_add_quoted(header, array->name);
+    attncl__text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", attncl_dtype_name(array->dtype));
+    for (int i = 0; i < array->rank; ++i)
+        attncl__text_add(header, "%s%" PRId64, i ? "," : "", array->dim[i]);
+    attncl__text_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, end);
+}
+
+static attncl_status write_header(struct st_layout *layout, const attncl_array *const *order,
+                                  size_t n, const char *const *metadata)
+{
+    struct text *header = &layout->header;
+    size_t begin = 0, end;
+
+    attncl__text_add(header, "{");
+    if (metadata && metadata[0])
+        TRY(add_metadata(header, metadata));
+    for (size_t i = 0; i < n; ++i, begin = end) {
+        if (header->used > 1)
+            attncl__text_add(header, ",");
+        REQUIRE(ckd_add_size(begin, order[i]->bytes, &end) && end < (UINT64_C(1) << 48),
+                ATTNCL_ERR_ARGUMENT, "tensors of more than 2^48 bytes");
+        add_tensor(header, order[i], begin, end);
+    }
+    attncl__text_add(header, "}");
+    while (header->used % ST_ALIGN != 0 && !header->failed)
+        attncl__text_add(header, " ");
+    REQUIRE(!header->failed, ATTNCL_ERR_NO_MEMORY, "the header of %zu tensors", n);
+    REQUIRE(header->used <= ST_MAX_HEADER_BYTES, ATTNCL_ERR_ARGUMENT,
+            "a header of %zu bytes, at most %d are possible", header->used, ST_MAX_HEADER_BYTES);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__st_lay_out(struct st_layout *layout, const attncl_array *arrays, size_t n,
+                                 const char *const *metadata)
+{
+    attncl_status status = ATTNCL_OK;
+    const attncl_array **order = NULL;
+
+    REQUIRE(n <= ST_MAX_TENSORS, ATTNCL_ERR_ARGUMENT, "%zu tensors, at most %d are possible", n,
+            ST_MAX_TENSORS);
+    for (size_t i = 0; i < n; ++i)
+        TRY(check_array(&arrays[i]));
+    order = attncl__alloc_array(n, sizeof *order);
+    layout->part = attncl__alloc_array(n + 2, sizeof *layout->part);
+    if (!order || !layout->part)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the order of %zu tensors", n));
+    for (size_t i = 0; i < n; ++i)
+        order[i] = &arrays[i];
+    TRY_DONE(check_double_names(order, n));
+    qsort(order, n, sizeof *order, by_alignment);
+    TRY_DONE(write_header(layout, order, n, metadata));
+
+    for (int i = 0; i < ST_LENGTH_BYTES; ++i)
+        layout->length[i] = (unsigned char)((uint64_t)layout->header.used >> 8 * i);
+    layout->part[0] = (struct file_part){layout->length, ST_LENGTH_BYTES};
+    layout->part[1] = (struct file_part){layout->header.data, layout->header.used};
+    for (size_t i = 0; i < n; ++i)
+        layout->part[i + 2] = (struct file_part){order[i]->data, order[i]->bytes};
+    layout->n_parts = n + 2;
+
+done:
+    attncl__free(order);
+    return status;
+}
+
+void attncl__st_layout_free(struct st_layout *layout)
+{
+    attncl__free(layout->part);
+    attncl__text_free(&layout->header);
+    *layout = (struct st_layout){0};
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//
+// Safetensors files, opened: bytes from a file or from memory, and the questions to an open one.
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "io/safetensors.h"
+
+static attncl_status check_length(uint64_t total)
+{
+    REQUIRE(total >= ST_LENGTH_BYTES, ATTNCL_ERR_FORMAT,
+            "a file of %" PRIu64 " bytes, the header's length alone takes %d", total,
+            ST_LENGTH_BYTES);
+    REQUIRE(total <= SIZE_MAX, ATTNCL_ERR_NO_MEMORY, "a file of %" PRIu64 " bytes", total);
+    return ATTNCL_OK;
+}
+
+// Reads rather than maps: a mapping would fault when another process cuts the file short.
+static attncl_status read_open_file(int fd, uint64_t total, struct attncl_safetensors *file)
+{
+    attncl_status status = ATTNCL_OK;
+    unsigned char first[ST_LENGTH_BYTES];
+    size_t header_bytes;
+    char *header = NULL;
+
+    TRY(check_length(total));
+    TRY(attncl__file_read(fd, first, sizeof first));
+    TRY(attncl__st_header_bytes(first, total, &header_bytes));
+    const size_t data_bytes = (size_t)total - ST_LENGTH_BYTES - header_bytes;
+
+    header = attncl__alloc(header_bytes);
+    REQUIRE(header, ATTNCL_ERR_NO_MEMORY, "a header of %zu bytes", header_bytes);
+    TRY_DONE(attncl__file_read(fd, header, header_bytes));
+    TRY_DONE(attncl__st_read_header(file, header, header_bytes, data_bytes));
+    TRY_DONE(attncl__file_read(fd, file->data, data_bytes));
+    TRY_DONE(attncl__file_unchanged(fd, total));
+
+done:
+    attncl__free(header);
+    return status;
+}
+
+attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret)
+{
+    REQUIRE(path && file_ret, ATTNCL_ERR_ARGUMENT, "path or file_ret is NULL");
+
+    attncl_status status = ATTNCL_OK;
+    uint64_t total;
+    int fd = -1;
+    attncl_safetensors *file = attncl__alloc_zero(sizeof *file);
+    REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
+
+    TRY_DONE(attncl__file_open(path, &fd, &total));
+    TRY_DONE(read_open_file(fd, total, file));
+
+    *file_ret = file;
+    file = NULL;
+
+done:
+    if (fd >= 0 && status != ATTNCL_OK)
+        attncl__error_prefix("%s", path);
+    attncl__file_close(&fd);
+    attncl_safetensors_close(file);
+    return status;
+}
+
+attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
+                                       attncl_safetensors **file_ret)
+{
+    REQUIRE((data || bytes == 0) && file_ret, ATTNCL_ERR_ARGUMENT, "data or file_ret is NULL");
+
+    attncl_status status = ATTNCL_OK;
+    const unsigned char *from = data;
+    size_t header_bytes;
+    attncl_safetensors *file = attncl__alloc_zero(sizeof *file);
+    REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
+
+    TRY_DONE(check_length(bytes));
+    TRY_DONE(attncl__st_header_bytes(from, bytes, &header_bytes));
+    from += ST_LENGTH_BYTES;
+    const size_t data_bytes = bytes - ST_LENGTH_BYTES - header_bytes;
+    TRY_DONE(attncl__st_read_header(file, (const char *)from, header_bytes, data_bytes));
+    if (data_bytes > 0)
+        memcpy(file->data, from + header_bytes, data_bytes);
+
+    *file_ret = file;
+    file = NULL;
+
+done:
+    attncl_safetensors_close(file);
+    return status;
+}
+
+void attncl_safetensors_close(attncl_safetensors *file)
+{
+    if (!file)
+        return;
+    attncl__free(file->metadata);
+    attncl__free(file->array);
+    attncl__free(file->data);
+    attncl__free(file->strings);
+    attncl__free(file);
+}
+
+size_t attncl_safetensors_count(const attncl_safetensors *file)
+{
+    return file ? file->n_arrays : 0;
+}
+
+const attncl_array *attncl_safetensors_at(const attncl_safetensors *file, size_t i)
+{
+    return file && i < file->n_arrays ? &file->array[i] : NULL;
+}
+
+static int compare_name(const void *name, const void *array)
+{
+    return strcmp(name, ((const attncl_array *)array)->name);
+}
+
+const attncl_array *attncl_safetensors_find(const attncl_safetensors *file, const char *name)
+{
+    if (!file || !name || file->n_arrays == 0)
+        return NULL;
+    return bsearch(name, file->array, file->n_arrays, sizeof *file->array, compare_name);
+}
+
+const char *attncl_safetensors_metadata_at(const attncl_safetensors *file, size_t i,
+                                           const char **value_ret)
+{
+    if (!file || i >= file->n_metadata)
+        return NULL;
+    if (value_ret)
+        *value_ret = file->metadata[i].value;
+    return file->metadata[i].key;
+}
+
+const char *attncl_safetensors_metadata(const attncl_safetensors *file, const char *key)
+{
+    for (size_t i = 0; file && key && i < file->n_metadata; ++i)
+        if (strcmp(file->metadata[i].key, key) == 0)
+            return file->metadata[i].value;
+    return NULL;
+}
