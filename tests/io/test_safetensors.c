@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: MIT
+// Reading safetensors from memory: what is right is read, and each rule of the format refuses a
+// file that breaks it.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/safetensors.h"
+#include "base/alloc.h"
+#include "base/text.h"
+#include "support/test.h"
+
+static struct text file; // the file under test
+static size_t heap_before;
+
+static void up(void)
+{
+    heap_before = attncl__alloc_live();
+}
+
+static void down(void)
+{
+    attncl__text_free(&file);
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+}
+
+static void add_length(uint64_t length)
+{
+    for (int i = 0; i < 8; ++i) {
+        const unsigned char byte = (unsigned char)(length >> 8 * i);
+        attncl__text_add_bytes(&file, &byte, 1);
+    }
+}
+
+// length | header | data_bytes bytes 0, 1, 2 ...
+static void make_bytes(const char *header, size_t header_bytes, size_t data_bytes)
+{
+    attncl__text_free(&file);
+    add_length(header_bytes);
+    attncl__text_add_bytes(&file, header, header_bytes);
+    for (size_t i = 0; i < data_bytes; ++i) {
+        const unsigned char byte = (unsigned char)i;
+        attncl__text_add_bytes(&file, &byte, 1);
+    }
+}
+
+static void make(const char *header, size_t data_bytes)
+{
+    make_bytes(header, strlen(header), data_bytes);
+}
+
+static attncl_status parse(attncl_safetensors **ret)
+{
+    // A copy of exactly the file's size, so that a sanitizer sees a read beyond it.
+    char *exact = malloc(file.used ? file.used : 1);
+    memcpy(exact, file.data, file.used);
+    const attncl_status status = attncl_safetensors_parse(exact, file.used, ret);
+    free(exact);
+    return status;
+}
+
+// One row per way to break a rule.
+struct bad {
+    const char *header;
+    size_t data_bytes;
+    const char *words;
+};
+#define T(dtype, shape, offsets)                                                                   \
+    "{\"w\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}}"
+#define SIZED(name, bytes, offsets)                                                                \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":[" #bytes "],\"data_offsets\":" offsets "}"
+
+static const struct bad bads[] = {
+    // 4: UTF-8
+    {"{\"\xff\":1}", 0, "no valid JSON"},
+    {"{\"\xc0\x80\":1}", 0, "no valid JSON"},
+    {"{\"\xed\xa0\x80\":1}", 0, "no valid JSON"},
+    {"{\"__metadata__\":{\"k\":\"\xe2\x82\"}}", 0, "no valid JSON"},
+    // 5: a JSON object, nothing after it
+    {"", 0, "no valid JSON"},
+    {"   ", 0, "no valid JSON"},
+    {"[]", 0, "array"},
+    {"null", 0, "no valid JSON"},
+    {"\"w\"", 0, "no valid JSON"},
+    {"{", 0, "no valid JSON"},
+    {"{\"w\":", 0, "no valid JSON"},
+    {"{} x", 0, "no valid JSON"},
+    {"{}{}", 0, "no valid JSON"},
+    {"{,}", 0, "no valid JSON"},
+    {"{'w':1}", 0, "no valid JSON"},
+    {"\xef\xbb\xbf{}", 0, "no valid JSON"},
+    // 6: no key twice, however it is written
+    {"{" SIZED("w", 4, "[0,4]") "," SIZED("w", 4, "[0,4]") "}", 4, "duplicate"},
+    {"{" SIZED("w", 4, "[0,4]") "," SIZED("\\u0077", 4, "[0,4]") "}", 4, "duplicate"},
+    {"{\"__metadata__\":{},\"__metadata__\":{}}", 0, "duplicate"},
+    {"{\"__metadata__\":{\"a\":\"1\",\"a\":\"2\"}}", 0, "duplicate"},
+    {"{\"w\":{\"dtype\":\"U8\",\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}}", 1,
+     "duplicate"},
+    // 7: metadata maps strings to strings
+    {"{\"__metadata__\":[]}", 0, "__metadata__ is an array, expected an object"},
+    {"{\"__metadata__\":null}", 0, "__metadata__ is null, expected an object"},
+    {"{\"__metadata__\":{\"k\":1}}", 0, "__metadata__: k is an integer, expected a string"},
+    {"{\"__metadata__\":{\"k\":{}}}", 0, "k is an object, expected a string"},
+    // 8: an entry is exactly dtype, shape, data_offsets
+    {"{\"w\":1}", 0, "w is an integer, expected an object"},
+    {"{\"w\":{}}", 0, "tensor w: dtype is missing"},
+    {"{\"w\":{\"dtype\":\"U8\",\"data_offsets\":[0,1]}}", 1, "shape is missing"},
+    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[1]}}", 1, "data_offsets is missing"},
+    {"{\"w\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1],\"x\":0}}", 1, "4 keys"},
+    {"{\"w\":{\"dtype\":8,\"shape\":[1],\"data_offsets\":[0,1]}}", 1, "dtype is an integer"},
+    {T("U8", "1", "[0,1]"), 1, "shape is an integer"},
+    {T("U8", "[\"1\"]", "[0,1]"), 1, "shape[0] is a string, expected an integer"},
+    {T("U8", "[[1]]", "[0,1]"), 1, "shape[0] is an array"},
+    {T("U8", "[1,null]", "[0,1]"), 1, "shape[1] is null"},
+    {T("U8", "[true]", "[0,1]"), 1, "shape[0] is true"},
+    {T("U8", "[1]", "{}"), 1, "data_offsets is an object"},
+    {T("U8", "[1]", "[0]"), 1, "data_offsets has 1 entries"},
+    {T("U8", "[1]", "[]"), 1, "data_offsets has 0 entries"},
+    {T("U8", "[1]", "[0,1,1]"), 1, "data_offsets has 3 entries"},
+    {T("U8", "[1]", "[0,\"1\"]"), 1, "data_offsets[1] is a string"},
+    // integers: digits only, below 2^48
+    {T("U8", "[-1]", "[0,1]"), 1, "-1 at byte"},
+    {T("U8", "[-0]", "[0,0]"), 0, "-0 at byte"},
+    {T("U8", "[1.0]", "[0,1]"), 1, "1.0 at byte"},
+    {T("U8", "[1e0]", "[0,1]"), 1, "1e0 at byte"},
+    {T("U8", "[1E0]", "[0,1]"), 1, "1E0 at byte"},
+    {T("U8", "[+1]", "[0,1]"), 1, "+1 at byte"},
+    {T("U8", "[01]", "[0,1]"), 1, "no valid JSON"},
+    {T("U8", "[0x1]", "[0,1]"), 1, "0x1 at byte"},
+    {T("U8", "[NaN]", "[0,1]"), 1, "no valid JSON"},
+    {T("U8", "[1]", "[-0,1]"), 1, "-0 at byte"},
+    {T("U8", "[1]", "[0,1e0]"), 1, "1e0 at byte"},
+    {T("U8", "[281474976710656]", "[0,1]"), 1, "axis 0 has extent 281474976710656"},
+    {T("U8", "[99999999999999999999]", "[0,1]"), 1, "no valid JSON"},
+    {T("U8", "[18446744073709551617]", "[0,1]"), 1, "no valid JSON"},
+    // 9: known types only
+    {T("F33", "[1]", "[0,4]"), 4, "dtype F33 is unknown"},
+    {T("f32", "[1]", "[0,4]"), 4, "dtype f32 is unknown"},
+    {T("", "[1]", "[0,4]"), 4, "is unknown"},
+    {T("NONE", "[0]", "[0,0]"), 0, "dtype NONE is unknown"},
+    // 10: no hole, no overlap, in order
+    {T("U8", "[4]", "[1,5]"), 5, "begins at 1, the one before ends at 0"},
+    {T("U8", "[4]", "[4,0]"), 4, "end before they begin"},
+    {"{" SIZED("a", 4, "[0,4]") "," SIZED("b", 4, "[5,9]") "}", 9, "begins at 5"},
+    {"{" SIZED("a", 4, "[0,4]") "," SIZED("b", 4, "[3,7]") "}", 7, "begins at 3"},
+    {"{" SIZED("a", 4, "[0,4]") "," SIZED("b", 4, "[0,4]") "}", 4, "begins at 0"},
+    {"{" SIZED("a", 4, "[0,4]") "," SIZED("b", 0, "[2,2]") "}", 4,
+     "begins at 2, the one before ends at 4"},
+    // 11: products are checked
+    {T("F32", "[4294967296,4294967296]", "[0,0]"), 0, "more than 2^48 - 1 elements"},
+    {T("F32", "[9223372036854775808,2]", "[0,0]"), 0, "no valid JSON"},
+    {T("F32", "[4611686018427387904,2]", "[0,0]"), 0, "axis 0 has extent 4611686018427387904"},
+    {T("U8", "[16777216,16777216,16777216]", "[0,0]"), 0, "more than 2^48 - 1 elements"},
+    {T("U8", "[0,281474976710655,2]", "[0,0]"), 0, "more than 2^48 - 1 elements"},
+    {T("F64", "[281474976710655]", "[0,8]"), 8, "hold 8 bytes"},
+    // 12: whole bytes
+    {T("F4", "[3]", "[0,1]"), 1, "3 elements of 4 bits are no whole number of bytes"},
+    {T("F6_E2M3", "[2]", "[0,1]"), 1, "2 elements of 6 bits"},
+    // 13: offsets hold what type and shape ask for
+    {T("F32", "[2]", "[0,4]"), 4, "hold 4 bytes, dtype and shape ask for 8"},
+    {T("F32", "[1]", "[0,8]"), 8, "hold 8 bytes, dtype and shape ask for 4"},
+    {T("U8", "[]", "[0,0]"), 0, "ask for 1"},
+    {T("U8", "[0]", "[0,1]"), 1, "ask for 0"},
+    // 14: the data ends with the last tensor
+    {T("U8", "[4]", "[0,4]"), 3, "data_offsets end at 4, the file has 3 bytes of data"},
+    {T("U8", "[4]", "[0,4]"), 5, "take 4 bytes, the file has 5 bytes of data"},
+    {"{}", 1, "take 0 bytes, the file has 1 bytes"},
+    {T("U8", "[1]", "[0,9223372036854775807]"), 1, "data_offsets end at 9223372036854775807"},
+    {T("U8", "[1]", "[9223372036854775807,9223372036854775807]"), 1, "data_offsets end at"},
+    // beyond the format: what a C program must bound
+    {"{\"a\\u0000b\":"
+     "{}"
+     "}",
+     0, "no valid JSON"},
+    {"{\"__metadata__\":{\"k\":\"a\\u0000b\"}}", 0, "no valid JSON"},
+    {"{\"\\ud800\":{}}", 0, "no valid JSON"},
+    {"{\"\\udc00\\ud800\":{}}", 0, "no valid JSON"},
+    {"{" SIZED("a\\nb", 1, "[0,1]") "}", 1, "control character"},
+    {"{" SIZED("a\\u009bb", 1, "[0,1]") "}", 1, "control character"},
+    {"{" SIZED("a\\u007f", 1, "[0,1]") "}", 1, "control character"},
+    {"{" SIZED("", 1, "[0,1]") "}", 1, "without a name"},
+    {T("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1, "shape has 9 entries, at most 8"},
+    {"{\"w\":[[[[[[[[]]]]]]]]}", 0, "nested deeper than 8 levels"},
+};
+enum { N_BADS = sizeof bads / sizeof bads[0] };
+
+START_TEST(a_broken_rule_is_refused)
+{
+    attncl_safetensors *got = NULL;
+    make(bads[_i].header, bads[_i].data_bytes);
+    ck_fails(parse(&got), ATTNCL_ERR_FORMAT, bads[_i].words);
+    ck_assert_ptr_null(got);
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before + 1); // the file itself
+}
+END_TEST
+
+START_TEST(a_file_shorter_than_its_length_field_is_refused)
+{
+    attncl_safetensors *got = NULL;
+    for (size_t bytes = 0; bytes < 8; ++bytes) {
+        attncl__text_free(&file);
+        attncl__text_add_bytes(&file, "\2\0\0\0\0\0\0\0", bytes);
+        ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "the header's length alone takes 8");
+    }
+    ck_fails(attncl_safetensors_parse(NULL, 0, &got), ATTNCL_ERR_FORMAT, "0 bytes");
+}
+END_TEST
+
+START_TEST(a_header_length_beyond_the_cap_or_the_file_is_refused)
+{
+    static const struct {
+        uint64_t length;
+        const char *words;
+    } rows[] = {
+        {3, "3 bytes in a file of 10"},           {100000000, "100000000 bytes in a file of 10"},
+        {100000001, "at most 100000000"},         {UINT64_MAX, "at most 100000000"},
+        {UINT64_MAX - 7, "at most 100000000"}, // 8 + N = 0 in 64 bits
+        {UINT64_C(1) << 63, "at most 100000000"}, {UINT64_C(2) << 32 | 2, "at most 100000000"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        attncl_safetensors *got = NULL;
+        attncl__text_free(&file);
+        add_length(rows[i].length);
+        attncl__text_add(&file, "{}");
+        ck_fails(parse(&got), ATTNCL_ERR_FORMAT, rows[i].words);
+    }
+}
+END_TEST
+
+START_TEST(every_truncation_is_refused)
+{
+    make("{" SIZED("a", 3, "[0,3]") "," SIZED("b", 5, "[3,8]") "}   ", 8);
+    const size_t whole = file.used;
+    attncl_safetensors *got = NULL;
+    ck_ok(parse(&got));
+    attncl_safetensors_close(got);
+    for (file.used = 0; file.used < whole; ++file.used) {
+        got = NULL;
+        ck_assert_int_eq(parse(&got), ATTNCL_ERR_FORMAT);
+        ck_assert_ptr_null(got);
+    }
+}
+END_TEST
+
+START_TEST(deep_nesting_does_not_reach_the_parser)
+{
+    enum { DEPTH = 100000 };
+    const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"};
+    for (size_t i = 0; i < 3; ++i) {
+        struct text deep = TEXT_EMPTY;
+        attncl_safetensors *got = NULL;
+        attncl__text_add(&deep, "{\"w\":");
+        for (int d = 0; d < DEPTH; ++d)
+            attncl__text_add(&deep, "%s", opens[i]);
+        make_bytes(deep.data, deep.used, 0);
+        attncl__text_free(&deep);
+        ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "nested deeper");
+    }
+}
+END_TEST
+
+static void one_tensor(struct text *header, int name_bytes, const char *shape)
+{
+    attncl__text_add(header, "{\"%0*d\":{\"dtype\":\"U8\",\"shape\":%s,\"data_offsets\":[0,1]}}",
+                     name_bytes, 0, shape);
+}
+
+START_TEST(a_name_has_at_most_4096_bytes)
+{
+    attncl_safetensors *got = NULL;
+    struct text header = TEXT_EMPTY;
+    one_tensor(&header, 4096, "[1]");
+    make(header.data, 1);
+    attncl__text_free(&header);
+    ck_ok(parse(&got));
+    attncl_safetensors_close(got);
+
+    got = NULL;
+    one_tensor(&header, 4097, "[1]");
+    make(header.data, 1);
+    attncl__text_free(&header);
+    ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "name of 4097 bytes, at most 4096");
+}
+END_TEST
+
+START_TEST(more_than_a_million_tensors_are_refused)
+{
+    struct text header = TEXT_EMPTY;
+    attncl_safetensors *got = NULL;
+    attncl__text_add(&header, "{\"0\":0");
+    for (int i = 1; i <= 1000000; ++i)
+        attncl__text_add(&header, ",\"%x\":0", i);
+    attncl__text_add(&header, "}");
+    make(header.data, 0);
+    attncl__text_free(&header);
+    ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "1000001 tensors, at most 1000000");
+}
+END_TEST
+
+START_TEST(more_values_than_a_million_tensors_have_are_refused)
+{
+    struct text header = TEXT_EMPTY;
+    attncl_safetensors *got = NULL;
+    attncl__text_add(&header, "{\"w\":[0");
+    for (int i = 0; i < 18000000; ++i)
+        attncl__text_add_bytes(&header, ",0", 2);
+    attncl__text_add(&header, "]}");
+    make(header.data, 0);
+    attncl__text_free(&header);
+    ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "more than 18000000 values");
+}
+END_TEST
+
+START_TEST(an_empty_file_has_no_tensors)
+{
+    static const char *const headers[] = {"{}", "{}      ", "  {}", "{}\n\t\r ",
+                                          "{\"__metadata__\":{}}"};
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; ++i) {
+        attncl_safetensors *got = NULL;
+        make(headers[i], 0);
+        ck_ok(parse(&got));
+        ck_assert_uint_eq(attncl_safetensors_count(got), 0);
+        ck_assert_ptr_null(attncl_safetensors_at(got, 0));
+        ck_assert_ptr_null(attncl_safetensors_find(got, "w"));
+        ck_assert_ptr_null(attncl_safetensors_metadata(got, "k"));
+        attncl_safetensors_close(got);
+    }
+    attncl_safetensors_close(NULL);
+}
+END_TEST
+
+START_TEST(tensors_come_by_name_whatever_the_order_in_the_file)
+{
+    attncl_safetensors *got = NULL;
+    make("{" SIZED("c", 2, "[3,5]") ",\"__metadata__\":{\"k\":\"v\",\"\":\"\\n\\u00e9\"}," SIZED(
+             "a", 1, "[5,6]") ","
+                              "\"b\":{\"data_offsets\":[0,3],\"shape\":[3,1],\"dtype\":\"I8\"}}",
+         6);
+    ck_ok(parse(&got));
+    ck_assert_uint_eq(attncl_safetensors_count(got), 3);
+    ck_assert_str_eq(attncl_safetensors_at(got, 0)->name, "a");
+    ck_assert_str_eq(attncl_safetensors_at(got, 1)->name, "b");
+    ck_assert_str_eq(attncl_safetensors_at(got, 2)->name, "c");
+    ck_assert_ptr_null(attncl_safetensors_at(got, 3));
+
+    const attncl_array *b = attncl_safetensors_find(got, "b");
+    ck_assert_ptr_eq(b, attncl_safetensors_at(got, 1));
+    ck_assert_int_eq(b->dtype, ATTNCL_I8);
+    ck_assert_int_eq(b->rank, 2);
+    ck_assert_int_eq(b->dim[0], 3);
+    ck_assert_int_eq(b->dim[1], 1);
+    ck_assert_uint_eq(b->bytes, 3);
+    ck_assert_mem_eq(b->data, "\0\1\2", 3);
+    ck_assert_mem_eq(attncl_safetensors_find(got, "c")->data, "\3\4", 2);
+    ck_assert_mem_eq(attncl_safetensors_find(got, "a")->data, "\5", 1);
+
+    const char *value = NULL;
+    ck_assert_str_eq(attncl_safetensors_metadata(got, "k"), "v");
+    ck_assert_str_eq(attncl_safetensors_metadata(got, ""), "\n\xc3\xa9");
+    ck_assert_ptr_null(attncl_safetensors_metadata(got, "K"));
+    ck_assert_str_eq(attncl_safetensors_metadata_at(got, 0, &value), "k");
+    ck_assert_str_eq(value, "v");
+    ck_assert_ptr_null(attncl_safetensors_metadata_at(got, 2, &value));
+    attncl_safetensors_close(got);
+}
+END_TEST
+
+START_TEST(scalars_and_empty_tensors_keep_their_shape)
+{
+    attncl_safetensors *got = NULL;
+    make("{\"z\":{\"dtype\":\"F32\",\"shape\":[2,0,5],\"data_offsets\":[4,4]},"
+         "\"s\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},"
+         "\"y\":{\"dtype\":\"F64\",\"shape\":[0,281474976710655],\"data_offsets\":[0,0]}}",
+         4);
+    ck_ok(parse(&got));
+    const attncl_array *z = attncl_safetensors_find(got, "z");
+    const attncl_array *s = attncl_safetensors_find(got, "s");
+    ck_assert_int_eq(z->rank, 3);
+    ck_assert_int_eq(z->dim[2], 5);
+    ck_assert_uint_eq(z->bytes, 0);
+    ck_assert_int_eq(s->rank, 0);
+    ck_assert_uint_eq(s->bytes, 4);
+    ck_assert_mem_eq(s->data, "\0\1\2\3", 4);
+    attncl_safetensors_close(got);
+}
+END_TEST
+
+START_TEST(every_type_of_the_format_is_listed_by_name)
+{
+    static const struct {
+        const char *name;
+        int bits;
+    } rows[] = {{"BOOL", 8},    {"F4", 4},          {"F6_E2M3", 6},     {"F6_E3M2", 6},
+                {"U8", 8},      {"I8", 8},          {"F8_E5M2", 8},     {"F8_E4M3", 8},
+                {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
+                {"U16", 16},    {"F16", 16},        {"BF16", 16},       {"I32", 32},
+                {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
+                {"I64", 64},    {"U64", 64}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        attncl_safetensors *got = NULL;
+        struct text header = TEXT_EMPTY;
+        attncl__text_add(&header,
+                         "{\"w\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%d]}}",
+                         rows[i].name, rows[i].bits);
+        make(header.data, (size_t)rows[i].bits);
+        attncl__text_free(&header);
+        ck_ok(parse(&got));
+        ck_assert_str_eq(attncl_dtype_name(attncl_safetensors_at(got, 0)->dtype), rows[i].name);
+        ck_assert_uint_eq(attncl_safetensors_at(got, 0)->bytes, (size_t)rows[i].bits);
+        attncl_safetensors_close(got);
+    }
+}
+END_TEST
+
+START_TEST(values_that_are_not_finite_are_found_on_request)
+{
+    const float values[] = {0.0f, NAN, 1.0f};
+    for (int n = 1; n <= 2; ++n) { // the second element is the bad one
+        attncl_safetensors *got = NULL;
+        struct text header = TEXT_EMPTY;
+        attncl__text_add(&header,
+                         "{\"w\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[0,%d]}}", n,
+                         4 * n);
+        make(header.data, 0);
+        attncl__text_free(&header);
+        attncl__text_add_bytes(&file, values, (size_t)n * 4);
+        ck_ok(parse(&got));
+        if (n == 1)
+            ck_ok(attncl_safetensors_check_finite(got));
+        else
+            ck_fails(attncl_safetensors_check_finite(got), ATTNCL_ERR_FORMAT,
+                     "tensor w: element 1");
+        attncl_safetensors_close(got);
+    }
+}
+END_TEST
+
+START_TEST(short_memory_is_a_status_and_no_leak)
+{
+    make("{\"__metadata__\":{\"k\":\"v\"}," SIZED("a", 3, "[0,3]") "," SIZED("b", 5, "[3,8]") "}",
+         8);
+    int n_failures = 0;
+    for (size_t n = 1;; ++n) {
+        attncl_safetensors *got = NULL;
+        attncl__alloc_fail_at(n);
+        const attncl_status status = attncl_safetensors_parse(file.data, file.used, &got);
+        const int fired = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+        ck_assert_int_eq(status, fired ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
+        ck_assert(fired ? !got : !!got);
+        attncl_safetensors_close(got);
+        ck_assert_uint_eq(attncl__alloc_live(), heap_before + 1);
+        if (!fired)
+            break;
+        ++n_failures;
+    }
+    ck_assert_int_ge(n_failures, 5);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("io.safetensors");
+    TCase *core = tcase_create("core");
+
+    tcase_add_checked_fixture(core, up, down);
+    tcase_add_loop_test(core, a_broken_rule_is_refused, 0, N_BADS);
+    tcase_add_test(core, a_file_shorter_than_its_length_field_is_refused);
+    tcase_add_test(core, a_header_length_beyond_the_cap_or_the_file_is_refused);
+    tcase_add_test(core, every_truncation_is_refused);
+    tcase_add_test(core, deep_nesting_does_not_reach_the_parser);
+    tcase_add_test(core, a_name_has_at_most_4096_bytes);
+    tcase_add_test(core, more_than_a_million_tensors_are_refused);
+    tcase_add_test(core, more_values_than_a_million_tensors_have_are_refused);
+    tcase_add_test(core, an_empty_file_has_no_tensors);
+    tcase_add_test(core, tensors_come_by_name_whatever_the_order_in_the_file);
+    tcase_add_test(core, scalars_and_empty_tensors_keep_their_shape);
+    tcase_add_test(core, every_type_of_the_format_is_listed_by_name);
+    tcase_add_test(core, values_that_are_not_finite_are_found_on_request);
+    tcase_add_test(core, short_memory_is_a_status_and_no_leak);
+    suite_add_tcase(s, core);
+    return s;
+}
