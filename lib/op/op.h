@@ -93,9 +93,25 @@ extern const size_t attncl__n_ops;
 // out[0] is like in[0], contiguous.
 attncl_status attncl__infer_like_first(struct op_sig *sig);
 
-// CPU and GPU forms of the usual macros: VW and LS for a kernel that owns one row per group.
-void attncl__row_form(const struct device_caps *caps, int64_t width, struct kspec *spec, size_t *local_ret);
-// The same for elementwise kernels: elements per work-item and work-items per group.
-void attncl__flat_form(const struct device_caps *caps, struct kspec *spec, size_t *local_ret, int64_t *per_group_ret);
+// A kernel that walks rows, one group of work-items per `rows_per_group` consecutive rows.
+struct row_pass {
+    struct kspec spec; // VW and LS are set
+    struct grid grid;
+    int64_t rows_per_group;
+};
+struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
+                                 const char *kernel, int64_t rows, int64_t width);
+
+// A kernel that walks `count` elements, `per_group` consecutive ones in each group.
+struct flat_pass {
+    struct kspec spec; // VW and LS are set
+    struct grid grid;
+    int64_t per_group;
+};
+struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *file,
+                                   const char *kernel, int64_t count);
+
+// ERR_SHAPE unless an axis fits the int that kernels count columns with.
+attncl_status attncl__check_width(const char *name, int64_t width);
 
 #endif

@@ -25,25 +25,40 @@ attncl_status attncl__infer_like_first(struct op_sig *sig)
     return attncl__desc_make(x->dtype, x->rank, x->dim, &sig->out[0]);
 }
 
-void attncl__row_form(const struct device_caps *caps, int64_t width, struct kspec *spec, size_t *local_ret)
+struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
+                                 const char *kernel, int64_t rows, int64_t width)
 {
+    // CPU: one work-item takes enough short rows to be worth its start, about 9 ns, and leaves work
+    // for all cores. GPU: a group per row.
     const bool cpu = caps->form == FORM_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(caps, width);
+    const int64_t wanted = cpu && width < 1024 ? 1024 / (width > 16 ? width : 16) : 1;
+    const int64_t shared = rows / 16 > 1 ? rows / 16 : 1;
+    const int64_t per_group = wanted < shared ? wanted : shared;
+    struct row_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(rows, per_group), local),
+                            per_group};
 
-    kspec_form(spec, cpu ? caps->vector_width : 1, local);
-    *local_ret = local;
+    kspec_form(&pass.spec, cpu ? caps->vector_width : 1, local);
+    return pass;
 }
 
-void attncl__flat_form(const struct device_caps *caps, struct kspec *spec, size_t *local_ret,
-                       int64_t *per_group_ret)
+struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *file,
+                                   const char *kernel, int64_t count)
 {
     // CPU: one work-item walks 1024 elements in wide vectors.  GPU: one float4 per work-item.
     const bool cpu = caps->form == FORM_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(caps, 1024);
-    const int64_t per_item = cpu ? 1024 : 4;
+    const int64_t per_group = cpu ? 1024 : 4 * (int64_t)local;
+    struct flat_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(count, per_group), local),
+                             per_group};
 
-    kspec_form(spec, cpu ? caps->vector_width : 4, local);
-    kspec_int(spec, "PER_ITEM", per_item);
-    *local_ret = local;
-    *per_group_ret = per_item * (int64_t)local;
+    kspec_form(&pass.spec, cpu ? caps->vector_width : 4, local);
+    return pass;
+}
+
+attncl_status attncl__check_width(const char *name, int64_t width)
+{
+    REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",
+            name, width, INT32_MAX);
+    return ATTNCL_OK;
 }

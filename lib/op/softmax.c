@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// softmax over the last axis.
+//
+//   y = exp(x - max(x)) / sum(exp(x - max(x)))        a row of -inf only: 0
+//
+// All leading axes fold into rows (cl/op/softmax.cl).
+
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0];
+
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "softmax needs at least one axis, x has none");
+    REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "x is %s, softmax needs F32",
+            attncl_dtype_name(x->dtype));
+    TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_pass p =
+        attncl__row_pass(l->caps, "op/softmax.cl", "softmax_rows_fwd", rows.count, rows.width);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(x->start),
+                               arg_i64(rows.stride), arg_i32(rows.width), arg_i64(rows.count),
+                               arg_i32(p.rows_per_group)));
+}
+
+// Subtract, exp (as one), add, divide.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 4 * count;
+    *bytes_ret = 8 * count;
+}
+
+const struct op_class attncl__op_softmax_fwd = {
+    .name = "softmax_fwd",
+    .params_bytes = sizeof(struct softmax_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};

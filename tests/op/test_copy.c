@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// Copies of views of all kinds, exact.
+
+#include "base/alloc.h"
+#include "graph/graph.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+// Views of a base of 2 * 3 * 5 * 70 elements.
+static const struct tensor_desc views[] = {
+    {.rank = 0, .start = 5},
+    {.rank = 1, .dim = {2100}, .stride = {1}},
+    {.rank = 1, .dim = {700}, .stride = {3}, .start = 1},
+    {.rank = 2, .dim = {30, 33}, .stride = {70, 1}, .start = 37},    // a slice of rows
+    {.rank = 2, .dim = {70, 30}, .stride = {1, 70}},                 // transposed
+    {.rank = 3, .dim = {30, 2, 35}, .stride = {70, 35, 1}},          // heads, in place
+    {.rank = 3, .dim = {2, 30, 35}, .stride = {35, 70, 1}},          // heads in front
+    {.rank = 4, .dim = {5, 2, 70, 3}, .stride = {70, 1050, 1, 350}}, // all axes moved
+    {.rank = 3, .dim = {4, 3, 17}, .stride = {0, 0, 1}, .start = 1}, // repeated
+    {.rank = 8, .dim = {2, 1, 3, 1, 5, 7, 2, 5}, .stride = {1050, 9, 350, 9, 70, 10, 1, 2}},
+    {.rank = 3, .dim = {2, 0, 4}, .stride = {1, 1, 1}},              // empty
+    {.rank = 2, .dim = {3, 6}, .stride = {700, -100}, .start = 600}, // backwards
+};
+enum { N_VIEWS = sizeof views / sizeof views[0] };
+
+static attncl_status run_copy(struct host *base, struct tensor_desc view, struct host *y)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_graph *g = NULL;
+    const size_t bytes = attncl_dtype_bytes(base->dtype);
+    // suffices.
+    uint32_t *words = calloc((size_t)base->count + 1, sizeof *words);
+
+    view.dtype = base->dtype;
+    TRY_DONE(attncl_graph_create(test_context(), &g));
+    const attncl_value x = attncl_graph_input(g, "x", base->dtype, base->rank, base->dim);
+    const attncl_value v = attncl__graph_view(g, x, &view);
+    attncl_graph_output(g, "y", attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(v)));
+    TRY_DONE(attncl_graph_compile(g, NULL));
+    for (int64_t i = 0; i < base->count; ++i) {
+        if (bytes == 1)
+            ((uint8_t *)words)[i] = (uint8_t)base->data[i];
+        else
+            words[i] = (uint32_t)base->data[i];
+    }
+    TRY_DONE(attncl_graph_write(g, "x", words, (size_t)base->count * bytes));
+    TRY_DONE(attncl_graph_run(g));
+    TRY_DONE(attncl_graph_read(g, "y", words, (size_t)y->count * bytes));
+    for (int64_t i = 0; i < y->count; ++i)
+        y->data[i] = bytes == 1 ? ((uint8_t *)words)[i] : words[i];
+done:
+    attncl_graph_destroy(g);
+    free(words);
+    return status;
+}
+
+static void check(attncl_dtype dtype, int high)
+{
+    for (int i = 0; i < N_VIEWS; ++i) {
+        struct host *base = host_ints(5, 0, high, DIMS(2100));
+        struct host *got = host_new(dtype, views[i].rank, views[i].dim);
+        struct host *want = host_like(got);
+        base->dtype = dtype;
+        ref_copy_fwd(base, &views[i], want);
+        ck_ok(run_copy(base, views[i], got));
+        ck_near(got, want, 0, 0);
+    }
+}
+
+START_TEST(words)
+{
+    check(ATTNCL_F32, 1 << 30); // also patterns that are signalling NaN as floats
+    check(ATTNCL_I32, 1 << 30);
+}
+END_TEST
+
+START_TEST(bytes)
+{
+    check(ATTNCL_U8, 256);
+}
+END_TEST
+
+START_TEST(long_rows_are_cut)
+{
+    const struct tensor_desc every_second = {.rank = 1, .dim = {9001}, .stride = {2}};
+    struct host *base = host_ints(5, 0, 1 << 20, DIMS(18001));
+    struct host *got = host_new(ATTNCL_I32, DIMS(9001)), *want = host_like(got);
+
+    ref_copy_fwd(base, &every_second, want);
+    ck_ok(run_copy(base, every_second, got));
+    ck_near(got, want, 0, 0);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.copy");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, words);
+    tcase_add_test(core, bytes);
+    tcase_add_test(core, long_rows_are_cut);
+    suite_add_tcase(s, core);
+    return s;
+}
