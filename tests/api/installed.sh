@@ -1,0 +1,78 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# installed.sh ROOT BUILD CC CXX: installs BUILD, then builds the examples against the copy, by CMake and by pkg-config,
+# with the shared and the static library, as C11 and as C++17, and runs them.
+set -eu
+root=$1 build=$2 cc=$3 cxx=$4
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+. "$root/tests/tools/files.sh"
+
+say() {
+    echo "$*" >&2
+}
+
+# Moved after installing: nothing in the copy may know where it was made.
+cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || { cat "$tmp/log"; exit 1; }
+prefix=$tmp/prefix
+mv "$tmp/first" "$prefix"
+if grep -rIl -e "$tmp/first" -e "$root" "$prefix" >&2; then
+    say "installed files name the folder they were built or installed in"
+    exit 1
+fi
+softmax_model "$tmp/model.safetensors"
+softmax_input "$tmp/input.safetensors"
+
+have_device=1
+"$prefix/bin/attncl" devices >"$tmp/devices" 2>&1 || have_device=0
+
+# run FORM FOLDER: the three examples succeed and print a line.
+run() {
+    [ $have_device = 1 ] || return 0
+    for words in one_layer "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do
+        # shellcheck disable=SC2086
+        if ! "$2"/$words >"$tmp/out" 2>"$tmp/err" || [ ! -s "$tmp/out" ] || [ -s "$tmp/err" ]; then
+            say "$1: $words failed"
+            cat "$tmp/out" "$tmp/err" >&2
+            exit 1
+        fi
+    done
+    say "$1: ok"
+}
+
+for static in OFF ON; do
+    for cxx_too in OFF ON; do
+        form="CMake, static $static, C++ $cxx_too"
+        dir=$tmp/cmake-$static-$cxx_too
+        { cmake -S "$root/examples" -B "$dir" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
+            -DCMAKE_CXX_COMPILER="$cxx" -DATTNCL_EXAMPLES_STATIC=$static -DATTNCL_EXAMPLES_CXX=$cxx_too &&
+            cmake --build "$dir"; } >"$tmp/log" 2>&1 || { say "$form: does not build"; cat "$tmp/log" >&2; exit 1; }
+        run "$form" "$dir"
+    done
+done
+
+pc=$(find "$prefix" -name attncl.pc)
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+libdir=$(pkg-config --variable=libdir attncl)
+for static in no yes; do
+    for compile in "$cc -std=c11 -x c" "$cxx -std=c++17 -x c++"; do
+        form="pkg-config, static $static, $compile"
+        dir=$tmp/pc
+        rm -rf "$dir"
+        mkdir "$dir"
+        libs=$(pkg-config --libs attncl)
+        [ $static = no ] || libs=$(pkg-config --static --libs attncl | sed "s:-lattncl\b:$libdir/libattncl.a:")
+        for example in one_layer run_model interop; do
+            # shellcheck disable=SC2046,SC2086
+            $compile -Wall -Wextra -pedantic -Werror $(pkg-config --cflags attncl) "$root/examples/$example.c" -x none \
+                -o "$dir/$example" $libs -lOpenCL -lm || { say "$form: $example does not build"; exit 1; }
+        done
+        LD_LIBRARY_PATH=$libdir run "$form" "$dir"
+    done
+done
+
+if [ $have_device = 0 ]; then
+    say "skipped: every form builds, no device to run them: $(cat "$tmp/devices")"
+    exit 77
+fi

@@ -1,0 +1,4 @@
+// Breaks the flow on purpose: the style tests must refuse this folder.
+#include "base/try.h"
+#include "graph/graph.h"
+#include "attncl/graph.h"

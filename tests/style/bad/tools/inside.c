@@ -1,0 +1,2 @@
+// Reaches inside the library, on purpose.
+#include "base/try.h"

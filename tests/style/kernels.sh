@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# kernels.sh ROOT: every kernel file starts with its contract (Work, Memory, Numerics, macro table) and refuses to
+# compile without its macros; entry points carry the file's name; no relaxed math; arguments are int, long or float.
+set -u
+root=$1
+status=0
+
+complain() {
+    echo "$1" >&2
+    status=1
+}
+
+n=0
+for file in "$root"/cl/op/*.cl; do
+    [ -e "$file" ] || continue
+    n=$((n + 1))
+    name=$(basename "$file" .cl)
+    contract=$(sed '/^ *\/\//!q' "$file")
+    for word in Work Memory Numerics Macro; do
+        echo "$contract" | grep -q "^// *$word " || complain "$file: the comment on top says nothing of '$word'"
+    done
+    grep -q '^ *# *error' "$file" || complain "$file: no #error for a missing macro"
+    if grep -nE 'fast-relaxed-math|\b(native|half)_[a-z]+ *\(' "$file" >&2; then
+        complain "$file: relaxed arithmetic"
+    fi
+    grep -nE '^(KERNEL|__kernel|kernel) ' "$file" | grep -vE "void +$name(_|\\()|void\$" >&2 &&
+        complain "$file: entry points are named ${name}_..."
+    # A kernel's parameter list, up to its brace, in one line each.
+    tr '\n' ' ' <"$file" | grep -oE '(KERNEL|__kernel|kernel) [^{]*\{' |
+        grep -E '\b(size_t|bool|ptrdiff_t|intptr_t|uintptr_t)\b' >&2 &&
+        complain "$file: a kernel argument whose size depends on the device"
+done
+[ "$n" -gt 0 ] || complain "no kernels below $root/cl/op"
+exit $status

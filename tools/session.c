@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+//
+// A device and a model, opened together and closed in the right order.
+
+#include "tool.h"
+
+int session_open(const char *device, bool profile, const char *path, struct session *s)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+
+    options.device = device;
+    options.profile = profile;
+    if (attncl_context_create(&options, &s->context) != ATTNCL_OK)
+        return tool_failed(NULL);
+    if (attncl_model_open(s->context, path, &s->model) != ATTNCL_OK)
+        return session_close(s, tool_failed(path));
+    return TOOL_OK;
+}
+
+int session_close(struct session *s, int status)
+{
+    attncl_model_close(s->model);
+    s->model = NULL;
+    if (attncl_context_destroy(s->context) != ATTNCL_OK && status == TOOL_OK)
+        status = tool_failed(NULL);
+    s->context = NULL;
+    return status;
+}
