@@ -91,13 +91,13 @@ int command_devices(int argc, char **argv)
         json = true;
     }
     if (attncl_device_count(&n) != ATTNCL_OK)
-        return tool_failed(NULL);
+        return tool_failed();
     if (json)
         printf("[\n");
     for (size_t i = 0; i < n; i++) {
         attncl_device_info info;
         if (attncl_device_get(i, &info) != ATTNCL_OK)
-            return tool_failed(NULL);
+            return tool_failed();
         if (json) {
             print_json(&info);
             printf(i + 1 < n ? ",\n" : "\n");

@@ -134,7 +134,7 @@ static int open_batch(attncl_model *model, int64_t length, int64_t n_windows, st
     inputs[1].data = b->targets;
     inputs[0].bytes = inputs[1].bytes = count * sizeof *b->tokens;
     if (attncl_model_graph(model, inputs, 2, &b->graph) != ATTNCL_OK)
-        return tool_failed(NULL);
+        return tool_failed();
     return TOOL_OK;
 }
 
@@ -156,7 +156,7 @@ static int run_batch(struct batch *b, const int32_t *text, double *sum)
         attncl_graph_write(b->graph, "targets", b->targets, bytes) != ATTNCL_OK ||
         attncl_graph_run(b->graph) != ATTNCL_OK ||
         attncl_graph_read(b->graph, "loss", &mean, sizeof mean) != ATTNCL_OK)
-        return tool_failed(NULL);
+        return tool_failed();
     *sum += (double)mean * (double)(T * B);
     return TOOL_OK;
 }
@@ -191,7 +191,7 @@ static int report(attncl_context *context, double sum, int64_t n, double seconds
     attncl_device_info device;
 
     if (attncl_context_device(context, &device) != ATTNCL_OK)
-        return tool_failed(NULL);
+        return tool_failed();
     printf("nll %.6f  perplexity %.4f  characters %lld\n", sum / (double)n, exp(sum / (double)n),
            (long long)n);
     printf("%.1f characters per second on %s\n", (double)n / seconds, device.name);

@@ -155,7 +155,7 @@ int command_inspect(int argc, char **argv)
         json = true;
     }
     if (attncl_safetensors_open(argv[optind], &file) != ATTNCL_OK)
-        return tool_failed(argv[optind]);
+        return tool_failed();
     if (json)
         print_json(file);
     else

@@ -46,10 +46,8 @@ int tool_error(const char *format, ...)
     return TOOL_FAILED;
 }
 
-int tool_failed(const char *what)
+int tool_failed(void)
 {
-    if (what)
-        return tool_error("%s: %s", what, attncl_last_error());
     return tool_error("%s", attncl_last_error());
 }
 
@@ -76,7 +74,7 @@ int main(int argc, char **argv)
     int status;
 
     if (argc < 2) {
-        fputs(usage, stderr);
+        tool_error("which command?  see attncl --help");
         return TOOL_USAGE;
     }
     status = run_command(argc, argv);

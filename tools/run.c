@@ -85,7 +85,7 @@ static int print_memory(attncl_graph *g)
     attncl_memory_report m;
 
     if (attncl_graph_memory(g, &m) != ATTNCL_OK)
-        return tool_failed(NULL);
+        return tool_failed();
     printf("memory in bytes: weights %zu, inputs and outputs %zu, state %zu, arena %zu (%zu "
            "without reuse)\n",
            m.weights_bytes, m.io_bytes, m.state_bytes, m.arena_bytes, m.unshared_bytes);
@@ -98,9 +98,9 @@ static int profile(const struct request *r, attncl_graph *g)
         return tool_error("this architecture is not one graph: it has no profile");
     for (int i = 0; i < PROFILED_RUNS; i++)
         if (attncl_graph_run_profiled(g) != ATTNCL_OK)
-            return tool_failed(NULL);
+            return tool_failed();
     if (r->trace && attncl_graph_write_trace(g, r->trace) != ATTNCL_OK)
-        return tool_failed(r->trace);
+        return tool_failed();
     if (!r->profile)
         return TOOL_OK;
     print_profile(g);
@@ -116,7 +116,7 @@ static int write_results(const struct request *r, const attncl_results *results)
     if (!arrays)
         return tool_error("out of memory");
     if (attncl_safetensors_write(r->output, arrays, n, NULL) != ATTNCL_OK)
-        status = tool_failed(r->output);
+        status = tool_failed();
     free(arrays);
     return status;
 }
@@ -135,7 +135,7 @@ static int run_model(const struct request *r, attncl_model *model, const attncl_
     if (!arrays)
         return tool_error("out of memory");
     if (attncl_model_run(model, arrays, n, &results, profiled ? &g : NULL) != ATTNCL_OK)
-        status = tool_failed(NULL);
+        status = tool_failed();
     if (status == TOOL_OK && profiled)
         status = profile(r, g);
     if (status == TOOL_OK)
@@ -153,7 +153,7 @@ static int run(const struct request *r)
     int status;
 
     if (attncl_safetensors_open(r->input, &input) != ATTNCL_OK)
-        return tool_failed(r->input);
+        return tool_failed();
     status = session_open(r->device, r->profile || r->trace, r->model, &session);
     if (status == TOOL_OK)
         status = session_close(&session, run_model(r, session.model, input));

@@ -135,7 +135,7 @@ static int generate(const struct request *r, attncl_decoder *decoder, const stru
         status = tool_error("out of memory");
     for (size_t i = 0; i < n_prompt && status == TOOL_OK; i++) {
         if (attncl_decoder_step(decoder, &prompt[i], i + 1 < n_prompt ? NULL : scores) != ATTNCL_OK)
-            status = tool_failed(NULL);
+            status = tool_failed();
     }
     if (status == TOOL_OK)
         fputs(r->prompt, stdout);
@@ -148,7 +148,7 @@ static int generate(const struct request *r, attncl_decoder *decoder, const stru
         }
         print_token(v, token);
         if (i + 1 < r->length && attncl_decoder_step(decoder, &token, scores) != ATTNCL_OK)
-            status = tool_failed(NULL);
+            status = tool_failed();
     }
     if (status == TOOL_OK)
         printf("\n");
@@ -184,7 +184,7 @@ static int sample_model(const struct request *r, attncl_model *model)
     if (!vocabulary_encode(&vocabulary, r->prompt, strlen(r->prompt), 0, &prompt, &n_prompt))
         goto done;
     if (attncl_decoder_create(model, 1, &decoder) != ATTNCL_OK) {
-        tool_failed(NULL);
+        tool_failed();
         goto done;
     }
     if (fits(decoder, n_prompt, r->length))

@@ -11,9 +11,9 @@ int session_open(const char *device, bool profile, const char *path, struct sess
     options.device = device;
     options.profile = profile;
     if (attncl_context_create(&options, &s->context) != ATTNCL_OK)
-        return tool_failed(NULL);
+        return tool_failed();
     if (attncl_model_open(s->context, path, &s->model) != ATTNCL_OK)
-        return session_close(s, tool_failed(path));
+        return session_close(s, tool_failed());
     return TOOL_OK;
 }
 
@@ -22,7 +22,7 @@ int session_close(struct session *s, int status)
     attncl_model_close(s->model);
     s->model = NULL;
     if (attncl_context_destroy(s->context) != ATTNCL_OK && status == TOOL_OK)
-        status = tool_failed(NULL);
+        status = tool_failed();
     s->context = NULL;
     return status;
 }

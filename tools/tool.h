@@ -23,8 +23,8 @@ int command_sample(int argc, char **argv);
 // One line on stderr, "attncl: ...".  Returns TOOL_FAILED.
 int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// The library's last error, after `what` (a file's name, or NULL).  Returns TOOL_FAILED.
-int tool_failed(const char *what);
+// The same with the library's last error.
+int tool_failed(void);
 
 // -- options (options.c)
 

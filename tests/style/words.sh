@@ -16,7 +16,7 @@ refuse() {
     done
 }
 
-refuse "prints" '\b(printf|fprintf|puts|fputs|putchar|perror)\('
+refuse "prints" '\b(printf|puts|putchar|perror)\(|\bstd(out|err)\b'
 refuse "ends the process" '\b(abort|exit|_Exit|quick_exit)\('
 refuse "heap outside the allocator" '\b(malloc|calloc|realloc|free|strdup|strndup|asprintf)\(' base/alloc.c
 refuse "environment outside env.c" '\b(getenv|secure_getenv|setenv|putenv)\(' base/env.c
