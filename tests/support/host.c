@@ -2,10 +2,11 @@
 
 #include "support/host.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "support/test.h"
 
 // Everything handed out since the last reset, as a chain.
 struct piece {
@@ -17,7 +18,10 @@ static struct piece *pieces;
 static void *arena_alloc(size_t bytes)
 {
     struct piece *piece = calloc(1, sizeof *piece + bytes);
-    ck_assert_msg(piece != NULL, "no memory for a host tensor of %zu bytes", bytes);
+    if (!piece) {
+        fprintf(stderr, "no memory for a host tensor of %zu bytes\n", bytes);
+        abort();
+    }
     piece->next = pieces;
     pieces = piece;
     return piece->data;
@@ -36,7 +40,7 @@ struct host *host_new(attncl_dtype dtype, int rank, const int64_t *dim)
 {
     struct host *h = arena_alloc(sizeof *h);
 
-    ck_assert_int_le(rank, ATTNCL_MAX_RANK);
+    assert(rank <= ATTNCL_MAX_RANK);
     h->dtype = dtype;
     h->rank = rank;
     h->count = 1;
@@ -130,39 +134,4 @@ struct host *host_view(struct host *h)
 {
     h->as_view = true;
     return h;
-}
-
-// "[1, 4, 2]": where element `i` of h is.
-static const char *place_text(const struct host *h, int64_t i, char text[SHAPE_TEXT_BYTES])
-{
-    struct tensor_desc place = {.rank = h->rank};
-
-    for (int axis = h->rank - 1; axis >= 0; --axis) {
-        place.dim[axis] = i % h->dim[axis];
-        i /= h->dim[axis];
-    }
-    return attncl__shape_text(&place, text);
-}
-
-void ck_near(const struct host *got, const struct host *want, double rtol, double atol)
-{
-    int64_t worst = -1;
-    double worst_ratio = 0;
-    char place[SHAPE_TEXT_BYTES];
-
-    ck_assert_int_eq(got->count, want->count);
-    for (int64_t i = 0; i < got->count; ++i) {
-        const double error = fabs(got->data[i] - want->data[i]);
-        const double allowed = atol + rtol * fabs(want->data[i]);
-        if (error <= allowed)
-            continue;
-        const double ratio = isfinite(error) && allowed > 0 ? error / allowed : INFINITY;
-        if (worst < 0 || ratio > worst_ratio) {
-            worst = i;
-            worst_ratio = ratio;
-        }
-    }
-    ck_assert_msg(worst < 0, "at %s: %.9g, expected %.9g, error is %.3g times what is allowed",
-                  worst < 0 ? "" : place_text(got, worst, place), got->data[worst < 0 ? 0 : worst],
-                  want->data[worst < 0 ? 0 : worst], worst_ratio);
 }

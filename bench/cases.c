@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of cases, from cases.def.
+
+#include "cases.h"
+
+#include "families.h"
+
+const struct bench_case bench_cases[] = {
+#define FULL(kind, title, ...)  {CASE_FULL, &bench_##kind, title, {__VA_ARGS__}},
+#define QUICK(kind, title, ...) {CASE_QUICK, &bench_##kind, title, {__VA_ARGS__}},
+#include "cases.def"
+#undef FULL
+#undef QUICK
+};
+const size_t bench_n_cases = sizeof bench_cases / sizeof bench_cases[0];

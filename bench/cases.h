@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+// What is measured: families of cases, and the table of cases (cases.def).
+#ifndef BENCH_CASES_H
+#define BENCH_CASES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "attncl/status.h"
+
+struct trial;
+struct check;
+
+// A case's extents, in the letters of the public headers; each family reads the ones it knows.
+struct sizes {
+    int64_t B, T, C, F, V; // batch, positions, channels, hidden channels, vocabulary
+    int64_t M, N, K;       // rows, columns, inner length of a product; rows and width of row ops
+    int64_t layers;
+    int64_t window;
+    bool causal;
+    bool transposed;   // products: B is [N, K]
+    const char *layer; // language models: "aft_local", "gmlp" ...
+};
+
+// The two lists of sizes: what a fast device runs, and what finishes on a slow one.
+enum case_set { CASE_FULL, CASE_QUICK };
+
+// A kind of case.  Only check is always there; the others have the plain form: a graph with one
+// output "y".
+struct family {
+    const char *name;
+    // Adds inputs, weights and nodes to trial->graph and names the output "y".  Failures are the
+    // graph's or trial->status's.
+    void (*build)(struct trial *t);
+    // Instead of build: opens whatever is run.
+    attncl_status (*open)(struct trial *t);
+    // Instead of one run of trial->graph.  Enqueues; the caller waits.
+    attncl_status (*run)(struct trial *t);
+    // Instead of reading output "y" of trial->graph into the array "y".
+    attncl_status (*read)(struct trial *t);
+    void (*close)(struct trial *t);
+    // Compares what "y" holds with the double-precision definition, for a part of the result when
+    // the whole would take too long.
+    void (*check)(const struct trial *t, struct check *c);
+    // Length of the longest sum behind an element of the result: the error's limit grows with it.
+    double (*sum_length)(const struct sizes *s);
+    // Tokens that one run takes; NULL: tokens mean nothing here.
+    double (*tokens)(const struct sizes *s);
+};
+
+struct bench_case {
+    enum case_set set;
+    const struct family *family;
+    const char *name;
+    struct sizes sizes;
+};
+
+extern const struct bench_case bench_cases[];
+extern const size_t bench_n_cases;
+
+#endif

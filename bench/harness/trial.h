@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// One case on one device: its data, its graph, and parts of its data as doubles for the check.
+#ifndef BENCH_TRIAL_H
+#define BENCH_TRIAL_H
+
+#include "attncl/attncl.h"
+#include "cases.h"
+#include "support/host.h"
+
+enum { TRIAL_MAX_ARRAYS = 128 };
+
+// Random data by name: an input of the graph, a weight, or the result.
+struct trial_array {
+    char name[64];
+    attncl_dtype dtype;
+    int rank;
+    int64_t dim[ATTNCL_MAX_RANK];
+    int64_t count;
+    void *data;
+    attncl_tensor *tensor; // of a weight
+    bool is_input;
+};
+
+struct trial {
+    attncl_context *ctx;
+    const struct bench_case *c;
+    attncl_graph *graph;
+    void *state;          // of the family
+    attncl_status status; // first failure of the functions below; they do nothing once it is set
+    struct trial_array arrays[TRIAL_MAX_ARRAYS];
+    int n_arrays;
+    double compile_s;
+};
+
+// Builds, compiles and fills; the family's open when it has one.  *t starts empty but for ctx and
+// c, and is released by trial_close() whatever the result.
+attncl_status trial_open(struct trial *t);
+void trial_close(struct trial *t);
+// One run, not waited for.
+attncl_status trial_run(struct trial *t);
+// The result into array "y".
+attncl_status trial_read(struct trial *t);
+
+// -- for build functions.  Names give the data: the same name has the same data in every case of
+// the same shape.
+
+// Uniform in (-spread, spread).
+attncl_value trial_input(struct trial *t, const char *name, double spread, int rank,
+                         const int64_t *dim);
+// In [low, high).
+attncl_value trial_indices(struct trial *t, const char *name, int64_t low, int64_t high, int rank,
+                           const int64_t *dim);
+attncl_value trial_weight(struct trial *t, const char *name, double spread, int rank,
+                          const int64_t *dim);
+// A linear map's weight [out, in]: spread that keeps the variance of its input.
+attncl_value trial_map(struct trial *t, const char *name, int64_t out, int64_t in);
+
+// Data only, for families that open themselves.  Zeros when spread is 0; NULL: no memory.
+struct trial_array *trial_array_add(struct trial *t, const char *name, double spread, int rank,
+                                    const int64_t *dim);
+struct trial_array *trial_array_find(const struct trial *t, const char *name);
+
+// -- for check functions: a part of an array, as doubles, in the arena that host_reset() empties.
+
+// Indices begin, begin + step ... of one axis; count 0: the whole axis.
+struct part {
+    int64_t begin, count, step;
+};
+#define ALL (struct part){0, 0, 1}
+static inline struct part part_one(int64_t index)
+{
+    return (struct part){index, 1, 1};
+}
+static inline struct part part_first(int64_t count)
+{
+    return (struct part){0, count, 1};
+}
+// `count` indices spread over an axis, the last one included; all of them when there are no more.
+struct part part_spread(int64_t count, int64_t extent);
+
+struct host *trial_part(const struct trial *t, const char *name, const struct part *parts);
+struct host *trial_whole(const struct trial *t, const char *name);
+#define PART(t, name, ...) trial_part((t), (name), (const struct part[]){__VA_ARGS__})
+
+#endif
