@@ -7,9 +7,9 @@
 #include "support/host.h"
 
 struct check {
-    int64_t n;          // elements compared
-    double difference;  // largest |got - want|; infinite when something is not finite or misshapen
-    double magnitude;   // largest |want|
+    int64_t n;         // elements compared
+    double difference; // largest |got - want|; infinite when something is not finite or misshapen
+    double magnitude;  // largest |want|
 };
 
 // Adds the elements of two arrays of one shape.

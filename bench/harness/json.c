@@ -18,10 +18,10 @@ static json_t *device_object(const attncl_device_info *info)
     char address[32];
 
     snprintf(address, sizeof address, "%d:%d", info->platform, info->device);
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I}", "device", address, "name",
-                     info->name, "platform", info->platform_name, "vendor", info->vendor, "driver",
-                     info->driver_version, "opencl", info->opencl_version, "compute_units",
-                     (int)info->compute_units, "clock_mhz", (int)info->clock_mhz,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:I, s:I}", "device", address,
+                     "name", info->name, "platform", info->platform_name, "vendor", info->vendor,
+                     "driver", info->driver_version, "opencl", info->opencl_version,
+                     "compute_units", (int)info->compute_units, "clock_mhz", (int)info->clock_mhz,
                      "global_memory_bytes", (json_int_t)info->global_memory_bytes,
                      "local_memory_bytes", (json_int_t)info->local_memory_bytes);
 }
@@ -51,8 +51,9 @@ json_t *report_case(const struct bench_case *c)
     const struct {
         const char *name;
         int64_t value;
-    } sizes[] = {{"B", s->B}, {"T", s->T},           {"C", s->C},          {"F", s->F}, {"V", s->V}, {"M", s->M},
-                 {"N", s->N}, {"K", s->K}, {"layers", s->layers}, {"window", s->window}};
+    } sizes[] = {{"B", s->B},           {"T", s->T},          {"C", s->C}, {"F", s->F},
+                 {"V", s->V},           {"M", s->M},          {"N", s->N}, {"K", s->K},
+                 {"layers", s->layers}, {"window", s->window}};
     json_t *object = json_pack("{s:s, s:s, s:s, s:b, s:b}", "case", c->name, "family",
                                c->family->name, "set", c->set == CASE_QUICK ? "quick" : "full",
                                "causal", s->causal, "transposed", s->transposed);

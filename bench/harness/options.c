@@ -8,7 +8,8 @@
 
 static const char usage[] =
     "Usage: attncl-bench [OPTION]...\n"
-    "Runs the library's operations and layers on every OpenCL device, compares each result with its\n"
+    "Runs the library's operations and layers on every OpenCL device, compares each result with "
+    "its\n"
     "definition in double precision, times the right ones and prints a table.\n"
     "\n"
     "  --device X     only this device: gpu, cpu, PLATFORM:DEVICE, or part of a name\n"
@@ -17,18 +18,31 @@ static const char usage[] =
     "  --full         full sizes on every device\n"
     "  --budget S     seconds of timing per device, default 60; checks and builds come on top\n"
     "  --runs N       least number of timed runs of a case, default 5\n"
-    "  --json FILE    write everything as JSON; - is standard output\n"
+    "  --json FILE    write everything as JSON\n"
     "  --list         print the cases as JSON and end\n"
     "  --help         this text\n"
     "\n"
-    "Columns: min and median wall time of a run with the wait for it; the device's own time; rates by\n"
-    "the fastest run and the operations' own counts (for a layer, the sum over its operations); error:\n"
+    "Columns: min and median wall time of a run with the wait for it; the device's own time; rates "
+    "by\n"
+    "the fastest run and the operations' own counts (for a layer, the sum over its operations); "
+    "error:\n"
     "largest distance from the definition relative to the largest value; build: kernels and plan.\n"
     "\n"
-    "Exit status: 0, 1 when a result is wrong or a case failed, 2 for a mistake on the command line,\n"
+    "Exit status: 0, 1 when a result is wrong or a case failed, 2 for a mistake on the command "
+    "line,\n"
     "3 when there is no device.\n";
 
-enum { OPT_DEVICE = 1, OPT_ONLY, OPT_QUICK, OPT_FULL, OPT_BUDGET, OPT_RUNS, OPT_JSON, OPT_LIST, OPT_HELP };
+enum {
+    OPT_DEVICE = 1,
+    OPT_ONLY,
+    OPT_QUICK,
+    OPT_FULL,
+    OPT_BUDGET,
+    OPT_RUNS,
+    OPT_JSON,
+    OPT_LIST,
+    OPT_HELP
+};
 enum { EXIT_USAGE = 2 };
 
 static bool number(const char *option, const char *text, double low, double high, double *ret)
@@ -117,5 +131,6 @@ enum options_next options_read(int argc, char **argv, struct options *ret, int *
         return OPTIONS_EXIT;
     }
     *ret = o;
+    *exit_ret = EXIT_SUCCESS;
     return OPTIONS_RUN;
 }

@@ -9,8 +9,10 @@
 
 #include "harness/json.h"
 
-static const char *const type_names[] = {
-    [0] = "unknown", [ATTNCL_DEVICE_CPU] = "CPU", [ATTNCL_DEVICE_GPU] = "GPU", [ATTNCL_DEVICE_OTHER] = "other"};
+static const char *const type_names[] = {[0] = "unknown",
+                                         [ATTNCL_DEVICE_CPU] = "CPU",
+                                         [ATTNCL_DEVICE_GPU] = "GPU",
+                                         [ATTNCL_DEVICE_OTHER] = "other"};
 
 void report_begin(struct report *r, bool json)
 {
@@ -31,8 +33,8 @@ void report_device(struct report *r, const attncl_device_info *info, enum case_s
 {
     print_device(info);
     printf("  sizes: %s\n\n", set == CASE_QUICK ? "quick" : "full");
-    printf("%-6s %-42s %9s %9s %9s %8s %7s %8s %8s\n", "device", "case", "min ms", "median", "device",
-           "GFLOP/s", "GB/s", "error", "build s");
+    printf("%-6s %-42s %9s %9s %9s %8s %7s %8s %8s\n", "device", "case", "min ms", "median",
+           "device", "GFLOP/s", "GB/s", "error", "build s");
     if (r->root)
         r->results = json_add_device(r->root, info, set);
 }
@@ -46,10 +48,10 @@ void report_no_device(struct report *r, const attncl_device_info *info, const ch
 }
 
 // A quantity, or "-" where it is not known.
-static const char *number(double x, const char *format, char text[24])
+static const char *number(double x, int digits, char text[24])
 {
     if (x > 0)
-        snprintf(text, 24, format, x);
+        snprintf(text, 24, "%.*g", digits, x);
     else
         strcpy(text, "-");
     return text;
@@ -61,9 +63,8 @@ static void print_timed(const struct result *x)
     char device[24], flops[24], bytes[24];
 
     printf("%9.4g %9.4g %9s %8s %7s %8.1e %8.2g", 1e3 * t->min_s, 1e3 * t->median_s,
-           number(1e3 * t->device_s, "%.4g", device),
-           number(1e-9 * t->flop / t->min_s, "%.4g", flops),
-           number(1e-9 * t->bytes / t->min_s, "%.3g", bytes), x->error, x->compile_s);
+           number(1e3 * t->device_s, 4, device), number(1e-9 * t->flop / t->min_s, 4, flops),
+           number(1e-9 * t->bytes / t->min_s, 3, bytes), x->error, x->compile_s);
     if (x->c->family->tokens)
         printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / t->min_s);
 }
@@ -95,9 +96,7 @@ void report_result(struct report *r, const attncl_device_info *info, const struc
 
 bool report_write(const struct report *r, const char *path)
 {
-    const int failed = strcmp(path, "-") == 0
-                           ? json_dumpf(r->root, stdout, JSON_INDENT(1) | JSON_REAL_PRECISION(9))
-                           : json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    const int failed = json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
 
     if (failed)
         fprintf(stderr, "attncl-bench: %s could not be written\n", path);

@@ -34,7 +34,7 @@ void report_begin(struct report *r, bool json);
 void report_device(struct report *r, const attncl_device_info *info, enum case_set set);
 void report_result(struct report *r, const attncl_device_info *info, const struct result *result);
 void report_no_device(struct report *r, const attncl_device_info *info, const char *reason);
-// Writes the JSON to `path` ("-": standard output); false, with a message printed, when it cannot.
+// Writes the JSON; false, with a message printed, when it cannot.
 bool report_write(const struct report *r, const char *path);
 void report_end(struct report *r);
 

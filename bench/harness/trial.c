@@ -6,6 +6,7 @@
 #include "harness/trial.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -42,8 +43,8 @@ static struct trial_array *new_array(struct trial *t, const char *name, attncl_d
     if (t->status != ATTNCL_OK)
         return NULL;
     if (t->n_arrays == TRIAL_MAX_ARRAYS) {
-        t->status = FAIL(ATTNCL_ERR_ARGUMENT, "%s has more than %d arrays", t->c->name,
-                         TRIAL_MAX_ARRAYS);
+        t->status =
+            FAIL(ATTNCL_ERR_ARGUMENT, "%s has more than %d arrays", t->c->name, TRIAL_MAX_ARRAYS);
         return NULL;
     }
     struct trial_array *a = &t->arrays[t->n_arrays];
@@ -119,7 +120,8 @@ attncl_value trial_weight(struct trial *t, const char *name, double spread, int 
 
     if (!a)
         return ATTNCL_NONE_VALUE;
-    t->status = attncl_tensor_create(t->ctx, ATTNCL_F32, rank, dim, ATTNCL_F32, a->data, &a->tensor);
+    t->status =
+        attncl_tensor_create(t->ctx, ATTNCL_F32, rank, dim, ATTNCL_F32, a->data, &a->tensor);
     return t->status == ATTNCL_OK ? attncl_graph_weight(t->graph, a->tensor) : ATTNCL_NONE_VALUE;
 }
 

@@ -66,7 +66,11 @@ struct trial_array *trial_array_find(const struct trial *t, const char *name);
 struct part {
     int64_t begin, count, step;
 };
-#define ALL (struct part){0, 0, 1}
+#define ALL                                                                                        \
+    (struct part)                                                                                  \
+    {                                                                                              \
+        0, 0, 1                                                                                    \
+    }
 static inline struct part part_one(int64_t index)
 {
     return (struct part){index, 1, 1};
