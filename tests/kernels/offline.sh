@@ -1,0 +1,57 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# offline.sh [FOLDER [--report]]: every specialised kernel source in FOLDER (by default $ATTNCL_DUMP_CL) compiles
+# without warnings for NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.
+# --report also prints, where libclc is installed, registers, spills and local memory of each kernel on an AMD gfx1030.
+# Skipped (77) without clang or when FOLDER holds nothing.
+set -u
+folder=${1:-${ATTNCL_DUMP_CL:-nowhere}} report=${2-}
+
+clang=""
+for name in clang-14 clang-15 clang-16 clang; do
+    if command -v $name >/dev/null 2>&1; then
+        clang=$name
+        break
+    fi
+done
+[ -n "$clang" ] || { echo "skipped: no clang" >&2; exit 77; }
+n=$(find "$folder" -name '*.cl' 2>/dev/null | wc -l)
+[ "$n" -gt 0 ] || { echo "skipped: no kernel sources in '$folder'; run the op tests with ATTNCL_DUMP_CL=$folder" >&2; exit 77; }
+
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+
+# compile FILE: for the three, stopping at the first that refuses.
+cat >"$tmp/compile" <<END
+status=0
+for target in "nvptx64-nvidia-nvcl -march=sm_75 -S" "amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -S" "spir64 -emit-llvm -c"; do
+    for file in "\$@"; do
+        $clang -x cl -cl-std=CL1.2 -O3 -Wall -Wno-unused-function -Werror -target \$target "\$file" -o /dev/null \
+            2>"$tmp/log.\$\$" || {
+            echo "\$file does not compile for \$target:" >&2
+            head -n 5 "$tmp/log.\$\$" >&2
+            status=1
+        }
+    done
+done
+exit \$status
+END
+find "$folder" -name '*.cl' -print0 | xargs -0 -n 8 -P "$(nproc 2>/dev/null || echo 2)" sh "$tmp/compile"
+status=$?
+
+if [ "$report" = --report ]; then
+    library=$(find /usr/lib/clc /usr/share/clc -name amdgcn--amdhsa.bc 2>/dev/null | head -n 1)
+    [ -n "$library" ] || { echo "no report: libclc's amdgcn--amdhsa.bc is not installed" >&2; exit $status; }
+    for file in "$folder"/*.cl; do
+        $clang -x cl -cl-std=CL1.2 -O3 -w -target amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib \
+            -Xclang -mlink-builtin-bitcode -Xclang "$library" -S "$file" -o "$tmp/k.s" || continue
+        awk -v file="$(basename "$file")" '
+            /^; Function info|^; Kernel info/ { kernel = /Kernel/ }
+            /^ *\.globl|^\t\.globl/ { name = $2 }
+            /; NumVgprs:/ { v = $3 } /; ScratchSize:/ { s = $3 } /; LDSByteSize:/ { l = $3 }
+            /; Occupancy:/ { printf "%-40s %-32s %4d VGPRs %6d scratch %6d local  occupancy %d\n", file, name, v, s, l, $3 }
+        ' "$tmp/k.s"
+    done
+fi
+echo "$n kernel sources, three targets: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
+[ $status = 0 ]

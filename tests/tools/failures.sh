@@ -1,0 +1,111 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# failures.sh ROOT TOOL: what the command line does when something is wrong: one line on stderr, nothing on stdout, the
+# right exit status, no output file.  And that the plain things work.  Only the part at the end needs a device.
+set -u
+root=$1 tool=$2
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+. "$root/tests/tools/files.sh"
+failed=0
+
+complain() {
+    echo "$1" >&2
+    failed=1
+}
+
+# refused STATUS WORDS argument...: exit status STATUS, one line with WORDS, no file "out".
+refused() {
+    want=$1 words=$2
+    shift 2
+    "$tool" "$@" >"$tmp/stdout" 2>"$tmp/stderr" </dev/null
+    got=$?
+    what="attncl $*"
+    [ "$got" = "$want" ] || complain "$what: exit status $got, expected $want"
+    [ "$(wc -l <"$tmp/stderr")" = 1 ] || complain "$what: stderr is not one line: $(cat "$tmp/stderr")"
+    grep -q "^attncl: .*$words" "$tmp/stderr" || complain "$what: '$(cat "$tmp/stderr")' lacks '$words'"
+    [ ! -s "$tmp/stdout" ] || complain "$what: printed on stdout: $(head -n 1 "$tmp/stdout")"
+    [ ! -e "$tmp/out" ] || complain "$what: left an output file"
+    [ -z "$(find "$tmp" -name 'out*')" ] || complain "$what: left $(find "$tmp" -name 'out*')"
+}
+
+# works WORDS argument...: exit status 0, WORDS on stdout, nothing on stderr.
+works() {
+    words=$1
+    shift
+    "$tool" "$@" >"$tmp/stdout" 2>"$tmp/stderr" </dev/null || complain "attncl $*: exit status $?"
+    grep -q -e "$words" "$tmp/stdout" || complain "attncl $*: stdout lacks '$words'"
+    [ ! -s "$tmp/stderr" ] || complain "attncl $*: said on stderr: $(cat "$tmp/stderr")"
+}
+
+softmax_model "$tmp/model"
+softmax_input "$tmp/input"
+printf 'no safetensors' >"$tmp/garbage"
+printf 'To be, or not to be' >"$tmp/text"
+: >"$tmp/empty"
+
+for help in "--help" "-h" "devices --help" "inspect --help" "run --help" "eval --help" "sample -h"; do
+    # shellcheck disable=SC2086
+    works "^usage: attncl" $help
+done
+works "^attncl [0-9]" --version
+works "architecture  softmax" inspect "$tmp/model"
+works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --json "$tmp/input"
+
+refused 2 "which command"
+refused 2 "unknown command 'fly'" fly
+refused 2 "unknown option --bogus" devices --bogus
+refused 2 "unknown option -x" run -x
+refused 2 "no value for --device" run a b c --device
+refused 2 "a value too much for --json" devices --json=1
+refused 2 "a file name is missing" run a b
+refused 2 "one argument too many: d" run a b c d
+refused 2 "not of the form A:B" eval a b --bytes 12
+refused 2 "whole number" eval a b --bytes 3:x
+refused 2 "whole number" eval a b --batch 0
+refused 2 "\-\-length is missing" sample a --prompt b
+refused 2 "\-\-prompt is missing" sample a --length 3
+refused 2 "whole number" sample a --prompt b --length 3x
+refused 2 "not a number" sample a --prompt b --length 3 --temperature nan
+refused 2 "not a number" sample a --prompt b --length 3 --temperature -1
+refused 1 "No such file" inspect "$tmp/nothing"
+refused 1 "garbage" inspect "$tmp/garbage"
+refused 1 "empty" inspect "$tmp/empty"
+refused 1 "No such file" run "$tmp/model" "$tmp/nothing" "$tmp/out"
+refused 1 "garbage" run "$tmp/model" "$tmp/garbage" "$tmp/out"
+
+# No driver at all.
+for words in "devices" "run $tmp/model $tmp/input $tmp/out" "eval $tmp/model $tmp/text" \
+    "sample $tmp/model --prompt a --length 1"; do
+    # shellcheck disable=SC2086,SC2030
+    (
+        export OCL_ICD_VENDORS=/nonexistent
+        refused 1 "device" $words
+        exit $failed
+    ) || failed=1
+done
+
+if ! "$tool" devices >"$tmp/stdout" 2>&1; then
+    echo "no device: the rest is left out" >&2
+    exit $failed
+fi
+works '"id": "0:0"' devices --json
+refused 1 "no such device" run "$tmp/model" "$tmp/input" "$tmp/out" --device "no such device"
+refused 1 "No such file" run "$tmp/nothing" "$tmp/input" "$tmp/out"
+refused 1 "garbage" run "$tmp/garbage" "$tmp/input" "$tmp/out"
+refused 1 "metadata\|attncl.arch" run "$tmp/input" "$tmp/input" "$tmp/out"
+refused 1 "x" run "$tmp/model" "$tmp/model" "$tmp/out"
+refused 1 "No such file\|not a directory" run "$tmp/model" "$tmp/input" "$tmp/nowhere/out"
+refused 1 "irectory" run "$tmp/model" "$tmp/input" "$tmp"
+refused 1 "lm" eval "$tmp/model" "$tmp/text"
+refused 1 "lm" sample "$tmp/model" --prompt a --length 1
+
+works "" run "$tmp/model" "$tmp/input" "$tmp/result"
+works '"name": "output", "dtype": "F32", "shape": \[1, 4\]' inspect --json "$tmp/result"
+# An output that is there is replaced on success only.
+cp "$tmp/garbage" "$tmp/kept"
+"$tool" run "$tmp/model" "$tmp/garbage" "$tmp/kept" 2>/dev/null
+cmp -s "$tmp/garbage" "$tmp/kept" || complain "a failed run changed an old output file"
+works "softmax" run "$tmp/model" "$tmp/input" "$tmp/result" --profile --trace "$tmp/trace"
+[ -s "$tmp/trace" ] || complain "no trace file"
+exit $failed
