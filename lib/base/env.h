@@ -15,6 +15,10 @@ enum env_var {
 // The value, or NULL when unset, empty, or when the process runs with raised privileges.  Borrowed.
 const char *attncl__env(enum env_var var);
 
+// Hands every variable "NAME=value" whose name begins with `prefix` to `fn`: variables of drivers,
+// which the library does not read but must tell apart.
+void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user);
+
 // True for a privileged process, in which the environment and the user's cache are not trusted.
 bool attncl__privileged(void);
 

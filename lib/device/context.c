@@ -9,8 +9,8 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "device/cache.h"
 #include "device/clerr.h"
-#include "device/context.h"
 #include "device/parts.h"
 #include "device/select.h"
 
@@ -75,6 +75,7 @@ static void release(attncl_context *ctx)
         hook->fn(hook->user);
         attncl__free(hook);
     }
+    attncl__programs_store(ctx);
     attncl__programs_free(ctx->programs);
     if (ctx->queue) {
         clReleaseCommandQueue(ctx->queue);
@@ -84,7 +85,7 @@ static void release(attncl_context *ctx)
         clReleaseContext(ctx->cl);
         attncl__object_gone(OBJECT_CONTEXT);
     }
-    attncl__free(ctx->cache_dir);
+    attncl__cache_close(ctx->cache);
     pthread_mutex_destroy(&ctx->lock);
     attncl__free(ctx);
 }
@@ -126,7 +127,7 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s forms", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,
                 ctx->caps.form == FORM_CPU ? "CPU" : "GPU");
-    (void)options;
+    ctx->cache = attncl__cache_open(ctx, options->cache_dir);
     return ATTNCL_OK;
 }
 

@@ -38,6 +38,7 @@ void attncl__object_gone(enum object_kind kind);
 typedef void (*attncl__destroy_fn)(void *user);
 
 struct program_table; // device/program.c
+struct disk_cache;    // device/cache.c
 struct destroy_hook;  // device/context.c
 
 struct attncl_context {
@@ -49,9 +50,8 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
-    pid_t pid;       // of the creator: a fork's child must not use the driver
-    char *cache_dir; // NULL: no disk cache
-    bool cache_writable;
+    pid_t pid;                // of the creator: a fork's child must not use the driver
+    struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
     pthread_mutex_t lock;        // guards programs, hooks and children

@@ -11,8 +11,8 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "device/cache.h"
 #include "device/clerr.h"
-#include "device/context.h"
 #include "device/parts.h"
 #include "device/source.h"
 
@@ -27,6 +27,7 @@ struct program {
     char *message;
     char *file, *defines; // the key
     cl_program cl;
+    char *source; // kept only while the program is to be stored
     struct program *next;
 };
 
@@ -61,6 +62,7 @@ static void program_free(struct program *p)
     if (!p)
         return;
     release_cl(p);
+    attncl__free(p->source);
     attncl__free(p->message);
     attncl__free(p->file);
     attncl__free(p->defines);
@@ -171,13 +173,32 @@ static attncl_status build(attncl_context *ctx, struct program *p)
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for the source of %s", p->file);
         goto done;
     }
+    // Who wants to see sources and logs wants the compiler to run.
+    if (!attncl__context_env(ctx, ENV_DUMP_CL))
+        p->cl = attncl__cache_load(ctx, source.data, build_options);
+    if (p->cl) {
+        attncl__object_made(OBJECT_PROGRAM);
+        attncl__log(ATTNCL_LOG_DEBUG, "%s from the cache", p->file);
+        goto done;
+    }
     TRY_DONE(build_source(ctx, p, source.data));
-    attncl__log(ATTNCL_LOG_DEBUG, "built %s", p->file);
+    attncl__log(ATTNCL_LOG_DEBUG, "%s built", p->file);
+    if (attncl__cache_stores(ctx)) {
+        p->source = source.data;
+        source = TEXT_EMPTY;
+    }
 
 done:
     attncl__text_free(&source);
     attncl__free(text);
     return status;
+}
+
+void attncl__programs_store(attncl_context *ctx)
+{
+    for (struct program *p = ctx->programs ? ctx->programs->first : NULL; p; p = p->next)
+        if (p->state == BUILT && p->source)
+            attncl__cache_store(ctx, p->source, build_options, p->cl);
 }
 
 static struct program *find(const struct program_table *table, const char *file,

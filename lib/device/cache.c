@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+//
+// The disk cache of program binaries, keyed by everything that could change them.
+//
+// Binaries are stored when the context is destroyed, not when they are built: PoCL puts the machine
+// code of every group size that was used into them then, so that the next process compiles nothing
+// (measured: 0.9 ms a program, against 18 ms from source with PoCL's own cache warm).
+
+#define _GNU_SOURCE // dladdr
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "attncl/version.h"
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "device/cache.h"
+#include "device/cache_file.h"
+#include "device/platform.h"
+
+static const uint64_t cap_bytes = (uint64_t)256 << 20;
+
+struct disk_cache {
+    struct cache_folder folder;
+    char *device_key; // what of the key is the same for all programs
+    bool has_stored;
+};
+
+// -- the key
+
+static void add_device_text(struct text *t, cl_device_id id, cl_device_info what)
+{
+    size_t n = 0;
+
+    if (clGetDeviceInfo(id, what, 0, NULL, &n) != CL_SUCCESS || n > 1 << 20)
+        n = 0;
+    char *value = attncl__alloc_zero(n + 1);
+    if (value && n)
+        attncl__device_text(id, what, value, n + 1);
+    attncl__text_add(t, "%s\n", value ? value : "");
+    t->failed = t->failed || !value;
+    attncl__free(value);
+}
+
+// The driver's file by size and time: a rebuilt driver may carry an old version's number.  A
+// platform with cl_khr_icd begins with a pointer to its functions; the first one tells the file.
+static void add_driver_file(struct text *t, cl_platform_id platform)
+{
+    char extensions[1024];
+    struct stat st;
+    Dl_info info;
+
+    attncl__platform_text(platform, CL_PLATFORM_EXTENSIONS, extensions, sizeof extensions);
+    if (!strstr(extensions, "cl_khr_icd"))
+        return;
+    void *const *const *first_word = (void *const *const *)platform;
+    if (!*first_word || !dladdr(**first_word, &info) || !info.dli_fname ||
+        stat(info.dli_fname, &st) != 0)
+        return;
+    attncl__text_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
+                     (long long)st.st_mtime);
+}
+
+struct lines {
+    const char **lines;
+    size_t n;
+    bool failed;
+};
+
+static void add_line(const char *entry, void *user)
+{
+    struct lines *l = user;
+    const char **grown = attncl__grow_array(l->lines, l->n + 1, sizeof(char *));
+
+    l->failed = l->failed || !grown;
+    if (!grown)
+        return;
+    l->lines = grown;
+    l->lines[l->n++] = entry;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Variables that change what drivers compile.
+static void add_driver_environment(struct text *t)
+{
+    static const char *const prefixes[] = {"POCL_", "CL_",      "NEO",      "IGC_",
+                                           "AMD_",  "RUSTICL_", "OCLGRIND_"};
+    struct lines l = {0};
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; ++i)
+        attncl__env_each(prefixes[i], add_line, &l);
+    if (l.n > 0)
+        qsort(l.lines, l.n, sizeof *l.lines, by_text);
+    for (size_t i = 0; i < l.n; ++i)
+        attncl__text_add(t, "%s\n", l.lines[i]);
+    t->failed = t->failed || l.failed;
+    attncl__free(l.lines);
+}
+
+static char *device_key(const attncl_context *ctx)
+{
+    static const cl_device_info texts[] = {
+        CL_DEVICE_NAME,    CL_DEVICE_VENDOR,     CL_DEVICE_VERSION,          CL_DRIVER_VERSION,
+        CL_DEVICE_PROFILE, CL_DEVICE_EXTENSIONS, CL_DEVICE_OPENCL_C_VERSION,
+    };
+    char version[256] = "";
+    cl_platform_id platform = NULL;
+    cl_uint vendor_id = 0, address_bits = 0;
+    struct text t = TEXT_EMPTY;
+
+    if (clGetDeviceInfo(ctx->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) ==
+        CL_SUCCESS)
+        attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
+    clGetDeviceInfo(ctx->device, CL_DEVICE_VENDOR_ID, sizeof vendor_id, &vendor_id, NULL);
+    clGetDeviceInfo(ctx->device, CL_DEVICE_ADDRESS_BITS, sizeof address_bits, &address_bits, NULL);
+    attncl__text_add(&t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
+                     ctx->info.platform_name, version, vendor_id, address_bits);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
+        add_device_text(&t, ctx->device, texts[i]);
+    if (platform)
+        add_driver_file(&t, platform);
+    add_driver_environment(&t);
+    if (t.failed)
+        attncl__text_free(&t);
+    return t.data;
+}
+
+static bool make_key(const attncl_context *ctx, const char *source, const char *options,
+                     struct text *ret)
+{
+    attncl__text_add(ret, "%s%s\n%s", ctx->cache->device_key, options, source);
+    return !ret->failed;
+}
+
+// -- where
+
+// The folder named by the first of: the options, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A
+// relative base folder is none, as the XDG specification says.  Never a folder that is everybody's.
+static void find_folder(const attncl_context *ctx, const char *given, struct text *ret)
+{
+    const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);
+    const char *xdg = attncl__context_env(ctx, ENV_XDG_CACHE_HOME);
+    const char *home = attncl__context_env(ctx, ENV_HOME);
+
+    if (own)
+        attncl__text_add(ret, "%s", own);
+    else if (xdg && xdg[0] == '/')
+        attncl__text_add(ret, "%s/attncl", xdg);
+    else if (home && home[0] == '/')
+        attncl__text_add(ret, "%s/.cache/attncl", home);
+}
+
+struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *folder)
+{
+    const char *mode = attncl__context_env(ctx, ENV_CACHE);
+    const bool writable = !mode || strcmp(mode, "rw") == 0;
+    const char *why = "out of memory";
+    struct text path = TEXT_EMPTY;
+    struct disk_cache *cache = NULL;
+
+    if (attncl__privileged() || (!writable && strcmp(mode, "ro") != 0))
+        return NULL;
+    find_folder(ctx, folder, &path);
+    if (!path.data)
+        goto done;
+    cache = attncl__alloc_zero(sizeof *cache);
+    if (!cache)
+        goto done;
+    cache->folder.fd = -1;
+    if (attncl__cache_folder_open(path.data, writable, &cache->folder, &why))
+        cache->device_key = device_key(ctx);
+    if (!cache->device_key) {
+        attncl__log(ATTNCL_LOG_WARN, "no program cache in %s: %s", path.data,
+                    why ? why : "out of memory");
+        attncl__cache_close(cache);
+        cache = NULL;
+    }
+
+done:
+    attncl__text_free(&path);
+    return cache;
+}
+
+void attncl__cache_close(struct disk_cache *cache)
+{
+    if (!cache)
+        return;
+    if (cache->has_stored)
+        attncl__cache_folder_trim(&cache->folder, cap_bytes);
+    attncl__cache_folder_close(&cache->folder);
+    attncl__free(cache->device_key);
+    attncl__free(cache);
+}
+
+// -- programs.  An entry's payload: the names of the kernels, a zero byte, the driver's binary.
+
+// The names of a built program's kernels, or NULL.
+static char *kernel_names(cl_program program)
+{
+    size_t n = 0;
+
+    if (clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, 0, NULL, &n) != CL_SUCCESS ||
+        n > 1 << 20)
+        return NULL;
+    char *names = attncl__alloc_zero(n + 1);
+    if (names && clGetProgramInfo(program, CL_PROGRAM_KERNEL_NAMES, n, names, NULL) == CL_SUCCESS)
+        return names;
+    attncl__free(names);
+    return NULL;
+}
+
+// The program in the driver's hands, or NULL when it does not take it or has other kernels than
+// were stored.
+static cl_program from_binary(const attncl_context *ctx, const char *names,
+                              const unsigned char *binary, size_t n, const char *options)
+{
+    cl_int code = CL_SUCCESS, per_device = CL_SUCCESS;
+
+    cl_program program =
+        clCreateProgramWithBinary(ctx->cl, 1, &ctx->device, &n, &binary, &per_device, &code);
+    if (code != CL_SUCCESS || per_device != CL_SUCCESS) {
+        if (program)
+            clReleaseProgram(program);
+        return NULL;
+    }
+    char *now = NULL;
+    if (clBuildProgram(program, 1, &ctx->device, options, NULL, NULL) == CL_SUCCESS)
+        now = kernel_names(program);
+    const bool same = now && strcmp(now, names) == 0;
+    attncl__free(now);
+    if (same)
+        return program;
+    clReleaseProgram(program);
+    return NULL;
+}
+
+cl_program attncl__cache_load(const attncl_context *ctx, const char *source, const char *options)
+{
+    cl_program program = NULL;
+    struct text key = TEXT_EMPTY;
+    void *payload = NULL;
+    size_t n = 0;
+
+    if (!ctx->cache || !make_key(ctx, source, options, &key))
+        goto done;
+    const struct cache_bytes key_bytes = {key.data, key.used};
+    if (!attncl__cache_entry_read(&ctx->cache->folder, key_bytes, &payload, &n))
+        goto done;
+    const char *end = memchr(payload, '\0', n);
+    if (end) {
+        const size_t skip = (size_t)(end - (const char *)payload) + 1;
+        program =
+            from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip, options);
+    }
+    if (!program) {
+        attncl__log(ATTNCL_LOG_WARN, "program cache: the driver refuses an entry");
+        attncl__cache_entry_remove(&ctx->cache->folder, key_bytes);
+    }
+
+done:
+    attncl__text_free(&key);
+    attncl__free(payload);
+    return program;
+}
+
+bool attncl__cache_stores(const attncl_context *ctx)
+{
+    return ctx->cache && ctx->cache->folder.writable;
+}
+
+// Names and binary as one payload.
+static bool make_payload(cl_program program, struct text *ret)
+{
+    unsigned char *binary = NULL;
+    size_t n = 0;
+    char *names = kernel_names(program);
+
+    if (!names ||
+        clGetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof n, &n, NULL) != CL_SUCCESS ||
+        n == 0)
+        goto done;
+    binary = attncl__alloc(n);
+    if (binary && clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
+                      CL_SUCCESS) {
+        attncl__text_add_bytes(ret, names, strlen(names) + 1);
+        attncl__text_add_bytes(ret, binary, n);
+    }
+
+done:
+    attncl__free(binary);
+    attncl__free(names);
+    return ret->data && !ret->failed;
+}
+
+void attncl__cache_store(const attncl_context *ctx, const char *source, const char *options,
+                         cl_program program)
+{
+    struct text key = TEXT_EMPTY, payload = TEXT_EMPTY;
+
+    if (attncl__cache_stores(ctx) && make_key(ctx, source, options, &key) &&
+        make_payload(program, &payload)) {
+        const bool stored =
+            attncl__cache_entry_write(&ctx->cache->folder, (struct cache_bytes){key.data, key.used},
+                                      (struct cache_bytes){payload.data, payload.used});
+        ctx->cache->has_stored = ctx->cache->has_stored || stored;
+        if (!stored)
+            attncl__log(ATTNCL_LOG_WARN, "program cache: an entry could not be written");
+    }
+    attncl__text_free(&key);
+    attncl__text_free(&payload);
+}
