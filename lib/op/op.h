@@ -111,6 +111,10 @@ struct flat_pass {
 struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *file,
                                    const char *kernel, int64_t count);
 
+// ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank` axes (-1: any).
+attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
+                                  int rank);
+
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);
 

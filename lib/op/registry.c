@@ -56,6 +56,16 @@ struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *f
     return pass;
 }
 
+attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
+                                  int rank)
+{
+    REQUIRE(d->dtype == dtype, ATTNCL_ERR_DTYPE, "%s is %s, must be %s", name,
+            attncl_dtype_name(d->dtype), attncl_dtype_name(dtype));
+    REQUIRE(rank < 0 || d->rank == rank, ATTNCL_ERR_SHAPE, "%s %s has %d axes, must have %d", name,
+            SHAPE(d), d->rank, rank);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__check_width(const char *name, int64_t width)
 {
     REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",

@@ -12,9 +12,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct tensor_desc *x = &sig->in[0];
 
-    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "softmax needs at least one axis, x has none");
-    REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "x is %s, softmax needs F32",
-            attncl_dtype_name(x->dtype));
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, softmax needs an axis");
     TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
     return attncl__infer_like_first(sig);
 }

@@ -7,9 +7,21 @@
 #include "support/host.h"
 
 // -- rows and elements
-void ref_softmax_fwd(const struct host *x, struct host *y); // softmax.c
-// y[i...] = base[start + i . stride], dtype as it is.
-void ref_copy_fwd(const struct host *base, const struct tensor_desc *view,
-                  struct host *y); // copy.c
+void ref_softmax_fwd(const struct host *x, struct host *y);
+// y[i...] = base[start + i . stride]
+void ref_copy_fwd(const struct host *base, const struct tensor_desc *view, struct host *y);
+void ref_masked_softmax_fwd(const struct host *x, const struct host *lens, struct host *y);
+void ref_layer_norm_fwd(const struct host *x, const struct host *weight, const struct host *bias,
+                        double eps, struct host *y);
+void ref_activation_fwd(const struct host *x, int kind, struct host *y); // kind: attncl_activation
+double ref_activate(double x, int kind);
+void ref_add_fwd(const struct host *a, const struct host *b, struct host *y);
+void ref_mul_fwd(const struct host *a, const struct host *b, struct host *y);
+void ref_embedding_fwd(const struct host *tokens, const struct host *weight, double scale,
+                       struct host *y);
+void ref_add_positions_fwd(const struct host *x, const struct host *table, int layout,
+                           struct host *y); // layout: attncl_layout
+void ref_add_position_at_fwd(const struct host *x, const struct host *table, int64_t position,
+                             struct host *y);
 
 #endif

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+// Elementwise activations.  Host side: lib/op/activation.c
+//
+//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of them
+//   Memory    reads and writes each element once
+//   Numerics  cl/common/math.clh; NaN stays NaN
+//
+//   Macro     Meaning                                       Values
+//   KIND      attncl_activation: identity, GELU, ReLU,      0 .. 5
+//             sigmoid, tanh, SiLU
+//   VW        floats in a vector                            1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two         1 .. 256
+
+#include "common/math.clh"
+
+#ifndef LS
+#error "LS: work-items in a group"
+#endif
+
+#if !defined(KIND)
+#error "KIND: which activation"
+#elif KIND == 0
+#define ACTIVATE(v) (v)
+#elif KIND == 1
+#define ACTIVATE(v) gelu_v(v)
+#elif KIND == 2
+#define ACTIVATE(v) ((v) < 0.0f ? (FV)(0.0f) : (v))
+#elif KIND == 3
+#define ACTIVATE(v) sigmoid_v(v)
+#elif KIND == 4
+#define ACTIVATE(v) tanh_v(v)
+#elif KIND == 5
+#define ACTIVATE(v) silu_v(v)
+#else
+#error "KIND: 0 to 5"
+#endif
+
+KERNEL void activation_flat_fwd(__global const float *restrict x, __global float *restrict y,
+                                long count, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const int n = (int)min((long)per_group, count - first);
+    int c = VW * (int)get_local_id(0);
+
+    x += first;
+    y += first;
+    for (; c + VW <= n; c += VW * LS) {
+        const FV v = VLOAD(x + c);
+        VSTORE(ACTIVATE(v), y + c);
+    }
+    if (c < n) {
+        const FV v = load_part(x + c, n - c, 0.0f);
+        store_part(ACTIVATE(v), y + c, n - c);
+    }
+}

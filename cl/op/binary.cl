@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Sums and products of two arrays of one shape.  Host side: lib/op/binary.c
+//
+//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of them
+//   Memory    reads two arrays, writes one
+//   Numerics  one rounding
+//
+//   Macro     Meaning                                  Values
+//   OPERATOR  what joins two elements                  + | *
+//   VW        floats in a vector                       1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two    1 .. 256
+
+#include "common/vector.clh"
+
+#ifndef OPERATOR
+#error "OPERATOR: what joins two elements"
+#endif
+#ifndef LS
+#error "LS: work-items in a group"
+#endif
+
+KERNEL void binary_flat_fwd(__global const float *restrict a, __global const float *restrict b,
+                            __global float *restrict y, long count, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const int n = (int)min((long)per_group, count - first);
+    int c = VW * (int)get_local_id(0);
+
+    a += first;
+    b += first;
+    y += first;
+    for (; c + VW <= n; c += VW * LS)
+        VSTORE(VLOAD(a + c) OPERATOR VLOAD(b + c), y + c);
+    if (c < n)
+        store_part(load_part(a + c, n - c, 0.0f) OPERATOR load_part(b + c, n - c, 0.0f), y + c, n - c);
+}

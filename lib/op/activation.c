@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// Elementwise activations: y = f(x), f one of attncl_activation (cl/op/activation.cl).
+
+#include "attncl/ops.h"
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct activation_fwd_params *params = sig->params;
+
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    REQUIRE(params->kind >= ATTNCL_IDENTITY && params->kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)params->kind, ATTNCL_SILU);
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct activation_fwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct flat_pass p =
+        attncl__flat_pass(l->caps, "op/activation.cl", "activation_flat_fwd", count);
+
+    kspec_int(&p.spec, "KIND", params->kind);
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+}
+
+// One operation per element, whatever it takes.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = count;
+    *bytes_ret = 8 * count;
+}
+
+const struct op_class attncl__op_activation_fwd = {
+    .name = "activation_fwd",
+    .params_bytes = sizeof(struct activation_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};

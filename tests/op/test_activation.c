@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Activations against their definitions (tests/ref/activation.c), tails and special values
+// included.
+
+#include <math.h>
+
+#include "attncl/ops.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static const double tiny = 2e-38; // what a device may flush to zero
+
+// The worst errors that cl/common/math.clh states, in ulp, with room for devices whose division is
+// good to 2.5 ulp.
+static double rtol(int kind)
+{
+    const double ulp = 1.2e-7;
+    return kind == ATTNCL_GELU ? 11 * ulp : kind <= ATTNCL_RELU ? 0 : 6 * ulp;
+}
+
+static void check(struct host *x, int kind)
+{
+    const struct activation_fwd_params params = {kind};
+    struct host *got = host_new(ATTNCL_F32, x->rank, x->dim), *want = host_like(got);
+
+    ref_activation_fwd(x, kind, want);
+    ck_ok(run_op("activation_fwd", &params, HOSTS(x), HOSTS(got)));
+    ck_near(got, want, rtol(kind), kind == ATTNCL_GELU ? 3 * tiny : tiny);
+}
+
+START_TEST(meets_the_definition)
+{
+    check(host_random(1, DIMS(3, 5, 7)), _i);
+    check(host_random(2, DIMS(1)), _i);
+    check(host_random(3, DIMS(5003)), _i);
+    check(host_view(host_random(4, DIMS(4, 19))), _i);
+}
+END_TEST
+
+START_TEST(is_accurate_in_the_tails)
+{
+    check(host_uniform(5, -14, 14, DIMS(6000)), _i);
+    check(host_uniform(6, -86, 86, DIMS(3000)), _i);
+    check(host_uniform(7, -1e-3, 1e-3, DIMS(1000)), _i);
+}
+END_TEST
+
+START_TEST(extreme_values)
+{
+    struct host *x = host_new(ATTNCL_F32, DIMS(20));
+    const double values[] = {1e4, -1e4, 3e38, -3e38, 0, 1e-30, -1e-30, 88.8, -87.3, 100};
+
+    for (int i = 0; i < 20; ++i)
+        x->data[i] = (float)values[i % 10];
+    check(x, _i);
+}
+END_TEST
+
+START_TEST(infinities_have_their_limits)
+{
+    const struct activation_fwd_params params = {_i};
+    struct host *x = host_new(ATTNCL_F32, DIMS(3)), *got = host_like(x);
+    const double low[] = {-INFINITY, 0, 0, 0, -1, 0};
+
+    x->data[0] = -INFINITY;
+    x->data[1] = INFINITY;
+    x->data[2] = NAN;
+    ck_ok(run_op("activation_fwd", &params, HOSTS(x), HOSTS(got)));
+    ck_assert(got->data[0] == low[_i]);
+    ck_assert(got->data[1] == (_i == ATTNCL_SIGMOID || _i == ATTNCL_TANH ? 1 : INFINITY));
+    ck_assert(isnan(got->data[2]));
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct activation_fwd_params none = {6}, gelu = {ATTNCL_GELU};
+    struct host *x = host_new(ATTNCL_F32, DIMS(2)), *ints = host_new(ATTNCL_I32, DIMS(2));
+
+    ck_fails(run_op("activation_fwd", &none, HOSTS(x), HOSTS(x)), ATTNCL_ERR_ARGUMENT,
+             "no activation 6");
+    ck_fails(run_op("activation_fwd", &gelu, HOSTS(ints), HOSTS(x)), ATTNCL_ERR_DTYPE, "I32");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.activation");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
+    tcase_add_loop_test(core, is_accurate_in_the_tails, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
+    tcase_add_loop_test(core, extreme_values, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
+    tcase_add_loop_test(core, infinities_have_their_limits, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Embedding against its definition (tests/ref/embedding.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static void check(struct host *tokens, struct host *weight, float scale)
+{
+    const struct embedding_fwd_params params = {scale};
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    memcpy(dim, tokens->dim, sizeof dim);
+    dim[tokens->rank] = weight->dim[1];
+    struct host *got = host_new(ATTNCL_F32, tokens->rank + 1, dim), *want = host_like(got);
+    ref_embedding_fwd(tokens, weight, (double)scale, want);
+    ck_ok(run_op("embedding_fwd", &params, HOSTS(tokens, weight), HOSTS(got)));
+    ck_near(got, want, 6e-8, 0); // one rounding
+}
+
+START_TEST(meets_the_definition)
+{
+    check(host_ints(1, 0, 11, DIMS(5, 3)), host_random(2, DIMS(11, 37)), 1.0f);
+    check(host_ints(1, 0, 11, DIMS(400)), host_random(2, DIMS(11, 5)), 22.627417f);
+    check(host_ints(1, 0, 3, 0, NULL), host_random(2, DIMS(3, 1000)), 0.5f);
+    check(host_new(ATTNCL_I32, DIMS(2, 3, 4)), host_random(2, DIMS(1, 1)), 1.0f);
+    check(host_new(ATTNCL_I32, DIMS(0)), host_random(2, DIMS(3, 4)), 1.0f);
+}
+END_TEST
+
+START_TEST(a_token_outside_reads_no_other_memory)
+{
+    const struct embedding_fwd_params params = {1};
+    struct host *tokens = host_new(ATTNCL_I32, DIMS(3)), *weight = host_random(2, DIMS(4, 6));
+    struct host *got = host_new(ATTNCL_F32, DIMS(3, 6));
+    const double outside[] = {-1, 4, 2147483647};
+
+    host_set(tokens, outside);
+    ck_ok(run_op("embedding_fwd", &params, HOSTS(tokens, weight), HOSTS(got)));
+    for (int c = 0; c < 6; ++c) {
+        ck_assert(got->data[c] == weight->data[c]);
+        ck_assert(got->data[6 + c] == weight->data[18 + c]);
+        ck_assert(got->data[12 + c] == weight->data[18 + c]);
+    }
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct embedding_fwd_params params = {1};
+    struct host *tokens = host_new(ATTNCL_I32, DIMS(3)), *floats = host_new(ATTNCL_F32, DIMS(3));
+    struct host *weight = host_new(ATTNCL_F32, DIMS(4, 6)),
+                *no_row = host_new(ATTNCL_F32, DIMS(0, 6));
+
+    ck_fails(run_op("embedding_fwd", &params, HOSTS(floats, weight), HOSTS(weight)),
+             ATTNCL_ERR_DTYPE, "tokens is F32");
+    ck_fails(run_op("embedding_fwd", &params, HOSTS(tokens, floats), HOSTS(weight)),
+             ATTNCL_ERR_SHAPE, "weight [3]");
+    ck_fails(run_op("embedding_fwd", &params, HOSTS(tokens, no_row), HOSTS(weight)),
+             ATTNCL_ERR_SHAPE, "[0, 6]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.embedding");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_test(core, a_token_outside_reads_no_other_memory);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

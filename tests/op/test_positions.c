@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// Positions against their definitions (tests/ref/positions.c).
+
+#include <math.h>
+
+#include "attncl/ops.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static const double half_ulp = 6e-8; // one rounding
+
+static void check(struct host *x, struct host *table, int layout)
+{
+    const struct add_positions_fwd_params params = {layout};
+    struct host *got = host_new(ATTNCL_F32, x->rank, x->dim), *want = host_like(got);
+
+    ref_add_positions_fwd(x, table, layout, want);
+    ck_ok(run_op("add_positions_fwd", &params, HOSTS(x, table), HOSTS(got)));
+    ck_near(got, want, half_ulp, 0);
+}
+
+START_TEST(meets_the_definition)
+{
+    for (int layout = ATTNCL_LAYOUT_TBC; layout <= ATTNCL_LAYOUT_BTC; ++layout) {
+        check(host_random(1, DIMS(5, 4, 37)), host_random(2, DIMS(9, 37)), layout);
+        check(host_random(1, DIMS(5, 5, 3)), host_random(2, DIMS(5, 3)), layout);
+        check(host_random(1, DIMS(1, 1, 1)), host_random(2, DIMS(1, 1)), layout);
+        check(host_view(host_random(1, DIMS(3, 2, 20))), host_random(2, DIMS(3, 20)), layout);
+    }
+}
+END_TEST
+
+static void check_at(struct host *x, struct host *table, double position, int64_t expected)
+{
+    struct host *at = host_new(ATTNCL_I32, DIMS(1));
+    struct host *got = host_new(ATTNCL_F32, x->rank, x->dim), *want = host_like(got);
+
+    at->data[0] = position;
+    ref_add_position_at_fwd(x, table, expected, want);
+    ck_ok(run_op("add_position_at_fwd", NULL, HOSTS(x, table, at), HOSTS(got)));
+    ck_near(got, want, half_ulp, 0);
+}
+
+START_TEST(one_position_for_all_rows)
+{
+    struct host *x = host_random(1, DIMS(3, 37)), *table = host_random(2, DIMS(5, 37));
+
+    for (int t = 0; t < 5; ++t)
+        check_at(x, table, t, t);
+    check_at(host_view(x), table, 2, 2);
+    check_at(x, table, 5, 4); // outside: the nearest
+    check_at(x, table, -1, 0);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct add_positions_fwd_params tbc = {ATTNCL_LAYOUT_TBC}, btc = {ATTNCL_LAYOUT_BTC};
+    const struct add_positions_fwd_params other = {2};
+    struct host *x = host_new(ATTNCL_F32, DIMS(6, 4, 3)), *flat = host_new(ATTNCL_F32, DIMS(4, 3));
+    struct host *table = host_new(ATTNCL_F32, DIMS(5, 3)), *wide = host_new(ATTNCL_F32, DIMS(5, 4));
+    struct host *two = host_new(ATTNCL_I32, DIMS(2));
+
+    ck_fails(run_op("add_positions_fwd", &tbc, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "x has T = 6, table has 5 positions");
+    ck_ok(run_op("add_positions_fwd", &btc, HOSTS(x, table), HOSTS(x)));
+    ck_fails(run_op("add_positions_fwd", &btc, HOSTS(x, wide), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "table has C = 4, x has C = 3");
+    ck_fails(run_op("add_positions_fwd", &btc, HOSTS(flat, table), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "[4, 3]");
+    ck_fails(run_op("add_positions_fwd", &other, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_ARGUMENT,
+             "layout 2");
+    ck_fails(run_op("add_position_at_fwd", NULL, HOSTS(flat, table, two), HOSTS(flat)),
+             ATTNCL_ERR_SHAPE, "position is [2]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.positions");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_test(core, one_position_for_all_rows);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
