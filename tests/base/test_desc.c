@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Shapes: making, counting, folding into rows, and their text.
+
+#include <string.h>
+
+#include "base/desc.h"
+#include "support/test.h"
+
+static struct tensor_desc make(int rank, const int64_t *dim)
+{
+    struct tensor_desc d;
+    ck_ok(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
+    return d;
+}
+#define MAKE(...)                                                                                  \
+    make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+
+START_TEST(strides_are_row_major)
+{
+    const struct tensor_desc d = MAKE(2, 3, 4);
+    ck_assert(d.stride[0] == 12 && d.stride[1] == 4 && d.stride[2] == 1 && d.start == 0);
+    ck_assert(attncl__desc_count(&d) == 24 && attncl__desc_bytes(&d) == 96);
+    ck_assert(attncl__desc_contiguous(&d) && attncl__desc_present(&d));
+
+    const struct tensor_desc scalar = make(0, NULL);
+    ck_assert(attncl__desc_count(&scalar) == 1 && attncl__desc_contiguous(&scalar));
+    const struct tensor_desc empty = MAKE(2, 0, 4);
+    ck_assert(attncl__desc_count(&empty) == 0 && attncl__desc_contiguous(&empty));
+    const struct tensor_desc none = {.dtype = ATTNCL_DTYPE_NONE};
+    ck_assert(!attncl__desc_present(&none));
+}
+END_TEST
+
+START_TEST(shapes_beyond_the_limits_are_refused)
+{
+    struct tensor_desc d = {.rank = 77};
+    const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+    ck_fails(attncl__desc_make(ATTNCL_DTYPE_NONE, 1, nine, &d), ATTNCL_ERR_DTYPE,
+             "type 0 is unknown");
+    ck_fails(attncl__desc_make(ATTNCL_F32, 9, nine, &d), ATTNCL_ERR_SHAPE, "rank 9, at most 8");
+    ck_fails(attncl__desc_make(ATTNCL_F32, -1, nine, &d), ATTNCL_ERR_SHAPE, "rank -1");
+    ck_fails(attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){2, -3}, &d), ATTNCL_ERR_SHAPE,
+             "axis 1 has extent -3");
+    ck_fails(attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){INT64_C(1) << 32, INT64_C(1) << 32}, &d),
+             ATTNCL_ERR_SHAPE, "more than 2^48 elements");
+    ck_fails(
+        attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){INT64_C(1) << 40, INT64_C(1) << 40, 0}, &d),
+        ATTNCL_ERR_SHAPE, "more than 2^48 elements");
+    ck_fails(attncl__desc_make(ATTNCL_F32, 1, (int64_t[]){(INT64_C(1) << 48) + 1}, &d),
+             ATTNCL_ERR_SHAPE, "more than 2^48 elements");
+    ck_assert_int_eq(d.rank, 77); // untouched
+    ck_ok(attncl__desc_make(ATTNCL_F32, 1, (int64_t[]){INT64_C(1) << 48}, &d));
+}
+END_TEST
+
+START_TEST(same_shape_looks_at_rank_and_extents)
+{
+    const struct tensor_desc a = MAKE(2, 3), b = MAKE(2, 3), c = MAKE(3, 2), d = MAKE(2, 3, 1);
+    const struct tensor_desc s = make(0, NULL);
+    ck_assert(attncl__desc_same_shape(&a, &b));
+    ck_assert(!attncl__desc_same_shape(&a, &c));
+    ck_assert(!attncl__desc_same_shape(&a, &d));
+    ck_assert(attncl__desc_same_shape(&s, &s));
+}
+END_TEST
+
+START_TEST(views_with_gaps_are_not_contiguous)
+{
+    struct tensor_desc d = MAKE(4, 6);
+    d.dim[1] = 3; // columns 0 .. 2
+    ck_assert(!attncl__desc_contiguous(&d));
+    d.dim[0] = 1; // one row of it
+    ck_assert(attncl__desc_contiguous(&d));
+    d.dim[0] = 0; // nothing of it
+    ck_assert(attncl__desc_contiguous(&d));
+}
+END_TEST
+
+static void swap_axes(struct tensor_desc *d, int a, int b)
+{
+    const int64_t dim = d->dim[a], stride = d->stride[a];
+    d->dim[a] = d->dim[b], d->stride[a] = d->stride[b];
+    d->dim[b] = dim, d->stride[b] = stride;
+}
+
+#define IS(r, c, w, s) ck_assert((r).count == (c) && (r).width == (w) && (r).stride == (s))
+
+START_TEST(leading_axes_fold_into_rows)
+{
+    struct rows r;
+    struct tensor_desc d = MAKE(2, 3, 5);
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 6, 5, 5);
+
+    d.dim[2] = 4; // columns 0 .. 3 of 5
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 6, 4, 5);
+
+    d.dim[1] = 2; // rows 0 .. 1 of 3: no common stride
+    ck_assert(!attncl__desc_rows(&d, &r));
+    d.dim[0] = 1;
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 2, 4, 5);
+
+    d = MAKE(2, 3, 5);
+    swap_axes(&d, 0, 1); // [3, 2, 5]
+    ck_assert(!attncl__desc_rows(&d, &r));
+    d = MAKE(1, 3, 5);
+    swap_axes(&d, 0, 1); // [3, 1, 5]: the axis of 1 does not matter
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 3, 5, 5);
+
+    d = MAKE(3, 5);
+    swap_axes(&d, 0, 1); // the last axis has gaps
+    ck_assert(!attncl__desc_rows(&d, &r));
+
+    d = make(0, NULL);
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 1, 1, 1);
+    d = MAKE(7);
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 1, 7, 7);
+}
+END_TEST
+
+START_TEST(an_empty_tensor_always_folds)
+{
+    struct rows r;
+    struct tensor_desc d = MAKE(4, 0, 3, 5);
+    swap_axes(&d, 0, 2);
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 0, 5, 5);
+    d = MAKE(4, 0);
+    ck_assert(attncl__desc_rows(&d, &r));
+    IS(r, 4, 0, 0);
+}
+END_TEST
+
+START_TEST(shapes_have_a_text)
+{
+    const struct tensor_desc d = MAKE(2, 3, 4), s = make(0, NULL);
+    ck_assert_str_eq(SHAPE(&d), "[2, 3, 4]");
+    ck_assert_str_eq(SHAPE(&s), "[]");
+    struct tensor_desc longest = {.rank = ATTNCL_MAX_RANK};
+    for (int i = 0; i < ATTNCL_MAX_RANK; ++i)
+        longest.dim[i] = INT64_MIN;
+    const char *text = SHAPE(&longest);
+    ck_assert_int_eq(text[strlen(text) - 1], ']');
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("base.desc");
+    TCase *core = tcase_create("core");
+    tcase_add_test(core, strides_are_row_major);
+    tcase_add_test(core, shapes_beyond_the_limits_are_refused);
+    tcase_add_test(core, same_shape_looks_at_rank_and_extents);
+    tcase_add_test(core, views_with_gaps_are_not_contiguous);
+    tcase_add_test(core, leading_axes_fold_into_rows);
+    tcase_add_test(core, an_empty_tensor_always_folds);
+    tcase_add_test(core, shapes_have_a_text);
+    suite_add_tcase(s, core);
+    return s;
+}

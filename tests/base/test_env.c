@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// The environment's one door, the log and the version.
+
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <string.h>
+
+#include "attncl/version.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "support/test.h"
+
+START_TEST(a_variable_is_its_value_or_null)
+{
+    ck_assert_int_eq(setenv("ATTNCL_DUMP_CL", "/some/where", 1), 0);
+    ck_assert_str_eq(attncl__env(ENV_DUMP_CL), "/some/where");
+    ck_assert_int_eq(setenv("ATTNCL_DUMP_CL", "", 1), 0);
+    ck_assert_ptr_null(attncl__env(ENV_DUMP_CL));
+    ck_assert_int_eq(unsetenv("ATTNCL_DUMP_CL"), 0);
+    ck_assert_ptr_null(attncl__env(ENV_DUMP_CL));
+    ck_assert(!attncl__privileged());
+}
+END_TEST
+
+static struct {
+    int n_lines;
+    attncl_log_level level;
+    char text[600];
+} seen;
+
+static void see(attncl_log_level level, const char *text, void *user)
+{
+    ck_assert_ptr_eq(user, &seen);
+    ++seen.n_lines;
+    seen.level = level;
+    strncpy(seen.text, text, sizeof seen.text - 1);
+}
+
+START_TEST(the_log_delivers_what_is_wanted)
+{
+    attncl__log(ATTNCL_LOG_ERROR, "nobody listens");
+    ck_assert(!attncl__log_wanted(ATTNCL_LOG_ERROR));
+
+    attncl_set_log(see, &seen, ATTNCL_LOG_INFO);
+    attncl__log(ATTNCL_LOG_INFO, "chose %s over %d", "own", 2);
+    ck_assert_int_eq(seen.n_lines, 1);
+    ck_assert_int_eq(seen.level, ATTNCL_LOG_INFO);
+    ck_assert_str_eq(seen.text, "chose own over 2");
+    attncl__log(ATTNCL_LOG_DEBUG, "too much");
+    ck_assert_int_eq(seen.n_lines, 1);
+    attncl__log(ATTNCL_LOG_WARN, "%1000d", 1); // cut, not overflowed
+    ck_assert_int_eq(seen.n_lines, 2);
+    ck_assert_uint_lt(strlen(seen.text), 600);
+
+    attncl_set_log(NULL, NULL, ATTNCL_LOG_DEBUG);
+    attncl__log(ATTNCL_LOG_ERROR, "nobody listens again");
+    ck_assert_int_eq(seen.n_lines, 2);
+}
+END_TEST
+
+START_TEST(the_version_is_that_of_the_headers)
+{
+    ck_assert_str_eq(attncl_version(), ATTNCL_VERSION_STRING);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("base.env");
+    TCase *core = tcase_create("core");
+    tcase_add_test(core, a_variable_is_its_value_or_null);
+    tcase_add_test(core, the_log_delivers_what_is_wanted);
+    tcase_add_test(core, the_version_is_that_of_the_headers);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// libFuzzer target: any bytes as a safetensors file and as a configuration.  What the reader
+// accepts, the writer writes and the reader reads back the same.  Built with -DATTNCL_FUZZ=ON and
+// clang; tests/fuzz/run runs it.
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "io/json.h"
+#include "io/safetensors.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
+#define MUST(cond)                                                                                 \
+    do {                                                                                           \
+        if (!(cond)) {                                                                             \
+            fprintf(stderr, "%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #cond,               \
+                    attncl_last_error());                                                          \
+            abort();                                                                               \
+        }                                                                                          \
+    } while (0)
+
+// The laid-out file as bytes, to be freed.
+static uint8_t *gather(const struct st_layout *layout, size_t *size)
+{
+    *size = 0;
+    for (size_t i = 0; i < layout->n_parts; ++i)
+        *size += layout->part[i].bytes;
+    uint8_t *bytes = malloc(*size), *to = bytes;
+    for (size_t i = 0; i < layout->n_parts; ++i) {
+        if (layout->part[i].bytes > 0)
+            memcpy(to, layout->part[i].data, layout->part[i].bytes);
+        to += layout->part[i].bytes;
+    }
+    return bytes;
+}
+
+static void compare(const attncl_safetensors *a, const attncl_safetensors *b)
+{
+    MUST(attncl_safetensors_count(a) == attncl_safetensors_count(b));
+    for (size_t i = 0; i < attncl_safetensors_count(a); ++i) {
+        const attncl_array *x = attncl_safetensors_at(a, i), *y = attncl_safetensors_at(b, i);
+        MUST(strcmp(x->name, y->name) == 0 && x->dtype == y->dtype && x->rank == y->rank);
+        MUST(memcmp(x->dim, y->dim, sizeof x->dim) == 0 && x->bytes == y->bytes);
+        MUST(memcmp(x->data, y->data, x->bytes) == 0);
+        MUST(attncl_safetensors_find(b, x->name) == y);
+    }
+    const char *key, *value, *other;
+    for (size_t i = 0; (key = attncl_safetensors_metadata_at(a, i, &value)) != NULL; ++i)
+        MUST((other = attncl_safetensors_metadata(b, key)) != NULL && strcmp(value, other) == 0);
+}
+
+static void try_file(const uint8_t *data, size_t size)
+{
+    attncl_safetensors *file = NULL, *again = NULL;
+    struct st_layout layout = {.header = TEXT_EMPTY};
+
+    if (attncl_safetensors_parse(data, size, &file) != ATTNCL_OK) {
+        MUST(!file && *attncl_last_error() && !strchr(attncl_last_error(), '\n'));
+        return;
+    }
+    (void)attncl_safetensors_check_finite(file);
+
+    const char **metadata = calloc(2 * file->n_metadata + 1, sizeof *metadata);
+    for (size_t i = 0; i < file->n_metadata; ++i)
+        metadata[2 * i] = attncl_safetensors_metadata_at(file, i, &metadata[2 * i + 1]);
+    MUST(attncl__st_lay_out(&layout, file->array, file->n_arrays, metadata) == ATTNCL_OK);
+    size_t bytes;
+    uint8_t *written = gather(&layout, &bytes);
+    MUST(attncl_safetensors_parse(written, bytes, &again) == ATTNCL_OK);
+    compare(file, again);
+
+    free(written);
+    free(metadata);
+    attncl__st_layout_free(&layout);
+    attncl_safetensors_close(again);
+    attncl_safetensors_close(file);
+}
+
+static void try_config(const uint8_t *data, size_t size)
+{
+    struct json *config = NULL;
+    size_t n_keys = 0;
+
+    if (attncl__json_parse((const char *)data, size, JSON_CONFIG_LIMITS, &config) != ATTNCL_OK)
+        return;
+    for (const char *key = attncl__json_next(config, NULL); key; ++n_keys) {
+        int64_t number, numbers[4];
+        double real;
+        bool present = false, flag;
+        const char *text;
+        const struct json *object;
+        size_t n;
+        (void)attncl__json_int(config, key, &present, &number);
+        MUST(present);
+        (void)attncl__json_double(config, key, NULL, &real);
+        (void)attncl__json_bool(config, key, NULL, &flag);
+        (void)attncl__json_text(config, key, NULL, &text);
+        (void)attncl__json_ints(config, key, NULL, 4, numbers, &n);
+        if (attncl__json_object(config, key, NULL, &object) == ATTNCL_OK)
+            MUST(attncl__json_count(object) < size);
+        key = attncl__json_next(config, key);
+    }
+    MUST(n_keys == attncl__json_count(config));
+    attncl__json_free(config);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    try_file(data, size);
+    try_config(data, size);
+    MUST(attncl__alloc_live() == 0);
+    return 0;
+}
+
+/* Mutations that keep the frame: else almost every mutant dies at the header's length. */
+
+static size_t header_length(const uint8_t *data, size_t size)
+{
+    uint64_t length = 0;
+    for (int i = 7; i >= 0 && size >= 8; --i)
+        length = length << 8 | data[i];
+    return size >= 8 && length <= size - 8 ? (size_t)length : 0;
+}
+
+// A valid file of a few small tensors.
+static size_t fresh_file(uint8_t *data, size_t max_size, unsigned seed)
+{
+    static const uint8_t elements[8 * 81];
+    attncl_array arrays[4];
+    char names[4][8];
+    const size_t n = seed % 5;
+    struct st_layout layout = {.header = TEXT_EMPTY};
+
+    srand(seed);
+    for (size_t i = 0; i < n; ++i) {
+        arrays[i] = (attncl_array){.dtype = (attncl_dtype)(1 + rand() % 22), .data = elements};
+        snprintf(names[i], sizeof names[i], "%c%zu", 'a' + rand() % 26, i);
+        arrays[i].name = names[i];
+        arrays[i].rank = rand() % 5;
+        for (int axis = 0; axis < arrays[i].rank; ++axis)
+            arrays[i].dim[axis] = rand() % 4;
+        if (attncl__st_bytes(&arrays[i], ATTNCL_ERR_FORMAT, &arrays[i].bytes) != ATTNCL_OK)
+            arrays[i] = (attncl_array){names[i], ATTNCL_U8, 1, {3}, elements, 3};
+    }
+    const char *const metadata[] = {"attncl.arch", "lm", "attncl.config", "{\"d_model\": 8}", NULL};
+    size_t size = 0;
+    if (attncl__st_lay_out(&layout, arrays, n, seed & 64 ? metadata : NULL) == ATTNCL_OK) {
+        uint8_t *bytes = gather(&layout, &size);
+        size = size <= max_size ? size : 0;
+        memcpy(data, bytes, size);
+        free(bytes);
+    }
+    attncl__st_layout_free(&layout);
+    return size;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    const size_t header = header_length(data, size);
+    if (seed % 32 == 0)
+        return fresh_file(data, max_size, seed / 32);
+    if (seed % 8 == 1 || header == 0 || max_size < size + 64)
+        return LLVMFuzzerMutate(data, size, max_size);
+    if (seed % 8 == 2)
+        return 8 + header +
+               LLVMFuzzerMutate(data + 8 + header, size - 8 - header, max_size - 8 - header);
+
+    // Mutate the header alone, then set the length to what it became.
+    const size_t rest = size - 8 - header;
+    uint8_t *tail = malloc(rest ? rest : 1);
+    memcpy(tail, data + 8 + header, rest);
+    const size_t now = LLVMFuzzerMutate(data + 8, header, max_size - 8 - rest);
+    memcpy(data + 8 + now, tail, rest);
+    free(tail);
+    for (int i = 0; i < 8; ++i)
+        data[i] = (uint8_t)((uint64_t)now >> 8 * i);
+    return 8 + now + rest;
+}

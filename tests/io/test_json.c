@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: MIT
+// JSON objects: typed getters, limits, and what is refused.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "io/json.h"
+#include "support/test.h"
+
+static struct json *config;
+
+static void up(void)
+{
+    static const char text[] =
+        "{\"d_model\": 128, \"low\": -9223372036854775808, \"high\": 9223372036854775807, \"eps\": "
+        "1e-5,"
+        " \"two\": 2.0, \"bias\": true, \"no\": false, \"kind\": \"gelu\", \"shape\": [4, 8, 0],"
+        " \"betas\": [0.9, 0.999], \"empty\": [], \"sub\": {\"n\": 1}, \"nothing\": null}";
+    ck_ok(attncl__json_parse(text, sizeof text - 1, JSON_CONFIG_LIMITS, &config));
+}
+
+static void down(void)
+{
+    attncl__json_free(config);
+    config = NULL;
+}
+
+START_TEST(values_come_by_type)
+{
+    bool present = false, flag = false;
+    int64_t n = 0, shape[4];
+    double x = 0;
+    const char *text = NULL;
+    const struct json *sub = NULL;
+    size_t count = 0;
+
+    ck_ok(attncl__json_int(config, "d_model", &present, &n));
+    ck_assert(present && n == 128);
+    ck_ok(attncl__json_int(config, "low", NULL, &n));
+    ck_assert(n == INT64_MIN);
+    ck_ok(attncl__json_int(config, "high", NULL, &n));
+    ck_assert(n == INT64_MAX);
+    ck_ok(attncl__json_double(config, "eps", NULL, &x));
+    ck_assert(x == 1e-5);
+    ck_ok(attncl__json_double(config, "d_model", NULL, &x));
+    ck_assert(x == 128.0);
+    ck_ok(attncl__json_bool(config, "bias", NULL, &flag));
+    ck_assert(flag);
+    ck_ok(attncl__json_bool(config, "no", NULL, &flag));
+    ck_assert(!flag);
+    ck_ok(attncl__json_text(config, "kind", NULL, &text));
+    ck_assert_str_eq(text, "gelu");
+    ck_ok(attncl__json_ints(config, "shape", NULL, 3, shape, &count));
+    ck_assert(count == 3 && shape[0] == 4 && shape[1] == 8 && shape[2] == 0);
+    ck_ok(attncl__json_ints(config, "empty", NULL, 0, shape, &count));
+    ck_assert_uint_eq(count, 0);
+    ck_ok(attncl__json_object(config, "sub", NULL, &sub));
+    ck_ok(attncl__json_int(sub, "n", NULL, &n));
+    ck_assert(n == 1);
+}
+END_TEST
+
+START_TEST(an_absent_key_leaves_the_default_or_fails)
+{
+    bool present = true, flag = true;
+    int64_t n = 7;
+    double x = 7;
+    const char *text = "default";
+    const struct json *sub = config;
+    size_t count = 7;
+
+    ck_ok(attncl__json_int(config, "absent", &present, &n));
+    ck_assert(!present && n == 7);
+    ck_ok(attncl__json_double(config, "absent", &present, &x));
+    ck_ok(attncl__json_bool(config, "absent", &present, &flag));
+    ck_ok(attncl__json_text(config, "absent", &present, &text));
+    ck_ok(attncl__json_ints(config, "absent", &present, 1, &n, &count));
+    ck_ok(attncl__json_object(config, "absent", &present, &sub));
+    ck_assert(!present && x == 7 && flag && n == 7 && count == 7 && sub == config);
+    ck_assert_str_eq(text, "default");
+
+    ck_fails(attncl__json_int(config, "absent", NULL, &n), ATTNCL_ERR_FORMAT, "absent is missing");
+}
+END_TEST
+
+START_TEST(a_value_of_another_type_is_refused_by_name)
+{
+    bool present, flag;
+    int64_t n = 7;
+    double x;
+    const char *text;
+    const struct json *sub;
+    size_t count;
+    const attncl_status format = ATTNCL_ERR_FORMAT;
+
+    ck_fails(attncl__json_int(config, "kind", &present, &n), format,
+             "kind is a string, expected an integer");
+    ck_fails(attncl__json_int(config, "two", &present, &n), format,
+             "two is a number with a fraction or exponent, expected an integer");
+    ck_fails(attncl__json_int(config, "bias", &present, &n), format,
+             "bias is true, expected an integer");
+    ck_fails(attncl__json_int(config, "nothing", &present, &n), format, "nothing is null");
+    ck_fails(attncl__json_double(config, "no", &present, &x), format,
+             "no is false, expected a number");
+    ck_fails(attncl__json_bool(config, "d_model", &present, &flag), format,
+             "d_model is an integer, expected true or false");
+    ck_fails(attncl__json_text(config, "sub", &present, &text), format,
+             "sub is an object, expected a string");
+    ck_fails(attncl__json_object(config, "shape", &present, &sub), format,
+             "shape is an array, expected an object");
+    ck_fails(attncl__json_ints(config, "sub", &present, 4, &n, &count), format,
+             "sub is an object, expected an array of integers");
+    ck_fails(attncl__json_ints(config, "betas", &present, 4, &n, &count), format,
+             "betas[0] is a number with a fraction or exponent, expected an integer");
+    ck_fails(attncl__json_ints(config, "shape", &present, 2, &n, &count), format,
+             "shape has 3 entries, at most 2 are possible");
+    ck_assert_int_eq(n, 7);
+}
+END_TEST
+
+START_TEST(keys_come_in_the_texts_order)
+{
+    static const char *const keys[] = {"d_model", "low",   "high",  "eps",   "two", "bias",   "no",
+                                       "kind",    "shape", "betas", "empty", "sub", "nothing"};
+    size_t i = 0;
+    for (const char *key = attncl__json_next(config, NULL); key;
+         key = attncl__json_next(config, key))
+        ck_assert_str_eq(key, keys[i++]);
+    ck_assert_uint_eq(i, sizeof keys / sizeof keys[0]);
+    ck_assert_uint_eq(attncl__json_count(config), i);
+    ck_assert(attncl__json_has(config, "nothing") && !attncl__json_has(config, "Nothing"));
+}
+END_TEST
+
+struct bad {
+    const char *text, *words;
+};
+static const struct bad bads[] = {
+    {"", "no valid JSON"},
+    {"d_model: 8", "no valid JSON"},
+    {"{\"a\": 1} {\"a\": 1}", "no valid JSON"},
+    {"{\"a\": 1,}", "no valid JSON"},
+    {"{\"a\": 01}", "no valid JSON"},
+    {"{\"a\": .5}", "no valid JSON"},
+    {"{\"a\": 1e999}", "no valid JSON"},
+    {"{\"a\": 9223372036854775808}", "no valid JSON"},
+    {"{\"a\": Infinity}", "no valid JSON"},
+    {"{\"a\": 1, \"a\": 1}", "duplicate"},
+    {"[1]", "an array, expected an object"},
+    {"{\"a\":[[[[[[[[]]]]]]]]}", "nested deeper than 8 levels at byte 13"},
+    {"{\"a\": \"\\ud800\"}", "no valid JSON"},
+    {"{\"a\": \"\\u0000\"}", "no valid JSON"},
+    {"{\"a\": \"\n\"}", "no valid JSON"},
+    {"{\"a\": \"unfinished", "no valid JSON"},
+    {"{\"a\": \"unfinished\\", "no valid JSON"},
+};
+
+START_TEST(what_is_no_object_is_refused)
+{
+    struct json *got = NULL;
+    ck_fails(attncl__json_parse(bads[_i].text, strlen(bads[_i].text), JSON_CONFIG_LIMITS, &got),
+             ATTNCL_ERR_FORMAT, bads[_i].words);
+    ck_assert_ptr_null(got);
+}
+END_TEST
+
+START_TEST(limits_count_what_is_outside_of_strings)
+{
+    struct json *got = NULL;
+    const struct json_limits tight = {2, 4, true}; // {, "a", [, 1
+    static const char fits[] = "{\"a[[[{{,,-1.5\\\"]\":[1]}";
+    ck_ok(attncl__json_parse(fits, sizeof fits - 1, &tight, &got));
+    attncl__json_free(got);
+
+    got = NULL;
+    ck_fails(attncl__json_parse("{\"a\":[1,2]}", 11, &tight, &got), ATTNCL_ERR_FORMAT,
+             "more than 4 values");
+    ck_fails(attncl__json_parse("{\"a\":[[]]}", 10, &tight, &got), ATTNCL_ERR_FORMAT,
+             "deeper than 2 levels");
+    ck_fails(attncl__json_parse("{\"a\":-1}", 8, &tight, &got), ATTNCL_ERR_FORMAT,
+             "the number -1 at byte 5");
+    ck_assert_ptr_null(got);
+}
+END_TEST
+
+START_TEST(a_hundred_thousand_brackets_are_refused)
+{
+    struct json *got = NULL;
+    char *text = malloc(100005);
+    memcpy(text, "{\"a\":", 5);
+    memset(text + 5, '[', 100000);
+    ck_fails(attncl__json_parse(text, 100005, JSON_CONFIG_LIMITS, &got), ATTNCL_ERR_FORMAT,
+             "nested deeper");
+    free(text);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("io.json");
+    TCase *getters = tcase_create("getters"), *parsing = tcase_create("parse");
+
+    tcase_add_checked_fixture(getters, up, down);
+    tcase_add_test(getters, values_come_by_type);
+    tcase_add_test(getters, an_absent_key_leaves_the_default_or_fails);
+    tcase_add_test(getters, a_value_of_another_type_is_refused_by_name);
+    tcase_add_test(getters, keys_come_in_the_texts_order);
+    suite_add_tcase(s, getters);
+
+    tcase_add_loop_test(parsing, what_is_no_object_is_refused, 0, sizeof bads / sizeof bads[0]);
+    tcase_add_test(parsing, limits_count_what_is_outside_of_strings);
+    tcase_add_test(parsing, a_hundred_thousand_brackets_are_refused);
+    suite_add_tcase(s, parsing);
+    return s;
+}

@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: MIT
+// Safetensors files on disk: opening what is no file, writing in one step or not at all, and there
+// and back again.
+
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attncl/safetensors.h"
+#include "base/alloc.h"
+#include "base/dtype.h"
+#include "support/temp.h"
+#include "support/test.h"
+
+static size_t heap_before;
+
+static void up(void)
+{
+    heap_before = attncl__alloc_live();
+    temp_up();
+}
+
+static void down(void)
+{
+    temp_down();
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+}
+
+static unsigned char elements[64 * 8];
+
+static attncl_array array_of(const char *name, attncl_dtype dtype, int64_t extent)
+{
+    const size_t bytes = (size_t)extent * attncl__dtype_bits(dtype) / 8;
+    return (attncl_array){name, dtype, 1, {extent}, elements, bytes};
+}
+
+// -- opening --
+
+START_TEST(what_is_no_file_is_refused)
+{
+    attncl_safetensors *got = NULL;
+    const char *fifo = temp_path("fifo");
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+
+    ck_fails(attncl_safetensors_open(temp_path("absent"), &got), ATTNCL_ERR_IO,
+             "absent: No such file or directory");
+    ck_fails(attncl_safetensors_open(temp_path("."), &got), ATTNCL_ERR_IO, "is a directory");
+    ck_fails(attncl_safetensors_open(fifo, &got), ATTNCL_ERR_IO, "fifo: is no regular file");
+    ck_fails(attncl_safetensors_open("/dev/zero", &got), ATTNCL_ERR_IO, "is no regular file");
+    ck_fails(attncl_safetensors_open("", &got), ATTNCL_ERR_IO, "No such file");
+    ck_fails(attncl_safetensors_open(NULL, &got), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_assert_ptr_null(got);
+}
+END_TEST
+
+START_TEST(a_damaged_file_is_refused_with_its_path)
+{
+    attncl_safetensors *got = NULL;
+    temp_write("bad", "\2\0\0\0\0\0\0\0{]", 10);
+    ck_fails(attncl_safetensors_open(temp_path("bad"), &got), ATTNCL_ERR_FORMAT,
+             "/bad: no valid JSON");
+    temp_write("empty", "", 0);
+    ck_fails(attncl_safetensors_open(temp_path("empty"), &got), ATTNCL_ERR_FORMAT, "0 bytes");
+    temp_write("long", "\2\0\0\0\0\0\0\0{}x", 11);
+    ck_fails(attncl_safetensors_open(temp_path("long"), &got), ATTNCL_ERR_FORMAT,
+             "the file has 1 bytes of data");
+    ck_assert_ptr_null(got);
+}
+END_TEST
+
+// A file that says, and has, 1 TiB costs no memory when its header is wrong.
+START_TEST(a_huge_file_is_judged_by_its_header_first)
+{
+    attncl_safetensors *got = NULL;
+    temp_write("huge", "\2\0\0\0\0\0\0\0{}", 10);
+    if (truncate(temp_path("huge"), INT64_C(1) << 40) != 0)
+        return; // the file system has no sparse files
+    ck_fails(attncl_safetensors_open(temp_path("huge"), &got), ATTNCL_ERR_FORMAT,
+             "the tensors take 0 bytes");
+    ck_assert_ptr_null(got);
+}
+END_TEST
+
+// -- writing --
+
+START_TEST(every_type_comes_back)
+{
+    static const attncl_dtype types[] = {
+#define TYPE(name, value, bits) ATTNCL_##name,
+        ATTNCL_DTYPE_LIST(TYPE)
+#undef TYPE
+    };
+    enum { N = sizeof types / sizeof types[0] };
+    attncl_array arrays[N + 2];
+    attncl_safetensors *got = NULL;
+
+    for (size_t i = 0; i < sizeof elements; ++i)
+        elements[i] = (unsigned char)(i * 37);
+    for (int i = 0; i < N; ++i)
+        arrays[i] = array_of(attncl_dtype_name(types[i]), types[i], 4 * (i % 4 + 1));
+    arrays[N] = (attncl_array){"scalar", ATTNCL_F32, 0, {0}, elements, 4};
+    arrays[N + 1] = (attncl_array){"empty", ATTNCL_F32, 3, {2, 0, 3}, NULL, 0};
+    ck_ok(attncl_safetensors_write(temp_path("f"), arrays, N + 2, NULL));
+    ck_ok(attncl_safetensors_open(temp_path("f"), &got));
+
+    ck_assert_uint_eq(attncl_safetensors_count(got), N + 2);
+    for (int i = 0; i < N + 2; ++i) {
+        const attncl_array *a = attncl_safetensors_find(got, arrays[i].name);
+        ck_assert_ptr_nonnull(a);
+        ck_assert_int_eq(a->dtype, arrays[i].dtype);
+        ck_assert_int_eq(a->rank, arrays[i].rank);
+        ck_assert_mem_eq(a->dim, arrays[i].dim, sizeof a->dim);
+        ck_assert_uint_eq(a->bytes, arrays[i].bytes);
+        if (a->bytes > 0)
+            ck_assert_mem_eq(a->data, arrays[i].data, a->bytes);
+        const size_t align = attncl_dtype_bytes(a->dtype) ? attncl_dtype_bytes(a->dtype) : 1;
+        ck_assert_uint_eq((uintptr_t)a->data % align, 0);
+    }
+    attncl_safetensors_close(got);
+}
+END_TEST
+
+START_TEST(names_and_metadata_of_any_text_come_back)
+{
+    const char *const metadata[] = {
+        "attncl.arch", "lm", "attncl.vocab", "\n\t\"\\\x01\x7f/ \xc3\xa9\xf0\x9f\x98\x80", "", "",
+        NULL};
+    const attncl_array arrays[] = {array_of("layers.0.\"quoted\"\\", ATTNCL_U8, 3),
+                                   array_of("\xc3\xa9t\xc3\xa9", ATTNCL_U8, 2)};
+    attncl_safetensors *got = NULL;
+
+    ck_ok(attncl_safetensors_write(temp_path("f"), arrays, 2, metadata));
+    ck_ok(attncl_safetensors_open(temp_path("f"), &got));
+    ck_assert_ptr_nonnull(attncl_safetensors_find(got, arrays[0].name));
+    ck_assert_ptr_nonnull(attncl_safetensors_find(got, arrays[1].name));
+    for (int i = 0; metadata[i]; i += 2)
+        ck_assert_str_eq(attncl_safetensors_metadata(got, metadata[i]), metadata[i + 1]);
+    attncl_safetensors_close(got);
+}
+END_TEST
+
+START_TEST(the_file_is_ordered_by_width_then_name_and_padded)
+{
+    const attncl_array arrays[] = {array_of("c", ATTNCL_U8, 1), array_of("b", ATTNCL_F32, 1),
+                                   array_of("a", ATTNCL_F32, 1), array_of("d", ATTNCL_F64, 1)};
+    static const char header[] = "{\"d\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},"
+                                 "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+                                 "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]},"
+                                 "\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[16,17]}}";
+    char bytes[1024];
+
+    ck_ok(attncl_safetensors_write(temp_path("f"), arrays, 4, NULL));
+    FILE *f = fopen(temp_path("f"), "rb");
+    const size_t size = fread(bytes, 1, sizeof bytes, f);
+    fclose(f);
+    const size_t padded = (sizeof header - 1 + 7) / 8 * 8;
+    ck_assert_uint_eq(size, 8 + padded + 17);
+    ck_assert_uint_eq((unsigned char)bytes[0] + 256u * (unsigned char)bytes[1], padded);
+    ck_assert_mem_eq(bytes + 2, "\0\0\0\0\0\0", 6);
+    ck_assert_mem_eq(bytes + 8, header, sizeof header - 1);
+    for (size_t i = 8 + sizeof header - 1; i < 8 + padded; ++i)
+        ck_assert_int_eq(bytes[i], ' ');
+}
+END_TEST
+
+START_TEST(an_empty_set_is_sixteen_bytes)
+{
+    struct stat info;
+    attncl_safetensors *got = NULL;
+    ck_ok(attncl_safetensors_write(temp_path("f"), NULL, 0, NULL));
+    ck_assert_int_eq(stat(temp_path("f"), &info), 0);
+    ck_assert_int_eq(info.st_size, 16);
+    ck_ok(attncl_safetensors_open(temp_path("f"), &got));
+    attncl_safetensors_close(got);
+}
+END_TEST
+
+START_TEST(unusable_arrays_are_refused)
+{
+    attncl_array a[2] = {array_of("w", ATTNCL_F32, 2), array_of("w", ATTNCL_U8, 2)};
+    char long_name[4098];
+    memset(long_name, 'n', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    const char *path = temp_path("f");
+
+    ck_fails(attncl_safetensors_write(path, a, 2, NULL), ATTNCL_ERR_ARGUMENT,
+             "two tensors are named w");
+    static const struct {
+        const char *name, *words;
+    } names[] = {{NULL, "without a name"},
+                 {"", "without a name"},
+                 {"__metadata__", "named __metadata__"},
+                 {"a\nb", "control character"},
+                 {"a\xc2\x9b", "control character"},
+                 {"\xff", "not UTF-8"},
+                 {"\xe2\x82", "not UTF-8"},
+                 {"\xed\xa0\x80", "not UTF-8"},
+                 {"\xf4\x90\x80\x80", "not UTF-8"}};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        a[0].name = names[i].name;
+        ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, names[i].words);
+    }
+    a[0].name = long_name;
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "name of 4097 bytes");
+
+    a[0] = array_of("w", ATTNCL_F32, 2);
+    a[0].bytes = 7;
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT,
+             "tensor w: 7 bytes are given, type and shape ask for 8");
+    a[0] = array_of("w", ATTNCL_F32, 2);
+    a[0].data = NULL;
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "data is NULL");
+    a[0] = array_of("w", ATTNCL_F32, 2);
+    a[0].rank = 9;
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "rank 9");
+    a[0].rank = 1;
+    a[0].dim[0] = -1;
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "extent -1");
+    a[0] = array_of("w", ATTNCL_DTYPE_NONE, 2);
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "element type 0");
+    a[0] = array_of("w", ATTNCL_F4, 3);
+    ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "no whole number");
+    ck_assert_uint_eq(temp_count(), 0);
+}
+END_TEST
+
+START_TEST(unusable_metadata_is_refused)
+{
+    const char *path = temp_path("f");
+    ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", NULL}),
+             ATTNCL_ERR_ARGUMENT, "metadata k has no value");
+    ck_fails(
+        attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", "a", "k", "b", NULL}),
+        ATTNCL_ERR_ARGUMENT, "k is given twice");
+    ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", "\xff", NULL}),
+             ATTNCL_ERR_ARGUMENT, "not UTF-8");
+    ck_assert_uint_eq(temp_count(), 0);
+}
+END_TEST
+
+// -- nothing half-written --
+
+START_TEST(a_failed_write_leaves_nothing_behind)
+{
+    const attncl_array a = array_of("w", ATTNCL_F32, 2);
+    const char *folder = temp_path("folder"), *fifo = temp_path("fifo");
+    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+
+    ck_fails(attncl_safetensors_write(temp_path("absent/f"), &a, 1, NULL), ATTNCL_ERR_IO,
+             "absent/f: No such file or directory");
+    ck_fails(attncl_safetensors_write(folder, &a, 1, NULL), ATTNCL_ERR_IO,
+             "folder: is a directory");
+    ck_fails(attncl_safetensors_write(fifo, &a, 1, NULL), ATTNCL_ERR_IO, "is no regular file");
+    ck_fails(attncl_safetensors_write("/dev/null", &a, 1, NULL), ATTNCL_ERR_IO,
+             "is no regular file");
+    ck_fails(attncl_safetensors_write("", &a, 1, NULL), ATTNCL_ERR_IO, "No such file");
+    if (geteuid() != 0) { // root writes everywhere
+        ck_assert_int_eq(chmod(folder, 0500), 0);
+        ck_fails(attncl_safetensors_write(temp_path("folder/f"), &a, 1, NULL), ATTNCL_ERR_IO,
+                 "Permission denied");
+    }
+    ck_assert_uint_eq(temp_count(), 2);
+}
+END_TEST
+
+// A limit on file sizes stands for a full disk: the write stops in the middle.
+START_TEST(a_write_that_fails_midway_keeps_the_old_file)
+{
+    const attncl_array small = array_of("w", ATTNCL_F32, 2), large = array_of("w", ATTNCL_F64, 64);
+    const char *path = temp_path("f");
+    attncl_safetensors *got = NULL;
+    struct rlimit old, limit;
+
+    ck_ok(attncl_safetensors_write(path, &small, 1, NULL));
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    void (*const handler)(int) = signal(SIGXFSZ, SIG_IGN);
+    limit = old;
+    limit.rlim_cur = 300;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    const attncl_status status = attncl_safetensors_write(path, &large, 1, NULL);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, handler);
+
+    ck_fails(status, ATTNCL_ERR_IO, "f: File too large");
+    ck_assert_uint_eq(temp_count(), 1);
+    ck_ok(attncl_safetensors_open(path, &got));
+    ck_assert_int_eq(attncl_safetensors_at(got, 0)->dtype, ATTNCL_F32);
+    attncl_safetensors_close(got);
+}
+END_TEST
+
+START_TEST(an_old_file_is_replaced_and_a_link_kept)
+{
+    const attncl_array a = array_of("w", ATTNCL_F32, 2);
+    const char *link = temp_path("link"), *target = temp_path("target");
+    struct stat info;
+    attncl_safetensors *old = NULL;
+
+    ck_ok(attncl_safetensors_write(target, NULL, 0, NULL));
+    ck_assert_int_eq(symlink("target", link), 0);
+    ck_ok(attncl_safetensors_open(link, &old));
+    ck_ok(attncl_safetensors_write(link, &a, 1, NULL));
+    ck_assert_int_eq(lstat(link, &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_int_eq(stat(target, &info), 0);
+    ck_assert_int_gt(info.st_size, 16);
+    ck_assert_uint_eq(attncl_safetensors_count(old), 0); // what was opened stays as it was
+    ck_assert_uint_eq(temp_count(), 2);
+    attncl_safetensors_close(old);
+}
+END_TEST
+
+START_TEST(the_new_file_has_the_usual_permissions)
+{
+    struct stat info;
+    const mode_t old = umask(027);
+    ck_ok(attncl_safetensors_write(temp_path("f"), NULL, 0, NULL));
+    umask(old);
+    ck_assert_int_eq(stat(temp_path("f"), &info), 0);
+    ck_assert_int_eq(info.st_mode & 07777, 0640);
+}
+END_TEST
+
+START_TEST(a_name_of_the_longest_length_can_be_written)
+{
+    char name[256];
+    memset(name, 'n', 255);
+    name[255] = '\0';
+    ck_ok(attncl_safetensors_write(temp_path(name), NULL, 0, NULL));
+    ck_assert_uint_eq(temp_count(), 1);
+}
+END_TEST
+
+START_TEST(short_memory_is_a_status_and_leaves_nothing)
+{
+    const attncl_array arrays[] = {array_of("a", ATTNCL_F32, 2), array_of("b", ATTNCL_U8, 3)};
+    const char *const metadata[] = {"k", "v", NULL};
+    const char *path = temp_path("f");
+    int n_failures = 0;
+
+    for (size_t n = 1;; ++n) {
+        attncl_safetensors *got = NULL;
+        attncl__alloc_fail_at(n);
+        attncl_status status = attncl_safetensors_write(path, arrays, 2, metadata);
+        const int failed_writing = attncl__alloc_has_failed();
+        if (status == ATTNCL_OK)
+            status = attncl_safetensors_open(path, &got);
+        const int fired = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+
+        ck_assert_int_eq(status, fired ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
+        ck_assert_uint_eq(temp_count(), failed_writing ? 0 : 1);
+        attncl_safetensors_close(got);
+        ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+        unlink(path);
+        if (!fired)
+            break;
+        ++n_failures;
+    }
+    ck_assert_int_ge(n_failures, 8);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("io.safetensors_file");
+    TCase *reading = tcase_create("open"), *writing = tcase_create("write");
+
+    tcase_add_checked_fixture(reading, up, down);
+    tcase_add_test(reading, what_is_no_file_is_refused);
+    tcase_add_test(reading, a_damaged_file_is_refused_with_its_path);
+    tcase_add_test(reading, a_huge_file_is_judged_by_its_header_first);
+    suite_add_tcase(s, reading);
+
+    tcase_add_checked_fixture(writing, up, down);
+    tcase_add_test(writing, every_type_comes_back);
+    tcase_add_test(writing, names_and_metadata_of_any_text_come_back);
+    tcase_add_test(writing, the_file_is_ordered_by_width_then_name_and_padded);
+    tcase_add_test(writing, an_empty_set_is_sixteen_bytes);
+    tcase_add_test(writing, unusable_arrays_are_refused);
+    tcase_add_test(writing, unusable_metadata_is_refused);
+    tcase_add_test(writing, a_failed_write_leaves_nothing_behind);
+    tcase_add_test(writing, a_write_that_fails_midway_keeps_the_old_file);
+    tcase_add_test(writing, an_old_file_is_replaced_and_a_link_kept);
+    tcase_add_test(writing, the_new_file_has_the_usual_permissions);
+    tcase_add_test(writing, a_name_of_the_longest_length_can_be_written);
+    tcase_add_test(writing, short_memory_is_a_status_and_leaves_nothing);
+    suite_add_tcase(s, writing);
+    return s;
+}
