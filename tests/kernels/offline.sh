@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# offline.sh [FOLDER [--report]]: every specialised kernel source in FOLDER (by default $ATTNCL_DUMP_CL) compiles
+# offline.sh FOLDER [--report]: every specialised kernel source in FOLDER, as ATTNCL_DUMP_CL writes them, compiles
 # without warnings for NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.
 # --report also prints, where libclc is installed, registers, spills and local memory of each kernel on an AMD gfx1030.
 # Skipped (77) without clang or when FOLDER holds nothing.
 set -u
-folder=${1:-${ATTNCL_DUMP_CL:-nowhere}} report=${2-}
+folder=$1 report=${2-}
 
 clang=""
 for name in clang-14 clang-15 clang-16 clang; do
