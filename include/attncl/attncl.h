@@ -18,6 +18,7 @@
 #include "attncl/dtype.h"
 #include "attncl/gmlp.h"
 #include "attncl/graph.h"
+#include "attncl/kinds.h"
 #include "attncl/log.h"
 #include "attncl/model.h"
 #include "attncl/ops.h"

@@ -8,17 +8,9 @@
 #define ATTNCL_OPS_H
 
 #include "attncl/graph.h"
+#include "attncl/kinds.h"
 
 ATTNCL_BEGIN
-
-typedef enum attncl_activation {
-    ATTNCL_IDENTITY = 0,
-    ATTNCL_GELU = 1, /**< exact: x Phi(x), by erfc */
-    ATTNCL_RELU = 2,
-    ATTNCL_SIGMOID = 3,
-    ATTNCL_TANH = 4,
-    ATTNCL_SILU = 5, /**< x sigmoid(x) */
-} attncl_activation;
 
 /** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  A row of -inf only gives zeros. */
 ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis);
@@ -70,12 +62,6 @@ ATTNCL_API attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value
 ATTNCL_API attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
                                          float scale);
 
-/** Where the sequence axis is. */
-typedef enum attncl_layout {
-    ATTNCL_LAYOUT_TBC = 0, /**< [T, B, C] (labml) */
-    ATTNCL_LAYOUT_BTC = 1, /**< [B, T, C] (d2l) */
-} attncl_layout;
-
 /**
  * The sinusoidal table [T, C] of Vaswani et al. 2017, 3.5: sin in even, cos in odd columns; an odd C drops the last
  * cosine.  Computed in double on the host, stored as F32.
@@ -89,12 +75,6 @@ ATTNCL_API attncl_value attncl_add_positions(attncl_graph *g, attncl_value x, at
 /** x [B, C] plus row `position` of table [n, C]; position is an I32 value [1] in device memory. */
 ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_value table,
                                                attncl_value position);
-
-typedef enum attncl_reduction {
-    ATTNCL_REDUCE_MEAN = 0,
-    ATTNCL_REDUCE_SUM = 1,
-    ATTNCL_REDUCE_NONE = 2,
-} attncl_reduction;
 
 /**
  * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a scalar [].

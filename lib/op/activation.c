@@ -2,7 +2,7 @@
 //
 // Elementwise activations: y = f(x), f one of attncl_activation (cl/op/activation.cl).
 
-#include "attncl/ops.h"
+#include "attncl/kinds.h"
 #include "op/op.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)

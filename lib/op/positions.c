@@ -7,7 +7,7 @@
 //
 // Kernels: cl/op/positions.cl.
 
-#include "attncl/ops.h"
+#include "attncl/kinds.h"
 #include "op/op.h"
 
 static attncl_status check_table(const struct tensor_desc *x, const struct tensor_desc *table)

@@ -12,7 +12,7 @@ set(may_graph  base device launch op)
 set(may_layer  base op graph)
 set(may_model  base io graph layer)
 
-set(headers_of_base   export version status dtype log array)
+set(headers_of_base   export version status dtype kinds log array)
 set(headers_of_io     safetensors)
 set(headers_of_device context opencl)
 set(headers_of_graph  graph profile tensor)

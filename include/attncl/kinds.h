@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+/** @file attncl/kinds.h  The choices that operations and layers offer: activations, layouts, reductions. */
+#ifndef ATTNCL_KINDS_H
+#define ATTNCL_KINDS_H
+
+#include "attncl/export.h"
+
+ATTNCL_BEGIN
+
+/** An elementwise function. */
+typedef enum attncl_activation {
+    ATTNCL_IDENTITY = 0,
+    ATTNCL_GELU = 1, /**< exact: x Phi(x), by erfc */
+    ATTNCL_RELU = 2,
+    ATTNCL_SIGMOID = 3,
+    ATTNCL_TANH = 4,
+    ATTNCL_SILU = 5, /**< x sigmoid(x) */
+} attncl_activation;
+
+/** Where the sequence axis is. */
+typedef enum attncl_layout {
+    ATTNCL_LAYOUT_TBC = 0, /**< [T, B, C] (labml) */
+    ATTNCL_LAYOUT_BTC = 1, /**< [B, T, C] (d2l) */
+} attncl_layout;
+
+/** What becomes of a loss per element. */
+typedef enum attncl_reduction {
+    ATTNCL_REDUCE_MEAN = 0,
+    ATTNCL_REDUCE_SUM = 1,
+    ATTNCL_REDUCE_NONE = 2,
+} attncl_reduction;
+
+ATTNCL_END
+
+#endif
