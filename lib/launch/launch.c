@@ -17,12 +17,15 @@ static attncl_status open_kernel(const struct launcher *l, const struct kspec *s
 }
 
 // The kernel's own limits, which depend on its registers, are below the device's on some hardware.
+// Not every driver counts local memory that is passed as an argument.
 static attncl_status check_limits(const struct launcher *l, const struct kspec *spec,
-                                  cl_kernel kernel, size_t local)
+                                  cl_kernel kernel, size_t local, size_t local_arg_bytes)
 {
     size_t group = 0, local_bytes = 0, private_bytes = 0;
 
     TRY(attncl__kernel_limits(l->recording->ctx, kernel, &group, &local_bytes, &private_bytes));
+    if (local_bytes < local_arg_bytes)
+        local_bytes = local_arg_bytes;
     REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,
             "%s needs groups of %zu work-items, the device can run %zu", spec->kernel, local,
             group);
@@ -30,6 +33,15 @@ static attncl_status check_limits(const struct launcher *l, const struct kspec *
             "%s needs %zu bytes of local memory, the device has %zu", spec->kernel, local_bytes,
             l->caps->local_bytes);
     return ATTNCL_OK;
+}
+
+static size_t local_arg_bytes(const struct arg *args, size_t n_args)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < n_args; ++i)
+        if (args[i].kind == ARG_LOCAL && !ckd_add_size(bytes, args[i].u.local_bytes, &bytes))
+            return SIZE_MAX;
+    return bytes;
 }
 
 static attncl_status set_args(struct launcher *l, struct command *c, const struct arg *args,
@@ -110,7 +122,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         goto done;
     }
     TRY_DONE(set_args(l, &made, args, n_args));
-    TRY_DONE(check_limits(l, spec, made.kernel, items_of(&grid)));
+    TRY_DONE(check_limits(l, spec, made.kernel, items_of(&grid), local_arg_bytes(args, n_args)));
     TRY_DONE(attncl__recording_append(l->recording, &c));
     *c = made;
     made.kernel = NULL; // the recording owns them now
@@ -128,7 +140,7 @@ bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t lo
     attncl_status status = open_kernel(l, spec, &kernel);
 
     if (status == ATTNCL_OK)
-        status = check_limits(l, spec, kernel, local);
+        status = check_limits(l, spec, kernel, local, 0);
     attncl__kernel_release(&kernel);
     if (status != ATTNCL_OK)
         attncl__log(ATTNCL_LOG_WARN, "%s is not used: %s", spec->kernel, attncl_last_error());

@@ -12,9 +12,11 @@
 
 #include "base/alloc.h"
 #include "device/cache_file.h"
+#include "support/folder.h"
 #include "support/test.h"
 
-static char path[24], file_path[128];
+static const char *path;
+static char file_path[FILE_BYTES];
 static struct cache_folder folder;
 static const char key_text[] = "device, options, source";
 static const struct cache_bytes key = {key_text, sizeof key_text - 1};
@@ -34,22 +36,18 @@ static void set_up(void)
     char name[CACHE_NAME_BYTES];
 
     heap_before = attncl__alloc_live();
-    strcpy(path, "/tmp/attncl-test-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(path));
+    path = folder_up();
     open_folder();
     for (size_t i = 0; i < sizeof payload_text; ++i)
         payload_text[i] = (char)(i * 7);
     ck_assert(attncl__cache_entry_name(key, name));
-    snprintf(file_path, sizeof file_path, "%s/%s", path, name);
+    folder_path(name, file_path);
 }
 
 static void tear_down(void)
 {
-    char command[128];
-
     attncl__cache_folder_close(&folder);
-    snprintf(command, sizeof command, "chmod -R u+w %s && rm -r %s", path, path);
-    ck_assert_int_eq(system(command), 0);
+    folder_down();
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
 }
 
@@ -147,11 +145,11 @@ START_TEST(another_key_under_this_name_is_refused)
 {
     static const char other_text[] = "device, options, sourcE";
     const struct cache_bytes other = {other_text, sizeof other_text - 1};
-    char name[CACHE_NAME_BYTES], other_path[128];
+    char name[CACHE_NAME_BYTES], other_path[FILE_BYTES];
 
     ck_assert(attncl__cache_entry_write(&folder, other, payload));
     ck_assert(attncl__cache_entry_name(other, name));
-    snprintf(other_path, sizeof other_path, "%s/%s", path, name);
+    folder_path(name, other_path);
     ck_assert_int_eq(rename(other_path, file_path), 0);
     ck_assert(!reads());
 }
@@ -159,7 +157,7 @@ END_TEST
 
 START_TEST(files_of_the_wrong_kind_are_refused)
 {
-    char good[1024], link_path[128];
+    char good[1024], link_path[FILE_BYTES];
 
     ck_assert(attncl__cache_entry_write(&folder, key, payload));
     const size_t n = slurp(good, sizeof good);
@@ -172,7 +170,7 @@ START_TEST(files_of_the_wrong_kind_are_refused)
 
     // A link to a file that is right in itself.
     spit(good, n);
-    snprintf(link_path, sizeof link_path, "%s/elsewhere", path);
+    folder_path("elsewhere", link_path);
     ck_assert_int_eq(rename(file_path, link_path), 0);
     ck_assert_int_eq(symlink(link_path, file_path), 0);
     ck_assert(!reads());
@@ -198,7 +196,7 @@ START_TEST(folders_of_others_are_refused)
 {
     struct cache_folder f;
     const char *why = NULL;
-    char link_path[128], below[128];
+    char link_path[FILE_BYTES], below[FILE_BYTES];
 
     chmod(path, 0770);
     ck_assert(!attncl__cache_folder_open(path, true, &f, &why));
@@ -206,11 +204,11 @@ START_TEST(folders_of_others_are_refused)
     ck_assert_int_eq(f.fd, -1);
     chmod(path, 0700);
 
-    snprintf(link_path, sizeof link_path, "%s/link", path);
+    folder_path("link", link_path);
     ck_assert_int_eq(symlink(path, link_path), 0);
     ck_assert(!attncl__cache_folder_open(link_path, true, &f, &why));
 
-    snprintf(below, sizeof below, "%s/a/b", path);
+    folder_path("a/b", below);
     ck_assert(!attncl__cache_folder_open(below, false, &f, &why)); // read-only makes none
     struct stat st;
     umask(0);

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Kernels from a folder of the test's own: launched, refused, rebound, counted.
 
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "launch/recording.h"
+#include "support/folder.h"
 #include "support/test.h"
 
 enum { N = 100, LOCAL = 4 };
@@ -29,50 +27,20 @@ static const char source[] =
     "    dst[get_global_id(0)] = tmp[get_local_id(0)];\n"
     "}\n";
 
-static char folder[] = "/tmp/attncl-test-XXXXXX";
-
-static void write_file(const char *name, const char *text)
+static void sources_up(void)
 {
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *file = fopen(path, "wb");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    fclose(file);
-}
-
-static void remove_file(const char *name)
-{
-    char path[128];
-
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    remove(path);
-}
-
-static void folder_up(void)
-{
-    char path[128];
-
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    snprintf(path, sizeof path, "%s/common", folder);
-    mkdir(path, 0700);
-    write_file("probe.cl", source);
-    write_file("common/twice.clh", "#define TWICE(x) (2 * (x))\n");
-    write_file("broken.cl",
-               "\n__kernel void broken_fwd(__global float *x)\n{\n    x[0] = nothing;\n}\n");
-    setenv("ATTNCL_CL_DIR", folder, 1);
+    setenv("ATTNCL_CL_DIR", folder_up(), 1);
+    folder_write("probe.cl", source);
+    folder_write("common/twice.clh", "#define TWICE(x) (2 * (x))\n");
+    folder_write("broken.cl",
+                 "\n__kernel void broken_fwd(__global float *x)\n{\n    x[0] = nothing;\n}\n");
     device_up();
 }
 
-static void folder_down(void)
+static void sources_down(void)
 {
     device_down();
-    remove_file("probe.cl");
-    remove_file("broken.cl");
-    remove_file("common/twice.clh");
-    remove_file("common");
-    remove_file("");
+    folder_down();
 }
 
 static struct recording recording;
@@ -276,7 +244,7 @@ Suite *suite(void)
     Suite *s = suite_create("launch.launch");
     TCase *core = tcase_create("core");
 
-    tcase_add_unchecked_fixture(core, folder_up, folder_down);
+    tcase_add_unchecked_fixture(core, sources_up, sources_down);
     tcase_add_checked_fixture(core, set_up, tear_down);
     tcase_add_test(core, arguments_reach_the_kernel);
     tcase_add_test(core, an_empty_grid_appends_nothing);

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT
+// Programs: built once, by whoever comes first, and kept on disk.
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attncl/log.h"
+#include "base/alloc.h"
+#include "device/cache_file.h"
+#include "device/context.h"
+#include "support/folder.h"
+#include "support/test.h"
+
+static const char source[] = "__kernel void probe_fill_fwd(__global int *x) { x[0] = VALUE; }\n";
+
+static int n_built, n_cached, n_warned;
+static size_t heap_before;
+
+static void listen(attncl_log_level level, const char *text, void *user)
+{
+    (void)user;
+    n_built += strstr(text, "probe.cl built") != NULL;
+    n_cached += strstr(text, "probe.cl from the cache") != NULL;
+    n_warned += level == ATTNCL_LOG_WARN;
+}
+
+static void set_up(void)
+{
+    size_t n = 0;
+
+    if (attncl_device_count(&n) != ATTNCL_OK || n == 0)
+        exit(77);
+    heap_before = attncl__alloc_live();
+    folder_up();
+    folder_write("cl/probe.cl", source);
+    setenv("ATTNCL_CL_DIR", IN_FOLDER("cl"), 1);
+    setenv("ATTNCL_CACHE", "rw", 1);
+    setenv("ATTNCL_CACHE_DIR", IN_FOLDER("cache"), 1);
+    attncl_set_log(listen, NULL, ATTNCL_LOG_DEBUG);
+    n_built = n_cached = n_warned = 0;
+}
+
+static void tear_down(void)
+{
+    struct object_counts counts;
+
+    attncl_set_log(NULL, NULL, ATTNCL_LOG_ERROR);
+    folder_down();
+    attncl__objects_count(&counts);
+    for (int i = 0; i < N_OBJECT_KINDS; ++i)
+        ck_assert_int_eq(counts.live[i], 0);
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+}
+
+static enum device_vendor vendor(void)
+{
+    attncl_context *ctx = NULL;
+
+    ck_ok(attncl_context_create(NULL, &ctx));
+    const enum device_vendor v = ctx->caps.vendor;
+    ck_ok(attncl_context_destroy(ctx));
+    return v;
+}
+
+// A process's life: a context, the program, its kernel run; gives what the kernel wrote.
+static int live_once(const char *defines)
+{
+    attncl_context *ctx = NULL;
+    struct program *program = NULL;
+    cl_kernel kernel = NULL;
+    cl_mem x = NULL;
+    int got = -1;
+    const size_t one = 1;
+
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ck_ok(attncl__program_get(ctx, "probe.cl", defines, &program));
+    ck_ok(attncl__kernel_create(ctx, program, "probe_fill_fwd", &kernel));
+    ck_ok(attncl__buffer_create(ctx, sizeof got, &x));
+    ck_assert_int_eq(clSetKernelArg(kernel, 0, sizeof x, &x), CL_SUCCESS);
+    ck_assert_int_eq(clEnqueueNDRangeKernel(ctx->queue, kernel, 1, NULL, &one, &one, 0, NULL, NULL),
+                     CL_SUCCESS);
+    ck_ok(attncl__buffer_read(ctx, x, 0, &got, sizeof got));
+    attncl__kernel_release(&kernel);
+    attncl__buffer_release(&x);
+    ck_ok(attncl_context_destroy(ctx));
+    return got;
+}
+
+// The one entry of the cache.
+static const char *entry_path(char path[FILE_BYTES])
+{
+    DIR *dir = opendir(IN_FOLDER("cache"));
+    const struct dirent *entry;
+    char name[FILE_BYTES] = "";
+
+    ck_assert_ptr_nonnull(dir);
+    while ((entry = readdir(dir)))
+        if (strstr(entry->d_name, ".program"))
+            snprintf(name, sizeof name, "cache/%s", entry->d_name);
+    closedir(dir);
+    ck_assert_str_ne(name, "");
+    return folder_path(name, path);
+}
+
+START_TEST(the_second_process_compiles_nothing)
+{
+    ck_assert_int_eq(live_once("#define VALUE 41\n"), 41);
+    ck_assert_int_eq(live_once("#define VALUE 41\n"), 41);
+    ck_assert_int_eq(n_built, 1);
+    ck_assert_int_eq(n_cached, 1);
+    ck_assert_uint_eq(folder_count(), 2); // the source and one entry
+
+    // Other macros, another source: other programs.
+    ck_assert_int_eq(live_once("#define VALUE 42\n"), 42);
+    folder_write("cl/probe.cl",
+                 "__kernel void probe_fill_fwd(__global int *x) { x[0] = -VALUE; }\n");
+    ck_assert_int_eq(live_once("#define VALUE 41\n"), -41);
+    ck_assert_int_eq(n_built, 3);
+    ck_assert_int_eq(n_warned, 0);
+}
+END_TEST
+
+START_TEST(a_damaged_entry_is_replaced)
+{
+    char path[FILE_BYTES];
+
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    const int fd = open(entry_path(path), O_RDWR);
+    ck_assert_int_eq(pwrite(fd, "?", 1, 1000), 1);
+    close(fd);
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    ck_assert_int_eq(n_built, 2);
+    ck_assert_int_eq(n_warned, 1);
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    ck_assert_int_eq(n_cached, 1);
+}
+END_TEST
+
+START_TEST(what_the_driver_refuses_is_built)
+{
+    static const char payload[] = "probe_fill_fwd\0this is no program";
+    char path[FILE_BYTES], key[65536];
+    uint64_t key_bytes = 0;
+    struct cache_folder folder;
+    const char *why;
+
+    if (vendor() != VENDOR_POCL) // PoCL says no; rusticl has ended the process over such a binary
+        return;
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    // A whole entry of the same key, but a payload that is no binary.
+    const int fd = open(entry_path(path), O_RDONLY);
+    ck_assert_int_eq(pread(fd, &key_bytes, sizeof key_bytes, 16), sizeof key_bytes);
+    ck_assert_uint_le(key_bytes, sizeof key);
+    ck_assert_int_eq(pread(fd, key, key_bytes, 64), (ssize_t)key_bytes);
+    close(fd);
+    ck_assert(attncl__cache_folder_open(IN_FOLDER("cache"), true, &folder, &why));
+    ck_assert(attncl__cache_entry_write(&folder, (struct cache_bytes){key, key_bytes},
+                                        (struct cache_bytes){payload, sizeof payload}));
+    attncl__cache_folder_close(&folder);
+
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    ck_assert_int_eq(n_built, 2);
+    ck_assert_int_eq(n_warned, 1);
+}
+END_TEST
+
+START_TEST(modes_and_places)
+{
+    setenv("ATTNCL_CACHE", "off", 1);
+    live_once("#define VALUE 1\n");
+    setenv("ATTNCL_CACHE", "ro", 1);
+    live_once("#define VALUE 1\n");
+    ck_assert_uint_eq(folder_count(), 1); // nothing was written
+    setenv("ATTNCL_CACHE", "rw", 1);
+    n_warned = 0; // reading without a folder was worth one
+
+    // A file where the folder should be.
+    folder_write("file", "");
+    setenv("ATTNCL_CACHE_DIR", IN_FOLDER("file"), 1);
+    live_once("#define VALUE 1\n");
+    ck_assert_int_eq(n_warned, 1);
+
+    unsetenv("ATTNCL_CACHE_DIR");
+    char *const home = getenv("HOME") ? strdup(getenv("HOME")) : NULL;
+    char *const xdg = getenv("XDG_CACHE_HOME") ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
+    unsetenv("HOME");
+    unsetenv("XDG_CACHE_HOME");
+    live_once("#define VALUE 1\n");
+    setenv("XDG_CACHE_HOME", "relative", 1);
+    live_once("#define VALUE 1\n");
+    ck_assert_int_eq(n_cached, 0);
+    ck_assert_uint_eq(folder_count(), 2);
+    setenv("HOME", IN_FOLDER("home"), 1);
+    live_once("#define VALUE 1\n");
+    ck_assert_int_eq(access(IN_FOLDER("home/.cache/attncl"), X_OK), 0);
+    setenv("XDG_CACHE_HOME", IN_FOLDER("xdg"), 1);
+    live_once("#define VALUE 1\n");
+    ck_assert_int_eq(access(IN_FOLDER("xdg/attncl"), X_OK), 0);
+    unsetenv("XDG_CACHE_HOME");
+    if (home)
+        setenv("HOME", home, 1);
+    if (xdg)
+        setenv("XDG_CACHE_HOME", xdg, 1);
+    free(home);
+    free(xdg);
+}
+END_TEST
+
+static attncl_context *shared;
+
+static void *get_program(void *user)
+{
+    struct program *program = NULL;
+
+    (void)user;
+    return attncl__program_get(shared, "probe.cl", "#define VALUE 5\n", &program) == ATTNCL_OK
+               ? program
+               : NULL;
+}
+
+START_TEST(threads_share_one_build)
+{
+    enum { THREADS = 4 };
+    pthread_t thread[THREADS];
+    void *got[THREADS];
+
+    ck_ok(attncl_context_create(NULL, &shared));
+    for (int i = 0; i < THREADS; ++i)
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, get_program, NULL), 0);
+    for (int i = 0; i < THREADS; ++i) {
+        pthread_join(thread[i], &got[i]);
+        ck_assert_ptr_nonnull(got[i]);
+        ck_assert_ptr_eq(got[i], got[0]);
+    }
+    ck_assert_int_eq(n_built, 1);
+    ck_ok(attncl_context_destroy(shared));
+}
+END_TEST
+
+START_TEST(sources_and_logs_are_dumped_on_request)
+{
+    folder_write("dump/readme", "");
+    setenv("ATTNCL_DUMP_CL", IN_FOLDER("dump"), 1);
+    live_once("#define VALUE 1\n");
+    live_once("#define VALUE 2\n");
+    live_once("#define VALUE 2\n");
+    unsetenv("ATTNCL_DUMP_CL");
+    ck_assert_uint_eq(folder_count(), 2 + 2 + 2); // sources, dumps, entries
+}
+END_TEST
+
+START_TEST(an_unknown_kernel_is_named)
+{
+    attncl_context *ctx = NULL;
+    struct program *program = NULL;
+    cl_kernel kernel = NULL;
+
+    if (vendor() == VENDOR_OCLGRIND) // reports the refused kernel as a finding
+        return;
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 1\n", &program));
+    ck_fails(attncl__kernel_create(ctx, program, "nobody", &kernel), ATTNCL_ERR_STATE, "nobody");
+    ck_assert_ptr_null(kernel);
+    ck_ok(attncl_context_destroy(ctx));
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("device.program");
+    TCase *core = tcase_create("core");
+
+    tcase_add_checked_fixture(core, set_up, tear_down);
+    tcase_add_test(core, the_second_process_compiles_nothing);
+    tcase_add_test(core, a_damaged_entry_is_replaced);
+    tcase_add_test(core, what_the_driver_refuses_is_built);
+    tcase_add_test(core, modes_and_places);
+    tcase_add_test(core, threads_share_one_build);
+    tcase_add_test(core, sources_and_logs_are_dumped_on_request);
+    tcase_add_test(core, an_unknown_kernel_is_named);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+// Which device a wish means, over lists made up here; and the list of this machine.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "device/select.h"
+#include "support/test.h"
+
+static struct device_entry entries[] = {
+    {.info = {0, 0, ATTNCL_DEVICE_CPU, "rusticl", "llvmpipe (LLVM 15)", "Mesa/X.org",
+              .compute_units = 64, .clock_mhz = 3000, .available = 1}},
+    {.info = {1, 0, ATTNCL_DEVICE_CPU, "Portable Computing Language", "pthread-EPYC",
+              "AuthenticAMD", .compute_units = 2, .clock_mhz = 2000, .available = 1}},
+    {.info = {2, 0, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620", "Intel(R) Corporation",
+              .compute_units = 24, .clock_mhz = 1000, .available = 1}},
+    {.info = {3, 0, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "H200", "NVIDIA Corporation",
+              .compute_units = 132, .clock_mhz = 1980, .available = 0}},
+    {.info = {3, 1, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "A2", "NVIDIA Corporation",
+              .compute_units = 10, .clock_mhz = 1770, .available = 1}},
+    {.info = {4, 0, ATTNCL_DEVICE_OTHER, "Some FPGA", "board", "Maker", .compute_units = 9999,
+              .clock_mhz = 9999, .available = 1}},
+    {.info = {5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
+              .compute_units = 1, .clock_mhz = 1, .available = 1}},
+};
+enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
+
+// What is chosen among the first `n` devices; by position.
+static const struct {
+    const char *wanted;
+    size_t n;
+    size_t index;
+} choices[] = {
+    {NULL, N_ENTRIES, 2}, // the GPU with the most compute units times clock that is available
+    {"", N_ENTRIES, 2},
+    {"gpu", N_ENTRIES, 2},
+    {"GPU", N_ENTRIES, 2},
+    {"cpu", N_ENTRIES, 1}, // not what imitates one, however many cores it claims
+    {NULL, 2, 1},
+    {"cpu", 1, 0},
+    {NULL, 1, 0},
+    {"3:1", N_ENTRIES, 4},
+    {"0:0", N_ENTRIES, 0},
+    {"nvidia", N_ENTRIES, 4}, // part of a platform's name
+    {"uhd", N_ENTRIES, 2},    // part of a device's name
+    {"SIMULATOR", N_ENTRIES, 6},
+    {"pipe (LLVM", N_ENTRIES, 0},
+    {"fpga", N_ENTRIES, 5},
+};
+enum { N_CHOICES = sizeof choices / sizeof choices[0] };
+
+START_TEST(wishes_are_understood)
+{
+    const struct device_list list = {entries, choices[_i].n};
+    size_t index = 99;
+
+    ck_ok(attncl__device_select(&list, choices[_i].wanted, &index));
+    ck_assert_msg(index == choices[_i].index, "\"%s\" gave %zu",
+                  choices[_i].wanted ? choices[_i].wanted : "NULL", index);
+}
+END_TEST
+
+static const char *const refused[] = {"3:0", "9:9", "3:", ":", "3:1x", "99999:0", "H200", "tpu"};
+enum { N_REFUSED = sizeof refused / sizeof refused[0] };
+
+START_TEST(a_refusal_lists_what_there_is)
+{
+    const struct device_list list = {entries, N_ENTRIES};
+    size_t index = 99;
+
+    ck_fails(attncl__device_select(&list, refused[_i], &index), ATTNCL_ERR_NO_DEVICE, refused[_i]);
+    ck_assert_ptr_nonnull(strstr(attncl_last_error(), "2:0 UHD 620"));
+    ck_assert_ptr_nonnull(strstr(attncl_last_error(), "3:0 H200 (NVIDIA CUDA) unavailable"));
+    ck_assert_uint_eq(index, 99);
+}
+END_TEST
+
+START_TEST(an_empty_list_says_so)
+{
+    const struct device_list list = {0};
+    size_t index;
+
+    ck_fails(attncl__device_select(&list, "gpu", &index), ATTNCL_ERR_NO_DEVICE,
+             "no OpenCL device was found");
+}
+END_TEST
+
+START_TEST(this_machines_devices_are_described)
+{
+    attncl_device_info info;
+    size_t n = 99;
+
+    ck_ok(attncl_device_count(&n));
+    for (size_t i = 0; i < n; ++i) {
+        attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+        attncl_context *ctx = NULL;
+        char wanted[16];
+
+        ck_ok(attncl_device_get(i, &info));
+        ck_assert_uint_gt(strlen(info.platform_name), 0);
+        ck_assert_uint_gt(info.compute_units, 0);
+        snprintf(wanted, sizeof wanted, "%d:%d", info.platform, info.device);
+        options.device = wanted;
+        options.ignore_environment = 1;
+        if (!info.available)
+            continue;
+        ck_ok(attncl_context_create(&options, &ctx));
+        ck_ok(attncl_context_device(ctx, &info));
+        ck_ok(attncl_context_destroy(ctx));
+    }
+    ck_fails(attncl_device_get(n, &info), ATTNCL_ERR_NO_DEVICE, "was asked for");
+    ck_fails(attncl_device_get(0, NULL), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_device_count(NULL), ATTNCL_ERR_ARGUMENT, "NULL");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("device.select");
+    TCase *core = tcase_create("core");
+
+    tcase_add_loop_test(core, wishes_are_understood, 0, N_CHOICES);
+    tcase_add_loop_test(core, a_refusal_lists_what_there_is, 0, N_REFUSED);
+    tcase_add_test(core, an_empty_list_says_so);
+    tcase_add_test(core, this_machines_devices_are_described);
+    suite_add_tcase(s, core);
+    return s;
+}
