@@ -24,4 +24,11 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
 void ref_add_position_at_fwd(const struct host *x, const struct host *table, int64_t position,
                              struct host *y);
 
+// reduction: attncl_reduction
+void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
+                           int64_t pad, struct host *loss);
+void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bias,
+                               const struct host *u, const struct host *z1, int64_t position,
+                               struct host *history, struct host *y);
+
 #endif

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// A step of the spatial gate against its definition (tests/ref/spatial_gate_step.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static struct host *at(double position)
+{
+    struct host *h = host_new(ATTNCL_I32, DIMS(1));
+    h->data[0] = position;
+    return h;
+}
+
+// Each sum of t + 2 terms: t + 2 roundings at most, of its terms' sizes; entries are below 5 in
+// size, some 3 on the history's side, and the product with z1 rounds once more.
+static double atol_for(int64_t n)
+{
+    return (double)(n + 3) * 6e-8 * 5 * (3 * 5 * sqrt((double)n) + 5);
+}
+
+static void check(int64_t n, int64_t batch, int64_t width, bool as_view, double position)
+{
+    struct host *weight = host_random(1, DIMS(n, n)), *bias = host_random(2, DIMS(n));
+    struct host *u = host_random(3, DIMS(batch, width)), *z1 = host_random(4, DIMS(batch, width));
+    struct host *history = host_random(5, DIMS(n, batch, width)), *after = host_like(history);
+    struct host *got = host_like(u), *want = host_like(u);
+    const int64_t t = position < 0 ? 0 : position >= (double)n ? n - 1 : (int64_t)position;
+
+    memcpy(after->data, history->data, (size_t)history->count * sizeof history->data[0]);
+    for (int64_t i = (t + 1) * batch * width; i < history->count; ++i)
+        history->data[i] = after->data[i] = NAN; // what is to come is not looked at
+    ref_spatial_gate_step_fwd(weight, bias, u, z1, t, after, want);
+    z1->as_view = as_view;
+    ck_ok(run_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, z1, at(position), history),
+                 HOSTS(got)));
+    ck_near(got, want, 6e-8, atol_for(n));
+    for (int64_t i = 0; i < history->count; ++i)
+        ck_assert(history->data[i] == after->data[i] ||
+                  (isnan(history->data[i]) && isnan(after->data[i])));
+}
+
+START_TEST(meets_the_definition)
+{
+    for (int t = 0; t < 9; ++t)
+        check(9, 2, 21, t % 2, t);
+    check(1, 1, 1, false, 0);
+    check(5, 3, 130, true, 4);
+    check(67, 1, 64, false, 66);
+}
+END_TEST
+
+START_TEST(a_position_outside_counts_as_the_nearest)
+{
+    check(4, 2, 5, false, 4);
+    check(4, 2, 5, false, 2147483647);
+    check(4, 2, 5, false, -1);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct host *weight = host_new(ATTNCL_F32, DIMS(4, 4)),
+                *oblong = host_new(ATTNCL_F32, DIMS(4, 5));
+    struct host *bias = host_new(ATTNCL_F32, DIMS(4)), *bias5 = host_new(ATTNCL_F32, DIMS(5));
+    struct host *u = host_new(ATTNCL_F32, DIMS(2, 3)), *z4 = host_new(ATTNCL_F32, DIMS(2, 4));
+    struct host *history = host_new(ATTNCL_F32, DIMS(4, 2, 3));
+    struct host *other = host_new(ATTNCL_F32, DIMS(4, 2, 4));
+
+    ck_fails(
+        run_op("spatial_gate_step_fwd", NULL, HOSTS(oblong, bias, u, u, at(0), history), HOSTS(u)),
+        ATTNCL_ERR_SHAPE, "weight is [4, 5]");
+    ck_fails(
+        run_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias5, u, u, at(0), history), HOSTS(u)),
+        ATTNCL_ERR_SHAPE, "bias is [5]");
+    ck_fails(
+        run_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, z4, at(0), history), HOSTS(u)),
+        ATTNCL_ERR_SHAPE, "u is [2, 3], z1 is [2, 4]");
+    ck_fails(
+        run_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, u, at(0), other), HOSTS(u)),
+        ATTNCL_ERR_SHAPE, "history is [4, 2, 4]");
+    ck_fails(run_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, u, u, history), HOSTS(u)),
+             ATTNCL_ERR_DTYPE, "position is F32");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.spatial_gate_step");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_test(core, a_position_outside_counts_as_the_nearest);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+
+#include <math.h>
+
+#include "attncl/ops.h"
+#include "ref/ref.h"
+
+void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
+                           int64_t pad, struct host *loss)
+{
+    const int64_t n_classes = logits->dim[logits->rank - 1];
+    double total = 0, counted = 0;
+
+    for (int64_t row = 0; row < targets->count; ++row) {
+        const double *x = logits->data + row * n_classes;
+        const int64_t target = (int64_t)targets->data[row];
+        double top = -INFINITY, sum = 0;
+        for (int64_t c = 0; c < n_classes; ++c)
+            top = fmax(top, x[c]);
+        for (int64_t c = 0; c < n_classes; ++c)
+            sum += exp(x[c] - top);
+        const double here = pad >= 0 && target == pad ? 0 : log(sum) + top - x[target];
+        if (reduction == ATTNCL_REDUCE_NONE)
+            loss->data[row] = here;
+        total += here;
+        counted += !(pad >= 0 && target == pad);
+    }
+    if (reduction == ATTNCL_REDUCE_SUM)
+        loss->data[0] = total;
+    if (reduction == ATTNCL_REDUCE_MEAN)
+        loss->data[0] = counted == 0 ? 0 : total / counted;
+}
