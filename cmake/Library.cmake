@@ -17,6 +17,10 @@ endforeach()
 file(GLOB lib_sources CONFIGURE_DEPENDS lib/base/*.c lib/io/*.c lib/device/*.c lib/launch/*.c
      lib/graph/*.c lib/layer/*.c lib/model/*.c)
 
+# Sizes and offsets from strangers' files pass through these two: no silent conversion.
+file(GLOB checked_sources lib/base/*.c lib/io/*.c)
+set_source_files_properties(${checked_sources} PROPERTIES COMPILE_OPTIONS "-Wconversion;-Wsign-conversion")
+
 add_library(attncl_objects OBJECT ${lib_sources} ${op_sources} ${attncl_sources_c})
 set_target_properties(attncl_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 target_include_directories(attncl_objects PUBLIC include PRIVATE lib)
