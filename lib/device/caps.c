@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "device/clerr.h"
+#include "base/log.h"
 #include "device/parts.h"
 #include "device/quirks.h"
 
@@ -51,6 +51,8 @@ static void wish_form(struct device_caps *caps, const char *form)
     } else if (form && strcmp(form, "gpu") == 0) {
         caps->form = FORM_GPU;
         caps->vector_width = 4;
+    } else if (form) {
+        attncl__log(ATTNCL_LOG_WARN, "ATTNCL_FORM is \"%s\", neither cpu nor gpu", form);
     }
 }
 
@@ -77,6 +79,7 @@ void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const ch
         .align_bytes = LEAST_ALIGN_BYTES,
         .vector_width = is_cpu ? (info->vector_width >= 16 ? 16 : 8) : 4,
         .group_multiple = group_multiple(id, info, vendor),
+        .address_bits = number(id, CL_DEVICE_ADDRESS_BITS) == 32 ? 32 : 64,
         .clblast_allowed = true,
         .host_unified = unified != CL_FALSE,
     };

@@ -40,6 +40,7 @@ struct device_caps {
     unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
     uint64_t loop_limit;            // most loop iterations of one work-item, 0: no limit known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
+    unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
 };

@@ -149,7 +149,7 @@ static attncl_status build_source(attncl_context *ctx, struct program *p, const 
     if (code == CL_BUILD_PROGRAM_FAILURE && log && *log) {
         int n = 0;
         const char *line = error_line(log, &n);
-        status = FAIL(ATTNCL_ERR_COMPILE, "%s: %.*s", p->file, n, line);
+        status = FAIL(ATTNCL_ERR_COMPILE, "%s does not compile: %.*s", p->file, n, line);
     } else {
         status = CL_CODE(code, "clBuildProgram");
     }

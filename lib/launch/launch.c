@@ -93,11 +93,14 @@ static size_t items_of(const struct grid *grid)
     return grid->local[0] * grid->local[1] * grid->local[2];
 }
 
-static attncl_status set_range(struct command *c, const struct grid *grid)
+static attncl_status set_range(const struct launcher *l, const struct grid *grid, struct command *c)
 {
+    const size_t most = l->caps->address_bits == 32 ? UINT32_MAX : SIZE_MAX; // the device's size_t
+
     for (int i = 0; i < 3; ++i) {
         c->local[i] = grid->local[i];
-        REQUIRE(ckd_mul_size(grid->groups[i], grid->local[i], &c->global[i]),
+        REQUIRE(ckd_mul_size(grid->groups[i], grid->local[i], &c->global[i]) &&
+                    c->global[i] <= most,
                 ATTNCL_ERR_UNSUPPORTED, "%s: %zu groups of %zu work-items overflow", c->name,
                 grid->groups[i], grid->local[i]);
     }
@@ -114,7 +117,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
 
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
-    TRY_DONE(set_range(&made, &grid));
+    TRY_DONE(set_range(l, &grid, &made));
     TRY_DONE(open_kernel(l, spec, &made.kernel));
     made.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
     if (!made.mem_args) {

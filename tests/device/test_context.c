@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "attncl/opencl.h"
+#include "base/alloc.h"
 #include "device/context.h"
 #include "support/test.h"
 
@@ -122,6 +123,31 @@ START_TEST(it_adopts_the_callers_objects)
 }
 END_TEST
 
+START_TEST(short_of_memory_nothing_is_left_behind)
+{
+    const size_t heap_before = attncl__alloc_live();
+    struct object_counts before, after;
+
+    attncl__objects_count(&before);
+    for (size_t n = 1;; ++n) {
+        attncl_context *ctx = NULL;
+
+        attncl__alloc_fail_at(n);
+        const attncl_status status = attncl_context_create(NULL, &ctx);
+        const int failed = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+        // A missing text of a device's description is no failure.
+        ck_assert(status == ATTNCL_OK || (failed && !ctx));
+        ck_ok(attncl_context_destroy(ctx));
+        attncl__objects_count(&after);
+        ck_assert_mem_eq(before.live, after.live, sizeof before.live);
+        ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+        if (!failed)
+            break;
+    }
+}
+END_TEST
+
 Suite *suite(void)
 {
     Suite *s = suite_create("device.context");
@@ -133,6 +159,7 @@ Suite *suite(void)
     tcase_add_test(core, hooks_run_last_first);
     tcase_add_test(core, a_fork_is_refused);
     tcase_add_test(core, options_are_checked);
+    tcase_add_test(core, short_of_memory_nothing_is_left_behind);
     tcase_add_test(core, it_adopts_the_callers_objects);
     suite_add_tcase(s, core);
     return s;

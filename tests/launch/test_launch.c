@@ -205,6 +205,10 @@ START_TEST(what_does_not_fit_is_unsupported)
     ck_fails(
         attncl__launch(&launcher, &hog, grid_1d(INT64_MAX, 4), ARGS(arg_mem((struct span){&dst}))),
         ATTNCL_ERR_UNSUPPORTED, "overflow");
+    small.address_bits = 32;
+    ck_fails(attncl__launch(&launcher, &hog, grid_1d((int64_t)1 << 31, 2),
+                            ARGS(arg_mem((struct span){&dst}))),
+             ATTNCL_ERR_UNSUPPORTED, "overflow");
     ck_assert_uint_eq(recording.n_commands, 0);
 }
 END_TEST

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// What the quirk table makes of devices, most of which are not here.
+
+#include <string.h>
+
+#include "device/context.h"
+#include "device/quirks.h"
+#include "support/test.h"
+
+// A device as its driver describes it, and what becomes of max_group 1024, vector_width 8 and no
+// loop limit.
+static const struct {
+    attncl_device_type type;
+    const char *platform, *vendor, *name;
+    enum device_vendor maker;
+    size_t max_group;
+    unsigned vector_width;
+    uint64_t loop_limit;
+    bool clblast;
+} devices[] = {
+    {ATTNCL_DEVICE_CPU, "Portable Computing Language", "AuthenticAMD",
+     "pthread-skylake-avx512-AMD EPYC", VENDOR_POCL, 256, 16, 0, false},
+    {ATTNCL_DEVICE_CPU, "Portable Computing Language", "GenuineIntel", "pthread-haswell-Intel",
+     VENDOR_POCL, 256, 8, 0, false},
+    {ATTNCL_DEVICE_CPU, "rusticl", "Mesa/X.org", "llvmpipe (LLVM 15.0.6, 256 bits)",
+     VENDOR_MESA_CPU, 256, 8, 65535, false},
+    {ATTNCL_DEVICE_GPU, "rusticl", "AMD", "AMD Radeon RX 6600", VENDOR_AMD, 256, 8, 0, true},
+    {ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind", "Oclgrind Simulator", VENDOR_OCLGRIND, 256, 8, 0,
+     false},
+    {ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "NVIDIA Corporation", "NVIDIA H200", VENDOR_NVIDIA, 1024, 8,
+     0, true},
+    {ATTNCL_DEVICE_GPU, "AMD Accelerated Parallel Processing", "Advanced Micro Devices, Inc.",
+     "gfx1030", VENDOR_AMD, 256, 8, 0, true},
+    {ATTNCL_DEVICE_GPU, "Intel(R) OpenCL Graphics", "Intel(R) Corporation", "Intel(R) Arc(TM) A770",
+     VENDOR_INTEL, 256, 8, 0, true},
+    {ATTNCL_DEVICE_CPU, "Intel(R) OpenCL", "Intel(R) Corporation", "Intel(R) Xeon(R)", VENDOR_INTEL,
+     1024, 8, 0, false},
+    {ATTNCL_DEVICE_GPU, "ARM Platform", "ARM", "Mali-G78", VENDOR_ARM, 128, 8, 0, false},
+    {ATTNCL_DEVICE_GPU, "QUALCOMM Snapdragon(TM)", "QUALCOMM", "QUALCOMM Adreno(TM) 740",
+     VENDOR_QUALCOMM, 128, 8, 0, false},
+    {ATTNCL_DEVICE_CPU, "Apple", "Intel", "Intel(R) Core(TM)", VENDOR_APPLE, 1, 8, 0, false},
+    {ATTNCL_DEVICE_OTHER, "Some FPGA", "Maker", "board", VENDOR_OTHER, 1024, 8, 0, true},
+};
+enum { N_DEVICES = sizeof devices / sizeof devices[0] };
+
+START_TEST(quirks_change_what_they_are_about)
+{
+    attncl_device_info info = {.type = devices[_i].type};
+    struct device_caps caps = {
+        .max_group = 1024, .local_bytes = 65536, .vector_width = 8, .clblast_allowed = true};
+
+    strcpy(info.platform_name, devices[_i].platform);
+    strcpy(info.vendor, devices[_i].vendor);
+    strcpy(info.name, devices[_i].name);
+    caps.vendor = attncl__quirks_vendor(&info);
+    ck_assert_int_eq(caps.vendor, devices[_i].maker);
+    attncl__quirks_apply(&info, &caps);
+    ck_assert_uint_eq(caps.max_group, devices[_i].max_group);
+    ck_assert_uint_eq(caps.vector_width, devices[_i].vector_width);
+    ck_assert_uint_eq(caps.loop_limit, devices[_i].loop_limit);
+    ck_assert_int_eq(caps.clblast_allowed, devices[_i].clblast);
+}
+END_TEST
+
+START_TEST(this_device_is_usable)
+{
+    const struct device_caps *caps = &test_context()->caps;
+
+    ck_assert_uint_ge(caps->max_group, 1);
+    ck_assert_uint_ge(caps->align_bytes, 128);
+    ck_assert_uint_eq(caps->align_bytes & (caps->align_bytes - 1), 0);
+    ck_assert(caps->vector_width == 4 || caps->vector_width == 8 || caps->vector_width == 16);
+    ck_assert(caps->is_cpu || caps->is_gpu || test_context()->info.type == ATTNCL_DEVICE_OTHER);
+    ck_assert_uint_ge(caps->local_bytes, 1024);
+}
+END_TEST
+
+static struct device_caps caps_with(const char *form, int ignore)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context *ctx = NULL;
+    char *old = getenv("ATTNCL_FORM") ? strdup(getenv("ATTNCL_FORM")) : NULL;
+
+    options.ignore_environment = ignore;
+    setenv("ATTNCL_FORM", form, 1);
+    ck_ok(attncl_context_create(&options, &ctx));
+    const struct device_caps caps = ctx->caps;
+    ck_ok(attncl_context_destroy(ctx));
+    if (old)
+        setenv("ATTNCL_FORM", old, 1);
+    else
+        unsetenv("ATTNCL_FORM");
+    free(old);
+    return caps;
+}
+
+START_TEST(the_form_can_be_wished_for)
+{
+    const struct device_caps plain = caps_with("", 0), gpu = caps_with("gpu", 0);
+
+    ck_assert_int_eq(gpu.form, FORM_GPU);
+    ck_assert_uint_eq(gpu.vector_width, 4);
+    ck_assert_int_eq(caps_with("cpu", 0).form, FORM_CPU);
+    ck_assert_int_eq(caps_with("neither", 0).form, plain.form);
+    ck_assert_int_eq(caps_with("gpu", 1).is_gpu, plain.is_gpu);
+    if (plain.is_cpu)
+        ck_assert_int_eq(caps_with("gpu", 1).form, FORM_CPU); // the environment was ignored
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("device.caps");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, quirks_change_what_they_are_about, 0, N_DEVICES);
+    tcase_add_test(core, this_device_is_usable);
+    tcase_add_test(core, the_form_can_be_wished_for);
+    suite_add_tcase(s, core);
+    return s;
+}
