@@ -22,6 +22,24 @@ START_TEST(a_variable_is_its_value_or_null)
 }
 END_TEST
 
+static void count_entry(const char *entry, void *n)
+{
+    *(int *)n +=
+        strcmp(entry, "ATTNCL_TEST_A=1") == 0 || strcmp(entry, "ATTNCL_TEST_B=") == 0 ? 1 : 100;
+}
+
+START_TEST(each_variable_of_a_prefix_is_handed_out)
+{
+    int n = 0;
+    ck_assert_int_eq(setenv("ATTNCL_TEST_A", "1", 1), 0);
+    ck_assert_int_eq(setenv("ATTNCL_TEST_B", "", 1), 0);
+    attncl__env_each("ATTNCL_TEST_", count_entry, &n);
+    ck_assert_int_eq(n, 2);
+    ck_assert_int_eq(unsetenv("ATTNCL_TEST_A"), 0);
+    ck_assert_int_eq(unsetenv("ATTNCL_TEST_B"), 0);
+}
+END_TEST
+
 static struct {
     int n_lines;
     attncl_log_level level;
@@ -69,6 +87,7 @@ Suite *suite(void)
     Suite *s = suite_create("base.env");
     TCase *core = tcase_create("core");
     tcase_add_test(core, a_variable_is_its_value_or_null);
+    tcase_add_test(core, each_variable_of_a_prefix_is_handed_out);
     tcase_add_test(core, the_log_delivers_what_is_wanted);
     tcase_add_test(core, the_version_is_that_of_the_headers);
     suite_add_tcase(s, core);

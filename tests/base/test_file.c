@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// Whole files.  More of it, under the safetensors writer: tests/io/test_safetensors_file.c.
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "support/temp.h"
+#include "support/test.h"
+
+START_TEST(parts_are_written_one_after_another)
+{
+    char all[8];
+    int fd = -1;
+    uint64_t bytes = 0;
+    const struct file_part parts[] = {{"abc", 3}, {NULL, 0}, {"de", 2}};
+
+    ck_ok(attncl__file_replace(temp_path("f"), parts, 3));
+    ck_ok(attncl__file_open(temp_path("f"), &fd, &bytes));
+    ck_assert_uint_eq(bytes, 5);
+    ck_ok(attncl__file_read(fd, all, 5));
+    ck_assert_mem_eq(all, "abcde", 5);
+    ck_ok(attncl__file_read(fd, NULL, 0));
+    ck_ok(attncl__file_unchanged(fd, 5));
+    attncl__file_close(&fd);
+    attncl__file_close(&fd);
+    ck_assert_int_eq(fd, -1);
+    ck_assert_uint_eq(temp_count(), 1);
+}
+END_TEST
+
+START_TEST(a_change_while_reading_is_noticed)
+{
+    char all[8];
+    int fd = -1;
+    uint64_t bytes;
+
+    temp_write("f", "abcdefgh", 8);
+    ck_ok(attncl__file_open(temp_path("f"), &fd, &bytes));
+    ck_assert_int_eq(truncate(temp_path("f"), 6), 0);
+    ck_fails(attncl__file_unchanged(fd, bytes), ATTNCL_ERR_IO, "had 8 bytes and has 6 now");
+    ck_fails(attncl__file_read(fd, all, 8), ATTNCL_ERR_IO, "ended 2 bytes early");
+    attncl__file_close(&fd);
+}
+END_TEST
+
+START_TEST(a_failed_open_leaves_its_results)
+{
+    int fd = -1;
+    uint64_t bytes = 7;
+    ck_fails(attncl__file_open(temp_path("."), &fd, &bytes), ATTNCL_ERR_IO, "is a directory");
+    ck_assert(fd == -1 && bytes == 7);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("base.file");
+    TCase *core = tcase_create("core");
+    tcase_add_checked_fixture(core, temp_up, temp_down);
+    tcase_add_test(core, parts_are_written_one_after_another);
+    tcase_add_test(core, a_change_while_reading_is_noticed);
+    tcase_add_test(core, a_failed_open_leaves_its_results);
+    suite_add_tcase(s, core);
+    return s;
+}
