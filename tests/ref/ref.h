@@ -31,4 +31,10 @@ void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bia
                                const struct host *u, const struct host *z1, int64_t position,
                                struct host *history, struct host *y);
 
+// -- attention-free mixing
+// scale: sigmoid(q) sum p |v|, what y's error is measured by.  mask as the op takes it.
+void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct host *v,
+                       const struct host *pos_bias, const struct host *mask, int window, int causal,
+                       struct host *y, struct host *scale); // aft_local.c
+
 #endif

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// AFT-local, GPU form: sums of blocks, and y = sigmoid(q) * B / A with running maxima.  Host side:
+// lib/op/aft_local.c
+//
+//   Work      blocks: one work-item = one lane of channels, one block of BLOCK source rows
+//             rows: one work-item = one lane, TARGETS target rows; a group = LS lanes, which share
+//             the rows' biases
+//   Memory    rows reads k and v of the blocks that the window (or the mask) reaches once per
+//             TARGETS rows; local memory: LS * (TARGETS + 1) floats
+//   Numerics  every exponential by itself, relative to the row's running maximum: right for any
+//             finite input.  A row that sees nothing gives 0
+//
+//   Macro     Meaning                                                  Values
+//   VW        channels of a lane                                       1
+//   LS        work-items in a group, a multiple of CHUNK               64, or less where the device
+//             has less
+//   BLOCK     source rows of a block                                   16
+//   TARGETS   target rows of a work-item, a divisor of BLOCK           8
+//   CHUNK     sources added between two updates of a maximum           8
+//   MASKED    a mask tensor says what is seen; then there is no window 0, 1
+
+#ifndef VW
+#error "VW: channels of a lane"
+#endif
+#ifndef LS
+#error "LS: work-items in a group"
+#endif
+#ifndef BLOCK
+#error "BLOCK: source rows of a block"
+#endif
+#ifndef TARGETS
+#error "TARGETS: target rows of a work-item"
+#endif
+#ifndef CHUNK
+#error "CHUNK: sources added between two updates of a maximum"
+#endif
+#ifndef MASKED
+#error "MASKED: a mask tensor says what is seen"
+#endif
+
+#include "common/aft_bias.clh"
+
+// k, v: [T, batch] rows of `channels`; sums: [blocks][3][lanes]
+KERNEL void aft_local_blocks_fwd(__global const float *restrict k, long k_start, long k_stride,
+                                 __global const float *restrict v, long v_start, long v_stride,
+                                 __global float *restrict sums, int steps, int batch, int channels,
+                                 int lane0, int lanes)
+{
+    const int lane = get_global_id(0), block = get_group_id(1), t0 = block * BLOCK,
+              n = min(BLOCK, steps - t0);
+    const int width = lane_width(lane0 + lane, channels);
+    struct sums s = sums_of_none();
+
+    if (lane >= lanes)
+        return;
+    k += k_start + (long)t0 * batch * k_stride + lane_start(lane0 + lane, channels, k_stride);
+    v += v_start + (long)t0 * batch * v_stride + lane_start(lane0 + lane, channels, v_stride);
+    for (int t = 0; t < n; ++t)
+        s.top = max_v(lane_load(k + t * batch * k_stride, width), s.top);
+    for (int t = 0; t < n; ++t) {
+        const FV e = exp_nonpos_v(lane_load(k + t * batch * k_stride, width) - s.top);
+        s.a += e;
+        s.b += e * lane_load(v + t * batch * v_stride, width);
+    }
+    sums_store(s, sums + (long)lane * VW, block, lanes * VW);
+}
+
+// Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
+static inline void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
+                             __local const float *bias)
+{
+    FV sum[CHUNK], error[CHUNK], top = s->top;
+    for (int j = 0; j < CHUNK; ++j) {
+        two_sum_seen(kappa[j], bias[j * TARGETS], &sum[j], &error[j]);
+        top = max_v(sum[j], top);
+    }
+    const FV old = exp_nonpos_v(s->top - top);
+    FV a = s->a * old, b = s->b * old;
+    for (int j = 0; j < CHUNK; ++j) {
+        const FV e = exp_nonpos_v((sum[j] - top) + error[j]);
+        a += e;
+        b += e * beta[j];
+    }
+    s->top = top;
+    s->a = a;
+    s->b = b;
+}
+
+// Arguments as in aft_local_mix_fwd; sums: [2][blocks][3][lanes], of all blocks before and of all
+// after each.
+KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, long q_stride,
+                               __global const float *restrict k, long k_start, long k_stride,
+                               __global const float *restrict v, long v_start, long v_stride,
+                               __global float *restrict y, long y_start, long y_stride,
+                               __global const float *restrict sums,
+                               __global const float *restrict pos_bias, int n,
+                               __global const uchar *restrict mask, long mask_start, long mask_row,
+                               int mask_column, int steps, int batch, int channels, int lane0,
+                               int lanes, int window, int causal)
+{
+    __local float bias[LS * TARGETS]; // [source][target]
+    __local int seen[LS];
+    const int live = get_global_id(0) < lanes, lane = min((int)get_global_id(0), lanes - 1),
+              id = get_local_id(0);
+    const int l = lane0 + lane, width = lane_width(l, channels);
+    const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0),
+              reach = max(window, 1);
+    const struct bias w = {pos_bias,          n,        window,      causal,
+                           mask + mask_start, mask_row, mask_column, steps};
+
+    // The region: source blocks with a bias to any of the rows; what lies outside comes as sums.
+    const int blocks = (steps + BLOCK - 1) / BLOCK;
+    int from = max(0, t0 - reach + 1) / BLOCK,
+        to = min(blocks, (t0 + rows - 1 + reach - 1) / BLOCK + 1);
+    if (causal)
+        to = t0 / BLOCK + 1;
+    if (MASKED) {
+        from = 0;
+        to = blocks;
+    }
+    struct sums outside = sums_of_none(), s[TARGETS];
+    if (!MASKED && from > 0)
+        outside = sums_load(sums + (long)lane * VW, from, lanes * VW);
+    if (!MASKED && !causal && to < blocks)
+        outside =
+            sums_merge(outside, sums_load(sums + (long)lane * VW, blocks + to - 1, lanes * VW));
+    for (int r = 0; r < TARGETS; ++r)
+        s[r] = outside;
+
+    k += k_start + lane_start(l, channels, k_stride);
+    v += v_start + lane_start(l, channels, v_stride);
+    const int end = min(to * BLOCK, steps);
+    for (int j0 = from * BLOCK; j0 < end; j0 += LS) {
+        // Each work-item finds the biases of one source.
+        int any_row = 0;
+        for (int r = 0; r < TARGETS; ++r) {
+            const float x = j0 + id < end && r < rows ? bias_one(&w, t0 + r, j0 + id) : NOTHING;
+            bias[id * TARGETS + r] = x;
+            any_row |= x > NOTHING;
+        }
+        seen[id] = any_row;
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        for (int c = 0; c < LS; c += CHUNK) {
+            FV kappa[CHUNK], beta[CHUNK];
+            int any_source = 0;
+            for (int j = 0; j < CHUNK; ++j)
+                any_source |= seen[c + j];
+            if (!any_source)
+                continue;
+            for (int j = 0; j < CHUNK; ++j) {
+                const long row = (long)min(j0 + c + j, steps - 1) * batch;
+                kappa[j] = lane_load(k + row * k_stride, width);
+                beta[j] = lane_load(v + row * v_stride, width);
+            }
+            for (int r = 0; r < TARGETS; ++r)
+                add_chunk(&s[r], kappa, beta, bias + c * TARGETS + r);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+    q += q_start + (long)t0 * batch * q_stride + lane_start(l, channels, q_stride);
+    y += y_start + (long)t0 * batch * y_stride + lane_start(l, channels, y_stride);
+    for (int r = 0; r < rows && live; ++r)
+        lane_store(gated_mean(lane_load(q + r * batch * q_stride, width), s[r].a, s[r].b),
+                   y + r * batch * y_stride, width);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+//
+// Cuts the mixing op up.  Slices are small for the caches' sake and to bound scratch, and run one
+// after another.
+
+#include "op/aft_plan.h"
+
+// Scratch of a slice: what it should take, what it may take, and how many lanes share packed
+// weights at the least.
+enum {
+    SLICE_BYTES = 6 << 20,
+    SLICE_BYTES_MOST = 12 << 20,
+    SLICE_LANES = 16,
+    SLICE_LANES_LEAST = 4
+};
+
+// Lanes of a work-item; packing costs more where a mask is read.  Source blocks packed at a time.
+enum { GROUP_MOST = 32, GROUP_MOST_MASKED = 64, SEGMENT_MOST = 40, SEGMENT_LEAST = 8 };
+
+// With less local memory than this too few lanes would share weights.
+enum { CPU_LEAST_LOCAL_BYTES = 16384 };
+
+enum { GPU_GROUP = 64 }; // neighbouring channels read together
+
+static bool contiguous(const struct op_sig *sig)
+{
+    return attncl__desc_contiguous(&sig->in[AFT_IN_Q]) &&
+           attncl__desc_contiguous(&sig->in[AFT_IN_K]) &&
+           attncl__desc_contiguous(&sig->in[AFT_IN_V]);
+}
+
+static void plan_cpu_slice(struct aft_plan *p)
+{
+    const int64_t packed = p->blocks * AFT_ROWS * 2 * p->vw, sums = p->blocks * 3 * p->vw;
+    const int64_t page = 1024,
+                  off_page = 160; // floats: lanes a multiple of 4 KiB apart would share cache sets
+
+    p->ranges_at = packed;
+    p->before_at = p->ranges_at + p->panels * 2 * p->vw;
+    p->after_at = p->before_at + sums;
+    p->lane_floats = ceil_div(p->after_at + sums, page) * page + off_page;
+
+    const int64_t bytes = p->lane_floats * (int64_t)sizeof(float);
+    const int64_t wish = p->masked ? SLICE_BYTES_MOST : SLICE_BYTES;
+    p->slice = wish / bytes / SLICE_LANES * SLICE_LANES;
+    if (p->slice < SLICE_LANES)
+        p->slice = SLICE_BYTES_MOST / bytes < SLICE_LANES ? SLICE_BYTES_MOST / bytes : SLICE_LANES;
+    if (p->slice < SLICE_LANES_LEAST)
+        p->slice = SLICE_LANES_LEAST;
+    if (p->slice > p->lanes)
+        p->slice = p->lanes;
+}
+
+static void plan_local(struct aft_plan *p)
+{
+    const size_t parked = 3 * AFT_ROWS * p->vw * (size_t)p->group * sizeof(float);
+
+    p->weights_bytes = (size_t)(p->segment * AFT_ROWS + p->vw) * AFT_ROWS * sizeof(float);
+    p->parked_bytes = p->blocks > p->segment ? parked : 0;
+}
+
+// Lanes share packed weights; what does not fit local memory is shared by fewer.
+static void plan_cpu_group(struct aft_plan *p, size_t local_bytes)
+{
+    const int64_t most = p->masked ? GROUP_MOST_MASKED : GROUP_MOST;
+
+    p->segment = p->blocks < SEGMENT_MOST ? p->blocks : SEGMENT_MOST;
+    p->group = p->slice < most ? p->slice : most;
+    plan_local(p);
+    while (p->segment > SEGMENT_LEAST && p->weights_bytes > local_bytes / 2) {
+        p->segment /= 2;
+        plan_local(p);
+    }
+    while (p->group > 1 && p->weights_bytes + p->parked_bytes > local_bytes) {
+        p->group /= 2;
+        plan_local(p);
+    }
+}
+
+struct aft_plan attncl__aft_plan(const struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *mask = &sig->in[AFT_IN_MASK];
+    const struct aft_local_fwd_params *params = sig->params;
+    const bool own_mask = attncl__desc_present(mask) && mask->dim[2] > 1,
+               fold = !own_mask && contiguous(sig);
+    struct aft_plan p = {
+        .cpu = sig->caps->form == FORM_CPU && sig->caps->local_bytes >= CPU_LEAST_LOCAL_BYTES,
+        .masked = attncl__desc_present(mask),
+        .folded = fold,
+        .steps = q->dim[0],
+        .batch = fold ? 1 : q->dim[1],
+        .channels = fold ? q->dim[1] * q->dim[2] : q->dim[2],
+        .series = own_mask ? q->dim[1] : 1,
+        .local = 1,
+    };
+
+    if (attncl__desc_present(&sig->in[AFT_IN_BIAS]))
+        p.window = params->window < p.steps ? params->window : p.steps;
+    p.vw = p.cpu ? sig->caps->vector_width : 1;
+    p.blocks = ceil_div(p.steps, p.cpu ? AFT_ROWS : AFT_BLOCK);
+    p.panels = ceil_div(p.blocks, AFT_PANEL);
+    p.lanes = ceil_div(p.channels, p.vw) * (own_mask ? 1 : p.batch);
+    if (p.cpu) {
+        plan_cpu_slice(&p);
+        plan_cpu_group(&p, sig->caps->local_bytes);
+        return p;
+    }
+    while (p.local < GPU_GROUP && 2 * p.local <= sig->caps->max_group)
+        p.local *= 2;
+    const int64_t lane_bytes = p.blocks * 2 * 3 * (int64_t)sizeof(float), step = (int64_t)p.local;
+    p.slice = SLICE_BYTES_MOST / lane_bytes / step * step;
+    if (p.slice < step)
+        p.slice = step;
+    if (p.slice > p.lanes || p.masked)
+        p.slice = p.lanes;
+    return p;
+}

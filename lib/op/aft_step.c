@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// One position t of causal AFT-local, for decoding.
+//
+//   y = sigmoid(q) sum_j p_j v_j,   p_j = softmax over j <= t of (w(t, j) + k_j)
+//
+// State: (maximum, denominator, numerator) of the keys that have left the window, and the last
+// `window` keys and values in two rings.  The position is read on the device, so that one compiled
+// step serves every position (cl/op/aft_step.cl).
+
+#include "op/op.h"
+
+enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
+
+enum { GPU_CHANNELS = 256 }; // a quarter of them in a group: neighbours read together
+
+enum { LENGTH_MOST = 1 << 30 }; // of B C, of the window and of n: kernels count them with ints
+
+static attncl_status check_inputs(const struct op_sig *sig)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const struct tensor_desc *q = &sig->in[IN_Q], *at = &sig->in[IN_POSITION];
+
+    REQUIRE(q->rank == 2, ATTNCL_ERR_SHAPE, "q has %d axes, expected 2: [B, C]", q->rank);
+    for (int i = IN_Q; i <= IN_V; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "%s is %s, expected F32", names[i],
+                attncl_dtype_name(x->dtype));
+        REQUIRE(attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s", names[i],
+                SHAPE(x), SHAPE(q));
+    }
+    REQUIRE(q->dim[0] <= LENGTH_MOST && q->dim[1] <= LENGTH_MOST &&
+                q->dim[0] * q->dim[1] <= LENGTH_MOST,
+            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
+            LENGTH_MOST);
+    REQUIRE(at->dtype == ATTNCL_I32, ATTNCL_ERR_DTYPE, "position is %s, expected I32",
+            attncl_dtype_name(at->dtype));
+    REQUIRE(attncl__desc_count(at) == 1, ATTNCL_ERR_SHAPE, "position is %s, expected [1]",
+            SHAPE(at));
+    return ATTNCL_OK;
+}
+
+static attncl_status check_bias(const struct op_sig *sig)
+{
+    const struct aft_step_fwd_params *p = sig->params;
+    const struct tensor_desc *w = &sig->in[IN_BIAS];
+
+    REQUIRE(p->window >= 0 && p->window <= LENGTH_MOST, ATTNCL_ERR_ARGUMENT,
+            "window is %d, expected 0 to %d", p->window, LENGTH_MOST);
+    if (!attncl__desc_present(w))
+        return ATTNCL_OK;
+    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
+            attncl_dtype_name(w->dtype));
+    REQUIRE(w->rank == 2 && w->dim[0] == w->dim[1], ATTNCL_ERR_SHAPE,
+            "pos_bias is %s, expected [n, n]", SHAPE(w));
+    REQUIRE(w->dim[0] <= LENGTH_MOST, ATTNCL_ERR_SHAPE, "pos_bias has n = %" PRId64 ", at most %d",
+            w->dim[0], LENGTH_MOST);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_state(const struct op_sig *sig)
+{
+    static const char *const names[] = {
+        [IN_SUMS] = "sums", [IN_KEYS] = "keys", [IN_VALUES] = "values"};
+    const struct aft_step_fwd_params *p = sig->params;
+    const int64_t all = sig->in[IN_Q].dim[0] * sig->in[IN_Q].dim[1];
+    const int64_t slots = p->window > 0 ? p->window : 1;
+
+    for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        const int64_t rows = i == IN_SUMS ? 3 : slots;
+        REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "state %s is %s, expected F32", names[i],
+                attncl_dtype_name(x->dtype));
+        REQUIRE(x->rank == 2 && x->dim[0] == rows && x->dim[1] == all, ATTNCL_ERR_SHAPE,
+                "state %s is %s, expected [%" PRId64 ", %" PRId64 "]", names[i], SHAPE(x), rows,
+                all);
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    TRY(check_inputs(sig));
+    TRY(check_bias(sig));
+    TRY(check_state(sig));
+    return attncl__infer_like_first(sig);
+}
+
+static int64_t row_stride(const struct tensor_desc *x)
+{
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    return rows.stride;
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct aft_step_fwd_params *p = call->sig.params;
+    const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K], *v = &in[IN_V];
+    const bool cpu = l->caps->form == FORM_CPU;
+    const bool fold =
+        attncl__desc_contiguous(q) && attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
+    const int64_t all = q->dim[0] * q->dim[1], channels = fold ? all : q->dim[1];
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, GPU_CHANNELS);
+    const bool biased =
+        attncl__desc_present(&in[IN_BIAS]) && p->window > 0; // else keys need no ring
+    const int64_t n = biased ? in[IN_BIAS].dim[0] : INT32_MAX;
+    struct kspec spec = kspec_begin("op/aft_step.cl", "aft_step_fwd");
+    kspec_form(&spec, vw, local);
+
+    if (all == 0)
+        return ATTNCL_OK;
+    const int64_t lanes = ceil_div(channels, vw) * (all / channels);
+    return attncl__launch(l, &spec, grid_1d(ceil_div(lanes, (int64_t)local), local),
+                          ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
+                               arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
+                               arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
+                               arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i32(n),
+                               arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_SUMS]),
+                               arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]),
+                               arg_i32(channels), arg_i64(all), arg_i32(lanes),
+                               arg_i32(biased ? p->window : 0)));
+}
+
+// Each key of the window: its exponential, and the sums.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct aft_step_fwd_params *p = sig->params;
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+
+    *flop_ret = count * (40 + 20 * (double)p->window);
+    *bytes_ret = 4 * count * (12 + 3 * (double)p->window);
+}
+
+const struct op_class attncl__op_aft_step_fwd = {
+    .name = "aft_step_fwd",
+    .params_bytes = sizeof(struct aft_step_fwd_params),
+    .n_in = 8,
+    .n_out = 1,
+    .optional = 1u << IN_BIAS,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// Attention-free mixing against its definition (tests/ref/aft_local.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+// Error of y relative to sigmoid(q) sum p |v|.  Each p has a few roundings of exp (8 u) and the
+// rounding of its exponent, which is known to u times the largest difference of exponents within a
+// factor's reach, 60 u; numerator and denominator add a random walk over at most 500 rows, 22 u
+// each.  Together 120 u = 7e-6.
+static const double tolerance = 1e-5;
+static const double tiny = 1e-25; // scale of a value that float's exponents cannot tell from 0
+
+struct data {
+    struct host *q, *k, *v, *w, *mask;
+};
+
+struct variant {
+    int steps, batch, channels, window, causal, path;
+};
+
+static void check(const struct data *d, const struct variant *x, const char *what)
+{
+    struct host *got = host_like(d->q), *want = host_like(d->q), *scale = host_like(d->q);
+    const struct aft_local_fwd_params params = {x->window, x->causal, x->path};
+
+    ref_aft_local_fwd(d->q, d->k, d->v, d->w, d->mask, x->window, x->causal, want, scale);
+    ck_ok(run_op("aft_local_fwd", &params, HOSTS(d->q, d->k, d->v, d->w, d->mask), HOSTS(got)));
+    for (int64_t i = 0; i < got->count; ++i) {
+        const double error = fabs(got->data[i] - want->data[i]) / (scale->data[i] + tiny);
+        ck_assert_msg(
+            error <= tolerance,
+            "%s, T %d B %d C %d window %d causal %d path %d mask %d: y[%lld] = %.9g, want %.9g, "
+            "relative %.2g",
+            what, x->steps, x->batch, x->channels, x->window, x->causal, x->path, d->mask != NULL,
+            (long long)i, got->data[i], want->data[i], error);
+    }
+}
+
+static double uniform(unsigned *state) // [0, 1)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) / 16777216.0;
+}
+
+// Adds to all elements of row t: [T, B, C], or row t of a table.
+static void add_row(struct host *x, int64_t t, double value)
+{
+    const int64_t width = x->count / x->dim[0];
+    for (int64_t c = 0; c < width; ++c)
+        x->data[t * width + c] = (float)(x->data[t * width + c] + value);
+}
+
+static void add_all(struct host *x, double value)
+{
+    for (int64_t t = 0; t < x->dim[0]; ++t)
+        add_row(x, t, value);
+}
+
+// +-size at random, for each element or for whole rows.
+static void add_signs(struct host *x, double size, bool rows, unsigned *state)
+{
+    const int64_t run = rows ? x->count / x->dim[0] : 1;
+    double sign = 1;
+    for (int64_t i = 0; i < x->count; ++i) {
+        if (i % run == 0)
+            sign = uniform(state) < 0.5 ? -1 : 1;
+        x->data[i] = (float)(x->data[i] + sign * size);
+    }
+}
+
+static void add_ramp(struct host *x, double from, double to)
+{
+    for (int64_t t = 0; t < x->dim[0]; ++t)
+        add_row(x, t,
+                x->dim[0] == 1 ? from : from + (to - from) * (double)t / (double)(x->dim[0] - 1));
+}
+
+static void drop(struct host *x, double share, bool rows, unsigned *state) // to -inf
+{
+    const int64_t run = rows ? x->count / x->dim[0] : 1;
+    bool out = false;
+    for (int64_t i = 0; i < x->count; ++i) {
+        if (i % run == 0)
+            out = uniform(state) < share;
+        if (out)
+            x->data[i] = -INFINITY;
+    }
+}
+
+// What data look like beside N(0, 1); what is 0 changes nothing.
+static const struct kind {
+    const char *name;
+    double key_scale, bias_scale, value_scale;
+    double key_add, bias_add;
+    double key_signs, bias_signs; // +- this for each element
+    double key_rows, bias_rows;   // +- this for each row
+    double late, middle, early;   // this for one row of keys
+    double ramp;                  // keys from -ramp to ramp
+    double drop, drop_rows;       // share of keys that are -inf
+    bool constant;
+} kinds[] = {
+    {.name = "normal"},
+    {.name = "constant", .constant = true},
+    {.name = "keys +-80", .key_signs = 80},
+    {.name = "biases +-80", .bias_signs = 80},
+    {.name = "keys and biases +-80", .key_signs = 80, .bias_signs = 80},
+    {.name = "late key +400", .late = 400},
+    {.name = "early key +400", .early = 400},
+    {.name = "rising keys", .ramp = 300},
+    {.name = "falling keys", .ramp = -300},
+    {.name = "key rows +-80", .key_rows = 80},
+    {.name = "bias rows +-80", .bias_rows = 80},
+    {.name = "biases -85", .bias_add = -85},
+    {.name = "biases +75, a key +105", .bias_add = 75, .middle = 105},
+    {.name = "biases -30, keys -95", .bias_add = -30, .key_add = -47.5, .key_rows = 47.5},
+    {.name = "keys -inf", .drop = 0.3},
+    {.name = "key rows -inf", .drop_rows = 0.5},
+    {.name = "keys x 20", .key_scale = 20},
+    {.name = "keys x 60, biases x 30", .key_scale = 60, .bias_scale = 30},
+    {.name = "keys +400, biases -400", .key_add = 400, .bias_add = -400},
+    {.name = "keys and biases +400", .key_add = 400, .bias_add = 400},
+    {.name = "a key +3000", .middle = 3000},
+    {.name = "values x 1e6", .value_scale = 1e6},
+    {.name = "biases x 1e30", .bias_scale = 1e30},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static void shape_data(const struct kind *x, struct data *d, unsigned *state)
+{
+    const int64_t steps = d->k->dim[0];
+
+    host_scale(d->k, x->constant ? 0 : x->key_scale != 0 ? x->key_scale : 1);
+    host_scale(d->w, x->constant ? 0 : x->bias_scale != 0 ? x->bias_scale : 1);
+    host_scale(d->v, x->value_scale != 0 ? x->value_scale : 1);
+    add_ramp(d->k, -x->ramp, x->ramp);
+    add_signs(d->k, x->key_signs, false, state);
+    add_signs(d->w, x->bias_signs, false, state);
+    add_signs(d->k, x->key_rows, true, state);
+    add_signs(d->w, x->bias_rows, true, state);
+    add_row(d->k, steps * 4 / 5, x->late);
+    add_row(d->k, steps / 2, x->middle);
+    add_row(d->k, steps / 10, x->early);
+    add_all(d->k, x->key_add);
+    add_all(d->w, x->bias_add);
+    drop(d->k, x->drop, false, state);
+    drop(d->k, x->drop_rows, true, state);
+}
+
+static struct data make(int kind, const struct variant *x, unsigned seed)
+{
+    const int64_t n = x->steps + seed % 3;
+    unsigned state = seed;
+    struct data d = {
+        .q = host_random(seed, DIMS(x->steps, x->batch, x->channels)),
+        .k = host_random(seed + 1, DIMS(x->steps, x->batch, x->channels)),
+        .v = host_random(seed + 2, DIMS(x->steps, x->batch, x->channels)),
+        .w = host_random(seed + 3, DIMS(n, n)),
+    };
+    if (x->steps > 0)
+        shape_data(&kinds[kind], &d, &state);
+    return d;
+}
+
+// Random, with rows that see nothing and blocks of rows that nothing sees.
+static struct host *make_mask(unsigned seed, int64_t rows, int64_t steps, int64_t entries)
+{
+    struct host *m = host_mask(seed, 0.5, DIMS(rows, steps, entries));
+
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < steps; ++j)
+            for (int64_t b = 0; b < entries; ++b)
+                if ((i % 5 == 3 && b == 0) || (steps > 40 && j >= 3 && j < steps / 2))
+                    m->data[(i * steps + j) * entries + b] = 0;
+    for (int64_t i = 0; i < m->count; i += 3)
+        m->data[i] *= 255; // any value but 0
+    return m;
+}
+
+// One, less than a block, a block, one more, primes, a panel, one more, several panels.
+static const int lengths[] = {1, 2, 3, 11, 12, 13, 37, 96, 97, 131, 499};
+enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+// Batch and channels: fewer than a vector, a ragged tail, whole vectors.
+static const int widths[][2] = {{1, 5}, {2, 9}, {3, 16}, {1, 33}};
+
+// All kinds of data at one length, each with some of the windows, without a mask and causal.
+START_TEST(meets_the_definition)
+{
+    const int steps = lengths[_i], windows[] = {0, 1, 5, 13, 64, steps};
+    unsigned seed = 100u * (unsigned)_i + 1;
+
+    for (int kind = 0; kind < N_KINDS; ++kind)
+        for (int step = 0; step < 2; ++step, seed += 7) {
+            const int *width = widths[steps > 200 ? 0 : (kind + step) % 4];
+            const int window = windows[(kind + _i + 3 * step) % 6];
+            struct variant x = {steps, width[0], width[1], window, step % 2, 0};
+            struct data d = make(kind, &x, seed);
+            check(&d, &x, kinds[kind].name);
+            x.causal = !x.causal;
+            check(&d, &x, kinds[kind].name);
+            host_reset();
+        }
+}
+END_TEST
+
+START_TEST(meets_the_definition_under_masks)
+{
+    const int lengths_here[] = {1, 3, 13, 37, 131}, steps = lengths_here[_i];
+    unsigned seed = 500u * (unsigned)_i + 3;
+
+    for (int kind = 0; kind < N_KINDS; ++kind)
+        for (int form = 0; form < 3; ++form, seed += 7) {
+            struct variant x = {steps, 3, 9, kind % 2 ? steps : 5, 0, 0};
+            struct data d = make(kind, &x, seed);
+            d.mask = make_mask(seed, form == 1 ? 1 : steps, steps, form == 2 ? 3 : 1);
+            check(&d, &x, kinds[kind].name);
+            host_reset();
+        }
+}
+END_TEST
+
+// Ways of summing that ordinary data do not choose: running maxima, and every element by itself.
+START_TEST(every_path_is_right)
+{
+    for (int kind = 0; kind < N_KINDS; ++kind)
+        for (int masked = 0; masked < 2; ++masked) {
+            struct variant x = {59, 2, 9, 20, 0, 1 + _i};
+            struct data d = make(kind, &x, 40u + (unsigned)kind);
+            if (masked)
+                d.mask = make_mask(9, 59, 59, 1);
+            check(&d, &x, kinds[kind].name);
+            host_reset();
+        }
+}
+END_TEST
+
+// Sums parked between segments of source blocks, and channels in several slices.
+START_TEST(long_and_wide)
+{
+    struct variant full = {1009, 1, 5, 1009, _i, 0}, wide = {229, 2, 1500, 9, _i, 0};
+
+    struct data d = make(_i * 16, &full, 77);
+    check(&d, &full, "long");
+    d = make(0, &wide, 78);
+    check(&d, &wide, "wide");
+}
+END_TEST
+
+START_TEST(without_a_table_biases_are_0)
+{
+    const struct variant x = {50, 2, 7, 3, _i, 0};
+    struct data d = make(0, &x, 5);
+
+    d.w = NULL;
+    check(&d, &x, "no table");
+}
+END_TEST
+
+START_TEST(takes_views)
+{
+    for (int masked = 0; masked < 2; ++masked) {
+        const struct variant x = {41, 3, 19, 7, 0, 0};
+        struct data d = make(0, &x, 6);
+        host_view(d.q), host_view(d.k), host_view(d.v);
+        if (masked)
+            d.mask = make_mask(3, 41, 41, 3);
+        check(&d, &x, "views");
+    }
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    const struct variant none[] = {{0, 2, 3, 1, 0, 0}, {4, 0, 3, 1, 0, 0}, {4, 2, 0, 1, 0, 0}};
+    struct data d = make(0, &none[_i], 6);
+
+    check(&d, &none[_i], "empty");
+}
+END_TEST
+
+static attncl_status attempt(const struct data *d, int window, int causal)
+{
+    const struct aft_local_fwd_params params = {window, causal, 0};
+
+    return run_op("aft_local_fwd", &params, HOSTS(d->q, d->k, d->v, d->w, d->mask),
+                  HOSTS(host_like(d->q)));
+}
+
+START_TEST(refusals)
+{
+    const struct variant x = {5, 2, 3, 2, 0, 0};
+    struct data d = make(0, &x, 6), bad = d;
+
+    bad.k = host_random(1, DIMS(5, 2, 4));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "k is [5, 2, 4], q is [5, 2, 3]");
+    bad = d, bad.v = host_ints(1, 0, 3, DIMS(5, 2, 3));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_DTYPE, "v is I32");
+    bad = d, bad.w = host_random(1, DIMS(4, 4));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "T = 5 exceeds the n = 4");
+    bad = d, bad.w = host_random(1, DIMS(6, 5));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "[6, 5]");
+    bad = d, bad.mask = host_mask(1, 0.5, DIMS(3, 5, 1));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "axis 0 of the mask is 3, expected 1 or T = 5");
+    bad.mask = host_mask(1, 0.5, DIMS(5, 1, 1));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "axis 1 of the mask is 1, expected T = 5");
+    bad.mask = host_mask(1, 0.5, DIMS(5, 5, 3));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "axis 2 of the mask is 3, expected 1 or B = 2");
+    bad.mask = host_mask(1, 0.5, DIMS(5, 5));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_SHAPE, "2 axes");
+    bad.mask = host_random(1, DIMS(5, 5, 1));
+    ck_fails(attempt(&bad, 2, 0), ATTNCL_ERR_DTYPE, "F32");
+    bad.mask = host_mask(1, 0.5, DIMS(5, 5, 1));
+    ck_fails(attempt(&bad, 2, 1), ATTNCL_ERR_ARGUMENT, "causal");
+    ck_fails(attempt(&d, -1, 0), ATTNCL_ERR_ARGUMENT, "-1");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.aft_local");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_set_timeout(core, 240);
+    tcase_add_loop_test(core, meets_the_definition, 0, N_LENGTHS);
+    tcase_add_loop_test(core, meets_the_definition_under_masks, 0, 5);
+    tcase_add_loop_test(core, every_path_is_right, 0, 2);
+    tcase_add_loop_test(core, long_and_wide, 0, 2);
+    tcase_add_loop_test(core, without_a_table_biases_are_0, 0, 2);
+    tcase_add_test(core, takes_views);
+    tcase_add_loop_test(core, empty_is_fine, 0, 3);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

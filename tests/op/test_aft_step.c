@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Decoding with AFT-local: position by position against the definition of the causal pass
+// (tests/ref/aft_local.c), and against the causal pass itself.
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+// As for the causal pass (test_aft_local.c), of which each step is a row with every exponential by
+// itself.
+static const double tolerance = 1e-5;
+static const double tiny = 1e-25;
+
+// Lengths, windows and widths: without a ring, one slot, a ring that wraps, one that never fills.
+struct variant {
+    int steps, batch, channels, window;
+    double key_scale, bias_scale, late, early; // late, early: added to one row of keys
+};
+static const struct variant variants[] = {
+    {1, 1, 1, 1, 1, 1, 0, 0},        {17, 2, 9, 0, 1, 1, 0, 0},    {17, 2, 9, 1, 1, 1, 0, 0},
+    {23, 1, 37, 5, 1, 1, 0, 0},      {23, 1, 37, 5, 80, 1, 0, 0},  {23, 3, 16, 5, 80, 80, 0, 0},
+    {23, 2, 9, 40, 1, 40, 0, 0},     {37, 2, 9, 7, 1, 1, 400, 0},  {37, 2, 9, 7, 1, 1, 0, 400},
+    {37, 1, 16, 7, 1, 1e4, 0, -400}, {37, 1, 16, 0, 100, 1, 0, 0}, {23, 1, 70, 5, 0, 0, 0, 0},
+};
+enum { N_VARIANTS = sizeof variants / sizeof variants[0] };
+
+struct decoder {
+    struct host *q, *k, *v, *w; // [T, B, C], the table
+    struct host *sums, *keys, *values;
+    int window;
+    bool views;
+};
+
+static struct decoder make(const struct variant *x, unsigned seed)
+{
+    const int64_t all = x->batch * x->channels, slots = x->window > 0 ? x->window : 1;
+    struct decoder d = {
+        .q = host_random(seed, DIMS(x->steps, x->batch, x->channels)),
+        .k = host_random(seed + 1, DIMS(x->steps, x->batch, x->channels)),
+        .v = host_random(seed + 2, DIMS(x->steps, x->batch, x->channels)),
+        .w = host_random(seed + 3, DIMS(x->steps, x->steps)),
+        .sums = host_new(ATTNCL_F32, DIMS(3, all)),
+        .keys = host_new(ATTNCL_F32, DIMS(slots, all)),
+        .values = host_new(ATTNCL_F32, DIMS(slots, all)),
+        .window = x->window,
+    };
+    host_scale(d.k, x->key_scale);
+    host_scale(d.w, x->bias_scale);
+    for (int64_t c = 0; c < all; ++c) {
+        double *late = &d.k->data[x->steps * 4 / 5 * all + c],
+               *early = &d.k->data[x->steps / 5 * all + c];
+        *late = (float)(*late + x->late);
+        *early = (float)(*early + x->early);
+    }
+    // Whatever the state held, position 0 starts anew.
+    for (int64_t i = 0; i < d.sums->count; ++i)
+        d.sums->data[i] = NAN;
+    for (int64_t i = 0; i < d.keys->count; ++i)
+        d.keys->data[i] = d.values->data[i] = NAN;
+    return d;
+}
+
+static struct host *row_of(const struct host *x, int64_t t)
+{
+    struct host *row = host_new(ATTNCL_F32, DIMS(x->dim[1], x->dim[2]));
+    for (int64_t c = 0; c < row->count; ++c)
+        row->data[c] = x->data[t * row->count + c];
+    return row;
+}
+
+// y [B, C] at `position`, fed with row t.
+static struct host *step(struct decoder *d, int64_t t, int position)
+{
+    const struct aft_step_fwd_params params = {d->window};
+    struct host *q = row_of(d->q, t), *k = row_of(d->k, t), *v = row_of(d->v, t), *y = host_like(q);
+    struct host *at = host_new(ATTNCL_I32, DIMS(1));
+
+    at->data[0] = position;
+    if (d->views)
+        host_view(q), host_view(k), host_view(v);
+    ck_ok(run_op("aft_step_fwd", &params, HOSTS(q, k, v, d->w, at, d->sums, d->keys, d->values),
+                 HOSTS(y)));
+    return y;
+}
+
+static void check_row(const struct host *y, const struct host *want, const struct host *scale,
+                      int64_t t)
+{
+    for (int64_t c = 0; c < y->count; ++c) {
+        const int64_t i = t * y->count + c;
+        const double error = fabs(y->data[c] - want->data[i]) / (scale->data[i] + tiny);
+        ck_assert_msg(error <= tolerance,
+                      "position %lld, channel %lld: %.9g, want %.9g, relative %.2g", (long long)t,
+                      (long long)c, y->data[c], want->data[i], error);
+    }
+}
+
+static void check(struct decoder *d)
+{
+    struct host *want = host_like(d->q), *scale = host_like(d->q), *pass = host_like(d->q);
+    const struct aft_local_fwd_params causal = {.window = d->window, .causal = 1};
+
+    ref_aft_local_fwd(d->q, d->k, d->v, d->w, NULL, d->window, 1, want, scale);
+    ck_ok(run_op("aft_local_fwd", &causal, HOSTS(d->q, d->k, d->v, d->w, NULL), HOSTS(pass)));
+    for (int64_t t = 0; t < d->q->dim[0]; ++t) {
+        const struct host *y = step(d, t, (int)t);
+        check_row(y, want, scale, t);
+        check_row(y, pass, scale, t);
+    }
+}
+
+START_TEST(meets_the_causal_definition)
+{
+    struct decoder d = make(&variants[_i], 10u + (unsigned)_i);
+
+    check(&d);
+}
+END_TEST
+
+START_TEST(position_0_starts_anew)
+{
+    struct decoder d = make(&variants[3], 1), other = make(&variants[3], 2);
+
+    check(&d);
+    other.sums = d.sums, other.keys = d.keys, other.values = d.values;
+    check(&other);
+}
+END_TEST
+
+START_TEST(takes_views)
+{
+    struct decoder d = make(&variants[5], 3);
+
+    d.views = true;
+    check(&d);
+}
+END_TEST
+
+START_TEST(without_a_table_biases_are_0)
+{
+    struct decoder d = make(&variants[6], 4);
+
+    d.w = NULL;
+    check(&d);
+}
+END_TEST
+
+// Nothing beyond the table is read, and the state stays good.
+START_TEST(positions_beyond_the_table_give_nan)
+{
+    struct decoder d = make(&variants[3], 5);
+    struct host *want = host_like(d.q), *scale = host_like(d.q);
+    const int beyond[] = {23, 24, 1 << 30, -1, INT32_MAX, INT32_MIN};
+
+    ref_aft_local_fwd(d.q, d.k, d.v, d.w, NULL, d.window, 1, want, scale);
+    for (int t = 0; t < 23; ++t) {
+        check_row(step(&d, t, t), want, scale, t);
+        const struct host *y = step(&d, 0, beyond[t % 6]);
+        for (int64_t c = 0; c < y->count; ++c)
+            ck_assert(isnan(y->data[c]));
+    }
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct decoder d = make(&variants[3], 6);
+    struct host *q = row_of(d.q, 0), *y = host_like(q), *at = host_new(ATTNCL_I32, DIMS(1));
+    struct host *two = host_new(ATTNCL_I32, DIMS(2)), *narrow = host_random(1, DIMS(1, 3));
+    struct host *square = host_random(1, DIMS(4, 5));
+    const struct aft_step_fwd_params window5 = {5}, window6 = {6}, negative = {-1};
+
+#define ATTEMPT(params, k, w, at)                                                                  \
+    run_op("aft_step_fwd", &(params), HOSTS(q, k, q, w, at, d.sums, d.keys, d.values), HOSTS(y))
+    ck_fails(ATTEMPT(window5, narrow, d.w, at), ATTNCL_ERR_SHAPE, "k is [1, 3], q is [1, 37]");
+    ck_fails(ATTEMPT(window5, q, square, at), ATTNCL_ERR_SHAPE, "[4, 5]");
+    ck_fails(ATTEMPT(window5, q, d.w, two), ATTNCL_ERR_SHAPE, "position is [2]");
+    ck_fails(ATTEMPT(window6, q, d.w, at), ATTNCL_ERR_SHAPE, "keys is [5, 37], expected [6, 37]");
+    ck_fails(ATTEMPT(negative, q, d.w, at), ATTNCL_ERR_ARGUMENT, "-1");
+#undef ATTEMPT
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.aft_step");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_causal_definition, 0, N_VARIANTS);
+    tcase_add_test(core, position_0_starts_anew);
+    tcase_add_test(core, takes_views);
+    tcase_add_test(core, without_a_table_biases_are_0);
+    tcase_add_test(core, positions_beyond_the_table_give_nan);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
