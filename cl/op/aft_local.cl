@@ -15,7 +15,7 @@
 //   LS        work-items in a group                                          1
 //   ROWS      rows of a block                                                12
 //   PANEL     blocks of a panel                                              8
-//   MASKED    a mask tensor says what is seen; then there is no window       0, 1
+//   MASKED    a mask tensor says what is seen, at any distance                0, 1
 //   PATH      0: by range; 1: running maxima always; 2: element by element   0; 1, 2 for tests
 
 #ifndef VW

@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form: sums of blocks, and y = sigmoid(q) * B / A with running maxima.  Host side:
-// lib/op/aft_local.c
+// AFT-local, GPU form, last pass: y = sigmoid(q) * B / A.  Host side: lib/op/aft_local.c
 //
-//   Work      blocks: one work-item = one lane of channels, one block of BLOCK source rows
-//             rows: one work-item = one lane, TARGETS target rows; a group = LS lanes, which share
-//             the rows' biases
-//   Memory    rows reads k and v of the blocks that the window (or the mask) reaches once per
-//             TARGETS rows; local memory: LS * (TARGETS + 1) floats
+//   Work      one work-item = one lane of channels, TARGETS target rows; a group = LS lanes, which
+//             share the rows' biases
+//   Memory    reads k and v of the blocks that the window (or the mask) reaches once per TARGETS
+//             rows, q once, writes y once; local memory: LS * (TARGETS + 1) floats
 //   Numerics  every exponential by itself, relative to the row's running maximum: right for any
 //             finite input.  A row that sees nothing gives 0
 //
-//   Macro     Meaning                                                  Values
-//   VW        channels of a lane                                       1
-//   LS        work-items in a group, a multiple of CHUNK               64, or less where the device
-//             has less
-//   BLOCK     source rows of a block                                   16
-//   TARGETS   target rows of a work-item, a divisor of BLOCK           8
-//   CHUNK     sources added between two updates of a maximum           8
-//   MASKED    a mask tensor says what is seen; then there is no window 0, 1
+//   Macro     Meaning                                              Values
+//   VW        channels of a lane                                   1
+//   LS        work-items in a group, a multiple of CHUNK           64, or what the device has
+//   BLOCK     source rows of a block                               16
+//   TARGETS   target rows of a work-item, a divisor of BLOCK       8
+//   CHUNK     sources added between two updates of a maximum       8
+//   MASKED    a mask tensor says what is seen, at any distance     0, 1
 
 #ifndef VW
 #error "VW: channels of a lane"
@@ -39,31 +36,6 @@
 #endif
 
 #include "common/aft_bias.clh"
-
-// k, v: [T, batch] rows of `channels`; sums: [blocks][3][lanes]
-KERNEL void aft_local_blocks_fwd(__global const float *restrict k, long k_start, long k_stride,
-                                 __global const float *restrict v, long v_start, long v_stride,
-                                 __global float *restrict sums, int steps, int batch, int channels,
-                                 int lane0, int lanes)
-{
-    const int lane = get_global_id(0), block = get_group_id(1), t0 = block * BLOCK,
-              n = min(BLOCK, steps - t0);
-    const int width = lane_width(lane0 + lane, channels);
-    struct sums s = sums_of_none();
-
-    if (lane >= lanes)
-        return;
-    k += k_start + (long)t0 * batch * k_stride + lane_start(lane0 + lane, channels, k_stride);
-    v += v_start + (long)t0 * batch * v_stride + lane_start(lane0 + lane, channels, v_stride);
-    for (int t = 0; t < n; ++t)
-        s.top = max_v(lane_load(k + t * batch * k_stride, width), s.top);
-    for (int t = 0; t < n; ++t) {
-        const FV e = exp_nonpos_v(lane_load(k + t * batch * k_stride, width) - s.top);
-        s.a += e;
-        s.b += e * lane_load(v + t * batch * v_stride, width);
-    }
-    sums_store(s, sums + (long)lane * VW, block, lanes * VW);
-}
 
 // Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
 static inline void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
@@ -162,6 +134,6 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
     q += q_start + (long)t0 * batch * q_stride + lane_start(l, channels, q_stride);
     y += y_start + (long)t0 * batch * y_stride + lane_start(l, channels, y_stride);
     for (int r = 0; r < rows && live; ++r)
-        lane_store(gated_mean(lane_load(q + r * batch * q_stride, width), s[r].a, s[r].b),
-                   y + r * batch * y_stride, width);
+        lane_store(gated_mean(lane_load(q + (long)r * batch * q_stride, width), s[r].a, s[r].b),
+                   y + (long)r * batch * y_stride, width);
 }

@@ -2,7 +2,7 @@
 // AFT-local, CPU form, first pass: what the others need of keys and values.  Host side:
 // lib/op/aft_local.c
 //
-//   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for LANES lanes of
+//   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for GROUP lanes of
 //             channels
 //   Memory    reads k and v once, writes 2 floats per element and 3 per block and channel
 //   Numerics  packed rows are relative to their panel's maximum, block sums to the block's own: a
@@ -14,7 +14,7 @@
 //   LS        work-items in a group                  1
 //   ROWS      source rows of a block                 12
 //   PANEL     blocks of a panel                      8
-//   LANES     lanes of a work-item                   4
+//   GROUP     lanes of a work-item                   4
 
 #ifndef VW
 #error "VW: channels of a lane"
@@ -28,8 +28,8 @@
 #ifndef PANEL
 #error "PANEL: blocks of a panel"
 #endif
-#ifndef LANES
-#error "LANES: lanes of a work-item"
+#ifndef GROUP
+#error "GROUP: lanes of a work-item"
 #endif
 
 #include "common/aft.clh"
@@ -93,8 +93,8 @@ KERNEL void aft_local_sources_fwd(__global const float *restrict k, long k_start
                                   long ranges_at, long before_at, int steps, int batch,
                                   int channels, int lane0, int lanes)
 {
-    const int panel = get_group_id(0), first = get_group_id(1) * LANES,
-              end = min(first + LANES, lanes);
+    const int panel = get_group_id(0), first = get_group_id(1) * GROUP,
+              end = min(first + GROUP, lanes);
     const int t0 = panel * PANEL * ROWS, n = min(PANEL * ROWS, steps - t0);
     __global float *rows0 = scratch + (size_t)t0 * 2 * VW;
 

@@ -145,13 +145,13 @@ static attncl_status launch_cpu(struct launcher *l, const struct slice *s)
     struct kspec mix = spec_of(p, "op/aft_local.cl", "aft_local_mix_fwd");
     kspec_int(&sources, "ROWS", AFT_ROWS);
     kspec_int(&sources, "PANEL", AFT_PANEL);
-    kspec_int(&sources, "LANES", AFT_SOURCE_LANES);
+    kspec_int(&sources, "GROUP", AFT_SOURCE_GROUP);
     kspec_int(&mix, "ROWS", AFT_ROWS);
     kspec_int(&mix, "PANEL", AFT_PANEL);
     kspec_int(&mix, "MASKED", p->masked);
     kspec_int(&mix, "PATH", s->path);
 
-    TRY(attncl__launch(l, &sources, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_LANES), 1, 1),
+    TRY(attncl__launch(l, &sources, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_GROUP), 1, 1),
                        ARGS(MATRIX(s->k), MATRIX(s->v), arg_mem(s->scratch),
                             arg_i64(p->lane_floats), arg_i64(p->ranges_at), arg_i64(p->before_at),
                             RANGE(s))));
@@ -170,13 +170,13 @@ static attncl_status launch_gpu(struct launcher *l, const struct slice *s)
 {
     const struct aft_plan *p = s->p;
     const int64_t groups = ceil_div(s->lanes, (int64_t)p->local);
-    struct kspec blocks = spec_of(p, "op/aft_local_rows.cl", "aft_local_blocks_fwd"), rows;
+    struct kspec blocks = spec_of(p, "op/aft_local_blocks.cl", "aft_local_blocks_fwd");
+    struct kspec rows = spec_of(p, "op/aft_local_rows.cl", "aft_local_rows_fwd");
     kspec_int(&blocks, "BLOCK", AFT_BLOCK);
-    kspec_int(&blocks, "TARGETS", AFT_TARGETS);
-    kspec_int(&blocks, "CHUNK", AFT_CHUNK);
-    kspec_int(&blocks, "MASKED", p->masked);
-    rows = blocks;
-    rows.kernel = "aft_local_rows_fwd";
+    kspec_int(&rows, "BLOCK", AFT_BLOCK);
+    kspec_int(&rows, "TARGETS", AFT_TARGETS);
+    kspec_int(&rows, "CHUNK", AFT_CHUNK);
+    kspec_int(&rows, "MASKED", p->masked);
 
     if (!p->masked) {
         TRY(attncl__launch(l, &blocks, grid_2d(groups, p->blocks, p->local, 1),

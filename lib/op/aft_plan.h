@@ -8,7 +8,7 @@
 enum aft_input { AFT_IN_Q, AFT_IN_K, AFT_IN_V, AFT_IN_BIAS, AFT_IN_MASK };
 
 // Forms of the kernels, see their macro tables: CPU, then GPU.
-enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_LANES = 4 };
+enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8 };
 
 // The problem as kernels see it: rows of `channels`, `batch` to a step.  Batch entries fold into
