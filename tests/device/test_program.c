@@ -141,28 +141,60 @@ START_TEST(a_damaged_entry_is_replaced)
 }
 END_TEST
 
-START_TEST(what_the_driver_refuses_is_built)
+// Gives the cache's one entry another payload, made by `change` from the old one, rightly hashed.
+static void replace_payload(size_t (*change)(char *payload, size_t n))
 {
-    static const char payload[] = "probe_fill_fwd\0this is no program";
-    char path[FILE_BYTES], key[65536];
-    uint64_t key_bytes = 0;
+    enum { ROOM = 1 << 20, HEADER = 64, KEY_BYTES_AT = 16 };
+    char path[FILE_BYTES], *data = malloc(ROOM);
     struct cache_folder folder;
+    uint64_t key_bytes = 0;
     const char *why;
 
+    const int fd = open(entry_path(path), O_RDONLY);
+    const ssize_t n = read(fd, data, ROOM);
+    close(fd);
+    ck_assert(n > HEADER && n < ROOM);
+    memcpy(&key_bytes, data + KEY_BYTES_AT, sizeof key_bytes);
+    char *payload = data + HEADER + key_bytes;
+    const size_t payload_bytes = change(payload, (size_t)n - HEADER - key_bytes);
+    ck_assert(attncl__cache_folder_open(IN_FOLDER("cache"), true, &folder, &why));
+    ck_assert(attncl__cache_entry_write(&folder, (struct cache_bytes){data + HEADER, key_bytes},
+                                        (struct cache_bytes){payload, payload_bytes}));
+    attncl__cache_folder_close(&folder);
+    free(data);
+}
+
+static size_t no_binary(char *payload, size_t n)
+{
+    static const char text[] = "probe_fill_fwd\0this is no program";
+
+    ck_assert_uint_gt(n, sizeof text);
+    memcpy(payload, text, sizeof text);
+    return sizeof text;
+}
+
+static size_t other_kernels(char *payload, size_t n)
+{
+    payload[0] = 'P'; // the names come first
+    return n;
+}
+
+START_TEST(what_the_driver_refuses_is_built)
+{
     if (vendor() != VENDOR_POCL) // PoCL says no; rusticl has ended the process over such a binary
         return;
     ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
-    // A whole entry of the same key, but a payload that is no binary.
-    const int fd = open(entry_path(path), O_RDONLY);
-    ck_assert_int_eq(pread(fd, &key_bytes, sizeof key_bytes, 16), sizeof key_bytes);
-    ck_assert_uint_le(key_bytes, sizeof key);
-    ck_assert_int_eq(pread(fd, key, key_bytes, 64), (ssize_t)key_bytes);
-    close(fd);
-    ck_assert(attncl__cache_folder_open(IN_FOLDER("cache"), true, &folder, &why));
-    ck_assert(attncl__cache_entry_write(&folder, (struct cache_bytes){key, key_bytes},
-                                        (struct cache_bytes){payload, sizeof payload}));
-    attncl__cache_folder_close(&folder);
+    replace_payload(no_binary);
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    ck_assert_int_eq(n_built, 2);
+    ck_assert_int_eq(n_warned, 1);
+}
+END_TEST
 
+START_TEST(what_lacks_a_kernel_is_built)
+{
+    ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
+    replace_payload(other_kernels);
     ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
     ck_assert_int_eq(n_built, 2);
     ck_assert_int_eq(n_warned, 1);
@@ -279,6 +311,7 @@ Suite *suite(void)
     tcase_add_test(core, the_second_process_compiles_nothing);
     tcase_add_test(core, a_damaged_entry_is_replaced);
     tcase_add_test(core, what_the_driver_refuses_is_built);
+    tcase_add_test(core, what_lacks_a_kernel_is_built);
     tcase_add_test(core, modes_and_places);
     tcase_add_test(core, threads_share_one_build);
     tcase_add_test(core, sources_and_logs_are_dumped_on_request);
