@@ -103,6 +103,8 @@ END_TEST
 START_TEST(a_run_waits_for_events_and_gives_one)
 {
     attncl_context *ctx = test_context();
+    if (ctx->caps.vendor == VENDOR_OCLGRIND)
+        return; // its clFlush waits for the gate that this thread would open
     attncl_graph *g = doubling(ctx);
     cl_int code;
     cl_event gate = clCreateUserEvent(ctx->cl, &code), done = NULL;
