@@ -13,9 +13,9 @@ python3 -c 'import numpy' 2>/dev/null || { echo "skipped: no Python with numpy" 
 
 # What this version computes; archs and layers of later versions are left out.
 names="activation/ aft_full/ aft_local/ aft_simple/ bmm/ cross_entropy/ embedding/ feed_forward/ gmlp_block/ layer_norm/
-    linear/ local_mask/ masked_softmax/ positional_encoding/ softmax/ spatial_gating_unit/ subsequent_mask/
+    linear/ masked_softmax/ positional_encoding/ softmax/ spatial_gating_unit/
     transformer_layer/aft_local transformer_layer/aft_simple encoder/aft_local encoder/aft_full encoder/gmlp
-    lm/aft_ lm/gmlp lm/learned_pos lm/pe_not_stored lm_sample/aft_local"
+    lm/aft_ lm/gmlp lm_sample/aft_local"
 only=""
 for name in $names; do
     only="$only --only $name"
