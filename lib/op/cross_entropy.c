@@ -9,7 +9,7 @@
 // Three kernels (cl/op/cross_entropy.cl): losses of the rows, sums of blocks of rows, sum of the
 // blocks.
 
-#include "attncl/ops.h"
+#include "attncl/kinds.h"
 #include "base/ckd.h"
 #include "op/op.h"
 
