@@ -54,7 +54,7 @@ END_TEST
 
 START_TEST(many_rows)
 {
-    check(host_random(3, DIMS(9001, 3)), host_ints(4, 0, 3, DIMS(9001)), _i, 1);
+    check(host_random(3, DIMS(2100, 3)), host_ints(4, 0, 3, DIMS(2100)), _i, 1);
 }
 END_TEST
 
