@@ -12,7 +12,7 @@
 //   LS        work-items in a group, a power of two    1 .. 256
 
 #include "common/math.clh"
-#include "common/reduce.clh"
+#include "common/rows.clh"
 
 // logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0 when has_pad; one
 // outside the row counts as its nearest column, so that no other memory is read.
@@ -34,12 +34,7 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
         int c;
 
         // Pass 1: the row maximum keeps exp() in range.
-        FV top_v = (FV)(-INFINITY);
-        for (c = from; c + VW <= n; c += VW * LS)
-            top_v = max_v(VLOAD(xr + c), top_v);
-        if (c < n)
-            top_v = max_v(load_part(xr + c, n - c, -INFINITY), top_v);
-        const float top = GROUP_MAX(max_lanes(top_v), tmp);
+        const float top = ROW_MAX(xr, n, tmp);
 
         // Pass 2: the sum.
         FV sum_v = (FV)(0.0f);

@@ -10,8 +10,7 @@
 //   VW        floats in a vector                       1 | 4 | 8 | 16
 //   LS        work-items in a group, a power of two    1 .. 256
 
-#include "common/reduce.clh"
-#include "common/vector.clh"
+#include "common/rows.clh"
 
 // A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised over several axes.
 // weight, bias: [parts, width]; y: [rows, parts, width]
@@ -32,34 +31,32 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x, __global const
         int c;
 
         // Pass 1: the mean, rounded.
-        FV sum_v = (FV)(0.0f);
-        for (int part = 0; part < parts; ++part) {
-            __global const float *xp = xr + part * stride;
-            for (c = from; c + VW <= width; c += VW * LS)
-                sum_v += VLOAD(xp + c);
-            if (c < width)
-                sum_v += load_part(xp + c, width - c, 0.0f);
-        }
-        const float mean = GROUP_SUM(sum_lanes(sum_v), tmp) / n;
+        float sum = 0.0f;
+        for (int part = 0; part < parts; ++part)
+            sum += item_sum(xr + part * stride, width);
+        const float mean = GROUP_SUM(sum, tmp) / n;
 
         // Pass 2: distances from it, whose own mean is what the rounding left out, and their squares.
         FV distance_v = (FV)(0.0f), square_v = (FV)(0.0f);
+        FV distance_2 = (FV)(0.0f), square_2 = (FV)(0.0f); // of every second vector
         for (int part = 0; part < parts; ++part) {
             __global const float *xp = xr + part * stride;
-            for (c = from; c + VW <= width; c += VW * LS) {
-                const FV d = VLOAD(xp + c) - mean;
+            for (c = from; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
+                const FV d = VLOAD(xp + c) - mean, d2 = VLOAD(xp + c + ROW_STEP) - mean;
                 distance_v += d;
                 square_v += d * d;
+                distance_2 += d2;
+                square_2 += d2 * d2;
             }
-            if (c < width) {
-                const FV d = load_part(xp + c, width - c, mean) - mean;
+            for (; c < width; c += ROW_STEP) {
+                const FV d = (c + VW <= width ? VLOAD(xp + c) : load_part(xp + c, width - c, mean)) - mean;
                 distance_v += d;
                 square_v += d * d;
             }
         }
-        const float rest = GROUP_SUM(sum_lanes(distance_v), tmp) / n;
-        const float variance = fmax(GROUP_SUM(sum_lanes(square_v), tmp) / n - rest * rest, 0.0f);
-        const float scale = 1.0f / sqrt(variance + eps);
+        const float rest = GROUP_SUM(sum_lanes(distance_v + distance_2), tmp) / n;
+        const float squares = GROUP_SUM(sum_lanes(square_v + square_2), tmp) / n;
+        const float scale = 1.0f / sqrt(fmax(squares - rest * rest, 0.0f) + eps);
 
         // Pass 3: normalise.
         for (int part = 0; part < parts; ++part) {

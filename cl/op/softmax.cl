@@ -10,7 +10,7 @@
 //   LS        work-items in a group, a power of two    1 .. 256
 
 #include "common/math.clh"
-#include "common/reduce.clh"
+#include "common/rows.clh"
 
 // x: rows of `width`, `stride` apart; y: [rows, width]
 KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *restrict y,
@@ -27,12 +27,7 @@ KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *r
         int c;
 
         // Pass 1: the row maximum keeps exp() in range.
-        FV top_v = (FV)(-INFINITY);
-        for (c = from; c + VW <= width; c += VW * LS)
-            top_v = max_v(VLOAD(xr + c), top_v);
-        if (c < width)
-            top_v = max_v(load_part(xr + c, width - c, -INFINITY), top_v);
-        const float largest = GROUP_MAX(max_lanes(top_v), tmp);
+        const float largest = ROW_MAX(xr, width, tmp);
         const float top = largest == -INFINITY ? 0.0f : largest;
 
         // Pass 2: numerators and their sum.
