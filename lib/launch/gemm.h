@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Matrix products with an epilogue, batched and strided, by whichever provider suits device and shape:
+// Matrix products with an epilogue, batched and strided, by whichever provider suits device and
+// shape:
 //
 //   C = act(A B + bias) * gate + residual         per batch entry; row-major, all float
 //
@@ -9,7 +10,14 @@
 
 #include "launch/launch.h"
 
-enum gemm_activation { GEMM_ACT_NONE, GEMM_ACT_GELU, GEMM_ACT_RELU, GEMM_ACT_SIGMOID, GEMM_ACT_TANH, GEMM_ACT_SILU };
+enum gemm_activation {
+    GEMM_ACT_NONE,
+    GEMM_ACT_GELU,
+    GEMM_ACT_RELU,
+    GEMM_ACT_SIGMOID,
+    GEMM_ACT_TANH,
+    GEMM_ACT_SILU
+};
 enum gemm_bias { GEMM_BIAS_NONE, GEMM_BIAS_COLUMN /* bias[n] */, GEMM_BIAS_ROW /* bias[m] */ };
 
 // A matrix per batch entry: element (i, j) of entry b is at start + b * batch_stride + i * ld + j.
@@ -24,7 +32,8 @@ struct gemm {
     int64_t batch, m, n, k;
     struct gemm_matrix a, b, c;
     bool trans_a, trans_b;
-    bool causal; // A is square and lower triangular: elements (i, j > i) are not read; not with trans_a
+    bool causal; // A is square and lower triangular: elements (i, j > i) are not read; not with
+                 // trans_a
     enum gemm_bias bias_kind;
     struct span bias;
     enum gemm_activation activation;
@@ -34,6 +43,5 @@ struct gemm {
 
 // Appends the product.  k = 0 gives the epilogue of zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);
-
 
 #endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+//
+// What the own kernels for matrix products share, and the small ones: few rows, the epilogue alone.
+
+#include "launch/gemm_own.h"
+
+// Bits of `parts` in cl/common/epilogue.clh.
+enum { PART_BIAS_COLUMN = 1, PART_BIAS_ROW = 2, PART_GATE = 4, PART_RESIDUAL = 8 };
+
+// gemv: rows of A at most (ROWS), outputs per group of gemv_dot (OUT), vectors per work-item of
+// gemv_axpy (NV).
+enum { GEMV_ROWS = 4, GEMV_OUT = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
+
+static int epilogue_parts(const struct gemm *g)
+{
+    return (g->bias_kind == GEMM_BIAS_COLUMN ? PART_BIAS_COLUMN : 0) |
+           (g->bias_kind == GEMM_BIAS_ROW ? PART_BIAS_ROW : 0) |
+           (g->gate.span.storage ? PART_GATE : 0) | (g->residual.span.storage ? PART_RESIDUAL : 0);
+}
+
+bool attncl__gemm_has_epilogue(const struct gemm *g)
+{
+    return g->activation != GEMM_ACT_NONE || epilogue_parts(g) != 0;
+}
+
+void attncl__gemm_add_arg(struct gemm_args *args, struct arg arg)
+{
+    assert(args->n < GEMM_MAX_ARGS);
+    args->arg[args->n++] = arg;
+}
+
+void attncl__gemm_add_matrix(struct gemm_args *args, const struct gemm_matrix *x)
+{
+    attncl__gemm_add_arg(args, arg_mem(x->span));
+    attncl__gemm_add_arg(args, arg_i64(x->start));
+    attncl__gemm_add_arg(args, arg_i64(x->ld));
+    attncl__gemm_add_arg(args, arg_i64(x->batch_stride));
+}
+
+void attncl__gemm_add_epilogue(struct gemm_args *args, const struct gemm *g)
+{
+    attncl__gemm_add_arg(args, arg_i32(epilogue_parts(g)));
+    attncl__gemm_add_arg(args, arg_mem(g->bias));
+    attncl__gemm_add_matrix(args, &g->gate);
+    attncl__gemm_add_matrix(args, &g->residual);
+}
+
+// Iterations of the longest loop nest of one work-item, against devices that stop counting.
+static bool within_loop_limit(const struct device_caps *caps, int64_t iterations)
+{
+    return caps->loop_limit == 0 || (uint64_t)iterations < caps->loop_limit;
+}
+
+bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g)
+{
+    const int64_t iterations = g->trans_b ? g->k : 2 * g->m * g->k;
+
+    return g->m <= GEMV_ROWS && !g->trans_a && !g->causal && within_loop_limit(caps, iterations);
+}
+
+attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
+{
+    // CPU: wide vectors, no group.  GPU: scalar work-items read neighbouring elements.
+    const bool cpu = l->caps->form == FORM_CPU;
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const int nv = cpu ? GEMV_VECTORS : 1;
+    const size_t local =
+        cpu ? 1 : attncl__group_for_row(l->caps, g->trans_b ? g->k : GEMV_GPU_GROUP);
+    const int64_t per_group = g->trans_b ? GEMV_OUT : nv * (int64_t)vw * (int64_t)local;
+    const int64_t groups_n = ceil_div(g->n, per_group);
+    const int rows = g->m == 1 ? 1 : GEMV_ROWS;
+    struct kspec spec = kspec_begin("op/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
+    struct gemm_args args = {.n = 0};
+
+    REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
+            "a product of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n,
+            g->batch);
+    kspec_form(&spec, vw, local);
+    kspec_int(&spec, "NV", nv);
+    kspec_int(&spec, "ROWS", rows);
+    kspec_int(&spec, "ACT", g->activation);
+
+    attncl__gemm_add_arg(&args, arg_i32(g->m));
+    attncl__gemm_add_arg(&args, arg_i32(g->n));
+    attncl__gemm_add_arg(&args, arg_i32(g->k));
+    attncl__gemm_add_arg(&args, arg_i32(groups_n));
+    attncl__gemm_add_matrix(&args, &g->a);
+    attncl__gemm_add_matrix(&args, &g->b);
+    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_epilogue(&args, g);
+    snprintf(how, GEMM_HOW_BYTES, "own %s, %d rows, groups of %zu", spec.kernel, rows, local);
+    return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
+}
+
+attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, bool clear)
+{
+    const bool cpu = l->caps->form == FORM_CPU;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, g->n);
+    struct kspec spec = kspec_begin("op/gemm_epilogue.cl", "gemm_epilogue");
+    struct gemm_args args = {.n = 0};
+
+    REQUIRE(g->m <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
+            "a product of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
+    kspec_form(&spec, cpu ? l->caps->vector_width : 1, local);
+    kspec_int(&spec, "ACT", g->activation);
+
+    attncl__gemm_add_arg(&args, arg_i32(g->m));
+    attncl__gemm_add_arg(&args, arg_i32(g->n));
+    attncl__gemm_add_arg(&args, arg_i32(clear));
+    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_epilogue(&args, g);
+    return attncl__launch(l, &spec, grid_1d(g->m * g->batch, local), args.arg, args.n);
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The library's own kernels for matrix products.  launch/gemm.c chooses among them and CLBlast.
+#ifndef ATTNCL_LAUNCH_GEMM_OWN_H
+#define ATTNCL_LAUNCH_GEMM_OWN_H
+
+#include "launch/gemm.h"
+
+// How a product is made, for the log.
+enum { GEMM_HOW_BYTES = 96 };
+
+// Every argument list of these kernels: sizes first, then matrices, then the epilogue.
+enum { GEMM_MAX_ARGS = 40 };
+struct gemm_args {
+    struct arg arg[GEMM_MAX_ARGS];
+    size_t n;
+};
+void attncl__gemm_add_arg(struct gemm_args *args, struct arg arg);
+void attncl__gemm_add_matrix(struct gemm_args *args, const struct gemm_matrix *x);
+// EPILOGUE_PARAMS of cl/common/epilogue.clh
+void attncl__gemm_add_epilogue(struct gemm_args *args, const struct gemm *g);
+
+// True when there is anything to do after the product.
+bool attncl__gemm_has_epilogue(const struct gemm *g);
+
+// Tiles: any product with k > 0.  ERR_UNSUPPORTED when no tile form runs on the device or the grid
+// is too large.
+attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g,
+                                 char how[GEMM_HOW_BYTES]);
+
+// The same in each form.
+attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES]);
+attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES]);
+
+// Few rows: B streams through once.
+bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g);
+attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
+
+// The epilogue of what is in C or, with `clear`, of zero.
+attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, bool clear);
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+//
+// The tile forms of a matrix product: which tile for which device and shape, as data, and the
+// launches.
+//
+// Where one work-item's loops are limited (caps->loop_limit) the sums over k are cut into several
+// launches; the kernels then continue from what is in C.
+
+#include "launch/gemm_own.h"
+
+// -- CPU form (cl/op/gemm_cpu.cl)
+
+// MR, AR of the kernel, and NV by vector width: panels of 64, 16 and 8 columns.
+enum { CPU_MR = 6, CPU_AR = 8 };
+static int cpu_vectors(unsigned vw)
+{
+    return vw == 16 ? 4 : 2;
+}
+
+// Largest first.  Packed panels of a tile must stay in a core's second-level cache beside C's tile:
+// half of 512 KiB.
+// A causal product's tiles differ in work, so it takes more of them to keep all cores busy to the
+// end.
+enum { CPU_PACK_BYTES = 256 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
+enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
+struct cpu_tile {
+    int m, n, k;
+};
+static const struct cpu_tile cpu_tiles[] = {
+    {192, 128, 256}, {96, 128, 192}, {48, 64, 256}, {24, 64, 256}, {12, 16, 256}, {6, 8, 256},
+};
+enum { N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
+static int64_t count_groups(const struct gemm *g, int64_t tile_m, int64_t tile_n)
+{
+    return ceil_div(g->m, tile_m) * ceil_div(g->n, tile_n);
+}
+
+static size_t pack_bytes(const struct gemm *g, const struct cpu_tile *t, int panel)
+{
+    const int64_t b = round_up(t->n, panel);
+    const int64_t a = g->trans_a ? ceil_div(t->m, CPU_MR) * CPU_AR : 0;
+
+    return sizeof(float) * (size_t)((a + b) * t->k);
+}
+
+// An upper bound of a work-item's loop iterations for each k of a launch, and besides.
+static int64_t iterations_per_k(const struct cpu_tile *t, int panel)
+{
+    return 2 * (t->n + panel) + t->m + ceil_div(t->m, CPU_MR) * ceil_div(t->n, panel);
+}
+
+static int64_t iterations_besides(const struct cpu_tile *t, int panel)
+{
+    // Edge panels element by element, and the epilogue.
+    return 2 * round_up(t->m, CPU_MR) * round_up(t->n, panel);
+}
+
+// The row of the table made to fit: tiles of even height, within the matrix, blocks of k within the
+// local memory.
+static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
+                                    struct cpu_tile t, int panel)
+{
+    const size_t most = caps->local_bytes < CPU_PACK_BYTES ? caps->local_bytes : CPU_PACK_BYTES;
+
+    t.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, t.m)), CPU_MR);
+    t.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, t.n)), panel);
+    t.k = (int)round_up(ceil_div(g->k, ceil_div(g->k, t.k)), CPU_K_MULTIPLE);
+    while (t.k > 1 && pack_bytes(g, &t, panel) > most)
+        t.k = (t.k + 1) / 2;
+    return t;
+}
+
+static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const struct gemm *g,
+                                       int panel)
+{
+    const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
+    struct cpu_tile t = {0};
+
+    for (int i = 0; i < N_CPU_TILES; ++i) {
+        t = fit_cpu_tile(caps, g, cpu_tiles[i], panel);
+        const int64_t groups = count_groups(g, t.m, t.n) * g->batch;
+        const int64_t most = (int64_t)caps->loop_limit;
+        if (most && iterations_per_k(&t, panel) * t.k + iterations_besides(&t, panel) > most)
+            continue;
+        // Small tiles cost more than idle cores once a panel of columns does not fill.
+        if (groups >= per_core * caps->compute_units || t.m * t.n <= 24 * 64)
+            break;
+    }
+    return t;
+}
+
+// What both forms' argument lists begin with.
+static void add_sizes(struct gemm_args *args, const struct gemm *g, int64_t k_from, int64_t k_to)
+{
+    attncl__gemm_add_arg(args, arg_i32(g->m));
+    attncl__gemm_add_arg(args, arg_i32(g->n));
+    attncl__gemm_add_arg(args, arg_i32(g->k));
+    attncl__gemm_add_arg(args, arg_i32(k_from));
+    attncl__gemm_add_arg(args, arg_i32(k_to));
+}
+
+static void add_form(struct kspec *spec, const struct gemm *g)
+{
+    kspec_int(spec, "TRANS_A", g->trans_a);
+    kspec_int(spec, "TRANS_B", g->trans_b);
+    kspec_int(spec, "CAUSAL", g->causal);
+    kspec_int(spec, "ACT", g->activation);
+}
+
+static attncl_status check_groups(const struct gemm *g, int64_t groups)
+{
+    REQUIRE(groups <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
+            "a product of [%" PRId64 ", %" PRId64 "] in a batch of %" PRId64 " is too large", g->m,
+            g->n, g->batch);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES])
+{
+    const unsigned vw = l->caps->vector_width;
+    const int panel = cpu_vectors(vw) * (int)vw;
+    const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel);
+    const int64_t groups = count_groups(g, t.m, t.n);
+    const int64_t limit = (int64_t)l->caps->loop_limit;
+    int64_t k_step = g->k;
+    struct kspec spec = kspec_begin("op/gemm_cpu.cl", "gemm_cpu_tile");
+
+    TRY(check_groups(g, groups));
+    kspec_form(&spec, vw, 1);
+    kspec_int(&spec, "NV", cpu_vectors(vw));
+    add_form(&spec, g);
+    snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d, %" PRId64 " groups", t.m, t.n, t.k,
+             groups * g->batch);
+    if (limit) {
+        // Edge panels pay iterations_besides in every block of k.
+        const int64_t per_block = iterations_per_k(&t, panel) * t.k + iterations_besides(&t, panel);
+        k_step = limit / per_block > 1 ? limit / per_block * t.k : t.k;
+    }
+
+    for (int64_t k = 0; k < g->k; k += k_step) {
+        struct gemm_args args = {.n = 0};
+
+        add_sizes(&args, g, k, k + k_step < g->k ? k + k_step : g->k);
+        attncl__gemm_add_arg(&args, arg_i32(t.m));
+        attncl__gemm_add_arg(&args, arg_i32(t.n));
+        attncl__gemm_add_arg(&args, arg_i32(t.k));
+        attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->m, t.m)));
+        attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->n, t.n)));
+        attncl__gemm_add_arg(&args, arg_i32(g->batch));
+        attncl__gemm_add_matrix(&args, &g->a);
+        attncl__gemm_add_matrix(&args, &g->b);
+        attncl__gemm_add_matrix(&args, &g->c);
+        attncl__gemm_add_arg(&args,
+                             arg_local(sizeof(float) * (size_t)(round_up(t.n, panel) * t.k)));
+        attncl__gemm_add_arg(
+            &args,
+            arg_local(g->trans_a ? sizeof(float) * (size_t)(t.m / CPU_MR * CPU_AR * t.k) : 0));
+        attncl__gemm_add_epilogue(&args, g);
+        TRY(attncl__launch(l, &spec, grid_1d(groups * g->batch, 1), args.arg, args.n));
+    }
+    return ATTNCL_OK;
+}
+
+// -- GPU form (cl/op/gemm_gpu.cl)
+
+struct gpu_tile {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    unsigned group_multiple;   // 0: any
+    int bm, bn, bk, tx, ty;
+};
+
+// Per vendor the larger tile first; rows from the sources named in docs/kernels.md, not yet
+// measured by this library. Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
+static const struct gpu_tile gpu_tiles[] = {
+    {VENDOR_NVIDIA, 0, 128, 128, 16, 16, 16}, {VENDOR_NVIDIA, 0, 64, 128, 16, 16, 8},
+    {VENDOR_AMD, 32, 128, 128, 8, 16, 8},                                           // RDNA
+    {VENDOR_AMD, 64, 128, 128, 16, 16, 16},   {VENDOR_AMD, 64, 64, 64, 16, 16, 16}, // GCN, CDNA
+    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8},     {VENDOR_OTHER, 0, 32, 32, 32, 8, 8},
+    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4},
+};
+enum { N_GPU_TILES = sizeof gpu_tiles / sizeof gpu_tiles[0], GPU_TILES_PER_UNIT = 2 };
+
+static bool whole_float4s(const struct gemm_matrix *x)
+{
+    return x->start % 4 == 0 && x->ld % 4 == 0 && x->batch_stride % 4 == 0;
+}
+
+static struct kspec gpu_spec(const struct gemm *g, const struct gpu_tile *t)
+{
+    struct kspec spec = kspec_begin("op/gemm_gpu.cl", "gemm_gpu_tile");
+
+    kspec_form(&spec, 4, (size_t)(t->tx * t->ty));
+    kspec_int(&spec, "BM", t->bm);
+    kspec_int(&spec, "BN", t->bn);
+    kspec_int(&spec, "BK", t->bk);
+    kspec_int(&spec, "TX", t->tx);
+    kspec_int(&spec, "TY", t->ty);
+    kspec_int(&spec, "ALIGNED", whole_float4s(&g->a) && whole_float4s(&g->b));
+    add_form(&spec, g);
+    return spec;
+}
+
+// The first row that is for this device, gives every multiprocessor work and is not much larger
+// than C; then whatever row builds and fits.
+static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct gemm *g)
+{
+    for (int suitable = 1; suitable >= 0; --suitable)
+        for (int i = 0; i < N_GPU_TILES; ++i) {
+            const struct gpu_tile *t = &gpu_tiles[i];
+            const bool enough = count_groups(g, t->bm, t->bn) * g->batch >=
+                                (int64_t)GPU_TILES_PER_UNIT * l->caps->compute_units;
+            const bool small = t->bm <= 32 || (g->m > t->bm / 2 && g->n > t->bn / 2);
+            if (t->vendor != VENDOR_OTHER && t->vendor != l->caps->vendor)
+                continue;
+            if (t->group_multiple && t->group_multiple != l->caps->group_multiple)
+                continue;
+            if (suitable && !((enough || t->bm <= 64) && small))
+                continue;
+            const struct kspec spec = gpu_spec(g, t);
+            if ((size_t)(t->tx * t->ty) <= l->caps->max_group &&
+                attncl__launch_fits(l, &spec, (size_t)(t->tx * t->ty)))
+                return t;
+        }
+    return NULL;
+}
+
+attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES])
+{
+    const struct gpu_tile *t = choose_gpu_tile(l, g);
+
+    REQUIRE(t, ATTNCL_ERR_UNSUPPORTED, "no tile form of the matrix product runs on this device: %s",
+            attncl_last_error());
+    const int64_t groups = count_groups(g, t->bm, t->bn);
+    // Half of the limit, since a block of k loops over its elements and again over its parts.
+    const int64_t limit = (int64_t)l->caps->loop_limit / 2;
+    const int64_t k_step = limit > t->bk ? limit / t->bk * t->bk : g->k;
+    const struct kspec spec = gpu_spec(g, t);
+
+    TRY(check_groups(g, groups));
+    snprintf(how, GEMM_HOW_BYTES, "own GPU tiles %dx%dx%d, %" PRId64 " groups of %d", t->bm, t->bn,
+             t->bk, groups * g->batch, t->tx * t->ty);
+    for (int64_t k = 0; k < g->k; k += k_step) {
+        struct gemm_args args = {.n = 0};
+
+        add_sizes(&args, g, k, k + k_step < g->k ? k + k_step : g->k);
+        attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->m, t->bm)));
+        attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->n, t->bn)));
+        attncl__gemm_add_arg(&args, arg_i32(g->batch));
+        attncl__gemm_add_matrix(&args, &g->a);
+        attncl__gemm_add_matrix(&args, &g->b);
+        attncl__gemm_add_matrix(&args, &g->c);
+        attncl__gemm_add_epilogue(&args, g);
+        TRY(attncl__launch(l, &spec, grid_1d(groups * g->batch, (size_t)(t->tx * t->ty)), args.arg,
+                           args.n));
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
+{
+    return l->caps->form == FORM_CPU ? attncl__gemm_cpu_tiles(l, g, how)
+                                     : attncl__gemm_gpu_tiles(l, g, how);
+}
