@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix product with an epilogue, CPU form.  Host side: lib/launch/gemm_own.c
+// Matrix product with an epilogue, CPU form.  Host side: lib/launch/gemm_tiles.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
 //

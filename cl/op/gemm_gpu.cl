@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix product with an epilogue, GPU form.  Host side: lib/launch/gemm_own.c
+// Matrix product with an epilogue, GPU form.  Host side: lib/launch/gemm_tiles.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
 //
@@ -11,25 +11,37 @@
 //   Numerics  float; one chain of multiply-adds over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
 //             right whatever later rows of B hold
 //
-//   Macro       Meaning                                            Values
-//   LS          work-items in a group                              TX TY
-//   VW          vector width                                       4
-//   BM, BN, BK  tile                                               multiples of 4 TY, 4 TX, 4
-//   TX, TY      work-items along n and m                           powers of two
-//   ALIGNED     every row of A and B starts at a whole float4      0 | 1
-//   TRANS_A     A is [k, m]                                        0 | 1
-//   TRANS_B     B is [n, k]                                        0 | 1
-//   CAUSAL      A is square and lower triangular                   0 | 1; 0 with TRANS_A
-//   ACT         activation of the epilogue                         0 .. 5
+//   Macro     Meaning                                            Values
+//   LS        work-items in a group                              TX TY
+//   VW        vector width                                       4
+//   BM        rows of a tile                                     a multiple of 4 TY
+//   BN        columns of a tile                                  a multiple of 4 TX
+//   BK        length of a block of the sums                      a multiple of 4
+//   TX        work-items along n                                 a power of two
+//   TY        work-items along m                                 a power of two
+//   ALIGNED   every row of A and B starts at a whole float4      0 | 1
+//   TRANS_A   A is [k, m]                                        0 | 1
+//   TRANS_B   B is [n, k]                                        0 | 1
+//   CAUSAL    A is square and lower triangular                   0 | 1; 0 with TRANS_A
+//   ACT       activation of the epilogue                         0 .. 5
 
 #include "common/types.clh"
 #include "common/vector.clh"
 
-#if !defined BM || !defined BN || !defined BK
-#error "BM, BN, BK: tile"
+#ifndef BM
+#error "BM: rows of a tile"
 #endif
-#if !defined TX || !defined TY
-#error "TX, TY: work-items along n and m"
+#ifndef BN
+#error "BN: columns of a tile"
+#endif
+#ifndef BK
+#error "BK: length of a block of the sums"
+#endif
+#ifndef TX
+#error "TX: work-items along n"
+#endif
+#ifndef TY
+#error "TY: work-items along m"
 #endif
 #ifndef ALIGNED
 #error "ALIGNED: rows of A and B start at a whole float4"
@@ -150,10 +162,10 @@ static inline void place_block(__local float *a_block, __local float *b_block, c
 #define TILE_ROW(r)    ((r) / 4 * (4 * TY) + ty * 4 + (r) % 4)
 #define TILE_COLUMN(c) ((c) * (4 * TX) + tx * 4)
 
-// sum += the product of the blocks.  `diagonal`: row r takes part while k < row_limit + its row in the tile.
+// sum += the product of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
+// block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops between two barriers wrongly.
 static inline void multiply_blocks(__local const float *a_block, __local const float *b_block,
-                                   bool diagonal, int row_limit, int tx, int ty,
-                                   float4 sum[RM][RN / 4])
+                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
 {
 #pragma unroll 4
     for (int k = 0; k < BK; k++) {
@@ -169,7 +181,7 @@ static inline void multiply_blocks(__local const float *a_block, __local const f
             for (int r = 0; r < 4; r++)
 #pragma unroll
                 for (int c = 0; c < RN / 4; c++)
-                    if (!diagonal || k < row_limit + TILE_ROW(4 * q + r))
+                    if (!CAUSAL || k < k_all + TILE_ROW(4 * q + r))
                         sum[4 * q + r][c] += a[r] * b[c];
         }
     }
@@ -208,10 +220,7 @@ KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m
         place_block(a_block, b_block, a_part, b_part);
         barrier(CLK_LOCAL_MEM_FENCE);
         fetch_block(a, lda, b, ldb, i0, j0, k0 + BK, m, n, k_end, a_part, b_part);
-        if (CAUSAL && k0 + BK > i0 + 1)
-            multiply_blocks(a_block, b_block, true, i0 + 1 - k0, tx, ty, sum);
-        else
-            multiply_blocks(a_block, b_block, false, 0, tx, ty, sum);
+        multiply_blocks(a_block, b_block, i0 + 1 - k0, tx, ty, sum);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 

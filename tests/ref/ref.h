@@ -4,6 +4,7 @@
 #ifndef ATTNCL_TEST_REF_H
 #define ATTNCL_TEST_REF_H
 
+#include "launch/gemm.h"
 #include "support/host.h"
 
 // -- rows and elements
@@ -36,5 +37,13 @@ void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bia
 void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct host *v,
                        const struct host *pos_bias, const struct host *mask, int window, int causal,
                        struct host *y, struct host *scale); // aft_local.c
+// -- matrix products: gemm.c
+struct ref_operands {
+    const double *a, *b, *bias, *gate, *residual; // indexed as struct gemm says; NULL: absent
+};
+// c and bound are dense [batch, m, n]; bound: how far a float result may be off (gemm.c says why).
+void ref_gemm(const struct gemm *g, const struct ref_operands *x, double *c, double *bound);
+// The worst |got - want| / bound; NaN when something is not a number.
+double ref_worst(const double *got, const double *want, const double *bound, int64_t count);
 
 #endif

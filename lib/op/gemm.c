@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: MIT
+//
+// Matrix products.
+//
+//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in], b [out], y [...,
+//   out] bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
+//
+// launch/gemm.c chooses who computes them.
+
+#include "launch/gemm.h"
+#include "op/op.h"
+
+enum { X, WEIGHT, BIAS, GATE, RESIDUAL, N_LINEAR_INPUTS };
+static const char *const linear_names[] = {"x", "weight", "bias", "gate", "residual"};
+
+static attncl_status linear_infer(struct op_sig *sig)
+{
+    const struct linear_fwd_params *params = sig->params;
+    const struct tensor_desc *x = &sig->in[X], *weight = &sig->in[WEIGHT], *bias = &sig->in[BIAS];
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    for (int i = 0; i < N_LINEAR_INPUTS; ++i)
+        REQUIRE(!attncl__desc_present(&sig->in[i]) || sig->in[i].dtype == ATTNCL_F32,
+                ATTNCL_ERR_DTYPE, "%s is %s, linear needs F32", linear_names[i],
+                attncl_dtype_name(sig->in[i].dtype));
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "linear needs at least one axis, x has none");
+    REQUIRE(weight->rank == 2, ATTNCL_ERR_SHAPE, "weight is %s, linear needs [out, in]",
+            SHAPE(weight));
+    REQUIRE(weight->dim[1] == x->dim[x->rank - 1], ATTNCL_ERR_SHAPE,
+            "weight takes %" PRId64 " channels, x has %" PRId64, weight->dim[1],
+            x->dim[x->rank - 1]);
+    REQUIRE(!attncl__desc_present(bias) || (bias->rank == 1 && bias->dim[0] == weight->dim[0]),
+            ATTNCL_ERR_SHAPE, "bias is %s, weight gives %" PRId64 " channels", SHAPE(bias),
+            weight->dim[0]);
+    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_SILU,
+            ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
+    memcpy(dim, x->dim, sizeof dim);
+    dim[x->rank - 1] = weight->dim[0];
+    TRY(attncl__desc_make(ATTNCL_F32, x->rank, dim, &sig->out[0]));
+    for (int i = GATE; i <= RESIDUAL; ++i)
+        REQUIRE(!attncl__desc_present(&sig->in[i]) ||
+                    attncl__desc_same_shape(&sig->in[i], &sig->out[0]),
+                ATTNCL_ERR_SHAPE, "%s is %s, the result is %s", linear_names[i], SHAPE(&sig->in[i]),
+                SHAPE(&sig->out[0]));
+    return ATTNCL_OK;
+}
+
+// An input as a matrix of rows; an absent one is absent.
+static struct gemm_matrix rows_of(const struct op_call *call, int input)
+{
+    struct rows rows = {0};
+
+    if (!attncl__desc_present(&call->sig.in[input]))
+        return (struct gemm_matrix){.start = 0};
+    const bool ok = attncl__desc_rows(&call->sig.in[input], &rows);
+    assert(ok);
+    (void)ok;
+    return (struct gemm_matrix){
+        .span = call->in[input], .start = call->sig.in[input].start, .ld = rows.stride};
+}
+
+static int64_t rows_count(const struct tensor_desc *d)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < d->rank - 1; ++i)
+        count *= d->dim[i];
+    return count;
+}
+
+static attncl_status linear_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct linear_fwd_params *params = call->sig.params;
+    const struct tensor_desc *weight = &call->sig.in[WEIGHT];
+    const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
+    const struct gemm g = {
+        .batch = 1,
+        .m = rows_count(&call->sig.in[X]),
+        .n = weight->dim[0],
+        .k = weight->dim[1],
+        .a = rows_of(call, X),
+        .b = {.span = call->in[WEIGHT], .ld = weight->dim[1]},
+        .c = {.span = call->out[0], .ld = weight->dim[0]},
+        .trans_b = true,
+        .bias_kind = has_bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
+        .bias = has_bias ? call->in[BIAS] : (struct span){NULL},
+        .activation = (enum gemm_activation)params->activation,
+        .gate = rows_of(call, GATE),
+        .residual = rows_of(call, RESIDUAL),
+    };
+
+    return attncl__gemm(l, &g);
+}
+
+static double count_bytes(const struct op_sig *sig)
+{
+    double bytes = (double)attncl__desc_bytes(&sig->out[0]);
+
+    for (int i = 0; i < sig->n_in; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            bytes += (double)attncl__desc_bytes(&sig->in[i]);
+    return bytes;
+}
+
+static void linear_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 2.0 * (double)attncl__desc_count(&sig->out[0]) * (double)sig->in[WEIGHT].dim[1];
+    *bytes_ret = count_bytes(sig);
+}
+
+const struct op_class attncl__op_linear_fwd = {
+    .name = "linear_fwd",
+    .params_bytes = sizeof(struct linear_fwd_params),
+    .n_in = N_LINEAR_INPUTS,
+    .n_out = 1,
+    .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
+    .strided = 1u << X | 1u << GATE | 1u << RESIDUAL,
+    .infer = linear_infer,
+    .launch = linear_launch,
+    .cost = linear_cost,
+};
+
+static attncl_status bmm_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
+
+    REQUIRE(a->dtype == ATTNCL_F32 && b->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE,
+            "a is %s and b is %s, bmm needs F32", attncl_dtype_name(a->dtype),
+            attncl_dtype_name(b->dtype));
+    REQUIRE(a->rank == 3 && b->rank == 3, ATTNCL_ERR_SHAPE,
+            "a is %s and b is %s, bmm needs [B, n, m] and [B, m, p]", SHAPE(a), SHAPE(b));
+    REQUIRE(a->dim[0] == b->dim[0], ATTNCL_ERR_SHAPE, "a has a batch of %" PRId64 ", b of %" PRId64,
+            a->dim[0], b->dim[0]);
+    REQUIRE(a->dim[2] == b->dim[1], ATTNCL_ERR_SHAPE,
+            "a has %" PRId64 " columns, b %" PRId64 " rows", a->dim[2], b->dim[1]);
+    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){a->dim[0], a->dim[1], b->dim[2]},
+                             &sig->out[0]);
+}
+
+static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *a = &call->sig.in[0], *b = &call->sig.in[1];
+    const int64_t n = a->dim[1], m = a->dim[2], p = b->dim[2];
+    const struct gemm g = {
+        .batch = a->dim[0],
+        .m = n,
+        .n = p,
+        .k = m,
+        .a = {.span = call->in[0], .ld = m, .batch_stride = n * m},
+        .b = {.span = call->in[1], .ld = p, .batch_stride = m * p},
+        .c = {.span = call->out[0], .ld = p, .batch_stride = n * p},
+    };
+
+    return attncl__gemm(l, &g);
+}
+
+static void bmm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 2.0 * (double)attncl__desc_count(&sig->out[0]) * (double)sig->in[0].dim[2];
+    *bytes_ret = count_bytes(sig);
+}
+
+const struct op_class attncl__op_bmm_fwd = {
+    .name = "bmm_fwd",
+    .params_bytes = sizeof(struct bmm_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bmm_infer,
+    .launch = bmm_launch,
+    .cost = bmm_cost,
+};

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+// linear and bmm against their definition; launch/test_gemm.c goes through the product's own forms.
+
+#include <math.h>
+
+#include "attncl/kinds.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static void compare(const struct gemm *g, const struct ref_operands *x, const struct host *got)
+{
+    struct host *want = host_like(got), *bound = host_like(got);
+
+    ref_gemm(g, x, want->data, bound->data);
+    const double worst = ref_worst(got->data, want->data, bound->data, got->count);
+    ck_assert_msg(worst <= 1, "error is %g times the bound", worst);
+}
+
+struct linear {
+    struct host *x, *weight, *bias, *gate, *residual;
+    int32_t activation;
+};
+
+static void check_linear(const struct linear *f)
+{
+    const struct host *x = f->x;
+    const int64_t in = x->dim[x->rank - 1], out = f->weight->dim[0];
+    struct linear_fwd_params params = {f->activation};
+    int64_t dim[ATTNCL_MAX_RANK];
+    int64_t rows = 1;
+
+    memcpy(dim, x->dim, sizeof dim);
+    dim[x->rank - 1] = out;
+    for (int i = 0; i < x->rank - 1; ++i)
+        rows *= dim[i];
+    struct host *got = host_new(ATTNCL_F32, x->rank, dim);
+    ck_ok(run_op("linear_fwd", &params, HOSTS(f->x, f->weight, f->bias, f->gate, f->residual),
+                 HOSTS(got)));
+    const struct gemm g = {.batch = 1,
+                           .m = rows,
+                           .n = out,
+                           .k = in,
+                           .a.ld = in,
+                           .b.ld = in,
+                           .trans_b = true,
+                           .bias_kind = f->bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
+                           .activation = (enum gemm_activation)f->activation,
+                           .gate.ld = out,
+                           .residual.ld = out};
+    compare(&g,
+            &(struct ref_operands){x->data, f->weight->data, f->bias ? f->bias->data : NULL,
+                                   f->gate ? f->gate->data : NULL,
+                                   f->residual ? f->residual->data : NULL},
+            got);
+}
+
+START_TEST(linear_meets_the_definition)
+{
+    check_linear(
+        &(struct linear){.x = host_random(1, DIMS(1)), .weight = host_random(2, DIMS(1, 1))});
+    check_linear(&(struct linear){.x = host_random(3, DIMS(5, 7, 33)),
+                                  .weight = host_random(4, DIMS(65, 33)),
+                                  .bias = host_random(5, DIMS(65))});
+    check_linear(&(struct linear){.x = host_random(6, DIMS(2, 128)),
+                                  .weight = host_random(7, DIMS(31, 128)),
+                                  .bias = host_random(8, DIMS(31)),
+                                  .residual = host_random(9, DIMS(2, 31))});
+}
+END_TEST
+
+START_TEST(linear_takes_views)
+{
+    check_linear(&(struct linear){.x = host_view(host_random(10, DIMS(3, 11, 19))),
+                                  .weight = host_random(11, DIMS(23, 19)),
+                                  .bias = host_random(12, DIMS(23)),
+                                  .gate = host_view(host_random(13, DIMS(3, 11, 23))),
+                                  .residual = host_view(host_random(14, DIMS(3, 11, 23))),
+                                  .activation = ATTNCL_GELU});
+    check_linear(&(struct linear){.x = host_view(host_random(15, DIMS(1, 19))),
+                                  .weight = host_view(host_random(16, DIMS(23, 19))),
+                                  .gate = host_view(host_random(17, DIMS(1, 23)))});
+}
+END_TEST
+
+START_TEST(linear_of_empty_axes)
+{
+    check_linear(
+        &(struct linear){.x = host_random(1, DIMS(0, 5)), .weight = host_random(2, DIMS(3, 5))});
+    check_linear(
+        &(struct linear){.x = host_random(1, DIMS(4, 5)), .weight = host_random(2, DIMS(0, 5))});
+    check_linear(&(struct linear){.x = host_random(1, DIMS(4, 0)),
+                                  .weight = host_random(2, DIMS(3, 0)),
+                                  .bias = host_random(3, DIMS(3)),
+                                  .activation = ATTNCL_TANH});
+}
+END_TEST
+
+START_TEST(linear_refusals)
+{
+    struct host *x = host_random(1, DIMS(2, 5)), *w = host_random(2, DIMS(3, 5));
+    struct host *narrow = host_random(3, DIMS(3, 4)), *y = host_random(4, DIMS(2, 3));
+    struct host *ints = host_ints(1, 0, 3, DIMS(2, 5)), *none = host_new(ATTNCL_F32, 0, NULL);
+    struct linear_fwd_params params = {0};
+
+    ck_fails(run_op("linear_fwd", &params, HOSTS(x, narrow), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "weight takes 4 channels, x has 5");
+    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w, host_random(1, DIMS(4))), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "bias is [4], weight gives 3");
+    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w, NULL, x), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "gate is [2, 5], the result is [2, 3]");
+    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w, NULL, NULL, w), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "residual is [3, 5]");
+    ck_fails(run_op("linear_fwd", &params, HOSTS(x, host_random(1, DIMS(5))), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "weight is [5]");
+    ck_fails(run_op("linear_fwd", &params, HOSTS(none, w), HOSTS(y)), ATTNCL_ERR_SHAPE, "one axis");
+    ck_fails(run_op("linear_fwd", &params, HOSTS(ints, w), HOSTS(y)), ATTNCL_ERR_DTYPE, "x is I32");
+    params.activation = 9;
+    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w), HOSTS(y)), ATTNCL_ERR_ARGUMENT,
+             "activation 9");
+}
+END_TEST
+
+static void check_bmm(int64_t batch, int64_t n, int64_t m, int64_t p)
+{
+    struct host *a = host_random(21, DIMS(batch, n, m)), *b = host_random(22, DIMS(batch, m, p));
+    struct host *got = host_new(ATTNCL_F32, DIMS(batch, n, p));
+
+    ck_ok(run_op("bmm_fwd", NULL, HOSTS(a, b), HOSTS(got)));
+    const struct gemm g = {.batch = batch,
+                           .m = n,
+                           .n = p,
+                           .k = m,
+                           .a = {.ld = m, .batch_stride = n * m},
+                           .b = {.ld = p, .batch_stride = m * p}};
+    compare(&g, &(struct ref_operands){.a = a->data, .b = b->data}, got);
+}
+
+START_TEST(bmm_meets_the_definition)
+{
+    check_bmm(1, 1, 1, 1);
+    check_bmm(5, 3, 17, 70);
+    check_bmm(3, 19, 7, 1);
+    check_bmm(2, 65, 33, 129);
+    check_bmm(2, 9, 0, 3);
+    check_bmm(0, 9, 4, 3);
+}
+END_TEST
+
+START_TEST(bmm_refusals)
+{
+    struct host *a = host_random(1, DIMS(2, 3, 4)), *y = host_random(2, DIMS(2, 3, 5));
+
+    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(3, 4, 5))), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "a has a batch of 2, b of 3");
+    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(2, 3, 5))), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "a has 4 columns, b 3 rows");
+    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(4, 5))), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "b is [4, 5]");
+    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_ints(1, 0, 9, DIMS(2, 4, 5))), HOSTS(y)),
+             ATTNCL_ERR_DTYPE, "b is I32");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.gemm");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, linear_meets_the_definition);
+    tcase_add_test(core, linear_takes_views);
+    tcase_add_test(core, linear_of_empty_axes);
+    tcase_add_test(core, linear_refusals);
+    tcase_add_test(core, bmm_meets_the_definition);
+    tcase_add_test(core, bmm_refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
