@@ -260,6 +260,6 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     }
 
     const struct epilogue e = EPILOGUE_OF(entry);
-    if (k_to == k && !EPILOGUE_EMPTY(e))
+    if (k_to == k && !epilogue_is_empty(&e))
         finish_tile(&e, c, ldc, i0, j0, rows, columns);
 }
