@@ -37,6 +37,7 @@ void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bia
 void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct host *v,
                        const struct host *pos_bias, const struct host *mask, int window, int causal,
                        struct host *y, struct host *scale); // aft_local.c
+
 // -- matrix products: gemm.c
 struct ref_operands {
     const double *a, *b, *bias, *gate, *residual; // indexed as struct gemm says; NULL: absent
