@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""language.py TOOL: attncl eval and sample on a tiny language model with random weights, against attncl run.
+
+eval's mean must be the mean of the losses that `run` gives window by window; sample at temperature 0 must write what
+the architecture lm_sample decodes.  Standard library only.  Exit status 77 when there is no device.
+"""
+import json
+import math
+import os
+import random
+import struct
+import subprocess
+import sys
+import tempfile
+
+VOCAB = "\nab é→𝄞z"  # one to four bytes a character
+V, D, F, T, WINDOW, LAYERS = len(VOCAB), 8, 12, 10, 3, 2
+SIZES = {"F32": ("f", 4), "I32": ("i", 4), "I64": ("q", 8)}
+
+
+def write(path, tensors, metadata=None):
+    header, data = {}, b""
+    if metadata:
+        header["__metadata__"] = metadata
+    for name, (dtype, shape, values) in tensors.items():
+        begin = len(data)
+        data += struct.pack("<%d%s" % (len(values), SIZES[dtype][0]), *values)
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, len(data)]}
+    text = json.dumps(header, ensure_ascii=False).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def read(path, name):
+    with open(path, "rb") as f:
+        n = struct.unpack("<Q", f.read(8))[0]
+        entry = json.loads(f.read(n))[name]
+        begin, end = entry["data_offsets"]
+        f.seek(8 + n + begin)
+        letter, size = SIZES[entry["dtype"]]
+        return struct.unpack("<%d%s" % ((end - begin) // size, letter), f.read(end - begin))
+
+
+def weights():
+    rng = random.Random(5)
+    tensors = {}
+
+    def add(name, *shape, scale=0.4, mean=0.0):
+        values = [rng.gauss(mean, scale) for _ in range(math.prod(shape))]
+        tensors[name] = ("F32", list(shape), values)
+
+    def linear(name, out, into):
+        add(name + ".weight", out, into)
+        add(name + ".bias", out)
+
+    def norm(name):
+        add(name + ".weight", D, mean=1.0, scale=0.1)
+        add(name + ".bias", D, scale=0.1)
+
+    add("src_embed.linear.weight", V, D)
+    for i in range(LAYERS):
+        layer = "encoder.layers.%d." % i
+        for part in ("query", "key", "value", "output"):
+            linear(layer + "self_attn." + part, D, D)
+        add(layer + "self_attn.pos_bias", T, T)
+        linear(layer + "feed_forward.layer1", F, D)
+        linear(layer + "feed_forward.layer2", D, F)
+        norm(layer + "norm_self_attn")
+        norm(layer + "norm_ff")
+    norm("encoder.norm")
+    linear("generator.projection", V, D)
+    return tensors
+
+
+def main(tool):
+    failures = []
+
+    def check(ok, what):
+        if not ok:
+            failures.append(what)
+            print(what, file=sys.stderr)
+
+    def attncl(*words):
+        done = subprocess.run([tool, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    def works(*words):
+        status, out, err = attncl(*words)
+        check(status == 0 and err == "", "%s: status %d, %s" % (words[0], status, err.strip()))
+        return out
+
+    def refused(words_in_error, *words):
+        status, out, err = attncl(*words)
+        check(status == 1 and err.count("\n") == 1 and words_in_error in err,
+              "%s: status %d, '%s' lacks '%s'" % (" ".join(words), status, err.strip(), words_in_error))
+
+    if attncl("devices")[0] != 0:
+        print("skipped: no device", file=sys.stderr)
+        return 77
+    with tempfile.TemporaryDirectory() as tmp:
+        at = lambda name: os.path.join(tmp, name)
+        config = {"layer": "aft_local", "d_model": D, "n_layers": LAYERS, "seq_len": T, "local_window_size": WINDOW,
+                  "d_ff": F, "n_vocab": V}
+        tensors = weights()
+        metadata = {"attncl.arch": "lm", "attncl.config": json.dumps(config), "attncl.vocab": VOCAB}
+        write(at("lm"), tensors, metadata)
+        write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
+        write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
+        write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
+
+        # eval: 4 whole windows and one of 7 predictions.
+        rng = random.Random(9)
+        text = "".join(rng.choice(VOCAB) for _ in range(4 * T + 8))
+        with open(at("text"), "wb") as f:
+            f.write(b"##" + text.encode() + b"#")
+        bytes_range = "2:%d" % (2 + len(text.encode()))
+        index = [VOCAB.index(c) for c in text]
+        total = 0.0
+        for start in range(0, len(index) - 1, T):
+            tokens = index[start:start + T + 1]
+            n = len(tokens) - 1
+            write(at("in"), {"tokens": ("I64", [n, 1], tokens[:-1]), "targets": ("I64", [n, 1], tokens[1:])})
+            works("run", at("lm"), at("in"), at("out"))
+            total += n * read(at("out"), "loss")[0]
+        want = total / (len(index) - 1)
+        for batch in ("1", "3", "32"):
+            line = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch).split("\n")[0].split()
+            got, perplexity = float(line[1]), float(line[3])
+            check(line[0::2] == ["nll", "perplexity", "characters"] and line[5] == str(len(index) - 1), str(line))
+            check(abs(got - want) < 2e-6, "eval --batch %s: nll %f, %f by run" % (batch, got, want))
+            check(abs(perplexity - math.exp(want)) < 1e-3, "eval: perplexity %f" % perplexity)
+
+        refused("'#' (U+0023) at byte 0", "eval", at("lm"), at("text"))
+        refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
+        refused("the file at", "eval", at("lm"), at("text"), "--bytes", "0:100000")
+        refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
+        refused("No such file", "eval", at("lm"), at("nothing"))
+        refused("attncl.vocab", "eval", at("no_vocab"), at("text"))
+        refused("n_vocab is %d" % V, "eval", at("short_vocab"), at("text"))
+        refused("twice", "eval", at("double_vocab"), at("text"))
+        with open(at("broken"), "wb") as f:
+            f.write(b"ab\xe2\x86")
+        refused("not UTF-8 at byte 2", "eval", at("lm"), at("broken"))
+
+        # sample: greedy against lm_sample.
+        prompt, steps = "aé𝄞", T - 3
+        write(at("decode"), tensors, dict(metadata, **{
+            "attncl.arch": "lm_sample", "attncl.config": json.dumps(dict(config, steps=steps))}))
+        write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
+        works("run", at("decode"), at("in"), at("out"))
+        want = "".join(VOCAB[i] for i in read(at("out"), "tokens"))
+        options = ["--prompt", prompt, "--length", str(steps)]
+        got = works("sample", at("lm"), *options, "--temperature", "0")
+        check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
+        check(works("sample", at("lm"), *options, "--top-k", "1") == got, "--top-k 1 is not the likeliest character")
+        texts = [works("sample", at("lm"), *options, "--temperature", "3", "--seed", s) for s in "1123456"]
+        check(texts[0] == texts[1], "a seed gives two texts")
+        check(len(set(texts)) > 3, "seeds make no difference")
+        check(all(len(t) == len(prompt) + steps + 1 for t in texts), "a wrong number of characters")
+        refused("'q' (U+0071) at byte 1", "sample", at("lm"), "--prompt", "aq", "--length", "1")
+        refused("attncl.vocab", "sample", at("no_vocab"), *options)
+
+    for line in failures:
+        print(line, file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
