@@ -12,8 +12,9 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
     const struct value *of = attncl__graph_value(g, base);
     if (!of)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of the null value");
-    return (attncl_value){attncl__graph_add_value(
-        g, (struct value){.kind = VALUE_VIEW, .base = of->base, .desc = *desc})};
+    struct value view = {.kind = VALUE_VIEW, .base = of->base, .desc = *desc};
+    view.desc.start += of->desc.start; // a view of a view: the base's memory begins further in front
+    return (attncl_value){attncl__graph_add_value(g, view)};
 }
 
 // True when input `i` of `cls` takes `d` as it lies in memory.

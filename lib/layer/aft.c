@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+//
+// Attention-free transformer layers.  All three kinds are one op: AFT-full is a window as long as
+// the table, AFT-simple a window of none.
+
+#include <inttypes.h>
+
+#include "attncl/aft.h"
+#include "attncl/ops.h"
+#include "layer/layer.h"
+
+static bool check_desc(attncl_graph *g, const attncl_aft_desc *desc)
+{
+    if (desc->struct_size < sizeof *desc)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft desc has struct_size %zu, expected %zu",
+                   desc->struct_size, sizeof *desc);
+    else if (desc->kind != ATTNCL_AFT_LOCAL && desc->kind != ATTNCL_AFT_FULL &&
+             desc->kind != ATTNCL_AFT_SIMPLE)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft kind %d is unknown", (int)desc->kind);
+    else if (desc->kind == ATTNCL_AFT_LOCAL && desc->window < 0)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", the least is 0", desc->window);
+    return !attncl__graph_failed(g);
+}
+
+// What the op needs to know of a desc and its table.  False: the graph has failed.
+static bool mix_form(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
+                     int32_t *window_ret)
+{
+    if (!check_desc(g, desc))
+        return false;
+    if (desc->kind == ATTNCL_AFT_SIMPLE || (desc->kind == ATTNCL_AFT_LOCAL && desc->window == 0)) {
+        *pos_bias = ATTNCL_NONE_VALUE;
+        *window_ret = 0;
+        return true;
+    }
+
+    struct tensor_desc table;
+    if (!attncl__layer_axes(g, *pos_bias, "pos_bias", 2, "[n, n]", &table))
+        return false;
+    if (table.dim[0] != table.dim[1] || table.dim[0] > INT32_MAX) {
+        GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "pos_bias has shape %s, expected [n, n]", SHAPE(&table));
+        return false;
+    }
+    const bool whole = desc->kind == ATTNCL_AFT_FULL || desc->window > table.dim[0];
+    *window_ret = (int32_t)(whole ? table.dim[0] : desc->window);
+    return true;
+}
+
+attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
+                            attncl_value k, attncl_value v, attncl_value pos_bias,
+                            attncl_value mask)
+{
+    struct aft_local_fwd_params params = {.causal = desc->causal != 0};
+    if (!mix_form(g, desc, &pos_bias, &params.window))
+        return ATTNCL_NONE_VALUE;
+    if (desc->causal && attncl__given(mask))
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
+    return attncl__graph_add(g, &attncl__op_aft_local_fwd, &params, IN(q, k, v, pos_bias, mask));
+}
+
+static attncl_value project(attncl_graph *g, const char *scope, attncl_value x, attncl_value weight,
+                            attncl_value bias, attncl_value residual)
+{
+    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
+    desc.residual = residual;
+
+    attncl_graph_push_scope(g, scope);
+    const attncl_value y = attncl_linear_fused(g, &desc, x, weight, bias);
+    attncl_graph_pop_scope(g);
+    return y;
+}
+
+attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
+                        const attncl_aft_params *params, attncl_value query, attncl_value key,
+                        attncl_value value, attncl_value mask, attncl_value residual)
+{
+    const attncl_aft_params *p = params;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const attncl_value q = project(g, "query", query, p->query_weight, p->query_bias, none);
+    const attncl_value k = project(g, "key", key, p->key_weight, p->key_bias, none);
+    const attncl_value v = project(g, "value", value, p->value_weight, p->value_bias, none);
+    const attncl_value y = attncl_aft_mix(g, desc, q, k, v, p->pos_bias, mask);
+    return project(g, "output", y, p->output_weight, p->output_bias, residual);
+}
+
+// y of one position.  State, per batch entry and channel: (maximum, denominator, numerator) of the
+// keys that have left the window, and the last `window` keys and values in two rings.
+static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
+                             attncl_value k, attncl_value v, attncl_value pos_bias,
+                             attncl_value position)
+{
+    struct aft_step_fwd_params params = {0};
+    struct tensor_desc d;
+    if (!mix_form(g, desc, &pos_bias, &params.window) ||
+        !attncl__layer_axes(g, q, "x", 2, "[B, C]", &d))
+        return ATTNCL_NONE_VALUE;
+
+    const int64_t width = attncl__desc_count(&d);
+    const int64_t slots = params.window > 0 ? params.window : 1;
+    const int64_t sums_dim[2] = {3, width}, ring_dim[2] = {slots, width};
+    const attncl_value sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
+    const attncl_value ring_k = attncl_graph_state(g, "ring_k", ATTNCL_F32, 2, ring_dim);
+    const attncl_value ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
+    return attncl__graph_add(g, &attncl__op_aft_step_fwd, &params,
+                             IN(q, k, v, pos_bias, position, sums, ring_k, ring_v));
+}
+
+attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
+                             const attncl_aft_params *params, attncl_value x, attncl_value position,
+                             attncl_value residual)
+{
+    const attncl_aft_params *p = params;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const attncl_value q = project(g, "query", x, p->query_weight, p->query_bias, none);
+    const attncl_value k = project(g, "key", x, p->key_weight, p->key_bias, none);
+    const attncl_value v = project(g, "value", x, p->value_weight, p->value_bias, none);
+    const attncl_value y = mix_step(g, desc, q, k, v, p->pos_bias, position);
+    return project(g, "output", y, p->output_weight, p->output_bias, residual);
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+//
+// gMLP:  y = x + proj2(SGU(GELU(proj1(LN(x))))),   SGU(z) = z1 * (W' LN(z2) + b)
+
+#include <inttypes.h>
+
+#include "attncl/gmlp.h"
+#include "attncl/ops.h"
+#include "layer/layer.h"
+
+static const float norm_eps = 1e-5f;
+
+// The halves of z's last axis, both views: z1 as it is, z2 normalised.
+static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attncl_value z, int rank,
+                         attncl_value *z1_ret, attncl_value *u_ret)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_axes(g, z, "z", rank, rank == 3 ? "[T, B, F]" : "[B, F]", &d))
+        return false;
+    const int64_t width = d.dim[rank - 1];
+    if (width % 2 != 0) {
+        GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "F = %" PRId64 " is odd, the gating unit halves it", width);
+        return false;
+    }
+    *z1_ret = attncl_slice(g, z, rank - 1, 0, width / 2);
+    const attncl_value z2 = attncl_slice(g, z, rank - 1, width / 2, width);
+
+    attncl_graph_push_scope(g, "norm");
+    *u_ret = attncl_layer_norm(g, z2, params->norm_weight, params->norm_bias, norm_eps);
+    attncl_graph_pop_scope(g);
+    return true;
+}
+
+attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params *params,
+                                        attncl_value z, int causal, attncl_value mask)
+{
+    const struct spatial_gate_fwd_params gate = {.causal = causal != 0};
+    attncl_value z1, u;
+    if (causal && attncl__given(mask))
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
+    if (!split_halves(g, params, z, 3, &z1, &u))
+        return ATTNCL_NONE_VALUE;
+    return attncl__graph_add(g, &attncl__op_spatial_gate_fwd, &gate,
+                             IN(params->weight, params->bias, u, z1, mask));
+}
+
+// GELU(proj1(LN(x)))
+static attncl_value expand(attncl_graph *g, const attncl_gmlp_params *p, attncl_value x)
+{
+    attncl_linear_desc gelu = ATTNCL_LINEAR_DESC_INIT;
+    gelu.activation = ATTNCL_GELU;
+
+    attncl_graph_push_scope(g, "norm");
+    const attncl_value h = attncl_layer_norm(g, x, p->norm_weight, p->norm_bias, norm_eps);
+    attncl_graph_pop_scope(g);
+    attncl_graph_push_scope(g, "proj1");
+    const attncl_value z = attncl_linear_fused(g, &gelu, h, p->proj1_weight, p->proj1_bias);
+    attncl_graph_pop_scope(g);
+    return z;
+}
+
+// x + proj2(s)
+static attncl_value contract(attncl_graph *g, const attncl_gmlp_params *p, attncl_value s,
+                             attncl_value x)
+{
+    attncl_linear_desc add = ATTNCL_LINEAR_DESC_INIT;
+    add.residual = x;
+
+    attncl_graph_push_scope(g, "proj2");
+    const attncl_value y = attncl_linear_fused(g, &add, s, p->proj2_weight, p->proj2_bias);
+    attncl_graph_pop_scope(g);
+    return y;
+}
+
+attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
+                               int causal, attncl_value mask)
+{
+    const attncl_value z = expand(g, params, x);
+    attncl_graph_push_scope(g, "sgu");
+    const attncl_value s = attncl_spatial_gating_unit(g, &params->sgu, z, causal, mask);
+    attncl_graph_pop_scope(g);
+    return contract(g, params, s, x);
+}
+
+// The gating unit of one position: z [B, F] -> [B, F/2].  State: the normalised second halves of
+// all positions so far.
+static attncl_value gate_step(attncl_graph *g, const attncl_sgu_params *params, attncl_value z,
+                              attncl_value position)
+{
+    struct tensor_desc u_desc, weight;
+    attncl_value z1, u;
+    if (!attncl__layer_axes(g, params->weight, "sgu weight", 2, "[n, n]", &weight) ||
+        !split_halves(g, params, z, 2, &z1, &u) || !attncl__layer_shape(g, u, "z", &u_desc))
+        return ATTNCL_NONE_VALUE;
+
+    const int64_t dim[3] = {weight.dim[0], u_desc.dim[0], u_desc.dim[1]};
+    const attncl_value history = attncl_graph_state(g, "history", ATTNCL_F32, 3, dim);
+    return attncl__graph_add(g, &attncl__op_spatial_gate_step_fwd, NULL,
+                             IN(params->weight, params->bias, u, z1, position, history));
+}
+
+attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
+                              attncl_value position)
+{
+    const attncl_value z = expand(g, params, x);
+    attncl_graph_push_scope(g, "sgu");
+    const attncl_value s = gate_step(g, &params->sgu, z, position);
+    attncl_graph_pop_scope(g);
+    return contract(g, params, s, x);
+}

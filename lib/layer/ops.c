@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// Single operations as builders: one node each, but for a softmax over an inner axis.
+
+#include "attncl/ops.h"
+#include "layer/layer.h"
+
+attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, x, "x", &d))
+        return ATTNCL_NONE_VALUE;
+    if (axis < -d.rank || axis >= d.rank)
+        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "axis %d of a value of rank %d", axis, d.rank);
+    if (axis < 0)
+        axis += d.rank;
+    if (axis == d.rank - 1)
+        return attncl__graph_add(g, &attncl__op_softmax_fwd, NULL, IN(x));
+
+    // The op works along the last axis: exchange the two, before and after.
+    int order[ATTNCL_MAX_RANK];
+    for (int i = 0; i < d.rank; ++i)
+        order[i] = i;
+    order[axis] = d.rank - 1;
+    order[d.rank - 1] = axis;
+    attncl_value y = attncl_permute(g, x, order);
+    y = attncl__graph_add(g, &attncl__op_softmax_fwd, NULL, IN(y));
+    return attncl_permute(g, y, order);
+}
+
+attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x, attncl_value valid_lens)
+{
+    return attncl__graph_add(g, &attncl__op_masked_softmax_fwd, NULL, IN(x, valid_lens));
+}
+
+attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
+                               attncl_value bias, float eps)
+{
+    const struct layer_norm_fwd_params params = {eps};
+    return attncl__graph_add(g, &attncl__op_layer_norm_fwd, &params, IN(x, weight, bias));
+}
+
+attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind)
+{
+    const struct activation_fwd_params params = {(int32_t)kind};
+    return attncl__graph_add(g, &attncl__op_activation_fwd, &params, IN(x));
+}
+
+attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b)
+{
+    return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));
+}
+
+attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b)
+{
+    return attncl__graph_add(g, &attncl__op_mul_fwd, NULL, IN(a, b));
+}
+
+attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear_desc *desc, attncl_value x,
+                                 attncl_value weight, attncl_value bias)
+{
+    const attncl_linear_desc plain = ATTNCL_LINEAR_DESC_INIT;
+    if (!desc)
+        desc = &plain;
+    if (desc->struct_size < sizeof *desc)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "linear desc has struct_size %zu, expected %zu",
+                          desc->struct_size, sizeof *desc);
+
+    const struct linear_fwd_params params = {(int32_t)desc->activation};
+    return attncl__graph_add(g, &attncl__op_linear_fwd, &params,
+                             IN(x, weight, bias, desc->gate, desc->residual));
+}
+
+attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight, attncl_value bias)
+{
+    return attncl_linear_fused(g, NULL, x, weight, bias);
+}
+
+attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b)
+{
+    return attncl__graph_add(g, &attncl__op_bmm_fwd, NULL, IN(a, b));
+}
+
+attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
+                              float scale)
+{
+    const struct embedding_fwd_params params = {scale};
+    return attncl__graph_add(g, &attncl__op_embedding_fwd, &params, IN(tokens, weight));
+}
+
+attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits, attncl_value targets,
+                                  attncl_reduction reduction, int64_t pad)
+{
+    const struct cross_entropy_fwd_params params = {(int32_t)reduction, pad};
+    return attncl__graph_add(g, &attncl__op_cross_entropy_fwd, &params, IN(logits, targets));
+}

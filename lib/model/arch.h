@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+// One architecture of model files: how its configuration reads, which parameters it has, how its
+// graph is built.
+//
+// Adding an architecture: one class in a file arch_X.c and one line in arch_list.def.
+#ifndef ATTNCL_MODEL_ARCH_H
+#define ATTNCL_MODEL_ARCH_H
+
+#include "attncl/model.h"
+#include "io/json.h"
+#include "model/inputs.h"
+#include "model/params.h"
+
+struct arch_class {
+    const char *name;
+    size_t settings_bytes;
+
+    // Reads and checks the configuration into the architecture's own settings; NULL: there is
+    // nothing to configure.
+    attncl_status (*configure)(const struct json *config, void *settings);
+    // Names every parameter with its shape; NULL: there are none.  A failure is kept by `p`.
+    void (*load)(struct params *p, const void *settings);
+    // Declares the inputs, adds the layers, names the outputs.
+    attncl_status (*build)(struct build *b, const void *settings);
+    // What is not one graph runs by itself instead; `build` is then NULL.
+    attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
+                         attncl_results **results_ret);
+
+    // Language models only.  One token per sequence: input "tokens" [batch] and "position" [1],
+    // output "logits".
+    attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
+    int64_t (*vocabulary)(const void *settings);
+    int64_t (*limit)(const void *settings); // longest sequence, 0: none
+};
+
+// The class of that name.  ERR_UNSUPPORTED for one of a later version, ERR_FORMAT for an unknown
+// one; both name it.
+attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
+
+#endif

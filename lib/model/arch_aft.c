@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+//
+// aft_local, aft_full, aft_simple: one AFT layer.
+
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/blocks.h"
+#include "model/config.h"
+
+attncl_status attncl__aft_configure(const struct json *config, attncl_aft_kind kind,
+                                    struct aft_settings *ret)
+{
+    *ret = (struct aft_settings){.kind = kind};
+    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
+    if (kind != ATTNCL_AFT_SIMPLE)
+        TRY(attncl__config_int(config, "seq_len", 1, &ret->seq_len));
+    if (kind == ATTNCL_AFT_LOCAL)
+        TRY(attncl__config_int(config, "local_window_size", 0, &ret->window));
+    return attncl__config_bool_or(config, "bias", true, &ret->bias);
+}
+
+static void linear_params(struct params *p, const char *name, int64_t width, bool bias,
+                          attncl_value *weight_ret, attncl_value *bias_ret)
+{
+    attncl__params_enter(p, "%s", name);
+    *weight_ret = PARAM(p, "weight", width, width);
+    *bias_ret = PARAM_IF(bias, p, "bias", width);
+    attncl__params_leave(p);
+}
+
+void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret)
+{
+    const int64_t width = s->d_model, n = s->seq_len;
+    linear_params(p, "query", width, s->bias, &ret->query_weight, &ret->query_bias);
+    linear_params(p, "key", width, s->bias, &ret->key_weight, &ret->key_bias);
+    linear_params(p, "value", width, s->bias, &ret->value_weight, &ret->value_bias);
+    ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", n, n);
+    if (s->kind == ATTNCL_AFT_LOCAL)
+        attncl__param_check_window(p, "local_mask", n, s->window);
+    linear_params(p, "output", width, true, &ret->output_weight, &ret->output_bias);
+}
+
+attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
+{
+    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    desc.kind = s->kind;
+    desc.window = s->window;
+    desc.causal = causal;
+    return desc;
+}
+
+static attncl_status configure_local(const struct json *config, void *settings)
+{
+    return attncl__aft_configure(config, ATTNCL_AFT_LOCAL, settings);
+}
+
+static attncl_status configure_full(const struct json *config, void *settings)
+{
+    return attncl__aft_configure(config, ATTNCL_AFT_FULL, settings);
+}
+
+static attncl_status configure_simple(const struct json *config, void *settings)
+{
+    return attncl__aft_configure(config, ATTNCL_AFT_SIMPLE, settings);
+}
+
+static void load(struct params *p, const void *settings)
+{
+    attncl_aft_params ignored;
+    attncl__aft_params(p, settings, &ignored);
+}
+
+static attncl_status build(struct build *b, const void *settings)
+{
+    const struct aft_settings *s = settings;
+    attncl_value query, key, value, mask;
+    TRY(attncl__input_sequence(b, "query", s->d_model, s->seq_len, &query));
+
+    const int64_t *dim = attncl__input_find(b, "query")->dim; // key and value are as long
+    TRY(attncl__input_real(b, "key", 3, dim, &key));
+    TRY(attncl__input_real(b, "value", 3, dim, &value));
+    TRY(attncl__input_mask(b, dim[0], dim[1], &mask));
+
+    attncl_aft_params params;
+    const attncl_aft_desc desc = attncl__aft_desc(s, false);
+    attncl__aft_params(&b->params, s, &params);
+    attncl_graph_output(
+        b->graph, "output",
+        attncl_aft(b->graph, &desc, &params, query, key, value, mask, ATTNCL_NONE_VALUE));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_aft_local = {
+    .name = "aft_local",
+    .settings_bytes = sizeof(struct aft_settings),
+    .configure = configure_local,
+    .load = load,
+    .build = build,
+};
+
+const struct arch_class attncl__arch_aft_full = {
+    .name = "aft_full",
+    .settings_bytes = sizeof(struct aft_settings),
+    .configure = configure_full,
+    .load = load,
+    .build = build,
+};
+
+const struct arch_class attncl__arch_aft_simple = {
+    .name = "aft_simple",
+    .settings_bytes = sizeof(struct aft_settings),
+    .configure = configure_simple,
+    .load = load,
+    .build = build,
+};

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//
+// lm_sample: the likeliest next token, `steps` times, by a decoder that keeps its state.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/dtype.h"
+#include "base/try.h"
+#include "model/config.h"
+#include "model/lm.h"
+#include "model/model.h"
+#include "model/results.h"
+
+struct sample_settings {
+    struct lm_settings lm; // first: the lm's functions take these settings too
+    int64_t steps;
+};
+
+static attncl_status configure(const struct json *config, void *settings)
+{
+    struct sample_settings *s = settings;
+    TRY(attncl__lm_configure(config, &s->lm));
+    return attncl__config_int(config, "steps", 0, &s->steps);
+}
+
+// A prompt [T0, B] and what follows it.
+struct sequences {
+    int64_t n_prompt, n_steps, batch;
+    int32_t *tokens; // [T0, B]
+    int64_t *all;    // [T0 + steps, B]
+    float *logits;   // [B, V]
+};
+
+static void free_sequences(struct sequences *q)
+{
+    attncl__free(q->tokens);
+    attncl__free(q->all);
+    attncl__free(q->logits);
+}
+
+static attncl_status check_prompt(const struct sample_settings *s, const attncl_array *a)
+{
+    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input tokens is missing");
+    REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
+            "input tokens has type %s, expected I64 or I32", attncl_dtype_name(a->dtype));
+    REQUIRE(a->rank == 2, ATTNCL_ERR_SHAPE, "input tokens has %d axes, expected [T, B]", a->rank);
+    REQUIRE(a->dim[0] >= 1, ATTNCL_ERR_SHAPE, "input tokens has length 0, the least is 1");
+
+    const int64_t limit = attncl__lm_limit(&s->lm);
+    int64_t fed; // the last token drawn is not fed
+    REQUIRE(ckd_add_i64(a->dim[0], s->steps - 1, &fed) && (limit == 0 || fed <= limit),
+            ATTNCL_ERR_SHAPE,
+            "a prompt of %" PRId64 " and %" PRId64 " steps: the model takes at most %" PRId64,
+            a->dim[0], s->steps, limit);
+    return ATTNCL_OK;
+}
+
+static attncl_status take_prompt(const struct sample_settings *s, const attncl_array *a,
+                                 struct sequences *q)
+{
+    const int64_t n_vocab = s->lm.n_vocab;
+    size_t n_prompt, n_all, n_logits;
+    *q = (struct sequences){.n_prompt = a->dim[0], .n_steps = s->steps, .batch = a->dim[1]};
+    REQUIRE(ckd_mul_size((size_t)q->n_prompt, (size_t)q->batch, &n_prompt) &&
+                ckd_mul_size((size_t)(q->n_prompt + q->n_steps), (size_t)q->batch, &n_all) &&
+                ckd_mul_size((size_t)n_vocab, (size_t)q->batch, &n_logits),
+            ATTNCL_ERR_SHAPE, "%" PRId64 " sequences are too many", q->batch);
+    q->tokens = attncl__alloc_array(n_prompt, sizeof *q->tokens);
+    q->all = attncl__alloc_array(n_all, sizeof *q->all);
+    q->logits = attncl__alloc_array(n_logits, sizeof *q->logits);
+    REQUIRE(q->tokens && q->all && q->logits, ATTNCL_ERR_NO_MEMORY, "%zu tokens", n_all);
+
+    const attncl_status status =
+        attncl__convert(a->dtype, a->data, ATTNCL_I32, q->tokens, n_prompt);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("input tokens");
+        return status;
+    }
+    for (size_t i = 0; i < n_prompt; ++i) {
+        REQUIRE(q->tokens[i] >= 0 && q->tokens[i] < n_vocab, ATTNCL_ERR_ARGUMENT,
+                "tokens: element %zu is %d, allowed are 0 to %" PRId64, i, (int)q->tokens[i],
+                n_vocab - 1);
+        q->all[i] = q->tokens[i];
+    }
+    return ATTNCL_OK;
+}
+
+// The likeliest class of each row; the first among equals.
+static void choose(const float *logits, int64_t n_rows, int64_t n_classes, int32_t *tokens)
+{
+    for (int64_t r = 0; r < n_rows; ++r) {
+        const float *row = logits + r * n_classes;
+        int64_t best = 0;
+        for (int64_t c = 1; c < n_classes; ++c)
+            if (row[c] > row[best])
+                best = c;
+        tokens[r] = (int32_t)best;
+    }
+}
+
+static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
+{
+    const int64_t n_vocab = attncl_decoder_vocabulary(decoder);
+    const int32_t *next = q->tokens;
+    for (int64_t t = 0; t < q->n_prompt + q->n_steps - 1; ++t) {
+        const bool drawn = t + 1 >= q->n_prompt; // the prompt's tokens are known
+        TRY(attncl_decoder_step(decoder, next, drawn ? q->logits : NULL));
+        if (!drawn) {
+            next += q->batch;
+            continue;
+        }
+        choose(q->logits, q->batch, n_vocab, q->tokens);
+        next = q->tokens;
+        for (int64_t i = 0; i < q->batch; ++i)
+            q->all[(t + 1) * q->batch + i] = q->tokens[i];
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
+                         attncl_results **results_ret)
+{
+    const struct sample_settings *s = model->settings;
+    const struct build named = {.inputs = inputs, .n_inputs = n};
+    const attncl_array *prompt = attncl__input_find(&named, "tokens");
+    attncl_status status = ATTNCL_OK;
+    struct sequences q = {0};
+    attncl_decoder *decoder = NULL;
+    attncl_results *results = NULL;
+
+    TRY(check_prompt(s, prompt));
+    TRY_DONE(take_prompt(s, prompt, &q));
+    if (q.n_steps > 0 && q.batch > 0) {
+        TRY_DONE(attncl_decoder_create(model, q.batch, &decoder));
+        TRY_DONE(draw(decoder, &q));
+    }
+    TRY_DONE(attncl__results_create(1, &results));
+    const int64_t dim[2] = {q.n_prompt + q.n_steps, q.batch};
+    TRY_DONE(attncl__results_add(results, "tokens", ATTNCL_I64, 2, dim, q.all));
+    q.all = NULL; // ownership has passed to the results
+    *results_ret = results;
+    results = NULL;
+
+done:
+    attncl_results_destroy(results);
+    attncl_decoder_destroy(decoder);
+    free_sequences(&q);
+    return status;
+}
+
+const struct arch_class attncl__arch_lm_sample = {
+    .name = "lm_sample",
+    .settings_bytes = sizeof(struct sample_settings),
+    .configure = configure,
+    .load = attncl__lm_load,
+    .run = run,
+    .build_step = attncl__lm_build_step,
+    .vocabulary = attncl__lm_vocabulary,
+    .limit = attncl__lm_limit,
+};

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: MIT
+//
+// softmax, masked_softmax, layer_norm, activation, linear, bmm.
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+// -- softmax
+
+struct softmax_settings {
+    int64_t dim;
+};
+
+static attncl_status softmax_configure(const struct json *config, void *settings)
+{
+    struct softmax_settings *s = settings;
+    return attncl__config_int_or(config, "dim", -ATTNCL_MAX_RANK, -1, &s->dim);
+}
+
+static attncl_status softmax_build(struct build *b, const void *settings)
+{
+    const struct softmax_settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_real(b, "x", ANY, NULL, &x));
+    const int rank = attncl__input_find(b, "x")->rank;
+    REQUIRE(s->dim >= -rank && s->dim < rank, ATTNCL_ERR_SHAPE,
+            "dim is %" PRId64 ", input x has %d axes", s->dim, rank);
+    attncl_graph_output(b->graph, "output", attncl_softmax(b->graph, x, (int)s->dim));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_softmax = {
+    .name = "softmax",
+    .settings_bytes = sizeof(struct softmax_settings),
+    .configure = softmax_configure,
+    .build = softmax_build,
+};
+
+// -- masked_softmax
+
+static attncl_status masked_softmax_build(struct build *b, const void *settings)
+{
+    static const int64_t any[3] = {ANY, ANY, ANY};
+    attncl_value x, lens = ATTNCL_NONE_VALUE;
+    (void)settings;
+    TRY(attncl__input_real(b, "X", 3, any, &x));
+    const int64_t *dim = attncl__input_find(b, "X")->dim;
+    const attncl_array *given = attncl__input_find(b, "valid_lens");
+    if (given) // [B] or [B, Q]
+        TRY(attncl__input_int(b, "valid_lens", given->rank == 1 ? 1 : 2, dim, &lens));
+    attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_masked_softmax = {
+    .name = "masked_softmax",
+    .build = masked_softmax_build,
+};
+
+// -- layer_norm
+
+struct layer_norm_settings {
+    size_t rank;
+    int64_t shape[ATTNCL_MAX_RANK];
+    double eps;
+};
+
+static attncl_status layer_norm_configure(const struct json *config, void *settings)
+{
+    struct layer_norm_settings *s = settings;
+    bool present = false;
+    TRY(attncl__json_ints(config, "normalized_shape", NULL, ATTNCL_MAX_RANK, s->shape, &s->rank));
+    REQUIRE(s->rank >= 1, ATTNCL_ERR_FORMAT, "normalized_shape is empty");
+    for (size_t i = 0; i < s->rank; ++i)
+        REQUIRE(s->shape[i] >= 1 && s->shape[i] <= INT32_MAX, ATTNCL_ERR_FORMAT,
+                "normalized_shape holds %" PRId64 ", expected 1 to %d", s->shape[i], INT32_MAX);
+    s->eps = 1e-5;
+    TRY(attncl__json_double(config, "eps", &present, &s->eps));
+    REQUIRE(isfinite(s->eps) && s->eps >= 0, ATTNCL_ERR_FORMAT, "eps is %g, the least is 0",
+            s->eps);
+    return ATTNCL_OK;
+}
+
+static void layer_norm_load(struct params *p, const void *settings)
+{
+    const struct layer_norm_settings *s = settings;
+    attncl__param(p, "weight", (int)s->rank, s->shape);
+    attncl__param(p, "bias", (int)s->rank, s->shape);
+}
+
+static attncl_status layer_norm_build(struct build *b, const void *settings)
+{
+    const struct layer_norm_settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_trailing(b, "x", (int)s->rank, s->shape, &x));
+    const attncl_value weight = attncl__param(&b->params, "weight", (int)s->rank, s->shape);
+    const attncl_value bias = attncl__param(&b->params, "bias", (int)s->rank, s->shape);
+    attncl_graph_output(b->graph, "output",
+                        attncl_layer_norm(b->graph, x, weight, bias, (float)s->eps));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_layer_norm = {
+    .name = "layer_norm",
+    .settings_bytes = sizeof(struct layer_norm_settings),
+    .configure = layer_norm_configure,
+    .load = layer_norm_load,
+    .build = layer_norm_build,
+};
+
+// -- activation
+
+static attncl_status activation_configure(const struct json *config, void *settings)
+{
+    return attncl__config_activation(config, "kind", NULL, settings);
+}
+
+static attncl_status activation_build(struct build *b, const void *settings)
+{
+    const attncl_activation *kind = settings;
+    attncl_value x;
+    TRY(attncl__input_real(b, "x", ANY, NULL, &x));
+    attncl_graph_output(b->graph, "output", attncl_activate(b->graph, x, *kind));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_activation = {
+    .name = "activation",
+    .settings_bytes = sizeof(attncl_activation),
+    .configure = activation_configure,
+    .build = activation_build,
+};
+
+// -- linear
+
+struct linear_settings {
+    int64_t in, out;
+    bool bias;
+};
+
+static attncl_status linear_configure(const struct json *config, void *settings)
+{
+    struct linear_settings *s = settings;
+    TRY(attncl__config_int(config, "in_features", 1, &s->in));
+    TRY(attncl__config_int(config, "out_features", 1, &s->out));
+    return attncl__config_bool_or(config, "bias", true, &s->bias);
+}
+
+static void linear_load(struct params *p, const void *settings)
+{
+    const struct linear_settings *s = settings;
+    PARAM(p, "weight", s->out, s->in);
+    PARAM_IF(s->bias, p, "bias", s->out);
+}
+
+static attncl_status linear_build(struct build *b, const void *settings)
+{
+    const struct linear_settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_trailing(b, "x", 1, &s->in, &x));
+    const attncl_value weight = PARAM(&b->params, "weight", s->out, s->in);
+    const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", s->out);
+    attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_linear = {
+    .name = "linear",
+    .settings_bytes = sizeof(struct linear_settings),
+    .configure = linear_configure,
+    .load = linear_load,
+    .build = linear_build,
+};
+
+// -- bmm
+
+static attncl_status bmm_build(struct build *b, const void *settings)
+{
+    static const int64_t any[3] = {ANY, ANY, ANY};
+    attncl_value left, right;
+    (void)settings;
+    TRY(attncl__input_real(b, "a", 3, any, &left));
+    const int64_t *dim = attncl__input_find(b, "a")->dim;
+    TRY(attncl__input_real(b, "b", 3, (const int64_t[]){dim[0], dim[2], ANY}, &right));
+    attncl_graph_output(b->graph, "output", attncl_bmm(b->graph, left, right));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_bmm = {
+    .name = "bmm",
+    .build = bmm_build,
+};

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+//
+// embedding, positional_encoding, cross_entropy.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+// -- embedding
+
+struct embedding_settings {
+    int64_t count, width;
+};
+
+static attncl_status embedding_configure(const struct json *config, void *settings)
+{
+    struct embedding_settings *s = settings;
+    TRY(attncl__config_int(config, "num_embeddings", 1, &s->count));
+    return attncl__config_int(config, "embedding_dim", 1, &s->width);
+}
+
+static void embedding_load(struct params *p, const void *settings)
+{
+    const struct embedding_settings *s = settings;
+    PARAM(p, "weight", s->count, s->width);
+}
+
+static attncl_status embedding_build(struct build *b, const void *settings)
+{
+    const struct embedding_settings *s = settings;
+    attncl_value tokens;
+    TRY(attncl__input_index(b, "tokens", ANY, NULL, s->count, &tokens));
+    const attncl_value weight = PARAM(&b->params, "weight", s->count, s->width);
+    attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_embedding = {
+    .name = "embedding",
+    .settings_bytes = sizeof(struct embedding_settings),
+    .configure = embedding_configure,
+    .load = embedding_load,
+    .build = embedding_build,
+};
+
+// -- positional_encoding
+
+struct positional_settings {
+    attncl_layout layout;
+    int64_t width, max_len;
+};
+
+static attncl_status positional_configure(const struct json *config, void *settings)
+{
+    static const struct choice layouts[] = {
+        {"labml", ATTNCL_LAYOUT_TBC},
+        {"d2l", ATTNCL_LAYOUT_BTC},
+    };
+    struct positional_settings *s = settings;
+    int layout;
+    TRY(attncl__config_choice(config, "layout", layouts, N_CHOICES(layouts), NULL, &layout));
+    s->layout = (attncl_layout)layout;
+    TRY(attncl__config_int(config, "num_hiddens", 1, &s->width));
+    const int64_t max_len = s->layout == ATTNCL_LAYOUT_BTC ? 1000 : 5000;
+    return attncl__config_int_or(config, "max_len", 1, max_len, &s->max_len);
+}
+
+static attncl_status positional_build(struct build *b, const void *settings)
+{
+    const struct positional_settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_real(b, "x", 3, (const int64_t[]){ANY, ANY, s->width}, &x));
+    const int64_t n_seq = attncl__input_find(b, "x")->dim[s->layout == ATTNCL_LAYOUT_BTC ? 1 : 0];
+    TRY(attncl__check_length("x", n_seq, s->max_len));
+    const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
+    attncl_graph_output(b->graph, "output", attncl_add_positions(b->graph, x, table, s->layout));
+    attncl_graph_output(b->graph, "encoding", table);
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_positional_encoding = {
+    .name = "positional_encoding",
+    .settings_bytes = sizeof(struct positional_settings),
+    .configure = positional_configure,
+    .build = positional_build,
+};
+
+// -- cross_entropy
+
+struct cross_entropy_settings {
+    attncl_reduction reduction;
+    int64_t pad; // -1: none
+};
+
+static attncl_status cross_entropy_configure(const struct json *config, void *settings)
+{
+    static const struct choice reductions[] = {
+        {"mean", ATTNCL_REDUCE_MEAN},
+        {"sum", ATTNCL_REDUCE_SUM},
+        {"none", ATTNCL_REDUCE_NONE},
+    };
+    struct cross_entropy_settings *s = settings;
+    int reduction;
+    TRY(attncl__config_choice(config, "reduction", reductions, N_CHOICES(reductions), "mean",
+                              &reduction));
+    s->reduction = (attncl_reduction)reduction;
+    return attncl__config_int_or(config, "pad", 0, -1, &s->pad);
+}
+
+static attncl_status cross_entropy_build(struct build *b, const void *settings)
+{
+    const struct cross_entropy_settings *s = settings;
+    attncl_value logits, targets;
+    TRY(attncl__input_real(b, "logits", ANY, NULL, &logits));
+    const attncl_array *a = attncl__input_find(b, "logits");
+    REQUIRE(a->rank >= 1, ATTNCL_ERR_SHAPE, "input logits has no axis of classes");
+    TRY(attncl__input_index(b, "targets", a->rank - 1, a->dim, a->dim[a->rank - 1], &targets));
+    attncl_graph_output(b->graph, "loss",
+                        attncl_cross_entropy(b->graph, logits, targets, s->reduction, s->pad));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_cross_entropy = {
+    .name = "cross_entropy",
+    .settings_bytes = sizeof(struct cross_entropy_settings),
+    .configure = cross_entropy_configure,
+    .build = cross_entropy_build,
+};

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+//
+// Layers of an encoder, and the encoder.  Pre-norm:
+//
+//     x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x));   after the last layer LN
+//
+// A gMLP block has its norms and residual inside.
+
+#include "attncl/ops.h"
+#include "base/try.h"
+#include "model/blocks.h"
+#include "model/config.h"
+
+static const float norm_eps = 1e-5f;
+
+struct norm_params {
+    attncl_value weight, bias; // [C]
+};
+
+static struct norm_params norm_params(struct params *p, const char *name, int64_t width)
+{
+    struct norm_params norm;
+    attncl__params_enter(p, "%s", name);
+    norm.weight = PARAM(p, "weight", width);
+    norm.bias = PARAM(p, "bias", width);
+    attncl__params_leave(p);
+    return norm;
+}
+
+static attncl_value apply_norm(struct build *b, const char *name, int64_t width, attncl_value x)
+{
+    const struct norm_params norm = norm_params(&b->params, name, width);
+    attncl_graph_push_scope(b->graph, name);
+    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, norm_eps);
+    attncl_graph_pop_scope(b->graph);
+    return y;
+}
+
+attncl_status attncl__block_configure(const struct json *config, struct block_settings *ret)
+{
+    enum { GMLP = 100 };
+    static const struct choice layers[] = {
+        {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
+        {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
+        {"aft_conv", CHOICE_LATER},        {"transformer", CHOICE_LATER},
+        {"feedback", CHOICE_LATER},        {"feedback_kv", CHOICE_LATER},
+    };
+    int layer;
+    TRY(attncl__config_choice(config, "layer", layers, N_CHOICES(layers), NULL, &layer));
+    ret->is_gmlp = layer == GMLP;
+    if (ret->is_gmlp)
+        return attncl__gmlp_configure(config, &ret->gmlp);
+    TRY(attncl__aft_configure(config, (attncl_aft_kind)layer, &ret->aft));
+    return attncl__ffn_configure(config, &ret->ffn);
+}
+
+void attncl__block_load(struct params *p, const struct block_settings *s)
+{
+    attncl_aft_params aft;
+    attncl_ffn_params ffn;
+    attncl_gmlp_params gmlp;
+    if (s->is_gmlp) {
+        attncl__gmlp_params(p, &s->gmlp, &gmlp);
+        return;
+    }
+    norm_params(p, "norm_self_attn", s->aft.d_model);
+    attncl__params_enter(p, "self_attn");
+    attncl__aft_params(p, &s->aft, &aft);
+    attncl__params_leave(p);
+    norm_params(p, "norm_ff", s->aft.d_model);
+    attncl__params_enter(p, "feed_forward");
+    attncl__ffn_params(p, &s->ffn, &ffn);
+    attncl__params_leave(p);
+}
+
+int64_t attncl__block_width(const struct block_settings *s)
+{
+    return s->is_gmlp ? s->gmlp.d_model : s->aft.d_model;
+}
+
+int64_t attncl__block_limit(const struct block_settings *s)
+{
+    return s->is_gmlp ? s->gmlp.seq_len : s->aft.seq_len;
+}
+
+int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch)
+{
+    return s->is_gmlp ? 1 : n_batch; // a gating unit's mask is shared by the batch
+}
+
+// x + FF(LN(x))
+static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, attncl_value x)
+{
+    attncl_ffn_params params;
+    const attncl_value z = apply_norm(b, "norm_ff", s->d_model, x);
+    attncl__params_enter(&b->params, "feed_forward");
+    attncl__ffn_params(&b->params, s, &params);
+    const attncl_value y = attncl_feed_forward(b->graph, &params, s->activation, z, x);
+    attncl__params_leave(&b->params);
+    return y;
+}
+
+attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,
+                           bool causal, attncl_value mask)
+{
+    if (s->is_gmlp) {
+        attncl_gmlp_params params;
+        attncl__gmlp_params(&b->params, &s->gmlp, &params);
+        return attncl_gmlp_block(b->graph, &params, x, causal, mask);
+    }
+    attncl_aft_params params;
+    const attncl_aft_desc desc = attncl__aft_desc(&s->aft, causal);
+    const attncl_value z = apply_norm(b, "norm_self_attn", s->aft.d_model, x);
+    attncl__params_enter(&b->params, "self_attn");
+    attncl__aft_params(&b->params, &s->aft, &params);
+    x = attncl_aft(b->graph, &desc, &params, z, z, z, mask, x);
+    attncl__params_leave(&b->params);
+    return feed_forward(b, &s->ffn, x);
+}
+
+attncl_value attncl__block_step(struct build *b, const struct block_settings *s, attncl_value x,
+                                attncl_value position)
+{
+    if (s->is_gmlp) {
+        attncl_gmlp_params params;
+        attncl__gmlp_params(&b->params, &s->gmlp, &params);
+        return attncl_gmlp_step(b->graph, &params, x, position);
+    }
+    attncl_aft_params params;
+    const attncl_aft_desc desc = attncl__aft_desc(&s->aft, true);
+    const attncl_value z = apply_norm(b, "norm_self_attn", s->aft.d_model, x);
+    attncl__params_enter(&b->params, "self_attn");
+    attncl__aft_params(&b->params, &s->aft, &params);
+    x = attncl_aft_step(b->graph, &desc, &params, z, position, x);
+    attncl__params_leave(&b->params);
+    return feed_forward(b, &s->ffn, x);
+}
+
+attncl_status attncl__encoder_configure(const struct json *config, struct encoder_settings *ret)
+{
+    TRY(attncl__block_configure(config, &ret->block));
+    return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
+}
+
+void attncl__encoder_load(struct params *p, const struct encoder_settings *s)
+{
+    for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
+        attncl__params_enter(p, "layers.%d", (int)i);
+        attncl__block_load(p, &s->block);
+        attncl__params_leave(p);
+    }
+    norm_params(p, "norm", attncl__block_width(&s->block));
+}
+
+attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s, attncl_value x,
+                             bool causal, attncl_value mask)
+{
+    for (int64_t i = 0; i < s->n_layers; ++i) {
+        attncl__params_enter(&b->params, "layers.%d", (int)i);
+        x = attncl__block(b, &s->block, x, causal, mask);
+        attncl__params_leave(&b->params);
+    }
+    return apply_norm(b, "norm", attncl__block_width(&s->block), x);
+}
+
+attncl_value attncl__encoder_step(struct build *b, const struct encoder_settings *s, attncl_value x,
+                                  attncl_value position)
+{
+    for (int64_t i = 0; i < s->n_layers; ++i) {
+        attncl__params_enter(&b->params, "layers.%d", (int)i);
+        x = attncl__block_step(b, &s->block, x, position);
+        attncl__params_leave(&b->params);
+    }
+    return apply_norm(b, "norm", attncl__block_width(&s->block), x);
+}

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Reading a configuration: typed keys with their ranges and defaults.  Every failure is ERR_FORMAT
+// and names the key, but for a choice that only a later version has.
+#ifndef ATTNCL_MODEL_CONFIG_H
+#define ATTNCL_MODEL_CONFIG_H
+
+#include "attncl/ops.h"
+#include "io/json.h"
+
+// An integer from `least` to 2^31 - 1 that must be there, and one with a default.
+attncl_status attncl__config_int(const struct json *config, const char *key, int64_t least,
+                                 int64_t *ret);
+attncl_status attncl__config_int_or(const struct json *config, const char *key, int64_t least,
+                                    int64_t otherwise, int64_t *ret);
+attncl_status attncl__config_bool_or(const struct json *config, const char *key, bool otherwise,
+                                     bool *ret);
+
+// One of some words.  `value` CHOICE_LATER: a word that this version refuses with ERR_UNSUPPORTED.
+enum { CHOICE_LATER = -1 };
+struct choice {
+    const char *word;
+    int value;
+};
+#define N_CHOICES(choices) (sizeof(choices) / sizeof((choices)[0]))
+
+// `otherwise` NULL: the key must be there.
+attncl_status attncl__config_choice(const struct json *config, const char *key,
+                                    const struct choice *choices, size_t n, const char *otherwise,
+                                    int *ret);
+
+// Activations by their PyTorch class ("ReLU") or function name ("relu").
+attncl_status attncl__config_activation(const struct json *config, const char *key,
+                                        const char *otherwise, attncl_activation *ret);
+
+#endif

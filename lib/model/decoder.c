@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+//
+// Decoding token by token: one compiled graph of a step serves every position, which it reads from
+// device memory.
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "model/model.h"
+
+struct attncl_decoder {
+    attncl_graph *graph;
+    int64_t batch, vocabulary;
+    int64_t limit; // 0: none
+    int64_t position;
+};
+
+attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
+                                    attncl_decoder **decoder_ret)
+{
+    REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
+    REQUIRE(model->arch->build_step, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
+            model->arch->name);
+    REQUIRE(batch >= 1 && batch <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
+            "batch is %" PRId64 ", the least is 1", batch);
+
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+    attncl_decoder *decoder = attncl__alloc_zero(sizeof *decoder);
+    REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    TRY_DONE(model->arch->build_step(&b, model->settings, batch));
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    *decoder = (attncl_decoder){
+        .graph = b.graph,
+        .batch = batch,
+        .vocabulary = model->arch->vocabulary(model->settings),
+        .limit = model->arch->limit(model->settings),
+    };
+    b.graph = NULL; // ownership has passed to the decoder
+    *decoder_ret = decoder;
+    decoder = NULL;
+
+done:
+    attncl_graph_destroy(b.graph);
+    attncl_decoder_destroy(decoder);
+    return status;
+}
+
+void attncl_decoder_destroy(attncl_decoder *decoder)
+{
+    if (!decoder)
+        return;
+    attncl_graph_destroy(decoder->graph);
+    attncl__free(decoder);
+}
+
+attncl_status attncl_decoder_reset(attncl_decoder *decoder)
+{
+    REQUIRE(decoder, ATTNCL_ERR_ARGUMENT, "decoder is NULL");
+    TRY(attncl_graph_reset(decoder->graph));
+    decoder->position = 0;
+    return ATTNCL_OK;
+}
+
+int64_t attncl_decoder_position(const attncl_decoder *decoder)
+{
+    return decoder ? decoder->position : 0;
+}
+
+int64_t attncl_decoder_limit(const attncl_decoder *decoder)
+{
+    return decoder ? decoder->limit : 0;
+}
+
+int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder)
+{
+    return decoder ? decoder->vocabulary : 0;
+}
+
+attncl_graph *attncl_decoder_graph(attncl_decoder *decoder)
+{
+    return decoder ? decoder->graph : NULL;
+}
+
+attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)
+{
+    REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
+    const int64_t limit = decoder->limit > 0 ? decoder->limit : INT32_MAX;
+    REQUIRE(decoder->position < limit, ATTNCL_ERR_STATE,
+            "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64,
+            decoder->position, limit);
+
+    // The first write checks the tokens' range before anything changes on the device.
+    const int32_t position = (int32_t)decoder->position;
+    TRY(attncl_graph_write(decoder->graph, "tokens", tokens,
+                           (size_t)decoder->batch * sizeof *tokens));
+    TRY(attncl_graph_write(decoder->graph, "position", &position, sizeof position));
+    TRY(attncl_graph_run(decoder->graph));
+    ++decoder->position;
+    if (!logits)
+        return ATTNCL_OK;
+    return attncl_graph_read(decoder->graph, "logits", logits,
+                             (size_t)(decoder->batch * decoder->vocabulary) * sizeof *logits);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// A graph under construction for a model, and its inputs: looked up by name, checked against what
+// the architecture expects, declared to the graph.
+#ifndef ATTNCL_MODEL_INPUTS_H
+#define ATTNCL_MODEL_INPUTS_H
+
+#include "attncl/array.h"
+#include "attncl/graph.h"
+#include "model/params.h"
+
+struct build {
+    attncl_graph *graph;
+    struct params params;
+    const attncl_array *inputs; // names, types and shapes; the elements come later
+    size_t n_inputs;
+};
+
+// An extent, or a rank, that may be anything.
+enum { ANY = -1 };
+
+// The input's array, NULL when it is absent.
+const attncl_array *attncl__input_find(const struct build *b, const char *name);
+
+// Declares an input of the given shape.  ERR_ARGUMENT when it is missing, ERR_SHAPE, ERR_DTYPE.
+attncl_status attncl__input_real(struct build *b, const char *name, int rank, const int64_t *dim,
+                                 attncl_value *ret);
+// [..., dim]: any axes in front of the `n` given ones.
+attncl_status attncl__input_trailing(struct build *b, const char *name, int n, const int64_t *dim,
+                                     attncl_value *ret);
+// Integers in [0, high), I32 or I64 in the file: tokens and targets.
+attncl_status attncl__input_index(struct build *b, const char *name, int rank, const int64_t *dim,
+                                  int64_t high, attncl_value *ret);
+// Any integers, I32 or I64 in the file.
+attncl_status attncl__input_int(struct build *b, const char *name, int rank, const int64_t *dim,
+                                attncl_value *ret);
+// An optional mask [T or 1, T, B or 1], BOOL or U8; a batch axis of 1 only when n_batch is 1.
+// Absent: the null value.
+attncl_status attncl__input_mask(struct build *b, int64_t n_seq, int64_t n_batch,
+                                 attncl_value *ret);
+// [T, B, width] with T at most `limit` (0: any).
+attncl_status attncl__input_sequence(struct build *b, const char *name, int64_t width,
+                                     int64_t limit, attncl_value *ret);
+
+// ERR_SHAPE when an input is longer than the model takes.
+attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit);
+
+#endif

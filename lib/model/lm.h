@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Language models, shared by lm and lm_sample (arch_lm.c).
+#ifndef ATTNCL_MODEL_LM_H
+#define ATTNCL_MODEL_LM_H
+
+#include "model/arch.h"
+#include "model/blocks.h"
+
+enum lm_positions { LM_FIXED, LM_LEARNED, LM_NONE };
+
+struct lm_settings {
+    struct encoder_settings encoder;
+    enum lm_positions positions;
+    int64_t n_vocab, max_len;
+};
+
+attncl_status attncl__lm_configure(const struct json *config, void *settings);
+void attncl__lm_load(struct params *p, const void *settings);
+attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
+int64_t attncl__lm_vocabulary(const void *settings);
+int64_t attncl__lm_limit(const void *settings);
+
+#endif

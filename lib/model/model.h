@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// A model inside.
+#ifndef ATTNCL_MODEL_MODEL_H
+#define ATTNCL_MODEL_MODEL_H
+
+#include "attncl/model.h"
+#include "model/arch.h"
+
+struct attncl_model {
+    attncl_context *context;
+    attncl_graph
+        *anchor; // empty: keeps the context from being destroyed under a model without parameters
+    const struct arch_class *arch;
+    struct json *config;
+    void *settings; // the architecture's own, from the configuration
+    struct param_table params;
+    char **metadata; // key, value, key, value ...
+    size_t n_metadata;
+};
+
+// Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
+attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
+                                  struct build *ret);
+
+#endif

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// Parameters: file -> device once, then values for every graph.
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "layer/layer.h"
+#include "model/params.h"
+
+void attncl__param_table_free(struct param_table *table)
+{
+    for (size_t i = 0; i < table->n; ++i) {
+        attncl_tensor_destroy(table->list[i].tensor);
+        attncl__free(table->list[i].name);
+    }
+    attncl__free(table->list);
+    *table = (struct param_table){0};
+}
+
+void attncl__params_enter(struct params *p, const char *fmt, ...)
+{
+    char name[64];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(name, sizeof name, fmt, args);
+    va_end(args);
+
+    assert(p->depth < PARAM_MAX_DEPTH);
+    const size_t used = strlen(p->prefix);
+    p->marks[p->depth++] = used;
+    snprintf(p->prefix + used, sizeof p->prefix - used, "%s.", name);
+    if (p->graph)
+        attncl_graph_push_scope(p->graph, name);
+}
+
+void attncl__params_leave(struct params *p)
+{
+    assert(p->depth > 0);
+    p->prefix[p->marks[--p->depth]] = '\0';
+    if (p->graph)
+        attncl_graph_pop_scope(p->graph);
+}
+
+static void full_name(const struct params *p, const char *name, char ret[PARAM_NAME_BYTES])
+{
+    snprintf(ret, PARAM_NAME_BYTES, "%.160s%.80s", p->prefix, name);
+}
+
+static attncl_value fetch(struct params *p, const char *name)
+{
+    const struct param_table *t = p->table;
+    for (size_t i = 0; i < t->n; ++i) {
+        const size_t at = (p->next + i) % t->n; // the order of loading: nearly always the first
+        if (strcmp(t->list[at].name, name) == 0) {
+            p->next = at + 1;
+            return attncl_graph_weight(p->graph, t->list[at].tensor);
+        }
+    }
+    return GRAPH_FAIL(p->graph, ATTNCL_ERR_STATE, "parameter %s was not loaded", name);
+}
+
+static attncl_status check_shape(const attncl_array *a, int rank, const int64_t *dim)
+{
+    struct tensor_desc got, want;
+    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &got));
+    TRY(attncl__desc_make(a->dtype, rank, dim, &want));
+    REQUIRE(attncl__desc_same_shape(&got, &want), ATTNCL_ERR_FORMAT, "%s has shape %s, expected %s",
+            a->name, SHAPE(&got), SHAPE(&want));
+    return ATTNCL_OK;
+}
+
+// Uploads the elements under a name and puts them at the table's end.
+static attncl_status keep(struct param_table *t, const char *name, int rank, const int64_t *dim,
+                          attncl_dtype dtype, const void *data)
+{
+    if (t->n == t->room) {
+        const size_t room = t->room ? t->room * 2 : 32;
+        struct param *list = attncl__grow_array(t->list, room, sizeof *list);
+        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", room);
+        t->list = list;
+        t->room = room;
+    }
+    struct param param = {.name = attncl__copy_text(name)};
+    REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
+    const attncl_status status =
+        attncl_tensor_create(t->context, ATTNCL_F32, rank, dim, dtype, data, &param.tensor);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("parameter %s", name);
+        attncl__free(param.name);
+        return status;
+    }
+    t->list[t->n++] = param;
+    return ATTNCL_OK;
+}
+
+static attncl_status load(const struct params *p, const char *name, int rank, const int64_t *dim)
+{
+    const attncl_array *a = attncl_safetensors_find(p->file, name);
+    REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", name);
+    REQUIRE(attncl__is_float(a->dtype), ATTNCL_ERR_FORMAT, "parameter %s has type %s, expected F32",
+            name, attncl_dtype_name(a->dtype));
+    TRY(check_shape(a, rank, dim));
+    return keep(p->table, name, rank, dim, a->dtype, a->data);
+}
+
+attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim)
+{
+    char full[PARAM_NAME_BYTES];
+    full_name(p, name, full);
+    if (p->graph)
+        return fetch(p, full);
+    if (p->status == ATTNCL_OK)
+        p->status = load(p, full, rank, dim);
+    return ATTNCL_NONE_VALUE;
+}
+
+static attncl_status derive_sinusoid(const struct params *p, const char *name, int64_t n,
+                                     int64_t width)
+{
+    const int64_t dim[3] = {n, 1, width};
+    struct tensor_desc d;
+    TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &d));
+    float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
+    REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "%s %s", name, SHAPE(&d));
+    attncl__sinusoid_fill(table, n, width);
+    const attncl_status status = keep(p->table, name, 3, dim, ATTNCL_F32, table);
+    attncl__free(table);
+    return status;
+}
+
+attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
+                                    int64_t n_needed, int64_t width)
+{
+    char full[PARAM_NAME_BYTES];
+    full_name(p, name, full);
+    if (p->graph || attncl_safetensors_find(p->file, full))
+        return PARAM(p, name, max_len, 1, width);
+    if (p->status == ATTNCL_OK)
+        p->status = derive_sinusoid(p, full, n_needed, width);
+    return ATTNCL_NONE_VALUE;
+}
+
+static attncl_status check_window(const attncl_array *a, int64_t n, int64_t window)
+{
+    const int64_t dim[2] = {n, n};
+    const unsigned char *visible = a->data;
+    REQUIRE(a->dtype == ATTNCL_BOOL || a->dtype == ATTNCL_U8, ATTNCL_ERR_FORMAT,
+            "%s has type %s, expected BOOL", a->name, attncl_dtype_name(a->dtype));
+    TRY(check_shape(a, 2, dim));
+    for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+            const bool near = (i > j ? i - j : j - i) < window;
+            REQUIRE((visible[i * n + j] != 0) == near, ATTNCL_ERR_FORMAT,
+                    "%s disagrees with local_window_size = %" PRId64 " at [%" PRId64 ", %" PRId64
+                    "]",
+                    a->name, window, i, j);
+        }
+    }
+    return ATTNCL_OK;
+}
+
+void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window)
+{
+    char full[PARAM_NAME_BYTES];
+    if (p->graph || p->status != ATTNCL_OK)
+        return;
+    full_name(p, name, full);
+    const attncl_array *a = attncl_safetensors_find(p->file, full);
+    if (a)
+        p->status = check_window(a, n, window);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// A model's parameters.  One walk over their names serves twice: when the model is opened it loads
+// them from the file and checks their shapes; when a graph is built it gives their values.
+#ifndef ATTNCL_MODEL_PARAMS_H
+#define ATTNCL_MODEL_PARAMS_H
+
+#include "attncl/graph.h"
+#include "attncl/safetensors.h"
+
+// The parameters on the device, in order of loading.
+struct param {
+    char *name;
+    attncl_tensor *tensor;
+};
+struct param_table {
+    attncl_context *context;
+    struct param *list;
+    size_t n, room;
+};
+void attncl__param_table_free(struct param_table *table);
+
+enum { PARAM_NAME_BYTES = 256, PARAM_MAX_DEPTH = 8 };
+
+struct params {
+    struct param_table *table;
+    const attncl_safetensors *file; // loading; NULL: fetching
+    attncl_graph *graph;            // fetching; NULL: loading
+    attncl_status status;           // loading: the first failure, its sentence kept
+    size_t next;                    // fetching: where the next name is expected
+    char prefix[PARAM_NAME_BYTES];  // "encoder.layers.3."
+    size_t marks[PARAM_MAX_DEPTH];
+    int depth;
+};
+
+// Puts "name." before the names that follow, until the matching leave; a graph's nodes get the same
+// scope.
+void attncl__params_enter(struct params *p, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void attncl__params_leave(struct params *p);
+
+// A parameter of exactly this shape.  Loading: the null value.  ERR_FORMAT when it is missing or of
+// another shape.
+attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim);
+#define PARAM(p, name, ...)                                                                        \
+    attncl__param((p), (name), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),          \
+                  (const int64_t[]){__VA_ARGS__})
+// The same where `given` says whether the model has it; else the null value.
+#define PARAM_IF(given, p, name, ...)                                                              \
+    ((given) ? PARAM((p), (name), __VA_ARGS__) : attncl_value_none())
+
+// The sinusoidal table: the file's own [max_len, 1, width] when it holds one, else computed,
+// `n_needed` rows of it.
+attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
+                                    int64_t n_needed, int64_t width);
+
+// Loading: refuses a stored mask [n, n] that is not |i - j| < window.  An absent one is fine.
+void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
+
+#endif

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+//
+// A model's graph for given input shapes, and a run of it from arrays to arrays.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "model/model.h"
+#include "model/results.h"
+
+attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
+                                  struct build *ret)
+{
+    *ret = (struct build){.inputs = inputs, .n_inputs = n};
+    TRY(attncl_graph_create(model->context, &ret->graph));
+    ret->params = (struct params){.table = &model->params, .graph = ret->graph};
+    return ATTNCL_OK;
+}
+
+static attncl_status refuse_gradients(const attncl_array *inputs, size_t n)
+{
+    static const char prefix[] = "cotangent.";
+    for (size_t i = 0; i < n; ++i)
+        REQUIRE(!inputs[i].name || strncmp(inputs[i].name, prefix, sizeof prefix - 1) != 0,
+                ATTNCL_ERR_UNSUPPORTED, "gradients (%s) are not supported by this version",
+                inputs[i].name);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_call(const attncl_model *model, const attncl_array *inputs, size_t n)
+{
+    REQUIRE(model, ATTNCL_ERR_ARGUMENT, "model is NULL");
+    REQUIRE(inputs || n == 0, ATTNCL_ERR_ARGUMENT, "inputs is NULL");
+    return refuse_gradients(inputs, n);
+}
+
+attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs, size_t n,
+                                 attncl_graph **graph_ret)
+{
+    REQUIRE(graph_ret, ATTNCL_ERR_ARGUMENT, "graph_ret is NULL");
+    TRY(check_call(model, inputs, n));
+    REQUIRE(model->arch->build, ATTNCL_ERR_UNSUPPORTED,
+            "arch %s is not one graph; attncl_model_run() runs it", model->arch->name);
+
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+    TRY_DONE(attncl__model_begin(model, inputs, n, &b));
+    TRY_DONE(model->arch->build(&b, model->settings));
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    *graph_ret = b.graph;
+    b.graph = NULL; // ownership has passed to the caller
+
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
+// An array whose size is what its shape says.
+static attncl_status check_data(const attncl_array *a)
+{
+    struct tensor_desc d;
+    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &d));
+    REQUIRE(a->bytes == attncl__desc_bytes(&d), ATTNCL_ERR_ARGUMENT,
+            "input %s %s %s has %zu bytes, expected %zu", a->name, attncl_dtype_name(a->dtype),
+            SHAPE(&d), a->bytes, attncl__desc_bytes(&d));
+    REQUIRE(a->data || a->bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL", a->name);
+    return ATTNCL_OK;
+}
+
+static attncl_status write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
+{
+    const struct build named = {.inputs = inputs, .n_inputs = n};
+    const char *name;
+    for (size_t i = 0; (name = attncl_graph_input_name(g, i, NULL)) != NULL; ++i) {
+        const attncl_array *a = attncl__input_find(&named, name);
+        const size_t each = attncl_dtype_bytes(a->dtype);
+        TRY(attncl_graph_write_as(g, name, a->dtype, a->data, a->bytes / each));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status read_outputs(attncl_graph *g, attncl_results *results)
+{
+    attncl_shape shape;
+    const char *name;
+    for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i) {
+        struct tensor_desc d;
+        TRY(attncl__desc_make(shape.dtype, shape.rank, shape.dim, &d));
+        const size_t bytes = attncl__desc_bytes(&d);
+        void *data = attncl__alloc(bytes);
+        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of output %s", bytes, name);
+        attncl_status status = attncl_graph_read(g, name, data, bytes);
+        if (status == ATTNCL_OK)
+            status = attncl__results_add(results, name, shape.dtype, shape.rank, shape.dim, data);
+        if (status != ATTNCL_OK) {
+            attncl__free(data);
+            return status;
+        }
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
+                               attncl_results **results_ret, attncl_graph **graph_ret)
+{
+    REQUIRE(results_ret, ATTNCL_ERR_ARGUMENT, "results_ret is NULL");
+    TRY(check_call(model, inputs, n));
+    for (size_t i = 0; i < n; ++i)
+        TRY(check_data(&inputs[i]));
+    if (graph_ret)
+        *graph_ret = NULL;
+    if (model->arch->run)
+        return model->arch->run(model, inputs, n, results_ret);
+
+    attncl_status status = ATTNCL_OK;
+    attncl_graph *g = NULL;
+    attncl_results *results = NULL;
+    TRY_DONE(attncl_model_graph(model, inputs, n, &g));
+    TRY_DONE(write_inputs(g, inputs, n));
+    TRY_DONE(attncl_graph_run(g));
+    TRY_DONE(attncl__results_create(attncl_graph_output_count(g), &results));
+    TRY_DONE(read_outputs(g, results));
+    *results_ret = results;
+    results = NULL; // ownership has passed to the caller
+    if (graph_ret) {
+        *graph_ret = g;
+        g = NULL;
+    }
+
+done:
+    attncl_results_destroy(results);
+    attncl_graph_destroy(g);
+    return status;
+}

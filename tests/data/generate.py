@@ -1,0 +1,368 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Writes the golden files of this folder: models, inputs and what PyTorch computes for them in float64.
+
+    python3 tests/data/generate.py [FOLDER]
+
+One file per case.  It is a model file (metadata attncl.arch and attncl.config, parameters under their PyTorch names) that
+also holds the inputs as input.NAME and the results as expected.NAME.  Needs torch and numpy; seeds are fixed.
+"""
+import json
+import math
+import os
+import struct
+import sys
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "bool": "BOOL",
+          "uint8": "U8", "bfloat16": "BF16"}
+
+
+def raw(t):
+    t = t.detach().contiguous()
+    if t.dtype == torch.bfloat16:
+        return t.view(torch.int16).numpy().tobytes()
+    return t.numpy().tobytes()
+
+
+def write(path, tensors, metadata):
+    header, blobs, at = {"__metadata__": metadata}, [], 0
+    for name in sorted(tensors, key=lambda n: (-tensors[n].element_size(), n)):
+        t = tensors[name]
+        blob = raw(t)
+        header[name] = {"dtype": DTYPES[str(t.dtype).split(".")[1]], "shape": list(t.shape),
+                        "data_offsets": [at, at + len(blob)]}
+        blobs.append(blob)
+        at += len(blob)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
+
+
+# -- the layers, in PyTorch -------------------------------------------------------------------------------------------
+
+
+class AFT(nn.Module):
+    """y_i = sigmoid(q_i) sum_j softmax_j(w_ij + k_j) v_j; a row that sees nothing gives 0."""
+
+    def __init__(self, kind, d_model, seq_len=0, window=0, bias=True):
+        super().__init__()
+        self.kind = kind
+        self.query = nn.Linear(d_model, d_model, bias=bias)
+        self.key = nn.Linear(d_model, d_model, bias=bias)
+        self.value = nn.Linear(d_model, d_model, bias=bias)
+        self.output = nn.Linear(d_model, d_model)
+        if kind != "aft_simple":
+            self.pos_bias = nn.Parameter(torch.randn(seq_len, seq_len))
+        if kind == "aft_local":
+            i = torch.arange(seq_len)
+            near = (i[:, None] - i[None, :]).abs() < window
+            self.register_buffer("local_mask", near)
+
+    def forward(self, query, key, value, mask):
+        q, k, v = self.query(query), self.key(key), self.value(value)
+        n = q.shape[0]
+        w = torch.zeros(n, n, dtype=q.dtype)
+        if self.kind != "aft_simple":
+            w = self.pos_bias[:n, :n]
+        if self.kind == "aft_local":
+            w = w * self.local_mask[:n, :n]
+        s = w[:, :, None, None] + k[None]  # [T, T, B, C]
+        if mask is not None:
+            s = s.masked_fill((mask == 0)[..., None], -math.inf)
+        p = torch.softmax(s, 1)
+        p = torch.where(torch.isnan(p), torch.zeros_like(p), p)
+        return self.output(torch.sigmoid(q) * (p * v[None]).sum(1))
+
+
+class SGU(nn.Module):
+    def __init__(self, d_z, seq_len):
+        super().__init__()
+        self.norm = nn.LayerNorm([d_z // 2])
+        self.weight = nn.Parameter(torch.randn(seq_len, seq_len) / math.sqrt(seq_len))
+        self.bias = nn.Parameter(torch.ones(seq_len) + 0.1 * torch.randn(seq_len))
+
+    def forward(self, z, mask):
+        z1, z2 = torch.chunk(z, 2, dim=-1)
+        n = z.shape[0]
+        w = self.weight[:n, :n]
+        if mask is not None:
+            w = w * mask[:, :, 0]
+        return z1 * (torch.einsum("ij,jbc->ibc", w, self.norm(z2)) + self.bias[:n, None, None])
+
+
+class GMLP(nn.Module):
+    def __init__(self, d_model, d_ffn, seq_len):
+        super().__init__()
+        self.norm = nn.LayerNorm([d_model])
+        self.proj1 = nn.Linear(d_model, d_ffn)
+        self.sgu = SGU(d_ffn, seq_len)
+        self.proj2 = nn.Linear(d_ffn // 2, d_model)
+
+    def forward(self, x, mask):
+        return x + self.proj2(self.sgu(F.gelu(self.proj1(self.norm(x))), mask))
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation="ReLU", is_gated=False, bias1=True, bias2=True, bias_gate=True):
+        super().__init__()
+        self.layer1 = nn.Linear(d_model, d_ff, bias=bias1)
+        self.layer2 = nn.Linear(d_ff, d_model, bias=bias2)
+        self.activation = getattr(nn, activation)()
+        self.linear_v = nn.Linear(d_model, d_ff, bias=bias_gate) if is_gated else None
+
+    def forward(self, x):
+        h = self.activation(self.layer1(x))
+        if self.linear_v is not None:
+            h = h * self.linear_v(x)
+        return self.layer2(h)
+
+
+class Layer(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        d = c["d_model"]
+        self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), c.get("local_window_size", 0), c.get("bias", True))
+        keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
+        self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
+        self.norm_self_attn = nn.LayerNorm([d])
+        self.norm_ff = nn.LayerNorm([d])
+
+    def forward(self, x, mask):
+        z = self.norm_self_attn(x)
+        x = x + self.self_attn(z, z, z, mask)
+        return x + self.feed_forward(self.norm_ff(x))
+
+
+def block(c):
+    return GMLP(c["d_model"], c["d_ffn"], c["seq_len"]) if c["layer"] == "gmlp" else Layer(c)
+
+
+class Encoder(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.layers = nn.ModuleList([block(c) for _ in range(c["n_layers"])])
+        self.norm = nn.LayerNorm([c["d_model"]])
+
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+def sinusoid(n, d):
+    p = torch.arange(n, dtype=torch.float64)[:, None]
+    angle = p * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    table = torch.zeros(n, d, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(angle)
+    table[:, 1::2] = torch.cos(angle)[:, : d // 2]
+    return table
+
+
+class Embed(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.pos, d, max_len = c.get("pos", "fixed_pos"), c["d_model"], c.get("max_len", 5000)
+        if self.pos == "no_pos":
+            self.weight = nn.Parameter(torch.randn(c["n_vocab"], d))
+            return
+        self.linear = nn.Embedding(c["n_vocab"], d)
+        if self.pos == "learned_pos":
+            self.positional_encodings = nn.Parameter(torch.randn(max_len, 1, d))
+        else:
+            self.register_buffer("positional_encodings", sinusoid(max_len, d)[:, None].float())
+
+    def forward(self, tokens):
+        if self.pos == "no_pos":
+            return F.embedding(tokens, self.weight)
+        x = self.linear(tokens) * math.sqrt(self.linear.weight.shape[1])
+        return x + self.positional_encodings[: tokens.shape[0]]
+
+
+class LM(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.src_embed = Embed(c)
+        self.encoder = Encoder(c)
+        self.generator = nn.Module()
+        self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"])
+
+    def forward(self, tokens):
+        n = tokens.shape[0]
+        mask = torch.tril(torch.ones(n, n, dtype=torch.bool))[:, :, None]
+        return self.generator.projection(self.encoder(self.src_embed(tokens), mask))
+
+
+# -- the cases --------------------------------------------------------------------------------------------------------
+
+FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
+
+
+def as_file_type(t):
+    return t.float() if t.is_floating_point() else t
+
+
+def case(name, arch, config, params, inputs, expected, keep_types=False):
+    tensors = dict(params) if keep_types else {k: as_file_type(v) for k, v in params.items()}
+    tensors.update({"input." + k: as_file_type(v) for k, v in inputs.items()})
+    tensors.update({"expected." + k: as_file_type(v) for k, v in expected.items()})
+    write(os.path.join(FOLDER, name + ".safetensors"), tensors,
+          {"attncl.arch": arch, "attncl.config": json.dumps(config)})
+
+
+def randn(*shape):
+    return torch.randn(*shape).float().double()  # exactly a float32
+
+
+def module(m, seed_norms=True):
+    """In float64, with parameters that are exactly float32 and no norm left at 1 and 0."""
+    for key, p in m.named_parameters():
+        if seed_norms and "norm" in key:
+            p.data += 0.2 * torch.randn_like(p)
+    return m.float().double()
+
+
+def primitives():
+    x = randn(5, 7, 3)
+    case("softmax", "softmax", {"dim": 1}, {}, {"x": x}, {"output": torch.softmax(x, 1)})
+
+    x, lens = randn(2, 3, 5), torch.tensor([[0, 2, 5], [1, 7, 3]])
+    seen = torch.arange(5)[None, None] < lens[..., None]
+    case("masked_softmax", "masked_softmax", {}, {}, {"X": x, "valid_lens": lens},
+         {"output": torch.softmax(torch.where(seen, x, torch.tensor(-1e6, dtype=x.dtype)), -1)})
+
+    x, m = randn(3, 4, 6), module(nn.LayerNorm([4, 6]))
+    m.weight.data, m.bias.data = randn(4, 6), randn(4, 6)
+    case("layer_norm", "layer_norm", {"normalized_shape": [4, 6]}, m.state_dict(), {"x": x}, {"output": m(x)})
+
+    x = randn(3, 11) * 3
+    case("gelu", "activation", {"kind": "gelu"}, {}, {"x": x}, {"output": F.gelu(x)})
+
+    x, m = randn(5, 2, 7), module(nn.Linear(7, 3))
+    case("linear", "linear", {"in_features": 7, "out_features": 3}, m.state_dict(), {"x": x}, {"output": m(x)})
+
+    a, b = randn(2, 3, 4), randn(2, 4, 5)
+    case("bmm", "bmm", {}, {}, {"a": a, "b": b}, {"output": a @ b})
+
+    w, tokens = randn(6, 4), torch.tensor([[5, 0, 3]], dtype=torch.int32)
+    case("embedding", "embedding", {"num_embeddings": 6, "embedding_dim": 4}, {"weight": w}, {"tokens": tokens},
+         {"output": F.embedding(tokens.long(), w)})
+
+    x, table = randn(2, 9, 5), sinusoid(9, 5)
+    case("positional_encoding", "positional_encoding", {"layout": "d2l", "num_hiddens": 5}, {}, {"x": x},
+         {"output": x + table, "encoding": table})
+
+    logits, targets = randn(4, 3, 6), torch.randint(0, 6, (4, 3))
+    targets[0, 0] = 2
+    each = F.cross_entropy(logits.reshape(-1, 6), targets.reshape(-1), reduction="none").reshape(4, 3)
+    real = targets != 2
+    case("cross_entropy", "cross_entropy", {"pad": 2}, {}, {"logits": logits, "targets": targets},
+         {"loss": each[real].mean()})
+
+
+def aft():
+    q, k, v = randn(7, 2, 6), randn(7, 2, 6), randn(7, 2, 6)
+    mask = torch.rand(7, 7, 2) < 0.4
+    mask[3, :, 1] = False
+    m = module(AFT("aft_local", 6, 9, 3))
+    case("aft_local", "aft_local", {"d_model": 6, "seq_len": 9, "local_window_size": 3}, m.state_dict(),
+         {"query": q, "key": k, "value": v, "mask": mask}, {"output": m(q, k, v, mask)})
+    m = module(AFT("aft_full", 6, 9, bias=False))
+    case("aft_full", "aft_full", {"d_model": 6, "seq_len": 9, "bias": False}, m.state_dict(),
+         {"query": q, "key": k, "value": v}, {"output": m(q, k, v, None)})
+    m = module(AFT("aft_simple", 6))
+    row = (torch.rand(1, 7, 1) < 0.5).to(torch.uint8)
+    row[0, 2] = 7  # any value but 0 is visible
+    case("aft_simple", "aft_simple", {"d_model": 6}, m.state_dict(), {"query": q, "key": k, "value": v, "mask": row},
+         {"output": m(q, k, v, row)})
+
+
+def gmlp():
+    z, mask = randn(7, 2, 10), torch.rand(7, 7, 1) < 0.5
+    mask[2] = False
+    m = module(SGU(10, 9))
+    case("spatial_gating_unit", "spatial_gating_unit", {"d_z": 10, "seq_len": 9}, m.state_dict(),
+         {"z": z, "mask": mask}, {"output": m(z, mask)})
+    x = randn(7, 2, 6)
+    m = module(GMLP(6, 10, 9))
+    case("gmlp_block", "gmlp_block", {"d_model": 6, "d_ffn": 10, "seq_len": 9}, m.state_dict(), {"x": x},
+         {"output": m(x, None)})
+
+
+def stacks():
+    x = randn(2, 3, 6)
+    c = {"d_model": 6, "d_ff": 10, "activation": "SiLU", "is_gated": True, "bias1": False, "bias2": True,
+         "bias_gate": False}
+    m = module(FeedForward(**c))
+    case("feed_forward", "feed_forward", c, m.state_dict(), {"x": x}, {"output": m(x)})
+
+    x, mask = randn(7, 2, 6), torch.tril(torch.ones(7, 7, dtype=torch.bool))[:, :, None]
+    c = {"layer": "aft_full", "d_model": 6, "seq_len": 8, "d_ff": 10, "activation": "GELU", "is_gated": True}
+    m = module(Layer(c))
+    case("transformer_layer", "transformer_layer", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+
+    for c in ({"layer": "aft_local", "d_model": 8, "seq_len": 9, "local_window_size": 2, "d_ff": 12, "n_layers": 2},
+              {"layer": "gmlp", "d_model": 8, "seq_len": 9, "d_ffn": 12, "n_layers": 2}):
+        m, x = module(Encoder(c)), randn(7, 2, 8)
+        case("encoder_" + c["layer"], "encoder", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+
+
+LMS = {
+    "lm_aft_local": {"layer": "aft_local", "local_window_size": 3, "d_ff": 12, "seq_len": 12, "max_len": 20},
+    "lm_aft_window_0": {"layer": "aft_local", "local_window_size": 0, "d_ff": 12, "seq_len": 12, "pos": "no_pos"},
+    "lm_aft_window_over": {"layer": "aft_local", "local_window_size": 40, "d_ff": 12, "seq_len": 12},
+    "lm_aft_full": {"layer": "aft_full", "d_ff": 12, "seq_len": 12, "activation": "GELU"},
+    "lm_aft_simple": {"layer": "aft_simple", "d_ff": 12, "pos": "learned_pos", "max_len": 12},
+    "lm_gmlp": {"layer": "gmlp", "d_ffn": 14, "seq_len": 12},
+}
+
+
+def language_models():
+    for name, keys in LMS.items():
+        c = dict(keys, d_model=8, n_layers=2, n_vocab=11)
+        m = module(LM(c))
+        params = m.state_dict()
+        if "max_len" not in c:  # the table of 5000 rows is left to be derived
+            params.pop("src_embed.positional_encodings", None)
+        tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
+        y = m(tokens)
+        case(name, "lm", c, params, {"tokens": tokens, "targets": targets},
+             {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
+
+
+def half_precision():
+    """The same linear map with parameters of other types, each exactly representable."""
+    x = randn(5, 7)
+    for name, dtype in (("f16", torch.float16), ("bf16", torch.bfloat16), ("f64", torch.float64)):
+        w, b = torch.randn(3, 7).to(dtype), torch.randn(3).to(dtype)
+        if dtype == torch.float64:
+            w, b = w.float().double(), b.float().double()
+        case("linear_" + name, "linear", {"in_features": 7, "out_features": 3}, {"weight": w, "bias": b}, {"x": x},
+             {"output": F.linear(x, w.double(), b.double())}, keep_types=True)
+
+
+def sample():
+    c = {"layer": "aft_local", "local_window_size": 3, "d_ff": 12, "seq_len": 12, "d_model": 8, "n_layers": 2,
+         "n_vocab": 11, "max_len": 20}
+    m = module(LM(c))
+    start = torch.randint(0, 11, (4, 3))
+    tokens = start
+    for _ in range(9):
+        tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
+    case("lm_sample", "lm_sample", dict(c, steps=9), m.state_dict(), {"tokens": start}, {"tokens": tokens})
+
+
+def main():
+    torch.manual_seed(20)
+    with torch.no_grad():
+        for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample):
+            make()
+
+
+if __name__ == "__main__":
+    main()

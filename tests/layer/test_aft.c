@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// AFT layers against their definition, whole and position by position.
+
+#include "attncl/aft.h"
+#include "attncl/ops.h"
+#include "ref/layers.h"
+#include "support/layer_test.h"
+
+enum { N = 9, T = 7, B = 2, C = 5 }; // n of pos_bias, T, B, C
+
+// Three linear maps and one mixing of at most 9 terms: each rounds at 2^-24 of values of the size
+// of 1 to 4.
+static const double absolute = 4e-6, relative = 4e-6;
+
+static struct ref_aft random_params(void)
+{
+    return (struct ref_aft){
+        .query_weight = host_random(1, DIMS(C, C)),
+        .query_bias = host_random(2, DIMS(C)),
+        .key_weight = host_random(3, DIMS(C, C)),
+        .key_bias = host_random(4, DIMS(C)),
+        .value_weight = host_random(5, DIMS(C, C)),
+        .value_bias = NULL,
+        .pos_bias = host_random(7, DIMS(N, N)),
+        .output_weight = host_random(8, DIMS(C, C)),
+        .output_bias = host_random(9, DIMS(C)),
+    };
+}
+
+static attncl_aft_params feed(struct rig *b, const struct ref_aft *p)
+{
+    return (attncl_aft_params){
+        .query_weight = rig_in(b, p->query_weight),
+        .query_bias = rig_in(b, p->query_bias),
+        .key_weight = rig_in(b, p->key_weight),
+        .key_bias = rig_in(b, p->key_bias),
+        .value_weight = rig_in(b, p->value_weight),
+        .value_bias = rig_in(b, p->value_bias),
+        .pos_bias = rig_in(b, p->pos_bias),
+        .output_weight = rig_in(b, p->output_weight),
+        .output_bias = rig_in(b, p->output_bias),
+    };
+}
+
+static const struct kind {
+    attncl_aft_kind kind;
+    int64_t window;
+    int effective; // window of the definition
+} kinds[] = {
+    {ATTNCL_AFT_LOCAL, 0, 0},    {ATTNCL_AFT_LOCAL, 1, 1}, {ATTNCL_AFT_LOCAL, 3, 3},
+    {ATTNCL_AFT_LOCAL, 1000, N}, {ATTNCL_AFT_FULL, 0, N},  {ATTNCL_AFT_SIMPLE, 4, 0},
+};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+static attncl_aft_desc describe(const struct kind *kind, int causal)
+{
+    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    desc.kind = kind->kind;
+    desc.window = kind->window;
+    desc.causal = causal;
+    return desc;
+}
+
+enum visibility { ALL, CAUSAL, MASKED, N_VISIBILITIES };
+
+START_TEST(layers_meet_their_definition)
+{
+    const struct kind *kind = &kinds[_i / N_VISIBILITIES];
+    const enum visibility visible = (enum visibility)(_i % N_VISIBILITIES);
+    const attncl_aft_desc desc = describe(kind, visible == CAUSAL);
+    const struct ref_aft ref = random_params();
+    struct host *x = host_random(20, DIMS(T, B, C)), *y = host_like(x), *want = host_like(x);
+    struct host *mask = visible == MASKED ? host_mask(21, 0.5, DIMS(T, T, B)) : NULL;
+    struct rig b;
+
+    rig_open(&b);
+    const attncl_aft_params params = feed(&b, &ref);
+    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
+    rig_out(&b, attncl_aft(b.g, &desc, &params, in, in, in, seen, in), y);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+
+    ref_aft_layer(&ref, kind->effective, visible == CAUSAL, x, mask, want);
+    ref_add_fwd(want, x, want); // the residual
+    ck_near(y, want, relative, absolute);
+}
+END_TEST
+
+// Query, key and value may differ, and nothing need be added.
+START_TEST(query_key_and_value_are_apart)
+{
+    const attncl_aft_desc desc = describe(&kinds[2], 0);
+    const struct ref_aft ref = random_params();
+    struct host *x[3], *m[3], *mixed, *scale, *y, *want;
+    struct rig b;
+    for (unsigned i = 0; i < 3; ++i) {
+        x[i] = host_random(30 + i, DIMS(T, B, C));
+        m[i] = host_like(x[i]);
+    }
+    mixed = host_like(x[0]);
+    scale = host_like(x[0]);
+    y = host_like(x[0]);
+    want = host_like(x[0]);
+
+    rig_open(&b);
+    const attncl_aft_params params = feed(&b, &ref);
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const attncl_value q = rig_in(&b, x[0]), k = rig_in(&b, x[1]), v = rig_in(&b, x[2]);
+    rig_out(&b, attncl_aft(b.g, &desc, &params, q, k, v, none, none), y);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+
+    ref_dense(x[0], ref.query_weight, ref.query_bias, m[0]);
+    ref_dense(x[1], ref.key_weight, ref.key_bias, m[1]);
+    ref_dense(x[2], ref.value_weight, ref.value_bias, m[2]);
+    ref_aft_local_fwd(m[0], m[1], m[2], ref.pos_bias, NULL, 3, 0, mixed, scale);
+    ref_dense(mixed, ref.output_weight, ref.output_bias, want);
+    ck_near(y, want, relative, absolute);
+}
+END_TEST
+
+START_TEST(steps_are_the_causal_layer)
+{
+    const struct kind *kind = &kinds[_i];
+    const attncl_aft_desc desc = describe(kind, 1);
+    const struct ref_aft ref = random_params();
+    struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
+    struct host *row = host_new(ATTNCL_F32, DIMS(B, C)), *y = host_like(row);
+    struct host *want_row = host_like(row), *position = host_new(ATTNCL_I32, DIMS(1));
+    struct rig b;
+
+    ref_aft_layer(&ref, kind->effective, 1, x, NULL, want);
+    ref_add_fwd(want, x, want);
+    rig_open(&b);
+    const attncl_aft_params params = feed(&b, &ref);
+    const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);
+    rig_out(&b, attncl_aft_step(b.g, &desc, &params, in, at, in), y);
+    ck_ok(rig_compile(&b));
+    for (int round = 0; round < 2; ++round) { // the second after a reset
+        for (int t = 0; t < T; ++t) {
+            position->data[0] = t;
+            host_set(row, x->data + t * B * C);
+            host_set(want_row, want->data + t * B * C);
+            rig_run(&b);
+            ck_near(y, want_row, relative, absolute);
+        }
+        ck_ok(attncl_graph_reset(b.g));
+    }
+    rig_close(&b);
+}
+END_TEST
+
+START_TEST(bad_layers_are_refused)
+{
+    static const struct {
+        attncl_status status;
+        const char *words;
+    } expected[] = {
+        {ATTNCL_ERR_ARGUMENT, "causal and a mask at once"},
+        {ATTNCL_ERR_ARGUMENT, "window is -1, the least is 0"},
+        {ATTNCL_ERR_ARGUMENT, "aft kind 7 is unknown"},
+        {ATTNCL_ERR_ARGUMENT, "aft desc has struct_size 0"},
+        {ATTNCL_ERR_ARGUMENT, "pos_bias is missing"},
+        {ATTNCL_ERR_SHAPE, "pos_bias has shape [9, 8], expected [n, n]"},
+        {ATTNCL_ERR_SHAPE, "T = 7"},
+    };
+    attncl_aft_desc desc = describe(&kinds[2], _i == 0);
+    struct host *x = host_random(50, DIMS(T, B, C)), *y = host_like(x);
+    struct host *table = _i == 5 ? host_random(51, DIMS(9, 8)) : host_random(51, DIMS(6, 6));
+    struct host *mask = _i == 0 ? host_mask(52, 1, DIMS(1, T, 1)) : NULL;
+    struct rig b;
+    desc.window = _i == 1 ? -1 : desc.window;
+    desc.kind = _i == 2 ? (attncl_aft_kind)7 : desc.kind;
+    desc.struct_size = _i == 3 ? 0 : desc.struct_size;
+
+    rig_open(&b);
+    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
+    const attncl_value bias = rig_in(&b, _i == 4 ? NULL : table);
+    rig_out(&b, attncl_aft_mix(b.g, &desc, in, in, in, bias, seen), y);
+    ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
+    rig_close(&b);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("layer.aft");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, layers_meet_their_definition, 0, N_KINDS * N_VISIBILITIES);
+    tcase_add_test(core, query_key_and_value_are_apart);
+    tcase_add_loop_test(core, steps_are_the_causal_layer, 0, N_KINDS);
+    tcase_add_loop_test(core, bad_layers_are_refused, 0, 7);
+    suite_add_tcase(s, core);
+    return s;
+}

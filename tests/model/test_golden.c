@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// Every architecture against what PyTorch computes in float64 (tests/data).
+
+#include <string.h>
+
+#include "support/golden.h"
+
+static const char *const names[] = {
+    "softmax",      "masked_softmax", "layer_norm",        "gelu",
+    "linear",       "linear_f16",     "linear_bf16",       "linear_f64",
+    "bmm",          "embedding",      "cross_entropy",     "positional_encoding",
+    "aft_local",    "aft_full",       "aft_simple",        "spatial_gating_unit",
+    "gmlp_block",   "feed_forward",   "transformer_layer", "encoder_aft_local",
+    "encoder_gmlp", "lm_aft_local",   "lm_aft_window_0",   "lm_aft_window_over",
+    "lm_aft_full",  "lm_aft_simple",  "lm_gmlp",           "lm_sample",
+};
+enum { N_NAMES = sizeof names / sizeof names[0] };
+
+// Norms hold values near 1 through a model, so that roundings of 2^-24 add up along its depth: some
+// 30 ops of two layers, sums of up to 14 terms each.
+static const double tolerance = 30 * 14 * 6e-8;
+
+START_TEST(results_are_those_of_pytorch)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    golden_load(&golden, names[_i]);
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
+    golden_check(&golden, results, tolerance);
+    attncl_results_destroy(results);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+// An absent optional input is None: without a mask everything is visible, as with a mask of ones.
+START_TEST(no_mask_is_a_mask_of_ones)
+{
+    static const char *const masked[] = {"aft_local", "spatial_gating_unit", "encoder_gmlp"};
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *with = NULL, *without = NULL;
+    golden_load(&golden, masked[_i]);
+    attncl_array *mask = golden_input(&golden, "mask");
+    unsigned char *ones = malloc(mask->bytes);
+    memset(ones, 1, mask->bytes);
+    mask->data = ones;
+
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &with, NULL));
+    mask->name = "another";
+    ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &without, NULL));
+    const attncl_array *a = attncl_results_at(with, 0), *b = attncl_results_at(without, 0);
+    const float *x = a->data, *y = b->data;
+    ck_assert_uint_eq(a->bytes, b->bytes);
+    for (size_t i = 0; i < a->bytes / sizeof *x; ++i)
+        ck_assert_float_eq_tol(x[i], y[i], 1e-5);
+    free(ones);
+    attncl_results_destroy(with);
+    attncl_results_destroy(without);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+START_TEST(a_model_tells_about_itself)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    golden_load(&golden, "lm_aft_local");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_assert_str_eq(attncl_model_arch(model), "lm");
+    ck_assert_int_eq(attncl_model_config_int(model, "seq_len", -1), 12);
+    ck_assert_int_eq(attncl_model_config_int(model, "absent", -1), -1);
+    ck_assert_int_eq(attncl_model_config_int(model, "layer", -1), -1);
+    ck_assert_str_eq(attncl_model_metadata(model, "attncl.arch"), "lm");
+    ck_assert_ptr_null(attncl_model_metadata(model, "attncl.vocab"));
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+START_TEST(a_model_holds_its_context)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    golden_load(&golden, "softmax"); // no parameter that would hold it
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "");
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("model.golden");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, results_are_those_of_pytorch, 0, N_NAMES);
+    tcase_add_loop_test(core, no_mask_is_a_mask_of_ones, 0, 3);
+    tcase_add_test(core, a_model_tells_about_itself);
+    tcase_add_test(core, a_model_holds_its_context);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: MIT
+// Bad models and bad inputs: each is refused with the right status, in words that name what is
+// wrong.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "support/golden.h"
+#include "support/temp.h"
+
+// -- model files
+
+struct bad_model {
+    const char *golden;
+    struct golden_change change;
+    attncl_status status;
+    const char *words;
+};
+
+static const float zeros[4096];
+
+#define ARRAY(type, each, r, n, ...)                                                               \
+    (&(const attncl_array){.name = "",                                                             \
+                           .dtype = (type),                                                        \
+                           .rank = (r),                                                            \
+                           .dim = {__VA_ARGS__},                                                   \
+                           .data = zeros,                                                          \
+                           .bytes = (size_t)(n) * (each)})
+
+static const struct bad_model bad_models[] = {
+    // names
+    {"lm_gmlp",
+     {.arch = "gru"},
+     ATTNCL_ERR_UNSUPPORTED,
+     "arch gru is not supported by this version"},
+    {"lm_gmlp", {.arch = "train"}, ATTNCL_ERR_UNSUPPORTED, "arch train"},
+    {"lm_gmlp", {.arch = "perceptron"}, ATTNCL_ERR_FORMAT, "arch perceptron is not known"},
+    {"lm_gmlp", {.arch = "LM"}, ATTNCL_ERR_FORMAT, "arch LM is not known"},
+    {"lm_gmlp", {.arch = ""}, ATTNCL_ERR_FORMAT, "attncl.arch is missing"},
+    {"lm_gmlp", {.config = ""}, ATTNCL_ERR_FORMAT, "attncl.config is missing"},
+    // configurations that are none
+    {"lm_gmlp", {.config = "{"}, ATTNCL_ERR_FORMAT, "attncl.config"},
+    {"lm_gmlp", {.config = "[1, 2]"}, ATTNCL_ERR_FORMAT, "attncl.config"},
+    {"lm_gmlp",
+     {.config = "{\"layer\": {\"a\": {\"b\": [[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]}}}"},
+     ATTNCL_ERR_FORMAT,
+     "attncl.config"},
+    {"linear",
+     {.config = "{\"in_features\": 7, \"in_features\": 7, \"out_features\": 3}"},
+     ATTNCL_ERR_FORMAT,
+     "in_features"},
+    // keys
+    {"linear", {.config = "{\"in_features\": 7}"}, ATTNCL_ERR_FORMAT, "out_features"},
+    {"linear",
+     {.config = "{\"in_features\": \"7\", \"out_features\": 3}"},
+     ATTNCL_ERR_FORMAT,
+     "in_features"},
+    {"linear",
+     {.config = "{\"in_features\": 0, \"out_features\": 3}"},
+     ATTNCL_ERR_FORMAT,
+     "in_features is 0"},
+    {"linear", {.config = "{\"in_features\": -7, \"out_features\": 3}"}, ATTNCL_ERR_FORMAT, "-7"},
+    {"linear",
+     {.config = "{\"in_features\": 99999999999, \"out_features\": 3}"},
+     ATTNCL_ERR_FORMAT,
+     "99999999999"},
+    {"linear",
+     {.config = "{\"in_features\": 2147483647, \"out_features\": 2147483647}"},
+     ATTNCL_ERR_SHAPE,
+     "2^48"},
+    {"linear",
+     {.config = "{\"in_features\": 7, \"out_features\": 3, \"bias\": \"yes\"}"},
+     ATTNCL_ERR_FORMAT,
+     "bias"},
+    {"gelu", {.config = "{\"kind\": \"elu\"}"}, ATTNCL_ERR_FORMAT, "kind elu is not known"},
+    {"gelu", {.config = "{}"}, ATTNCL_ERR_FORMAT, "kind"},
+    {"softmax", {.config = "{\"dim\": 1.5}"}, ATTNCL_ERR_FORMAT, "dim"},
+    {"layer_norm", {.config = "{\"normalized_shape\": []}"}, ATTNCL_ERR_FORMAT, "normalized_shape"},
+    {"layer_norm", {.config = "{\"normalized_shape\": [4, -6]}"}, ATTNCL_ERR_FORMAT, "-6"},
+    {"layer_norm",
+     {.config = "{\"normalized_shape\": [4, 6], \"eps\": -1}"},
+     ATTNCL_ERR_FORMAT,
+     "eps is -1"},
+    {"cross_entropy", {.config = "{\"reduction\": \"median\"}"}, ATTNCL_ERR_FORMAT, "median"},
+    {"positional_encoding",
+     {.config = "{\"layout\": \"rows\", \"num_hiddens\": 5}"},
+     ATTNCL_ERR_FORMAT,
+     "layout rows"},
+    {"feed_forward",
+     {.config = "{\"d_model\": 6, \"d_ff\": 10, \"activation\": \"Mish\"}"},
+     ATTNCL_ERR_FORMAT,
+     "activation Mish"},
+    {"aft_local",
+     {.config = "{\"d_model\": 6, \"local_window_size\": 3}"},
+     ATTNCL_ERR_FORMAT,
+     "seq_len"},
+    {"aft_local",
+     {.config = "{\"d_model\": 6, \"seq_len\": 9}"},
+     ATTNCL_ERR_FORMAT,
+     "local_window_size"},
+    {"aft_full", {.config = "{\"d_model\": 6}"}, ATTNCL_ERR_FORMAT, "seq_len"},
+    {"spatial_gating_unit",
+     {.config = "{\"d_z\": 9, \"seq_len\": 9}"},
+     ATTNCL_ERR_FORMAT,
+     "d_z is 9, expected an even number"},
+    {"gmlp_block",
+     {.config = "{\"d_model\": 6, \"d_ffn\": 11, \"seq_len\": 9}"},
+     ATTNCL_ERR_FORMAT,
+     "d_ffn is 11"},
+    {"encoder_gmlp",
+     {.config = "{\"layer\": \"transformer\", \"d_model\": 8, \"n_layers\": 2}"},
+     ATTNCL_ERR_UNSUPPORTED,
+     "layer transformer is not supported by this version"},
+    {"encoder_gmlp",
+     {.config = "{\"layer\": \"mamba\", \"d_model\": 8, \"n_layers\": 2}"},
+     ATTNCL_ERR_FORMAT,
+     "layer mamba is not known"},
+    {"encoder_gmlp",
+     {.config = "{\"layer\": \"gmlp\", \"d_model\": 8, \"d_ffn\": 12, \"n_layers\": 2}"},
+     ATTNCL_ERR_FORMAT,
+     "seq_len"},
+    {"encoder_gmlp",
+     {.config = "{\"layer\": \"gmlp\", \"d_model\": 8, \"d_ffn\": 12, \"seq_len\": 9}"},
+     ATTNCL_ERR_FORMAT,
+     "n_layers"},
+    {"lm_gmlp",
+     {.config = "{\"layer\": \"gmlp\", \"d_model\": 8, \"d_ffn\": 14, \"seq_len\": 12, "
+                "\"n_layers\": 2, \"n_vocab\": 11, \"pos\": \"rope\"}"},
+     ATTNCL_ERR_FORMAT,
+     "pos rope"},
+    {"lm_gmlp",
+     {.config = "{\"layer\": \"feedback\", \"d_model\": 8, \"n_layers\": 2, \"n_vocab\": 11}"},
+     ATTNCL_ERR_UNSUPPORTED,
+     "layer feedback"},
+    // parameters
+    {"linear", {.parameter = "weight"}, ATTNCL_ERR_FORMAT, "parameter weight is missing"},
+    {"aft_full",
+     {.parameter = "query.weight"},
+     ATTNCL_ERR_FORMAT,
+     "parameter query.weight is missing"},
+    {"lm_aft_local",
+     {.parameter = "encoder.layers.1.self_attn.pos_bias"},
+     ATTNCL_ERR_FORMAT,
+     "parameter encoder.layers.1.self_attn.pos_bias is missing"},
+    {"lm_aft_simple",
+     {.parameter = "src_embed.positional_encodings"},
+     ATTNCL_ERR_FORMAT,
+     "src_embed.positional_encodings is missing"},
+    {"lm_aft_local",
+     {"lm", NULL, "encoder.norm.weight", ARRAY(ATTNCL_F32, 4, 1, 3, 3)},
+     ATTNCL_ERR_FORMAT,
+     "encoder.norm.weight has shape [3], expected [8]"},
+    {"lm_aft_local",
+     {"lm", NULL, "src_embed.positional_encodings", ARRAY(ATTNCL_F32, 4, 3, 80, 10, 1, 8)},
+     ATTNCL_ERR_FORMAT,
+     "src_embed.positional_encodings has shape [10, 1, 8], expected [20, 1, 8]"},
+    {"linear",
+     {"linear", NULL, "weight", ARRAY(ATTNCL_F32, 4, 2, 21, 7, 3)},
+     ATTNCL_ERR_FORMAT,
+     "weight has shape [7, 3], expected [3, 7]"},
+    {"linear",
+     {"linear", NULL, "bias", ARRAY(ATTNCL_I32, 4, 1, 3, 3)},
+     ATTNCL_ERR_FORMAT,
+     "parameter bias has type I32"},
+    {"aft_local",
+     {"aft_local", NULL, "local_mask", ARRAY(ATTNCL_BOOL, 1, 2, 81, 9, 9)},
+     ATTNCL_ERR_FORMAT,
+     "local_mask disagrees with local_window_size = 3 at [0, 0]"},
+    {"aft_local",
+     {"aft_local", NULL, "local_mask", ARRAY(ATTNCL_BOOL, 1, 2, 63, 9, 7)},
+     ATTNCL_ERR_FORMAT,
+     "local_mask has shape [9, 7]"},
+};
+enum { N_BAD_MODELS = sizeof bad_models / sizeof bad_models[0] };
+
+START_TEST(a_bad_model_is_refused)
+{
+    const struct bad_model *bad = &bad_models[_i];
+    struct golden golden;
+    attncl_model *model = NULL;
+    golden_load(&golden, bad->golden);
+    const char *path = temp_path("bad.safetensors");
+    golden_rewrite(&golden, path, bad->change);
+    ck_fails(attncl_model_open(test_context(), path, &model), bad->status, bad->words);
+    ck_assert_ptr_null(model);
+    ck_assert_ptr_null(strchr(attncl_last_error(), '\n'));
+    golden_free(&golden);
+}
+END_TEST
+
+START_TEST(every_later_arch_is_refused_by_name)
+{
+    static const char *const later[] = {
+        "relative_shift",
+        "attention_pooling",
+        "transpose_qkv",
+        "transpose_output",
+        "subsequent_mask",
+        "local_mask",
+        "optimizer_step",
+        "clip_grad_norm",
+        "basic_self_attention",
+        "raschka_self_attention",
+        "raschka_multi_head",
+        "dot_product_attention",
+        "additive_attention",
+        "multi_head_attention",
+        "gru",
+        "seq2seq_bahdanau",
+        "seq2seq_predict",
+        "mha",
+        "aft_conv",
+        "feedback_attention",
+        "feedback_layer",
+        "feedback_transformer",
+        "feedback_transformer_kv",
+        "train",
+    };
+    struct golden golden;
+    attncl_model *model = NULL;
+    golden_load(&golden, "softmax");
+    const char *path = temp_path("later.safetensors");
+    for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i) {
+        golden_rewrite(&golden, path, (struct golden_change){.arch = later[i]});
+        ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_UNSUPPORTED, later[i]);
+    }
+    golden_free(&golden);
+}
+END_TEST
+
+START_TEST(what_is_no_model_file_is_refused)
+{
+    attncl_model *model = NULL;
+    temp_write("text", "no tensors here", 15);
+    ck_fails(attncl_model_open(test_context(), temp_path("text"), &model), ATTNCL_ERR_FORMAT, "");
+    ck_fails(attncl_model_open(test_context(), temp_path("absent"), &model), ATTNCL_ERR_IO, "");
+    ck_fails(attncl_model_open(test_context(), NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_assert_ptr_null(model);
+}
+END_TEST
+
+// Buffers of a checkpoint may be absent, and tensors of other names are ignored.
+START_TEST(what_may_be_absent_or_extra_is_tolerated)
+{
+    static const char *const buffers[][2] = {
+        {"aft_local", "local_mask"},
+        {"lm_aft_local", "src_embed.positional_encodings"},
+        {"lm_aft_local", "encoder.layers.1.self_attn.local_mask"},
+    };
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; ++i) {
+        struct golden golden;
+        attncl_model *model = NULL;
+        attncl_results *results = NULL;
+        golden_load(&golden, buffers[i][0]);
+        const char *path = temp_path("good.safetensors");
+        golden_rewrite(&golden, path, (struct golden_change){.parameter = buffers[i][1]});
+        ck_ok(attncl_model_open(test_context(), path, &model));
+        ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
+        golden_check(&golden, results, 1e-4);
+        attncl_results_destroy(results);
+        attncl_model_close(model);
+        golden_free(&golden);
+    }
+}
+END_TEST
+
+// -- inputs
+
+struct bad_input {
+    const char *golden;
+    const char *input;        // this input ...
+    const attncl_array *with; // ... becomes this, or is left out
+    attncl_status status;
+    const char *words;
+};
+
+static const int64_t minus_one[30] = {-1}, eleven[30] = {[29] = 11}, huge[30] = {INT64_C(1) << 40};
+#define TOKENS(values)                                                                             \
+    (&(const attncl_array){                                                                        \
+        .dtype = ATTNCL_I64, .rank = 2, .dim = {10, 3}, .data = (values), .bytes = 240})
+#define REAL(r, n, ...)  ARRAY(ATTNCL_F32, 4, r, n, __VA_ARGS__)
+#define BOOLS(r, n, ...) ARRAY(ATTNCL_BOOL, 1, r, n, __VA_ARGS__)
+#define INTS(r, n, ...)  ARRAY(ATTNCL_I32, 4, r, n, __VA_ARGS__)
+
+static const struct bad_input bad_inputs[] = {
+    // missing
+    {"softmax", "x", NULL, ATTNCL_ERR_ARGUMENT, "input x is missing"},
+    {"aft_local", "key", NULL, ATTNCL_ERR_ARGUMENT, "input key is missing"},
+    {"lm_gmlp", "tokens", NULL, ATTNCL_ERR_ARGUMENT, "input tokens is missing"},
+    {"lm_sample", "tokens", NULL, ATTNCL_ERR_ARGUMENT, "input tokens is missing"},
+    // wrong type
+    {"linear", "x", INTS(2, 14, 2, 7), ATTNCL_ERR_DTYPE, "input x has type I32, expected F32"},
+    {"lm_gmlp", "tokens", REAL(2, 30, 10, 3), ATTNCL_ERR_DTYPE, "input tokens has type F32"},
+    {"lm_gmlp", "targets", REAL(2, 30, 10, 3), ATTNCL_ERR_DTYPE, "input targets has type F32"},
+    {"lm_sample", "tokens", REAL(2, 12, 4, 3), ATTNCL_ERR_DTYPE, "input tokens has type F32"},
+    {"embedding", "tokens", BOOLS(2, 3, 1, 3), ATTNCL_ERR_DTYPE, "input tokens has type BOOL"},
+    {"aft_local", "mask", REAL(3, 98, 7, 7, 2), ATTNCL_ERR_DTYPE, "input mask has type F32"},
+    {"aft_local", "mask", INTS(3, 98, 7, 7, 2), ATTNCL_ERR_DTYPE, "input mask has type I32"},
+    {"masked_softmax", "valid_lens", REAL(1, 2, 2), ATTNCL_ERR_DTYPE,
+     "input valid_lens has type F32"},
+    // wrong features, axes, rank, batch
+    {"linear", "x", REAL(2, 12, 2, 6), ATTNCL_ERR_SHAPE,
+     "input x has shape [2, 6], expected [any, 7]"},
+    {"linear", "x", REAL(0, 1, 0), ATTNCL_ERR_SHAPE, "input x has shape [], expected [7]"},
+    {"layer_norm", "x", REAL(2, 30, 6, 5), ATTNCL_ERR_SHAPE, "expected [4, 6]"},
+    {"softmax", "x", REAL(1, 4, 4), ATTNCL_ERR_SHAPE, "dim is 1, input x has 1 axes"},
+    {"bmm", "b", REAL(3, 40, 2, 5, 4), ATTNCL_ERR_SHAPE, "expected [2, 4, any]"},
+    {"bmm", "a", REAL(2, 12, 3, 4), ATTNCL_ERR_SHAPE, "expected [any, any, any]"},
+    {"masked_softmax", "valid_lens", INTS(1, 3, 3), ATTNCL_ERR_SHAPE, "expected [2]"},
+    {"masked_softmax", "valid_lens", INTS(2, 4, 2, 2), ATTNCL_ERR_SHAPE, "expected [2, 3]"},
+    {"masked_softmax", "valid_lens", INTS(3, 6, 2, 3, 1), ATTNCL_ERR_SHAPE, "valid_lens"},
+    {"masked_softmax", "X", REAL(2, 15, 3, 5), ATTNCL_ERR_SHAPE, "expected [any, any, any]"},
+    {"cross_entropy", "targets", INTS(1, 4, 4), ATTNCL_ERR_SHAPE, "expected [4, 3]"},
+    {"aft_local", "query", REAL(3, 70, 7, 2, 5), ATTNCL_ERR_SHAPE, "expected [any, any, 6]"},
+    {"aft_local", "query", REAL(2, 42, 7, 6), ATTNCL_ERR_SHAPE, "expected [any, any, 6]"},
+    {"aft_local", "key", REAL(3, 60, 5, 2, 6), ATTNCL_ERR_SHAPE, "expected [7, 2, 6]"},
+    {"aft_local", "value", REAL(3, 42, 7, 1, 6), ATTNCL_ERR_SHAPE, "expected [7, 2, 6]"},
+    {"aft_local", "mask", BOOLS(3, 28, 2, 7, 2), ATTNCL_ERR_SHAPE, "expected [7 or 1, 7, 2 or 1]"},
+    {"aft_local", "mask", BOOLS(3, 12, 1, 6, 2), ATTNCL_ERR_SHAPE,
+     "input mask has shape [1, 6, 2]"},
+    {"aft_local", "mask", BOOLS(3, 147, 7, 7, 3), ATTNCL_ERR_SHAPE,
+     "input mask has shape [7, 7, 3]"},
+    {"aft_local", "mask", BOOLS(2, 49, 7, 7), ATTNCL_ERR_SHAPE, "input mask has shape [7, 7]"},
+    {"spatial_gating_unit", "mask", BOOLS(3, 98, 7, 7, 2), ATTNCL_ERR_SHAPE,
+     "expected [7 or 1, 7, 1]"},
+    {"encoder_gmlp", "mask", BOOLS(3, 98, 7, 7, 2), ATTNCL_ERR_SHAPE, "expected [7 or 1, 7, 1]"},
+    {"encoder_aft_local", "x", REAL(3, 98, 7, 2, 7), ATTNCL_ERR_SHAPE, "expected [any, any, 8]"},
+    {"lm_gmlp", "tokens", INTS(1, 10, 10), ATTNCL_ERR_SHAPE, "input tokens has shape [10]"},
+    {"lm_gmlp", "targets", INTS(2, 20, 10, 2), ATTNCL_ERR_SHAPE, "expected [10, 3]"},
+    {"lm_sample", "tokens", INTS(1, 4, 4), ATTNCL_ERR_SHAPE, "tokens"},
+    {"lm_sample", "tokens", INTS(2, 0, 0, 3), ATTNCL_ERR_SHAPE, "length 0"},
+    // too long
+    {"aft_local", "query", REAL(3, 120, 10, 2, 6), ATTNCL_ERR_SHAPE,
+     "length 10, the model takes at most 9"},
+    {"aft_full", "query", REAL(3, 120, 10, 2, 6), ATTNCL_ERR_SHAPE, "at most 9"},
+    {"spatial_gating_unit", "z", REAL(3, 200, 10, 2, 10), ATTNCL_ERR_SHAPE, "at most 9"},
+    {"gmlp_block", "x", REAL(3, 120, 10, 2, 6), ATTNCL_ERR_SHAPE, "at most 9"},
+    {"transformer_layer", "x", REAL(3, 108, 9, 2, 6), ATTNCL_ERR_SHAPE, "at most 8"},
+    {"lm_aft_local", "tokens", INTS(2, 39, 13, 3), ATTNCL_ERR_SHAPE,
+     "length 13, the model takes at most 12"},
+    {"lm_aft_simple", "tokens", INTS(2, 39, 13, 3), ATTNCL_ERR_SHAPE, "at most 12"},
+    {"lm_sample", "tokens", INTS(2, 15, 5, 3), ATTNCL_ERR_SHAPE, "at most 12"},
+    {"positional_encoding", "x", REAL(3, 1001 * 0, 0, 1001, 5), ATTNCL_ERR_SHAPE, "at most 1000"},
+    // out of range
+    {"lm_gmlp", "tokens", TOKENS(minus_one), ATTNCL_ERR_ARGUMENT, "element 0 is -1"},
+    {"lm_gmlp", "tokens", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "element 29 is 11"},
+    {"lm_gmlp", "tokens", TOKENS(huge), ATTNCL_ERR_ARGUMENT, "tokens"},
+    {"lm_gmlp", "targets", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "targets: element 29 is 11"},
+    // more axes than there can be, more elements than fit, a size that is not the shape's
+    {"softmax", "x", REAL(8, 1, 1, 1, 1, 1, 1, 1, -1, 1), ATTNCL_ERR_SHAPE, "-1"},
+    {"softmax", "x", REAL(3, 0, 1 << 30, 1 << 30, 1 << 30), ATTNCL_ERR_SHAPE, "2^48"},
+    {"softmax", "x", REAL(2, 5, 2, 3), ATTNCL_ERR_ARGUMENT, "has 20 bytes, expected 24"},
+};
+enum { N_BAD_INPUTS = sizeof bad_inputs / sizeof bad_inputs[0] };
+
+START_TEST(a_bad_input_is_refused)
+{
+    const struct bad_input *bad = &bad_inputs[_i];
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    golden_load(&golden, bad->golden);
+    attncl_array *input = golden_input(&golden, bad->input);
+    if (bad->with)
+        *input = *bad->with;
+    input->name = bad->with ? bad->input : "another";
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL), bad->status,
+             bad->words);
+    ck_assert_ptr_null(results);
+    ck_assert_ptr_null(strchr(attncl_last_error(), '\n'));
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+START_TEST(gradients_are_refused_by_name)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    attncl_graph *g = NULL;
+    golden_load(&golden, "linear");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    golden.inputs[golden.n_inputs] = golden.inputs[0];
+    golden.inputs[golden.n_inputs++].name = "cotangent.output";
+    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
+             ATTNCL_ERR_UNSUPPORTED,
+             "gradients (cotangent.output) are not supported by this version");
+    ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
+             "cotangent.output");
+    ck_assert_ptr_null(results);
+    ck_assert_ptr_null(g);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+START_TEST(sampling_is_not_one_graph)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_graph *g = NULL;
+    golden_load(&golden, "lm_sample");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
+             "lm_sample");
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("model.refuse");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_checked_fixture(core, temp_up, temp_down);
+    tcase_add_loop_test(core, a_bad_model_is_refused, 0, N_BAD_MODELS);
+    tcase_add_test(core, every_later_arch_is_refused_by_name);
+    tcase_add_test(core, what_is_no_model_file_is_refused);
+    tcase_add_test(core, what_may_be_absent_or_extra_is_tolerated);
+    tcase_add_loop_test(core, a_bad_input_is_refused, 0, N_BAD_INPUTS);
+    tcase_add_test(core, gradients_are_refused_by_name);
+    tcase_add_test(core, sampling_is_not_one_graph);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The definitions of layers in C double, composed of those of ops.  NULL parameters are absent
+// ones.
+#ifndef ATTNCL_TEST_REF_LAYERS_H
+#define ATTNCL_TEST_REF_LAYERS_H
+
+#include "ref/ref.h"
+
+// y = x W^T + b along the last axis.
+void ref_dense(const struct host *x, const struct host *weight, const struct host *bias,
+               struct host *y);
+
+struct ref_aft {
+    struct host *query_weight, *query_bias, *key_weight, *key_bias, *value_weight, *value_bias;
+    struct host *pos_bias; // [n, n]
+    struct host *output_weight, *output_bias;
+};
+// x is query, key and value; window: |i - j| < window has a bias.
+void ref_aft_layer(const struct ref_aft *p, int window, int causal, const struct host *x,
+                   const struct host *mask, struct host *y);
+
+struct ref_sgu {
+    struct host *norm_weight, *norm_bias, *weight, *bias;
+};
+void ref_spatial_gating_unit(const struct ref_sgu *p, int causal, const struct host *z,
+                             const struct host *mask, struct host *y);
+
+struct ref_gmlp {
+    struct host *norm_weight, *norm_bias, *proj1_weight, *proj1_bias;
+    struct ref_sgu sgu;
+    struct host *proj2_weight, *proj2_bias;
+};
+void ref_gmlp_block(const struct ref_gmlp *p, int causal, const struct host *x,
+                    const struct host *mask, struct host *y);
+
+struct ref_ffn {
+    struct host *layer1_weight, *layer1_bias, *gate_weight, *gate_bias;
+    struct host *layer2_weight, *layer2_bias;
+};
+void ref_feed_forward(const struct ref_ffn *p, int activation, const struct host *x,
+                      struct host *y);
+
+#endif

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/desc.h"
+#include "base/dtype.h"
+#include "support/golden.h"
+
+static const char input_prefix[] = "input.", expected_prefix[] = "expected.";
+
+// The name behind the prefix, NULL when it does not begin so.
+static const char *behind(const char *name, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) == 0 ? name + n : NULL;
+}
+
+void golden_load(struct golden *ret, const char *name)
+{
+    const attncl_array *a;
+    *ret = (struct golden){.file = NULL};
+    snprintf(ret->path, sizeof ret->path, "%s/%s.safetensors", ATTNCL_TEST_DATA, name);
+    ck_ok(attncl_safetensors_open(ret->path, &ret->file));
+    for (size_t i = 0; (a = attncl_safetensors_at(ret->file, i)) != NULL; ++i) {
+        const char *short_name = behind(a->name, input_prefix);
+        if (!short_name)
+            continue;
+        ck_assert_uint_lt(ret->n_inputs, GOLDEN_MAX_INPUTS);
+        ret->inputs[ret->n_inputs] = *a;
+        ret->inputs[ret->n_inputs++].name = short_name;
+    }
+}
+
+void golden_free(struct golden *golden)
+{
+    attncl_safetensors_close(golden->file);
+    golden->file = NULL;
+}
+
+attncl_array *golden_input(struct golden *golden, const char *name)
+{
+    for (size_t i = 0; i < golden->n_inputs; ++i)
+        if (strcmp(golden->inputs[i].name, name) == 0)
+            return &golden->inputs[i];
+    ck_abort_msg("%s has no input %s", golden->path, name);
+    return NULL;
+}
+
+const attncl_array *golden_expected(const struct golden *golden, const char *name)
+{
+    char full[128];
+    snprintf(full, sizeof full, "%s%s", expected_prefix, name);
+    const attncl_array *a = attncl_safetensors_find(golden->file, full);
+    ck_assert_msg(a != NULL, "%s does not expect %s", golden->path, name);
+    return a;
+}
+
+static size_t count_of(const attncl_array *a)
+{
+    return a->bytes / attncl_dtype_bytes(a->dtype);
+}
+
+static double *as_double(const attncl_array *a)
+{
+    const size_t n = count_of(a);
+    double *x = malloc((n + 1) * sizeof *x);
+    ck_assert_ptr_nonnull(x);
+    if (attncl__is_float(a->dtype)) {
+        ck_ok(attncl__convert(a->dtype, a->data, ATTNCL_F64, x, n));
+        return x;
+    }
+    int64_t *ints = malloc((n + 1) * sizeof *ints);
+    ck_assert_ptr_nonnull(ints);
+    ck_ok(attncl__convert(a->dtype, a->data, ATTNCL_I64, ints, n));
+    for (size_t i = 0; i < n; ++i)
+        x[i] = (double)ints[i];
+    free(ints);
+    return x;
+}
+
+static void check_one(const char *path, const attncl_array *got, const attncl_array *want,
+                      double tolerance)
+{
+    ck_assert_msg(got->rank == want->rank, "%s: %s has rank %d, expected %d", path, got->name,
+                  got->rank, want->rank);
+    for (int i = 0; i < got->rank; ++i)
+        ck_assert_msg(got->dim[i] == want->dim[i], "%s: axis %d of %s is %lld, expected %lld", path,
+                      i, got->name, (long long)got->dim[i], (long long)want->dim[i]);
+    double *x = as_double(got), *y = as_double(want), largest = 0;
+    const size_t n = count_of(want);
+    for (size_t i = 0; i < n; ++i)
+        largest = fmax(largest, fabs(y[i]));
+    for (size_t i = 0; i < n; ++i)
+        ck_assert_msg(isfinite(x[i]) && fabs(x[i] - y[i]) <= tolerance * largest,
+                      "%s: element %zu of %s is %.9g, expected %.9g +- %.2g", path, i, got->name,
+                      x[i], y[i], tolerance * largest);
+    free(x);
+    free(y);
+}
+
+void golden_check(const struct golden *golden, const attncl_results *results, double tolerance)
+{
+    const attncl_array *a;
+    size_t n = 0;
+    for (size_t i = 0; (a = attncl_safetensors_at(golden->file, i)) != NULL; ++i)
+        n += behind(a->name, expected_prefix) != NULL;
+    ck_assert_uint_eq(attncl_results_count(results), n);
+    for (size_t i = 0; (a = attncl_results_at(results, i)) != NULL; ++i)
+        check_one(golden->path, a, golden_expected(golden, a->name), tolerance);
+}
+
+void golden_rewrite(const struct golden *golden, const char *path, struct golden_change change)
+{
+    const char *metadata[5] = {NULL};
+    const attncl_array *a;
+    size_t n = 0, n_metadata = 0;
+    attncl_array *arrays = calloc(attncl_safetensors_count(golden->file) + 1, sizeof *arrays);
+    ck_assert_ptr_nonnull(arrays);
+    for (size_t i = 0; (a = attncl_safetensors_at(golden->file, i)) != NULL; ++i) {
+        const bool this_one = change.parameter && strcmp(a->name, change.parameter) == 0;
+        if (!this_one)
+            arrays[n++] = *a;
+        else if (change.with) {
+            arrays[n] = *change.with;
+            arrays[n++].name = a->name;
+        }
+    }
+    if (!change.arch || *change.arch) {
+        metadata[n_metadata++] = "attncl.arch";
+        metadata[n_metadata++] =
+            change.arch ? change.arch : attncl_safetensors_metadata(golden->file, "attncl.arch");
+    }
+    if (!change.config || *change.config) {
+        metadata[n_metadata++] = "attncl.config";
+        metadata[n_metadata++] = change.config
+                                     ? change.config
+                                     : attncl_safetensors_metadata(golden->file, "attncl.config");
+    }
+    ck_ok(attncl_safetensors_write(path, arrays, n, metadata));
+    free(arrays);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// Golden files (tests/data, written by generate.py): a model file that also holds its inputs, as
+// input.NAME, and what PyTorch computes for them in float64, as expected.NAME.
+#ifndef ATTNCL_TEST_GOLDEN_H
+#define ATTNCL_TEST_GOLDEN_H
+
+#include "attncl/model.h"
+#include "attncl/safetensors.h"
+#include "support/test.h"
+
+enum { GOLDEN_MAX_INPUTS = 8, GOLDEN_PATH_BYTES = 512 };
+
+struct golden {
+    char path[GOLDEN_PATH_BYTES];
+    attncl_safetensors *file;
+    attncl_array inputs[GOLDEN_MAX_INPUTS]; // names without the prefix; data borrowed from the file
+    size_t n_inputs;
+};
+
+void golden_load(struct golden *ret, const char *name); // "lm_gmlp"
+void golden_free(struct golden *golden);
+attncl_array *golden_input(struct golden *golden, const char *name);
+const attncl_array *golden_expected(const struct golden *golden, const char *name);
+
+// Fails the test unless the results are all that is expected, each within `tolerance` of its
+// largest value.
+void golden_check(const struct golden *golden, const attncl_results *results, double tolerance);
+
+// The model file once more at `path`, changed.  NULL members change nothing.
+struct golden_change {
+    const char *arch, *config; // metadata instead of the file's; "" leaves the entry out
+    const char *parameter;     // this parameter ...
+    const attncl_array *with;  // ... becomes this, or is left out
+};
+void golden_rewrite(const struct golden *golden, const char *path, struct golden_change change);
+
+#endif
