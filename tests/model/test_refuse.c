@@ -342,10 +342,10 @@ static const struct bad_input bad_inputs[] = {
     {"lm_sample", "tokens", INTS(2, 15, 5, 3), ATTNCL_ERR_SHAPE, "at most 12"},
     {"positional_encoding", "x", REAL(3, 1001 * 0, 0, 1001, 5), ATTNCL_ERR_SHAPE, "at most 1000"},
     // out of range
-    {"lm_gmlp", "tokens", TOKENS(minus_one), ATTNCL_ERR_ARGUMENT, "element 0 is -1"},
-    {"lm_gmlp", "tokens", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "element 29 is 11"},
-    {"lm_gmlp", "tokens", TOKENS(huge), ATTNCL_ERR_ARGUMENT, "tokens"},
-    {"lm_gmlp", "targets", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "targets: element 29 is 11"},
+    {"lm_aft_local", "tokens", TOKENS(minus_one), ATTNCL_ERR_ARGUMENT, "element 0 is -1"},
+    {"lm_aft_local", "tokens", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "element 29 is 11"},
+    {"lm_aft_local", "tokens", TOKENS(huge), ATTNCL_ERR_ARGUMENT, "tokens"},
+    {"lm_aft_local", "targets", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "targets: element 29 is 11"},
     // more axes than there can be, more elements than fit, a size that is not the shape's
     {"softmax", "x", REAL(8, 1, 1, 1, 1, 1, 1, 1, -1, 1), ATTNCL_ERR_SHAPE, "-1"},
     {"softmax", "x", REAL(3, 0, 1 << 30, 1 << 30, 1 << 30), ATTNCL_ERR_SHAPE, "2^48"},
