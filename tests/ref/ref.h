@@ -28,6 +28,9 @@ void ref_add_position_at_fwd(const struct host *x, const struct host *table, int
 // reduction: attncl_reduction
 void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
                            int64_t pad, struct host *loss);
+void ref_spatial_gate_fwd(const struct host *weight, const struct host *bias, const struct host *u,
+                          const struct host *z1, const struct host *mask, bool causal,
+                          struct host *y);
 void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bias,
                                const struct host *u, const struct host *z1, int64_t position,
                                struct host *history, struct host *y);
