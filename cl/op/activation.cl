@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Elementwise activations.  Host side: lib/op/activation.c
 //
-//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of them
+//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
+//             them
 //   Memory    reads and writes each element once
 //   Numerics  cl/common/math.clh; NaN stays NaN
 //

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Sums and products of two arrays of one shape.  Host side: lib/op/binary.c
 //
-//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of them
+//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
+//             them
 //   Memory    reads two arrays, writes one
 //   Numerics  one rounding
 //
@@ -31,6 +32,8 @@ KERNEL void binary_flat_fwd(__global const float *restrict a, __global const flo
     y += first;
     for (; c + VW <= n; c += VW * LS)
         VSTORE(VLOAD(a + c) OPERATOR VLOAD(b + c), y + c);
-    if (c < n)
-        store_part(load_part(a + c, n - c, 0.0f) OPERATOR load_part(b + c, n - c, 0.0f), y + c, n - c);
+    if (c < n) {
+        const FV va = load_part(a + c, n - c, 0.0f), vb = load_part(b + c, n - c, 0.0f);
+        store_part(va OPERATOR vb, y + c, n - c);
+    }
 }

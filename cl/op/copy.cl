@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // A contiguous copy of any view.  Host side: lib/op/copy.c
 //
-//   Work      a group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index of the first row is
-//             found by division, the next ones by counting up
+//   Work      a group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
+//             of the first row is found by division, the next ones by counting up
 //   Memory    reads and writes each element once
 //   Numerics  bits are copied
 //

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Cross entropy of logits with target classes.  Host side: lib/op/cross_entropy.c
 //
-//   Work      rows: a group takes `per_group` rows, work-item i vectors i, i + LS ... of each; block: a group sums
-//             `block` rows' losses; total: one group sums the blocks
+//   Work      rows: a group takes `per_group` rows, work-item i vectors i, i + LS ... of each;
+//             block: a group sums `block` rows' losses; total: one group sums the blocks
 //   Memory    reads the logits twice, the second time from cache
-//   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; sums are trees over row
-//             numbers, without atomics: the same bits at every run
+//   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; sums
+//             are trees over row numbers, without atomics: the same bits at every run
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
@@ -14,12 +14,12 @@
 #include "common/math.clh"
 #include "common/rows.clh"
 
-// logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0 when has_pad; one
-// outside the row counts as its nearest column, so that no other memory is read.
+// logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0
+// when has_pad; one outside the row counts as its nearest column, so that no other memory is read.
 KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
-                                   __global const int *restrict targets, __global float *restrict loss,
-                                   long start, long stride, int width, long rows, int per_group,
-                                   int pad, int has_pad)
+                                   __global const int *restrict targets,
+                                   __global float *restrict loss, long start, long stride,
+                                   int width, long rows, int per_group, int pad, int has_pad)
 {
     GROUP_SPACE(tmp);
     const long first = (long)get_group_id(0) * per_group;
@@ -49,10 +49,11 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
     }
 }
 
-// scratch: loss [rows] from its start, results from `sums` (a loss sum for each block) and `counts` (rows that are not
-// padding).
+// scratch: loss [rows] from its start, results from `sums` (a loss sum for each block) and `counts`
+// (rows that are not padding).
 KERNEL void cross_entropy_block_fwd(__global const int *restrict targets, __global float *scratch,
-                                    long rows, int block, long sums, long counts, int pad, int has_pad)
+                                    long rows, int block, long sums, long counts, int pad,
+                                    int has_pad)
 {
     GROUP_SPACE(tmp);
     const long first = (long)get_group_id(0) * block;

@@ -3,8 +3,8 @@
 //
 //   Work      a group takes `per_group` tokens, work-item i vectors i, i + LS ... of each row
 //   Memory    reads the chosen rows, writes as much
-//   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host refuses such tokens
-//             where it sees them)
+//   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host
+//             refuses such tokens where it sees them)
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
@@ -17,9 +17,9 @@
 #endif
 
 // tokens: [rows]; weight: [n_tokens, width]; y: [rows, width]
-KERNEL void embedding_rows_fwd(__global const int *restrict tokens, __global const float *restrict weight,
-                               __global float *restrict y, int n_tokens, int width, long rows,
-                               int per_group, float scale)
+KERNEL void embedding_rows_fwd(__global const int *restrict tokens,
+                               __global const float *restrict weight, __global float *restrict y,
+                               int n_tokens, int width, long rows, int per_group, float scale)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);

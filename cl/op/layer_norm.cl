@@ -3,8 +3,8 @@
 //
 //   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
 //   Memory    reads x three times, the second and third time from cache, and writes y once
-//   Numerics  the variance is a second pass around the mean, which that pass also corrects: no cancellation, however
-//             large the mean is beside the spread
+//   Numerics  the variance is a second pass around the mean, which that pass also corrects: no
+//             cancellation, however large the mean is beside the spread
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
@@ -12,9 +12,10 @@
 
 #include "common/rows.clh"
 
-// A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised over several axes.
-// weight, bias: [parts, width]; y: [rows, parts, width]
-KERNEL void layer_norm_rows_fwd(__global const float *restrict x, __global const float *restrict weight,
+// A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised
+// over several axes. weight, bias: [parts, width]; y: [rows, parts, width]
+KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
+                                __global const float *restrict weight,
                                 __global const float *restrict bias, __global float *restrict y,
                                 long start, long stride, int width, int parts, long rows,
                                 int per_group, float eps)
@@ -36,7 +37,8 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x, __global const
             sum += item_sum(xr + part * stride, width);
         const float mean = GROUP_SUM(sum, tmp) / n;
 
-        // Pass 2: distances from it, whose own mean is what the rounding left out, and their squares.
+        // Pass 2: distances from it, whose own mean is what the rounding left out, and their
+        // squares.
         FV distance_v = (FV)(0.0f), square_v = (FV)(0.0f);
         FV distance_2 = (FV)(0.0f), square_2 = (FV)(0.0f); // of every second vector
         for (int part = 0; part < parts; ++part) {
@@ -49,7 +51,8 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x, __global const
                 square_2 += d2 * d2;
             }
             for (; c < width; c += ROW_STEP) {
-                const FV d = (c + VW <= width ? VLOAD(xp + c) : load_part(xp + c, width - c, mean)) - mean;
+                const FV v = c + VW <= width ? VLOAD(xp + c) : load_part(xp + c, width - c, mean);
+                const FV d = v - mean;
                 distance_v += d;
                 square_v += d * d;
             }
@@ -69,10 +72,10 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x, __global const
                 VSTORE(d * scale * VLOAD(w + c) + VLOAD(b + c), yp + c);
             }
             if (c < width) {
-                const int n_left = width - c;
-                const FV d = (load_part(xp + c, n_left, 0.0f) - mean) - rest;
-                store_part(d * scale * load_part(w + c, n_left, 0.0f) + load_part(b + c, n_left, 0.0f),
-                           yp + c, n_left);
+                const int left = width - c;
+                const FV d = (load_part(xp + c, left, 0.0f) - mean) - rest;
+                const FV scaled = d * scale * load_part(w + c, left, 0.0f);
+                store_part(scaled + load_part(b + c, left, 0.0f), yp + c, left);
             }
         }
     }

@@ -4,7 +4,8 @@
 //
 //   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
 //   Memory    reads the visible columns of x twice, writes y and reads it once more
-//   Numerics  as softmax; the masked score is a finite number that competes: length 0 gives 1/K everywhere
+//   Numerics  as softmax; the masked score is a finite number that competes: length 0 gives 1/K
+//             everywhere
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
@@ -15,7 +16,8 @@
 
 #define MASKED_SCORE -1e6f
 
-// Scores at columns c, c + 1 ...: x before `length`, MASKED_SCORE before `width`, beyond it what counts for nothing.
+// Scores at columns c, c + 1 ...: x before `length`, MASKED_SCORE before `width`, beyond it what
+// counts for nothing.
 static inline FV scores(__global const float *xr, int c, int length, int width)
 {
     if (c + VW <= length)
@@ -25,10 +27,12 @@ static inline FV scores(__global const float *xr, int c, int length, int width)
     return LANES < (IV)(width - c) ? shown : (FV)(-INFINITY);
 }
 
-// lens: absent (rows_per_length 0), or one for each `rows_per_length` rows.  The other arguments as in softmax.cl.
-KERNEL void masked_softmax_rows_fwd(__global const float *restrict x, __global const int *restrict lens,
-                                    __global float *restrict y, long start, long stride, int width,
-                                    long rows, int per_group, long rows_per_length)
+// lens: absent (rows_per_length 0), or one for each `rows_per_length` rows.  The other arguments as
+// in softmax.cl.
+KERNEL void masked_softmax_rows_fwd(__global const float *restrict x,
+                                    __global const int *restrict lens, __global float *restrict y,
+                                    long start, long stride, int width, long rows, int per_group,
+                                    long rows_per_length)
 {
     GROUP_SPACE(tmp);
     const long first = (long)get_group_id(0) * per_group;

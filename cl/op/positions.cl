@@ -28,9 +28,10 @@ static inline void add_row(__global const float *restrict x, __global const floa
 }
 
 // Row r of x has position r / inner % length; rows of x are `stride` apart.
-KERNEL void positions_rows_fwd(__global const float *restrict x, __global const float *restrict table,
-                               __global float *restrict y, long start, long stride, int width,
-                               long rows, int per_group, long inner, long length)
+KERNEL void positions_rows_fwd(__global const float *restrict x,
+                               __global const float *restrict table, __global float *restrict y,
+                               long start, long stride, int width, long rows, int per_group,
+                               long inner, long length)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);

@@ -3,7 +3,8 @@
 //
 //   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
 //   Memory    reads x twice and y once more, a row at a time: the second and third come from cache
-//   Numerics  subtracts the row maximum; a row of -inf only gives zeros; NaN and +inf make their row NaN
+//   Numerics  subtracts the row maximum; a row of -inf only gives zeros; NaN and +inf make their
+//             row NaN
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16

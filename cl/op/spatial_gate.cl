@@ -15,10 +15,12 @@
 #error "LS: work-items in a group"
 #endif
 
-// weight: rows of n; mask: [length or 1, length], `mask_stride` 0 for one row; masked: [length, length]
+// weight: rows of n; mask: [length or 1, length], `mask_stride` 0 for one row; masked: [length,
+// length]
 KERNEL void spatial_gate_mask_fwd(__global const float *restrict weight,
-                                  __global const uchar *restrict mask, __global float *restrict masked,
-                                  long n, int length, long mask_stride, int per_group)
+                                  __global const uchar *restrict mask,
+                                  __global float *restrict masked, long n, int length,
+                                  long mask_stride, int per_group)
 {
     const int first = (int)get_group_id(0) * per_group;
     const int end = min(first + per_group, length);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // One position of a causal spatial gate.  Host side: lib/op/spatial_gate_step.c
 //
-//   Work      a group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS ... of them
+//   Work      a group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
+//             ... of them
 //   Memory    reads a row of weights and the history up to the position, once
 //   Numerics  four running sums by position modulo 4
 //
@@ -28,16 +29,18 @@ static inline void store(FV v, __global float *p, int n)
         store_part(v, p, n);
 }
 
-// weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride` apart;
-// history: [n_positions, B, width], of which row `position` becomes u.
-KERNEL void spatial_gate_step_fwd(__global const float *restrict weight, __global const float *restrict bias,
-                                  __global const float *restrict u, __global const float *restrict z1,
+// weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`
+// apart; history: [n_positions, B, width], of which row `position` becomes u.
+KERNEL void spatial_gate_step_fwd(__global const float *restrict weight,
+                                  __global const float *restrict bias,
+                                  __global const float *restrict u,
+                                  __global const float *restrict z1,
                                   __global const int *restrict position, __global float *history,
                                   __global float *restrict y, long start, long stride,
                                   int n_positions, int width, int per_group)
 {
     const long b = get_group_id(1);
-    const long step = (long)get_num_groups(1) * width; // from one position of the history to the next
+    const long step = (long)get_num_groups(1) * width; // between positions of the history
     const int t = clamp(position[0], 0, n_positions - 1);
     const int first = (int)get_group_id(0) * per_group;
     const int end = min(first + per_group, width);

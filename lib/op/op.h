@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// One mathematical operation: its shapes, scratch, launch and gradient rule.  An op never sees a graph, a layer or an
-// OpenCL handle.
+// One mathematical operation: its shapes, scratch, launch and gradient rule.  An op never sees a
+// graph, a layer or an OpenCL handle.
 //
-// Adding an op: lib/op/X.c, cl/op/X.cl, tests/ref/X.c, tests/op/test_X.c, and one line in lib/op/op_list.def.
+// Adding an op: lib/op/X.c, cl/op/X.cl, tests/ref/X.c, tests/op/test_X.c, and one line in
+// lib/op/op_list.def.
 #ifndef ATTNCL_OP_OP_H
 #define ATTNCL_OP_OP_H
 
@@ -40,17 +41,29 @@ struct op_call {
 
 struct op_class;
 
-// What feeds a gradient op and where its results go, as data; graph/backward alone adds nodes.  Empty until gradients
-// are built.
+// What feeds a gradient op and where its results go, as data; graph/backward alone adds nodes.
+// Empty until gradients are built.
 enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX };
 struct grad_ref {
     enum grad_ref_kind kind;
     int index;
 };
-#define REF_X(i)  {REF_KIND_X, (i)}
-#define REF_Y(i)  {REF_KIND_Y, (i)}
-#define REF_DY(i) {REF_KIND_DY, (i)}
-#define REF_DX(i) {REF_KIND_DX, (i)}
+#define REF_X(i)                                                                                   \
+    {                                                                                              \
+        REF_KIND_X, (i)                                                                            \
+    }
+#define REF_Y(i)                                                                                   \
+    {                                                                                              \
+        REF_KIND_Y, (i)                                                                            \
+    }
+#define REF_DY(i)                                                                                  \
+    {                                                                                              \
+        REF_KIND_DY, (i)                                                                           \
+    }
+#define REF_DX(i)                                                                                  \
+    {                                                                                              \
+        REF_KIND_DX, (i)                                                                           \
+    }
 
 struct grad_rule {
     const struct op_class *op;
@@ -63,18 +76,21 @@ struct op_class {
     size_t params_bytes;
     int n_in, n_out;
     unsigned optional; // bit i: input i may be absent
-    unsigned strided;  // bit i: input i may be a view whose rows have one stride (attncl__desc_rows holds) and any
-                       // start; every other input reaches launch contiguous with start 0
+    unsigned
+        strided; // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
+                 // holds) and any start; every other input reaches launch contiguous with start 0
     unsigned any_view; // bit i: input i may be any view at all (strides as they come)
     unsigned state;    // bit i: input i is state that the op updates in place
 
-    // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs alike.
+    // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
+    // alike.
     attncl_status (*infer)(struct op_sig *sig);
     // Bytes of scratch; NULL: none.
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
     // Appends the kernels.  Never called when an output is empty, unless the op has state.
     attncl_status (*launch)(struct launcher *l, const struct op_call *call);
-    // Floating-point operations and least bytes moved, for reports; NULL: bytes of inputs and outputs.
+    // Floating-point operations and least bytes moved, for reports; NULL: bytes of inputs and
+    // outputs.
     void (*cost)(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
 
     const struct grad_rule *grad;
@@ -111,7 +127,8 @@ struct flat_pass {
 struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *file,
                                    const char *kernel, int64_t count);
 
-// ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank` axes (-1: any).
+// ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank`
+// axes (-1: any).
 attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
                                   int rank);
 

@@ -8,11 +8,13 @@
 #include "support/test.h"
 
 #define HOSTS(...)                                                                                 \
-    (struct host *const[]){__VA_ARGS__}, (int)(sizeof((struct host *const[]){__VA_ARGS__}) / sizeof(struct host *))
+    (struct host *const[]){__VA_ARGS__},                                                           \
+        (int)(sizeof((struct host *const[]){__VA_ARGS__}) / sizeof(struct host *))
 
-// Inputs in the class's order, NULL for an absent one; outputs receive the results and must have the op's output
-// shapes (checked).  Inputs at a class's state positions are state: they start with the given values, and receive what
-// the run left in them.  Guards are checked.  Fails the test on a shape mismatch, returns the library's status otherwise.
+// Inputs in the class's order, NULL for an absent one; outputs receive the results and must have
+// the op's output shapes (checked).  Inputs at a class's state positions are state: they start with
+// the given values, and receive what the run left in them.  Guards are checked.  Fails the test on
+// a shape mismatch, returns the library's status otherwise.
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
                      struct host *const *out, int n_out);
 
