@@ -5,7 +5,7 @@ set(attncl_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/attncl)
 install(DIRECTORY include/attncl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(TARGETS attncl EXPORT attnclTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS attncl_static EXPORT attnclStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-if(TARGET attncl_tool)
+if(ATTNCL_BUILD_TOOLS)
     install(TARGETS attncl_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
