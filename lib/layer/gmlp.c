@@ -34,12 +34,14 @@ static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attnc
 attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params *params,
                                         attncl_value z, int causal, attncl_value mask)
 {
+    const struct spatial_gate_fwd_params gate = {.causal = causal != 0};
     attncl_value z1, u;
     if (causal && attncl__given(mask))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
     if (!split_halves(g, params, z, 3, &z1, &u))
         return ATTNCL_NONE_VALUE;
-    return GRAPH_FAIL(g, ATTNCL_ERR_UNSUPPORTED, "the spatial gate has no op yet");
+    return attncl__graph_add(g, &attncl__op_spatial_gate_fwd, &gate,
+                             IN(params->weight, params->bias, u, z1, mask));
 }
 
 // GELU(proj1(LN(x)))

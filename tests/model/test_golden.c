@@ -6,30 +6,13 @@
 #include "support/golden.h"
 
 static const char *const names[] = {
-    "softmax",
-    "masked_softmax",
-    "layer_norm",
-    "gelu",
-    "linear",
-    "linear_f16",
-    "linear_bf16",
-    "linear_f64",
-    "bmm",
-    "embedding",
-    "cross_entropy",
-    "positional_encoding",
-    "aft_local",
-    "aft_full",
-    "aft_simple",
-    "feed_forward",
-    "transformer_layer",
-    "encoder_aft_local",
-    "lm_aft_local",
-    "lm_aft_window_0",
-    "lm_aft_window_over",
-    "lm_aft_full",
-    "lm_aft_simple",
-    "lm_sample",
+    "softmax",      "masked_softmax", "layer_norm",        "gelu",
+    "linear",       "linear_f16",     "linear_bf16",       "linear_f64",
+    "bmm",          "embedding",      "cross_entropy",     "positional_encoding",
+    "aft_local",    "aft_full",       "aft_simple",        "spatial_gating_unit",
+    "gmlp_block",   "feed_forward",   "transformer_layer", "encoder_aft_local",
+    "encoder_gmlp", "lm_aft_local",   "lm_aft_window_0",   "lm_aft_window_over",
+    "lm_aft_full",  "lm_aft_simple",  "lm_gmlp",           "lm_sample",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
@@ -55,7 +38,7 @@ END_TEST
 // An absent optional input is None: without a mask everything is visible, as with a mask of ones.
 START_TEST(no_mask_is_a_mask_of_ones)
 {
-    static const char *const masked[] = {"aft_local"};
+    static const char *const masked[] = {"aft_local", "spatial_gating_unit", "encoder_gmlp"};
     struct golden golden;
     attncl_model *model = NULL;
     attncl_results *with = NULL, *without = NULL;
@@ -118,7 +101,7 @@ Suite *suite(void)
     tcase_set_timeout(core, 0);
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, results_are_those_of_pytorch, 0, N_NAMES);
-    tcase_add_loop_test(core, no_mask_is_a_mask_of_ones, 0, 1);
+    tcase_add_loop_test(core, no_mask_is_a_mask_of_ones, 0, 3);
     tcase_add_test(core, a_model_tells_about_itself);
     tcase_add_test(core, a_model_holds_its_context);
     suite_add_tcase(s, core);

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// The gating unit and the gMLP block against their definition, whole and position by position.
+
+#include "attncl/gmlp.h"
+#include "ref/layers.h"
+#include "support/layer_test.h"
+
+enum { N = 9, T = 7, B = 2, C = 5, F = 6 }; // n of the spatial weight, T, B, C, F
+
+// Two linear maps, a norm and a sum over at most 9 positions, each rounding at 2^-24 of values up
+// to about 8.
+static const double absolute = 8e-6, relative = 8e-6;
+
+static struct ref_gmlp random_params(void)
+{
+    return (struct ref_gmlp){
+        .norm_weight = host_random(1, DIMS(C)),
+        .norm_bias = host_random(2, DIMS(C)),
+        .proj1_weight = host_random(3, DIMS(F, C)),
+        .proj1_bias = host_random(4, DIMS(F)),
+        .sgu =
+            {
+                .norm_weight = host_random(5, DIMS(F / 2)),
+                .norm_bias = host_random(6, DIMS(F / 2)),
+                .weight = host_random(7, DIMS(N, N)),
+                .bias = host_random(8, DIMS(N)),
+            },
+        .proj2_weight = host_random(9, DIMS(C, F / 2)),
+        .proj2_bias = host_random(10, DIMS(C)),
+    };
+}
+
+static attncl_sgu_params feed_sgu(struct rig *b, const struct ref_sgu *p)
+{
+    return (attncl_sgu_params){
+        .norm_weight = rig_in(b, p->norm_weight),
+        .norm_bias = rig_in(b, p->norm_bias),
+        .weight = rig_in(b, p->weight),
+        .bias = rig_in(b, p->bias),
+    };
+}
+
+static attncl_gmlp_params feed(struct rig *b, const struct ref_gmlp *p)
+{
+    return (attncl_gmlp_params){
+        .norm_weight = rig_in(b, p->norm_weight),
+        .norm_bias = rig_in(b, p->norm_bias),
+        .proj1_weight = rig_in(b, p->proj1_weight),
+        .proj1_bias = rig_in(b, p->proj1_bias),
+        .sgu = feed_sgu(b, &p->sgu),
+        .proj2_weight = rig_in(b, p->proj2_weight),
+        .proj2_bias = rig_in(b, p->proj2_bias),
+    };
+}
+
+enum visibility { ALL, CAUSAL, MASKED, ONE_MASK_ROW, N_VISIBILITIES };
+
+static struct host *mask_of(enum visibility visible)
+{
+    if (visible == MASKED) {
+        struct host *mask = host_mask(21, 0.5, DIMS(T, T, 1));
+        for (int j = 0; j < T; ++j)
+            mask->data[2 * T + j] = 0; // a row that sees nothing is gated by its bias
+        return mask;
+    }
+    return visible == ONE_MASK_ROW ? host_mask(22, 0.5, DIMS(1, T, 1)) : NULL;
+}
+
+START_TEST(the_gating_unit_meets_its_definition)
+{
+    const enum visibility visible = (enum visibility)_i;
+    const struct ref_gmlp ref = random_params();
+    struct host *z = host_random(20, DIMS(T, B, F)), *y = host_new(ATTNCL_F32, DIMS(T, B, F / 2));
+    struct host *want = host_like(y), *mask = mask_of(visible);
+    struct rig b;
+
+    rig_open(&b);
+    const attncl_sgu_params params = feed_sgu(&b, &ref.sgu);
+    const attncl_value in = rig_in(&b, z), seen = rig_in(&b, mask);
+    rig_out(&b, attncl_spatial_gating_unit(b.g, &params, in, visible == CAUSAL, seen), y);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+    ref_spatial_gating_unit(&ref.sgu, visible == CAUSAL, z, mask, want);
+    ck_near(y, want, relative, absolute);
+}
+END_TEST
+
+START_TEST(the_block_meets_its_definition)
+{
+    const enum visibility visible = (enum visibility)_i;
+    const struct ref_gmlp ref = random_params();
+    struct host *x = host_random(30, DIMS(T, B, C)), *y = host_like(x), *want = host_like(x);
+    struct host *mask = mask_of(visible);
+    struct rig b;
+
+    rig_open(&b);
+    const attncl_gmlp_params params = feed(&b, &ref);
+    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
+    rig_out(&b, attncl_gmlp_block(b.g, &params, in, visible == CAUSAL, seen), y);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+    ref_gmlp_block(&ref, visible == CAUSAL, x, mask, want);
+    ck_near(y, want, relative, absolute);
+}
+END_TEST
+
+START_TEST(steps_are_the_causal_block)
+{
+    const struct ref_gmlp ref = random_params();
+    struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
+    struct host *row = host_new(ATTNCL_F32, DIMS(B, C)), *y = host_like(row);
+    struct host *want_row = host_like(row), *position = host_new(ATTNCL_I32, DIMS(1));
+    struct rig b;
+
+    ref_gmlp_block(&ref, 1, x, NULL, want);
+    rig_open(&b);
+    const attncl_gmlp_params params = feed(&b, &ref);
+    const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);
+    rig_out(&b, attncl_gmlp_step(b.g, &params, in, at), y);
+    ck_ok(rig_compile(&b));
+    for (int round = 0; round < 2; ++round) { // the second after a reset
+        for (int t = 0; t < T; ++t) {
+            position->data[0] = t;
+            host_set(row, x->data + t * B * C);
+            host_set(want_row, want->data + t * B * C);
+            rig_run(&b);
+            ck_near(y, want_row, relative, absolute);
+        }
+        ck_ok(attncl_graph_reset(b.g));
+    }
+    rig_close(&b);
+}
+END_TEST
+
+START_TEST(bad_blocks_are_refused)
+{
+    static const struct {
+        attncl_status status;
+        const char *words;
+    } expected[] = {
+        {ATTNCL_ERR_SHAPE, "F = 7 is odd"},
+        {ATTNCL_ERR_SHAPE, "z has shape [7, 6], expected [T, B, F]"},
+        {ATTNCL_ERR_ARGUMENT, "causal and a mask at once"},
+        {ATTNCL_ERR_SHAPE, ""}, // a mask of each batch entry's own
+        {ATTNCL_ERR_SHAPE, ""}, // T > n
+    };
+    const struct ref_gmlp ref = random_params();
+    struct host *z = _i == 0   ? host_random(50, DIMS(T, B, 7))
+                     : _i == 1 ? host_random(50, DIMS(T, F))
+                     : _i == 4 ? host_random(50, DIMS(N + 1, B, F))
+                               : host_random(50, DIMS(T, B, F));
+    struct host *mask = _i == 2   ? host_mask(51, 1, DIMS(1, T, 1))
+                        : _i == 3 ? host_mask(51, 1, DIMS(T, T, B))
+                                  : NULL;
+    struct rig b;
+    rig_open(&b);
+    const attncl_sgu_params params = feed_sgu(&b, &ref.sgu);
+    const attncl_value in = rig_in(&b, z), seen = rig_in(&b, mask);
+    rig_out(&b, attncl_spatial_gating_unit(b.g, &params, in, _i == 2, seen), z);
+    ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
+    rig_close(&b);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("layer.gmlp");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, the_gating_unit_meets_its_definition, 0, N_VISIBILITIES);
+    tcase_add_loop_test(core, the_block_meets_its_definition, 0, N_VISIBILITIES);
+    tcase_add_test(core, steps_are_the_causal_block);
+    tcase_add_loop_test(core, bad_blocks_are_refused, 0, 5);
+    suite_add_tcase(s, core);
+    return s;
+}
