@@ -30,17 +30,18 @@ enum case_set { CASE_FULL, CASE_QUICK };
 // output "y".
 struct family {
     const char *name;
-    // Adds inputs, weights and nodes to trial->graph and names the output "y".  Failures are the
+    const char *output; // what the graph calls the result; NULL: "y"
+    // Adds inputs, weights and nodes to trial->graph and names the output.  Failures are the
     // graph's or trial->status's.
     void (*build)(struct trial *t);
     // Instead of build: opens whatever is run.
     attncl_status (*open)(struct trial *t);
     // Instead of one run of trial->graph.  Enqueues; the caller waits.
     attncl_status (*run)(struct trial *t);
-    // Instead of reading output "y" of trial->graph into the array "y".
+    // Instead of reading the output of trial->graph into the array "y".
     attncl_status (*read)(struct trial *t);
     void (*close)(struct trial *t);
-    // Compares what "y" holds with the double-precision definition, for a part of the result when
+    // Compares what array "y" holds with the double-precision definition, for a part of the result when
     // the whole would take too long.
     void (*check)(const struct trial *t, struct check *c);
     // Length of the longest sum behind an element of the result: the error's limit grows with it.

@@ -6,6 +6,17 @@
 #include "cases.h"
 
 // cases/rows.c
-extern const struct family bench_softmax;
+extern const struct family bench_softmax, bench_masked_softmax, bench_layer_norm, bench_gelu,
+    bench_embedding, bench_cross_entropy;
+// cases/products.c
+extern const struct family bench_gemm, bench_bmm, bench_linear, bench_feed_forward;
+// cases/aft.c
+extern const struct family bench_aft_local, bench_aft_full, bench_aft_simple;
+// cases/gmlp.c
+extern const struct family bench_spatial_gate, bench_gmlp_block;
+// cases/layers.c
+extern const struct family bench_encoder_layer;
+// cases/lm.c
+extern const struct family bench_lm, bench_lm_decode;
 
 #endif

@@ -2,9 +2,11 @@
 //
 // Operations on rows and elements.  All are cheap to define, so results are checked whole.
 
-#include "graph/graph.h"
+#include <math.h>
+
+#include "cases/define.h"
+#include "families.h"
 #include "harness/check.h"
-#include "harness/trial.h"
 #include "ref/ref.h"
 
 static double by_n(const struct sizes *s)
@@ -12,14 +14,23 @@ static double by_n(const struct sizes *s)
     return (double)s->N;
 }
 
+static double no_sum(const struct sizes *s)
+{
+    (void)s;
+    return 1;
+}
+
+static double by_v(const struct sizes *s)
+{
+    return (double)s->V;
+}
+
 static void build_softmax(struct trial *t)
 {
     const struct sizes *s = &t->c->sizes;
     const attncl_value x = trial_input(t, "x", 4, DIMS(s->M, s->N));
 
-    attncl_graph_output(t->graph, "y",
-                        attncl__graph_add(t->graph, attncl__op_find("softmax_fwd"),
-                                          &(struct softmax_fwd_params){0}, IN(x)));
+    attncl_graph_output(t->graph, "y", attncl_softmax(t->graph, x, -1));
 }
 
 static void check_softmax(const struct trial *t, struct check *c)
@@ -32,3 +43,115 @@ static void check_softmax(const struct trial *t, struct check *c)
 
 const struct family bench_softmax = {
     .name = "softmax", .build = build_softmax, .check = check_softmax, .sum_length = by_n};
+
+static void build_masked_softmax(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_value x = trial_input(t, "x", 4, DIMS(s->B, s->M, s->N));
+    const attncl_value lens = trial_indices(t, "valid_lens", 0, s->N + 1, DIMS(s->B, s->M));
+
+    attncl_graph_output(t->graph, "y", attncl_masked_softmax(t->graph, x, lens));
+}
+
+static void check_masked_softmax(const struct trial *t, struct check *c)
+{
+    struct host *want = host_like(trial_whole(t, "y"));
+
+    ref_masked_softmax_fwd(trial_whole(t, "x"), trial_whole(t, "valid_lens"), want);
+    check_compare(c, trial_whole(t, "y"), want);
+}
+
+const struct family bench_masked_softmax = {.name = "masked_softmax",
+                                            .build = build_masked_softmax,
+                                            .check = check_masked_softmax,
+                                            .sum_length = by_n};
+
+static void build_layer_norm(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_value x = trial_input(t, "x", 2, DIMS(s->M, s->N));
+    const attncl_value weight = trial_weight(t, "weight", 1, DIMS(s->N));
+    const attncl_value bias = trial_weight(t, "bias", 1, DIMS(s->N));
+
+    attncl_graph_output(t->graph, "y",
+                        attncl_layer_norm(t->graph, x, weight, bias, LAYER_NORM_EPS));
+}
+
+static void check_layer_norm(const struct trial *t, struct check *c)
+{
+    check_compare(c, trial_whole(t, "y"),
+                  define_layer_norm(trial_whole(t, "x"), trial_whole(t, "weight"),
+                                    trial_whole(t, "bias")));
+}
+
+const struct family bench_layer_norm = {
+    .name = "layer_norm", .build = build_layer_norm, .check = check_layer_norm, .sum_length = by_n};
+
+static void build_gelu(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_value x = trial_input(t, "x", 4, DIMS(s->M, s->N));
+
+    attncl_graph_output(t->graph, "y", attncl_activate(t->graph, x, ATTNCL_GELU));
+}
+
+static void check_gelu(const struct trial *t, struct check *c)
+{
+    check_compare(c, trial_whole(t, "y"), define_activation(trial_whole(t, "x"), ATTNCL_GELU));
+}
+
+const struct family bench_gelu = {
+    .name = "gelu", .build = build_gelu, .check = check_gelu, .sum_length = no_sum};
+
+static float embedding_scale(const struct sizes *s)
+{
+    return (float)sqrt((double)s->C);
+}
+
+static void build_embedding(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_value tokens = trial_indices(t, "tokens", 0, s->V, DIMS(s->M));
+    const attncl_value weight = trial_weight(t, "weight", 1, DIMS(s->V, s->C));
+
+    attncl_graph_output(t->graph, "y",
+                        attncl_embedding(t->graph, tokens, weight, embedding_scale(s)));
+}
+
+static void check_embedding(const struct trial *t, struct check *c)
+{
+    struct host *want = host_like(trial_whole(t, "y"));
+
+    ref_embedding_fwd(trial_whole(t, "tokens"), trial_whole(t, "weight"),
+                      embedding_scale(&t->c->sizes), want);
+    check_compare(c, trial_whole(t, "y"), want);
+}
+
+const struct family bench_embedding = {
+    .name = "embedding", .build = build_embedding, .check = check_embedding, .sum_length = no_sum};
+
+// Unreduced, so that each row's loss is checked: a mean would hide a wrong row.
+static void build_cross_entropy(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_value logits = trial_input(t, "logits", 4, DIMS(s->M, s->V));
+    const attncl_value targets = trial_indices(t, "targets", 0, s->V, DIMS(s->M));
+
+    attncl_graph_output(
+        t->graph, "y",
+        attncl_cross_entropy(t->graph, logits, targets, ATTNCL_REDUCE_NONE, -1));
+}
+
+static void check_cross_entropy(const struct trial *t, struct check *c)
+{
+    struct host *want = host_like(trial_whole(t, "y"));
+
+    ref_cross_entropy_fwd(trial_whole(t, "logits"), trial_whole(t, "targets"), ATTNCL_REDUCE_NONE,
+                          -1, want);
+    check_compare(c, trial_whole(t, "y"), want);
+}
+
+const struct family bench_cross_entropy = {.name = "cross_entropy",
+                                           .build = build_cross_entropy,
+                                           .check = check_cross_entropy,
+                                           .sum_length = by_v};

@@ -82,7 +82,19 @@ struct trial_array *trial_array_find(const struct trial *t, const char *name)
     return NULL;
 }
 
-static size_t bytes_of(const struct trial_array *a)
+struct trial_array *trial_array_indices(struct trial *t, const char *name, int64_t low, int64_t high,
+                                        int rank, const int64_t *dim)
+{
+    struct trial_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
+    uint64_t state = seed_of(name);
+
+    for (int64_t i = 0; a && i < a->count; ++i)
+        ((int32_t *)a->data)[i] =
+            (int32_t)(low + (int64_t)((double)(high - low) * next_unit(&state)));
+    return a;
+}
+
+size_t trial_array_bytes(const struct trial_array *a)
 {
     return (size_t)a->count * attncl_dtype_bytes(a->dtype);
 }
@@ -101,14 +113,10 @@ attncl_value trial_input(struct trial *t, const char *name, double spread, int r
 attncl_value trial_indices(struct trial *t, const char *name, int64_t low, int64_t high, int rank,
                            const int64_t *dim)
 {
-    struct trial_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
-    uint64_t state = seed_of(name);
+    struct trial_array *a = trial_array_indices(t, name, low, high, rank, dim);
 
     if (!a)
         return ATTNCL_NONE_VALUE;
-    for (int64_t i = 0; i < a->count; ++i)
-        ((int32_t *)a->data)[i] =
-            (int32_t)(low + (int64_t)((double)(high - low) * next_unit(&state)));
     a->is_input = true;
     return attncl_graph_index_input(t->graph, name, rank, dim, low, high);
 }
@@ -154,7 +162,7 @@ static attncl_status open_graph(struct trial *t)
     for (int i = 0; i < t->n_arrays; ++i)
         if (t->arrays[i].is_input)
             TRY(attncl_graph_write(t->graph, t->arrays[i].name, t->arrays[i].data,
-                                   bytes_of(&t->arrays[i])));
+                                   trial_array_bytes(&t->arrays[i])));
     return add_result(t);
 }
 
@@ -173,7 +181,7 @@ attncl_status trial_read(struct trial *t)
     if (t->c->family->read)
         return t->c->family->read(t);
     struct trial_array *y = trial_array_find(t, "y");
-    return attncl_graph_read(t->graph, "y", y->data, bytes_of(y));
+    return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data, trial_array_bytes(y));
 }
 
 void trial_close(struct trial *t)

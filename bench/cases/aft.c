@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+//
+// The AFT mixing.  Batch entries and channels do not see each other, so a full-size run is checked on
+// all positions of a few channels of the last batch entry: the definition takes T^2 exponentials per
+// channel.
+
+#include "cases/define.h"
+#include "families.h"
+#include "harness/check.h"
+
+// Exponentials that a check may take.
+#define CHECKED_PAIRS 0x1p25
+enum { MAX_CHECKED_CHANNELS = 8 };
+
+static double by_t(const struct sizes *s)
+{
+    return (double)s->T;
+}
+
+static void build_mix(struct trial *t, attncl_aft_kind kind)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    const attncl_value q = trial_input(t, "q", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value k = trial_input(t, "k", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value v = trial_input(t, "v", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value pos_bias = kind == ATTNCL_AFT_SIMPLE
+                                      ? ATTNCL_NONE_VALUE
+                                      : trial_weight(t, "pos_bias", 1, DIMS(s->T, s->T));
+
+    desc.kind = kind;
+    desc.window = s->window;
+    desc.causal = s->causal;
+    attncl_graph_output(
+        t->graph, "y",
+        attncl_aft_mix(t->graph, &desc, q, k, v, pos_bias, ATTNCL_NONE_VALUE));
+}
+
+static struct part checked_channels(const struct sizes *s)
+{
+    int64_t n = (int64_t)(CHECKED_PAIRS / ((double)s->T * (double)s->T));
+
+    if (n > MAX_CHECKED_CHANNELS)
+        n = MAX_CHECKED_CHANNELS;
+    return part_spread(n > 1 ? n : 1, s->C);
+}
+
+static void check_mix(const struct trial *t, struct check *c, attncl_aft_kind kind)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct part batch = part_one(s->B - 1), channels = checked_channels(s);
+    const struct host *pos_bias = kind == ATTNCL_AFT_SIMPLE ? NULL : trial_whole(t, "pos_bias");
+
+    check_compare(c, PART(t, "y", ALL, batch, channels),
+                  define_aft(PART(t, "q", ALL, batch, channels), PART(t, "k", ALL, batch, channels),
+                             PART(t, "v", ALL, batch, channels), pos_bias, kind, s->window,
+                             s->causal));
+}
+
+static void build_local(struct trial *t)
+{
+    build_mix(t, ATTNCL_AFT_LOCAL);
+}
+
+static void check_local(const struct trial *t, struct check *c)
+{
+    check_mix(t, c, ATTNCL_AFT_LOCAL);
+}
+
+const struct family bench_aft_local = {
+    .name = "aft_local", .build = build_local, .check = check_local, .sum_length = by_t};
+
+static void build_full(struct trial *t)
+{
+    build_mix(t, ATTNCL_AFT_FULL);
+}
+
+static void check_full(const struct trial *t, struct check *c)
+{
+    check_mix(t, c, ATTNCL_AFT_FULL);
+}
+
+const struct family bench_aft_full = {
+    .name = "aft_full", .build = build_full, .check = check_full, .sum_length = by_t};
+
+static void build_simple(struct trial *t)
+{
+    build_mix(t, ATTNCL_AFT_SIMPLE);
+}
+
+static void check_simple(const struct trial *t, struct check *c)
+{
+    check_mix(t, c, ATTNCL_AFT_SIMPLE);
+}
+
+const struct family bench_aft_simple = {
+    .name = "aft_simple", .build = build_simple, .check = check_simple, .sum_length = by_t};

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// A language model of random weights: its parameters, its file, its definition.
+#ifndef BENCH_LM_H
+#define BENCH_LM_H
+
+#include "harness/trial.h"
+
+// Adds every parameter of the model to the trial's arrays, under its name in model files.
+attncl_status lm_parameters(struct trial *t);
+
+// Opens a model with these parameters, through a file that is gone afterwards.
+attncl_status lm_open(struct trial *t, attncl_model **model_ret);
+
+// Logits [T, 1, V] of tokens [T, 1].
+struct host *lm_define(const struct trial *t, const struct host *tokens);
+
+#endif
