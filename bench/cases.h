@@ -41,8 +41,8 @@ struct family {
     // Instead of reading the output of trial->graph into the array "y".
     attncl_status (*read)(struct trial *t);
     void (*close)(struct trial *t);
-    // Compares what array "y" holds with the double-precision definition, for a part of the result when
-    // the whole would take too long.
+    // Compares what array "y" holds with the double-precision definition, for a part of the result
+    // when the whole would take too long.
     void (*check)(const struct trial *t, struct check *c);
     // Length of the longest sum behind an element of the result: the error's limit grows with it.
     double (*sum_length)(const struct sizes *s);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// The AFT mixing.  Batch entries and channels do not see each other, so a full-size run is checked on
-// all positions of a few channels of the last batch entry: the definition takes T^2 exponentials per
-// channel.
+// The AFT mixing.  Batch entries and channels do not see each other, so a full-size run is checked
+// on all positions of a few channels of the last batch entry: the definition takes T^2 exponentials
+// per channel.
 
 #include "cases/define.h"
 #include "families.h"
@@ -31,9 +31,8 @@ static void build_mix(struct trial *t, attncl_aft_kind kind)
     desc.kind = kind;
     desc.window = s->window;
     desc.causal = s->causal;
-    attncl_graph_output(
-        t->graph, "y",
-        attncl_aft_mix(t->graph, &desc, q, k, v, pos_bias, ATTNCL_NONE_VALUE));
+    attncl_graph_output(t->graph, "y",
+                        attncl_aft_mix(t->graph, &desc, q, k, v, pos_bias, ATTNCL_NONE_VALUE));
 }
 
 static struct part checked_channels(const struct sizes *s)

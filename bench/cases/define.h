@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The definitions of tests/ref as expressions: each returns its result in the arena of host_reset().
+// The definitions of tests/ref as expressions: each returns its result in the arena of
+// host_reset().
 #ifndef BENCH_DEFINE_H
 #define BENCH_DEFINE_H
 
@@ -7,7 +8,10 @@
 #include "attncl/ops.h"
 #include "harness/trial.h"
 
-struct host *define_linear(const struct host *x, const struct host *weight, const struct host *bias);
+struct host *define_linear(const struct host *x, const struct host *weight,
+                           const struct host *bias);
+// a [B, n, m], b [B, m, p]
+struct host *define_bmm(const struct host *a, const struct host *b);
 struct host *define_activation(const struct host *x, attncl_activation kind);
 struct host *define_layer_norm(const struct host *x, const struct host *weight,
                                const struct host *bias);

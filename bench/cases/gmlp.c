@@ -33,9 +33,9 @@ static attncl_sgu_params gate_params(struct trial *t)
 
 static struct host *define_gate(const struct trial *t, const struct host *z)
 {
-    return define_spatial_gate(z, trial_whole(t, "sgu.norm.weight"), trial_whole(t, "sgu.norm.bias"),
-                               trial_whole(t, "sgu.weight"), trial_whole(t, "sgu.bias"),
-                               t->c->sizes.causal);
+    return define_spatial_gate(z, trial_whole(t, "sgu.norm.weight"),
+                               trial_whole(t, "sgu.norm.bias"), trial_whole(t, "sgu.weight"),
+                               trial_whole(t, "sgu.bias"), t->c->sizes.causal);
 }
 
 static void build_spatial_gate(struct trial *t)
@@ -84,7 +84,8 @@ static void check_gmlp_block(const struct trial *t, struct check *c)
     const struct part batch = part_one(t->c->sizes.B - 1);
     const struct part positions = part_spread(N_CHECKED_POSITIONS, t->c->sizes.T);
     const struct host *x = PART(t, "x", ALL, batch, ALL);
-    struct host *h = define_layer_norm(x, trial_whole(t, "norm.weight"), trial_whole(t, "norm.bias"));
+    struct host *h =
+        define_layer_norm(x, trial_whole(t, "norm.weight"), trial_whole(t, "norm.bias"));
 
     h = define_linear(h, trial_whole(t, "proj1.weight"), trial_whole(t, "proj1.bias"));
     h = define_pick(define_gate(t, define_activation(h, ATTNCL_GELU)), positions);

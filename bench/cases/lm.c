@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Language models through the model API: the whole text at once, and token by token.  Checked on the
-// last batch entry, at every position; decoding must give what the definition gives for the prefix.
+// Language models through the model API: the whole text at once, and token by token.  Checked on
+// the last batch entry, at every position; decoding must give what the definition gives for the
+// prefix.
 
 #include "cases/lm.h"
 

@@ -6,7 +6,6 @@
 #include "cases/define.h"
 #include "families.h"
 #include "harness/check.h"
-#include "ref/ref.h"
 
 enum { N_CHECKED_ROWS = 12 };
 
@@ -39,14 +38,6 @@ static void build_gemm(struct trial *t)
         y = attncl_bmm(t->graph, a, trial_weight(t, "b", 1, DIMS(1, s->K, s->N)));
     }
     attncl_graph_output(t->graph, "y", y);
-}
-
-static struct host *define_bmm(const struct host *a, const struct host *b)
-{
-    struct host *y = host_new(ATTNCL_F32, DIMS(a->dim[0], a->dim[1], b->dim[2]));
-
-    ref_bmm_fwd(a, b, y);
-    return y;
 }
 
 static void check_gemm(const struct trial *t, struct check *c)
@@ -98,9 +89,9 @@ static void check_linear(const struct trial *t, struct check *c)
 {
     const struct part rows = checked_rows(t);
 
-    check_compare(c, PART(t, "y", rows, ALL),
-                  define_linear(PART(t, "x", rows, ALL), trial_whole(t, "weight"),
-                                trial_whole(t, "bias")));
+    check_compare(
+        c, PART(t, "y", rows, ALL),
+        define_linear(PART(t, "x", rows, ALL), trial_whole(t, "weight"), trial_whole(t, "bias")));
 }
 
 const struct family bench_linear = {
@@ -117,9 +108,8 @@ static void build_feed_forward(struct trial *t)
         .layer2_bias = trial_weight(t, "layer2.bias", 1, DIMS(s->C)),
     };
 
-    attncl_graph_output(
-        t->graph, "y",
-        attncl_feed_forward(t->graph, &params, ATTNCL_GELU, x, ATTNCL_NONE_VALUE));
+    attncl_graph_output(t->graph, "y",
+                        attncl_feed_forward(t->graph, &params, ATTNCL_GELU, x, ATTNCL_NONE_VALUE));
 }
 
 static void check_feed_forward(const struct trial *t, struct check *c)

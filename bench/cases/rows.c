@@ -79,9 +79,9 @@ static void build_layer_norm(struct trial *t)
 
 static void check_layer_norm(const struct trial *t, struct check *c)
 {
-    check_compare(c, trial_whole(t, "y"),
-                  define_layer_norm(trial_whole(t, "x"), trial_whole(t, "weight"),
-                                    trial_whole(t, "bias")));
+    check_compare(
+        c, trial_whole(t, "y"),
+        define_layer_norm(trial_whole(t, "x"), trial_whole(t, "weight"), trial_whole(t, "bias")));
 }
 
 const struct family bench_layer_norm = {
@@ -137,9 +137,8 @@ static void build_cross_entropy(struct trial *t)
     const attncl_value logits = trial_input(t, "logits", 4, DIMS(s->M, s->V));
     const attncl_value targets = trial_indices(t, "targets", 0, s->V, DIMS(s->M));
 
-    attncl_graph_output(
-        t->graph, "y",
-        attncl_cross_entropy(t->graph, logits, targets, ATTNCL_REDUCE_NONE, -1));
+    attncl_graph_output(t->graph, "y",
+                        attncl_cross_entropy(t->graph, logits, targets, ATTNCL_REDUCE_NONE, -1));
 }
 
 static void check_cross_entropy(const struct trial *t, struct check *c)

@@ -82,8 +82,8 @@ struct trial_array *trial_array_find(const struct trial *t, const char *name)
     return NULL;
 }
 
-struct trial_array *trial_array_indices(struct trial *t, const char *name, int64_t low, int64_t high,
-                                        int rank, const int64_t *dim)
+struct trial_array *trial_array_indices(struct trial *t, const char *name, int64_t low,
+                                        int64_t high, int rank, const int64_t *dim)
 {
     struct trial_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
     uint64_t state = seed_of(name);
@@ -181,7 +181,8 @@ attncl_status trial_read(struct trial *t)
     if (t->c->family->read)
         return t->c->family->read(t);
     struct trial_array *y = trial_array_find(t, "y");
-    return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data, trial_array_bytes(y));
+    return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data,
+                             trial_array_bytes(y));
 }
 
 void trial_close(struct trial *t)

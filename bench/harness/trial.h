@@ -59,8 +59,8 @@ attncl_value trial_map(struct trial *t, const char *name, int64_t out, int64_t i
 // Data only, for families that open themselves.  Zeros when spread is 0; NULL: no memory.
 struct trial_array *trial_array_add(struct trial *t, const char *name, double spread, int rank,
                                     const int64_t *dim);
-struct trial_array *trial_array_indices(struct trial *t, const char *name, int64_t low, int64_t high,
-                                        int rank, const int64_t *dim);
+struct trial_array *trial_array_indices(struct trial *t, const char *name, int64_t low,
+                                        int64_t high, int rank, const int64_t *dim);
 struct trial_array *trial_array_find(const struct trial *t, const char *name);
 
 // -- for check functions: a part of an array, as doubles, in the arena that host_reset() empties.
