@@ -1,0 +1,28 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# options.sh BENCH SOURCE: the command line's mistakes are refused with status 2, no device with 3.
+set -u
+
+bench=$1
+
+expect() { # STATUS argument...
+    want=$1
+    shift
+    "$bench" "$@" >/dev/null 2>&1
+    got=$?
+    [ "$got" = "$want" ] || { echo "attncl-bench $*: status $got, expected $want"; exit 1; }
+}
+
+expect 0 --help
+expect 0 --list
+expect 2 --no-such-option
+expect 2 --budget
+expect 2 --budget none
+expect 2 --budget -1
+expect 2 --budget nan
+expect 2 --runs 0
+expect 2 --runs 2x
+expect 2 --quick --full
+expect 2 surplus
+expect 3 --device "no device has this name"
+OCL_ICD_VENDORS=/nonexistent expect 3
