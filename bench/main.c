@@ -33,11 +33,13 @@ static void progress_clear(void)
         fprintf(stderr, "\r\033[K");
 }
 
-// What is left of the device's time, shared equally among the cases to come; a case that needs less
-// leaves more to the others.
-static double share(double left_s, size_t cases_left)
+// What is left of the device's time, shared equally among the cases to come: a case that needs less
+// leaves more to the others.  One that takes more, for its least number of runs, does not starve
+// them.
+static double share(double left_s, size_t cases_left, double even_share)
 {
-    return left_s > 0 ? left_s / (double)cases_left : 0;
+    const double s = left_s / (double)cases_left;
+    return s > even_share / 2 ? s : even_share / 2;
 }
 
 static void run_cases(attncl_context *ctx, const attncl_device_info *info, const struct options *o,
@@ -56,9 +58,9 @@ static void run_cases(attncl_context *ctx, const attncl_device_info *info, const
         if (!wanted(&bench_cases[i], o, set))
             continue;
         struct measure_options options = {
-            .budget_s = share(o->budget_s - spent_s, total - done),
+            .budget_s = share(o->budget_s - spent_s, total - done, o->budget_s / (double)total),
             .min_runs = o->min_runs,
-            .device_times = true,
+            .driver_does_not_wait = ctx->caps.vendor == VENDOR_MESA_CPU,
         };
         struct result result;
         progress(done++, total, bench_cases[i].name);

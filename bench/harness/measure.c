@@ -12,12 +12,12 @@
 
 enum { MAX_RUNS = 2000, N_DEVICE_RUNS = 5 };
 
-static attncl_status run_once(struct trial *t, double *seconds_ret)
+static attncl_status run_once(struct trial *t, const struct measure_options *o, double *seconds_ret)
 {
     const double start = clock_now();
 
     TRY(trial_run(t));
-    TRY(attncl_context_finish(t->ctx));
+    TRY(o->driver_does_not_wait ? trial_read(t) : attncl_context_finish(t->ctx));
     *seconds_ret = clock_now() - start;
     return ATTNCL_OK;
 }
@@ -36,13 +36,13 @@ double median(double *samples, size_t n)
 
 // Until caches, clocks and the driver's own late compilation have settled: three runs, or a fifth
 // of the budget.
-static attncl_status warm_up(struct trial *t, double budget_s)
+static attncl_status warm_up(struct trial *t, const struct measure_options *o)
 {
     const double start = clock_now();
     double seconds;
 
-    for (int i = 0; i < 3 && (i == 0 || clock_now() - start < budget_s / 5); ++i)
-        TRY(run_once(t, &seconds));
+    for (int i = 0; i < 3 && (i == 0 || clock_now() - start < o->budget_s / 5); ++i)
+        TRY(run_once(t, o, &seconds));
     return ATTNCL_OK;
 }
 
@@ -54,7 +54,7 @@ static attncl_status wall_times(struct trial *t, const struct measure_options *o
     size_t n = 0;
 
     for (;;) {
-        TRY(run_once(t, &samples[n]));
+        TRY(run_once(t, o, &samples[n]));
         ++n;
         const double elapsed = clock_now() - start;
         const bool enough = n >= o->min_runs && elapsed >= o->budget_s;
@@ -92,7 +92,8 @@ static attncl_status device_times(struct trial *t, const struct measure_options 
     const double start = clock_now();
     uint64_t best = UINT64_MAX;
 
-    for (int i = 0; i < N_DEVICE_RUNS && (i == 0 || clock_now() - start < o->budget_s); ++i) {
+    const int n = o->driver_does_not_wait ? 1 : N_DEVICE_RUNS; // counts are in any profile
+    for (int i = 0; i < n && (i == 0 || clock_now() - start < o->budget_s); ++i) {
         const uint64_t before = profile_sums(t->graph).total_ns;
         TRY(attncl_graph_run_profiled(t->graph));
         const struct sums after = profile_sums(t->graph);
@@ -101,7 +102,7 @@ static attncl_status device_times(struct trial *t, const struct measure_options 
         ret->flop = after.flop;
         ret->bytes = after.bytes;
     }
-    ret->device_s = 1e-9 * (double)best;
+    ret->device_s = o->driver_does_not_wait ? 0 : 1e-9 * (double)best;
     return ATTNCL_OK;
 }
 
@@ -111,9 +112,9 @@ attncl_status measure(struct trial *t, const struct measure_options *options,
     const double start = clock_now();
     struct timing timing = {0};
 
-    TRY(warm_up(t, options->budget_s));
+    TRY(warm_up(t, options));
     TRY(wall_times(t, options, &timing));
-    if (options->device_times && t->graph)
+    if (t->graph)
         TRY(device_times(t, options, &timing));
     timing.spent_s = clock_now() - start;
     *timing_ret = timing;

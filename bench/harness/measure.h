@@ -16,7 +16,9 @@ struct timing {
 struct measure_options {
     double budget_s; // of one case
     size_t min_runs; // made even when they take longer, up to four times the budget
-    bool device_times;
+    // The driver's clFinish and event times do not wait for the work: a run ends with its result
+    // read, and there is no device time.
+    bool driver_does_not_wait;
 };
 
 attncl_status measure(struct trial *t, const struct measure_options *options,
