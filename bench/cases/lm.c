@@ -58,7 +58,7 @@ static void close_lm(struct trial *t)
 
 static attncl_status open_lm(struct trial *t)
 {
-    struct lm_state *state;
+    struct lm_state *state = NULL;
 
     TRY(open_model(t, &state));
     const struct trial_array *tokens = trial_array_find(t, "tokens");
@@ -91,7 +91,7 @@ const struct family bench_lm = {.name = "lm",
 
 static attncl_status open_decode(struct trial *t)
 {
-    struct lm_state *state;
+    struct lm_state *state = NULL;
 
     TRY(open_model(t, &state));
     const double start = clock_now();

@@ -5,6 +5,11 @@
 
 #include "harness/trial.h"
 
+// "encoder.layers.2.norm.weight" into `text`, which it returns; of layer 2, name "norm", part
+// "weight".
+enum { LM_NAME_BYTES = 96 };
+const char *lm_name(int64_t layer, const char *name, const char *part, char text[LM_NAME_BYTES]);
+
 // Adds every parameter of the model to the trial's arrays, under its name in model files.
 attncl_status lm_parameters(struct trial *t);
 

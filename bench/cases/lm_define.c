@@ -4,47 +4,38 @@
 //   logits = projection(LN(layers(embedding(tokens) sqrt(C) + sinusoids)))
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cases/define.h"
 #include "cases/lm.h"
 
-static struct host *param(const struct trial *t, int64_t layer, const char *name)
+static struct host *param(const struct trial *t, int64_t layer, const char *name, const char *part)
 {
-    char text[64];
+    char text[LM_NAME_BYTES];
 
-    snprintf(text, sizeof text, "encoder.layers.%d.%s", (int)layer, name);
-    return trial_whole(t, text);
+    return trial_whole(t, lm_name(layer, name, part, text));
 }
 
 static struct host *map(const struct trial *t, int64_t layer, const char *name,
                         const struct host *x)
 {
-    char weight[48], bias[48];
-
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    return define_linear(x, param(t, layer, weight), param(t, layer, bias));
+    return define_linear(x, param(t, layer, name, "weight"), param(t, layer, name, "bias"));
 }
 
 static struct host *norm(const struct trial *t, int64_t layer, const char *name,
                          const struct host *x)
 {
-    char weight[48], bias[48];
-
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    return define_layer_norm(x, param(t, layer, weight), param(t, layer, bias));
+    return define_layer_norm(x, param(t, layer, name, "weight"), param(t, layer, name, "bias"));
 }
 
 static struct host *gmlp_layer(const struct trial *t, int64_t layer, const struct host *x)
 {
     struct host *h = map(t, layer, "proj1", norm(t, layer, "norm", x));
 
-    h = define_spatial_gate(define_activation(h, ATTNCL_GELU), param(t, layer, "sgu.norm.weight"),
-                            param(t, layer, "sgu.norm.bias"), param(t, layer, "sgu.weight"),
-                            param(t, layer, "sgu.bias"), true);
+    h = define_spatial_gate(define_activation(h, ATTNCL_GELU),
+                            param(t, layer, "sgu.norm", "weight"),
+                            param(t, layer, "sgu.norm", "bias"), param(t, layer, "sgu", "weight"),
+                            param(t, layer, "sgu", "bias"), true);
     return define_add(x, map(t, layer, "proj2", h));
 }
 
@@ -53,7 +44,7 @@ static struct host *aft_layer(const struct trial *t, int64_t layer, const struct
     struct host *n = norm(t, layer, "norm_self_attn", x);
     struct host *h =
         define_aft(map(t, layer, "self_attn.query", n), map(t, layer, "self_attn.key", n),
-                   map(t, layer, "self_attn.value", n), param(t, layer, "self_attn.pos_bias"),
+                   map(t, layer, "self_attn.value", n), param(t, layer, "self_attn", "pos_bias"),
                    ATTNCL_AFT_LOCAL, t->c->sizes.window, true);
 
     h = define_add(x, map(t, layer, "self_attn.output", h));

@@ -9,56 +9,51 @@
 #include "base/try.h"
 #include "cases/lm.h"
 
-// "encoder.layers.2.norm.weight"
-static const char *layer_name(int64_t layer, const char *name, char text[64])
+const char *lm_name(int64_t layer, const char *name, const char *part, char text[LM_NAME_BYTES])
 {
-    snprintf(text, 64, "encoder.layers.%d.%s", (int)layer, name);
+    snprintf(text, LM_NAME_BYTES, "encoder.layers.%d.%s.%s", (int)layer, name, part);
     return text;
 }
 
 static void add_map(struct trial *t, int64_t layer, const char *name, int64_t out, int64_t in)
 {
-    char weight[48], bias[48], text[64];
+    char text[LM_NAME_BYTES];
 
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    trial_array_add(t, layer_name(layer, weight, text), sqrt(3.0 / (double)in), DIMS(out, in));
-    trial_array_add(t, layer_name(layer, bias, text), 0.5, DIMS(out));
+    trial_array_add(t, lm_name(layer, name, "weight", text), sqrt(3.0 / (double)in), DIMS(out, in));
+    trial_array_add(t, lm_name(layer, name, "bias", text), 0.5, DIMS(out));
 }
 
 static void add_norm(struct trial *t, int64_t layer, const char *name, int64_t n)
 {
-    char weight[48], bias[48], text[64];
+    char text[LM_NAME_BYTES];
 
-    snprintf(weight, sizeof weight, "%s.weight", name);
-    snprintf(bias, sizeof bias, "%s.bias", name);
-    trial_array_add(t, layer_name(layer, weight, text), 1, DIMS(n));
-    trial_array_add(t, layer_name(layer, bias, text), 0.5, DIMS(n));
+    trial_array_add(t, lm_name(layer, name, "weight", text), 1, DIMS(n));
+    trial_array_add(t, lm_name(layer, name, "bias", text), 0.5, DIMS(n));
 }
 
 static void add_gmlp_layer(struct trial *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
-    char text[64];
+    char text[LM_NAME_BYTES];
 
     add_norm(t, layer, "norm", s->C);
     add_map(t, layer, "proj1", s->F, s->C);
     add_norm(t, layer, "sgu.norm", s->F / 2);
-    trial_array_add(t, layer_name(layer, "sgu.weight", text), 0.1, DIMS(s->T, s->T));
-    trial_array_add(t, layer_name(layer, "sgu.bias", text), 1, DIMS(s->T));
+    trial_array_add(t, lm_name(layer, "sgu", "weight", text), 0.1, DIMS(s->T, s->T));
+    trial_array_add(t, lm_name(layer, "sgu", "bias", text), 1, DIMS(s->T));
     add_map(t, layer, "proj2", s->C, s->F / 2);
 }
 
 static void add_aft_layer(struct trial *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
-    char text[64];
+    char text[LM_NAME_BYTES];
 
     add_norm(t, layer, "norm_self_attn", s->C);
     add_map(t, layer, "self_attn.query", s->C, s->C);
     add_map(t, layer, "self_attn.key", s->C, s->C);
     add_map(t, layer, "self_attn.value", s->C, s->C);
-    trial_array_add(t, layer_name(layer, "self_attn.pos_bias", text), 1, DIMS(s->T, s->T));
+    trial_array_add(t, lm_name(layer, "self_attn", "pos_bias", text), 1, DIMS(s->T, s->T));
     add_map(t, layer, "self_attn.output", s->C, s->C);
     add_norm(t, layer, "norm_ff", s->C);
     add_map(t, layer, "feed_forward.layer1", s->F, s->C);

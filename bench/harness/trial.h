@@ -11,7 +11,7 @@ enum { TRIAL_MAX_ARRAYS = 128 };
 
 // Random data by name: an input of the graph, a weight, or the result.
 struct trial_array {
-    char name[64];
+    char name[96];
     attncl_dtype dtype;
     int rank;
     int64_t dim[ATTNCL_MAX_RANK];
