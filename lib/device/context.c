@@ -157,7 +157,7 @@ attncl_status attncl_context_create(const attncl_context_options *options,
     attncl_status status = ATTNCL_OK;
     attncl_context *ctx = NULL;
     struct device_list list = {0};
-    attncl_context_options o;
+    attncl_context_options o = ATTNCL_CONTEXT_OPTIONS_INIT;
     size_t index = 0;
 
     REQUIRE(context_ret, ATTNCL_ERR_ARGUMENT, "context_ret is NULL");
@@ -217,7 +217,7 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
 {
     attncl_status status = ATTNCL_OK;
     attncl_context *ctx = NULL;
-    attncl_context_options o;
+    attncl_context_options o = ATTNCL_CONTEXT_OPTIONS_INIT;
     bool profile = false;
 
     REQUIRE(cl && device && queue && context_ret, ATTNCL_ERR_ARGUMENT,

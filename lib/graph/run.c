@@ -53,7 +53,7 @@ static attncl_status writable(attncl_graph *g, const char *name, const void *dat
 
 attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *data, size_t bytes)
 {
-    struct value *v;
+    struct value *v = NULL;
 
     TRY(writable(g, name, data, &v));
     REQUIRE(bytes == v->storage.bytes, ATTNCL_ERR_ARGUMENT,
@@ -66,7 +66,7 @@ attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *
 attncl_status attncl_graph_write_as(attncl_graph *g, const char *name, attncl_dtype data_dtype,
                                     const void *data, size_t count)
 {
-    struct value *v;
+    struct value *v = NULL;
 
     TRY(writable(g, name, data, &v));
     REQUIRE(count == (size_t)attncl__desc_count(&v->desc), ATTNCL_ERR_ARGUMENT,
