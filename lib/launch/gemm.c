@@ -118,6 +118,8 @@ static struct gemm as_one_row(const struct gemm *g)
     t.n = g->m;
     t.a = g->b;
     t.b = g->a;
+    t.a.ld = g->k; // of single rows; what follows must hold for whoever checks
+    t.c.ld = t.gate.ld = t.residual.ld = g->m;
     t.trans_a = false;
     t.trans_b = !g->trans_a;
     if (g->bias_kind == GEMM_BIAS_ROW)
