@@ -58,28 +58,56 @@ bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g)
     return g->m <= GEMV_ROWS && !g->trans_a && !g->causal && within_loop_limit(caps, iterations);
 }
 
+// CPU: wide vectors, no group.  GPU: scalar work-items read neighbouring elements.
+static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
+{
+    const bool cpu = caps->form == FORM_CPU;
+    struct kspec spec = kspec_begin("op/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
+
+    kspec_form(&spec, cpu ? caps->vector_width : 1, local);
+    kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
+    kspec_int(&spec, "ROWS", g->m == 1 ? 1 : GEMV_ROWS);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
+static struct kspec finish_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
+{
+    struct kspec spec = kspec_begin("op/gemm_epilogue.cl", "gemm_epilogue");
+
+    kspec_form(&spec, caps->form == FORM_CPU ? caps->vector_width : 1, local);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
+// The largest group for rows of `width` that the built kernel can run: halves from what the device
+// can.
+static size_t fitting_group(struct launcher *l, const struct gemm *g, int64_t width,
+                            struct kspec (*make)(const struct device_caps *, const struct gemm *,
+                                                 size_t),
+                            struct kspec *spec)
+{
+    size_t local = l->caps->form == FORM_CPU ? 1 : attncl__group_for_row(l->caps, width);
+
+    *spec = make(l->caps, g, local);
+    while (local > 1 && !attncl__launch_fits(l, spec, local)) {
+        local /= 2;
+        *spec = make(l->caps, g, local);
+    }
+    return local;
+}
+
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
-    // CPU: wide vectors, no group.  GPU: scalar work-items read neighbouring elements.
-    const bool cpu = l->caps->form == FORM_CPU;
-    const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const int nv = cpu ? GEMV_VECTORS : 1;
-    const size_t local =
-        cpu ? 1 : attncl__group_for_row(l->caps, g->trans_b ? g->k : GEMV_GPU_GROUP);
-    const int64_t per_group = g->trans_b ? GEMV_OUT : nv * (int64_t)vw * (int64_t)local;
-    const int64_t groups_n = ceil_div(g->n, per_group);
-    const int rows = g->m == 1 ? 1 : GEMV_ROWS;
-    struct kspec spec = kspec_begin("op/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
+    struct kspec spec;
+    const size_t local = fitting_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
+    const int64_t columns = l->caps->form == FORM_CPU ? GEMV_VECTORS * l->caps->vector_width : 1;
+    const int64_t groups_n = ceil_div(g->n, g->trans_b ? GEMV_OUT : columns * (int64_t)local);
     struct gemm_args args = {.n = 0};
 
     REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a product of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n,
             g->batch);
-    kspec_form(&spec, vw, local);
-    kspec_int(&spec, "NV", nv);
-    kspec_int(&spec, "ROWS", rows);
-    kspec_int(&spec, "ACT", g->activation);
-
     attncl__gemm_add_arg(&args, arg_i32(g->m));
     attncl__gemm_add_arg(&args, arg_i32(g->n));
     attncl__gemm_add_arg(&args, arg_i32(g->k));
@@ -88,22 +116,18 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
-    snprintf(how, GEMM_HOW_BYTES, "own %s, %d rows, groups of %zu", spec.kernel, rows, local);
+    snprintf(how, GEMM_HOW_BYTES, "own %s, groups of %zu", spec.kernel, local);
     return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
 }
 
 attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, bool clear)
 {
-    const bool cpu = l->caps->form == FORM_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, g->n);
-    struct kspec spec = kspec_begin("op/gemm_epilogue.cl", "gemm_epilogue");
+    struct kspec spec;
+    const size_t local = fitting_group(l, g, g->n, finish_spec, &spec);
     struct gemm_args args = {.n = 0};
 
     REQUIRE(g->m <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a product of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, local);
-    kspec_int(&spec, "ACT", g->activation);
-
     attncl__gemm_add_arg(&args, arg_i32(g->m));
     attncl__gemm_add_arg(&args, arg_i32(g->n));
     attncl__gemm_add_arg(&args, arg_i32(clear));

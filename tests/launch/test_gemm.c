@@ -373,6 +373,42 @@ START_TEST(same_bits_every_time)
 }
 END_TEST
 
+// The GPU tiles of vendors that are not here are built, for kernels.offline to compile, but not
+// run: on a processor each takes many seconds to become machine code.
+static const struct vendor {
+    enum device_vendor vendor;
+    unsigned group_multiple, compute_units;
+    size_t group; // of the tile that is expected
+} vendors[] = {{VENDOR_NVIDIA, 32, 1, 256}, {VENDOR_NVIDIA, 32, 4, 128}, {VENDOR_AMD, 32, 1, 128},
+               {VENDOR_AMD, 64, 1, 256},    {VENDOR_AMD, 64, 8, 256},    {VENDOR_OTHER, 1, 1, 128}};
+enum { N_VENDORS = sizeof vendors / sizeof vendors[0] };
+
+START_TEST(tiles_of_other_vendors)
+{
+    const struct vendor *v = &vendors[_i];
+    struct device_caps caps = test_context()->caps;
+    struct recording recording;
+    struct launcher launcher = {.caps = &caps, .recording = &recording, .gemm = "own"};
+    struct gemm g = {.batch = 1, .m = 145, .n = 151, .k = 38, .trans_b = true};
+
+    caps.vendor = v->vendor;
+    caps.group_multiple = v->group_multiple;
+    caps.compute_units = v->compute_units;
+    caps.form = FORM_GPU;
+    caps.vector_width = 4;
+    ck_ok(attncl__recording_begin(test_context(), &recording));
+    ck_ok(attncl__gemm(&launcher, &g));
+    g.causal = true;
+    g.k = g.n = g.m;
+    g.trans_b = false;
+    ck_ok(attncl__gemm(&launcher, &g));
+    ck_assert_int_eq((int)recording.n_commands, 2);
+    if (caps.max_group >= 256 && caps.loop_limit == 0)
+        ck_assert_int_eq((int)recording.commands[0].local[0], (int)v->group);
+    attncl__recording_free(&recording);
+}
+END_TEST
+
 static char last_line[256];
 static int n_lines;
 
@@ -446,6 +482,8 @@ Suite *suite(void)
     c = add_case(s, "epilogues");
     tcase_add_loop_test(c, epilogues, 0, GEMM_ACT_SILU + 1);
     tcase_add_test(c, not_a_number_and_infinity_pass);
+    c = add_case(s, "vendors");
+    tcase_add_loop_test(c, tiles_of_other_vendors, 0, N_VENDORS);
     c = add_case(s, "manners");
     tcase_add_test(c, same_bits_every_time);
     tcase_add_test(c, the_choice_is_logged_once);

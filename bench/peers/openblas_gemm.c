@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: MIT
+// attncl-bench-openblas [REPEATS]: the library's matrix product and OpenBLAS's on the same
+// operands, by turns in one process; the least time of each counts, since other work on the machine
+// only ever adds.  A negative m means the causal product, which OpenBLAS has no counterpart for: it
+// multiplies the zeros.
+
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "harness/clock.h"
+#include "launch/gemm.h"
+#include "launch/recording.h"
+
+static const struct size {
+    int m, n, k;
+    const char *forms; // of A and B: N, T; C: causal
+} sizes[] = {
+    {512, 512, 512, "NN NT TN TT"}, {1024, 1024, 1024, "NN NT TN TT"},
+    {2048, 2048, 2048, "NN NT TN"}, {4096, 512, 512, "NN NT TN"},
+    {4096, 2048, 512, "NN NT TN"},  {4096, 512, 2048, "NT"},
+    {16, 2048, 512, "NN NT"},       {8, 2048, 512, "NN NT"},
+    {4, 2048, 512, "NN NT"},        {1, 2048, 2048, "NN NT"},
+    {1, 512, 512, "NN NT"},         {64, 64, 64, "NN NT"},
+    {128, 128, 128, "NN NT"},       {256, 256, 256, "NN NT"},
+    {1024, 1024, 1024, "CN"},
+};
+
+// One call takes at least this long, by repetition: enqueueing and waiting are not the subject.
+static const double least_seconds = 0.02;
+
+struct side {
+    double best;
+    int inner;
+};
+
+struct problem {
+    int m, n, k;
+    bool trans_a, trans_b, causal;
+    float *a, *b, *c, *want;
+    struct storage on_device[3];
+    struct recording recording;
+};
+
+static attncl_context *ctx;
+
+static void die(const char *what)
+{
+    fprintf(stderr, "%s: %s\n", what, attncl_last_error());
+    exit(1);
+}
+
+static float *random_matrix(size_t n, uint32_t state)
+{
+    float *x = malloc(n * sizeof *x);
+
+    if (!x)
+        die("memory");
+    for (size_t i = 0; i < n; ++i) {
+        state = state * 1664525u + 1013904223u;
+        x[i] = (float)(int32_t)state * (1.0f / 2147483648.0f);
+    }
+    return x;
+}
+
+static void put(struct storage *s, const float *data, size_t n)
+{
+    s->bytes = n * sizeof *data;
+    if (attncl__buffer_create(ctx, s->bytes, &s->mem) != ATTNCL_OK ||
+        attncl__buffer_write(ctx, s->mem, 0, data, s->bytes) != ATTNCL_OK)
+        die("buffer");
+}
+
+static void open_problem(struct problem *p)
+{
+    const size_t m = (size_t)p->m, n = (size_t)p->n, k = (size_t)p->k;
+    struct launcher l = {.caps = &ctx->caps, .recording = &p->recording};
+
+    p->a = random_matrix(m * k, 1);
+    p->b = random_matrix(k * n, 2);
+    p->c = random_matrix(m * n, 3);
+    p->want = random_matrix(m * n, 4);
+    for (size_t i = 0; p->causal && i < m; ++i)
+        for (size_t j = i + 1; j < k; ++j)
+            p->a[i * k + j] = 0;
+    put(&p->on_device[0], p->a, m * k);
+    put(&p->on_device[1], p->b, k * n);
+    put(&p->on_device[2], p->c, m * n);
+    const struct gemm g = {.batch = 1,
+                           .m = p->m,
+                           .n = p->n,
+                           .k = p->k,
+                           .trans_a = p->trans_a,
+                           .trans_b = p->trans_b,
+                           .causal = p->causal,
+                           .a = {{&p->on_device[0]}, 0, p->trans_a ? p->m : p->k, 0},
+                           .b = {{&p->on_device[1]}, 0, p->trans_b ? p->k : p->n, 0},
+                           .c = {{&p->on_device[2]}, 0, p->n, 0}};
+    if (attncl__recording_begin(ctx, &p->recording) != ATTNCL_OK ||
+        attncl__gemm(&l, &g) != ATTNCL_OK)
+        die("gemm");
+}
+
+static void close_problem(struct problem *p)
+{
+    attncl__recording_free(&p->recording);
+    for (int i = 0; i < 3; ++i)
+        attncl__buffer_release(&p->on_device[i].mem);
+    free(p->a);
+    free(p->b);
+    free(p->c);
+    free(p->want);
+}
+
+static void ours(struct problem *p)
+{
+    if (attncl__recording_enqueue(&p->recording, 0, NULL, NULL, NULL) != ATTNCL_OK)
+        die("enqueue");
+}
+
+static void theirs(struct problem *p)
+{
+    cblas_sgemm(CblasRowMajor, p->trans_a ? CblasTrans : CblasNoTrans,
+                p->trans_b ? CblasTrans : CblasNoTrans, p->m, p->n, p->k, 1.0f, p->a,
+                p->trans_a ? p->m : p->k, p->b, p->trans_b ? p->k : p->n, 0.0f, p->want, p->n);
+}
+
+// Runs one side once more; keeps its least time per product.
+static void measure(struct problem *p, void (*run)(struct problem *), struct side *side)
+{
+    const double start = clock_now();
+
+    for (int i = 0; i < side->inner; ++i)
+        run(p);
+    if (attncl__queue_finish(ctx) != ATTNCL_OK)
+        die("finish");
+    const double seconds = (clock_now() - start) / side->inner;
+    if (side->best == 0 || seconds < side->best)
+        side->best = seconds;
+}
+
+static double largest_error(struct problem *p)
+{
+    double worst = 0;
+
+    if (attncl__buffer_read(ctx, p->on_device[2].mem, 0, p->c, p->on_device[2].bytes) != ATTNCL_OK)
+        die("read");
+    for (size_t i = 0; i < (size_t)p->m * (size_t)p->n; ++i) {
+        const double error = fabs((double)p->c[i] - p->want[i]);
+        if (!(error <= worst))
+            worst = error;
+    }
+    return worst;
+}
+
+static void compare(const struct size *size, const char *form, int repeats)
+{
+    struct problem p = {.m = size->m,
+                        .n = size->n,
+                        .k = size->k,
+                        .trans_a = form[0] == 'T',
+                        .trans_b = form[1] == 'T',
+                        .causal = form[0] == 'C'};
+    const double gflop = 2e-9 * p.m * p.n * p.k;
+    struct side us = {0, 1}, them = {0, 1};
+
+    open_problem(&p);
+    measure(&p, ours, &us); // compiles
+    us.best = 0;
+    measure(&p, ours, &us);
+    measure(&p, theirs, &them);
+    us.inner = (int)(least_seconds / us.best) + 1;
+    them.inner = (int)(least_seconds / them.best) + 1;
+    us.best = them.best = 0;
+    for (int i = 0; i < repeats; ++i) {
+        measure(&p, ours, &us);
+        measure(&p, theirs, &them);
+    }
+    printf("| %dx%dx%d | %.2s | %.1f | %.1f | %.2f | %.1e |\n", p.m, p.n, p.k, form,
+           gflop / us.best, gflop / them.best, them.best / us.best, largest_error(&p));
+    fflush(stdout);
+    close_problem(&p);
+}
+
+int main(int argc, char **argv)
+{
+    const int repeats = argc > 1 ? atoi(argv[1]) : 12;
+    attncl_device_info info;
+
+    if (attncl_context_create(NULL, &ctx) != ATTNCL_OK ||
+        attncl_context_device(ctx, &info) != ATTNCL_OK)
+        die("no device");
+    printf("%s, %u compute units; %s, %d threads; best of %d, by turns\n\n", info.name,
+           info.compute_units, openblas_get_config(), openblas_get_num_threads(), repeats);
+    printf("| m x n x k | form | GFLOP/s | OpenBLAS | ratio | difference |\n"
+           "|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+        for (const char *form = sizes[i].forms;; form += 3) {
+            compare(&sizes[i], form, repeats);
+            if (form[2] == '\0')
+                break;
+        }
+    return attncl_context_destroy(ctx) == ATTNCL_OK ? 0 : 1;
+}
