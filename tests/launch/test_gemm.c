@@ -30,7 +30,9 @@ struct setup {
     int64_t count[N_OPERANDS];
 };
 
-static const char *forced; // stands for ATTNCL_GEMM
+static const char *forced;             // stands for ATTNCL_GEMM
+static const struct device_caps *caps; // the device's, or a test's changed copy
+static size_t n_launched;              // by the last run
 
 static uint32_t random_state;
 static float next_random(void)
@@ -142,10 +144,11 @@ static attncl_status run(struct setup *s)
     attncl_context *ctx = test_context();
     struct recording recording;
     attncl_status status = attncl__recording_begin(ctx, &recording);
-    struct launcher launcher = {.caps = &ctx->caps, .recording = &recording, .gemm = forced};
+    struct launcher launcher = {.caps = caps, .recording = &recording, .gemm = forced};
 
     if (status == ATTNCL_OK)
         status = attncl__gemm(&launcher, &s->g);
+    n_launched = recording.n_commands;
     if (status == ATTNCL_OK)
         status = attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL);
     if (status == ATTNCL_OK && s->count[C])
@@ -373,6 +376,33 @@ START_TEST(same_bits_every_time)
 }
 END_TEST
 
+// A device that stops loops early gets the sums in pieces, which wait in C between launches.
+START_TEST(limited_loops)
+{
+    struct device_caps limited = test_context()->caps;
+    const char *const before = forced;
+
+    forced = "own";
+    limited.loop_limit = 3000;
+    caps = &limited;
+    for (int form = 0; form < 4; ++form) {
+        check(&(struct product){.batch = 2,
+                                .m = 31,
+                                .n = 45,
+                                .k = 4003,
+                                .trans_a = form & 1,
+                                .trans_b = form >> 1,
+                                .residual = true});
+        ck_assert_int_gt((int)n_launched, 1);
+    }
+    check(&(struct product){.batch = 1, .m = 3, .n = 5, .k = 4003});
+    limited.loop_limit = 300;
+    check(&(struct product){.batch = 1, .m = 350, .n = 9, .k = 350, .causal = true});
+    caps = &test_context()->caps;
+    forced = before;
+}
+END_TEST
+
 // The GPU tiles of vendors that are not here are built, for kernels.offline to compile, but not
 // run: on a processor each takes many seconds to become machine code.
 static const struct vendor {
@@ -386,16 +416,16 @@ enum { N_VENDORS = sizeof vendors / sizeof vendors[0] };
 START_TEST(tiles_of_other_vendors)
 {
     const struct vendor *v = &vendors[_i];
-    struct device_caps caps = test_context()->caps;
+    struct device_caps other = test_context()->caps;
     struct recording recording;
-    struct launcher launcher = {.caps = &caps, .recording = &recording, .gemm = "own"};
+    struct launcher launcher = {.caps = &other, .recording = &recording, .gemm = "own"};
     struct gemm g = {.batch = 1, .m = 145, .n = 151, .k = 38, .trans_b = true};
 
-    caps.vendor = v->vendor;
-    caps.group_multiple = v->group_multiple;
-    caps.compute_units = v->compute_units;
-    caps.form = FORM_GPU;
-    caps.vector_width = 4;
+    other.vendor = v->vendor;
+    other.group_multiple = v->group_multiple;
+    other.compute_units = v->compute_units;
+    other.form = FORM_GPU;
+    other.vector_width = 4;
     ck_ok(attncl__recording_begin(test_context(), &recording));
     ck_ok(attncl__gemm(&launcher, &g));
     g.causal = true;
@@ -403,7 +433,7 @@ START_TEST(tiles_of_other_vendors)
     g.trans_b = false;
     ck_ok(attncl__gemm(&launcher, &g));
     ck_assert_int_eq((int)recording.n_commands, 2);
-    if (caps.max_group >= 256 && caps.loop_limit == 0)
+    if (other.max_group >= 256 && other.loop_limit == 0)
         ck_assert_int_eq((int)recording.commands[0].local[0], (int)v->group);
     attncl__recording_free(&recording);
 }
@@ -456,6 +486,7 @@ static void up(void)
 {
     device_up();
     forced = attncl__context_env(test_context(), ENV_GEMM);
+    caps = &test_context()->caps;
 }
 
 static TCase *add_case(Suite *s, const char *name)
@@ -474,6 +505,7 @@ Suite *suite(void)
 
     tcase_add_loop_test(c, meets_the_definition, 0, N_SHAPES);
     tcase_add_test(c, batches);
+    tcase_add_test(c, limited_loops);
     tcase_add_test(c, nothing_to_sum_gives_the_epilogue_of_zero);
     tcase_add_test(c, empty_results_launch_nothing);
     c = add_case(s, "causal");
