@@ -107,7 +107,7 @@ static attncl_status cross_entropy_configure(const struct json *config, void *se
     TRY(attncl__config_choice(config, "reduction", reductions, N_CHOICES(reductions), "mean",
                               &reduction));
     s->reduction = (attncl_reduction)reduction;
-    return attncl__config_int_or(config, "pad", 0, -1, &s->pad);
+    return attncl__config_int_or(config, "pad", INT32_MIN, -1, &s->pad); // no target is negative
 }
 
 static attncl_status cross_entropy_build(struct build *b, const void *settings)

@@ -65,6 +65,13 @@ static attncl_status load_parameters(attncl_model *model, const attncl_safetenso
     return params.status;
 }
 
+static attncl_status fill(attncl_model *model, const attncl_safetensors *file)
+{
+    TRY(copy_metadata(model, file));
+    TRY(configure(model));
+    return load_parameters(model, file);
+}
+
 attncl_status attncl_model_open(attncl_context *context, const char *path, attncl_model **model_ret)
 {
     REQUIRE(context && path && model_ret, ATTNCL_ERR_ARGUMENT,
@@ -79,9 +86,11 @@ attncl_status attncl_model_open(attncl_context *context, const char *path, attnc
 
     TRY_DONE(attncl_graph_create(context, &model->anchor));
     TRY_DONE(attncl_safetensors_open(path, &file));
-    TRY_DONE(copy_metadata(model, file));
-    TRY_DONE(configure(model));
-    TRY_DONE(load_parameters(model, file));
+    status = fill(model, file);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", path);
+        goto done;
+    }
     *model_ret = model;
     model = NULL; // ownership has passed to the caller
 

@@ -71,8 +71,8 @@ static attncl_status check_shape(const attncl_array *a, int rank, const int64_t 
     struct tensor_desc got, want;
     TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &got));
     TRY(attncl__desc_make(a->dtype, rank, dim, &want));
-    REQUIRE(attncl__desc_same_shape(&got, &want), ATTNCL_ERR_FORMAT, "%s has shape %s, expected %s",
-            a->name, SHAPE(&got), SHAPE(&want));
+    REQUIRE(attncl__desc_same_shape(&got, &want), ATTNCL_ERR_FORMAT,
+            "parameter %s has shape %s, expected %s", a->name, SHAPE(&got), SHAPE(&want));
     return ATTNCL_OK;
 }
 

@@ -58,16 +58,35 @@ done:
     return status;
 }
 
-// An array whose size is what its shape says.
+// An array whose size is what its shape says.  Types of a broken number of bytes are in files that
+// hold more than the architecture asks for.
 static attncl_status check_data(const attncl_array *a)
 {
     struct tensor_desc d;
+    if (attncl_dtype_bytes(a->dtype) == 0)
+        return ATTNCL_OK;
     TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &d));
     REQUIRE(a->bytes == attncl__desc_bytes(&d), ATTNCL_ERR_ARGUMENT,
             "input %s %s %s has %zu bytes, expected %zu", a->name, attncl_dtype_name(a->dtype),
             SHAPE(&d), a->bytes, attncl__desc_bytes(&d));
     REQUIRE(a->data || a->bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL", a->name);
     return ATTNCL_OK;
+}
+
+// Lengths past the end of an axis all mean its end: I64 ones become the nearest I32.
+static attncl_status write_lengths(attncl_graph *g, const attncl_array *a)
+{
+    const size_t count = a->bytes / sizeof(int64_t);
+    int32_t *near = attncl__alloc_array(count, sizeof *near);
+    REQUIRE(near, ATTNCL_ERR_NO_MEMORY, "%zu lengths of input %s", count, a->name);
+    for (size_t i = 0; i < count; ++i) {
+        int64_t x;
+        memcpy(&x, (const char *)a->data + i * sizeof x, sizeof x);
+        near[i] = x < INT32_MIN ? INT32_MIN : x > INT32_MAX ? INT32_MAX : (int32_t)x;
+    }
+    const attncl_status status = attncl_graph_write(g, a->name, near, count * sizeof *near);
+    attncl__free(near);
+    return status;
 }
 
 static attncl_status write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
@@ -77,6 +96,10 @@ static attncl_status write_inputs(attncl_graph *g, const attncl_array *inputs, s
     for (size_t i = 0; (name = attncl_graph_input_name(g, i, NULL)) != NULL; ++i) {
         const attncl_array *a = attncl__input_find(&named, name);
         const size_t each = attncl_dtype_bytes(a->dtype);
+        if (strcmp(name, "valid_lens") == 0 && a->dtype == ATTNCL_I64) {
+            TRY(write_lengths(g, a));
+            continue;
+        }
         TRY(attncl_graph_write_as(g, name, a->dtype, a->data, a->bytes / each));
     }
     return ATTNCL_OK;

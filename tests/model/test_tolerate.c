@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Inputs that are unusual but right, or that no architecture asks for.
+
+#include "support/golden.h"
+#include "support/temp.h"
+
+static void check_runs(const char *path, const struct golden *golden, const attncl_array *inputs,
+                       size_t n)
+{
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    ck_ok(attncl_model_open(test_context(), path, &model));
+    ck_ok(attncl_model_run(model, inputs, n, &results, NULL));
+    golden_check(golden, results, 1e-4);
+    attncl_results_destroy(results);
+    attncl_model_close(model);
+}
+
+// Files may hold tensors of types that nothing here computes with.
+START_TEST(an_input_of_another_name_may_have_any_type)
+{
+    static const attncl_dtype types[] = {ATTNCL_F4, ATTNCL_F6_E2M3, ATTNCL_C64, ATTNCL_F8_E4M3};
+    static const unsigned char data[8];
+    struct golden golden;
+    golden_load(&golden, "softmax");
+    golden.inputs[golden.n_inputs++] =
+        (attncl_array){.name = "another", .dtype = types[_i], .rank = 1, .dim = {8}, .data = data};
+    attncl_array *another = &golden.inputs[golden.n_inputs - 1];
+    another->bytes = attncl_dtype_bytes(types[_i]) ? 8 : 4;
+    if (attncl_dtype_bytes(types[_i]))
+        another->dim[0] = (int64_t)(8 / attncl_dtype_bytes(types[_i]));
+    check_runs(golden.path, &golden, golden.inputs, golden.n_inputs);
+    golden_free(&golden);
+}
+END_TEST
+
+// A length past the axis sees all of it, however large: 2^32 and 2^40 are 0 in 32 bits.
+START_TEST(a_length_may_exceed_an_int)
+{
+    enum { B = 2, Q = 2, K = 3 };
+    static const float scores[B * Q * K] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3};
+    static const int64_t lens[B] = {INT64_C(1) << 40, 2}, capped[B] = {K, 2};
+    attncl_array inputs[] = {
+        {.name = "X",
+         .dtype = ATTNCL_F32,
+         .rank = 3,
+         .dim = {B, Q, K},
+         .data = scores,
+         .bytes = sizeof scores},
+        {.name = "valid_lens",
+         .dtype = ATTNCL_I64,
+         .rank = 1,
+         .dim = {B},
+         .data = lens,
+         .bytes = sizeof lens},
+    };
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *huge = NULL, *exact = NULL;
+    golden_load(&golden, "masked_softmax");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_run(model, inputs, 2, &huge, NULL));
+    inputs[1].data = capped;
+    ck_ok(attncl_model_run(model, inputs, 2, &exact, NULL));
+    const float *x = attncl_results_at(huge, 0)->data, *y = attncl_results_at(exact, 0)->data;
+    for (int i = 0; i < B * Q * K; ++i)
+        ck_assert_float_eq(x[i], y[i]);
+    ck_assert_float_gt(x[K - 1], 0.5f);
+    attncl_results_destroy(huge);
+    attncl_results_destroy(exact);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+// No target is negative, so nothing is padding.
+START_TEST(a_negative_pad_pads_nothing)
+{
+    static const float logits[4] = {1, 2, 3, 4};
+    static const int32_t targets[2] = {0, 1};
+    static const double expected = 0.81326168751822283; // (log(1 + e) + log(1 + 1 / e)) / 2
+    const attncl_array inputs[] = {
+        {.name = "logits",
+         .dtype = ATTNCL_F32,
+         .rank = 2,
+         .dim = {2, 2},
+         .data = logits,
+         .bytes = sizeof logits},
+        {.name = "targets",
+         .dtype = ATTNCL_I32,
+         .rank = 1,
+         .dim = {2},
+         .data = targets,
+         .bytes = sizeof targets},
+    };
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    golden_load(&golden, "cross_entropy");
+    const char *path = temp_path("pad.safetensors");
+    golden_rewrite(&golden, path, (struct golden_change){.config = "{\"pad\": -100}"});
+    ck_ok(attncl_model_open(test_context(), path, &model));
+    ck_ok(attncl_model_run(model, inputs, 2, &results, NULL));
+    ck_assert_double_eq_tol(*(const float *)attncl_results_at(results, 0)->data, expected, 1e-6);
+    attncl_results_destroy(results);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("model.tolerate");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_checked_fixture(core, temp_up, temp_down);
+    tcase_add_loop_test(core, an_input_of_another_name_may_have_any_type, 0, 4);
+    tcase_add_test(core, a_length_may_exceed_an_int);
+    tcase_add_test(core, a_negative_pad_pads_nothing);
+    suite_add_tcase(s, core);
+    return s;
+}
