@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// Every request for host memory fails once: what was asked for is refused, nothing leaks, and the
+// next attempt works.
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "support/golden.h"
+
+enum { MOST_REQUESTS = 20000 };
+
+// Opens, runs and closes; the first failure's status.
+static attncl_status whole_run(const struct golden *golden)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    status = attncl_model_open(test_context(), golden->path, &model);
+    if (status == ATTNCL_OK)
+        status = attncl_model_run(model, golden->inputs, golden->n_inputs, &results, NULL);
+    if (status != ATTNCL_OK)
+        ck_assert_ptr_null(results);
+    attncl_results_destroy(results);
+    attncl_model_close(model);
+    return status;
+}
+
+static attncl_status decode(const struct golden *golden)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_model *model = NULL;
+    attncl_decoder *decoder = NULL;
+    const int32_t token = 1;
+    status = attncl_model_open(test_context(), golden->path, &model);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_create(model, 1, &decoder);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_step(decoder, &token, NULL);
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+    return status;
+}
+
+static const struct {
+    const char *golden;
+    attncl_status (*act)(const struct golden *golden);
+} walks[] = {
+    {"linear", whole_run},
+    {"lm_sample", whole_run},
+    {"encoder_gmlp", whole_run},
+    {"lm_aft_local", decode},
+};
+enum { N_WALKS = sizeof walks / sizeof walks[0] };
+
+START_TEST(each_request_may_fail)
+{
+    struct golden golden;
+    golden_load(&golden, walks[_i].golden);
+    ck_ok(walks[_i].act(&golden)); // programs are built and stay
+    const size_t alive = attncl__alloc_live();
+
+    size_t n = 1;
+    for (; n < MOST_REQUESTS; n += n < 200 ? 1 : 17) {
+        attncl__alloc_fail_at(n);
+        const attncl_status status = walks[_i].act(&golden);
+        const bool reached = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+        ck_assert_uint_eq(attncl__alloc_live(), alive);
+        if (!reached)
+            break;
+        ck_assert_msg(status == ATTNCL_ERR_NO_MEMORY,
+                      "request %zu failed, and the status is %s (%s)", n,
+                      attncl_status_name(status), attncl_last_error());
+    }
+    ck_assert_uint_lt(n, MOST_REQUESTS);
+    ck_ok(walks[_i].act(&golden));
+    golden_free(&golden);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("model.alloc");
+    TCase *core = tcase_create("core");
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, each_request_may_fail, 0, N_WALKS);
+    suite_add_tcase(s, core);
+    return s;
+}
