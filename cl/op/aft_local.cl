@@ -69,18 +69,62 @@ static inline void mix_finish(const struct mix *s, __global const float *q, long
                    width);
 }
 
-// e^-peak per row; false when it and e^(outside - top) might leave float's range although their
-// product does not.
-static inline int peaks_scale(const float peak[ROWS], float scale[ROWS], float *lowest_ret)
+// A block of target rows: those there are, the source blocks [from, to) they have biases to, their
+// largest biases and e^-peak.  scaled: that and e^(outside - top) stay in float's range by
+// themselves, not only as a product.
+struct targets {
+    int t0, rows, from, to;
+    float peak[ROWS], scale[ROWS], lowest;
+    int scaled;
+};
+
+static inline void targets_find(struct targets *x, const struct bias *w, int block)
 {
-    float low = 80.0f, high = -80.0f;
+    float highest = -80.0f;
+    x->t0 = block * ROWS;
+    x->rows = min(ROWS, w->steps - x->t0);
+    bias_region(w, x->t0, x->rows, ROWS, &x->from, &x->to);
+    weights_peaks(w, x->t0, x->from * ROWS, min(x->to * ROWS, w->steps), x->peak);
+    x->lowest = 80.0f;
     for (int r = 0; r < ROWS; ++r) {
-        low = fmin(low, peak[r]);
-        high = fmax(high, peak[r]);
-        scale[r] = peak[r] == 0.0f ? 1.0f : exp(-peak[r]);
+        x->lowest = fmin(x->lowest, x->peak[r]);
+        highest = fmax(highest, x->peak[r]);
+        x->scale[r] = x->peak[r] == 0.0f ? 1.0f : exp_f(-x->peak[r]);
     }
-    *lowest_ret = low;
-    return low >= -5.0f && low <= 20.0f && high <= 80.0f;
+    x->scaled = x->lowest >= -5.0f && x->lowest <= 20.0f && highest <= 80.0f;
+}
+
+// before, after: the lane's sums of blocks before and after each
+static inline struct outside outside_load(const struct targets *x, __global const float *before,
+                                          __global const float *after, const struct bias *w)
+{
+    struct outside o = {sums_of_none(), sums_of_none()};
+#if !MASKED
+    if (x->from > 0)
+        o.before = sums_load(before, x->from, VW);
+    if (!w->causal && x->to * ROWS < w->steps)
+        o.after = sums_load(after, x->to - 1, VW);
+#endif
+    return o;
+}
+
+// Adds the source blocks [s0, s1) of one lane; starts when they are the first.
+static inline void add_segment(struct mix *s, const struct targets *x, const struct outside *o,
+                               __global const float *packed, __global const float *ranges,
+                               const struct source *raw, const struct bias *w,
+                               __local const float *weights, int s0, int s1, ulong seen)
+{
+    const int panel = x->from / PANEL, panel_end = (x->to - 1) / PANEL + 1;
+
+    if (PATH == 0 && product_holds(ranges, panel, panel_end, o, x->lowest)) {
+        if (s0 == x->from)
+            product_start(s, VLOAD(ranges + panel * 2 * VW), o, x->peak, x->scaled ? x->scale : 0);
+        product_segment(s, packed, ranges, weights, s0, s1, seen);
+    } else {
+        if (s0 == x->from)
+            exact_start(s, o);
+        exact_segment(s, raw, w, x->t0, x->peak, weights, s0, s1, seen, PATH == 2);
+    }
 }
 
 // q, k, v: [T, batch] rows of `channels`; y: the same, contiguous; pos_bias: [n, n]
@@ -100,70 +144,37 @@ KERNEL void aft_local_mix_fwd(__global const float *restrict q, long q_start, lo
                               __local float *weights, __local float *parked)
 {
     // Late rows first: under a causal mask and a wide window they are the long ones.
-    const int blocks = get_num_groups(0), target = blocks - 1 - (int)get_group_id(0),
-              t0 = target * ROWS;
-    const int rows = min(ROWS, steps - t0), reach = max(window, 1);
+    const int block = get_num_groups(0) - 1 - get_group_id(0);
     const int lane_first = get_group_id(1) * group, lane_end = min(lane_first + group, lanes);
     const struct bias w = {pos_bias,          n,        window,      causal,
                            mask + mask_start, mask_row, mask_column, steps};
+    struct targets x;
+    targets_find(&x, &w, block);
 
-    // The region: source blocks with a bias to any of the rows.
-    int from = max(0, t0 - reach + 1) / ROWS,
-        to = min(blocks, (t0 + rows - 1 + reach - 1) / ROWS + 1);
-    if (causal)
-        to = target + 1;
-    if (MASKED) {
-        from = 0;
-        to = blocks;
-    }
-
-    float peak[ROWS], scale[ROWS], lowest;
-    weights_peaks(&w, t0, from * ROWS, min(to * ROWS, steps), peak);
-    const int scaled = peaks_scale(peak, scale, &lowest);
-
-    for (int s0 = from; s0 < to; s0 += segment) {
-        const int s1 = min(s0 + segment, to);
-        const ulong seen = weights_pack(&w, t0, s0 * ROWS, s1 * ROWS, peak, weights);
+    q += q_start + (long)x.t0 * batch * q_stride;
+    y += y_start + (long)x.t0 * batch * y_stride;
+    for (int s0 = x.from; s0 < x.to; s0 += segment) {
+        const int s1 = min(s0 + segment, x.to);
+        const ulong seen = weights_pack(&w, x.t0, s0 * ROWS, s1 * ROWS, x.peak, weights);
 
         for (int lane = lane_first; lane < lane_end; ++lane) {
-            __global const float *packed = scratch + lane * lane_floats,
-                                 *ranges = packed + ranges_at;
             const int l = lane0 + lane, width = lane_width(l, channels);
+            __global const float *packed = scratch + lane * lane_floats;
             __local float *park = parked + (lane - lane_first) * 3 * ROWS * VW;
-            struct outside o = {sums_of_none(), sums_of_none()};
+            const struct source raw = {k + k_start + lane_start(l, channels, k_stride),
+                                       v + v_start + lane_start(l, channels, v_stride),
+                                       batch * k_stride, batch * v_stride, width};
+            const struct outside o = outside_load(&x, packed + before_at, packed + after_at, &w);
             struct mix s;
-            if (!MASKED && from > 0)
-                o.before = sums_load(packed + before_at, from, VW);
-            if (!MASKED && !causal && to < blocks)
-                o.after = sums_load(packed + after_at, to - 1, VW);
-            const int product =
-                PATH == 0 && product_holds(ranges, from / PANEL, (to - 1) / PANEL + 1, &o, lowest);
 
-            if (s0 > from)
+            if (s0 > x.from)
                 mix_load(&s, park);
-            if (product) {
-                if (s0 == from)
-                    product_start(&s, VLOAD(ranges + from / PANEL * 2 * VW), &o, peak,
-                                  scaled ? scale : 0);
-                product_segment(&s, packed, ranges, weights, s0, s1, seen);
-            } else {
-                const struct source source = {k + k_start + lane_start(l, channels, k_stride),
-                                              v + v_start + lane_start(l, channels, v_stride),
-                                              (long)batch * k_stride, batch * v_stride, width};
-                if (s0 == from)
-                    exact_start(&s, &o);
-                exact_segment(&s, &source, &w, t0, peak, weights, s0, s1, seen, PATH == 2);
-            }
-
-            if (s1 < to)
+            add_segment(&s, &x, &o, packed, packed + ranges_at, &raw, &w, weights, s0, s1, seen);
+            if (s1 < x.to)
                 mix_store(&s, park);
             else
-                mix_finish(
-                    &s,
-                    q + q_start + (long)t0 * batch * q_stride + lane_start(l, channels, q_stride),
-                    batch * q_stride,
-                    y + y_start + (long)t0 * batch * y_stride + lane_start(l, channels, y_stride),
-                    batch * y_stride, rows, width);
+                mix_finish(&s, q + lane_start(l, channels, q_stride), batch * q_stride,
+                           y + lane_start(l, channels, y_stride), batch * y_stride, x.rows, width);
         }
     }
 }

@@ -75,21 +75,14 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
     const int live = get_global_id(0) < lanes, lane = min((int)get_global_id(0), lanes - 1),
               id = get_local_id(0);
     const int l = lane0 + lane, width = lane_width(l, channels);
-    const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0),
-              reach = max(window, 1);
+    const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0);
     const struct bias w = {pos_bias,          n,        window,      causal,
                            mask + mask_start, mask_row, mask_column, steps};
 
-    // The region: source blocks with a bias to any of the rows; what lies outside comes as sums.
+    // What lies outside of the region comes as sums.
     const int blocks = (steps + BLOCK - 1) / BLOCK;
-    int from = max(0, t0 - reach + 1) / BLOCK,
-        to = min(blocks, (t0 + rows - 1 + reach - 1) / BLOCK + 1);
-    if (causal)
-        to = t0 / BLOCK + 1;
-    if (MASKED) {
-        from = 0;
-        to = blocks;
-    }
+    int from, to;
+    bias_region(&w, t0, rows, BLOCK, &from, &to);
     struct sums outside = sums_of_none(), s[TARGETS];
     if (!MASKED && from > 0)
         outside = sums_load(sums + (long)lane * VW, from, lanes * VW);

@@ -85,6 +85,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
+    *bytes_ret = 0;
+    if (attncl__desc_count(&sig->in[AFT_IN_Q]) == 0)
+        return ATTNCL_OK;
     const struct aft_plan p = attncl__aft_plan(sig);
     const int64_t gpu_floats = p.masked ? 0 : p.blocks * 2 * 3;
 

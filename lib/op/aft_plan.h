@@ -25,6 +25,7 @@ struct aft_plan {
     size_t local; // work-items of a group
 };
 
+// The inputs are not empty.
 struct aft_plan attncl__aft_plan(const struct op_sig *sig);
 
 #endif

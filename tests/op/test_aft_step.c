@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "device/context.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -96,6 +97,16 @@ static void check_row(const struct host *y, const struct host *want, const struc
     }
 }
 
+// Simulators take seconds for what others do in milliseconds: they stop when the rings have
+// wrapped.
+static int64_t n_checked(int64_t steps)
+{
+    const enum device_vendor vendor = test_context()->caps.vendor;
+    const bool simulator = vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
+
+    return simulator && steps > 12 ? 12 : steps;
+}
+
 static void check(struct decoder *d)
 {
     struct host *want = host_like(d->q), *scale = host_like(d->q), *pass = host_like(d->q);
@@ -103,7 +114,7 @@ static void check(struct decoder *d)
 
     ref_aft_local_fwd(d->q, d->k, d->v, d->w, NULL, d->window, 1, want, scale);
     ck_ok(run_op("aft_local_fwd", &causal, HOSTS(d->q, d->k, d->v, d->w, NULL), HOSTS(pass)));
-    for (int64_t t = 0; t < d->q->dim[0]; ++t) {
+    for (int64_t t = 0; t < n_checked(d->q->dim[0]); ++t) {
         const struct host *y = step(d, t, (int)t);
         check_row(y, want, scale, t);
         check_row(y, pass, scale, t);
@@ -154,7 +165,7 @@ START_TEST(positions_beyond_the_table_give_nan)
     const int beyond[] = {23, 24, 1 << 30, -1, INT32_MAX, INT32_MIN};
 
     ref_aft_local_fwd(d.q, d.k, d.v, d.w, NULL, d.window, 1, want, scale);
-    for (int t = 0; t < 23; ++t) {
+    for (int t = 0; t < n_checked(23); ++t) {
         check_row(step(&d, t, t), want, scale, t);
         const struct host *y = step(&d, 0, beyond[t % 6]);
         for (int64_t c = 0; c < y->count; ++c)
