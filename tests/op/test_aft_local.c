@@ -197,7 +197,7 @@ enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 // Batch and channels: fewer than a vector, a ragged tail, whole vectors.
 static const int widths[][2] = {{1, 5}, {2, 9}, {3, 16}, {1, 33}};
 
-// All kinds of data at one length, each with some of the windows, without a mask and causal.
+// All kinds of data at one length, each with two of the windows, one of them causal.
 START_TEST(meets_the_definition)
 {
     const int steps = lengths[_i], windows[] = {0, 1, 5, 13, 64, steps};
@@ -209,16 +209,15 @@ START_TEST(meets_the_definition)
                 continue;
             const int *width = widths[steps > 200 ? 0 : (kind + step) % 4];
             const int window = windows[(kind + _i + 3 * step) % 6];
-            struct variant x = {steps, width[0], width[1], window, step % 2, 0};
+            struct variant x = {steps, width[0], width[1], window, (step + kind / 2) % 2, 0};
             struct data d = make(kind, &x, seed);
-            check(&d, &x, kinds[kind].name);
-            x.causal = !x.causal;
             check(&d, &x, kinds[kind].name);
             host_reset();
         }
 }
 END_TEST
 
+// Every second kind of data under each form of mask: per row, one row for all, per batch entry.
 START_TEST(meets_the_definition_under_masks)
 {
     const int lengths_here[] = {1, 3, 13, 37, 131}, steps = lengths_here[_i];
@@ -226,7 +225,7 @@ START_TEST(meets_the_definition_under_masks)
 
     for (int kind = 0; kind < N_KINDS; ++kind)
         for (int form = 0; form < 3; ++form, seed += 7) {
-            if (skipped(3 * steps, kind, form))
+            if ((kind + form + _i) % 2 != 0 || skipped(3 * steps, kind, form))
                 continue;
             struct variant x = {steps, 3, 9, kind % 2 ? steps : 5, 0, 0};
             struct data d = make(kind, &x, seed);
