@@ -79,7 +79,8 @@ static char *read_range(const struct request *r, size_t *bytes_ret)
 
     errno = 0;
     file = fopen(r->text, "rb");
-    if (file && fseek(file, 0, SEEK_END) == 0)
+    const bool reads = file && (fgetc(file) != EOF || !ferror(file)); // a directory opens only
+    if (reads && fseek(file, 0, SEEK_END) == 0)
         size = ftell(file);
     if (size < 0) {
         tool_error("%s: %s", r->text, errno ? strerror(errno) : "cannot be read");

@@ -136,6 +136,7 @@ def main(tool):
         refused("the file at", "eval", at("lm"), at("text"), "--bytes", "0:100000")
         refused("at least 2", "eval", at("lm"), at("text"), "--bytes", "2:2")
         refused("No such file", "eval", at("lm"), at("nothing"))
+        refused("directory", "eval", at("lm"), at("."))
         refused("attncl.vocab", "eval", at("no_vocab"), at("text"))
         refused("n_vocab is %d" % V, "eval", at("short_vocab"), at("text"))
         refused("twice", "eval", at("double_vocab"), at("text"))
