@@ -41,7 +41,7 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
         for (c = from; c + VW <= n; c += VW * LS)
             sum_v += exp_nonpos_v(VLOAD(xr + c) - top);
         if (c < n)
-            sum_v += exp_nonpos_v(load_part(xr + c, n - c, -INFINITY) - top);
+            sum_v += exp_nonpos_v(load_tail(xr, n, -INFINITY) - top);
         const float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
 
         if (from == 0)

@@ -12,8 +12,78 @@
 
 #include "common/rows.clh"
 
+// A work-item's part of the sum of one row.
+static inline float row_sum(__global const float *x, long stride, int width, int parts)
+{
+    float sum = 0.0f;
+    for (int part = 0; part < parts; ++part)
+        sum += item_sum(x + part * stride, width);
+    return sum;
+}
+
+// A work-item's sums over one row of x - mean and of its square.
+static inline float2 row_distances(__global const float *x, long stride, int width, int parts,
+                                   float mean)
+{
+    FV d0 = (FV)(0.0f), d1 = d0, s0 = d0, s1 = d0; // distances, squares; of every second vector
+
+    for (int part = 0; part < parts; ++part, x += stride) {
+        int c = VW * (int)get_local_id(0);
+        for (; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
+            const FV a = VLOAD(x + c) - mean, b = VLOAD(x + c + ROW_STEP) - mean;
+            d0 += a;
+            d1 += b;
+            s0 += a * a;
+            s1 += b * b;
+        }
+        for (; c < width; c += ROW_STEP) {
+            const FV v = c + VW <= width ? VLOAD(x + c) : load_tail(x, width, mean);
+            const FV a = v - mean;
+            d0 += a;
+            s0 += a * a;
+        }
+    }
+    return (float2)(sum_lanes(d0 + d1), sum_lanes(s0 + s1));
+}
+
+// y = (x - mean - rest) * scale * weight + bias over one piece; norm = (mean, rest, scale).  Returns
+// the work-item's part of the sum of `next`, the same piece of the next row, 0 when there is none:
+// its memory arrives behind this row's arithmetic.
+static inline float write_piece(__global const float *x, __global const float *weight,
+                                __global const float *bias, __global float *y,
+                                __global const float *next, int width, float3 norm)
+{
+    int c = VW * (int)get_local_id(0);
+    FV a0 = (FV)(0.0f), a1 = a0;
+
+    for (; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
+        const int e = c + ROW_STEP;
+        const FV d0 = (VLOAD(x + c) - norm.x) - norm.y, d1 = (VLOAD(x + e) - norm.x) - norm.y;
+        VSTORE(d0 * norm.z * VLOAD(weight + c) + VLOAD(bias + c), y + c);
+        VSTORE(d1 * norm.z * VLOAD(weight + e) + VLOAD(bias + e), y + e);
+        if (next) {
+            a0 += VLOAD(next + c);
+            a1 += VLOAD(next + e);
+        }
+    }
+    for (; c + VW <= width; c += ROW_STEP) {
+        const FV d = (VLOAD(x + c) - norm.x) - norm.y;
+        VSTORE(d * norm.z * VLOAD(weight + c) + VLOAD(bias + c), y + c);
+        if (next)
+            a0 += VLOAD(next + c);
+    }
+    if (c < width) {
+        const FV d = (load_tail(x, width, 0.0f) - norm.x) - norm.y;
+        const FV w = load_tail(weight, width, 0.0f), b = load_tail(bias, width, 0.0f);
+        store_tail(d * norm.z * w + b, y, width);
+        if (next)
+            a1 += load_tail(next, width, 0.0f);
+    }
+    return sum_lanes(a0 + a1);
+}
+
 // A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised
-// over several axes. weight, bias: [parts, width]; y: [rows, parts, width]
+// over several axes.  weight, bias: [parts, width]; y: [rows, parts, width]
 KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                 __global const float *restrict weight,
                                 __global const float *restrict bias, __global float *restrict y,
@@ -23,60 +93,31 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
     GROUP_SPACE(tmp);
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
-    const int from = VW * (int)get_local_id(0);
     const float n = (float)width * (float)parts;
+    const long row_stride = parts * stride;
+    float sum = row_sum(x + start + first * row_stride, stride, width, parts);
 
     for (long row = first; row < end; ++row) {
-        __global const float *xr = x + start + row * parts * stride;
+        __global const float *xr = x + start + row * row_stride;
         __global float *yr = y + row * parts * width;
-        int c;
 
-        // Pass 1: the mean, rounded.
-        float sum = 0.0f;
-        for (int part = 0; part < parts; ++part)
-            sum += item_sum(xr + part * stride, width);
+        // Pass 1, done with the row before: the mean, rounded.
         const float mean = GROUP_SUM(sum, tmp) / n;
 
-        // Pass 2: distances from it, whose own mean is what the rounding left out, and their
-        // squares.
-        FV distance_v = (FV)(0.0f), square_v = (FV)(0.0f);
-        FV distance_2 = (FV)(0.0f), square_2 = (FV)(0.0f); // of every second vector
-        for (int part = 0; part < parts; ++part) {
-            __global const float *xp = xr + part * stride;
-            for (c = from; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
-                const FV d = VLOAD(xp + c) - mean, d2 = VLOAD(xp + c + ROW_STEP) - mean;
-                distance_v += d;
-                square_v += d * d;
-                distance_2 += d2;
-                square_2 += d2 * d2;
-            }
-            for (; c < width; c += ROW_STEP) {
-                const FV v = c + VW <= width ? VLOAD(xp + c) : load_part(xp + c, width - c, mean);
-                const FV d = v - mean;
-                distance_v += d;
-                square_v += d * d;
-            }
-        }
-        const float rest = GROUP_SUM(sum_lanes(distance_v + distance_2), tmp) / n;
-        const float squares = GROUP_SUM(sum_lanes(square_v + square_2), tmp) / n;
-        const float scale = 1.0f / sqrt(fmax(squares - rest * rest, 0.0f) + eps);
+        // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
+        const float2 d = row_distances(xr, stride, width, parts, mean);
+        const float rest = GROUP_SUM(d.x, tmp) / n;
+        const float variance = fmax(GROUP_SUM(d.y, tmp) / n - rest * rest, 0.0f);
+        const float scale = 1.0f / sqrt(variance + eps);
 
         // Pass 3: normalise.
+        sum = 0.0f;
         for (int part = 0; part < parts; ++part) {
+            const long at = (long)part * width;
             __global const float *xp = xr + part * stride;
-            __global const float *w = weight + (long)part * width;
-            __global const float *b = bias + (long)part * width;
-            __global float *yp = yr + (long)part * width;
-            for (c = from; c + VW <= width; c += VW * LS) {
-                const FV d = (VLOAD(xp + c) - mean) - rest;
-                VSTORE(d * scale * VLOAD(w + c) + VLOAD(b + c), yp + c);
-            }
-            if (c < width) {
-                const int left = width - c;
-                const FV d = (load_part(xp + c, left, 0.0f) - mean) - rest;
-                const FV scaled = d * scale * load_part(w + c, left, 0.0f);
-                store_part(scaled + load_part(b + c, left, 0.0f), yp + c, left);
-            }
+            __global const float *next = row + 1 < end ? xp + row_stride : 0;
+            sum += write_piece(xp, weight + at, bias + at, yr + at, next, width,
+                               (float3)(mean, rest, scale));
         }
     }
 }

@@ -39,8 +39,8 @@ KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *r
             sum_v += e;
         }
         if (c < width) {
-            const FV e = exp_nonpos_v(load_part(xr + c, width - c, -INFINITY) - top);
-            store_part(e, yr + c, width - c);
+            const FV e = exp_nonpos_v(load_tail(xr, width, -INFINITY) - top);
+            store_tail(e, yr, width);
             sum_v += e;
         }
         const float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
@@ -50,6 +50,6 @@ KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *r
         for (c = from; c + VW <= width; c += VW * LS)
             VSTORE(VLOAD(yr + c) * factor, yr + c);
         if (c < width)
-            store_part(load_part(yr + c, width - c, 0.0f) * factor, yr + c, width - c);
+            store_tail(load_tail(yr, width, 0.0f) * factor, yr, width);
     }
 }

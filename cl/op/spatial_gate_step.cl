@@ -16,19 +16,6 @@
 #error "LS: work-items in a group"
 #endif
 
-static inline FV load(__global const float *p, int n)
-{
-    return n >= VW ? VLOAD(p) : load_part(p, n, 0.0f);
-}
-
-static inline void store(FV v, __global float *p, int n)
-{
-    if (n >= VW)
-        VSTORE(v, p);
-    else
-        store_part(v, p, n);
-}
-
 // weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`
 // apart; history: [n_positions, B, width], of which row `position` becomes u.
 KERNEL void spatial_gate_step_fwd(__global const float *restrict weight,
@@ -48,21 +35,21 @@ KERNEL void spatial_gate_step_fwd(__global const float *restrict weight,
 
     for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
         const int n = end - c;
-        const FV now = load(u + b * width + c, n);
+        const FV now = load_some(u + b * width + c, n, 0.0f);
         __global float *h = history + b * width + c;
-        store(now, h + t * step, n);
+        store_some(now, h + t * step, n);
 
         FV s0 = w[t] * now + bias[t], s1 = (FV)(0.0f), s2 = (FV)(0.0f), s3 = (FV)(0.0f);
         int j = 0;
         for (; j + 4 <= t; j += 4, h += 4 * step) {
-            s0 += w[j] * load(h, n);
-            s1 += w[j + 1] * load(h + step, n);
-            s2 += w[j + 2] * load(h + 2 * step, n);
-            s3 += w[j + 3] * load(h + 3 * step, n);
+            s0 += w[j] * load_some(h, n, 0.0f);
+            s1 += w[j + 1] * load_some(h + step, n, 0.0f);
+            s2 += w[j + 2] * load_some(h + 2 * step, n, 0.0f);
+            s3 += w[j + 3] * load_some(h + 3 * step, n, 0.0f);
         }
         for (; j < t; ++j, h += step)
-            s0 += w[j] * load(h, n);
+            s0 += w[j] * load_some(h, n, 0.0f);
         const FV gate = (s0 + s1) + (s2 + s3);
-        store(load(z1 + start + b * stride + c, n) * gate, y + b * width + c, n);
+        store_some(load_some(z1 + start + b * stride + c, n, 0.0f) * gate, y + b * width + c, n);
     }
 }

@@ -100,12 +100,12 @@ static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
     const struct layout at = lay_out(&call->sig);
-    const struct row_pass blocks = attncl__row_pass(
-        l->caps, "op/cross_entropy.cl", "cross_entropy_block_fwd", at.n_blocks, at.block);
+    struct row_pass blocks = attncl__row_pass(l->caps, "op/cross_entropy.cl",
+                                              "cross_entropy_block_fwd", at.n_blocks, at.block);
     const struct row_pass total =
         attncl__row_pass(l->caps, "op/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
 
-    assert(blocks.rows_per_group == 1);
+    blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a group for each block
     TRY(attncl__launch(l, &blocks.spec, blocks.grid,
                        ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(at.rows),
                             arg_i32(at.block), arg_i64(at.sums), arg_i64(at.counts),

@@ -25,16 +25,25 @@ attncl_status attncl__infer_like_first(struct op_sig *sig)
     return attncl__desc_make(x->dtype, x->rank, x->dim, &sig->out[0]);
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
                                  const char *kernel, int64_t rows, int64_t width)
 {
-    // CPU: one work-item takes enough short rows to be worth its start, about 9 ns, and leaves work
-    // for all cores. GPU: a group per row.
+    // CPU: a group is one work-item with rows of some 64K elements, beside which its start is
+    // nothing and from which kernels can look ahead; eight groups for each core, if there are rows
+    // for them.  GPU: a group per row.
+    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
+    const int64_t elements = caps->loop_limit ? (int64_t)caps->loop_limit / PASSES : ELEMENTS;
     const bool cpu = caps->form == FORM_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(caps, width);
-    const int64_t wanted = cpu && width < 1024 ? 1024 / (width > 16 ? width : 16) : 1;
-    const int64_t shared = rows / 16 > 1 ? rows / 16 : 1;
-    const int64_t per_group = wanted < shared ? wanted : shared;
+    const int64_t wanted = cpu ? elements / (width > 16 ? width : 16) : 1;
+    const int64_t shared = ceil_div(rows, GROUPS_PER_CORE * (int64_t)caps->compute_units);
+    const int64_t most = least(wanted, shared);
+    const int64_t per_group = most > 1 ? most : 1;
     struct row_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(rows, per_group), local),
                             per_group};
 
