@@ -46,7 +46,7 @@ static inline float2 row_distances(__global const float *x, long stride, int wid
     return (float2)(sum_lanes(d0 + d1), sum_lanes(s0 + s1));
 }
 
-// y = (x - mean - rest) * scale * weight + bias over one piece; norm = (mean, rest, scale).  Returns
+// y = (x - mean - rest) * scale * weight + bias over one piece; norm: mean, rest, scale.  Returns
 // the work-item's part of the sum of `next`, the same piece of the next row, 0 when there is none:
 // its memory arrives behind this row's arithmetic.
 static inline float write_piece(__global const float *x, __global const float *weight,
