@@ -7,7 +7,7 @@
 //
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       1
-//   LS        work-items in a group    64, or what the device has
+//   LS        work-items in a group    64 .. 8, what the device can run
 //   BLOCK     source rows of a block   16
 
 #ifndef VW

@@ -10,7 +10,7 @@
 //
 //   Macro     Meaning                                              Values
 //   VW        channels of a lane                                   1
-//   LS        work-items in a group, a multiple of CHUNK           64, or what the device has
+//   LS        work-items in a group, a multiple of CHUNK           64 .. 8, what the device can run
 //   BLOCK     source rows of a block                               16
 //   TARGETS   target rows of a work-item, a divisor of BLOCK       8
 //   CHUNK     sources added between two updates of a maximum       8

@@ -8,7 +8,7 @@
 //
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-items in a group    1 (CPU), 64 (GPU)
+//   LS        work-items in a group    1 (CPU), 64 .. 8 (GPU)
 
 #ifndef VW
 #error "VW: channels of a lane"

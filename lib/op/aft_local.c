@@ -169,17 +169,34 @@ static attncl_status launch_cpu(struct launcher *l, const struct slice *s)
                                arg_local(p->parked_bytes)));
 }
 
+static struct kspec rows_spec(const struct aft_plan *p)
+{
+    struct kspec spec = spec_of(p, "op/aft_local_rows.cl", "aft_local_rows_fwd");
+    kspec_int(&spec, "BLOCK", AFT_BLOCK);
+    kspec_int(&spec, "TARGETS", AFT_TARGETS);
+    kspec_int(&spec, "CHUNK", AFT_CHUNK);
+    kspec_int(&spec, "MASKED", p->masked);
+    return spec;
+}
+
+// Smaller groups until one fits the kernel's registers.
+static void fit_group(struct launcher *l, struct aft_plan *p)
+{
+    struct kspec spec = rows_spec(p);
+
+    while (p->local > AFT_CHUNK && !attncl__launch_fits(l, &spec, p->local)) {
+        p->local /= 2;
+        spec = rows_spec(p);
+    }
+}
+
 static attncl_status launch_gpu(struct launcher *l, const struct slice *s)
 {
     const struct aft_plan *p = s->p;
     const int64_t groups = ceil_div(s->lanes, (int64_t)p->local);
+    const struct kspec rows = rows_spec(p);
     struct kspec blocks = spec_of(p, "op/aft_local_blocks.cl", "aft_local_blocks_fwd");
-    struct kspec rows = spec_of(p, "op/aft_local_rows.cl", "aft_local_rows_fwd");
     kspec_int(&blocks, "BLOCK", AFT_BLOCK);
-    kspec_int(&rows, "BLOCK", AFT_BLOCK);
-    kspec_int(&rows, "TARGETS", AFT_TARGETS);
-    kspec_int(&rows, "CHUNK", AFT_CHUNK);
-    kspec_int(&rows, "MASKED", p->masked);
 
     if (!p->masked) {
         TRY(attncl__launch(l, &blocks, grid_2d(groups, p->blocks, p->local, 1),
@@ -210,8 +227,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct op_sig *sig = &call->sig;
     const struct aft_local_fwd_params *params = sig->params;
     const struct tensor_desc *mask = &sig->in[AFT_IN_MASK];
-    const struct aft_plan p = attncl__aft_plan(sig);
+    struct aft_plan p = attncl__aft_plan(sig);
 
+    if (!p.cpu)
+        fit_group(l, &p);
     for (int64_t b = 0; b < p.series; ++b) {
         struct slice s = {
             .p = &p,

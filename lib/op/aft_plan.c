@@ -17,8 +17,9 @@ enum {
 // Lanes of a work-item; packing costs more where a mask is read.  Source blocks packed at a time.
 enum { GROUP_MOST = 32, GROUP_MOST_MASKED = 64, SEGMENT_MOST = 40, SEGMENT_LEAST = 8 };
 
-// With less local memory than this too few lanes would share weights.
-enum { CPU_LEAST_LOCAL_BYTES = 16384 };
+// The weights of SEGMENT_MOST blocks and the sums of 16 lanes.  With less local memory than this
+// too few lanes would share weights, and the GPU form is used.
+enum { CPU_LEAST_LOCAL_BYTES = 65536 };
 
 enum { GPU_GROUP = 64 }; // neighbouring channels read together
 
@@ -107,10 +108,10 @@ struct aft_plan attncl__aft_plan(const struct op_sig *sig)
     }
     while (p.local < GPU_GROUP && 2 * p.local <= sig->caps->max_group)
         p.local *= 2;
-    const int64_t lane_bytes = p.blocks * 2 * 3 * (int64_t)sizeof(float), step = (int64_t)p.local;
-    p.slice = SLICE_BYTES_MOST / lane_bytes / step * step;
-    if (p.slice < step)
-        p.slice = step;
+    const int64_t lane_bytes = p.blocks * 2 * 3 * (int64_t)sizeof(float);
+    p.slice = SLICE_BYTES_MOST / lane_bytes / GPU_GROUP * GPU_GROUP;
+    if (p.slice < GPU_GROUP)
+        p.slice = GPU_GROUP;
     if (p.slice > p.lanes || p.masked)
         p.slice = p.lanes;
     return p;

@@ -12,8 +12,6 @@
 
 enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
 
-enum { GPU_CHANNELS = 256 }; // a quarter of them in a group: neighbours read together
-
 enum { LENGTH_MOST = 1 << 30 }; // of B C, of the window and of n: kernels count them with ints
 
 static attncl_status check_inputs(const struct op_sig *sig)
@@ -95,6 +93,13 @@ static int64_t row_stride(const struct tensor_desc *x)
     return rows.stride;
 }
 
+// The kernel is short: a warp or a wave.
+static size_t gpu_group(const struct device_caps *caps)
+{
+    const size_t wish = caps->group_multiple > 32 ? caps->group_multiple : 32;
+    return wish < caps->max_group ? wish : caps->max_group;
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct aft_step_fwd_params *p = call->sig.params;
@@ -104,7 +109,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         attncl__desc_contiguous(q) && attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
     const int64_t all = q->dim[0] * q->dim[1], channels = fold ? all : q->dim[1];
     const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, GPU_CHANNELS);
+    const size_t local = cpu ? 1 : gpu_group(l->caps);
     const bool biased =
         attncl__desc_present(&in[IN_BIAS]) && p->window > 0; // else keys need no ring
     const int64_t n = biased ? in[IN_BIAS].dim[0] : INT32_MAX;

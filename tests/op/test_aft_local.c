@@ -299,6 +299,29 @@ START_TEST(empty_is_fine)
 }
 END_TEST
 
+// 16 MB beside inputs and outputs at T = 4096, B = 8, C = 512, whatever the form and the mask.
+START_TEST(scratch_is_bounded)
+{
+    struct device_caps caps = test_context()->caps;
+    const struct aft_local_fwd_params params = {.window = 64};
+    struct op_sig sig = {.caps = &caps, .params = &params, .n_in = 5};
+    const int64_t x[] = {4096, 8, 512}, n[] = {4096, 4096}, mask[] = {4096, 4096, 1};
+
+    for (int i = 0; i < 3; ++i)
+        ck_ok(attncl__desc_make(ATTNCL_F32, 3, x, &sig.in[i]));
+    ck_ok(attncl__desc_make(ATTNCL_F32, 2, n, &sig.in[3]));
+    for (int masked = 0; masked < 2; ++masked)
+        for (int form = FORM_CPU; form <= FORM_GPU; ++form) {
+            size_t bytes = 0;
+            caps.form = (enum kernel_form)form;
+            if (masked)
+                ck_ok(attncl__desc_make(ATTNCL_U8, 3, mask, &sig.in[4]));
+            ck_ok(attncl__op_aft_local_fwd.scratch(&sig, &bytes));
+            ck_assert_uint_le(bytes, 16u << 20);
+        }
+}
+END_TEST
+
 static attncl_status attempt(const struct data *d, int window, int causal)
 {
     const struct aft_local_fwd_params params = {window, causal, 0};
@@ -350,6 +373,7 @@ Suite *suite(void)
     tcase_add_loop_test(core, without_a_table_biases_are_0, 0, 2);
     tcase_add_test(core, takes_views);
     tcase_add_loop_test(core, empty_is_fine, 0, 3);
+    tcase_add_test(core, scratch_is_bounded);
     tcase_add_test(core, refusals);
     suite_add_tcase(s, core);
     return s;
