@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/attention.h
+ * Softmax attention: scaled dot-product, multi-head, additive.
+ *
+ *     out_i = sum_j p_ij v_j,   p_ij = softmax over visible j of score_ij
+ *
+ * Letters: B batch, H heads, T queries, S keys, D head width, E value width.  All values may be
+ * views: heads are cut out of a projection by attncl_split_heads() without a copy.
+ */
+#ifndef ATTNCL_ATTENTION_H
+#define ATTNCL_ATTENTION_H
+
+#include "attncl/graph.h"
+#include "attncl/kinds.h"
+
+ATTNCL_BEGIN
+
+/** How one attention behaves.  Start from ATTNCL_ATTENTION_DESC_INIT; zero means default. */
+typedef struct attncl_attention_desc {
+    size_t struct_size;
+    float scale;          /**< 0: 1/sqrt(D) */
+    int causal;           /**< 1: query i sees keys j <= i + S - T (the last query sees all) */
+    int64_t window;       /**< > 0: only keys with |i + S - T - j| < window are seen */
+    attncl_layout layout; /**< where the result lies: [T, B, H, E] or [B, T, H, E] in memory */
+} attncl_attention_desc;
+
+#define ATTNCL_ATTENTION_DESC_INIT                                                                 \
+    {                                                                                              \
+        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TBC                               \
+    }
+
+/**
+ * Scaled dot-product attention, one fused kernel with an online softmax: no [T, S] buffer unless
+ * the weights are asked for.
+ *
+ * @param desc         borrowed for the call; NULL: all defaults
+ * @param q            [B, H, T, D], D at most 256
+ * @param k            [B, H, S, D]
+ * @param v            [B, H, S, E], E at most 256
+ * @param mask         U8 [T or 1, S, B or 1], non-zero = visible; null: all
+ * @param valid_lens   I32 [B] or [B, T]: keys at or beyond the length score -1e6 (d2l's masked
+ * softmax; length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
+ * or window.
+ * @param weights_ret  NULL, or receives the weights [B, H, T, S]
+ * @return             [B, H, T, E], a view whose memory is as desc->layout says, so that
+ * attncl_merge_heads() makes no copy.  A query that sees no key (mask) gives 0 and weights 0.
+ *
+ * Cost B H T S (2 D + 2 E), causal half of it, valid_lens the valid part.  Source: Vaswani et al.
+ * 2017, eq. 1; online softmax: Milakov and Gimelshein 2018, arXiv 1805.02867.
+ */
+ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc,
+                                         attncl_value q, attncl_value k, attncl_value v,
+                                         attncl_value mask, attncl_value valid_lens,
+                                         attncl_value *weights_ret);
+
+/**
+ * Additive attention (Bahdanau et al. 2014): score_ij = w . tanh(q_i + k_j), never forming [B, T,
+ * S, N].
+ *
+ * @param q            [B, T, N], projected queries
+ * @param k            [B, S, N], projected keys
+ * @param v            [B, S, E]
+ * @param w            [N] or [1, N]
+ * @param valid_lens   as attncl_attention()
+ * @param weights_ret  NULL, or receives [B, T, S]
+ * @return             [B, T, E]
+ */
+ATTNCL_API attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
+                                                  attncl_value v, attncl_value w,
+                                                  attncl_value valid_lens,
+                                                  attncl_value *weights_ret);
+
+/** [T, B, C] or [B, T, C] as [B, H, T, C / H]: a view.  ERR_SHAPE when H does not divide C. */
+ATTNCL_API attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
+                                           attncl_layout layout);
+
+/** [B, H, T, E] as [T, B, H E] or [B, T, H E]; a view when the memory already lies so, else one
+ * copy. */
+ATTNCL_API attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout layout);
+
+/** Parameters of a multi-head attention; null values for absent biases. */
+typedef struct attncl_mha_params {
+    attncl_value query_weight, query_bias;   /**< [C, query width], [C] */
+    attncl_value key_weight, key_bias;       /**< [C, key width], [C] */
+    attncl_value value_weight, value_bias;   /**< [C, value width], [C] */
+    attncl_value output_weight, output_bias; /**< [C out, C], [C out] */
+} attncl_mha_params;
+
+/**
+ * Multi-head attention: projections, attention of H heads of width C / H, output projection.
+ *
+ * @param query, key, value  [T, B, .] and [S, B, .], or batch first, as desc->layout says
+ * @param residual           added to the result in the same kernel; null: nothing
+ * @param weights_ret        NULL, or receives [B, H, T, S]
+ * @return                   [T, B, C out] or [B, T, C out]
+ */
+ATTNCL_API attncl_value attncl_multi_head_attention(
+    attncl_graph *g, const attncl_attention_desc *desc, const attncl_mha_params *params,
+    int64_t n_heads, attncl_value query, attncl_value key, attncl_value value, attncl_value mask,
+    attncl_value valid_lens, attncl_value residual, attncl_value *weights_ret);
+
+/**
+ * One position of causal multi-head self-attention for decoding: x [B, C] -> [B, C out], position
+ * I32 [1] in device memory.  Keys and values of `limit` positions are kept in the graph and
+ * appended in place.
+ */
+ATTNCL_API attncl_value attncl_multi_head_attention_step(attncl_graph *g,
+                                                         const attncl_mha_params *params,
+                                                         int64_t n_heads, int64_t limit,
+                                                         attncl_value x, attncl_value position,
+                                                         attncl_value residual);
+
+/**
+ * Nadaraya-Watson kernel regression: weights_ij = K(x_train_i - x_val_j), each column j normalised.
+ * @param kind         gaussian exp(-u^2 / (2 sigma^2)), boxcar |u| < 1, constant, epanechikov max(1
+ * - |u|, 0)
+ * @param x_train, y_train  [n];  x_val [m]
+ * @param weights_ret  NULL, or receives [n, m]
+ * @return             [m].  No key in support: weights and result 0.  Source: d2l 11.2.
+ */
+typedef enum attncl_pooling_kernel {
+    ATTNCL_POOL_GAUSSIAN = 0,
+    ATTNCL_POOL_BOXCAR = 1,
+    ATTNCL_POOL_CONSTANT = 2,
+    ATTNCL_POOL_EPANECHIKOV = 3,
+} attncl_pooling_kernel;
+ATTNCL_API attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind,
+                                                 float sigma, attncl_value x_train,
+                                                 attncl_value y_train, attncl_value x_val,
+                                                 attncl_value *weights_ret);
+
+ATTNCL_END
+
+#endif

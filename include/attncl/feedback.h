@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/feedback.h
+ * Feedback Transformer (Fan et al. 2020, arXiv 2002.09402): every layer of a step attends to one
+ * shared memory of the steps before.  Letters: B batch, H heads, D = C / H, S memories, P most
+ * positions.
+ */
+#ifndef ATTNCL_FEEDBACK_H
+#define ATTNCL_FEEDBACK_H
+
+#include "attncl/transformer.h"
+
+ATTNCL_BEGIN
+
+/** Parameters of a feedback attention; null values for what a form does not have. */
+typedef struct attncl_feedback_params {
+    attncl_value query_weight;               /**< [C, C] */
+    attncl_value key_weight;                 /**< [C, C]; null: keys are given projected */
+    attncl_value value_weight, value_bias;   /**< [C, C], [C]; null with key_weight */
+    attncl_value output_weight, output_bias; /**< [C, C], [C] */
+    attncl_value key_pos_embeddings;         /**< [P, H, D]; row P - distance */
+    attncl_value query_pos_bias;             /**< [H, D] */
+    attncl_value key_pos_bias;               /**< [P, H]: split scores; null: joint */
+} attncl_feedback_params;
+
+/**
+ * Attention of one query to S memories.
+ *
+ * joint: ((q + u) . (k_j + U_j)) / sqrt(D);  split: ((q + u) . k_j + q . U_j + S_j) / sqrt(D).
+ *
+ * @param query        [B, C]
+ * @param key, value   [S, B, C], or projected [S, B, H, D] when params has no key_weight; S <= P
+ * @param residual     [B, C] added to the result, or null
+ * @param weights_ret  NULL, or receives [S, B, H]
+ * @return             [B, C]
+ */
+ATTNCL_API attncl_value attncl_feedback_attention(attncl_graph *g,
+                                                  const attncl_feedback_params *params,
+                                                  int64_t n_heads, attncl_value query,
+                                                  attncl_value key, attncl_value value,
+                                                  attncl_value residual, attncl_value *weights_ret);
+
+/** One layer: attention to the memory (skipped without one), then the feed-forward network; both
+ * pre-norm. */
+typedef struct attncl_feedback_layer_params {
+    attncl_value norm_attn_weight, norm_attn_bias; /**< [C] */
+    attncl_feedback_params attn;
+    attncl_value norm_ffn_weight, norm_ffn_bias; /**< [C] */
+    attncl_ffn_params ffn;
+    attncl_activation activation;
+} attncl_feedback_layer_params;
+
+/** x [B, C], memory [S, B, C] or null -> [B, C]. */
+ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
+                                              const attncl_feedback_layer_params *params,
+                                              int64_t n_heads, attncl_value x, attncl_value memory);
+
+/** The whole model's parameters. */
+typedef struct attncl_feedback_transformer_params {
+    const attncl_feedback_layer_params *layers; /**< n_layers of them */
+    int64_t n_layers, n_heads;
+    attncl_value
+        weights; /**< [n_layers + 1]: softmax of it mixes a step's values into its memory */
+    attncl_value key_weight,
+        value_weight; /**< [C, C]: one projection shared by all layers; null: each has its own */
+    attncl_value norm_weight, norm_bias; /**< [C] */
+} attncl_feedback_transformer_params;
+
+/**
+ * One step: keys and values of the memories so far are kept in the graph, projected once and
+ * appended in place.
+ *
+ * @param limit       most steps (at most P)
+ * @param x           [B, C]
+ * @param position    I32 [1] in device memory: the step's place, counted from 0; 0 starts anew
+ * @param memory_ret  NULL, or receives this step's memory, [B, C]
+ * @return            [B, C], after the last layer norm
+ */
+ATTNCL_API attncl_value attncl_feedback_transformer_step(
+    attncl_graph *g, const attncl_feedback_transformer_params *params, int64_t limit,
+    attncl_value x, attncl_value position, attncl_value *memory_ret);
+
+ATTNCL_END
+
+#endif
