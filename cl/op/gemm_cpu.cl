@@ -21,8 +21,8 @@
 //   CAUSAL    A is square and lower triangular                     0 | 1; 0 with TRANS_A
 //   ACT       activation of the epilogue                           0 .. 5
 
+#include "common/transpose.clh"
 #include "common/types.clh"
-#include "common/vector.clh"
 
 #ifndef NV
 #error "NV: vectors across a panel of columns"
@@ -46,38 +46,14 @@
 #define AR 8
 
 #if TRANS_B
-#if VW == 16
-#define TRANSPOSE_STAGES 4
-#elif VW == 8
-#define TRANSPOSE_STAGES 3
-#elif VW == 4
-#define TRANSPOSE_STAGES 2
-#else
-#error "VW: 4, 8 or 16"
-#endif
-
-// Transposes VW x VW floats in registers: each stage interleaves the upper half of the rows with the lower half; after
-// log2(VW) stages rows and columns have changed places.
-static inline void transpose_square(__global const float *from, long ld, __local float *to)
+static inline void copy_square(__global const float *from, long ld, __local float *to)
 {
-    FV row[VW], next[VW];
+    FV row[VW];
 
 #pragma unroll
     for (int i = 0; i < VW; i++)
         row[i] = VLOAD(from + i * ld);
-#pragma unroll
-    for (int stage = 0; stage < TRANSPOSE_STAGES; stage++) {
-#pragma unroll
-        for (int i = 0; i < VW / 2; i++) {
-            next[2 * i].even = row[i].lo;
-            next[2 * i].odd = row[i + VW / 2].lo;
-            next[2 * i + 1].even = row[i].hi;
-            next[2 * i + 1].odd = row[i + VW / 2].hi;
-        }
-#pragma unroll
-        for (int i = 0; i < VW; i++)
-            row[i] = next[i];
-    }
+    transpose_square(row);
 #pragma unroll
     for (int i = 0; i < VW; i++)
         VSTORE(row[i], to + i * NR);
@@ -92,7 +68,7 @@ static inline void pack_b(__global const float *b, long ldb, int width, int kc, 
 
     for (int k = 0; k < whole_k; k += VW)
         for (int c = 0; c < whole; c += VW)
-            transpose_square(b + c * ldb + k, ldb, pack + k * NR + c);
+            copy_square(b + c * ldb + k, ldb, pack + k * NR + c);
     for (int k = whole_k; k < kc; k++)
         for (int c = 0; c < whole; c++)
             pack[k * NR + c] = b[c * ldb + k];

@@ -14,6 +14,7 @@
 
 #include "attncl/aft.h"
 #include "attncl/array.h"
+#include "attncl/attention.h"
 #include "attncl/context.h"
 #include "attncl/dtype.h"
 #include "attncl/gmlp.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 
+#include <math.h>
 #include <string.h>
 
 #include "attncl/ops.h"
@@ -37,6 +38,40 @@ void ref_aft_layer(const struct ref_aft *p, int window, int causal, const struct
     ref_dense(x, p->key_weight, p->key_bias, k);
     ref_dense(x, p->value_weight, p->value_bias, v);
     ref_aft_local_fwd(q, k, v, p->pos_bias, mask, window, causal, mixed, scale);
+    ref_dense(mixed, p->output_weight, p->output_bias, y);
+}
+
+// x W^T + b as [B, H, T, C / H].
+static struct host *heads_of(const struct host *x, const struct host *weight,
+                             const struct host *bias, int64_t n_heads, bool time_first)
+{
+    const int64_t n_batch = x->dim[time_first], n_seq = x->dim[!time_first];
+    const int64_t width = weight->dim[0] / n_heads;
+    struct host *flat = with_width(x, weight->dim[0]);
+    struct host *heads = host_new(ATTNCL_F32, DIMS(n_batch, n_heads, n_seq, width));
+
+    ref_dense(x, weight, bias, flat);
+    for (int64_t i = 0; i < heads->count; ++i) {
+        const int64_t d = i % width, t = i / width % n_seq, h = i / width / n_seq % n_heads;
+        const int64_t b = i / width / n_seq / n_heads;
+        const int64_t row = time_first ? t * n_batch + b : b * n_seq + t;
+        heads->data[i] = flat->data[(row * n_heads + h) * width + d];
+    }
+    return heads;
+}
+
+void ref_multi_head_attention(const struct ref_mha *p, struct ref_attention a, int64_t n_heads,
+                              bool time_first, const struct host *query, const struct host *key,
+                              const struct host *value, struct host *y, struct host *weights)
+{
+    const struct host *q = heads_of(query, p->query_weight, p->query_bias, n_heads, time_first);
+    const struct host *k = heads_of(key, p->key_weight, p->key_bias, n_heads, time_first);
+    const struct host *v = heads_of(value, p->value_weight, p->value_bias, n_heads, time_first);
+    struct host *mixed = with_width(query, p->value_weight->dim[0]);
+
+    a.scale = 1 / sqrt((double)q->dim[3]);
+    ref_attention_weights(&a, q, k, weights);
+    ref_attention_mix(weights, v, time_first, mixed);
     ref_dense(mixed, p->output_weight, p->output_bias, y);
 }
 

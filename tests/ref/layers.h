@@ -19,6 +19,15 @@ struct ref_aft {
 void ref_aft_layer(const struct ref_aft *p, int window, int causal, const struct host *x,
                    const struct host *mask, struct host *y);
 
+struct ref_mha {
+    struct host *query_weight, *query_bias, *key_weight, *key_bias, *value_weight, *value_bias;
+    struct host *output_weight, *output_bias;
+};
+// [T, B, C] when time_first, else [B, T, C]; a.scale is not used.  weights: [B, H, T, S]
+void ref_multi_head_attention(const struct ref_mha *p, struct ref_attention a, int64_t n_heads,
+                              bool time_first, const struct host *query, const struct host *key,
+                              const struct host *value, struct host *y, struct host *weights);
+
 struct ref_sgu {
     struct host *norm_weight, *norm_bias, *weight, *bias;
 };

@@ -41,6 +41,20 @@ void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct 
                        const struct host *pos_bias, const struct host *mask, int window, int causal,
                        struct host *y, struct host *scale); // aft_local.c
 
+// -- softmax attention: attention.c
+struct ref_attention {
+    double scale;
+    int causal;
+    int64_t window; // 0: none
+    const struct host *mask, *valid_lens;
+};
+// q [B, H, T, D], k [B, H, S, D] -> [B, H, T, S]
+void ref_attention_weights(const struct ref_attention *a, const struct host *q,
+                           const struct host *k, struct host *weights);
+// v [B, H, S, E] -> [T, B, H, E] or [B, T, H, E]
+void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
+                       struct host *y);
+
 // -- matrix products: gemm.c
 struct ref_operands {
     const double *a, *b, *bias, *gate, *residual; // indexed as struct gemm says; NULL: absent

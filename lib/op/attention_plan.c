@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+//
+// How attention is cut up on a device.
+
+#include "op/attention_plan.h"
+
+// Blocks of 48 queries and tiles of 128 keys: scores, sums and queries of one block stay in a
+// core's second-level cache.  Smaller blocks where cores would be idle.
+enum { BLOCK_MOST = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
+enum { LOCAL_MOST = 256 * 1024, SUM_ROWS = 6 };
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
+// Least padding, then the widest panel.
+static int choose_sum_vectors(int64_t vectors, int most)
+{
+    int best = vectors == 1 ? 1 : 2;
+
+    for (int n = 3; n <= most && vectors > 1; ++n)
+        if (round_up(vectors, n) <= round_up(vectors, best))
+            best = n;
+    return best;
+}
+
+static size_t local_bytes(const struct attention_plan *p, int64_t block)
+{
+    return sizeof(float) * (size_t)(block * (p->width + p->key_tile + p->value_pitch + 2));
+}
+
+// Queries of a block: few enough for the local memory and for all cores, evenly.
+static int choose_block(const struct device_caps *caps, const struct attention_plan *p)
+{
+    const int64_t rows = p->score_rows, wanted = GROUPS_PER_CORE * (int64_t)caps->compute_units;
+    const size_t room = caps->local_bytes < LOCAL_MOST ? caps->local_bytes : LOCAL_MOST;
+    int64_t block = caps->loop_limit ? rows : BLOCK_MOST;
+
+    while (block > rows &&
+           (local_bytes(p, block) > room || p->heads * ceil_div(p->n_queries, block) < wanted))
+        block -= rows;
+    return (int)round_up(ceil_div(p->n_queries, ceil_div(p->n_queries, block)), rows);
+}
+
+// An upper bound of the loop iterations of one work-item.
+static int64_t iterations(const struct attention_plan *p)
+{
+    const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
+    const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
+    const int64_t sums = p->value_pitch / (p->sum_vectors * vw) * (block / SUM_ROWS);
+    const int64_t masks = p->masking == MASKING_MASK ? 2 * block * tile : 2 * block * tile / vw;
+    const int64_t each = panels * (p->width + 1) + sums * (tile + 1) + masks +
+                         block * (3 * tile / vw + p->value_pitch / vw + 4);
+
+    return ceil_div(p->n_keys, tile) * each + block * (p->width + 2 * p->value_pitch / vw + 4);
+}
+
+static attncl_status plan_cpu(const struct device_caps *caps, struct attention_plan *p,
+                              int64_t value_stride)
+{
+    p->score_rows = p->vw == 16 ? 12 : 6;
+    p->score_vectors = 2;
+    p->sum_vectors = choose_sum_vectors(ceil_div(p->value_width, p->vw), p->vw == 16 ? 4 : 2);
+    p->value_pitch = round_up(p->value_width, (int64_t)p->vw * p->sum_vectors);
+    p->key_tile = caps->loop_limit ? SHORT_TILE : TILE;
+    p->block = choose_block(caps, p);
+    REQUIRE(local_bytes(p, p->block) <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
+            "attention with D = %" PRId64 " and E = %" PRId64
+            " takes %zu bytes of local memory, the device has %zu",
+            p->width, p->value_width, local_bytes(p, p->block), caps->local_bytes);
+    REQUIRE(caps->loop_limit == 0 || (uint64_t)iterations(p) < caps->loop_limit,
+            ATTNCL_ERR_UNSUPPORTED,
+            "attention over S = %" PRId64 " keys takes %" PRId64
+            " loop iterations, the device stops at %" PRIu64,
+            p->n_keys, iterations(p), caps->loop_limit);
+
+    // Heads cut out of a projection have their rows far apart, which few sets of a cache hold: a
+    // copy pays once several blocks read it.
+    p->copy_values = p->value_pitch != p->value_width ||
+                     (value_stride != p->value_width && p->n_queries > 4 * p->block);
+    p->key_floats = p->heads * round_up(p->n_keys, p->key_tile) * p->width;
+    p->value_floats = p->copy_values ? p->heads * p->n_keys * p->value_pitch : 0;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_plan *ret)
+{
+    const struct attention_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
+    const int64_t unlimited = q->dim[2] + v->dim[2];
+    const int64_t aside =
+        params->window > 0 && params->window <= unlimited ? params->window - 1 : unlimited;
+
+    *ret = (struct attention_plan){
+        .heads = q->dim[0] * q->dim[1],
+        .n_queries = q->dim[2],
+        .n_keys = v->dim[2],
+        .width = q->dim[3],
+        .value_width = v->dim[3],
+        .behind = aside,
+        .ahead = params->causal ? 0 : aside,
+        .masking = attncl__desc_present(&sig->in[ATT_IN_MASK])   ? MASKING_MASK
+                   : attncl__desc_present(&sig->in[ATT_IN_LENS]) ? MASKING_LENS
+                                                                 : MASKING_NONE,
+        .vw = sig->caps->form == FORM_CPU ? sig->caps->vector_width : 4,
+    };
+    return plan_cpu(sig->caps, ret, v->stride[2]);
+}
+
+double attncl__attention_pairs(const struct op_sig *sig)
+{
+    const struct attention_fwd_params *params = sig->params;
+    const double n_queries = (double)sig->in[ATT_IN_Q].dim[2];
+    const double n_keys = (double)sig->in[ATT_IN_V].dim[2];
+    const double window = (double)params->window;
+    double pairs = n_queries * n_keys;
+
+    if (params->causal)
+        pairs = n_keys >= n_queries ? pairs - n_queries * (n_queries - 1) / 2
+                                    : n_keys * (n_keys + 1) / 2;
+    const double wide = n_queries * (params->causal ? window : 2 * window - 1);
+    return window > 0 && wide < pairs ? wide : pairs;
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// Attention, with and without its weights, against its definition (tests/ref/attention.c).
+
+#include <math.h>
+
+#include "attncl/kinds.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static const double unit = 6e-8; // one rounding
+
+struct size {
+    int64_t batch, heads, queries, keys, width, value_width;
+};
+
+struct inputs {
+    struct host *q, *k, *v;
+};
+
+static struct inputs random_inputs(struct size n)
+{
+    return (struct inputs){
+        .q = host_random(1, DIMS(n.batch, n.heads, n.queries, n.width)),
+        .k = host_random(2, DIMS(n.batch, n.heads, n.keys, n.width)),
+        .v = host_random(3, DIMS(n.batch, n.heads, n.keys, n.value_width)),
+    };
+}
+
+static double largest(const struct host *h)
+{
+    double most = 0;
+    for (int64_t i = 0; i < h->count; ++i)
+        most = fmax(most, fabs(h->data[i]));
+    return most;
+}
+
+// How far a score may be off: D products and as many sums, and the scale, of at most |q| |k| each.
+// A test with exact scores says so.
+static double score_error(const struct inputs *x, double scale, bool exact)
+{
+    const double width = (double)x->q->dim[3];
+    return exact ? 0 : (width + 2) * unit * scale * width * largest(x->q) * largest(x->k);
+}
+
+// Weights: e^(2 score errors), an exponential of 1 ulp (8 roundings with its argument's) and a sum
+// of S terms.
+static void check_all(const struct inputs *x, const struct ref_attention *a, bool time_first,
+                      bool exact)
+{
+    const struct attention_weights_fwd_params params = {
+        {(float)a->scale, a->causal, a->window,
+         time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC}};
+    const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
+    const int64_t n_keys = x->k->dim[2], value_width = x->v->dim[3];
+    const double relative = 2 * score_error(x, a->scale, exact) + ((double)n_keys + 16) * unit;
+    struct host *mask = (struct host *)a->mask, *lens = (struct host *)a->valid_lens;
+    struct host *want_p = host_new(ATTNCL_F32, DIMS(n_batch, n_heads, n_queries, n_keys));
+    struct host *got =
+        host_new(ATTNCL_F32, DIMS(time_first ? n_queries : n_batch,
+                                  time_first ? n_batch : n_queries, n_heads, value_width));
+    struct host *want = host_like(got), *got_p = host_like(want_p);
+
+    ref_attention_weights(a, x->q, x->k, want_p);
+    ref_attention_mix(want_p, x->v, time_first, want);
+    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got)));
+    ck_near(got, want, 0, relative * largest(x->v));
+    ck_ok(run_op("attention_weights_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens),
+                 HOSTS(got, got_p)));
+    ck_near(got, want, 0, relative * largest(x->v));
+    ck_near(got_p, want_p, relative, 1e-37);
+}
+
+static double usual_scale(const struct inputs *x)
+{
+    return (float)(1 / sqrt((double)x->q->dim[3]));
+}
+
+static void check(struct size n, struct ref_attention a, bool time_first)
+{
+    const struct inputs x = random_inputs(n);
+
+    a.scale = usual_scale(&x);
+    check_all(&x, &a, time_first, false);
+}
+
+START_TEST(meets_the_definition)
+{
+    static const struct size sizes[] = {
+        {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
+        {1, 1, 3, 129, 5, 31},  {1, 1, 70, 40, 64, 64},  {1, 1, 50, 130, 17, 80},
+        {1, 1, 7, 33, 100, 33}, {1, 1, 13, 9, 256, 256}, {1, 2, 1, 65, 31, 7},
+        {2, 1, 65, 1, 3, 112},
+    };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+        check(sizes[i], (struct ref_attention){0}, _i == 1);
+}
+END_TEST
+
+START_TEST(views)
+{
+    const struct inputs x = random_inputs((struct size){2, 2, 35, 37, 16, 32});
+    const struct ref_attention a = {.scale = 0.25};
+
+    host_view(x.q);
+    host_view(x.k);
+    host_view(x.v);
+    check_all(&x, &a, true, false);
+}
+END_TEST
+
+START_TEST(ranges)
+{
+    static const struct {
+        int64_t queries, keys;
+        int causal;
+        int64_t window;
+    } cases[] = {
+        {1, 1, 1, 0},   {40, 40, 1, 0},  {140, 140, 1, 0}, {5, 70, 1, 0},  {70, 5, 1, 0},
+        {50, 50, 0, 1}, {50, 150, 0, 3}, {150, 150, 1, 7}, {60, 20, 0, 4}, {30, 30, 0, 1000},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
+        check((struct size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a, i % 2);
+    }
+}
+END_TEST
+
+// `mask` with its first and last query seeing nothing.
+static struct host *with_empty_rows(struct host *mask)
+{
+    const int64_t n = mask->dim[1] * mask->dim[2];
+
+    for (int64_t i = 0; i < n; ++i)
+        mask->data[i] = mask->data[mask->count - 1 - i] = 0;
+    return mask;
+}
+
+START_TEST(masks)
+{
+    const double p = _i == 0 ? 0.5 : 0.01;
+    const struct size n = {2, 2, 37, 135, 6, 5};
+    struct host *kinds[] = {
+        with_empty_rows(host_mask(5, p, DIMS(37, 135, 1))),
+        with_empty_rows(host_mask(6, p, DIMS(37, 135, 2))),
+        host_mask(7, p, DIMS(1, 135, 2)),
+        host_mask(8, p, DIMS(1, 135, 1)),
+        host_new(ATTNCL_U8, DIMS(1, 135, 1)),
+    };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+        check(n, (struct ref_attention){.mask = kinds[i]}, i % 2);
+}
+END_TEST
+
+START_TEST(lengths)
+{
+    const struct size n = {4, 2, 29, 140, 6, 21};
+    struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 29));
+
+    host_set(one, (const double[]){0, 1, 70, 1000});
+    check(n, (struct ref_attention){.valid_lens = one}, _i == 1);
+    check(n, (struct ref_attention){.valid_lens = two}, _i == 1);
+}
+END_TEST
+
+// One channel and scale 1: scores are products of two floats, exact where the factors are.
+static struct inputs lines(int64_t n_queries, int64_t n_keys, double q, double k, double k_step)
+{
+    struct inputs x = random_inputs((struct size){1, 1, n_queries, n_keys, 1, 3});
+
+    for (int64_t i = 0; i < n_queries; ++i)
+        x.q->data[i] = q;
+    for (int64_t j = 0; j < n_keys; ++j)
+        x.k->data[j] = k + k_step * (double)(j % 5);
+    return x;
+}
+
+START_TEST(masked_scores_compete)
+{
+    static const double lowest[] = {-1e6 - 3, -1e6 + 1, -1e6 + 60, -1e6 + 86, -1e6 + 110, -2e6};
+
+    for (size_t i = 0; i < sizeof lowest / sizeof lowest[0]; ++i) {
+        const struct inputs x = lines(3, 300, 1, lowest[i], 0.25);
+        struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
+        host_set(lens, (const double[]){2, 31, 299});
+        check_all(&x, &(struct ref_attention){.scale = 1, .valid_lens = lens}, false, true);
+    }
+}
+END_TEST
+
+START_TEST(extremes)
+{
+    const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
+
+    for (int i = 0; i < 3; ++i) {
+        const struct inputs x = lines(40, 70, q[i], k[i], step[i]);
+        host_scale(x.v, 1e4);
+        check_all(&x, &(struct ref_attention){.scale = 1, .causal = 1}, true, true);
+        check_all(&x, &(struct ref_attention){.scale = 1}, true, true);
+    }
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    check((struct size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true);
+    check((struct size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true);
+    check((struct size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false); // no key: zeros
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct attention_fwd_params p = {.scale = 1};
+    struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 64));
+    struct host *k = host_new(ATTNCL_F32, DIMS(2, 3, 5, 64));
+    struct host *v = host_new(ATTNCL_F32, DIMS(2, 3, 5, 8));
+    struct host *bad = host_new(ATTNCL_F32, DIMS(2, 3, 5, 48));
+    struct host *mask = host_new(ATTNCL_U8, DIMS(4, 5, 3)), *flat = host_new(ATTNCL_U8, DIMS(4, 5));
+    struct host *lens = host_new(ATTNCL_I32, DIMS(2, 5)), *y = host_new(ATTNCL_F32, DIMS(1));
+    struct host *fine = host_new(ATTNCL_I32, DIMS(2));
+
+#define REFUSED(status, words, ...)                                                                \
+    ck_fails(run_op("attention_fwd", &p, HOSTS(__VA_ARGS__), HOSTS(y)), (status), (words))
+    REFUSED(ATTNCL_ERR_SHAPE, "k has D = 48, q has D = 64", q, bad, v);
+    REFUSED(ATTNCL_ERR_SHAPE, "v has S = 4, k has S = 5", q, k, q);
+    REFUSED(ATTNCL_ERR_SHAPE, "axis 2 of the mask is 3, expected 1 or B = 2", q, k, v, mask);
+    REFUSED(ATTNCL_ERR_SHAPE, "mask [4, 5] has 2 axes", q, k, v, flat);
+    REFUSED(ATTNCL_ERR_SHAPE, "axis 1 of valid_lens is 5, expected T = 4", q, k, v, NULL, lens);
+    REFUSED(ATTNCL_ERR_DTYPE, "valid_lens is F32", q, k, v, NULL, v);
+    p.causal = 1;
+    REFUSED(ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", q, k, v, NULL, fine);
+    p.window = -1;
+    REFUSED(ATTNCL_ERR_ARGUMENT, "window is -1", q, k, v);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.attention");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, 2);
+    tcase_add_test(core, views);
+    tcase_add_test(core, ranges);
+    tcase_add_loop_test(core, masks, 0, 2);
+    tcase_add_loop_test(core, lengths, 0, 2);
+    tcase_add_test(core, masked_scores_compete);
+    tcase_add_test(core, extremes);
+    tcase_add_test(core, empty_is_fine);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
