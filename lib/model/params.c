@@ -126,7 +126,12 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
 {
     const int64_t dim[3] = {n, 1, width};
     struct tensor_desc d;
+    attncl_device_info info;
     TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &d));
+    TRY(attncl_context_device(p->table->context, &info));
+    REQUIRE(attncl__desc_bytes(&d) <= info.max_buffer_bytes, ATTNCL_ERR_DEVICE_MEMORY,
+            "%s %s takes %zu bytes, the device's largest buffer has %" PRIu64, name, SHAPE(&d),
+            attncl__desc_bytes(&d), info.max_buffer_bytes);
     float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
     REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "%s %s", name, SHAPE(&d));
     attncl__sinusoid_fill(table, n, width);

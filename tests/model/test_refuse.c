@@ -228,6 +228,27 @@ START_TEST(every_later_arch_is_refused_by_name)
 }
 END_TEST
 
+// 2^31 - 1 positions of 8 channels take 64 GiB.
+START_TEST(a_table_no_buffer_holds_is_refused)
+{
+    const struct golden_change change = {
+        .config = "{\"layer\": \"aft_simple\", \"d_model\": 8, \"d_ff\": 12, \"n_layers\": 2, "
+                  "\"n_vocab\": 11, \"max_len\": 2147483647}"};
+    struct golden golden;
+    attncl_device_info info;
+    attncl_model *model = NULL;
+    ck_ok(attncl_context_device(test_context(), &info));
+    if (info.max_buffer_bytes > UINT64_C(1) << 35)
+        return;
+    golden_load(&golden, "lm_gmlp");
+    const char *path = temp_path("large.safetensors");
+    golden_rewrite(&golden, path, change);
+    ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_DEVICE_MEMORY,
+             "takes 68719476704 bytes");
+    golden_free(&golden);
+}
+END_TEST
+
 START_TEST(what_is_no_model_file_is_refused)
 {
     attncl_model *model = NULL;
@@ -419,6 +440,7 @@ Suite *suite(void)
     tcase_add_checked_fixture(core, temp_up, temp_down);
     tcase_add_loop_test(core, a_bad_model_is_refused, 0, N_BAD_MODELS);
     tcase_add_test(core, every_later_arch_is_refused_by_name);
+    tcase_add_test(core, a_table_no_buffer_holds_is_refused);
     tcase_add_test(core, what_is_no_model_file_is_refused);
     tcase_add_test(core, what_may_be_absent_or_extra_is_tolerated);
     tcase_add_loop_test(core, a_bad_input_is_refused, 0, N_BAD_INPUTS);
