@@ -11,6 +11,8 @@
 // CPU form: sources, scan, mix (cl/op/aft_local*.cl); GPU form: blocks, scan, rows
 // (cl/op/aft_local_rows.cl).  Channels are cut into slices that run one after another in the same
 // scratch.
+//
+// The parameter path is the CPU kernel's PATH: 0 but in tests.
 
 #include "op/aft_plan.h"
 
