@@ -24,9 +24,8 @@ static attncl_status refuse_gradients(const attncl_array *inputs, size_t n)
 {
     static const char prefix[] = "cotangent.";
     for (size_t i = 0; i < n; ++i)
-        REQUIRE(!inputs[i].name || strncmp(inputs[i].name, prefix, sizeof prefix - 1) != 0,
-                ATTNCL_ERR_UNSUPPORTED, "gradients (%s) are not supported by this version",
-                inputs[i].name);
+        REQUIRE(strncmp(inputs[i].name, prefix, sizeof prefix - 1) != 0, ATTNCL_ERR_UNSUPPORTED,
+                "gradients (%s) are not supported by this version", inputs[i].name);
     return ATTNCL_OK;
 }
 
@@ -34,6 +33,8 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
 {
     REQUIRE(model, ATTNCL_ERR_ARGUMENT, "model is NULL");
     REQUIRE(inputs || n == 0, ATTNCL_ERR_ARGUMENT, "inputs is NULL");
+    for (size_t i = 0; i < n; ++i)
+        REQUIRE(inputs[i].name, ATTNCL_ERR_ARGUMENT, "input %zu has no name", i);
     return refuse_gradients(inputs, n);
 }
 

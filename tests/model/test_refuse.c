@@ -410,6 +410,9 @@ START_TEST(gradients_are_refused_by_name)
              "gradients (cotangent.output) are not supported by this version");
     ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
              "cotangent.output");
+    golden.inputs[golden.n_inputs - 1].name = NULL;
+    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
+             ATTNCL_ERR_ARGUMENT, "input 1 has no name");
     ck_assert_ptr_null(results);
     ck_assert_ptr_null(g);
     attncl_model_close(model);
