@@ -3,7 +3,9 @@
  * @file attncl/aft.h
  * Attention-free transformer layers (Zhai et al. 2021, arXiv 2105.14103).  Layout [T, B, C].
  *
- *     y_i = sigmoid(q_i) * sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j), per batch entry and channel
+ *     y_i = sigmoid(q_i) * sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j)
+ *
+ * per batch entry and channel.
  */
 #ifndef ATTNCL_AFT_H
 #define ATTNCL_AFT_H
@@ -12,7 +14,7 @@
 
 ATTNCL_BEGIN
 
-/** Which position bias w: AFT-full the whole table, AFT-local the table where |i - j| < window else 0, AFT-simple 0. */
+/** Which position bias w: the whole table, the table where |i - j| < window else 0, or 0. */
 typedef enum attncl_aft_kind {
     ATTNCL_AFT_LOCAL = 0,
     ATTNCL_AFT_FULL = 1,
@@ -23,8 +25,8 @@ typedef enum attncl_aft_kind {
 typedef struct attncl_aft_desc {
     size_t struct_size;
     attncl_aft_kind kind;
-    int64_t window; /**< AFT-local: positions with |i - j| < window have a bias; 0 acts as AFT-simple */
-    int causal;     /**< 1: position i sees j <= i only (cheaper than the same mask given as a tensor) */
+    int64_t window; /**< AFT-local: |i - j| < window have a bias; 0 acts as AFT-simple */
+    int causal;     /**< 1: position i sees j <= i only, cheaper than the same mask as a tensor */
 } attncl_aft_desc;
 
 #define ATTNCL_AFT_DESC_INIT                                                                       \
@@ -37,11 +39,12 @@ typedef struct attncl_aft_desc {
  *
  * @param q, k, v   [T, B, C], F32
  * @param pos_bias  [n, n] with n >= T, of which the top left [T, T] is used; null for AFT-simple
- * @param mask      U8 [T or 1, T, B or 1], non-zero = visible; null: all (or j <= i when causal).  Not with causal.
+ * @param mask      U8 [T or 1, T, B or 1], non-zero = visible; null: all (or j <= i when causal).
+ * Not with causal.
  * @return          [T, B, C].  A row that sees no key gives 0.
  *
- * Cost O(T window C B) without a mask or causal, O(T^2 C B) with one.  Stable for every finite input: each row, batch
- * entry and channel has its own maximum.
+ * Cost O(T window C B) without a mask or causal, O(T^2 C B) with one.  Stable for every finite
+ * input: each row, batch entry and channel has its own maximum.
  */
 ATTNCL_API attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
                                        attncl_value k, attncl_value v, attncl_value pos_bias,

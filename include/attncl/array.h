@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/** @file attncl/array.h  A named array in host memory: what files hold and what models take and give. */
+/** @file attncl/array.h  A named array in host memory: what files hold, what models take. */
 #ifndef ATTNCL_ARRAY_H
 #define ATTNCL_ARRAY_H
 
@@ -10,7 +10,8 @@
 
 ATTNCL_BEGIN
 
-/** Elements in C order, native byte order, possibly unaligned.  Who owns name and data is said where it is used. */
+/** Elements in C order, native byte order, possibly unaligned.  Who owns name and data is said
+ * where it is used. */
 typedef struct attncl_array {
     const char *name;
     attncl_dtype dtype;

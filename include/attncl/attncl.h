@@ -3,11 +3,12 @@
  * @file attncl/attncl.h
  * libattncl: attention and attention-free layers on any OpenCL device.
  *
- * Three ways in, each a thin face over the next: the command line `attncl`; model files (model.h); graphs (graph.h with
- * ops.h, aft.h, gmlp.h, transformer.h).  opencl.h, included apart, works inside the caller's own OpenCL program.
+ * Three ways in, each a thin face over the next: the command line `attncl`; model files (model.h);
+ * graphs (graph.h with ops.h, aft.h, gmlp.h, transformer.h).  opencl.h, included apart, works
+ * inside the caller's own OpenCL program.
  *
- * Shape letters everywhere: B batch, H heads, T queries, S keys, D head width, C channels, F hidden channels.
- * Arrays are row-major.
+ * Shape letters everywhere: B batch, H heads, T queries, S keys, D head width, C channels, F hidden
+ * channels. Arrays are row-major.
  */
 #ifndef ATTNCL_ATTNCL_H
 #define ATTNCL_ATTNCL_H

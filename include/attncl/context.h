@@ -3,7 +3,8 @@
  * @file attncl/context.h
  * OpenCL devices and the context that everything else belongs to.
  *
- * A context owns one device's OpenCL context, an in-order command queue and the programs built for it.
+ * A context owns one device's OpenCL context, an in-order command queue and the programs built for
+ * it.
  */
 #ifndef ATTNCL_CONTEXT_H
 #define ATTNCL_CONTEXT_H
@@ -46,23 +47,23 @@ typedef struct attncl_device_info {
 } attncl_device_info;
 
 /**
- * How many OpenCL devices there are, over all platforms; a platform without a device is skipped.  0 devices is success.
- * Any thread.
+ * How many OpenCL devices there are, over all platforms; a platform without a device is skipped.  0
+ * devices is success. Any thread.
  */
 ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
 
 /**
- * Describes device `index` (0 .. count-1, platforms in the loader's order).  ERR_NO_DEVICE when there is no such
- * device.  Any thread.
+ * Describes device `index` (0 .. count-1, platforms in the loader's order).  ERR_NO_DEVICE when
+ * there is no such device.  Any thread.
  */
 ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
 
 /** How to make a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
 typedef struct attncl_context_options {
-    size_t struct_size;     /**< set by the initializer */
-    const char *device;     /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored; NULL:
-                                 ATTNCL_DEVICE, else the best GPU, else the best CPU */
-    const char *cache_dir;  /**< folder of the program cache; NULL: ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME */
+    size_t struct_size; /**< set by the initializer */
+    const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored;
+                           NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
+    const char *cache_dir;  /**< folder of the program cache; NULL: as the environment says */
     int ignore_environment; /**< 1: no environment variable changes anything */
     int profile;            /**< 1: the queue records device times (attncl/profile.h) */
 } attncl_context_options;
@@ -78,15 +79,16 @@ typedef struct attncl_context_options {
  * @param options      borrowed for the call; NULL means all defaults
  * @param context_ret  owned by the caller, released by attncl_context_destroy()
  *
- * ERR_NO_DEVICE when no device matches (the message lists what there is), ERR_OPENCL when the driver refuses.
- * The context is thread-safe.  After fork() the child gets ERR_STATE from every call with it.
+ * ERR_NO_DEVICE when no device matches (the message lists what there is), ERR_OPENCL when the
+ * driver refuses. The context is thread-safe.  After fork() the child gets ERR_STATE from every
+ * call with it.
  */
 ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *options,
                                                attncl_context **context_ret);
 
 /**
- * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or model of the context
- * lives; the message names one.
+ * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or
+ * model of the context lives; the message names one.
  */
 ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);
 

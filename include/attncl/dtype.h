@@ -10,8 +10,8 @@
 ATTNCL_BEGIN
 
 /**
- * Name (as safetensors writes it), pinned value, bits of one element.  Types up to U64 convert to what
- * devices compute with; the others can be read from a file, listed and written.
+ * Name (as safetensors writes it), pinned value, bits of one element.  Types up to U64 convert to
+ * what devices compute with; the others can be read from a file, listed and written.
  */
 #define ATTNCL_DTYPE_LIST(X)                                                                       \
     X(F32, 1, 32)                                                                                  \

@@ -19,9 +19,10 @@ typedef struct attncl_sgu_params {
 
 /**
  * z1 * (W' LN(z2) + b), z = [z1 | z2] [T, B, F] -> [T, B, F/2]; W' = weight[:T, :T] times the mask.
- * @param causal  1: W' is lower triangular and its upper triangle is not multiplied; not with a mask
- * @param mask    U8 [T or 1, T, 1], multiplicative, or null.  A batch axis other than 1 is an error.
- * An odd F, T > n: ERR_SHAPE.
+ * @param causal  1: W' is lower triangular and its upper triangle is not multiplied; not with a
+ * mask
+ * @param mask    U8 [T or 1, T, 1], multiplicative, or null.  A batch axis other than 1 is an
+ * error. An odd F, T > n: ERR_SHAPE.
  */
 ATTNCL_API attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params *params,
                                                    attncl_value z, int causal, attncl_value mask);
@@ -34,13 +35,14 @@ typedef struct attncl_gmlp_params {
     attncl_value proj2_weight, proj2_bias; /**< [C, F/2], [C] */
 } attncl_gmlp_params;
 
-/** x + proj2(SGU(GELU(proj1(LN(x))))): x [T, B, C] -> [T, B, C].  causal and mask as for the gating unit. */
+/** x + proj2(SGU(GELU(proj1(LN(x))))): x [T, B, C] -> [T, B, C].  causal and mask as for the gating
+ * unit. */
 ATTNCL_API attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params,
                                           attncl_value x, int causal, attncl_value mask);
 
 /**
- * One position of the causal block for decoding: x [B, C] -> [B, C]; position I32 [1] in device memory.  Keeps its
- * state (O(n B F)) in the graph; cost O(position B F) beside the linear maps.
+ * One position of the causal block for decoding: x [B, C] -> [B, C]; position I32 [1] in device
+ * memory.  Keeps its state (O(n B F)) in the graph; cost O(position B F) beside the linear maps.
  */
 ATTNCL_API attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
                                          attncl_value x, attncl_value position);

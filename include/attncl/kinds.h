@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/** @file attncl/kinds.h  The choices that operations and layers offer: activations, layouts, reductions. */
+/** @file attncl/kinds.h  The choices that ops and layers offer: activations, layouts, losses. */
 #ifndef ATTNCL_KINDS_H
 #define ATTNCL_KINDS_H
 

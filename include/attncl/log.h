@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/** @file attncl/log.h  Why the library chose what it chose.  It never prints: a callback receives the lines. */
+/** @file attncl/log.h  Why the library chose what it chose: lines to a callback, never printed. */
 #ifndef ATTNCL_LOG_H
 #define ATTNCL_LOG_H
 
@@ -9,17 +9,18 @@ ATTNCL_BEGIN
 
 typedef enum attncl_log_level {
     ATTNCL_LOG_ERROR = 1, /**< something was lost or given up */
-    ATTNCL_LOG_WARN = 2,  /**< worked around: a cache entry rejected, a variant that does not build */
+    ATTNCL_LOG_WARN = 2,  /**< worked around: a cache entry rejected, a variant not built */
     ATTNCL_LOG_INFO = 3,  /**< once per object: device chosen, GEMM chosen and why */
     ATTNCL_LOG_DEBUG = 4, /**< once per kernel: programs built, cache hits */
 } attncl_log_level;
 
-/** Receives one line without a line end.  `text` is borrowed for the call.  Must not call the library. */
+/** Receives one line without a line end.  `text` is borrowed for the call.  Must not call the
+ * library. */
 typedef void (*attncl_log_fn)(attncl_log_level level, const char *text, void *user);
 
 /**
- * Sends messages up to `level` to `fn` (NULL: nowhere, the default).  Process-wide; call it before other threads use
- * the library.
+ * Sends messages up to `level` to `fn` (NULL: nowhere, the default).  Process-wide; call it before
+ * other threads use the library.
  */
 ATTNCL_API void attncl_set_log(attncl_log_fn fn, void *user, attncl_log_level level);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/model.h
- * Model files: an architecture and its PyTorch weights in one safetensors file (docs/model-files.md), run by name of
- * input and output.
+ * Model files: an architecture and its PyTorch weights in one safetensors file
+ * (docs/model-files.md), run by name of input and output.
  */
 #ifndef ATTNCL_MODEL_H
 #define ATTNCL_MODEL_H
@@ -17,8 +17,9 @@ typedef struct attncl_model attncl_model;
 /**
  * Opens a model file and uploads its weights, once for every graph made of it.
  *
- * ERR_IO, ERR_FORMAT (damaged file, metadata missing, configuration not acceptable, a parameter missing or of a wrong
- * shape), ERR_UNSUPPORTED (an architecture this version does not have; named).
+ * ERR_IO, ERR_FORMAT (damaged file, metadata missing, configuration not acceptable, a parameter
+ * missing or of a wrong shape), ERR_UNSUPPORTED (an architecture this version does not have;
+ * named).
  *
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context
  */
@@ -35,19 +36,21 @@ ATTNCL_API const char *attncl_model_arch(const attncl_model *model);
 ATTNCL_API const char *attncl_model_metadata(const attncl_model *model, const char *key);
 
 /** An integer of the configuration; `otherwise` when it is not there. */
-ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char *key, int64_t otherwise);
+ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char *key,
+                                           int64_t otherwise);
 
 /**
- * The model's computation for inputs of given shapes, compiled.  Of each of the `n` arrays only name, dtype and shape
- * matter; inputs the architecture does not name are ignored, absent optional ones are absent.
+ * The model's computation for inputs of given shapes, compiled.  Of each of the `n` arrays only
+ * name, dtype and shape matter; inputs the architecture does not name are ignored, absent optional
+ * ones are absent.
  *
  * @param graph_ret  owned by the caller; its inputs and outputs carry the architecture's names
  *
- * ERR_ARGUMENT for a missing input, ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an architecture that is
- * not one graph (lm_sample).
+ * ERR_ARGUMENT for a missing input, ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an
+ * architecture that is not one graph (lm_sample).
  */
-ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs, size_t n,
-                                            attncl_graph **graph_ret);
+ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs,
+                                            size_t n, attncl_graph **graph_ret);
 
 /** The results of attncl_model_run(): arrays that own their data. */
 typedef struct attncl_results attncl_results;
@@ -56,22 +59,26 @@ ATTNCL_API const attncl_array *attncl_results_at(const attncl_results *results, 
 ATTNCL_API void attncl_results_destroy(attncl_results *results);
 
 /**
- * Builds, runs and reads, in one call, for every architecture.  Inputs may have any type that converts (F64 to F32, I64
- * to I32, BOOL to masks); a token out of range is ERR_ARGUMENT.  `cotangent.*` inputs ask for gradients, which this
- * version refuses with ERR_UNSUPPORTED.
+ * Builds, runs and reads, in one call, for every architecture.  Inputs may have any type that
+ * converts (F64 to F32, I64 to I32, BOOL to masks); a token out of range is ERR_ARGUMENT.
+ * `cotangent.*` inputs ask for gradients, which this version refuses with ERR_UNSUPPORTED.
  *
  * @param graph_ret  NULL, or receives the graph that ran, for its profile; owned by the caller
  */
 ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
                                           attncl_results **results_ret, attncl_graph **graph_ret);
 
-/* -- language models, token by token -------------------------------------------------------------------------------- */
+/* -- language models, token by token
+ * -------------------------------------------------------------------------------- */
 
-/** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and O(position) per gMLP layer. */
+/** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
+ * O(position) per gMLP layer. */
 typedef struct attncl_decoder attncl_decoder;
 
-/** A decoder for `batch` sequences side by side, at position 0.  ERR_UNSUPPORTED when the model is not an lm. */
-ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch, attncl_decoder **decoder_ret);
+/** A decoder for `batch` sequences side by side, at position 0.  ERR_UNSUPPORTED when the model is
+ * not an lm. */
+ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
+                                               attncl_decoder **decoder_ret);
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 
 /** Back to position 0. */
@@ -85,10 +92,12 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
 /**
  * Takes one token per sequence.
  * @param tokens  [batch]
- * @param logits  [batch, vocabulary], the scores of the next token; NULL: not wanted (and the call does not wait)
- * ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is then as before.
+ * @param logits  [batch, vocabulary], the scores of the next token; NULL: not wanted (and the call
+ * does not wait) ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is
+ * then as before.
  */
-ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits);
+ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens,
+                                             float *logits);
 
 /** The step's graph, borrowed, for profiles. */
 ATTNCL_API attncl_graph *attncl_decoder_graph(attncl_decoder *decoder);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/opencl.h
- * Working inside the caller's own OpenCL program.  The only public header with OpenCL types; include it apart from
- * attncl.h.
+ * Working inside the caller's own OpenCL program.  The only public header with OpenCL types;
+ * include it apart from attncl.h.
  */
 #ifndef ATTNCL_OPENCL_H
 #define ATTNCL_OPENCL_H
@@ -18,11 +18,12 @@
 ATTNCL_BEGIN
 
 /**
- * A context inside the caller's OpenCL context, device and queue.  The three are retained, and released by
- * attncl_context_destroy().  The queue must be in-order; work of the library is enqueued into it.
+ * A context inside the caller's OpenCL context, device and queue.  The three are retained, and
+ * released by attncl_context_destroy().  The queue must be in-order; work of the library is
+ * enqueued into it.
  *
- * `options` may be NULL; its `device` is ignored.  ERR_ARGUMENT when the queue is out-of-order or belongs to another
- * context or device.
+ * `options` may be NULL; its `device` is ignored.  ERR_ARGUMENT when the queue is out-of-order or
+ * belongs to another context or device.
  */
 ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device,
                                               cl_command_queue queue,
@@ -30,11 +31,13 @@ ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device
                                               attncl_context **context_ret);
 
 /**
- * Binds a buffer of the caller to an input or output of a compiled graph, from `offset` elements on.  Retained until
- * another buffer is bound or the graph is destroyed.  Used in place when the offset is aligned as the device needs it,
- * else copied on the device within the run.  NULL takes the graph's own buffer again.
+ * Binds a buffer of the caller to an input or output of a compiled graph, from `offset` elements
+ * on.  Retained until another buffer is bound or the graph is destroyed.  Used in place when the
+ * offset is aligned as the device needs it, else copied on the device within the run.  NULL takes
+ * the graph's own buffer again.
  *
- * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both sizes).
+ * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both
+ * sizes).
  */
 ATTNCL_API attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem buffer,
                                            int64_t offset);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/ops.h
- * Single operations as graph builders.  All are F32 unless said otherwise; each returns the null value once the graph
- * has failed.  Letters: B batch, T sequence, C channels, V vocabulary.
+ * Single operations as graph builders.  All are F32 unless said otherwise; each returns the null
+ * value once the graph has failed.  Letters: B batch, T sequence, C channels, V vocabulary.
  */
 #ifndef ATTNCL_OPS_H
 #define ATTNCL_OPS_H
@@ -12,16 +12,20 @@
 
 ATTNCL_BEGIN
 
-/** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  A row of -inf only gives zeros. */
+/** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  A row of -inf
+ * only gives zeros. */
 ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis);
 
 /**
  * softmax over the last axis of x [B, Q, K] in which positions >= valid_lens score -1e6.
- * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.  Source: d2l 11.3.
+ * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.
+ * Source: d2l 11.3.
  */
-ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x, attncl_value valid_lens);
+ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
+                                              attncl_value valid_lens);
 
-/** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have; biased variance. */
+/** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have;
+ * biased variance. */
 ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
                                           attncl_value bias, float eps);
 
@@ -48,7 +52,10 @@ typedef struct attncl_linear_desc {
 
 #define ATTNCL_LINEAR_DESC_INIT                                                                    \
     {                                                                                              \
-        sizeof(attncl_linear_desc), ATTNCL_IDENTITY, {0}, {0}                                      \
+        sizeof(attncl_linear_desc), ATTNCL_IDENTITY, {0},                                          \
+        {                                                                                          \
+            0                                                                                      \
+        }                                                                                          \
     }
 
 /** attncl_linear() with its epilogue in the same kernel; desc NULL: none. */
@@ -63,8 +70,8 @@ ATTNCL_API attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, a
                                          float scale);
 
 /**
- * The sinusoidal table [T, C] of Vaswani et al. 2017, 3.5: sin in even, cos in odd columns; an odd C drops the last
- * cosine.  Computed in double on the host, stored as F32.
+ * The sinusoidal table [T, C] of Vaswani et al. 2017, 3.5: sin in even, cos in odd columns; an odd
+ * C drops the last cosine.  Computed in double on the host, stored as F32.
  */
 ATTNCL_API attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, int64_t n_channels);
 
@@ -77,20 +84,24 @@ ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, 
                                                attncl_value position);
 
 /**
- * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a scalar [].
- * A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none; all padding gives 0.
+ * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a
+ * scalar []. A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none;
+ * all padding gives 0.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,
                                              attncl_value targets, attncl_reduction reduction,
                                              int64_t pad);
 
-/* Views: no copy; the result shares x's memory.  An op that needs contiguous memory gets a copy made by the graph. */
+/* Views: no copy; the result shares x's memory.  An op that needs contiguous memory gets a copy
+ * made by the graph. */
 
 /** The same elements in another shape; x is copied first if it is a view with gaps. */
-ATTNCL_API attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank, const int64_t *dim);
+ATTNCL_API attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank,
+                                       const int64_t *dim);
 
 /** Elements [begin, end) of an axis. */
-ATTNCL_API attncl_value attncl_slice(attncl_graph *g, attncl_value x, int axis, int64_t begin, int64_t end);
+ATTNCL_API attncl_value attncl_slice(attncl_graph *g, attncl_value x, int axis, int64_t begin,
+                                     int64_t end);
 
 /** Axes in another order: axis i of the result is axis order[i] of x. */
 ATTNCL_API attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/safetensors.h
- * Reading and writing safetensors files, strictly: every rule of the format is checked, with checked arithmetic, before
- * a byte of data is handed out.
+ * Reading and writing safetensors files, strictly: every rule of the format is checked, with
+ * checked arithmetic, before a byte of data is handed out.
  */
 #ifndef ATTNCL_SAFETENSORS_H
 #define ATTNCL_SAFETENSORS_H
@@ -16,12 +16,13 @@ ATTNCL_BEGIN
 typedef struct attncl_safetensors attncl_safetensors;
 
 /**
- * Opens a file for reading.  Its content is read into memory, so that a later change of the file has no effect.
+ * Opens a file for reading.  Its content is read into memory, so that a later change of the file
+ * has no effect.
  *
  * @param file_ret  owned by the caller, released by attncl_safetensors_close()
  *
- * ERR_IO when it cannot be read or is no regular file, ERR_FORMAT with the rule it breaks.  Any thread; an open file
- * may be read by several threads.
+ * ERR_IO when it cannot be read or is no regular file, ERR_FORMAT with the rule it breaks.  Any
+ * thread; an open file may be read by several threads.
  */
 ATTNCL_API attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret);
 
@@ -49,14 +50,15 @@ ATTNCL_API const char *attncl_safetensors_metadata_at(const attncl_safetensors *
                                                       const char **value_ret);
 
 /**
- * ERR_FORMAT, naming the first, when an element of a F32, F16, BF16 or F64 tensor is infinite or no number.  The format
- * allows such elements; opening a file does not look for them.
+ * ERR_FORMAT, naming the first, when an element of a F32, F16, BF16 or F64 tensor is infinite or no
+ * number.  The format allows such elements; opening a file does not look for them.
  */
 ATTNCL_API attncl_status attncl_safetensors_check_finite(const attncl_safetensors *file);
 
 /**
- * Writes a file, replacing an old one of that name in one step: into a temporary file beside it, then renamed.  On
- * failure (ERR_IO, ERR_ARGUMENT for a double or unusable name) nothing is left behind and the old file is as it was.
+ * Writes a file, replacing an old one of that name in one step: into a temporary file beside it,
+ * then renamed.  On failure (ERR_IO, ERR_ARGUMENT for a double or unusable name) nothing is left
+ * behind and the old file is as it was.
  *
  * @param arrays    `n` arrays, borrowed
  * @param metadata  key, value, key, value ... NULL; or NULL

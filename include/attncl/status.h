@@ -3,8 +3,9 @@
  * @file attncl/status.h
  * What a call reports: a status for programs, a sentence for people.
  *
- * Every function that can fail returns an attncl_status.  On failure nothing has changed: outputs are untouched and no
- * object was created.  attncl_last_error() then gives one line with the fact and the two values that disagree.
+ * Every function that can fail returns an attncl_status.  On failure nothing has changed: outputs
+ * are untouched and no object was created.  attncl_last_error() then gives one line with the fact
+ * and the two values that disagree.
  */
 #ifndef ATTNCL_STATUS_H
 #define ATTNCL_STATUS_H
@@ -36,19 +37,20 @@ typedef enum attncl_status {
 #undef ATTNCL_STATUS_ENUM
 } attncl_status;
 
-/** "ATTNCL_ERR_SHAPE" and so on; "unknown status" for other values.  Static storage.  Any thread. */
+/** "ATTNCL_ERR_SHAPE" ...; "unknown status" for other values.  Static storage.  Any thread. */
 ATTNCL_API const char *attncl_status_name(attncl_status status);
 
 /** The meaning of a status, one line; static storage.  Any thread. */
 ATTNCL_API const char *attncl_status_text(attncl_status status);
 
 /**
- * The sentence of this thread's last failure, "" when there was none.  Borrowed: valid until the next failing call of
- * this thread.
+ * The sentence of this thread's last failure, "" when there was none.  Borrowed: valid until the
+ * next failing call of this thread.
  */
 ATTNCL_API const char *attncl_last_error(void);
 
-/** Where in the library the last failure of this thread arose, "file.c:123"; "" when there was none.  Borrowed. */
+/** Where in the library the last failure of this thread arose, "file.c:123"; "" when there was
+ * none.  Borrowed. */
 ATTNCL_API const char *attncl_last_error_where(void);
 
 ATTNCL_END

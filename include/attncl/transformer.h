@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/transformer.h
- * What surrounds a mixing layer: the position-wise feed-forward network.  Layout [..., C]; F hidden channels.
+ * What surrounds a mixing layer: the position-wise feed-forward network.  Layout [..., C]; F hidden
+ * channels.
  */
 #ifndef ATTNCL_TRANSFORMER_H
 #define ATTNCL_TRANSFORMER_H
@@ -10,7 +11,7 @@
 
 ATTNCL_BEGIN
 
-/** A feed-forward network's parameters; null values for absent biases, null gate weight: not gated. */
+/** A feed-forward network's parameters; null for absent biases, null gate weight: not gated. */
 typedef struct attncl_ffn_params {
     attncl_value layer1_weight, layer1_bias; /**< [F, C], [F] */
     attncl_value gate_weight, gate_bias;     /**< [F, C], [F]: linear_v of a gated network */
@@ -18,8 +19,8 @@ typedef struct attncl_ffn_params {
 } attncl_ffn_params;
 
 /**
- * layer2(act(layer1 x) [* gate x]) [+ residual]: x [..., C] -> [..., C].  Sources: Vaswani et al. 2017, 3.3; gated
- * forms: Shazeer 2020, arXiv 2002.05202.
+ * layer2(act(layer1 x) [* gate x]) [+ residual]: x [..., C] -> [..., C].  Sources: Vaswani et al.
+ * 2017, 3.3; gated forms: Shazeer 2020, arXiv 2002.05202.
  */
 ATTNCL_API attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *params,
                                             attncl_activation activation, attncl_value x,

@@ -13,7 +13,7 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
     if (!of)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of the null value");
     struct value view = {.kind = VALUE_VIEW, .base = of->base, .desc = *desc};
-    view.desc.start += of->desc.start; // a view of a view: the base's memory begins further in front
+    view.desc.start += of->desc.start; // of a view: the base begins further in front
     return (attncl_value){attncl__graph_add_value(g, view)};
 }
 

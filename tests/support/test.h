@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What every test file includes.  A test file defines suite(); support/main.c runs it without forking (OpenCL does not
-// survive fork) and exits 77 when the suite needs a device and there is none.
+// What every test file includes.  A test file defines suite(); support/main.c runs it without
+// forking (OpenCL does not survive fork) and exits 77 when the suite needs a device and there is
+// none.
 #ifndef ATTNCL_TEST_H
 #define ATTNCL_TEST_H
 
@@ -9,8 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "attncl/status.h"
 #include "attncl/context.h"
+#include "attncl/status.h"
 
 Suite *suite(void);
 
@@ -33,8 +34,9 @@ Suite *suite(void);
                       attncl_last_error(), (words));                                               \
     } while (0)
 
-// Unchecked fixtures.  device_up opens the device of ATTNCL_DEVICE (exit 77 when there is none); device_down closes it
-// and fails the program when an OpenCL object of the library or a heap block is still alive.
+// Unchecked fixtures.  device_up opens the device of ATTNCL_DEVICE (exit 77 when there is none);
+// device_down closes it and fails the program when an OpenCL object of the library or a heap block
+// is still alive.
 void device_up(void);
 void device_down(void);
 attncl_context *test_context(void); // the fixture's context
