@@ -21,6 +21,15 @@ static bool wanted(const struct bench_case *c, const struct options *o, enum cas
            (!o->only || strcasestr(c->name, o->only) || strcasestr(c->family->name, o->only));
 }
 
+static size_t count_wanted(const struct options *o, enum case_set set)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < bench_n_cases; ++i)
+        n += wanted(&bench_cases[i], o, set);
+    return n;
+}
+
 static void progress(size_t done, size_t total, const char *name)
 {
     if (isatty(STDERR_FILENO))
@@ -45,15 +54,14 @@ static double share(double left_s, size_t cases_left, double even_share)
 static void run_cases(attncl_context *ctx, const attncl_device_info *info, const struct options *o,
                       struct report *report)
 {
-    // A device whose loops are cut off after so many rounds gives wrong results at full sizes.
-    const bool limited = ctx->caps.loop_limit > 0;
-    const enum case_set set = o->quick || (limited && !o->full) ? CASE_QUICK : CASE_FULL;
-    size_t total = 0, done = 0;
+    // A device whose loops are cut off after so many rounds may give wrong results at full sizes.
+    const bool limited = ctx->caps.loop_limit > 0 && !o->full && !o->quick;
+    const enum case_set set = o->quick || limited ? CASE_QUICK : CASE_FULL;
+    const size_t total = count_wanted(o, set);
+    size_t done = 0;
     double spent_s = 0;
 
     report_device(report, info, set);
-    for (size_t i = 0; i < bench_n_cases; ++i)
-        total += wanted(&bench_cases[i], o, set);
     for (size_t i = 0; i < bench_n_cases; ++i) {
         if (!wanted(&bench_cases[i], o, set))
             continue;
@@ -69,6 +77,8 @@ static void run_cases(attncl_context *ctx, const attncl_device_info *info, const
         progress_clear();
         report_result(report, info, &result);
     }
+    if (limited)
+        report_loop_limit(report, count_wanted(o, CASE_FULL), ctx->caps.loop_limit);
 }
 
 static void run_device(const attncl_context_options *options, const attncl_device_info *info,

@@ -29,12 +29,11 @@ static json_t *device_object(const attncl_device_info *info)
 json_t *json_add_device(json_t *root, const attncl_device_info *info, enum case_set set)
 {
     json_t *device = device_object(info);
-    json_t *results = json_array();
 
     json_object_set_new(device, "sizes", json_string(set == CASE_QUICK ? "quick" : "full"));
-    json_object_set_new(device, "results", results);
+    json_object_set_new(device, "results", json_array());
     json_array_append_new(json_object_get(root, "devices"), device);
-    return results;
+    return device;
 }
 
 void json_add_refusal(json_t *root, const attncl_device_info *info, const char *reason)
@@ -87,7 +86,7 @@ static void add_timing(json_t *object, const struct result *x)
         json_object_set_new(object, "tokens", json_real(x->c->family->tokens(&x->c->sizes)));
 }
 
-void json_add_result(json_t *results, const struct result *x)
+void json_add_result(json_t *device, const struct result *x)
 {
     static const char *const outcomes[] = {"ok", "wrong", "failed", "not run"};
     json_t *object = report_case(x->c);
@@ -101,5 +100,5 @@ void json_add_result(json_t *results, const struct result *x)
     }
     if (x->outcome == OUTCOME_OK)
         add_timing(object, x);
-    json_array_append_new(results, object);
+    json_array_append_new(json_object_get(device, "results"), object);
 }

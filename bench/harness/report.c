@@ -36,7 +36,16 @@ void report_device(struct report *r, const attncl_device_info *info, enum case_s
     printf("%-6s %-42s %9s %9s %9s %8s %7s %8s %8s\n", "device", "case", "min ms", "median",
            "device", "GFLOP/s", "GB/s", "error", "build s");
     if (r->root)
-        r->results = json_add_device(r->root, info, set);
+        r->device = json_add_device(r->root, info, set);
+}
+
+void report_loop_limit(struct report *r, size_t n_cases, uint64_t limit)
+{
+    printf(
+        "%zu full-size cases not run: loop limit, loops end after %llu rounds (--full runs them)\n",
+        n_cases, (unsigned long long)limit);
+    if (r->device)
+        json_object_set_new(r->device, "loop_limit", json_integer((json_int_t)limit));
 }
 
 void report_no_device(struct report *r, const attncl_device_info *info, const char *reason)
@@ -90,8 +99,8 @@ void report_result(struct report *r, const attncl_device_info *info, const struc
     }
     printf("\n");
     fflush(stdout);
-    if (r->results)
-        json_add_result(r->results, x);
+    if (r->device)
+        json_add_result(r->device, x);
 }
 
 bool report_write(const struct report *r, const char *path)

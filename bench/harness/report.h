@@ -25,14 +25,16 @@ struct result {
 
 // JSON {"version", "devices": [{..., "results": [...]}]}
 struct report {
-    json_t *root;    // NULL: no JSON wanted
-    json_t *results; // of the present device; borrowed
+    json_t *root;   // NULL: no JSON wanted
+    json_t *device; // the present one; borrowed
     size_t n_wrong, n_failed;
 };
 
 void report_begin(struct report *r, bool json);
 void report_device(struct report *r, const attncl_device_info *info, enum case_set set);
 void report_result(struct report *r, const attncl_device_info *info, const struct result *result);
+// That the full sizes were left out on the present device, whose loops end after `limit` rounds.
+void report_loop_limit(struct report *r, size_t n_cases, uint64_t limit);
 void report_no_device(struct report *r, const attncl_device_info *info, const char *reason);
 // Writes the JSON; false, with a message printed, when it cannot.
 bool report_write(const struct report *r, const char *path);
