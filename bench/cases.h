@@ -26,8 +26,8 @@ struct sizes {
 // The two lists of sizes: what a fast device runs, and what finishes on a slow one.
 enum case_set { CASE_FULL, CASE_QUICK };
 
-// A kind of case.  Only check is always there; the others have the plain form: a graph with one
-// output "y".
+// A kind of case.  In the plain form open, run, read and close are NULL: build makes a graph with
+// one output, which is compiled, run and read.
 struct family {
     const char *name;
     const char *output; // what the graph calls the result; NULL: "y"

@@ -28,7 +28,8 @@ static int compare_samples(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-double median(double *samples, size_t n)
+// The middle of `n` samples, which are sorted in place.
+static double median(double *samples, size_t n)
 {
     qsort(samples, n, sizeof samples[0], compare_samples);
     return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;

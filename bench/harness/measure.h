@@ -24,7 +24,4 @@ struct measure_options {
 attncl_status measure(struct trial *t, const struct measure_options *options,
                       struct timing *timing_ret);
 
-// The middle of `n` samples, which are sorted in place.
-double median(double *samples, size_t n);
-
 #endif
