@@ -58,6 +58,20 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TBC ? from_tbhe : from_bthe);
 }
 
+attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
+                                       attncl_value v, attncl_value w, attncl_value valid_lens,
+                                       attncl_value *weights_ret)
+{
+    const attncl_value y =
+        attncl__graph_add(g,
+                          weights_ret ? &attncl__op_additive_attention_weights_fwd
+                                      : &attncl__op_additive_attention_fwd,
+                          NULL, IN(q, k, v, w, valid_lens));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    return y;
+}
+
 attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                 attncl_layout layout)
 {
@@ -122,4 +136,37 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
                          attncl_split_heads(g, v, n_heads, layout), mask, valid_lens, weights_ret);
     return project(g, "output", attncl_merge_heads(g, y, layout), p->output_weight, p->output_bias,
                    residual);
+}
+
+// y [B, C] of one position.  State: the keys and values of all positions so far.
+static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit, attncl_value q,
+                                attncl_value k, attncl_value v, attncl_value position)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_axes(g, q, "x", 2, "[B, C]", &d))
+        return ATTNCL_NONE_VALUE;
+    if (n_heads < 1 || n_heads > d.dim[1] || d.dim[1] % n_heads != 0)
+        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
+                          "C = %" PRId64 " cannot be cut into H = %" PRId64 " heads", d.dim[1],
+                          n_heads);
+    const struct attention_step_fwd_params params = {
+        .scale = (float)(1 / sqrt((double)(d.dim[1] / n_heads))), .n_heads = (int32_t)n_heads};
+    const int64_t dim[3] = {limit, d.dim[0], d.dim[1]};
+    const attncl_value keys = attncl_graph_state(g, "keys", ATTNCL_F32, 3, dim);
+    const attncl_value values = attncl_graph_state(g, "values", ATTNCL_F32, 3, dim);
+    return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
+                             IN(q, k, v, position, keys, values));
+}
+
+attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
+                                              int64_t n_heads, int64_t limit, attncl_value x,
+                                              attncl_value position, attncl_value residual)
+{
+    const attncl_mha_params *p = params;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const attncl_value q = project(g, "query", x, p->query_weight, p->query_bias, none);
+    const attncl_value k = project(g, "key", x, p->key_weight, p->key_bias, none);
+    const attncl_value v = project(g, "value", x, p->value_weight, p->value_bias, none);
+    const attncl_value y = attend_step(g, n_heads, limit, q, k, v, position);
+    return project(g, "output", y, p->output_weight, p->output_bias, residual);
 }

@@ -136,6 +136,63 @@ START_TEST(any_view)
 }
 END_TEST
 
+START_TEST(steps_are_causal_attention)
+{
+    const struct ref_mha ref = random_params(QUERY, QUERY, QUERY, true);
+    struct host *x = host_random(60, DIMS(T, B, QUERY)),
+                *want = host_new(ATTNCL_F32, DIMS(T, B, OUT));
+    struct host *p = host_new(ATTNCL_F32, DIMS(B, H, T, T)),
+                *row = host_new(ATTNCL_F32, DIMS(B, QUERY));
+    struct host *y = host_new(ATTNCL_F32, DIMS(B, OUT)), *want_row = host_like(y);
+    struct host *position = host_new(ATTNCL_I32, DIMS(1));
+    const struct ref_attention causal = {.causal = 1};
+    struct rig b;
+
+    ref_multi_head_attention(&ref, causal, H, true, x, x, x, want, p);
+    rig_open(&b);
+    const attncl_mha_params params = feed(&b, &ref);
+    const attncl_value in = rig_in(&b, row), at = rig_in(&b, position), none = ATTNCL_NONE_VALUE;
+    rig_out(&b, attncl_multi_head_attention_step(b.g, &params, H, T, in, at, none), y);
+    ck_ok(rig_compile(&b));
+    for (int round = 0; round < 2; ++round) { // the second after a reset
+        for (int t = 0; t < T; ++t) {
+            position->data[0] = t;
+            host_set(row, x->data + t * row->count);
+            host_set(want_row, want->data + t * y->count);
+            rig_run(&b);
+            ck_near(y, want_row, relative, absolute);
+        }
+        ck_ok(attncl_graph_reset(b.g));
+    }
+    rig_close(&b);
+}
+END_TEST
+
+START_TEST(additive)
+{
+    struct host *q = host_random(70, DIMS(B, T, C)), *k = host_random(71, DIMS(B, S, C));
+    struct host *v = host_random(72, DIMS(B, S, OUT)), *w = host_random(73, DIMS(1, C));
+    struct host *lens = host_ints(74, 0, S, DIMS(B, T)), *y = host_new(ATTNCL_F32, DIMS(B, T, OUT));
+    struct host *p = host_new(ATTNCL_F32, DIMS(B, T, S)), *want = host_like(y),
+                *want_p = host_like(p);
+    attncl_value weights;
+    struct rig b;
+
+    ref_additive_attention(q, k, v, w, lens, want, want_p);
+    rig_open(&b);
+    rig_out(&b,
+            attncl_additive_attention(b.g, rig_in(&b, q), rig_in(&b, k), rig_in(&b, v),
+                                      rig_in(&b, w), rig_in(&b, lens), &weights),
+            y);
+    rig_out(&b, weights, p);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+    ck_near(y, want, relative, absolute);
+    ck_near(p, want_p, relative, absolute);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     struct host *x = host_random(50, DIMS(T, B, C));
@@ -166,6 +223,8 @@ Suite *suite(void)
     tcase_add_test(core, self_attention);
     tcase_add_test(core, cross_attention);
     tcase_add_test(core, any_view);
+    tcase_add_test(core, steps_are_causal_attention);
+    tcase_add_test(core, additive);
     tcase_add_test(core, refusals);
     suite_add_tcase(s, core);
     return s;

@@ -55,6 +55,15 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
 void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
                        struct host *y);
 
+// keys, values [limit, B, C] are updated
+void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
+                            int64_t position, int64_t n_heads, double scale, struct host *keys,
+                            struct host *values, struct host *y);
+// q [B, T, N], k [B, S, N], v [B, S, E], w [N] -> y [B, T, E], weights [B, T, S]
+void ref_additive_attention(const struct host *q, const struct host *k, const struct host *v,
+                            const struct host *w, const struct host *lens, struct host *y,
+                            struct host *weights);
+
 // -- matrix products: gemm.c
 struct ref_operands {
     const double *a, *b, *bias, *gate, *residual; // indexed as struct gemm says; NULL: absent

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+// Additive attention, with and without its weights, against its definition
+// (tests/ref/additive_attention.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+static double largest(const struct host *h)
+{
+    double most = 0;
+    for (int64_t i = 0; i < h->count; ++i)
+        most = fmax(most, fabs(h->data[i]));
+    return most;
+}
+
+// A score has N terms w tanh: the argument rounds once at the size of q + k (its slope is at most
+// 1), tanh 3 times, and the sum N times; a weight feels it twice.
+static void check_values(struct host *q, struct host *k, struct host *v, struct host *w,
+                         struct host *lens)
+{
+    struct host *got = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], v->dim[2]));
+    struct host *p = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], k->dim[1]));
+    struct host *want = host_like(got), *want_p = host_like(p);
+    const double n = (double)q->dim[2], argument = fmin(largest(q) + largest(k), 10);
+    const double score_error = n * largest(w) * (argument + n + 4) * 6e-8;
+    const double relative = 2 * score_error + ((double)k->dim[1] + 16) * 6e-8;
+
+    ref_additive_attention(q, k, v, w, lens, want, want_p);
+    ck_ok(run_op("additive_attention_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got)));
+    ck_near(got, want, 0, relative * largest(v));
+    ck_ok(run_op("additive_attention_weights_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got, p)));
+    ck_near(got, want, 0, relative * largest(v));
+    ck_near(p, want_p, relative, 1e-37);
+}
+
+static void check(int64_t batch, int64_t n_queries, int64_t n_keys, int64_t n, int64_t width,
+                  struct host *lens)
+{
+    struct host *w = n % 2 ? host_random(4, DIMS(n)) : host_random(4, DIMS(1, n));
+
+    check_values(host_view(host_random(1, DIMS(batch, n_queries, n))),
+                 host_random(2, DIMS(batch, n_keys, n)),
+                 host_view(host_random(3, DIMS(batch, n_keys, width))), w, lens);
+}
+
+START_TEST(meets_the_definition)
+{
+    check(1, 1, 1, 1, 1, NULL);
+    check(2, 3, 5, 4, 6, NULL);
+    check(3, 2, 70, 33, 17, NULL);
+    check(1, 2, 130, 64, 100, NULL);
+}
+END_TEST
+
+START_TEST(lengths)
+{
+    struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 5));
+
+    host_set(one, (const double[]){0, 1, 70, 1000});
+    check(4, 5, 140, 7, 9, one);
+    check(4, 5, 140, 8, 20, two);
+}
+END_TEST
+
+// tanh is +-1 in float far out: the scores are +-w.
+START_TEST(extremes)
+{
+    static const double factors[] = {30, 1e4, -1e6, -1.00001e6, -3e6};
+    struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
+
+    host_set(lens, (const double[]){2, 31, 69});
+    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; ++i) {
+        struct host *q = host_new(ATTNCL_F32, DIMS(1, 3, 1)),
+                    *k = host_new(ATTNCL_F32, DIMS(1, 70, 1));
+        struct host *w = host_new(ATTNCL_F32, DIMS(1)), *v = host_random(3, DIMS(1, 70, 4));
+        struct host *got = host_new(ATTNCL_F32, DIMS(1, 3, 4)), *want = host_like(got);
+        struct host *p = host_new(ATTNCL_F32, DIMS(1, 3, 70));
+        for (int64_t j = 0; j < 70; ++j)
+            k->data[j] = j % 3 == 0 ? -1e4 : 1e4;
+        w->data[0] = factors[i];
+        ref_additive_attention(q, k, v, w, lens, want, p);
+        ck_ok(run_op("additive_attention_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got)));
+        ck_near(got, want, 0, 100 * 6e-8 * largest(v)); // exact scores, sums of 70 terms
+    }
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    check(0, 2, 3, 4, 5, NULL);
+    check(2, 0, 3, 4, 5, NULL);
+    check(2, 3, 0, 4, 5, NULL); // no key: zeros
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 6)), *k = host_new(ATTNCL_F32, DIMS(2, 5, 6));
+    struct host *v = host_new(ATTNCL_F32, DIMS(2, 4, 7)), *k7 = host_new(ATTNCL_F32, DIMS(2, 4, 7));
+    struct host *w = host_new(ATTNCL_F32, DIMS(6)), *w2 = host_new(ATTNCL_F32, DIMS(2, 3));
+    struct host *lens = host_new(ATTNCL_I32, DIMS(3));
+
+    ck_fails(run_op("additive_attention_fwd", NULL, HOSTS(q, k7, v, w), HOSTS(q)), ATTNCL_ERR_SHAPE,
+             "k has N = 7, q has N = 6");
+    ck_fails(run_op("additive_attention_fwd", NULL, HOSTS(q, k, v, w), HOSTS(q)), ATTNCL_ERR_SHAPE,
+             "v has S = 4, k has S = 5");
+    ck_fails(run_op("additive_attention_fwd", NULL, HOSTS(q, k, k, w2), HOSTS(q)), ATTNCL_ERR_SHAPE,
+             "w is [2, 3]");
+    ck_fails(run_op("additive_attention_fwd", NULL, HOSTS(q, k, k, w, lens), HOSTS(q)),
+             ATTNCL_ERR_SHAPE, "axis 0 of valid_lens is 3, expected B = 2");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.additive_attention");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_test(core, lengths);
+    tcase_add_test(core, extremes);
+    tcase_add_test(core, empty_is_fine);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

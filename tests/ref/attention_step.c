@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+
+#include <math.h>
+#include <string.h>
+
+#include "ref/ref.h"
+
+// keys[t] = k, values[t] = v, then softmax attention of each head over positions 0 .. t
+void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
+                            int64_t position, int64_t n_heads, double scale, struct host *keys,
+                            struct host *values, struct host *y)
+{
+    const int64_t n = q->count, width = q->dim[1] / n_heads;
+    double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
+
+    memcpy(keys->data + position * n, k->data, (size_t)n * sizeof k->data[0]);
+    memcpy(values->data + position * n, v->data, (size_t)n * sizeof v->data[0]);
+    for (int64_t at = 0; at < n; at += width) { // a head of a batch entry
+        double top = -INFINITY, sum = 0;
+        for (int64_t j = 0; j <= position; ++j) {
+            p[j] = 0;
+            for (int64_t d = 0; d < width; ++d)
+                p[j] += scale * q->data[at + d] * keys->data[j * n + at + d];
+            top = fmax(top, p[j]);
+        }
+        for (int64_t j = 0; j <= position; ++j)
+            sum += p[j] = exp(p[j] - top);
+        for (int64_t e = 0; e < width; ++e) {
+            y->data[at + e] = 0;
+            for (int64_t j = 0; j <= position; ++j)
+                y->data[at + e] += p[j] / sum * values->data[j * n + at + e];
+        }
+    }
+}
