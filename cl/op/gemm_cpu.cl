@@ -7,7 +7,8 @@
 //             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
 //             longest sums, first)
 //   Memory    blocks of tile_k: B's part is packed into `b_pack` [panel][k][NR], zeros beyond n; that of a transposed A
-//             into `a_pack` [panel][k][AR].  Sums of earlier blocks, and of earlier launches [0, k_from), wait in C
+//             into `a_pack` [panel][k][AR], with gaps.  Sums of earlier blocks, and of earlier launches [0, k_from),
+//             wait in C
 //   Numerics  float; one chain of multiply-adds (fused where the device does) per block, blocks added in order.
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
 //             B hold
@@ -44,6 +45,8 @@
 #define NR (NV * VW)
 // A row of a transposed A's panel is copied as eight floats; the last two belong to the next panel and are not used.
 #define AR 8
+// Floats between panels of A: a line of padding keeps their rows, stored one after the other, out of one cache set.
+#define A_PANEL(kc) ((kc)*AR + 16)
 
 #if TRANS_B
 static inline void copy_square(__global const float *from, long ld, __local float *to)
@@ -93,7 +96,7 @@ static inline void pack_b(__global const float *b, long ldb, int width, int kc, 
 // a: kc rows, `rows` columns of the transposed A -> pack [panel][kc][AR]; missing columns repeat the last one
 static inline void pack_a(__global const float *a, long lda, int rows, int kc, __local float *pack)
 {
-    const int panel = kc * AR;
+    const int panel = A_PANEL(kc);
 
     for (int k = 0; k < kc; k++, a += lda, pack += AR) {
         __local float *to = pack;
@@ -224,7 +227,7 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
 #endif
         for (int i = 0; i < rows; i += MR) {
 #if TRANS_A
-            A_SPACE const float *a_panel = a_pack + i / MR * kc * AR;
+            A_SPACE const float *a_panel = a_pack + i / MR * A_PANEL(kc);
 #else
             A_SPACE const float *a_panel = a + (i0 + i) * lda + k0;
 #endif

@@ -10,8 +10,8 @@
 
 // -- CPU form (cl/op/gemm_cpu.cl)
 
-// MR, AR of the kernel, and NV by vector width: panels of 64, 16 and 8 columns.
-enum { CPU_MR = 6, CPU_AR = 8 };
+// MR, AR and A_PANEL's gap of the kernel, and NV by vector width: panels of 64, 16 and 8 columns.
+enum { CPU_MR = 6, CPU_AR = 8, CPU_A_GAP = 16 };
 static int cpu_vectors(unsigned vw)
 {
     return vw == 16 ? 4 : 2;
@@ -41,12 +41,16 @@ static int64_t count_groups(const struct gemm *g, int64_t tile_m, int64_t tile_n
     return ceil_div(g->m, tile_m) * ceil_div(g->n, tile_n);
 }
 
-static size_t pack_bytes(const struct gemm *g, const struct cpu_tile *t, int panel)
+static size_t b_pack_bytes(const struct cpu_tile *t, int panel)
 {
-    const int64_t b = round_up(t->n, panel);
-    const int64_t a = g->trans_a ? ceil_div(t->m, CPU_MR) * CPU_AR : 0;
+    return sizeof(float) * (size_t)(round_up(t->n, panel) * t->k);
+}
 
-    return sizeof(float) * (size_t)((a + b) * t->k);
+static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *t)
+{
+    const int64_t panels = g->trans_a ? ceil_div(t->m, CPU_MR) : 0;
+
+    return sizeof(float) * (size_t)(panels * (CPU_AR * t->k + CPU_A_GAP));
 }
 
 // An upper bound of a work-item's loop iterations for each k of a launch, and besides.
@@ -71,7 +75,7 @@ static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct
     t.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, t.m)), CPU_MR);
     t.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, t.n)), panel);
     t.k = (int)round_up(ceil_div(g->k, ceil_div(g->k, t.k)), CPU_K_MULTIPLE);
-    while (t.k > 1 && pack_bytes(g, &t, panel) > most)
+    while (t.k > 1 && a_pack_bytes(g, &t) + b_pack_bytes(&t, panel) > most)
         t.k = (t.k + 1) / 2;
     return t;
 }
@@ -121,28 +125,35 @@ static attncl_status check_groups(const struct gemm *g, int64_t groups)
     return ATTNCL_OK;
 }
 
+// How much of the sums one launch may take: whole blocks of k within the device's loop limit.  Edge
+// panels cost iterations_besides in every block.
+static int64_t cpu_k_step(const struct device_caps *caps, const struct gemm *g,
+                          const struct cpu_tile *t, int panel)
+{
+    const int64_t limit = (int64_t)caps->loop_limit;
+    const int64_t per_block = iterations_per_k(t, panel) * t->k + iterations_besides(t, panel);
+
+    if (limit == 0)
+        return g->k;
+    return limit / per_block > 1 ? limit / per_block * t->k : t->k;
+}
+
 attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES])
 {
     const unsigned vw = l->caps->vector_width;
     const int panel = cpu_vectors(vw) * (int)vw;
     const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel);
-    const int64_t groups = count_groups(g, t.m, t.n);
-    const int64_t limit = (int64_t)l->caps->loop_limit;
-    int64_t k_step = g->k;
+    const int64_t tiles_m = ceil_div(g->m, t.m), tiles_n = ceil_div(g->n, t.n);
+    const int64_t k_step = cpu_k_step(l->caps, g, &t, panel);
     struct kspec spec = kspec_begin("op/gemm_cpu.cl", "gemm_cpu_tile");
 
-    TRY(check_groups(g, groups));
+    TRY(check_groups(g, tiles_m * tiles_n));
     kspec_form(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
     add_form(&spec, g);
     snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d, %" PRId64 " groups", t.m, t.n, t.k,
-             groups * g->batch);
-    if (limit) {
-        // Edge panels pay iterations_besides in every block of k.
-        const int64_t per_block = iterations_per_k(&t, panel) * t.k + iterations_besides(&t, panel);
-        k_step = limit / per_block > 1 ? limit / per_block * t.k : t.k;
-    }
+             tiles_m * tiles_n * g->batch);
 
     for (int64_t k = 0; k < g->k; k += k_step) {
         struct gemm_args args = {.n = 0};
@@ -151,19 +162,16 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
         attncl__gemm_add_arg(&args, arg_i32(t.m));
         attncl__gemm_add_arg(&args, arg_i32(t.n));
         attncl__gemm_add_arg(&args, arg_i32(t.k));
-        attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->m, t.m)));
-        attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->n, t.n)));
+        attncl__gemm_add_arg(&args, arg_i32(tiles_m));
+        attncl__gemm_add_arg(&args, arg_i32(tiles_n));
         attncl__gemm_add_arg(&args, arg_i32(g->batch));
         attncl__gemm_add_matrix(&args, &g->a);
         attncl__gemm_add_matrix(&args, &g->b);
         attncl__gemm_add_matrix(&args, &g->c);
-        attncl__gemm_add_arg(&args,
-                             arg_local(sizeof(float) * (size_t)(round_up(t.n, panel) * t.k)));
-        attncl__gemm_add_arg(
-            &args,
-            arg_local(g->trans_a ? sizeof(float) * (size_t)(t.m / CPU_MR * CPU_AR * t.k) : 0));
+        attncl__gemm_add_arg(&args, arg_local(b_pack_bytes(&t, panel)));
+        attncl__gemm_add_arg(&args, arg_local(a_pack_bytes(g, &t)));
         attncl__gemm_add_epilogue(&args, g);
-        TRY(attncl__launch(l, &spec, grid_1d(groups * g->batch, 1), args.arg, args.n));
+        TRY(attncl__launch(l, &spec, grid_1d(tiles_m * tiles_n * g->batch, 1), args.arg, args.n));
     }
     return ATTNCL_OK;
 }
