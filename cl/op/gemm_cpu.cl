@@ -47,6 +47,8 @@
 #define AR 8
 // Floats between panels of A: a line of padding keeps their rows, stored one after the other, out of one cache set.
 #define A_PANEL(kc) ((kc)*AR + 16)
+// Rows of a transposed A that are copied together.
+#define AK 8
 
 #if TRANS_B
 static inline void copy_square(__global const float *from, long ld, __local float *to)
@@ -96,18 +98,24 @@ static inline void pack_b(__global const float *b, long ldb, int width, int kc, 
 // a: kc rows, `rows` columns of the transposed A -> pack [panel][kc][AR]; missing columns repeat the last one
 static inline void pack_a(__global const float *a, long lda, int rows, int kc, __local float *pack)
 {
-    const int panel = A_PANEL(kc);
+    const int whole = max(rows - AR + MR, 0) / MR * MR; // columns of panels whose eight floats exist
+    int k = 0;
 
-    for (int k = 0; k < kc; k++, a += lda, pack += AR) {
-        __local float *to = pack;
-        int i = 0;
-
-        for (; i + AR <= rows; i += MR, to += panel)
-            vstore8(vload8(0, a + i), 0, to);
-        for (; i < rows; i += MR, to += panel)
+    // Several rows at a time: more loads on their way, and stores of whole cache lines.
+    for (; k + AK <= kc; k += AK)
+        for (int i = 0; i < whole; i += MR) {
+            __local float *to = pack + i / MR * A_PANEL(kc) + k * AR;
+#pragma unroll
+            for (int x = 0; x < AK; x++)
+                vstore8(vload8(0, a + (k + x) * lda + i), 0, to + x * AR);
+        }
+    for (; k < kc; k++)
+        for (int i = 0; i < whole; i += MR)
+            vstore8(vload8(0, a + k * lda + i), 0, pack + i / MR * A_PANEL(kc) + k * AR);
+    for (int i = whole; i < rows; i += MR)
+        for (k = 0; k < kc; k++)
             for (int r = 0; r < MR; r++)
-                to[r] = a[min(i + r, rows - 1)];
-    }
+                pack[i / MR * A_PANEL(kc) + k * AR + r] = a[k * lda + min(i + r, rows - 1)];
 }
 #else
 #define A_SPACE __global

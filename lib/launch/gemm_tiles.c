@@ -22,12 +22,15 @@ static int cpu_vectors(unsigned vw)
 // A causal product's tiles differ in work, so it takes more of them to keep all cores busy to the
 // end.
 enum { CPU_PACK_BYTES = 256 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
+// Blocks shorter than this spend too much on reading and writing C between them.
+enum { CPU_LEAST_K = 96, CPU_SMALL_TILE = 24 * 64 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
 };
 static const struct cpu_tile cpu_tiles[] = {
-    {192, 128, 256}, {96, 128, 192}, {48, 64, 256}, {24, 64, 256}, {12, 16, 256}, {6, 8, 256},
+    {384, 128, 256}, {192, 128, 256}, {96, 128, 192}, {48, 64, 256},
+    {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
 };
 enum { N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
@@ -92,8 +95,10 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
         const int64_t most = (int64_t)caps->loop_limit;
         if (most && iterations_per_k(&t, panel) * t.k + iterations_besides(&t, panel) > most)
             continue;
+        if (t.k < CPU_LEAST_K && t.k < g->k && t.m * t.n > CPU_SMALL_TILE)
+            continue;
         // Small tiles cost more than idle cores once a panel of columns does not fill.
-        if (groups >= per_core * caps->compute_units || t.m * t.n <= 24 * 64)
+        if (groups >= per_core * caps->compute_units || t.m * t.n <= CPU_SMALL_TILE)
             break;
     }
     return t;
