@@ -127,7 +127,7 @@ static inline void add_segment(struct mix *s, const struct targets *x, const str
     }
 }
 
-// q, k, v: [T, batch] rows of `channels`; y: the same, contiguous; pos_bias: [n, n]
+// q, k, v: [T, batch] rows of `channels`, k also of one key; y: the same; pos_bias: see struct bias
 // scratch: from aft_local_sources_fwd and, without a mask, aft_local_scan_fwd
 // weights: (segment * ROWS + VW) * ROWS floats; parked: 3 * ROWS * VW per lane of the group, or 4
 // bytes
@@ -137,8 +137,9 @@ KERNEL void aft_local_mix_fwd(__global const float *restrict q, long q_start, lo
                               __global float *restrict y, long y_start, long y_stride,
                               __global const float *restrict scratch, long lane_floats,
                               long ranges_at, long before_at, long after_at,
-                              __global const float *restrict pos_bias, int n,
-                              __global const uchar *restrict mask, long mask_start, long mask_row,
+                              __global const float *restrict pos_bias, long bias_start,
+                              int bias_row, __global const uchar *restrict mask, long mask_start,
+                              long mask_row,
                               int mask_column, int steps, int batch, int channels, int lane0,
                               int lanes, int window, int causal, int group, int segment,
                               __local float *weights, __local float *parked)
@@ -146,8 +147,8 @@ KERNEL void aft_local_mix_fwd(__global const float *restrict q, long q_start, lo
     // Late rows first: under a causal mask and a wide window they are the long ones.
     const int block = get_num_groups(0) - 1 - get_group_id(0);
     const int lane_first = get_group_id(1) * group, lane_end = min(lane_first + group, lanes);
-    const struct bias w = {pos_bias,          n,        window,      causal,
-                           mask + mask_start, mask_row, mask_column, steps};
+    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
+                           mask + mask_start,     mask_row, mask_column, steps};
     struct targets x;
     targets_find(&x, &w, block);
 
@@ -161,7 +162,7 @@ KERNEL void aft_local_mix_fwd(__global const float *restrict q, long q_start, lo
             const int l = lane0 + lane, width = lane_width(l, channels);
             __global const float *packed = scratch + lane * lane_floats;
             __local float *park = parked + (lane - lane_first) * 3 * ROWS * VW;
-            const struct source raw = {k + k_start + lane_start(l, channels, k_stride),
+            const struct source raw = {k + k_start + key_start(l, channels, k_stride),
                                        v + v_start + lane_start(l, channels, v_stride),
                                        batch * k_stride, batch * v_stride, width};
             const struct outside o = outside_load(&x, packed + before_at, packed + after_at, &w);

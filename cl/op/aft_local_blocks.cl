@@ -22,7 +22,7 @@
 
 #include "common/aft.clh"
 
-// k, v: [T, batch] rows of `channels`; sums: [blocks][3][lanes]
+// k, v: [T, batch] rows of `channels`, or of one key; sums: [blocks][3][lanes]
 KERNEL void aft_local_blocks_fwd(__global const float *restrict k, long k_start, long k_stride,
                                  __global const float *restrict v, long v_start, long v_stride,
                                  __global float *restrict sums, int steps, int batch, int channels,
@@ -35,12 +35,12 @@ KERNEL void aft_local_blocks_fwd(__global const float *restrict k, long k_start,
 
     if (lane >= lanes)
         return;
-    k += k_start + (long)t0 * batch * k_stride + lane_start(lane0 + lane, channels, k_stride);
+    k += k_start + (long)t0 * batch * k_stride + key_start(lane0 + lane, channels, k_stride);
     v += v_start + (long)t0 * batch * v_stride + lane_start(lane0 + lane, channels, v_stride);
     for (int t = 0; t < n; ++t)
-        s.top = max_v(lane_load(k + (long)t * batch * k_stride, width), s.top);
+        s.top = max_v(key_load(k + (long)t * batch * k_stride, width), s.top);
     for (int t = 0; t < n; ++t) {
-        const FV e = exp_nonpos_v(lane_load(k + (long)t * batch * k_stride, width) - s.top);
+        const FV e = exp_nonpos_v(key_load(k + (long)t * batch * k_stride, width) - s.top);
         s.a += e;
         s.b += e * lane_load(v + (long)t * batch * v_stride, width);
     }

@@ -65,8 +65,9 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
                                __global const float *restrict v, long v_start, long v_stride,
                                __global float *restrict y, long y_start, long y_stride,
                                __global const float *restrict sums,
-                               __global const float *restrict pos_bias, int n,
-                               __global const uchar *restrict mask, long mask_start, long mask_row,
+                               __global const float *restrict pos_bias, long bias_start,
+                               int bias_row, __global const uchar *restrict mask, long mask_start,
+                               long mask_row,
                                int mask_column, int steps, int batch, int channels, int lane0,
                                int lanes, int window, int causal)
 {
@@ -76,8 +77,8 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
               id = get_local_id(0);
     const int l = lane0 + lane, width = lane_width(l, channels);
     const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0);
-    const struct bias w = {pos_bias,          n,        window,      causal,
-                           mask + mask_start, mask_row, mask_column, steps};
+    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
+                           mask + mask_start,     mask_row, mask_column, steps};
 
     // What lies outside of the region comes as sums.
     const int blocks = (steps + BLOCK - 1) / BLOCK;
@@ -92,7 +93,7 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
     for (int r = 0; r < TARGETS; ++r)
         s[r] = outside;
 
-    k += k_start + lane_start(l, channels, k_stride);
+    k += k_start + key_start(l, channels, k_stride);
     v += v_start + lane_start(l, channels, v_stride);
     const int end = min(to * BLOCK, steps);
     for (int j0 = from * BLOCK; j0 < end; j0 += LS) {
@@ -115,7 +116,7 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
                 continue;
             for (int j = 0; j < CHUNK; ++j) {
                 const long row = (long)min(j0 + c + j, steps - 1) * batch;
-                kappa[j] = lane_load(k + row * k_stride, width);
+                kappa[j] = key_load(k + row * k_stride, width);
                 beta[j] = lane_load(v + row * v_stride, width);
             }
             for (int r = 0; r < TARGETS; ++r)

@@ -82,7 +82,7 @@ static inline void weigh_panel(__global float *rows, int n, __global float *rang
                     sums, block + i);
 }
 
-// k, v: [T, batch] rows of `channels`
+// k, v: [T, batch] rows of `channels`, or of one key
 // scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors; in
 // it
 //   packed rows at 0: [blocks * ROWS][2][VW]; ranges: [panels][2][VW]; sums of blocks at before_at:
@@ -104,9 +104,9 @@ KERNEL void aft_local_sources_fwd(__global const float *restrict k, long k_start
             const int width = lane_width(lane0 + lane, channels);
             const long row = (long)(t0 + t) * batch;
             __global float *to = rows0 + lane * lane_floats + (size_t)t * 2 * VW;
-            VSTORE(lane_load(k + k_start + row * k_stride +
-                                 lane_start(lane0 + lane, channels, k_stride),
-                             width),
+            VSTORE(key_load(k + k_start + row * k_stride +
+                                key_start(lane0 + lane, channels, k_stride),
+                            width),
                    to);
             VSTORE(lane_load(v + v_start + row * v_stride +
                                  lane_start(lane0 + lane, channels, v_stride),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// One position of causal AFT-local, for decoding.  Host side: lib/op/aft_step.c
+// One position of causal AFT-local or AFT-conv, for decoding.  Host side: lib/op/aft_step.c
 //
 //   y = sigmoid(q) sum_j p_j v_j,   p = softmax over j <= t of (w(t, j) + k_j)
 //
-//   Work      one work-item = one lane of channels
+//   Work      one work-item = one lane of channels of one head
 //   Memory    state: the last `window` keys and values in a ring, slot j mod window; sums of all
 //             older keys, whose bias is 0.  Reads the ring's keys twice, its values once
 //   Numerics  every exponential by itself, relative to the maximum
@@ -55,7 +55,9 @@ static inline struct sums add_ring(struct sums s, __global const float *keys,
     return all;
 }
 
-// q, k, v: rows of `channels`; y: the same, contiguous; pos_bias: [n, n], not read when window is 0
+// q, v: rows of `row` channels, of which the head has `channels`; k: the same, or a key a head
+// y: like q, contiguous; pos_bias: bias of key j at bias_start + t bias_row + head bias_head + j,
+// not read when window is 0
 // position: [1], the place t of this call; calls come in order, t = 0 starts anew
 // sums: [3, all]; keys, values: [window, all]; all = the channels of all rows
 // A position outside 0 .. n - 1 gives NaN and leaves the state alone.  Without a table, n is any
@@ -63,23 +65,26 @@ static inline struct sums add_ring(struct sums s, __global const float *keys,
 KERNEL void aft_step_fwd(__global const float *restrict q, long q_start, long q_stride,
                          __global const float *restrict k, long k_start, long k_stride,
                          __global const float *restrict v, long v_start, long v_stride,
-                         __global float *restrict y, __global const float *restrict pos_bias, int n,
+                         __global float *restrict y, __global const float *restrict pos_bias,
+                         long bias_start, long bias_row, long bias_head, int n,
                          __global const int *restrict position, __global float *restrict sums,
                          __global float *restrict keys, __global float *restrict values,
-                         int channels, long all, int lanes, int window)
+                         int channels, int row, long all, int lanes, int window)
 {
-    const int lane = get_global_id(0), t = *position;
+    const int lane = get_global_id(0), head = get_global_id(1), t = *position;
     if (lane >= lanes)
         return;
     const int width = lane_width(lane, channels);
-    const long at = lane_start(lane, channels, channels);
+    const long first = (long)head * channels, at = lane_start(lane, channels, row) + first;
     if (t < 0 || t >= n) {
         lane_store((FV)(NAN), y + at, width);
         return;
     }
 
-    const FV kappa = lane_load(k + k_start + lane_start(lane, channels, k_stride), width);
-    const FV beta = lane_load(v + v_start + lane_start(lane, channels, v_stride), width);
+    k += k_start + key_start(lane, channels, k_stride) + (PER_HEAD ? head : first);
+    v += v_start + lane_start(lane, channels, v_stride) + first;
+    q += q_start + lane_start(lane, channels, q_stride) + first;
+    const FV kappa = key_load(k, width), beta = lane_load(v, width);
     struct sums s = sums_of_none();
     sums += at;
     if (t > 0) {
@@ -102,9 +107,7 @@ KERNEL void aft_step_fwd(__global const float *restrict q, long q_start, long q_
         lane_store(kappa, keys + slot, width);
         lane_store(beta, values + slot, width);
         s = add_ring(s, keys + at, values + at, all, window, max(0, t - window + 1), t,
-                     pos_bias + (size_t)t * n, width);
+                     pos_bias + (bias_start + t * bias_row + head * bias_head), width);
     }
-    lane_store(
-        gated_mean(lane_load(q + q_start + lane_start(lane, channels, q_stride), width), s.a, s.b),
-        y + at, width);
+    lane_store(gated_mean(lane_load(q, width), s.a, s.b), y + at, width);
 }

@@ -5,7 +5,8 @@
  *
  *     y_i = sigmoid(q_i) * sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j)
  *
- * per batch entry and channel.
+ * per batch entry and channel.  AFT-conv has heads: the C / H channels of a head share one key and
+ * one bias for each distance.
  */
 #ifndef ATTNCL_AFT_H
 #define ATTNCL_AFT_H
@@ -14,11 +15,16 @@
 
 ATTNCL_BEGIN
 
-/** Which position bias w: the whole table, the table where |i - j| < window else 0, or 0. */
+/**
+ * Which position bias w: AFT-full the whole table, AFT-local the table where |i - j| < window else
+ * 0, AFT-simple 0, AFT-conv w[head, j - i + (s - 1) / 2] where that exists else 0 (the paper's
+ * eq. 6).
+ */
 typedef enum attncl_aft_kind {
     ATTNCL_AFT_LOCAL = 0,
     ATTNCL_AFT_FULL = 1,
     ATTNCL_AFT_SIMPLE = 2,
+    ATTNCL_AFT_CONV = 3,
 } attncl_aft_kind;
 
 /** How one AFT behaves.  Start from ATTNCL_AFT_DESC_INIT. */
@@ -37,14 +43,15 @@ typedef struct attncl_aft_desc {
 /**
  * The mixing alone: y from q, k, v.
  *
- * @param q, k, v   [T, B, C], F32
- * @param pos_bias  [n, n] with n >= T, of which the top left [T, T] is used; null for AFT-simple
+ * @param q, k, v   [T, B, C], F32; AFT-conv: k [T, B, H], H divides C
+ * @param pos_bias  [n, n] with n >= T, of which the top left [T, T] is used; null for AFT-simple;
+ * AFT-conv: [H, s], s odd
  * @param mask      U8 [T or 1, T, B or 1], non-zero = visible; null: all (or j <= i when causal).
  * Not with causal.
  * @return          [T, B, C].  A row that sees no key gives 0.
  *
- * Cost O(T window C B) without a mask or causal, O(T^2 C B) with one.  Stable for every finite
- * input: each row, batch entry and channel has its own maximum.
+ * Cost O(T window C B), AFT-conv O(T s C B), without a mask, O(T^2 C B) with one.  Stable for every
+ * finite input: each row, batch entry and channel has its own maximum.
  */
 ATTNCL_API attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
                                        attncl_value k, attncl_value v, attncl_value pos_bias,
@@ -53,9 +60,9 @@ ATTNCL_API attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *d
 /** A layer's parameters; null values for absent biases and, in AFT-simple, pos_bias. */
 typedef struct attncl_aft_params {
     attncl_value query_weight, query_bias;   /**< [C, C], [C] */
-    attncl_value key_weight, key_bias;       /**< [C, C], [C] */
+    attncl_value key_weight, key_bias;       /**< [C, C], [C]; AFT-conv: [H, C], [H] */
     attncl_value value_weight, value_bias;   /**< [C, C], [C] */
-    attncl_value pos_bias;                   /**< [n, n] */
+    attncl_value pos_bias;                   /**< [n, n]; AFT-conv: [H, s] */
     attncl_value output_weight, output_bias; /**< [C, C], [C] */
 } attncl_aft_params;
 

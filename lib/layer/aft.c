@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention-free transformer layers.  All three kinds are one op: AFT-full is a window as long as
-// the table, AFT-simple a window of none.
+// Attention-free transformer layers.  Kinds without heads are one op: AFT-full is a window as long
+// as the table, AFT-simple a window of none.
 
 #include <inttypes.h>
 
@@ -15,19 +15,18 @@ static bool check_desc(attncl_graph *g, const attncl_aft_desc *desc)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft desc has struct_size %zu, expected %zu",
                    desc->struct_size, sizeof *desc);
     else if (desc->kind != ATTNCL_AFT_LOCAL && desc->kind != ATTNCL_AFT_FULL &&
-             desc->kind != ATTNCL_AFT_SIMPLE)
+             desc->kind != ATTNCL_AFT_SIMPLE && desc->kind != ATTNCL_AFT_CONV)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft kind %d is unknown", (int)desc->kind);
     else if (desc->kind == ATTNCL_AFT_LOCAL && desc->window < 0)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", the least is 0", desc->window);
     return !attncl__graph_failed(g);
 }
 
-// What the op needs to know of a desc and its table.  False: the graph has failed.
+// What the op of kinds without heads needs to know of a desc and its table.  False: the graph has
+// failed.
 static bool mix_form(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
                      int32_t *window_ret)
 {
-    if (!check_desc(g, desc))
-        return false;
     if (desc->kind == ATTNCL_AFT_SIMPLE || (desc->kind == ATTNCL_AFT_LOCAL && desc->window == 0)) {
         *pos_bias = ATTNCL_NONE_VALUE;
         *window_ret = 0;
@@ -50,11 +49,18 @@ attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl
                             attncl_value k, attncl_value v, attncl_value pos_bias,
                             attncl_value mask)
 {
-    struct aft_local_fwd_params params = {.causal = desc->causal != 0};
-    if (!mix_form(g, desc, &pos_bias, &params.window))
+    if (attncl__graph_failed(g) || !check_desc(g, desc))
         return ATTNCL_NONE_VALUE;
     if (desc->causal && attncl__given(mask))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
+    if (desc->kind == ATTNCL_AFT_CONV) {
+        const struct aft_conv_fwd_params params = {.causal = desc->causal != 0};
+        return attncl__graph_add(g, &attncl__op_aft_conv_fwd, &params, IN(q, k, v, pos_bias, mask));
+    }
+
+    struct aft_local_fwd_params params = {.causal = desc->causal != 0};
+    if (!mix_form(g, desc, &pos_bias, &params.window))
+        return ATTNCL_NONE_VALUE;
     return attncl__graph_add(g, &attncl__op_aft_local_fwd, &params, IN(q, k, v, pos_bias, mask));
 }
 
@@ -83,6 +89,20 @@ attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
     return project(g, "output", y, p->output_weight, p->output_bias, residual);
 }
 
+// Slots of AFT-conv: the past positions that have a bias, and the own.
+static bool filter_slots(attncl_graph *g, attncl_value pos_bias, int32_t *window_ret)
+{
+    struct tensor_desc table;
+    if (!attncl__layer_axes(g, pos_bias, "w", 2, "[H, s]", &table))
+        return false;
+    if (table.dim[1] > INT32_MAX) {
+        GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "w has shape %s, too long", SHAPE(&table));
+        return false;
+    }
+    *window_ret = (int32_t)((table.dim[1] + 1) / 2);
+    return true;
+}
+
 // y of one position.  State, per batch entry and channel: (maximum, denominator, numerator) of the
 // keys that have left the window, and the last `window` keys and values in two rings.
 static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
@@ -91,7 +111,10 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attnc
 {
     struct aft_step_fwd_params params = {0};
     struct tensor_desc d;
-    if (!mix_form(g, desc, &pos_bias, &params.window) ||
+    const bool heads = desc->kind == ATTNCL_AFT_CONV;
+    if (!check_desc(g, desc) ||
+        !(heads ? filter_slots(g, pos_bias, &params.window)
+                : mix_form(g, desc, &pos_bias, &params.window)) ||
         !attncl__layer_axes(g, q, "x", 2, "[B, C]", &d))
         return ATTNCL_NONE_VALUE;
 
@@ -101,7 +124,8 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attnc
     const attncl_value sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
     const attncl_value ring_k = attncl_graph_state(g, "ring_k", ATTNCL_F32, 2, ring_dim);
     const attncl_value ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
-    return attncl__graph_add(g, &attncl__op_aft_step_fwd, &params,
+    return attncl__graph_add(g, heads ? &attncl__op_aft_conv_step_fwd : &attncl__op_aft_step_fwd,
+                             heads ? NULL : &params,
                              IN(q, k, v, pos_bias, position, sums, ring_k, ring_v));
 }
 

@@ -1,43 +1,63 @@
 // SPDX-License-Identifier: MIT
 //
-// aft_local, aft_full, aft_simple: one AFT layer.
+// aft_local, aft_full, aft_simple, aft_conv: one AFT layer.
+
+#include <inttypes.h>
 
 #include "base/try.h"
 #include "model/arch.h"
 #include "model/blocks.h"
 #include "model/config.h"
 
+static attncl_status configure_heads(const struct json *config, struct aft_settings *ret)
+{
+    TRY(attncl__config_int(config, "heads", 1, &ret->heads));
+    TRY(attncl__config_int(config, "window_size", 1, &ret->filter));
+    REQUIRE(ret->d_model % ret->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model is %" PRId64 ", not a multiple of heads, %" PRId64, ret->d_model, ret->heads);
+    REQUIRE(ret->filter % 2 == 1, ATTNCL_ERR_FORMAT,
+            "window_size is %" PRId64 ", expected an odd number", ret->filter);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__aft_configure(const struct json *config, attncl_aft_kind kind,
                                     struct aft_settings *ret)
 {
     *ret = (struct aft_settings){.kind = kind};
     TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
-    if (kind != ATTNCL_AFT_SIMPLE)
+    if (kind == ATTNCL_AFT_CONV)
+        TRY(configure_heads(config, ret));
+    if (kind == ATTNCL_AFT_LOCAL || kind == ATTNCL_AFT_FULL)
         TRY(attncl__config_int(config, "seq_len", 1, &ret->seq_len));
     if (kind == ATTNCL_AFT_LOCAL)
         TRY(attncl__config_int(config, "local_window_size", 0, &ret->window));
     return attncl__config_bool_or(config, "bias", true, &ret->bias);
 }
 
-static void linear_params(struct params *p, const char *name, int64_t width, bool bias,
+// [out, width] and, with a bias, [out]
+static void linear_params(struct params *p, const char *name, int64_t width, int64_t out, bool bias,
                           attncl_value *weight_ret, attncl_value *bias_ret)
 {
     attncl__params_enter(p, "%s", name);
-    *weight_ret = PARAM(p, "weight", width, width);
-    *bias_ret = PARAM_IF(bias, p, "bias", width);
+    *weight_ret = PARAM(p, "weight", out, width);
+    *bias_ret = PARAM_IF(bias, p, "bias", out);
     attncl__params_leave(p);
 }
 
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret)
 {
     const int64_t width = s->d_model, n = s->seq_len;
-    linear_params(p, "query", width, s->bias, &ret->query_weight, &ret->query_bias);
-    linear_params(p, "key", width, s->bias, &ret->key_weight, &ret->key_bias);
-    linear_params(p, "value", width, s->bias, &ret->value_weight, &ret->value_bias);
-    ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", n, n);
+    const int64_t keys = s->kind == ATTNCL_AFT_CONV ? s->heads : width;
+    linear_params(p, "query", width, width, s->bias, &ret->query_weight, &ret->query_bias);
+    linear_params(p, "key", width, keys, s->bias, &ret->key_weight, &ret->key_bias);
+    linear_params(p, "value", width, width, s->bias, &ret->value_weight, &ret->value_bias);
+    if (s->kind == ATTNCL_AFT_CONV)
+        ret->pos_bias = PARAM(p, "w", s->heads, s->filter);
+    else
+        ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", n, n);
     if (s->kind == ATTNCL_AFT_LOCAL)
         attncl__param_check_window(p, "local_mask", n, s->window);
-    linear_params(p, "output", width, true, &ret->output_weight, &ret->output_bias);
+    linear_params(p, "output", width, width, true, &ret->output_weight, &ret->output_bias);
 }
 
 attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)
@@ -62,6 +82,11 @@ static attncl_status configure_full(const struct json *config, void *settings)
 static attncl_status configure_simple(const struct json *config, void *settings)
 {
     return attncl__aft_configure(config, ATTNCL_AFT_SIMPLE, settings);
+}
+
+static attncl_status configure_conv(const struct json *config, void *settings)
+{
+    return attncl__aft_configure(config, ATTNCL_AFT_CONV, settings);
 }
 
 static void load(struct params *p, const void *settings)
@@ -110,6 +135,14 @@ const struct arch_class attncl__arch_aft_simple = {
     .name = "aft_simple",
     .settings_bytes = sizeof(struct aft_settings),
     .configure = configure_simple,
+    .load = load,
+    .build = build,
+};
+
+const struct arch_class attncl__arch_aft_conv = {
+    .name = "aft_conv",
+    .settings_bytes = sizeof(struct aft_settings),
+    .configure = configure_conv,
     .load = load,
     .build = build,
 };

@@ -42,7 +42,7 @@ attncl_status attncl__block_configure(const struct json *config, struct block_se
     static const struct choice layers[] = {
         {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
         {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
-        {"aft_conv", CHOICE_LATER},        {"transformer", CHOICE_LATER},
+        {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", CHOICE_LATER},
         {"feedback", CHOICE_LATER},        {"feedback_kv", CHOICE_LATER},
     };
     int layer;

@@ -16,6 +16,7 @@ struct aft_settings {
     int64_t d_model;
     int64_t seq_len; // 0: no limit
     int64_t window;
+    int64_t heads, filter; // AFT-conv: biases [heads, filter]
     bool bias;
 };
 attncl_status attncl__aft_configure(const struct json *config, attncl_aft_kind kind,

@@ -78,25 +78,28 @@ static void plan_cpu_group(struct aft_plan *p, size_t local_bytes)
     }
 }
 
-struct aft_plan attncl__aft_plan(const struct op_sig *sig)
+struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form *form)
 {
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *mask = &sig->in[AFT_IN_MASK];
-    const struct aft_local_fwd_params *params = sig->params;
     const bool own_mask = attncl__desc_present(mask) && mask->dim[2] > 1,
-               fold = !own_mask && contiguous(sig);
+               fold = !own_mask && form->heads == 0 && contiguous(sig);
     struct aft_plan p = {
         .cpu = sig->caps->form == FORM_CPU && sig->caps->local_bytes >= CPU_LEAST_LOCAL_BYTES,
         .masked = attncl__desc_present(mask),
         .folded = fold,
         .steps = q->dim[0],
         .batch = fold ? 1 : q->dim[1],
-        .channels = fold ? q->dim[1] * q->dim[2] : q->dim[2],
-        .series = own_mask ? q->dim[1] : 1,
+        .channels = fold              ? q->dim[1] * q->dim[2]
+                    : form->heads > 0 ? q->dim[2] / form->heads
+                                      : q->dim[2],
+        .heads = form->heads > 0 ? form->heads : 1,
+        .entries = own_mask ? q->dim[1] : 1,
+        .per_head = form->heads > 0,
         .local = 1,
     };
 
     if (attncl__desc_present(&sig->in[AFT_IN_BIAS]))
-        p.window = params->window < p.steps ? params->window : p.steps;
+        p.window = form->window < p.steps ? form->window : p.steps;
     p.vw = p.cpu ? sig->caps->vector_width : 1;
     p.blocks = ceil_div(p.steps, p.cpu ? AFT_ROWS : AFT_BLOCK);
     p.panels = ceil_div(p.blocks, AFT_PANEL);

@@ -11,12 +11,24 @@ enum aft_input { AFT_IN_Q, AFT_IN_K, AFT_IN_V, AFT_IN_BIAS, AFT_IN_MASK };
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8 };
 
+// What is mixed, of an op's signature: keys [T, B, C] and one table of biases, or, with heads, keys
+// [T, B, H] and for each head a row of biases by distance.
+struct aft_form {
+    int64_t heads;                           // 0: a key for each channel
+    int64_t window;                          // rows closer than this have a bias, others 0
+    int64_t bias_start, bias_row, bias_head; // where the table has (0, 0); to the next target; head
+    bool causal;
+    int path; // the CPU kernel's PATH: 0 but in tests
+};
+
 // The problem as kernels see it: rows of `channels`, `batch` to a step.  Batch entries fold into
-// the channels when all is contiguous; with a mask of their own each is a series of launches.
+// the channels when all is contiguous; with a mask of their own each is a series of launches, and
+// so is each head.
 struct aft_plan {
-    bool cpu, masked, folded;
-    int64_t steps, batch, channels, series, window;
-    int64_t lanes, slice; // lanes of VW channels; those of a slice
+    bool cpu, masked, folded, per_head;
+    int64_t steps, batch, channels, window;
+    int64_t heads, entries; // series of launches: heads times batch entries
+    int64_t lanes, slice;   // lanes of VW channels; those of a slice
     int64_t blocks, panels;
     int64_t group, segment; // CPU: lanes of a work-item, source blocks packed at a time
     int64_t lane_floats, ranges_at, before_at, after_at; // CPU: scratch of one lane
@@ -26,6 +38,26 @@ struct aft_plan {
 };
 
 // The inputs are not empty.
-struct aft_plan attncl__aft_plan(const struct op_sig *sig);
+struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form *form);
+
+// The op's scratch and its kernels (aft_mix.c).
+attncl_status attncl__aft_scratch(const struct op_sig *sig, const struct aft_form *form,
+                                  size_t *bytes_ret);
+attncl_status attncl__aft_launch(struct launcher *l, const struct op_call *call,
+                                 const struct aft_form *form);
+// A pair of rows in reach: weight times (1, v), added; each element: two exponentials.
+void attncl__aft_cost(const struct op_sig *sig, const struct aft_form *form, double *flop_ret,
+                      double *bytes_ret);
+
+// What is asked of q, v and the mask; `causal` is not with a mask.
+enum {
+    AFT_LENGTH_MOST = 1 << 30
+}; // of T, and of B C: kernels count them with ints and double them
+attncl_status attncl__aft_check(const struct op_sig *sig, bool causal);
+
+// AFT-conv's biases [H, s], s odd, and the form they make.
+attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels,
+                                       int64_t heads);
+struct aft_form attncl__aft_filter_form(const struct tensor_desc *w, int64_t heads);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// One position t of causal AFT-local, for decoding.
+// One position t of causal AFT-local or AFT-conv, for decoding.
 //
 //   y = sigmoid(q) sum_j p_j v_j,   p_j = softmax over j <= t of (w(t, j) + k_j)
 //
@@ -8,7 +8,7 @@
 // `window` keys and values in two rings.  The position is read on the device, so that one compiled
 // step serves every position (cl/op/aft_step.cl).
 
-#include "op/op.h"
+#include "op/aft_plan.h"
 
 enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
 
@@ -24,8 +24,8 @@ static attncl_status check_inputs(const struct op_sig *sig)
         const struct tensor_desc *x = &sig->in[i];
         REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "%s is %s, expected F32", names[i],
                 attncl_dtype_name(x->dtype));
-        REQUIRE(attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s", names[i],
-                SHAPE(x), SHAPE(q));
+        REQUIRE(i == IN_K || attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
+                names[i], SHAPE(x), SHAPE(q));
     }
     REQUIRE(q->dim[0] <= LENGTH_MOST && q->dim[1] <= LENGTH_MOST &&
                 q->dim[0] * q->dim[1] <= LENGTH_MOST,
@@ -56,13 +56,12 @@ static attncl_status check_bias(const struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static attncl_status check_state(const struct op_sig *sig)
+static attncl_status check_state(const struct op_sig *sig, int64_t window)
 {
     static const char *const names[] = {
         [IN_SUMS] = "sums", [IN_KEYS] = "keys", [IN_VALUES] = "values"};
-    const struct aft_step_fwd_params *p = sig->params;
     const int64_t all = sig->in[IN_Q].dim[0] * sig->in[IN_Q].dim[1];
-    const int64_t slots = p->window > 0 ? p->window : 1;
+    const int64_t slots = window > 0 ? window : 1;
 
     for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
         const struct tensor_desc *x = &sig->in[i];
@@ -78,9 +77,26 @@ static attncl_status check_state(const struct op_sig *sig)
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
+    const struct aft_step_fwd_params *p = sig->params;
+    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K];
+
     TRY(check_inputs(sig));
+    REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
+            SHAPE(q));
     TRY(check_bias(sig));
-    TRY(check_state(sig));
+    TRY(check_state(sig, p->window));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status conv_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *k = &sig->in[IN_K];
+
+    TRY(check_inputs(sig));
+    REQUIRE(k->rank == 2 && k->dim[0] == sig->in[IN_Q].dim[0], ATTNCL_ERR_SHAPE,
+            "k is %s, q is %s, expected [B, H] and [B, C]", SHAPE(k), SHAPE(&sig->in[IN_Q]));
+    TRY(attncl__aft_check_filter(&sig->in[IN_BIAS], sig->in[IN_Q].dim[1], k->dim[1]));
+    TRY(check_state(sig, (sig->in[IN_BIAS].dim[1] + 1) / 2));
     return attncl__infer_like_first(sig);
 }
 
@@ -100,44 +116,74 @@ static size_t gpu_group(const struct device_caps *caps)
     return wish < caps->max_group ? wish : caps->max_group;
 }
 
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+// n: positions there may be.
+static attncl_status launch(struct launcher *l, const struct op_call *call,
+                            const struct aft_form *form, int64_t n)
 {
-    const struct aft_step_fwd_params *p = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K], *v = &in[IN_V];
     const bool cpu = l->caps->form == FORM_CPU;
-    const bool fold =
-        attncl__desc_contiguous(q) && attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
-    const int64_t all = q->dim[0] * q->dim[1], channels = fold ? all : q->dim[1];
+    const bool fold = form->heads == 0 && attncl__desc_contiguous(q) &&
+                      attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
+    const int64_t all = q->dim[0] * q->dim[1], heads = form->heads > 0 ? form->heads : 1;
+    const int64_t row = fold ? all : q->dim[1], channels = row / heads;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t local = cpu ? 1 : gpu_group(l->caps);
-    const bool biased =
-        attncl__desc_present(&in[IN_BIAS]) && p->window > 0; // else keys need no ring
-    const int64_t n = biased ? in[IN_BIAS].dim[0] : INT32_MAX;
     struct kspec spec = kspec_begin("op/aft_step.cl", "aft_step_fwd");
     kspec_form(&spec, vw, local);
+    kspec_int(&spec, "PER_HEAD", form->heads > 0);
 
     if (all == 0)
         return ATTNCL_OK;
-    const int64_t lanes = ceil_div(channels, vw) * (all / channels);
-    return attncl__launch(l, &spec, grid_1d(ceil_div(lanes, (int64_t)local), local),
+    const int64_t lanes = ceil_div(channels, vw) * (all / row);
+    return attncl__launch(l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
                           ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
                                arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
                                arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
-                               arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i32(n),
-                               arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_SUMS]),
-                               arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]),
-                               arg_i32(channels), arg_i64(all), arg_i32(lanes),
-                               arg_i32(biased ? p->window : 0)));
+                               arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]),
+                               arg_i64(form->bias_start), arg_i64(form->bias_row),
+                               arg_i64(form->bias_head), arg_i32(n), arg_mem(call->in[IN_POSITION]),
+                               arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),
+                               arg_mem(call->in[IN_VALUES]), arg_i32(channels), arg_i32(row),
+                               arg_i64(all), arg_i32(lanes), arg_i32(form->window)));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct aft_step_fwd_params *p = call->sig.params;
+    const struct tensor_desc *w = &call->sig.in[IN_BIAS];
+    const bool biased = attncl__desc_present(w) && p->window > 0; // else keys need no ring
+    const int64_t n = biased ? w->dim[0] : INT32_MAX;
+    const struct aft_form form = {.window = biased ? p->window : 0, .bias_row = n};
+
+    return launch(l, call, &form, n);
+}
+
+static attncl_status conv_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct aft_form form =
+        attncl__aft_filter_form(&call->sig.in[IN_BIAS], call->sig.in[IN_K].dim[1]);
+
+    return launch(l, call, &form, INT32_MAX);
 }
 
 // Each key of the window: its exponential, and the sums.
+static void cost(const struct op_sig *sig, int64_t window, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+
+    *flop_ret = count * (40 + 20 * (double)window);
+    *bytes_ret = 4 * count * (12 + 3 * (double)window);
+}
+
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const struct aft_step_fwd_params *p = sig->params;
-    const double count = (double)attncl__desc_count(&sig->out[0]);
+    cost(sig, p->window, flop_ret, bytes_ret);
+}
 
-    *flop_ret = count * (40 + 20 * (double)p->window);
-    *bytes_ret = 4 * count * (12 + 3 * (double)p->window);
+static void conv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    cost(sig, (sig->in[IN_BIAS].dim[1] + 1) / 2, flop_ret, bytes_ret);
 }
 
 const struct op_class attncl__op_aft_step_fwd = {
@@ -151,4 +197,16 @@ const struct op_class attncl__op_aft_step_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+};
+
+const struct op_class attncl__op_aft_conv_step_fwd = {
+    .name = "aft_conv_step_fwd",
+    .params_bytes = sizeof(struct aft_conv_step_fwd_params),
+    .n_in = 8,
+    .n_out = 1,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
+    .infer = conv_infer,
+    .launch = conv_launch,
+    .cost = conv_cost,
 };

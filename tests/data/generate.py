@@ -50,14 +50,16 @@ def write(path, tensors, metadata):
 class AFT(nn.Module):
     """y_i = sigmoid(q_i) sum_j softmax_j(w_ij + k_j) v_j; a row that sees nothing gives 0."""
 
-    def __init__(self, kind, d_model, seq_len=0, window=0, bias=True):
+    def __init__(self, kind, d_model, seq_len=0, window=0, bias=True, heads=0):
         super().__init__()
         self.kind = kind
         self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key = nn.Linear(d_model, d_model, bias=bias)
+        self.key = nn.Linear(d_model, heads or d_model, bias=bias)
         self.value = nn.Linear(d_model, d_model, bias=bias)
         self.output = nn.Linear(d_model, d_model)
-        if kind != "aft_simple":
+        if kind == "aft_conv":
+            self.w = nn.Parameter(torch.randn(heads, window))
+        elif kind != "aft_simple":
             self.pos_bias = nn.Parameter(torch.randn(seq_len, seq_len))
         if kind == "aft_local":
             i = torch.arange(seq_len)
@@ -68,6 +70,8 @@ class AFT(nn.Module):
         q, k, v = self.query(query), self.key(key), self.value(value)
         n = q.shape[0]
         w = torch.zeros(n, n, dtype=q.dtype)
+        if self.kind == "aft_conv":
+            return self.output(torch.sigmoid(q) * self.heads_mix(k, v, mask))
         if self.kind != "aft_simple":
             w = self.pos_bias[:n, :n]
         if self.kind == "aft_local":
@@ -78,6 +82,21 @@ class AFT(nn.Module):
         p = torch.softmax(s, 1)
         p = torch.where(torch.isnan(p), torch.zeros_like(p), p)
         return self.output(torch.sigmoid(q) * (p * v[None]).sum(1))
+
+    def heads_mix(self, k, v, mask):
+        """Eq. 6 of the paper, as it stands there: conv1d(e^K V, e^w - 1) + sum e^K V, over the same of e^K."""
+        (n, b, d), h, s = v.shape, k.shape[2], self.w.shape[1]
+        heads = torch.exp(k)[..., None]  # [T, B, H, 1]
+        place = torch.arange(n)[None] - torch.arange(n)[:, None] + (s - 1) // 2  # [T, T]
+        inside = (place >= 0) & (place < s)
+        weight = torch.exp(self.w)[:, place.clamp(0, s - 1)]
+        kernel = torch.where(inside, weight - 1, torch.zeros_like(weight)) + 1
+        kernel = kernel[:, :, :, None].expand(h, n, n, b)
+        if mask is not None:
+            kernel = kernel * (mask != 0)
+        num = torch.einsum("hijb,jbhc->ibhc", kernel, heads * v.reshape(n, b, h, d // h))
+        den = torch.einsum("hijb,jbhc->ibhc", kernel, heads)
+        return torch.where(den > 0, num / den, torch.zeros_like(num)).reshape(n, b, d)
 
 
 class SGU(nn.Module):
@@ -127,7 +146,8 @@ class Layer(nn.Module):
     def __init__(self, c):
         super().__init__()
         d = c["d_model"]
-        self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), c.get("local_window_size", 0), c.get("bias", True))
+        self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), c.get("local_window_size", c.get("window_size", 0)),
+                             c.get("bias", True), c.get("heads", 0))
         keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
         self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
         self.norm_self_attn = nn.LayerNorm([d])
@@ -357,10 +377,29 @@ def sample():
     case("lm_sample", "lm_sample", dict(c, steps=9), m.state_dict(), {"tokens": start}, {"tokens": tokens})
 
 
+def aft_conv():
+    torch.manual_seed(21)
+    q, k, v = randn(7, 2, 6), randn(7, 2, 6), randn(7, 2, 6)
+    mask = torch.rand(7, 7, 2) < 0.4
+    mask[3, :, 1] = False
+    m = module(AFT("aft_conv", 6, window=5, heads=3))
+    case("aft_conv", "aft_conv", {"d_model": 6, "heads": 3, "window_size": 5}, m.state_dict(),
+         {"query": q, "key": k, "value": v, "mask": mask}, {"output": m(q, k, v, mask)})
+    c = {"layer": "aft_conv", "heads": 2, "window_size": 7, "d_ff": 12, "d_model": 8, "n_layers": 2, "n_vocab": 11,
+         "max_len": 20}
+    m = module(LM(c))
+    tokens = torch.randint(0, 11, (4, 3))
+    y, start = m(tokens), tokens
+    case("lm_aft_conv", "lm", c, m.state_dict(), {"tokens": tokens}, {"output": y})
+    for _ in range(9):
+        tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
+    case("lm_sample_aft_conv", "lm_sample", dict(c, steps=9), m.state_dict(), {"tokens": start}, {"tokens": tokens})
+
+
 def main():
     torch.manual_seed(20)
     with torch.no_grad():
-        for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample):
+        for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv):
             make()
 
 

@@ -6,7 +6,7 @@
 #include "ref/layers.h"
 #include "support/layer_test.h"
 
-enum { N = 9, T = 7, B = 2, C = 5 }; // n of pos_bias, T, B, C
+enum { N = 9, T = 7, B = 2, C = 6, HEADS = 2 }; // n of pos_bias, T, B, C
 
 // Three linear maps and one mixing of at most 9 terms: each rounds at 2^-24 of values of the size
 // of 1 to 4.
@@ -121,24 +121,20 @@ START_TEST(query_key_and_value_are_apart)
 }
 END_TEST
 
-START_TEST(steps_are_the_causal_layer)
+// Position by position, twice, the second time after a reset.
+static void check_steps(const attncl_aft_desc *desc, const struct ref_aft *ref,
+                        const struct host *x, const struct host *want)
 {
-    const struct kind *kind = &kinds[_i];
-    const attncl_aft_desc desc = describe(kind, 1);
-    const struct ref_aft ref = random_params();
-    struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
     struct host *row = host_new(ATTNCL_F32, DIMS(B, C)), *y = host_like(row);
     struct host *want_row = host_like(row), *position = host_new(ATTNCL_I32, DIMS(1));
     struct rig b;
 
-    ref_aft_layer(&ref, kind->effective, 1, x, NULL, want);
-    ref_add_fwd(want, x, want);
     rig_open(&b);
-    const attncl_aft_params params = feed(&b, &ref);
+    const attncl_aft_params params = feed(&b, ref);
     const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);
-    rig_out(&b, attncl_aft_step(b.g, &desc, &params, in, at, in), y);
+    rig_out(&b, attncl_aft_step(b.g, desc, &params, in, at, in), y);
     ck_ok(rig_compile(&b));
-    for (int round = 0; round < 2; ++round) { // the second after a reset
+    for (int round = 0; round < 2; ++round) {
         for (int t = 0; t < T; ++t) {
             position->data[0] = t;
             host_set(row, x->data + t * B * C);
@@ -149,6 +145,77 @@ START_TEST(steps_are_the_causal_layer)
         ck_ok(attncl_graph_reset(b.g));
     }
     rig_close(&b);
+}
+
+START_TEST(steps_are_the_causal_layer)
+{
+    const struct kind *kind = &kinds[_i];
+    const attncl_aft_desc desc = describe(kind, 1);
+    const struct ref_aft ref = random_params();
+    struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
+
+    ref_aft_layer(&ref, kind->effective, 1, x, NULL, want);
+    ref_add_fwd(want, x, want);
+    check_steps(&desc, &ref, x, want);
+}
+END_TEST
+
+// The same of AFT-conv: two heads, biases [2, 5].
+static struct ref_aft random_heads(void)
+{
+    struct ref_aft p = random_params();
+    p.key_weight = host_random(3, DIMS(HEADS, C));
+    p.key_bias = host_random(4, DIMS(HEADS));
+    p.pos_bias = host_random(7, DIMS(HEADS, 5));
+    return p;
+}
+
+static void ref_heads_layer(const struct ref_aft *p, int causal, const struct host *x,
+                            const struct host *mask, struct host *y)
+{
+    struct host *q = host_like(x), *k = host_new(ATTNCL_F32, DIMS(T, B, HEADS)), *v = host_like(x);
+    struct host *mixed = host_like(x), *scale = host_like(x);
+    ref_dense(x, p->query_weight, p->query_bias, q);
+    ref_dense(x, p->key_weight, p->key_bias, k);
+    ref_dense(x, p->value_weight, p->value_bias, v);
+    ref_aft_conv_fwd(q, k, v, p->pos_bias, mask, causal, mixed, scale);
+    ref_dense(mixed, p->output_weight, p->output_bias, y);
+}
+
+START_TEST(heads_meet_their_definition)
+{
+    const enum visibility visible = (enum visibility)_i;
+    const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};
+    const attncl_aft_desc desc = describe(&kind, visible == CAUSAL);
+    const struct ref_aft ref = random_heads();
+    struct host *x = host_random(20, DIMS(T, B, C)), *y = host_like(x), *want = host_like(x);
+    struct host *mask = visible == MASKED ? host_mask(21, 0.5, DIMS(T, T, B)) : NULL;
+    struct rig b;
+
+    rig_open(&b);
+    const attncl_aft_params params = feed(&b, &ref);
+    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
+    rig_out(&b, attncl_aft(b.g, &desc, &params, in, in, in, seen, in), y);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+
+    ref_heads_layer(&ref, visible == CAUSAL, x, mask, want);
+    ref_add_fwd(want, x, want);
+    ck_near(y, want, relative, absolute);
+}
+END_TEST
+
+START_TEST(steps_of_heads_are_the_causal_layer)
+{
+    const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};
+    const attncl_aft_desc desc = describe(&kind, 1);
+    const struct ref_aft ref = random_heads();
+    struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
+
+    ref_heads_layer(&ref, 1, x, NULL, want);
+    ref_add_fwd(want, x, want);
+    check_steps(&desc, &ref, x, want);
 }
 END_TEST
 
@@ -193,6 +260,8 @@ Suite *suite(void)
     tcase_add_loop_test(core, layers_meet_their_definition, 0, N_KINDS * N_VISIBILITIES);
     tcase_add_test(core, query_key_and_value_are_apart);
     tcase_add_loop_test(core, steps_are_the_causal_layer, 0, N_KINDS);
+    tcase_add_loop_test(core, heads_meet_their_definition, 0, N_VISIBILITIES);
+    tcase_add_test(core, steps_of_heads_are_the_causal_layer);
     tcase_add_loop_test(core, bad_layers_are_refused, 0, 7);
     suite_add_tcase(s, core);
     return s;

@@ -40,6 +40,10 @@ void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bia
 void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct host *v,
                        const struct host *pos_bias, const struct host *mask, int window, int causal,
                        struct host *y, struct host *scale); // aft_local.c
+// k [T, B, H], w [H, s]
+void ref_aft_conv_fwd(const struct host *q, const struct host *k, const struct host *v,
+                      const struct host *w, const struct host *mask, int causal, struct host *y,
+                      struct host *scale); // aft_conv.c
 
 // -- softmax attention: attention.c
 struct ref_attention {

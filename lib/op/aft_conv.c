@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+//
+// Attention-free mixing of H heads, AFT-conv (Zhai et al. 2021, arXiv 2105.14103, eq. 6).
+//
+//   y_i = sigmoid(q_i) sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j), per batch
+//   entry and head
+//
+// Channel c belongs to head c / (C / H), which has one key a row.  w depends on the distance: it is
+// w[head, j - i + (s - 1) / 2] where that exists, else 0.  The paper subtracts 1 from e^w in the
+// window and adds the sum of all; here, as in AFT-local, windows are weighed apart from what is
+// outside (lib/op/aft_mix.c), each head as AFT-local of its channels.
+
+#include "op/aft_plan.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct aft_conv_fwd_params *p = sig->params;
+    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
+
+    REQUIRE(p->path >= 0 && p->path <= 2, ATTNCL_ERR_ARGUMENT, "path is %d, expected 0, 1 or 2",
+            p->path);
+    TRY(attncl__aft_check(sig, p->causal));
+    REQUIRE(k->rank == 3 && k->dim[0] == q->dim[0] && k->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
+            "k is %s, q is %s, expected [T, B, H] and [T, B, C]", SHAPE(k), SHAPE(q));
+    TRY(attncl__aft_check_filter(&sig->in[AFT_IN_BIAS], q->dim[2], k->dim[2]));
+    return attncl__infer_like_first(sig);
+}
+
+static struct aft_form form_of(const struct op_sig *sig)
+{
+    const struct aft_conv_fwd_params *p = sig->params;
+    struct aft_form form = attncl__aft_filter_form(&sig->in[AFT_IN_BIAS], sig->in[AFT_IN_K].dim[2]);
+
+    form.causal = p->causal != 0;
+    form.path = p->path;
+    return form;
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct aft_form form = form_of(sig);
+    return attncl__aft_scratch(sig, &form, bytes_ret);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct aft_form form = form_of(&call->sig);
+    return attncl__aft_launch(l, call, &form);
+}
+
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct aft_form form = form_of(sig);
+    attncl__aft_cost(sig, &form, flop_ret, bytes_ret);
+}
+
+const struct op_class attncl__op_aft_conv_fwd = {
+    .name = "aft_conv_fwd",
+    .params_bytes = sizeof(struct aft_conv_fwd_params),
+    .n_in = 5,
+    .n_out = 1,
+    .optional = 1u << AFT_IN_MASK,
+    .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
+    .infer = fwd_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};
