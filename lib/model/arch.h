@@ -27,10 +27,10 @@ struct arch_class {
                          attncl_results **results_ret);
 
     // Language models only.  One token per sequence: input "tokens" [batch] and "position" [1],
-    // output "logits".
+    // output "logits".  `b->n_positions` bounds the positions it will be asked for.
     attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
-    int64_t (*limit)(const void *settings); // longest sequence, 0: none
+    int64_t (*limit)(const void *settings); // most positions of a decoder, 0: any
 };
 
 // The class of that name.  ERR_UNSUPPORTED for one of a later version, ERR_FORMAT for an unknown

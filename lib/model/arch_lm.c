@@ -42,6 +42,14 @@ int64_t attncl__lm_limit(const void *settings)
     return layers > 0 && layers < s->max_len ? layers : s->max_len;
 }
 
+// Where nothing else bounds a cache of all positions, max_len does.
+int64_t attncl__lm_step_limit(const void *settings)
+{
+    const struct lm_settings *s = settings;
+    const int64_t limit = attncl__lm_limit(s);
+    return limit == 0 && attncl__block_keeps_all(&s->encoder.block) ? s->max_len : limit;
+}
+
 struct embed_params {
     attncl_value weight; // [V, C]
     attncl_value table;  // [max_len, 1, C], null without positions
@@ -168,5 +176,5 @@ const struct arch_class attncl__arch_lm = {
     .build = build,
     .build_step = attncl__lm_build_step,
     .vocabulary = attncl__lm_vocabulary,
-    .limit = attncl__lm_limit,
+    .limit = attncl__lm_step_limit,
 };

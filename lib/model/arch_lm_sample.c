@@ -134,7 +134,8 @@ static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t
     TRY(check_prompt(s, prompt));
     TRY_DONE(take_prompt(s, prompt, &q));
     if (q.n_steps > 0 && q.batch > 0) {
-        TRY_DONE(attncl_decoder_create(model, q.batch, &decoder));
+        const int64_t n_fed = q.n_prompt + q.n_steps - 1; // the last token drawn is not fed
+        TRY_DONE(attncl__decoder_create_for(model, q.batch, n_fed, &decoder));
         TRY_DONE(draw(decoder, &q));
     }
     TRY_DONE(attncl__results_create(1, &results));
@@ -159,5 +160,5 @@ const struct arch_class attncl__arch_lm_sample = {
     .run = run,
     .build_step = attncl__lm_build_step,
     .vocabulary = attncl__lm_vocabulary,
-    .limit = attncl__lm_limit,
+    .limit = attncl__lm_step_limit,
 };

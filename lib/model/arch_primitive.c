@@ -45,13 +45,11 @@ const struct arch_class attncl__arch_softmax = {
 static attncl_status masked_softmax_build(struct build *b, const void *settings)
 {
     static const int64_t any[3] = {ANY, ANY, ANY};
-    attncl_value x, lens = ATTNCL_NONE_VALUE;
+    attncl_value x, lens;
     (void)settings;
     TRY(attncl__input_real(b, "X", 3, any, &x));
     const int64_t *dim = attncl__input_find(b, "X")->dim;
-    const attncl_array *given = attncl__input_find(b, "valid_lens");
-    if (given) // [B] or [B, Q]
-        TRY(attncl__input_int(b, "valid_lens", given->rank == 1 ? 1 : 2, dim, &lens));
+    TRY(attncl__input_lens(b, dim[0], dim[1], &lens));
     attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
     return ATTNCL_OK;
 }

@@ -38,36 +38,48 @@ static attncl_value apply_norm(struct build *b, const char *name, int64_t width,
 
 attncl_status attncl__block_configure(const struct json *config, struct block_settings *ret)
 {
-    enum { GMLP = 100 };
+    enum { GMLP = 100, TRANSFORMER };
     static const struct choice layers[] = {
         {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
         {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
-        {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", CHOICE_LATER},
+        {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", TRANSFORMER},
         {"feedback", CHOICE_LATER},        {"feedback_kv", CHOICE_LATER},
     };
     int layer;
     TRY(attncl__config_choice(config, "layer", layers, N_CHOICES(layers), NULL, &layer));
-    ret->is_gmlp = layer == GMLP;
-    if (ret->is_gmlp)
+    switch (layer) {
+    case GMLP:
+        ret->kind = BLOCK_GMLP;
         return attncl__gmlp_configure(config, &ret->gmlp);
-    TRY(attncl__aft_configure(config, (attncl_aft_kind)layer, &ret->aft));
+    case TRANSFORMER:
+        ret->kind = BLOCK_TRANSFORMER;
+        TRY(attncl__mha_configure(config, &ret->mha));
+        break;
+    default:
+        ret->kind = BLOCK_AFT;
+        TRY(attncl__aft_configure(config, (attncl_aft_kind)layer, &ret->aft));
+    }
     return attncl__ffn_configure(config, &ret->ffn);
 }
 
 void attncl__block_load(struct params *p, const struct block_settings *s)
 {
     attncl_aft_params aft;
+    attncl_mha_params mha;
     attncl_ffn_params ffn;
     attncl_gmlp_params gmlp;
-    if (s->is_gmlp) {
+    if (s->kind == BLOCK_GMLP) {
         attncl__gmlp_params(p, &s->gmlp, &gmlp);
         return;
     }
-    norm_params(p, "norm_self_attn", s->aft.d_model);
+    norm_params(p, "norm_self_attn", s->ffn.d_model);
     attncl__params_enter(p, "self_attn");
-    attncl__aft_params(p, &s->aft, &aft);
+    if (s->kind == BLOCK_TRANSFORMER)
+        attncl__mha_params(p, &s->mha, &mha);
+    else
+        attncl__aft_params(p, &s->aft, &aft);
     attncl__params_leave(p);
-    norm_params(p, "norm_ff", s->aft.d_model);
+    norm_params(p, "norm_ff", s->ffn.d_model);
     attncl__params_enter(p, "feed_forward");
     attncl__ffn_params(p, &s->ffn, &ffn);
     attncl__params_leave(p);
@@ -75,17 +87,22 @@ void attncl__block_load(struct params *p, const struct block_settings *s)
 
 int64_t attncl__block_width(const struct block_settings *s)
 {
-    return s->is_gmlp ? s->gmlp.d_model : s->aft.d_model;
+    return s->kind == BLOCK_GMLP ? s->gmlp.d_model : s->ffn.d_model;
 }
 
 int64_t attncl__block_limit(const struct block_settings *s)
 {
-    return s->is_gmlp ? s->gmlp.seq_len : s->aft.seq_len;
+    return s->kind == BLOCK_GMLP ? s->gmlp.seq_len : s->kind == BLOCK_AFT ? s->aft.seq_len : 0;
+}
+
+bool attncl__block_keeps_all(const struct block_settings *s)
+{
+    return s->kind == BLOCK_TRANSFORMER;
 }
 
 int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch)
 {
-    return s->is_gmlp ? 1 : n_batch; // a gating unit's mask is shared by the batch
+    return s->kind == BLOCK_GMLP ? 1 : n_batch; // a gating unit's mask is shared by the batch
 }
 
 // x + FF(LN(x))
@@ -100,38 +117,74 @@ static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, 
     return y;
 }
 
+// x + attn(z, z, z, mask)
+static attncl_value aft(struct build *b, const struct aft_settings *s, attncl_value z, bool causal,
+                        attncl_value mask, attncl_value x)
+{
+    const attncl_aft_desc desc = attncl__aft_desc(s, causal);
+    attncl_aft_params params;
+    attncl__aft_params(&b->params, s, &params);
+    return attncl_aft(b->graph, &desc, &params, z, z, z, mask, x);
+}
+
+static attncl_value mha(struct build *b, const struct mha_settings *s, attncl_value z, bool causal,
+                        attncl_value mask, attncl_value x)
+{
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    attncl_mha_params params;
+    desc.causal = causal;
+    attncl__mha_params(&b->params, s, &params);
+    return attncl_multi_head_attention(b->graph, &desc, &params, s->heads, z, z, z, mask,
+                                       ATTNCL_NONE_VALUE, x, NULL);
+}
+
 attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,
                            bool causal, attncl_value mask)
 {
-    if (s->is_gmlp) {
+    if (s->kind == BLOCK_GMLP) {
         attncl_gmlp_params params;
         attncl__gmlp_params(&b->params, &s->gmlp, &params);
         return attncl_gmlp_block(b->graph, &params, x, causal, mask);
     }
-    attncl_aft_params params;
-    const attncl_aft_desc desc = attncl__aft_desc(&s->aft, causal);
-    const attncl_value z = apply_norm(b, "norm_self_attn", s->aft.d_model, x);
+    const attncl_value z = apply_norm(b, "norm_self_attn", s->ffn.d_model, x);
     attncl__params_enter(&b->params, "self_attn");
-    attncl__aft_params(&b->params, &s->aft, &params);
-    x = attncl_aft(b->graph, &desc, &params, z, z, z, mask, x);
+    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, z, causal, mask, x)
+                             : mha(b, &s->mha, z, causal, mask, x);
     attncl__params_leave(&b->params);
     return feed_forward(b, &s->ffn, x);
+}
+
+// x [B, C] + attn(z) at a position
+static attncl_value aft_step(struct build *b, const struct aft_settings *s, attncl_value z,
+                             attncl_value position, attncl_value x)
+{
+    const attncl_aft_desc desc = attncl__aft_desc(s, true);
+    attncl_aft_params params;
+    attncl__aft_params(&b->params, s, &params);
+    return attncl_aft_step(b->graph, &desc, &params, z, position, x);
+}
+
+static attncl_value mha_step(struct build *b, const struct mha_settings *s, attncl_value z,
+                             attncl_value position, attncl_value x)
+{
+    attncl_mha_params params;
+    attncl__mha_params(&b->params, s, &params);
+    return attncl_multi_head_attention_step(b->graph, &params, s->heads, b->n_positions, z,
+                                            position, x);
 }
 
 attncl_value attncl__block_step(struct build *b, const struct block_settings *s, attncl_value x,
                                 attncl_value position)
 {
-    if (s->is_gmlp) {
+    if (s->kind == BLOCK_GMLP) {
         attncl_gmlp_params params;
         attncl__gmlp_params(&b->params, &s->gmlp, &params);
         return attncl_gmlp_step(b->graph, &params, x, position);
     }
-    attncl_aft_params params;
-    const attncl_aft_desc desc = attncl__aft_desc(&s->aft, true);
-    const attncl_value z = apply_norm(b, "norm_self_attn", s->aft.d_model, x);
+    const attncl_value z = apply_norm(b, "norm_self_attn", s->ffn.d_model, x);
     attncl__params_enter(&b->params, "self_attn");
-    attncl__aft_params(&b->params, &s->aft, &params);
-    x = attncl_aft_step(b->graph, &desc, &params, z, position, x);
+    x = s->kind == BLOCK_AFT ? aft_step(b, &s->aft, z, position, x)
+                             : mha_step(b, &s->mha, z, position, x);
     attncl__params_leave(&b->params);
     return feed_forward(b, &s->ffn, x);
 }

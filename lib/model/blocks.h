@@ -5,6 +5,7 @@
 #define ATTNCL_MODEL_BLOCKS_H
 
 #include "attncl/aft.h"
+#include "attncl/attention.h"
 #include "attncl/gmlp.h"
 #include "attncl/transformer.h"
 #include "io/json.h"
@@ -31,6 +32,14 @@ struct gmlp_settings {
 attncl_status attncl__gmlp_configure(const struct json *config, struct gmlp_settings *ret);
 void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_gmlp_params *ret);
 
+// -- multi-head attention (arch_mha.c)
+struct mha_settings {
+    int64_t d_model, heads;
+    bool bias; // of queries and keys; values always have one
+};
+attncl_status attncl__mha_configure(const struct json *config, struct mha_settings *ret);
+void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
+
 // -- a feed-forward network (arch_transformer.c)
 struct ffn_settings {
     int64_t d_model, d_ff;
@@ -40,17 +49,22 @@ struct ffn_settings {
 attncl_status attncl__ffn_configure(const struct json *config, struct ffn_settings *ret);
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
 
-// -- a layer of an encoder: a gMLP block, or an AFT layer and a feed-forward network (block.c)
+// -- a layer of an encoder: a gMLP block, or an AFT layer or multi-head attention and a
+// feed-forward network (block.c)
+enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 struct block_settings {
-    bool is_gmlp;
+    enum block_kind kind;
     struct gmlp_settings gmlp;
     struct aft_settings aft;
+    struct mha_settings mha;
     struct ffn_settings ffn;
 };
 attncl_status attncl__block_configure(const struct json *config, struct block_settings *ret);
 void attncl__block_load(struct params *p, const struct block_settings *s);
 int64_t attncl__block_width(const struct block_settings *s);
 int64_t attncl__block_limit(const struct block_settings *s); // longest sequence, 0: none
+// Whether a step keeps something of every position before it, so that decoding needs a limit.
+bool attncl__block_keeps_all(const struct block_settings *s);
 int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch);
 attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,
                            bool causal, attncl_value mask);

@@ -16,8 +16,8 @@ struct attncl_decoder {
     int64_t position;
 };
 
-attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
-                                    attncl_decoder **decoder_ret)
+attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
+                                         attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
     REQUIRE(model->arch->build_step, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
@@ -30,13 +30,14 @@ attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
     attncl_decoder *decoder = attncl__alloc_zero(sizeof *decoder);
     REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
     TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    b.n_positions = n_positions > 0 ? n_positions : model->arch->limit(model->settings);
     TRY_DONE(model->arch->build_step(&b, model->settings, batch));
     TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *decoder = (attncl_decoder){
         .graph = b.graph,
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
-        .limit = model->arch->limit(model->settings),
+        .limit = b.n_positions,
     };
     b.graph = NULL; // ownership has passed to the decoder
     *decoder_ret = decoder;
@@ -46,6 +47,12 @@ done:
     attncl_graph_destroy(b.graph);
     attncl_decoder_destroy(decoder);
     return status;
+}
+
+attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
+                                    attncl_decoder **decoder_ret)
+{
+    return attncl__decoder_create_for(model, batch, 0, decoder_ret);
 }
 
 void attncl_decoder_destroy(attncl_decoder *decoder)

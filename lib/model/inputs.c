@@ -103,7 +103,17 @@ attncl_status attncl__input_int(struct build *b, const char *name, int rank, con
     return ATTNCL_OK;
 }
 
-attncl_status attncl__input_mask(struct build *b, int64_t n_seq, int64_t n_batch, attncl_value *ret)
+attncl_status attncl__input_lens(struct build *b, int64_t n_batch, int64_t n_queries,
+                                 attncl_value *ret)
+{
+    const attncl_array *a = attncl__input_find(b, "valid_lens");
+    const int64_t dim[2] = {n_batch, n_queries};
+    *ret = ATTNCL_NONE_VALUE;
+    return a ? attncl__input_int(b, "valid_lens", a->rank == 1 ? 1 : 2, dim, ret) : ATTNCL_OK;
+}
+
+attncl_status attncl__input_pair_mask(struct build *b, int64_t n_queries, int64_t n_keys,
+                                      int64_t n_batch, attncl_value *ret)
 {
     static const int64_t any[3] = {ANY, ANY, ANY};
     const attncl_array *a;
@@ -114,14 +124,19 @@ attncl_status attncl__input_mask(struct build *b, int64_t n_seq, int64_t n_batch
     REQUIRE(a->dtype == ATTNCL_BOOL || a->dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE,
             "input mask has type %s, expected BOOL or U8", attncl_dtype_name(a->dtype));
     const int64_t *dim = a->dim;
-    REQUIRE((dim[0] == n_seq || dim[0] == 1) && dim[1] == n_seq &&
+    REQUIRE((dim[0] == n_queries || dim[0] == 1) && dim[1] == n_keys &&
                 (dim[2] == n_batch || dim[2] == 1),
             ATTNCL_ERR_SHAPE,
             "input mask has shape [%" PRId64 ", %" PRId64 ", %" PRId64 "], expected [%" PRId64
             " or 1, %" PRId64 ", %" PRId64 "%s]",
-            dim[0], dim[1], dim[2], n_seq, n_seq, n_batch, n_batch == 1 ? "" : " or 1");
+            dim[0], dim[1], dim[2], n_queries, n_keys, n_batch, n_batch == 1 ? "" : " or 1");
     *ret = attncl_graph_input(b->graph, "mask", ATTNCL_U8, 3, dim);
     return ATTNCL_OK;
+}
+
+attncl_status attncl__input_mask(struct build *b, int64_t n_seq, int64_t n_batch, attncl_value *ret)
+{
+    return attncl__input_pair_mask(b, n_seq, n_seq, n_batch, ret);
 }
 
 attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit)

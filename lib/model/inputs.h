@@ -13,6 +13,7 @@ struct build {
     struct params params;
     const attncl_array *inputs; // names, types and shapes; the elements come later
     size_t n_inputs;
+    int64_t n_positions; // a step of decoding: the most it may be asked for
 };
 
 // An extent, or a rank, that may be anything.
@@ -36,6 +37,12 @@ attncl_status attncl__input_int(struct build *b, const char *name, int rank, con
 // An optional mask [T or 1, T, B or 1], BOOL or U8; a batch axis of 1 only when n_batch is 1.
 // Absent: the null value.
 attncl_status attncl__input_mask(struct build *b, int64_t n_seq, int64_t n_batch,
+                                 attncl_value *ret);
+// The same for queries and keys of different numbers: [T or 1, S, B or 1].
+attncl_status attncl__input_pair_mask(struct build *b, int64_t n_queries, int64_t n_keys,
+                                      int64_t n_batch, attncl_value *ret);
+// Optional lengths, input valid_lens: [B] or [B, Q].  Absent: the null value.
+attncl_status attncl__input_lens(struct build *b, int64_t n_batch, int64_t n_queries,
                                  attncl_value *ret);
 // [T, B, width] with T at most `limit` (0: any).
 attncl_status attncl__input_sequence(struct build *b, const char *name, int64_t width,

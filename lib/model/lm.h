@@ -18,6 +18,7 @@ attncl_status attncl__lm_configure(const struct json *config, void *settings);
 void attncl__lm_load(struct params *p, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
 int64_t attncl__lm_vocabulary(const void *settings);
-int64_t attncl__lm_limit(const void *settings);
+int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any
+int64_t attncl__lm_step_limit(const void *settings); // the same for a decoder
 
 #endif

@@ -22,4 +22,9 @@ struct attncl_model {
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);
 
+// A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
+// memory for no more.
+attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
+                                         attncl_decoder **decoder_ret);
+
 #endif

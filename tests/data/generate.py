@@ -142,12 +142,73 @@ class FeedForward(nn.Module):
         return self.layer2(h)
 
 
+def attend(q, k, v, hidden=None, hidden_score=-math.inf, scale=None):
+    """softmax(q k^T scale) v and the weights; hidden pairs score hidden_score; a row that sees nothing gives 0."""
+    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, hidden_score)
+    p = torch.softmax(scores, -1).nan_to_num(0)
+    return p @ v, p
+
+
+def beyond(lens, n_queries, n_keys):
+    """[B, Q, K]: the keys at or beyond the lengths [B] or [B, Q]."""
+    lens = lens[:, None].expand(-1, n_queries) if lens.dim() == 1 else lens
+    return torch.arange(n_keys)[None, None] >= lens[..., None]
+
+
+class MHA(nn.Module):
+    """Multi-head attention, sequence first; values and output always have a bias."""
+
+    def __init__(self, d_model, heads, bias=True):
+        super().__init__()
+        self.heads = heads
+        for name in ("query", "key", "value"):
+            setattr(self, name, nn.Module())
+            getattr(self, name).linear = nn.Linear(d_model, d_model, bias=bias or name == "value")
+        self.output = nn.Linear(d_model, d_model)
+
+    def split(self, x):  # [T, B, C] -> [B, H, T, C / H]
+        return x.reshape(*x.shape[:2], self.heads, -1).permute(1, 2, 0, 3)
+
+    def weighted(self, query, key, value, mask):
+        hidden = None if mask is None else (mask == 0).permute(2, 0, 1)[:, None]
+        y, p = attend(self.split(self.query.linear(query)), self.split(self.key.linear(key)),
+                      self.split(self.value.linear(value)), hidden)
+        return self.output(y.permute(2, 0, 1, 3).reshape(query.shape)), p.permute(2, 3, 0, 1)
+
+    def forward(self, query, key, value, mask):
+        return self.weighted(query, key, value, mask)[0]
+
+
+class BatchFirstMHA(nn.Module):
+    def __init__(self, num_hiddens, num_heads, bias=False, query_size=None, key_size=None, value_size=None):
+        super().__init__()
+        self.heads = num_heads
+        self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
+        self.W_k = nn.Linear(key_size or num_hiddens, num_hiddens, bias=bias)
+        self.W_v = nn.Linear(value_size or num_hiddens, num_hiddens, bias=bias)
+        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
+
+    def split(self, x):  # [B, T, C] -> [B, H, T, C / H]
+        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+    def forward(self, queries, keys, values, lens):
+        hidden = beyond(lens, queries.shape[1], keys.shape[1])[:, None]
+        y, p = attend(self.split(self.W_q(queries)), self.split(self.W_k(keys)), self.split(self.W_v(values)), hidden,
+                      -1e6)
+        return self.W_o(y.transpose(1, 2).flatten(2)), p.flatten(0, 1)
+
+
 class Layer(nn.Module):
     def __init__(self, c):
         super().__init__()
         d = c["d_model"]
-        self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), c.get("local_window_size", c.get("window_size", 0)),
-                             c.get("bias", True), c.get("heads", 0))
+        if c["layer"] == "transformer":
+            self.self_attn = MHA(d, c["heads"], c.get("bias", True))
+        else:
+            window = c.get("local_window_size", c.get("window_size", 0))
+            self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), window, c.get("bias", True), c.get("heads", 0))
         keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
         self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
         self.norm_self_attn = nn.LayerNorm([d])
@@ -342,8 +403,15 @@ LMS = {
 }
 
 
-def language_models():
-    for name, keys in LMS.items():
+TRANSFORMER_LMS = {
+    "lm_transformer": {"pos": "fixed_pos"},
+    "lm_transformer_learned": {"pos": "learned_pos", "bias": False, "activation": "GELU"},
+    "lm_transformer_no_pos": {"pos": "no_pos"},
+}
+
+
+def language_models(which=LMS):
+    for name, keys in which.items():
         c = dict(keys, d_model=8, n_layers=2, n_vocab=11)
         m = module(LM(c))
         params = m.state_dict()
@@ -366,15 +434,84 @@ def half_precision():
              {"output": F.linear(x, w.double(), b.double())}, keep_types=True)
 
 
+def greedy(name, c, n_prompt):
+    m = module(LM(c))
+    start = torch.randint(0, c["n_vocab"], (n_prompt, 3))
+    tokens = start
+    for _ in range(c["steps"]):
+        tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
+    case(name, "lm_sample", c, m.state_dict(), {"tokens": start}, {"tokens": tokens})
+
+
 def sample():
     c = {"layer": "aft_local", "local_window_size": 3, "d_ff": 12, "seq_len": 12, "d_model": 8, "n_layers": 2,
          "n_vocab": 11, "max_len": 20}
-    m = module(LM(c))
-    start = torch.randint(0, 11, (4, 3))
-    tokens = start
-    for _ in range(9):
-        tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
-    case("lm_sample", "lm_sample", dict(c, steps=9), m.state_dict(), {"tokens": start}, {"tokens": tokens})
+    greedy("lm_sample", dict(c, steps=9), 4)
+
+
+def self_attention():
+    torch.manual_seed(21)
+    for name, x in (("basic_self_attention", randn(2, 7, 5)), ("basic_self_attention_2d", randn(7, 5))):
+        y, p = attend(x, x, x, scale=1)
+        case(name, "basic_self_attention", {}, {}, {"x": x}, {"output": y, "attention_weights": p})
+
+    x, u = randn(7, 5), {"U_" + name: torch.rand(5, 5).double() for name in ("query", "key", "value")}
+    y, p = attend(*(x @ w.T for w in u.values()))
+    case("raschka_self_attention", "raschka_self_attention", {"d": 5}, u, {"x": x},
+         {"output": y, "attention_weights": p})
+
+    u = {"multihead_U_" + name: torch.rand(3, 5, 5).double() for name in ("query", "key", "value")}
+    z, p = attend(*(x @ w.transpose(1, 2) for w in u.values()))
+    m = module(nn.Linear(15, 5))
+    case("raschka_multi_head", "raschka_multi_head", {"d": 5, "heads": 3},
+         {**u, "linear.weight": m.weight, "linear.bias": m.bias}, {"x": x},
+         {"output": m(z.transpose(0, 1).flatten(1)), "z": z, "attention_weights": p})
+
+
+def attention():
+    q, k, v, lens = randn(3, 4, 6), randn(3, 7, 6), randn(3, 7, 5), torch.randint(0, 9, (3, 4))
+    lens[0, 0], lens[1, 1], lens[2, 3] = 0, 7, 8  # equal weights; nothing hidden, twice
+    y, p = attend(q, k, v, beyond(lens, 4, 7), -1e6)
+    case("dot_product_attention", "dot_product_attention", {}, {},
+         {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
+
+    few, k = torch.tensor([0, 3, 7], dtype=torch.int32), randn(3, 7, 5)
+    w_q, w_k, w_v = module(nn.Linear(6, 9, bias=False)), module(nn.Linear(5, 9, bias=False)), randn(1, 9)
+    scores = torch.tanh(w_q(q)[:, :, None] + w_k(k)[:, None]) @ w_v[0]
+    p = torch.softmax(scores.masked_fill(beyond(few, 4, 7), -1e6), -1)
+    case("additive_attention", "additive_attention", {"query_size": 6, "key_size": 5, "num_hiddens": 9},
+         {"W_q.weight": w_q.weight, "W_k.weight": w_k.weight, "w_v.weight": w_v},
+         {"queries": q, "keys": k, "values": v, "valid_lens": few}, {"output": p @ v, "attention_weights": p})
+
+    c = {"num_hiddens": 12, "num_heads": 3, "bias": True, "query_size": 6, "key_size": 5, "value_size": 5}
+    m = module(BatchFirstMHA(**c))
+    y, p = m(q, k, v, lens)
+    case("multi_head_attention", "multi_head_attention", c, m.state_dict(),
+         {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
+
+    q, k, v, mask = randn(4, 3, 6), randn(7, 3, 6), randn(7, 3, 6), torch.rand(4, 7, 3) < 0.4
+    mask[2, :, 1] = False
+    m = module(MHA(6, 2, bias=False))
+    y, p = m.weighted(q, k, v, mask)
+    case("mha", "mha", {"d_model": 6, "heads": 2, "bias": False}, m.state_dict(),
+         {"query": q, "key": k, "value": v, "mask": mask}, {"output": y, "attn": p})
+
+
+def transformers():
+    c = {"layer": "transformer", "d_model": 6, "heads": 3, "d_ff": 10, "seq_len": 5}  # no limit
+    x, mask = randn(7, 2, 6), torch.rand(1, 7, 2) < 0.6
+    m = module(Layer(c))
+    case("layer_transformer", "transformer_layer", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+
+    c, x, mask = dict(c, n_layers=2, bias=False), randn(7, 2, 6), torch.rand(7, 7, 1) < 0.6
+    mask[4] = False
+    m = module(Encoder(c))
+    case("encoder_transformer", "encoder", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+
+    keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "max_len": 12}
+    language_models({name: {**keys, **more} for name, more in TRANSFORMER_LMS.items()})
+    # Without positions max_len is no limit of what is drawn.
+    greedy("lm_sample_transformer", dict(keys, d_model=8, n_layers=2, n_vocab=11, pos="no_pos", max_len=6, steps=9), 4)
 
 
 def aft_conv():
@@ -399,7 +536,8 @@ def aft_conv():
 def main():
     torch.manual_seed(20)
     with torch.no_grad():
-        for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv):
+        for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv,
+                     self_attention, attention, transformers):
             make()
 
 

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+//
+// dot_product_attention, additive_attention, multi_head_attention: batch first, keys cut off by
+// lengths.
+
+#include <inttypes.h>
+
+#include "attncl/attention.h"
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+struct attended {
+    attncl_value queries, keys, values; // [B, Q, .], [B, K, .], [B, K, .]
+    attncl_value lens;                  // [B] or [B, Q], or null
+    const int64_t *queries_dim, *keys_dim;
+};
+
+// The inputs; widths of queries, keys and values may be ANY.
+static attncl_status inputs(struct build *b, int64_t query_size, int64_t key_size,
+                            int64_t value_size, struct attended *ret)
+{
+    TRY(attncl__input_real(b, "queries", 3, (const int64_t[]){ANY, ANY, query_size},
+                           &ret->queries));
+    const int64_t *q = ret->queries_dim = attncl__input_find(b, "queries")->dim;
+    TRY(attncl__input_real(b, "keys", 3, (const int64_t[]){q[0], ANY, key_size}, &ret->keys));
+    const int64_t *k = ret->keys_dim = attncl__input_find(b, "keys")->dim;
+    TRY(attncl__input_real(b, "values", 3, (const int64_t[]){q[0], k[1], value_size},
+                           &ret->values));
+    return attncl__input_lens(b, q[0], q[1], &ret->lens);
+}
+
+// -- dot_product_attention
+
+// [B, T, C] as one head [B, 1, T, C]
+static attncl_value one_head(struct build *b, attncl_value x)
+{
+    return attncl_split_heads(b->graph, x, 1, ATTNCL_LAYOUT_BTC);
+}
+
+static attncl_status dot_product_build(struct build *b, const void *settings)
+{
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    struct attended in;
+    attncl_value weights;
+    (void)settings;
+    TRY(inputs(b, ANY, ANY, ANY, &in));
+    const int64_t *q = in.queries_dim, *k = in.keys_dim;
+    REQUIRE(k[2] == q[2], ATTNCL_ERR_SHAPE,
+            "input keys has width %" PRId64 ", queries has width %" PRId64, k[2], q[2]);
+
+    desc.layout = ATTNCL_LAYOUT_BTC;
+    const attncl_value y =
+        attncl_attention(b->graph, &desc, one_head(b, in.queries), one_head(b, in.keys),
+                         one_head(b, in.values), ATTNCL_NONE_VALUE, in.lens, &weights);
+    const int64_t dim[3] = {q[0], q[1], k[1]};
+    attncl_graph_output(b->graph, "output", attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BTC));
+    attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_dot_product_attention = {
+    .name = "dot_product_attention",
+    .build = dot_product_build,
+};
+
+// -- additive_attention
+
+struct additive_settings {
+    int64_t query_size, key_size, num_hiddens;
+};
+
+static attncl_status additive_configure(const struct json *config, void *settings)
+{
+    struct additive_settings *s = settings;
+    TRY(attncl__config_int(config, "query_size", 1, &s->query_size));
+    TRY(attncl__config_int(config, "key_size", 1, &s->key_size));
+    return attncl__config_int(config, "num_hiddens", 1, &s->num_hiddens);
+}
+
+struct additive_params {
+    attncl_value key_weight, query_weight, score_weight; // [N, key], [N, query], [1, N]
+};
+
+static struct additive_params additive_params(struct params *p, const struct additive_settings *s)
+{
+    struct additive_params params;
+    params.key_weight = PARAM(p, "W_k.weight", s->num_hiddens, s->key_size);
+    params.query_weight = PARAM(p, "W_q.weight", s->num_hiddens, s->query_size);
+    params.score_weight = PARAM(p, "w_v.weight", 1, s->num_hiddens);
+    return params;
+}
+
+static void additive_load(struct params *p, const void *settings)
+{
+    additive_params(p, settings);
+}
+
+static attncl_status additive_build(struct build *b, const void *settings)
+{
+    const struct additive_settings *s = settings;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    attncl_graph *g = b->graph;
+    struct attended in;
+    attncl_value weights;
+    TRY(inputs(b, s->query_size, s->key_size, ANY, &in));
+
+    const struct additive_params params = additive_params(&b->params, s);
+    const attncl_value q = attncl_linear(g, in.queries, params.query_weight, none);
+    const attncl_value k = attncl_linear(g, in.keys, params.key_weight, none);
+    const attncl_value y =
+        attncl_additive_attention(g, q, k, in.values, params.score_weight, in.lens, &weights);
+    attncl_graph_output(g, "output", y);
+    attncl_graph_output(g, "attention_weights", weights);
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_additive_attention = {
+    .name = "additive_attention",
+    .settings_bytes = sizeof(struct additive_settings),
+    .configure = additive_configure,
+    .load = additive_load,
+    .build = additive_build,
+};
+
+// -- multi_head_attention
+
+struct multi_head_settings {
+    int64_t num_hiddens, num_heads, query_size, key_size, value_size;
+    bool bias;
+};
+
+static attncl_status multi_head_configure(const struct json *config, void *settings)
+{
+    struct multi_head_settings *s = settings;
+    TRY(attncl__config_int(config, "num_hiddens", 1, &s->num_hiddens));
+    TRY(attncl__config_int(config, "num_heads", 1, &s->num_heads));
+    REQUIRE(s->num_hiddens % s->num_heads == 0, ATTNCL_ERR_FORMAT,
+            "num_hiddens = %" PRId64 " cannot be cut into num_heads = %" PRId64, s->num_hiddens,
+            s->num_heads);
+    TRY(attncl__config_int_or(config, "query_size", 1, s->num_hiddens, &s->query_size));
+    TRY(attncl__config_int_or(config, "key_size", 1, s->num_hiddens, &s->key_size));
+    TRY(attncl__config_int_or(config, "value_size", 1, s->num_hiddens, &s->value_size));
+    return attncl__config_bool_or(config, "bias", false, &s->bias);
+}
+
+static attncl_mha_params multi_head_params(struct params *p, const struct multi_head_settings *s)
+{
+    const int64_t width = s->num_hiddens;
+    attncl_mha_params params;
+    params.query_weight = PARAM(p, "W_q.weight", width, s->query_size);
+    params.query_bias = PARAM_IF(s->bias, p, "W_q.bias", width);
+    params.key_weight = PARAM(p, "W_k.weight", width, s->key_size);
+    params.key_bias = PARAM_IF(s->bias, p, "W_k.bias", width);
+    params.value_weight = PARAM(p, "W_v.weight", width, s->value_size);
+    params.value_bias = PARAM_IF(s->bias, p, "W_v.bias", width);
+    params.output_weight = PARAM(p, "W_o.weight", width, width);
+    params.output_bias = PARAM_IF(s->bias, p, "W_o.bias", width);
+    return params;
+}
+
+static void multi_head_load(struct params *p, const void *settings)
+{
+    multi_head_params(p, settings);
+}
+
+static attncl_status multi_head_build(struct build *b, const void *settings)
+{
+    const struct multi_head_settings *s = settings;
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    struct attended in;
+    attncl_value weights;
+    TRY(inputs(b, s->query_size, s->key_size, s->value_size, &in));
+
+    desc.layout = ATTNCL_LAYOUT_BTC;
+    const attncl_mha_params params = multi_head_params(&b->params, s);
+    const attncl_value y = attncl_multi_head_attention(
+        b->graph, &desc, &params, s->num_heads, in.queries, in.keys, in.values, ATTNCL_NONE_VALUE,
+        in.lens, ATTNCL_NONE_VALUE, &weights);
+    const int64_t *q = in.queries_dim, dim[3] = {q[0] * s->num_heads, q[1], in.keys_dim[1]};
+    attncl_graph_output(b->graph, "output", y);
+    attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_multi_head_attention = {
+    .name = "multi_head_attention",
+    .settings_bytes = sizeof(struct multi_head_settings),
+    .configure = multi_head_configure,
+    .load = multi_head_load,
+    .build = multi_head_build,
+};

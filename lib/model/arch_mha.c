@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+//
+// mha: multi-head attention, sequence first.
+
+#include <inttypes.h>
+
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/blocks.h"
+#include "model/config.h"
+
+attncl_status attncl__mha_configure(const struct json *config, struct mha_settings *ret)
+{
+    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
+    TRY(attncl__config_int(config, "heads", 1, &ret->heads));
+    REQUIRE(ret->d_model % ret->heads == 0, ATTNCL_ERR_FORMAT,
+            "d_model = %" PRId64 " cannot be cut into heads = %" PRId64, ret->d_model, ret->heads);
+    return attncl__config_bool_or(config, "bias", true, &ret->bias);
+}
+
+static void linear_params(struct params *p, const char *name, int64_t width, bool bias,
+                          attncl_value *weight_ret, attncl_value *bias_ret)
+{
+    attncl__params_enter(p, "%s", name);
+    *weight_ret = PARAM(p, "weight", width, width);
+    *bias_ret = PARAM_IF(bias, p, "bias", width);
+    attncl__params_leave(p);
+}
+
+void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret)
+{
+    const int64_t width = s->d_model;
+    linear_params(p, "query.linear", width, s->bias, &ret->query_weight, &ret->query_bias);
+    linear_params(p, "key.linear", width, s->bias, &ret->key_weight, &ret->key_bias);
+    linear_params(p, "value.linear", width, true, &ret->value_weight, &ret->value_bias);
+    linear_params(p, "output", width, true, &ret->output_weight, &ret->output_bias);
+}
+
+static attncl_status configure(const struct json *config, void *settings)
+{
+    return attncl__mha_configure(config, settings);
+}
+
+static void load(struct params *p, const void *settings)
+{
+    attncl_mha_params ignored;
+    attncl__mha_params(p, settings, &ignored);
+}
+
+static attncl_status build(struct build *b, const void *settings)
+{
+    static const int to_tsbh[] = {2, 3, 0, 1};
+    const struct mha_settings *s = settings;
+    attncl_value query, key, value, mask, weights;
+    TRY(attncl__input_sequence(b, "query", s->d_model, 0, &query));
+    const int64_t *q = attncl__input_find(b, "query")->dim; // [T, B, C]
+    const int64_t keys[3] = {ANY, q[1], s->d_model};
+    TRY(attncl__input_real(b, "key", 3, keys, &key));
+    const int64_t *k = attncl__input_find(b, "key")->dim; // [S, B, C]
+    TRY(attncl__input_real(b, "value", 3, k, &value));
+    TRY(attncl__input_pair_mask(b, q[0], k[0], q[1], &mask));
+
+    attncl_mha_params params;
+    attncl__mha_params(&b->params, s, &params);
+    const attncl_value y =
+        attncl_multi_head_attention(b->graph, NULL, &params, s->heads, query, key, value, mask,
+                                    ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &weights);
+    attncl_graph_output(b->graph, "output", y);
+    attncl_graph_output(b->graph, "attn", attncl_permute(b->graph, weights, to_tsbh));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_mha = {
+    .name = "mha",
+    .settings_bytes = sizeof(struct mha_settings),
+    .configure = configure,
+    .load = load,
+    .build = build,
+};

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+//
+// basic_self_attention, raschka_self_attention, raschka_multi_head: a sequence attends to itself.
+
+#include "attncl/attention.h"
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+// -- basic_self_attention: softmax(x x^T) x, scores as they are
+
+static attncl_status basic_build(struct build *b, const void *settings)
+{
+    static const int64_t any[3] = {ANY, ANY, ANY};
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    attncl_graph *g = b->graph;
+    attncl_value x, weights;
+    (void)settings;
+    const attncl_array *given = attncl__input_find(b, "x"); // [T, C] or [B, T, C]
+    const int rank = given && given->rank == 2 ? 2 : 3;
+    TRY(attncl__input_real(b, "x", rank, any, &x));
+
+    const int64_t *dim = given->dim;
+    const int64_t n_batch = rank == 2 ? 1 : dim[0], n_seq = dim[rank - 2];
+    desc.scale = 1;
+    desc.layout = ATTNCL_LAYOUT_BTC;
+    const attncl_value head =
+        attncl_reshape(g, x, 4, (const int64_t[]){n_batch, 1, n_seq, dim[rank - 1]});
+    const attncl_value y = attncl_attention(g, &desc, head, head, head, ATTNCL_NONE_VALUE,
+                                            ATTNCL_NONE_VALUE, &weights);
+    const int64_t pairs[3] = {n_batch, n_seq, n_seq};
+    attncl_graph_output(g, "output", attncl_reshape(g, y, rank, dim));
+    attncl_graph_output(g, "attention_weights",
+                        attncl_reshape(g, weights, rank, pairs + (3 - rank)));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_basic_self_attention = {
+    .name = "basic_self_attention",
+    .build = basic_build,
+};
+
+// -- raschka_self_attention and raschka_multi_head: H heads, each as wide as the input
+//
+//   q_n = U_query_n x, keys and values alike;   z_n = softmax(q_n k_n^T / sqrt(C)) v_n
+
+struct wide_settings {
+    int64_t width, heads;
+};
+
+struct wide_params {
+    attncl_value query, key, value; // [H C, C]
+};
+
+// The maps of all heads as one, so that each projection is one product.
+static attncl_value as_one_map(struct build *b, const struct wide_settings *s, attncl_value u)
+{
+    const int64_t dim[2] = {s->heads * s->width, s->width};
+    return attncl_reshape(b->graph, u, 2, dim);
+}
+
+// x [T, C] -> z [1, H, T, C], weights [1, H, T, T]
+static attncl_value attend(struct build *b, const struct wide_settings *s,
+                           const struct wide_params *params, attncl_value x,
+                           attncl_value *weights_ret)
+{
+    attncl_graph *g = b->graph;
+    const int64_t n_seq = attncl__input_find(b, "x")->dim[0];
+    const int64_t dim[3] = {n_seq, 1, s->heads * s->width};
+    const attncl_value maps[3] = {params->query, params->key, params->value};
+    attncl_value heads[3];
+    for (int i = 0; i < 3; ++i) {
+        const attncl_value y = attncl_linear(g, x, as_one_map(b, s, maps[i]), ATTNCL_NONE_VALUE);
+        heads[i] = attncl_split_heads(g, attncl_reshape(g, y, 3, dim), s->heads, ATTNCL_LAYOUT_TBC);
+    }
+    return attncl_attention(g, NULL, heads[0], heads[1], heads[2], ATTNCL_NONE_VALUE,
+                            ATTNCL_NONE_VALUE, weights_ret);
+}
+
+static attncl_status wide_input(struct build *b, const struct wide_settings *s, attncl_value *ret)
+{
+    return attncl__input_real(b, "x", 2, (const int64_t[]){ANY, s->width}, ret);
+}
+
+static attncl_status one_configure(const struct json *config, void *settings)
+{
+    struct wide_settings *s = settings;
+    s->heads = 1;
+    return attncl__config_int(config, "d", 1, &s->width);
+}
+
+static struct wide_params one_params(struct params *p, const struct wide_settings *s)
+{
+    struct wide_params params;
+    params.query = PARAM(p, "U_query", s->width, s->width);
+    params.key = PARAM(p, "U_key", s->width, s->width);
+    params.value = PARAM(p, "U_value", s->width, s->width);
+    return params;
+}
+
+static void one_load(struct params *p, const void *settings)
+{
+    one_params(p, settings);
+}
+
+static attncl_status one_build(struct build *b, const void *settings)
+{
+    const struct wide_settings *s = settings;
+    attncl_value x, weights;
+    TRY(wide_input(b, s, &x));
+    const struct wide_params params = one_params(&b->params, s);
+    const attncl_value z = attend(b, s, &params, x, &weights);
+
+    const int64_t n_seq = attncl__input_find(b, "x")->dim[0];
+    const int64_t dim[2] = {n_seq, s->width}, pairs[2] = {n_seq, n_seq};
+    attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, z, 2, dim));
+    attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 2, pairs));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_raschka_self_attention = {
+    .name = "raschka_self_attention",
+    .settings_bytes = sizeof(struct wide_settings),
+    .configure = one_configure,
+    .load = one_load,
+    .build = one_build,
+};
+
+static attncl_status many_configure(const struct json *config, void *settings)
+{
+    struct wide_settings *s = settings;
+    TRY(attncl__config_int(config, "d", 1, &s->width));
+    return attncl__config_int(config, "heads", 1, &s->heads);
+}
+
+struct many_params {
+    struct wide_params heads;
+    attncl_value weight, bias; // [C, H C], [C]
+};
+
+static struct many_params many_params(struct params *p, const struct wide_settings *s)
+{
+    struct many_params params;
+    params.heads.query = PARAM(p, "multihead_U_query", s->heads, s->width, s->width);
+    params.heads.key = PARAM(p, "multihead_U_key", s->heads, s->width, s->width);
+    params.heads.value = PARAM(p, "multihead_U_value", s->heads, s->width, s->width);
+    params.weight = PARAM(p, "linear.weight", s->width, s->heads * s->width);
+    params.bias = PARAM(p, "linear.bias", s->width);
+    return params;
+}
+
+static void many_load(struct params *p, const void *settings)
+{
+    many_params(p, settings);
+}
+
+static attncl_status many_build(struct build *b, const void *settings)
+{
+    const struct wide_settings *s = settings;
+    attncl_graph *g = b->graph;
+    attncl_value x, weights;
+    TRY(wide_input(b, s, &x));
+    const struct many_params params = many_params(&b->params, s);
+    const attncl_value z = attend(b, s, &params.heads, x, &weights);
+    const attncl_value merged = attncl_merge_heads(g, z, ATTNCL_LAYOUT_TBC); // [T, 1, H C]
+    const attncl_value y = attncl_linear(g, merged, params.weight, params.bias);
+
+    const int64_t n_seq = attncl__input_find(b, "x")->dim[0];
+    const int64_t dim[2] = {n_seq, s->width}, pairs[3] = {s->heads, n_seq, n_seq};
+    const int64_t per_head[3] = {s->heads, n_seq, s->width};
+    attncl_graph_output(g, "output", attncl_reshape(g, y, 2, dim));
+    attncl_graph_output(g, "z", attncl_reshape(g, z, 3, per_head));
+    attncl_graph_output(g, "attention_weights", attncl_reshape(g, weights, 3, pairs));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_raschka_multi_head = {
+    .name = "raschka_multi_head",
+    .settings_bytes = sizeof(struct wide_settings),
+    .configure = many_configure,
+    .load = many_load,
+    .build = many_build,
+};
