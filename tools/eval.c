@@ -32,7 +32,8 @@ static const struct command command = {
              "TEXT under a\n"
              "language model with attncl.vocab in its metadata.  The text is read in windows of "
              "the model's seq_len\n"
-             "(256 when it has none); every character but the first is predicted once.\n"
+             "(256 when it has none), at most its max_len; every character but the first is "
+             "predicted once.\n"
              "\n"
              "  -b, --bytes A:B   only bytes A to B-1 of TEXT; either may be left out\n"
              "  -n, --batch N     windows computed at once (32)\n"
@@ -199,10 +200,18 @@ static int report(attncl_context *context, double sum, int64_t n, double seconds
     return TOOL_OK;
 }
 
+static int64_t window_of(const attncl_model *model)
+{
+    const int64_t given = attncl_model_config_int(model, "seq_len", DEFAULT_WINDOW);
+    const int64_t window = given >= 1 ? given : DEFAULT_WINDOW; // a layer without one ignores it
+    const int64_t most = attncl_model_config_int(model, "max_len", window);
+    return most >= 1 && most < window ? most : window;
+}
+
 // With an open model.
 static int eval_model(const struct request *r, const struct session *session)
 {
-    const int64_t window = attncl_model_config_int(session->model, "seq_len", DEFAULT_WINDOW);
+    const int64_t window = window_of(session->model);
     struct vocabulary vocabulary = {0};
     char *text = NULL;
     int32_t *tokens = NULL;

@@ -72,7 +72,7 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
  * -------------------------------------------------------------------------------- */
 
 /** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
- * O(position) per gMLP layer. */
+ * O(position) per gMLP or transformer layer. */
 typedef struct attncl_decoder attncl_decoder;
 
 /** A decoder for `batch` sequences side by side, at position 0.  ERR_UNSUPPORTED when the model is
@@ -84,7 +84,9 @@ ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 /** Back to position 0. */
 ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
-/** Tokens taken so far; the most it can take (0: no limit); size of the vocabulary. */
+/** Tokens taken so far; the most it can take (0: no limit); size of the vocabulary.  The limit is
+ * that of the layers and positions; transformer layers, which keep every position's keys and
+ * values, are bounded by max_len also without positions. */
 ATTNCL_API int64_t attncl_decoder_position(const attncl_decoder *decoder);
 ATTNCL_API int64_t attncl_decoder_limit(const attncl_decoder *decoder);
 ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);

@@ -37,6 +37,20 @@ static const char *const names[] = {
     "aft_conv",
     "lm_aft_conv",
     "lm_sample_aft_conv",
+    "basic_self_attention",
+    "basic_self_attention_2d",
+    "raschka_self_attention",
+    "raschka_multi_head",
+    "dot_product_attention",
+    "additive_attention",
+    "multi_head_attention",
+    "mha",
+    "layer_transformer",
+    "encoder_transformer",
+    "lm_transformer",
+    "lm_transformer_learned",
+    "lm_transformer_no_pos",
+    "lm_sample_transformer",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
@@ -62,7 +76,8 @@ END_TEST
 // An absent optional input is None: without a mask everything is visible, as with a mask of ones.
 START_TEST(no_mask_is_a_mask_of_ones)
 {
-    static const char *const masked[] = {"aft_local", "spatial_gating_unit", "encoder_gmlp"};
+    static const char *const masked[] = {"aft_local", "spatial_gating_unit", "encoder_gmlp", "mha",
+                                         "encoder_transformer"};
     struct golden golden;
     attncl_model *model = NULL;
     attncl_results *with = NULL, *without = NULL;
@@ -125,7 +140,7 @@ Suite *suite(void)
     tcase_set_timeout(core, 0);
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, results_are_those_of_pytorch, 0, N_NAMES);
-    tcase_add_loop_test(core, no_mask_is_a_mask_of_ones, 0, 3);
+    tcase_add_loop_test(core, no_mask_is_a_mask_of_ones, 0, 5);
     tcase_add_test(core, a_model_tells_about_itself);
     tcase_add_test(core, a_model_holds_its_context);
     suite_add_tcase(s, core);

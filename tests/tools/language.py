@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""language.py TOOL: attncl eval and sample on a tiny language model with random weights, against attncl run.
+"""language.py TOOL: attncl eval and sample on tiny language models with random weights, against attncl run.
 
 eval's mean must be the mean of the losses that `run` gives window by window; sample at temperature 0 must write what
 the architecture lm_sample decodes.  Standard library only.  Exit status 77 when there is no device.
@@ -42,7 +42,13 @@ def read(path, name):
         return struct.unpack("<%d%s" % ((end - begin) // size, letter), f.read(end - begin))
 
 
-def weights():
+CONFIGS = {
+    "aft_local": {"seq_len": T, "local_window_size": WINDOW},
+    "transformer": {"heads": 2, "max_len": T},
+}
+
+
+def weights(layer_kind):
     rng = random.Random(5)
     tensors = {}
 
@@ -61,9 +67,11 @@ def weights():
     add("src_embed.linear.weight", V, D)
     for i in range(LAYERS):
         layer = "encoder.layers.%d." % i
-        for part in ("query", "key", "value", "output"):
-            linear(layer + "self_attn." + part, D, D)
-        add(layer + "self_attn.pos_bias", T, T)
+        for part in ("query", "key", "value"):
+            linear(layer + "self_attn." + part + (".linear" if layer_kind == "transformer" else ""), D, D)
+        linear(layer + "self_attn.output", D, D)
+        if layer_kind == "aft_local":
+            add(layer + "self_attn.pos_bias", T, T)
         linear(layer + "feed_forward.layer1", F, D)
         linear(layer + "feed_forward.layer2", D, F)
         norm(layer + "norm_self_attn")
@@ -100,36 +108,57 @@ def main(tool):
         return 77
     with tempfile.TemporaryDirectory() as tmp:
         at = lambda name: os.path.join(tmp, name)
-        config = {"layer": "aft_local", "d_model": D, "n_layers": LAYERS, "seq_len": T, "local_window_size": WINDOW,
-                  "d_ff": F, "n_vocab": V}
-        tensors = weights()
-        metadata = {"attncl.arch": "lm", "attncl.config": json.dumps(config), "attncl.vocab": VOCAB}
-        write(at("lm"), tensors, metadata)
-        write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
-        write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
-        write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
-
-        # eval: 4 whole windows and one of 7 predictions.
         rng = random.Random(9)
         text = "".join(rng.choice(VOCAB) for _ in range(4 * T + 8))
         with open(at("text"), "wb") as f:
             f.write(b"##" + text.encode() + b"#")
         bytes_range = "2:%d" % (2 + len(text.encode()))
         index = [VOCAB.index(c) for c in text]
-        total = 0.0
-        for start in range(0, len(index) - 1, T):
-            tokens = index[start:start + T + 1]
-            n = len(tokens) - 1
-            write(at("in"), {"tokens": ("I64", [n, 1], tokens[:-1]), "targets": ("I64", [n, 1], tokens[1:])})
-            works("run", at("lm"), at("in"), at("out"))
-            total += n * read(at("out"), "loss")[0]
-        want = total / (len(index) - 1)
-        for batch in ("1", "3", "32"):
-            line = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch).split("\n")[0].split()
-            got, perplexity = float(line[1]), float(line[3])
-            check(line[0::2] == ["nll", "perplexity", "characters"] and line[5] == str(len(index) - 1), str(line))
-            check(abs(got - want) < 2e-6, "eval --batch %s: nll %f, %f by run" % (batch, got, want))
-            check(abs(perplexity - math.exp(want)) < 1e-3, "eval: perplexity %f" % perplexity)
+        prompt, steps = "aé𝄞", T - 3
+        options = ["--prompt", prompt, "--length", str(steps)]
+
+        def eval_agrees():
+            """4 whole windows and one of 7 predictions."""
+            total = 0.0
+            for start in range(0, len(index) - 1, T):
+                tokens = index[start:start + T + 1]
+                n = len(tokens) - 1
+                write(at("in"), {"tokens": ("I64", [n, 1], tokens[:-1]), "targets": ("I64", [n, 1], tokens[1:])})
+                works("run", at("lm"), at("in"), at("out"))
+                total += n * read(at("out"), "loss")[0]
+            want = total / (len(index) - 1)
+            for batch in ("1", "3", "32"):
+                out = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch)
+                line = out.split("\n")[0].split()
+                got, perplexity = float(line[1]), float(line[3])
+                check(line[0::2] == ["nll", "perplexity", "characters"] and line[5] == str(len(index) - 1), str(line))
+                check(abs(got - want) < 2e-6, "eval --batch %s: nll %f, %f by run" % (batch, got, want))
+                check(abs(perplexity - math.exp(want)) < 1e-3, "eval: perplexity %f" % perplexity)
+
+        def sample_agrees(tensors, metadata):
+            """Greedy against lm_sample; returns the text."""
+            config = dict(json.loads(metadata["attncl.config"]), steps=steps)
+            write(at("decode"), tensors, dict(metadata, **{
+                "attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
+            write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
+            works("run", at("decode"), at("in"), at("out"))
+            want = "".join(VOCAB[i] for i in read(at("out"), "tokens"))
+            got = works("sample", at("lm"), *options, "--temperature", "0")
+            check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
+            return got
+
+        for layer, keys in CONFIGS.items():
+            config = dict(keys, layer=layer, d_model=D, n_layers=LAYERS, d_ff=F, n_vocab=V)
+            tensors = weights(layer)
+            metadata = {"attncl.arch": "lm", "attncl.config": json.dumps(config), "attncl.vocab": VOCAB}
+            write(at("lm"), tensors, metadata)
+            eval_agrees()
+            got = sample_agrees(tensors, metadata)
+            refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
+
+        write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
+        write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
+        write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
 
         refused("'#' (U+0023) at byte 0", "eval", at("lm"), at("text"))
         refused("'#' (U+0023) at byte %s" % bytes_range[2:], "eval", at("lm"), at("text"), "--bytes", "2:")
@@ -144,16 +173,6 @@ def main(tool):
             f.write(b"ab\xe2\x86")
         refused("not UTF-8 at byte 2", "eval", at("lm"), at("broken"))
 
-        # sample: greedy against lm_sample.
-        prompt, steps = "aé𝄞", T - 3
-        write(at("decode"), tensors, dict(metadata, **{
-            "attncl.arch": "lm_sample", "attncl.config": json.dumps(dict(config, steps=steps))}))
-        write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
-        works("run", at("decode"), at("in"), at("out"))
-        want = "".join(VOCAB[i] for i in read(at("out"), "tokens"))
-        options = ["--prompt", prompt, "--length", str(steps)]
-        got = works("sample", at("lm"), *options, "--temperature", "0")
-        check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
         check(works("sample", at("lm"), *options, "--top-k", "1") == got, "--top-k 1 is not the likeliest character")
         texts = [works("sample", at("lm"), *options, "--temperature", "3", "--seed", s) for s in "1123456"]
         check(texts[0] == texts[1], "a seed gives two texts")
