@@ -32,7 +32,10 @@ typedef struct attncl_feedback_params {
  * @param key, value   [S, B, C], or projected [S, B, H, D] when params has no key_weight; S <= P
  * @param residual     [B, C] added to the result, or null
  * @param weights_ret  NULL, or receives [S, B, H]
- * @return             [B, C]
+ * @return             [B, C]; no memory (S = 0) gives the output bias
+ *
+ * Stable for scores of any size; one kernel, and no [S, B, H] buffer unless the weights are asked
+ * for.  Source: Fan et al. 2020, 3.2; relative positions: Dai et al. 2019, arXiv 1901.02860.
  */
 ATTNCL_API attncl_value attncl_feedback_attention(attncl_graph *g,
                                                   const attncl_feedback_params *params,
@@ -50,27 +53,44 @@ typedef struct attncl_feedback_layer_params {
     attncl_activation activation;
 } attncl_feedback_layer_params;
 
-/** x [B, C], memory [S, B, C] or null -> [B, C]. */
+/** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention. */
 ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
                                               const attncl_feedback_layer_params *params,
                                               int64_t n_heads, attncl_value x, attncl_value memory);
 
-/** The whole model's parameters. */
+/**
+ * The whole model's parameters.  Keys and values of a step's memory come from one product when
+ * key_value_weight is given: then the layers need no key_weight, value_weight and value_bias.
+ */
 typedef struct attncl_feedback_transformer_params {
     const attncl_feedback_layer_params *layers; /**< n_layers of them */
     int64_t n_layers, n_heads;
     attncl_value
         weights; /**< [n_layers + 1]: softmax of it mixes a step's values into its memory */
-    attncl_value key_weight,
-        value_weight; /**< [C, C]: one projection shared by all layers; null: each has its own */
+    attncl_value key_value_weight; /**< [2 N C, C]: rows of key, value of layer 0, key, value of
+                                      layer 1 ...; N = n_layers, or 1: shared by all layers; null:
+                                      each layer's own */
+    attncl_value key_value_bias;   /**< [2 N C], or null */
     attncl_value norm_weight, norm_bias; /**< [C] */
 } attncl_feedback_transformer_params;
+
+/**
+ * A sequence, step by step within one run: every step is the same compiled nodes, which find their
+ * place in device memory; the host waits for none.  Keys and values of a memory are projected once.
+ *
+ * @param x           [T, B, C], T at most P + 1
+ * @param memory_ret  NULL, or receives the memories, [T, B, C]
+ * @return            [T, B, C], after the last layer norm
+ */
+ATTNCL_API attncl_value
+attncl_feedback_transformer(attncl_graph *g, const attncl_feedback_transformer_params *params,
+                            attncl_value x, attncl_value *memory_ret);
 
 /**
  * One step: keys and values of the memories so far are kept in the graph, projected once and
  * appended in place.
  *
- * @param limit       most steps (at most P)
+ * @param limit       most steps, at most P + 1
  * @param x           [B, C]
  * @param position    I32 [1] in device memory: the step's place, counted from 0; 0 starts anew
  * @param memory_ret  NULL, or receives this step's memory, [B, C]

@@ -135,9 +135,16 @@ static attncl_status record(attncl_graph *g)
     TRY(attncl__recording_begin(g->ctx, &g->recording));
     TRY(attncl__recording_begin(g->ctx, &g->before));
     TRY(attncl__recording_begin(g->ctx, &g->after));
-    for (int n = 0; n < g->n_nodes; ++n)
-        if (g->nodes[n].live)
+    size_t loop_start = 0;
+    for (int n = 0; n < g->n_nodes; ++n) {
+        const struct loop *loop = attncl__graph_loop_of(g, n);
+        if (loop && loop->first == n)
+            loop_start = g->recording.n_commands;
+        if (g->nodes[n].live && !(loop && loop->n_rounds == 0))
             TRY(record_node(g, &l, n));
+        if (loop && loop->last == n)
+            attncl__recording_loop(&g->recording, loop_start, loop->n_rounds);
+    }
     return ATTNCL_OK;
 }
 
@@ -177,6 +184,7 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
     TRY(attncl_graph_status(g));
     REQUIRE(!g->compiled, ATTNCL_ERR_STATE, "the graph is compiled already");
+    assert(!g->in_loop);
     TRY(attncl__context_usable(g->ctx));
 
     attncl_status status = ATTNCL_OK;

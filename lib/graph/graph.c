@@ -112,6 +112,7 @@ void attncl_graph_destroy(attncl_graph *g)
         attncl__free(g->outputs[i].name);
     attncl__free(g->values);
     attncl__free(g->nodes);
+    attncl__free(g->loops);
     attncl__free(g->inputs);
     attncl__free(g->outputs);
     attncl__free(g->placements);

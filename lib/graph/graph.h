@@ -25,6 +25,13 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
 // The value's shape; NULL for the null value.  Valid until the next node is added.
 const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value v);
 
+// What is added until the matching end is done `n_rounds` times in each run, round after round.
+// Returns the round's number, I32 [1], counted from 0.  A value made inside and used behind the
+// loop is the last round's; what rounds hand on is state (a stack of rows: loop_stack_fwd).  Loops
+// do not nest.
+attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t n_rounds);
+void attncl__graph_loop_end(attncl_graph *g);
+
 // Fails the graph from a builder and returns the null value: GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "k has
 // ...").
 attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line,

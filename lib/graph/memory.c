@@ -61,6 +61,13 @@ static attncl_status ask_scratch(attncl_graph *g)
     return ATTNCL_OK;
 }
 
+// A value made in a loop and used behind it: rounds before the last may have written parts of it.
+static int first_use(const attncl_graph *g, int node, int last)
+{
+    const struct loop *loop = attncl__graph_loop_of(g, node);
+    return loop && last > loop->last ? loop->first : node;
+}
+
 // One item per value or scratch in the arena, with its first and last node.
 static size_t list_items(const attncl_graph *g, const int *last_use, struct placement *places,
                          struct plan_item *items)
@@ -78,7 +85,7 @@ static size_t list_items(const attncl_graph *g, const int *last_use, struct plac
             const int last = last_use[node->out[i]] > n ? last_use[node->out[i]] : n;
             places[n_items] = (struct placement){
                 .value = node->out[i], .node = -1, .bytes = attncl__desc_bytes(&v->desc)};
-            items[n_items++] = (struct plan_item){.first = n, .last = last};
+            items[n_items++] = (struct plan_item){.first = first_use(g, n, last), .last = last};
         }
         if (node->scratch_bytes) {
             places[n_items] =
@@ -89,11 +96,17 @@ static size_t list_items(const attncl_graph *g, const int *last_use, struct plac
     return n_items;
 }
 
+// What a loop reads and did not make lives to its end: the next round reads it again.
 static void find_last_uses(const attncl_graph *g, int *last_use)
 {
-    for (int n = 0; n < g->n_nodes; ++n)
-        for (int i = 0; g->nodes[n].live && i < g->nodes[n].cls->n_in; ++i)
-            last_use[g->values[g->nodes[n].in[i]].base] = n;
+    for (int n = 0; n < g->n_nodes; ++n) {
+        const struct loop *loop = attncl__graph_loop_of(g, n);
+        for (int i = 0; g->nodes[n].live && i < g->nodes[n].cls->n_in; ++i) {
+            const int base = g->values[g->nodes[n].in[i]].base;
+            const bool outside = loop && g->values[base].node < loop->first;
+            last_use[base] = outside ? loop->last : n;
+        }
+    }
 }
 
 // Everything but the arena.

@@ -43,6 +43,12 @@ struct node {
     struct storage scratch;
 };
 
+// Nodes first .. last, done n_rounds times.
+struct loop {
+    int first, last;
+    int64_t n_rounds;
+};
+
 // A name the caller writes to or reads from.
 struct port {
     char *name;
@@ -79,6 +85,9 @@ struct attncl_graph {
     int n_values, values_room;
     struct node *nodes;
     int n_nodes, nodes_room;
+    struct loop *loops; // in the order of their nodes
+    int n_loops, loops_room;
+    bool in_loop; // the last one has no end yet
     struct port *inputs, *outputs;
     int n_inputs, n_outputs, inputs_room, outputs_room;
 
@@ -121,6 +130,8 @@ attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);
 void *attncl__graph_grow(void *old, int used, int *room, size_t each);
 int attncl__graph_add_value(attncl_graph *g, struct value v);
 const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
+// graph/loop.c: the loop a node is in, NULL when it is in none.
+const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node);
 // graph/guard.c: fills everything the run will write with poison; checks the guards.
 attncl_status attncl__graph_poison(attncl_graph *g);
 // graph/profile.c

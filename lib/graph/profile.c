@@ -73,8 +73,11 @@ static attncl_status make_profile(attncl_graph *g)
         cost_of(g, &g->nodes[n], row);
         p->row_of_node[n] = (int)p->n_rows++;
     }
-    for (size_t i = 0; i < g->recording.n_commands; ++i)
-        ++p->rows[p->row_of_node[g->recording.commands[i].node]].n_commands;
+    size_t command = 0, round = 0;
+    for (size_t i = attncl__recording_length(&g->recording); i > 0; --i) {
+        ++p->rows[p->row_of_node[g->recording.commands[command].node]].n_commands;
+        command = attncl__recording_next(&g->recording, command, &round);
+    }
     g->profile = p;
     p = NULL;
 done:
@@ -105,12 +108,15 @@ static attncl_status add_run(attncl_graph *g, const cl_event *events)
     uint64_t *sums = attncl__alloc_array(p->n_rows, sizeof *sums);
     REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", p->n_rows);
 
-    for (size_t i = 0; i < g->recording.n_commands; ++i) {
-        struct sample s = {.command = i};
+    const struct recording *r = &g->recording;
+    const size_t n = attncl__recording_length(r);
+    size_t command = 0, round = 0;
+    for (size_t i = 0; i < n; ++i, command = attncl__recording_next(r, command, &round)) {
+        struct sample s = {.command = command};
         if (!events[i])
             continue;
         TRY_DONE(attncl__event_times(events[i], &s.start_ns, &s.end_ns));
-        sums[p->row_of_node[g->recording.commands[i].node]] += s.end_ns - s.start_ns;
+        sums[p->row_of_node[r->commands[command].node]] += s.end_ns - s.start_ns;
         keep_sample(p, s);
     }
     for (size_t i = 0; i < p->n_rows; ++i) {
@@ -134,7 +140,7 @@ attncl_status attncl_graph_run_profiled(attncl_graph *g)
         TRY(make_profile(g));
 
     attncl_status status = ATTNCL_OK;
-    const size_t n = g->recording.n_commands;
+    const size_t n = attncl__recording_length(&g->recording);
     cl_event *events = attncl__alloc_array(n, sizeof *events);
     REQUIRE(events, ATTNCL_ERR_NO_MEMORY, "events of %zu commands", n);
     if (g->guard)

@@ -79,6 +79,38 @@ attncl_status attncl__recording_add_call(struct recording *r, const char *name, 
     return ATTNCL_OK;
 }
 
+void attncl__recording_loop(struct recording *r, size_t first, int64_t n_rounds)
+{
+    if (r->n_commands == first)
+        return;
+    struct command *last = &r->commands[r->n_commands - 1];
+    last->loop_first = first;
+    last->n_rounds = (size_t)n_rounds;
+}
+
+size_t attncl__recording_length(const struct recording *r)
+{
+    size_t length = r->n_commands;
+
+    for (size_t i = 0; i < r->n_commands; ++i) {
+        const struct command *c = &r->commands[i];
+        if (c->n_rounds > 0)
+            length += (c->n_rounds - 1) * (i + 1 - c->loop_first);
+    }
+    return length;
+}
+
+size_t attncl__recording_next(const struct recording *r, size_t i, size_t *round)
+{
+    const struct command *c = &r->commands[i];
+
+    if (c->n_rounds > 0 && ++*round < c->n_rounds)
+        return c->loop_first;
+    if (c->n_rounds > 0)
+        *round = 0;
+    return i + 1;
+}
+
 attncl_status attncl__recording_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
                                         const void *value)
 {
@@ -139,12 +171,14 @@ static attncl_status mark_end(struct recording *r, cl_uint n_wait, const cl_even
 static attncl_status enqueue_all(struct recording *r, cl_uint n_wait, const cl_event *wait,
                                  cl_event *events, cl_event *last)
 {
-    const size_t n = r->n_commands;
+    const size_t n = attncl__recording_length(r);
+    size_t i = 0, round = 0;
 
-    for (size_t i = 0; i < n; ++i) {
-        cl_event *event = events ? &events[i] : i + 1 == n ? last : NULL;
+    for (size_t done = 0; done < n; ++done) {
+        cl_event *event = events ? &events[done] : done + 1 == n ? last : NULL;
 
-        TRY(enqueue(r, &r->commands[i], i ? 0 : n_wait, i ? NULL : wait, event));
+        TRY(enqueue(r, &r->commands[i], done ? 0 : n_wait, done ? NULL : wait, event));
+        i = attncl__recording_next(r, i, &round);
     }
     if (last && !*last)
         TRY(mark_end(r, n ? 0 : n_wait, n ? NULL : wait, last));
@@ -155,13 +189,14 @@ static attncl_status enqueue_all(struct recording *r, cl_uint n_wait, const cl_e
 attncl_status attncl__recording_enqueue(struct recording *r, cl_uint n_wait, const cl_event *wait,
                                         cl_event *events, cl_event *last_ret)
 {
+    const size_t n = attncl__recording_length(r);
     cl_event last = NULL;
 
-    for (size_t i = 0; events && i < r->n_commands; ++i)
+    for (size_t i = 0; events && i < n; ++i)
         events[i] = NULL;
     const attncl_status status = enqueue_all(r, n_wait, wait, events, last_ret ? &last : NULL);
     if (status != ATTNCL_OK) {
-        for (size_t i = 0; events && i < r->n_commands; ++i)
+        for (size_t i = 0; events && i < n; ++i)
             attncl__event_release(&events[i]);
         attncl__event_release(&last);
         return status;

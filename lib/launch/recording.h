@@ -38,6 +38,7 @@ struct command {
     command_fn call; // CALL
     void *user;
     void (*user_free)(void *user);
+    size_t loop_first, n_rounds; // n_rounds > 0: a loop from loop_first on ends with this command
 };
 
 struct recording {
@@ -61,12 +62,18 @@ attncl_status attncl__recording_add_copy(struct recording *r, const char *name,
 // On success the recording owns `user`.
 attncl_status attncl__recording_add_call(struct recording *r, const char *name, command_fn call,
                                          void *user, void (*user_free)(void *user));
+// The commands from `first` on are done `n_rounds` times in each run.
+void attncl__recording_loop(struct recording *r, size_t first, int64_t n_rounds);
+// How many commands a run enqueues; and a walk over them: the command after command `i`, with
+// *round, 0 at first, for the walk's own use.
+size_t attncl__recording_length(const struct recording *r);
+size_t attncl__recording_next(const struct recording *r, size_t i, size_t *round);
 // Sets every kernel argument that refers to `storage` again.
 attncl_status attncl__recording_rebind(struct recording *r, const struct storage *storage);
 // Enqueues all commands, in order, into the context's queue.  `events`, when not NULL, receives one
-// event per command (NULL where the command gave none), owned by the caller.  The first command
-// waits for `wait`; `last_ret`, when not NULL, receives an event of the end.  All are released by
-// attncl__event_release(), or handed over.  The queue is flushed.
+// event per command done (NULL where the command gave none), owned by the caller.  The first
+// command waits for `wait`; `last_ret`, when not NULL, receives an event of the end.  All are
+// released by attncl__event_release(), or handed over.  The queue is flushed.
 attncl_status attncl__recording_enqueue(struct recording *r, cl_uint n_wait, const cl_event *wait,
                                         cl_event *events, cl_event *last_ret);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks that several layers make of their inputs.
+// Checks that several layers make of their inputs, and the projections they share.
 
 #include "layer/layer.h"
+#include "attncl/ops.h"
 
 bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name, struct tensor_desc *ret)
 {
@@ -27,4 +28,16 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
         return false;
     }
     return true;
+}
+
+attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
+                                   attncl_value weight, attncl_value bias, attncl_value residual)
+{
+    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
+    desc.residual = residual;
+
+    attncl_graph_push_scope(g, scope);
+    const attncl_value y = attncl_linear_fused(g, &desc, x, weight, bias);
+    attncl_graph_pop_scope(g);
+    return y;
 }

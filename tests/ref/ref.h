@@ -68,6 +68,18 @@ void ref_additive_attention(const struct host *q, const struct host *k, const st
                             const struct host *w, const struct host *lens, struct host *y,
                             struct host *weights);
 
+// -- feedback
+struct ref_feedback {
+    struct host *q, *k, *v;  // [B, H D], [S, B, H, D]
+    struct host *places, *u; // [P, H, D], [H, D]
+    struct host *place_bias; // [P, H], NULL: joint scores
+};
+// The first `count` memories.  bound: how far y may be off; weights may be NULL.
+void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, struct host *y,
+                                struct host *weights, struct host *bound);
+void ref_feedback_mix_fwd(const struct host *weights, int64_t first, const struct host *sum,
+                          struct host *const *x, int n_x, struct host *y);
+
 // -- matrix products: gemm.c
 struct ref_operands {
     const double *a, *b, *bias, *gate, *residual; // indexed as struct gemm says; NULL: absent

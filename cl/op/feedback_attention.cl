@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+// Attention of one query per batch entry to the memories before it.  Host side:
+// lib/op/feedback_attention.c
+//
+//   joint   s_j = (q + u) . (k_j + U_j) * scale
+//   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale
+//   y = sum_j softmax(s)_j v_j
+//
+//   Work      a group takes one head of one batch entry: scores of BLOCK memories, AT_ONCE of them
+//             by one work-item, then their values, work-item i vectors i, i + LS ... of the columns
+//   Memory    reads keys, values and positions once; y holds the running sum meanwhile
+//   Numerics  online softmax: sums are relative to the largest score so far; no memory gives 0
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
+//   LS        work-items in a group, a power of two    1 (CPU) .. 256
+//   BLOCK     memories scored before values are read   a multiple of 16
+//   AT_ONCE   memories scored side by side             1, 4
+//   SPLIT     split scores                             0, 1
+//   WEIGHTS   the weights are an output too            0, 1
+
+#include "common/math.clh"
+#include "common/reduce.clh"
+
+#ifndef BLOCK
+#error "BLOCK: memories scored before values are read"
+#endif
+#ifndef AT_ONCE
+#error "AT_ONCE: memories scored side by side"
+#endif
+#ifndef SPLIT
+#error "SPLIT: split scores"
+#endif
+#ifndef WEIGHTS
+#error "WEIGHTS: the weights are an output too"
+#endif
+
+// One head's query and its biases, `width` floats each.
+struct query {
+    __global const float *q, *u;
+    int width;
+};
+
+// The products of a query with rows j .. j + AT_ONCE - 1 of keys and positions; rows at or behind
+// `n` count as the last one.
+static inline void dots(const struct query *query, __global const float *keys, long key_stride,
+                        __global const float *places, long place_stride, int j, int n,
+                        float sums[AT_ONCE])
+{
+    FV all[AT_ONCE];
+    long key[AT_ONCE], place[AT_ONCE];
+    for (int i = 0; i < AT_ONCE; ++i) {
+        const int row = min(j + i, n - 1);
+        key[i] = row * key_stride;
+        place[i] = row * place_stride;
+        all[i] = (FV)(0.0f);
+    }
+    for (int c = 0; c < query->width; c += VW) {
+        const int left = query->width - c;
+        const FV q = load_some(query->q + c, left, 0.0f);
+        const FV qu = q + load_some(query->u + c, left, 0.0f);
+        for (int i = 0; i < AT_ONCE; ++i) {
+            const FV k = load_some(keys + key[i] + c, left, 0.0f);
+            const FV p = load_some(places + place[i] + c, left, 0.0f);
+#if SPLIT
+            all[i] += qu * k + q * p;
+#else
+            all[i] += qu * (k + p);
+#endif
+        }
+    }
+    for (int i = 0; i < AT_ONCE; ++i)
+        sums[i] = sum_lanes(all[i]);
+}
+
+// y[0 .. width) = y * decay + sum over j < n of e[j] values[j]: this work-item's columns.
+static inline void add_values(__global float *y, int width, float decay, __local const float *e,
+                              __global const float *values, long stride, int n)
+{
+    for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS) {
+        const int left = width - c;
+        __global const float *v = values + c;
+        FV a0 = load_some(y + c, left, 0.0f) * decay;
+        FV a1 = (FV)(0.0f), a2 = (FV)(0.0f), a3 = (FV)(0.0f);
+        int j = 0;
+        for (; j + 4 <= n; j += 4, v += 4 * stride) {
+            a0 += e[j] * load_some(v, left, 0.0f);
+            a1 += e[j + 1] * load_some(v + stride, left, 0.0f);
+            a2 += e[j + 2] * load_some(v + 2 * stride, left, 0.0f);
+            a3 += e[j + 3] * load_some(v + 3 * stride, left, 0.0f);
+        }
+        for (; j < n; ++j, v += stride)
+            a0 += e[j] * load_some(v, left, 0.0f);
+        store_some((a0 + a1) + (a2 + a3), y + c, left);
+    }
+}
+
+static inline void scale_columns(__global float *y, int width, float factor)
+{
+    for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS)
+        store_some(load_some(y + c, width - c, 0.0f) * factor, y + c, width - c);
+}
+
+// The largest of scores[0 .. n), n a multiple of VW, in every work-item.
+static inline float largest_score(__local const float *scores, int n)
+{
+    FV top = (FV)(-INFINITY);
+    for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS)
+        top = max_v(VLOAD(scores + j), top);
+    return max_lanes(top);
+}
+
+// scores[j] becomes exp(scores[j] - top): this work-item's sum of them.
+static inline float exponentials(__local float *scores, int n, float top)
+{
+    FV sum = (FV)(0.0f);
+    for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS) {
+        const FV e = exp_nonpos_v(VLOAD(scores + j) - top);
+        VSTORE(e, scores + j);
+        sum += e;
+    }
+    return sum_lanes(sum);
+}
+
+// q: [B, H width], rows q_stride apart; keys, values: element (j, b, h, c) at start + j * memory +
+// b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
+// position: [1], how many of the n_memories there are yet; read when `growing`
+// y: [B, H width]; weights: [n_memories, B, H]
+KERNEL void feedback_attention_fwd(
+    __global const float *restrict q, long q_start, long q_stride,
+    __global const float *restrict keys, long key_start, long key_memory, long key_batch,
+    long key_head, __global const float *restrict values, long value_start, long value_memory,
+    long value_batch, long value_head, __global const float *restrict places,
+    __global const float *restrict u, __global const float *restrict place_bias,
+    __global const int *restrict position, __global float *restrict y,
+    __global float *restrict weights, int growing, int n_memories, int n_places, int width,
+    float scale)
+{
+    __local float scores[BLOCK];
+    GROUP_SPACE(tmp);
+    const int lid = (int)get_local_id(0);
+    const int h = (int)get_group_id(0), n_heads = (int)get_num_groups(0);
+    const long b = get_group_id(1), n_rows = (long)get_num_groups(1) * n_heads;
+    const int count = growing ? clamp(position[0], 0, n_memories) : n_memories;
+    const long place_stride = (long)n_heads * width, place = n_places - count;
+    const struct query query = {q + q_start + b * q_stride + (long)h * width, u + (long)h * width,
+                                width};
+    float top = -INFINITY, sum = 0.0f;
+
+    keys += key_start + b * key_batch + h * key_head;
+    values += value_start + b * value_batch + h * value_head;
+    places += place * place_stride + (long)h * width;
+    place_bias += SPLIT ? place * n_heads + h : 0;
+    y += b * place_stride + (long)h * width;
+    weights += b * n_heads + h;
+    for (int c = VW * lid; c < width; c += VW * LS)
+        store_some((FV)(0.0f), y + c, width - c);
+
+    for (int first = 0; first < count; first += BLOCK) {
+        const int n = min(BLOCK, count - first), padded = (n + VW - 1) / VW * VW;
+
+        // Pass 1: scores.
+        for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
+            float s[AT_ONCE];
+            dots(&query, keys + first * key_memory, key_memory, places + first * place_stride,
+                 place_stride, j, n, s);
+            for (int i = 0; i < AT_ONCE && j + i < n; ++i) {
+#if SPLIT
+                s[i] += place_bias[(long)(first + j + i) * n_heads];
+#endif
+                scores[j + i] = s[i] * scale;
+#if WEIGHTS
+                weights[(first + j + i) * n_rows] = s[i] * scale;
+#endif
+            }
+        }
+        for (int j = n + lid; j < padded; j += LS)
+            scores[j] = -INFINITY;
+#if LS > 1
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+
+        // Pass 2: their exponentials, relative to the largest so far.
+        const float larger = fmax(top, GROUP_MAX(largest_score(scores, padded), tmp));
+        const float base = larger == -INFINITY ? 0.0f : larger;
+        const float decay = exp_nonpos_f(top - base);
+        sum = sum * decay + GROUP_SUM(exponentials(scores, padded, base), tmp);
+        top = larger;
+
+        // Pass 3: values.
+        add_values(y, width, decay, scores, values + first * value_memory, value_memory, n);
+#if LS > 1
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    }
+
+    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+    scale_columns(y, width, factor);
+#if WEIGHTS
+#if LS > 1
+    barrier(CLK_GLOBAL_MEM_FENCE);
+#endif
+    const float base = top == -INFINITY ? 0.0f : top;
+    for (int j = lid; j < count; j += LS)
+        weights[j * n_rows] = exp_nonpos_f(weights[j * n_rows] - base) * factor;
+#endif
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Feedback attention against its definition (tests/ref/feedback_attention.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+struct shape {
+    int64_t n, batch, n_heads, width, n_places; // S, B, H, D, P
+};
+
+static struct ref_feedback random_operands(struct shape s, bool split)
+{
+    return (struct ref_feedback){
+        .q = host_random(1, DIMS(s.batch, s.n_heads * s.width)),
+        .k = host_random(2, DIMS(s.n, s.batch, s.n_heads, s.width)),
+        .v = host_random(3, DIMS(s.n, s.batch, s.n_heads, s.width)),
+        .places = host_random(4, DIMS(s.n_places, s.n_heads, s.width)),
+        .u = host_random(5, DIMS(s.n_heads, s.width)),
+        .place_bias = split ? host_random(6, DIMS(s.n_places, s.n_heads)) : NULL,
+    };
+}
+
+static struct host *at(double position)
+{
+    struct host *h = host_new(ATTNCL_I32, DIMS(1));
+    h->data[0] = position;
+    return h;
+}
+
+static void ck_within(const struct host *got, const struct host *want, const struct host *bound)
+{
+    const double worst = ref_worst(got->data, want->data, bound->data, got->count);
+    ck_assert_msg(worst <= 1, "off by %g times what rounding explains", worst);
+}
+
+// position: NULL or how many memories there are.
+static void check(const struct ref_feedback *x, struct host *position)
+{
+    struct host *got = host_like(x->q), *want = host_like(x->q), *bound = host_like(x->q);
+    const int64_t n = x->k->dim[0];
+    const int64_t count = !position               ? n
+                          : position->data[0] < 0 ? 0
+                          : position->data[0] > n ? n
+                                                  : (int64_t)position->data[0];
+
+    ref_feedback_attention_fwd(x, count, want, NULL, bound);
+    ck_ok(run_op("feedback_attention_fwd", NULL,
+                 HOSTS(x->q, x->k, x->v, x->places, x->u, x->place_bias, position), HOSTS(got)));
+    ck_within(got, want, bound);
+}
+
+START_TEST(meets_the_definition)
+{
+    // Blocks of 64 and 256 memories are left, met and passed; heads narrower and wider than a
+    // vector.
+    static const struct shape shapes[] = {
+        {1, 1, 1, 1, 1},   {2, 3, 2, 5, 4},    {17, 2, 3, 16, 17},   {63, 1, 2, 8, 64},
+        {64, 1, 1, 7, 64}, {65, 1, 1, 33, 90}, {300, 1, 1, 19, 301}, {5, 1, 1, 130, 9},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+        const struct ref_feedback x = random_operands(shapes[i], _i);
+        check(&x, NULL);
+    }
+}
+END_TEST
+
+START_TEST(views_are_read_as_they_lie)
+{
+    const struct ref_feedback x = random_operands((struct shape){9, 2, 2, 6, 9}, _i);
+    host_view(x.q);
+    host_view(x.k);
+    host_view(x.v);
+    check(&x, NULL);
+}
+END_TEST
+
+START_TEST(a_growing_memory_is_read_up_to_its_position)
+{
+    const double positions[] = {-3, 0, 1, 2, 6, 7, 8, 2147483647};
+    for (size_t i = 0; i < sizeof positions / sizeof positions[0]; ++i) {
+        struct ref_feedback x = random_operands((struct shape){7, 2, 2, 5, 11}, _i);
+        for (int64_t j = 0; j < x.k->count; ++j) // what is to come is not looked at
+            if ((double)(j / 20) >= positions[i])
+                x.k->data[j] = x.v->data[j] = NAN;
+        struct ref_feedback seen = x;
+        check(&seen, at(positions[i]));
+    }
+}
+END_TEST
+
+START_TEST(no_memory_gives_zeros)
+{
+    const struct ref_feedback x = random_operands((struct shape){0, 2, 2, 3, 4}, _i);
+    check(&x, NULL);
+}
+END_TEST
+
+START_TEST(scores_of_any_size)
+{
+    struct ref_feedback x = random_operands((struct shape){70, 1, 2, 4, 70}, _i);
+    host_scale(x.k, 1e4);
+    check(&x, NULL);
+    host_scale(x.q, 1e4);
+    check(&x, NULL);
+
+    // One memory outdoes all, at the block's edge; and -inf beside it weighs nothing.
+    x = random_operands((struct shape){70, 1, 1, 1, 70}, true);
+    for (int j = 0; j < 70; ++j)
+        x.place_bias->data[j] = j == 64 ? 1e5 : j % 2 ? -INFINITY : -1e5;
+    struct host *got = host_like(x.q), *want = host_like(x.q);
+    want->data[0] = x.v->data[64];
+    ck_ok(run_op("feedback_attention_fwd", NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias),
+                 HOSTS(got)));
+    ck_near(got, want, 1e-6, 0);
+}
+END_TEST
+
+START_TEST(weights_on_demand)
+{
+    static const struct shape shapes[] = {{1, 1, 1, 1, 2}, {5, 2, 3, 4, 5}, {131, 1, 2, 6, 140}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+        const struct shape s = shapes[i];
+        const struct ref_feedback x = random_operands(s, _i);
+        struct host *got = host_like(x.q), *want = host_like(x.q), *bound = host_like(x.q);
+        struct host *weights = host_new(ATTNCL_F32, DIMS(s.n, s.batch, s.n_heads));
+        struct host *want_weights = host_like(weights);
+        ref_feedback_attention_fwd(&x, s.n, want, want_weights, bound);
+        ck_ok(run_op("feedback_attention_weights_fwd", NULL,
+                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), HOSTS(got, weights)));
+        ck_within(got, want, bound);
+        // Scores below 30 in size, of at most 6 terms: an exponential is off by 2^-24 of that.
+        ck_near(weights, want_weights, 2e-5, 1e-9);
+    }
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct ref_feedback x = random_operands((struct shape){5, 2, 2, 3, 6}, true);
+    const struct ref_feedback few = random_operands((struct shape){7, 2, 2, 3, 6}, true);
+    const struct ref_feedback wide = random_operands((struct shape){5, 3, 2, 4, 6}, true);
+    struct host *y = host_like(x.q), *weights = host_new(ATTNCL_F32, DIMS(5, 2, 2));
+    const char *name = "feedback_attention_fwd";
+
+    ck_fails(run_op(name, NULL, HOSTS(x.q, few.k, few.v, x.places, x.u), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "7 memories, key_pos_embeddings has places for 6");
+    ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, few.v, x.places, x.u), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "key is [5, 2, 2, 3], value is [7, 2, 2, 3]");
+    ck_fails(run_op(name, NULL, HOSTS(wide.q, x.k, x.v, x.places, x.u), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "key has B = 2, query has B = 3");
+    ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, x.v, wide.places, x.u), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "key_pos_embeddings is [6, 2, 4]");
+    ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, x.v, x.places, wide.u), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "query_pos_bias is [2, 4]");
+    ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, x.u), HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "key_pos_bias is [2, 3]");
+    ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, x.u), HOSTS(y)),
+             ATTNCL_ERR_DTYPE, "position is F32");
+    ck_fails(run_op("feedback_attention_weights_fwd", NULL,
+                    HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, at(2)), HOSTS(y, weights)),
+             ATTNCL_ERR_ARGUMENT, "weights of a memory that grows");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.feedback_attention");
+    TCase *core = tcase_create("core");
+
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, 2); // joint, split
+    tcase_add_loop_test(core, views_are_read_as_they_lie, 0, 2);
+    tcase_add_loop_test(core, a_growing_memory_is_read_up_to_its_position, 0, 2);
+    tcase_add_loop_test(core, no_memory_gives_zeros, 0, 2);
+    tcase_add_loop_test(core, scores_of_any_size, 0, 2);
+    tcase_add_loop_test(core, weights_on_demand, 0, 2);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
