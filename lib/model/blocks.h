@@ -6,6 +6,7 @@
 
 #include "attncl/aft.h"
 #include "attncl/attention.h"
+#include "attncl/feedback.h"
 #include "attncl/gmlp.h"
 #include "attncl/transformer.h"
 #include "io/json.h"
@@ -48,6 +49,24 @@ struct ffn_settings {
 };
 attncl_status attncl__ffn_configure(const struct json *config, struct ffn_settings *ret);
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
+
+// -- a feedback transformer (arch_feedback.c)
+struct feedback_settings {
+    int64_t d_model, n_heads, n_layers;
+    int64_t n_places; // P
+    bool split;       // scores
+    bool shared;      // one projection of keys and values for all layers
+    struct ffn_settings ffn;
+};
+attncl_status attncl__feedback_configure(const struct json *config, bool shared,
+                                         struct feedback_settings *ret);
+void attncl__feedback_load(struct params *p, const struct feedback_settings *s);
+int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence
+// x [T, B, C] -> [T, B, C] and, with memory_ret, the memories; [B, C] at a position -> [B, C].
+attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
+                               attncl_value *y_ret, attncl_value *memory_ret);
+attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
+                                    attncl_value x, attncl_value position, attncl_value *y_ret);
 
 // -- a layer of an encoder: a gMLP block, or an AFT layer or multi-head attention and a
 // feed-forward network (block.c)

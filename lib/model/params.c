@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/ckd.h"
 #include "base/desc.h"
+#include "base/dtype.h"
 #include "base/try.h"
 #include "layer/layer.h"
 #include "model/params.h"
@@ -100,13 +102,21 @@ static attncl_status keep(struct param_table *t, const char *name, int rank, con
     return ATTNCL_OK;
 }
 
-static attncl_status load(const struct params *p, const char *name, int rank, const int64_t *dim)
+static attncl_status find(const struct params *p, const char *name, int rank, const int64_t *dim,
+                          const attncl_array **ret)
 {
     const attncl_array *a = attncl_safetensors_find(p->file, name);
     REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", name);
     REQUIRE(attncl__is_float(a->dtype), ATTNCL_ERR_FORMAT, "parameter %s has type %s, expected F32",
             name, attncl_dtype_name(a->dtype));
-    TRY(check_shape(a, rank, dim));
+    *ret = a;
+    return check_shape(a, rank, dim);
+}
+
+static attncl_status load(const struct params *p, const char *name, int rank, const int64_t *dim)
+{
+    const attncl_array *a;
+    TRY(find(p, name, rank, dim, &a));
     return keep(p->table, name, rank, dim, a->dtype, a->data);
 }
 
@@ -118,6 +128,64 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
         return fetch(p, full);
     if (p->status == ATTNCL_OK)
         p->status = load(p, full, rank, dim);
+    return ATTNCL_NONE_VALUE;
+}
+
+struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width)
+{
+    return (struct param_stack){.p = p, .name = name, .width = width};
+}
+
+// Room for `count` more elements: grown as the file's parameters come, however many are announced.
+static attncl_status stack_room(struct param_stack *s, size_t used, size_t count)
+{
+    size_t need;
+    REQUIRE(ckd_add_size(used, count, &need), ATTNCL_ERR_NO_MEMORY, "parameter %s", s->name);
+    if (need <= s->room)
+        return ATTNCL_OK;
+    const size_t room = need > 2 * s->room ? need : 2 * s->room;
+    float *rows = attncl__grow_array(s->rows, room, sizeof *rows);
+    REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", room, s->name);
+    s->rows = rows;
+    s->room = room;
+    return ATTNCL_OK;
+}
+
+static attncl_status stack_load(struct param_stack *s, const char *name, int64_t n_rows)
+{
+    const int64_t dim[2] = {n_rows, s->width}, each = s->width ? s->width : 1;
+    const size_t used = (size_t)(s->n_rows * each), count = (size_t)(n_rows * each);
+    const attncl_array *a = NULL;
+    if (name) {
+        char full[PARAM_NAME_BYTES];
+        full_name(s->p, name, full);
+        TRY(find(s->p, full, s->width ? 2 : 1, dim, &a));
+    }
+    TRY(stack_room(s, used, count));
+    s->n_rows += n_rows;
+    if (a)
+        return attncl__convert(a->dtype, a->data, ATTNCL_F32, s->rows + used, count);
+    memset(s->rows + used, 0, count * sizeof *s->rows);
+    return ATTNCL_OK;
+}
+
+void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_rows)
+{
+    if (!s->p->graph && s->p->status == ATTNCL_OK)
+        s->p->status = stack_load(s, name, n_rows);
+}
+
+attncl_value attncl__param_stack_end(struct param_stack *s)
+{
+    const int64_t dim[2] = {s->n_rows, s->width};
+    char full[PARAM_NAME_BYTES];
+    full_name(s->p, s->name, full);
+    if (s->p->graph)
+        return fetch(s->p, full);
+    if (s->p->status == ATTNCL_OK)
+        s->p->status = keep(s->p->table, full, s->width ? 2 : 1, dim, ATTNCL_F32, s->rows);
+    attncl__free(s->rows);
+    s->rows = NULL;
     return ATTNCL_NONE_VALUE;
 }
 

@@ -53,6 +53,21 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
                                     int64_t n_needed, int64_t width);
 
+// Several of the file's parameters as one value: what one product computes together.  Rows follow
+// each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].
+struct param_stack {
+    struct params *p;
+    const char *name; // of the whole, not in the file
+    int64_t width;
+    float *rows; // loading
+    int64_t n_rows;
+    size_t room;
+};
+struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width);
+// A parameter of `n_rows` rows; name NULL: rows of zeros.
+void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_rows);
+attncl_value attncl__param_stack_end(struct param_stack *s);
+
 // Loading: refuses a stored mask [n, n] that is not |i - j| < window.  An absent one is fine.
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
 
