@@ -23,9 +23,10 @@
 
 // x: [B, n_slots, H, width]; cache: [.., B, H, limit, width], of which place position[0] of n_slots
 // slots from `slot` on becomes x.  A place outside 0 .. limit - 1 is not kept.
-KERNEL void feedback_store_fwd(__global const float *restrict x, __global const int *restrict position,
-                               __global float *restrict cache, int slot, int n_slots, int n_heads,
-                               int limit, int width, long rows, int per_group)
+KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
+                                      __global const int *restrict position,
+                                      __global float *restrict cache, int slot, int n_slots,
+                                      int n_heads, int limit, int width, long rows, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
@@ -45,8 +46,8 @@ KERNEL void feedback_store_fwd(__global const float *restrict x, __global const 
 }
 
 // y = 1 behind position 0, where there are memories to attend to, else 0.
-KERNEL void feedback_gate_fwd(__global const int *restrict position, __global float *restrict y,
-                              long count, int per_group)
+KERNEL void feedback_memory_gate_fwd(__global const int *restrict position,
+                                     __global float *restrict y, long count, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
@@ -60,13 +61,14 @@ KERNEL void feedback_gate_fwd(__global const int *restrict position, __global fl
 
 // y = sum + softmax(weights)[first_x] x0 + softmax(weights)[first_x + 1] x1 ...; `sum` when
 // `continued`; all [count]
-KERNEL void feedback_mix_fwd(__global const float *restrict weights, __global const float *sum,
-                             __global const float *x0, __global const float *x1,
-                             __global const float *x2, __global const float *x3,
-                             __global const float *x4, __global const float *x5,
-                             __global const float *x6, __global const float *x7,
-                             __global float *restrict y, int n_weights, int first_x, int continued,
-                             long count, int per_group)
+KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
+                                    __global const float *sum, __global const float *x0,
+                                    __global const float *x1, __global const float *x2,
+                                    __global const float *x3, __global const float *x4,
+                                    __global const float *x5, __global const float *x6,
+                                    __global const float *x7, __global float *restrict y,
+                                    int n_weights, int first_x, int continued, long count,
+                                    int per_group)
 {
     __global const float *const x[8] = {x0, x1, x2, x3, x4, x5, x6, x7};
     const long first = (long)get_group_id(0) * per_group;

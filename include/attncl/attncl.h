@@ -18,6 +18,7 @@
 #include "attncl/attention.h"
 #include "attncl/context.h"
 #include "attncl/dtype.h"
+#include "attncl/feedback.h"
 #include "attncl/gmlp.h"
 #include "attncl/graph.h"
 #include "attncl/kinds.h"

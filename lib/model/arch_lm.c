@@ -1,16 +1,30 @@
 // SPDX-License-Identifier: MIT
 //
 // lm:  logits = projection(encoder(embedding(tokens) * sqrt(C) + positions, causal))
+//      logits = projection(feedback transformer(embedding(tokens)))
 //
 // Without positions the embedding is not scaled.
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "attncl/ops.h"
 #include "base/try.h"
 #include "model/config.h"
 #include "model/lm.h"
+
+// "feedback" and "feedback_kv" are layers of no encoder.
+static attncl_status configure_layers(const struct json *config, struct lm_settings *s)
+{
+    const char *layer = "";
+    TRY(attncl__json_text(config, "layer", NULL, &layer));
+    const bool shared = strcmp(layer, "feedback_kv") == 0;
+    s->is_feedback = shared || strcmp(layer, "feedback") == 0;
+    if (s->is_feedback)
+        return attncl__feedback_configure(config, shared, &s->feedback);
+    return attncl__encoder_configure(config, &s->encoder);
+}
 
 attncl_status attncl__lm_configure(const struct json *config, void *settings)
 {
@@ -21,8 +35,11 @@ attncl_status attncl__lm_configure(const struct json *config, void *settings)
     };
     struct lm_settings *s = settings;
     int pos;
-    TRY(attncl__encoder_configure(config, &s->encoder));
+    TRY(configure_layers(config, s));
     TRY(attncl__config_int(config, "n_vocab", 1, &s->n_vocab));
+    s->positions = LM_NONE;
+    if (s->is_feedback) // memories are told apart by distance
+        return ATTNCL_OK;
     TRY(attncl__config_choice(config, "pos", positions, N_CHOICES(positions), "fixed_pos", &pos));
     s->positions = (enum lm_positions)pos;
     return attncl__config_int_or(config, "max_len", 1, 5000, &s->max_len);
@@ -36,6 +53,8 @@ int64_t attncl__lm_vocabulary(const void *settings)
 int64_t attncl__lm_limit(const void *settings)
 {
     const struct lm_settings *s = settings;
+    if (s->is_feedback)
+        return attncl__feedback_limit(&s->feedback);
     const int64_t layers = attncl__block_limit(&s->encoder.block);
     if (s->positions == LM_NONE)
         return layers;
@@ -47,7 +66,24 @@ int64_t attncl__lm_step_limit(const void *settings)
 {
     const struct lm_settings *s = settings;
     const int64_t limit = attncl__lm_limit(s);
+    if (s->is_feedback)
+        return limit;
     return limit == 0 && attncl__block_keeps_all(&s->encoder.block) ? s->max_len : limit;
+}
+
+static int64_t width_of(const struct lm_settings *s)
+{
+    return s->is_feedback ? s->feedback.d_model : attncl__block_width(&s->encoder.block);
+}
+
+static const char *layers_name(const struct lm_settings *s)
+{
+    return s->is_feedback ? "transformer" : "encoder";
+}
+
+static const char *projection_name(const struct lm_settings *s)
+{
+    return s->is_feedback ? "generator" : "generator.projection";
 }
 
 struct embed_params {
@@ -57,7 +93,7 @@ struct embed_params {
 
 static void embed_params(struct params *p, const struct lm_settings *s, struct embed_params *ret)
 {
-    const int64_t width = attncl__block_width(&s->encoder.block);
+    const int64_t width = width_of(s);
     const char *table = "positional_encodings";
 
     ret->weight = PARAM(p, s->positions == LM_NONE ? "weight" : "linear.weight", s->n_vocab, width);
@@ -75,7 +111,7 @@ struct linear_params {
 static struct linear_params projection_params(struct params *p, const struct lm_settings *s)
 {
     struct linear_params projection;
-    projection.weight = PARAM(p, "weight", s->n_vocab, attncl__block_width(&s->encoder.block));
+    projection.weight = PARAM(p, "weight", s->n_vocab, width_of(s));
     projection.bias = PARAM(p, "bias", s->n_vocab);
     return projection;
 }
@@ -87,10 +123,13 @@ void attncl__lm_load(struct params *p, const void *settings)
     attncl__params_enter(p, "src_embed");
     embed_params(p, s, &ignored);
     attncl__params_leave(p);
-    attncl__params_enter(p, "encoder");
-    attncl__encoder_load(p, &s->encoder);
+    attncl__params_enter(p, "%s", layers_name(s));
+    if (s->is_feedback)
+        attncl__feedback_load(p, &s->feedback);
+    else
+        attncl__encoder_load(p, &s->encoder);
     attncl__params_leave(p);
-    attncl__params_enter(p, "generator.projection");
+    attncl__params_enter(p, "%s", projection_name(s));
     projection_params(p, s);
     attncl__params_leave(p);
 }
@@ -100,7 +139,7 @@ static attncl_value embed(struct build *b, const struct lm_settings *s, attncl_v
                           attncl_value position)
 {
     attncl_graph *g = b->graph;
-    const int64_t width = attncl__block_width(&s->encoder.block);
+    const int64_t width = width_of(s);
     const float scale = s->positions == LM_NONE ? 1.0f : (float)sqrt((double)width);
     struct embed_params params;
 
@@ -121,11 +160,28 @@ static attncl_value embed(struct build *b, const struct lm_settings *s, attncl_v
 // [..., C] -> [..., V]
 static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
 {
-    attncl__params_enter(&b->params, "generator.projection");
+    attncl__params_enter(&b->params, "%s", projection_name(s));
     const struct linear_params projection = projection_params(&b->params, s);
     const attncl_value y = attncl_linear(b->graph, x, projection.weight, projection.bias);
     attncl__params_leave(&b->params);
     return y;
+}
+
+// [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C].
+static attncl_status layers(struct build *b, const struct lm_settings *s, attncl_value position,
+                            attncl_value *x)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl__params_enter(&b->params, "%s", layers_name(s));
+    if (s->is_feedback)
+        status = position.id ? attncl__feedback_step(b, &s->feedback, *x, position, x)
+                             : attncl__feedback(b, &s->feedback, *x, x, NULL);
+    else if (position.id)
+        *x = attncl__encoder_step(b, &s->encoder, *x, position);
+    else
+        *x = attncl__encoder(b, &s->encoder, *x, true, ATTNCL_NONE_VALUE);
+    attncl__params_leave(&b->params);
+    return status;
 }
 
 static attncl_status build(struct build *b, const void *settings)
@@ -140,9 +196,7 @@ static attncl_status build(struct build *b, const void *settings)
         TRY(attncl__input_index(b, "targets", 2, dim, s->n_vocab, &targets));
 
     attncl_value x = embed(b, s, tokens, ATTNCL_NONE_VALUE);
-    attncl__params_enter(&b->params, "encoder");
-    x = attncl__encoder(b, &s->encoder, x, true, ATTNCL_NONE_VALUE);
-    attncl__params_leave(&b->params);
+    TRY(layers(b, s, ATTNCL_NONE_VALUE, &x));
     const attncl_value logits = project(b, s, x);
     attncl_graph_output(b->graph, "output", logits);
     if (targets.id)
@@ -161,9 +215,7 @@ attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64
     const attncl_value position = attncl_graph_input(g, "position", ATTNCL_I32, 1, &one);
 
     attncl_value x = embed(b, s, tokens, position);
-    attncl__params_enter(&b->params, "encoder");
-    x = attncl__encoder_step(b, &s->encoder, x, position);
-    attncl__params_leave(&b->params);
+    TRY(layers(b, s, position, &x));
     attncl_graph_output(g, "logits", project(b, s, x));
     return attncl_graph_status(g);
 }

@@ -43,7 +43,6 @@ attncl_status attncl__block_configure(const struct json *config, struct block_se
         {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
         {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
         {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", TRANSFORMER},
-        {"feedback", CHOICE_LATER},        {"feedback_kv", CHOICE_LATER},
     };
     int layer;
     TRY(attncl__config_choice(config, "layer", layers, N_CHOICES(layers), NULL, &layer));

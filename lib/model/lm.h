@@ -9,7 +9,9 @@
 enum lm_positions { LM_FIXED, LM_LEARNED, LM_NONE };
 
 struct lm_settings {
+    bool is_feedback; // a feedback transformer, else an encoder with a causal mask
     struct encoder_settings encoder;
+    struct feedback_settings feedback;
     enum lm_positions positions;
     int64_t n_vocab, max_len;
 };

@@ -80,7 +80,7 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
     const struct feedback_mix_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
     struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/feedback_memory.cl", "feedback_mix_fwd", count);
+        attncl__flat_pass(l->caps, "op/feedback_memory.cl", "feedback_memory_mix_fwd", count);
     const struct span *in = call->in;
 
     kspec_int(&p.spec, "N_X", count_x(&call->sig));
@@ -100,8 +100,8 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
     const struct tensor_desc *x = &call->sig.in[0], *cache = &call->sig.in[2];
     const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
     const int64_t rows = attncl__desc_count(x) / width;
-    struct row_pass p =
-        attncl__row_pass(l->caps, "op/feedback_memory.cl", "feedback_store_fwd", rows, width);
+    struct row_pass p = attncl__row_pass(l->caps, "op/feedback_memory.cl",
+                                         "feedback_memory_store_fwd", rows, width);
 
     kspec_int(&p.spec, "N_X", 0);
     return attncl__launch(l, &p.spec, p.grid,
@@ -115,7 +115,7 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
     struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/feedback_memory.cl", "feedback_gate_fwd", count);
+        attncl__flat_pass(l->caps, "op/feedback_memory.cl", "feedback_memory_gate_fwd", count);
 
     kspec_int(&p.spec, "N_X", 0);
     return attncl__launch(
