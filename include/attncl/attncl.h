@@ -26,6 +26,7 @@
 #include "attncl/model.h"
 #include "attncl/ops.h"
 #include "attncl/profile.h"
+#include "attncl/recurrent.h"
 #include "attncl/safetensors.h"
 #include "attncl/status.h"
 #include "attncl/tensor.h"

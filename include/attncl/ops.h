@@ -92,6 +92,14 @@ ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logit
                                              attncl_value targets, attncl_reduction reduction,
                                              int64_t pad);
 
+/** The place of the largest element along the last axis, I32 [...]: the first among equals; NaN is
+ * never the largest. */
+ATTNCL_API attncl_value attncl_argmax(attncl_graph *g, attncl_value x);
+
+/** n values, F32 or I32, one after another along an axis; all other extents are alike. */
+ATTNCL_API attncl_value attncl_concat(attncl_graph *g, int64_t n, const attncl_value *values,
+                                      int axis);
+
 /* Views: no copy; the result shares x's memory.  An op that needs contiguous memory gets a copy
  * made by the graph. */
 

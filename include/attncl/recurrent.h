@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/recurrent.h
- * Gated recurrent units (Cho et al. 2014), PyTorch's form: gates in the order r, z, n, the reset
- * gate after the linear map of the state.  Layout [T, B, I] -> [T, B, H].
+ * Gated recurrent units (Cho et al. 2014, arXiv 1406.1078), PyTorch's form: gates in the order r,
+ * z, n, the reset gate after the linear map of the state.  And the decoder of Bahdanau et al. 2014
+ * (arXiv 1409.0473) over them.
  *
+ *     r, z = sigmoid(W_i x + b_i + W_h h + b_h)
  *     n = tanh(W_in x + b_in + r * (W_hn h + b_hn)),   h' = (1 - z) n + z h
+ *
+ * Letters: B batch, T steps, I input width, H hidden width, E embedding width, S source length, N
+ * width of attention.  Sequences are [T, B, .] or [B, T, .], as their layout says.
  */
 #ifndef ATTNCL_RECURRENT_H
 #define ATTNCL_RECURRENT_H
 
 #include "attncl/graph.h"
+#include "attncl/kinds.h"
 
 ATTNCL_BEGIN
 
@@ -20,21 +26,90 @@ typedef struct attncl_gru_params {
 } attncl_gru_params;
 
 /**
- * One step of one layer.
- * @param xi  [B, 3 H]: W_ih x + b_ih, made for a whole sequence by one product
- * @param h   [B, H], the state before
+ * One step of one layer.  weight_ih and bias_ih are not used.
+ * @param xi  [B, 3 H]: W_ih x + b_ih
+ * @param h   [B, H], the state before, or null: zeros
  * @return    [B, H], the state after
  */
 ATTNCL_API attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params *params,
                                         attncl_value xi, attncl_value h);
 
 /**
- * One layer over a sequence: x [T, B, I], h0 [B, H] or null (zeros) -> [T, B, H].  The input half
- * is one product over all steps.
- * @param last_ret  NULL, or receives the state after the last step, [B, H]
+ * One layer over a sequence: x [T, B, I] -> [T, B, H], or [B, T, I] -> [B, T, H].  The input half
+ * is one product over all steps; a step is one product and one kernel.  ERR_SHAPE when T is 0.
+ * @param h0        [B, H], the state before the first step, or null: zeros
+ * @param last_ret  NULL, or receives the state after the last step, [B, H], a view
  */
 ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value x,
-                                   attncl_value h0, attncl_value *last_ret);
+                                   attncl_value h0, attncl_layout layout, attncl_value *last_ret);
+
+/**
+ * Layers one above another: layer k > 0 reads what layer k - 1 gives.
+ * @param layers  n_layers of them, at least 1, borrowed for the call
+ * @param states  n_layers states: each layer's before the first step (null: zeros), replaced by
+ * that after the last
+ * @return        the last layer's output
+ */
+ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_params *layers,
+                                          int64_t n_layers, attncl_value x, attncl_layout layout,
+                                          attncl_value *states);
+
+/**
+ * Parameters of an attention decoder: at each step the top layer's state asks the source, and the
+ * first layer reads the answer with the embedded token behind it, cat(context, embedding).
+ */
+typedef struct attncl_bahdanau_params {
+    attncl_value query_weight;       /**< [N, H] */
+    attncl_value key_weight;         /**< [N, H] */
+    attncl_value score_weight;       /**< [N] or [1, N] */
+    const attncl_gru_params *layers; /**< layers[0].weight_ih [3 H, H + E]; borrowed */
+    int64_t n_layers;                /**< at least 1 */
+} attncl_bahdanau_params;
+
+/** What a decoder attends to. */
+typedef struct attncl_bahdanau_source {
+    attncl_value keys;       /**< [B, S, N], projected once for all steps */
+    attncl_value values;     /**< [B, S, H] */
+    attncl_value valid_lens; /**< I32 [B] or null, as attncl_additive_attention() takes it */
+} attncl_bahdanau_source;
+
+/** The source of an encoder's outputs [B, S, H]; null values in it when the graph has failed. */
+ATTNCL_API attncl_bahdanau_source attncl_bahdanau_attend(attncl_graph *g,
+                                                         const attncl_bahdanau_params *params,
+                                                         attncl_value outputs,
+                                                         attncl_value valid_lens);
+
+/**
+ * The first layer's input half, as far as it is of tokens: embedded [..., E] -> [..., 3 H].  One
+ * product for all tokens that are known.
+ */
+ATTNCL_API attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params *params,
+                                              attncl_value embedded);
+
+/**
+ * One step.
+ * @param input        [B, 1, 3 H]: the token's part by attncl_bahdanau_input(); may be a view
+ * @param states       n_layers states [B, H], replaced by those after the step
+ * @param weights_ret  NULL, or receives the attention weights [B, 1, S]
+ * @return             the top layer's state, [B, 1, H]
+ */
+ATTNCL_API attncl_value attncl_bahdanau_step(attncl_graph *g, const attncl_bahdanau_params *params,
+                                             const attncl_bahdanau_source *source,
+                                             attncl_value input, attncl_value *states,
+                                             attncl_value *weights_ret);
+
+/**
+ * All steps of known tokens (teacher forcing).
+ * @param embedded     [B, T, E], T at least 1
+ * @param states       as attncl_bahdanau_step()
+ * @param weights_ret  NULL, or receives [B, T, S]
+ * @return             the top layer's states, [B, T, H]
+ */
+ATTNCL_API attncl_value attncl_bahdanau_decoder(attncl_graph *g,
+                                                const attncl_bahdanau_params *params,
+                                                const attncl_bahdanau_source *source,
+                                                attncl_value embedded, attncl_value *states,
+                                                attncl_value *weights_ret);
 
 ATTNCL_END
 

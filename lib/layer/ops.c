@@ -94,3 +94,8 @@ attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits, attncl_v
     const struct cross_entropy_fwd_params params = {(int32_t)reduction, pad};
     return attncl__graph_add(g, &attncl__op_cross_entropy_fwd, &params, IN(logits, targets));
 }
+
+attncl_value attncl_argmax(attncl_graph *g, attncl_value x)
+{
+    return attncl__graph_add(g, &attncl__op_argmax_fwd, NULL, IN(x));
+}

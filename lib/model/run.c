@@ -90,6 +90,11 @@ static attncl_status write_lengths(attncl_graph *g, const attncl_array *a)
     return status;
 }
 
+static bool are_lengths(const char *name)
+{
+    return strcmp(name, "valid_lens") == 0 || strcmp(name, "enc_valid_lens") == 0;
+}
+
 static attncl_status write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
 {
     const struct build named = {.inputs = inputs, .n_inputs = n};
@@ -97,7 +102,7 @@ static attncl_status write_inputs(attncl_graph *g, const attncl_array *inputs, s
     for (size_t i = 0; (name = attncl_graph_input_name(g, i, NULL)) != NULL; ++i) {
         const attncl_array *a = attncl__input_find(&named, name);
         const size_t each = attncl_dtype_bytes(a->dtype);
-        if (strcmp(name, "valid_lens") == 0 && a->dtype == ATTNCL_I64) {
+        if (are_lengths(name) && a->dtype == ATTNCL_I64) {
             TRY(write_lengths(g, a));
             continue;
         }

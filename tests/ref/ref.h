@@ -79,6 +79,12 @@ void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, str
                                 struct host *weights, struct host *bound);
 void ref_feedback_mix_fwd(const struct host *weights, int64_t first, const struct host *sum,
                           struct host *const *x, int n_x, struct host *y);
+// -- recurrent: xi [T, B, 3 H] or, not time_first, [B, T, 3 H]; h0 [B, H]
+void ref_gru_fwd(const struct host *xi, const struct host *weight, const struct host *bias,
+                 const struct host *h0, bool time_first, struct host *y);
+// x_i [A, M_i, C] -> [A, sum of M_i, C]
+void ref_concat_fwd(struct host *const *x, int n, struct host *y);
+void ref_argmax_fwd(const struct host *x, struct host *y);
 
 // -- matrix products: gemm.c
 struct ref_operands {

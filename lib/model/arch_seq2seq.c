@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: MIT
+//
+// seq2seq_bahdanau, seq2seq_predict: an encoder of recurrent layers, and a decoder that attends to
+// its outputs.  Sequences are batch first throughout, so that attention reads what the encoder
+// wrote.
+
+#include <inttypes.h>
+
+#include "attncl/ops.h"
+#include "base/alloc.h"
+#include "base/try.h"
+#include "model/config.h"
+#include "model/rnn.h"
+
+struct seq2seq_settings {
+    int64_t n_source, n_target; // vocabularies
+    int64_t embed, hidden, n_layers;
+    int64_t bos, n_steps; // prediction only
+};
+
+static attncl_status seq2seq_configure(const struct json *config, void *settings)
+{
+    struct seq2seq_settings *s = settings;
+    TRY(attncl__config_int(config, "src_vocab_size", 1, &s->n_source));
+    TRY(attncl__config_int(config, "tgt_vocab_size", 1, &s->n_target));
+    TRY(attncl__config_int(config, "embed_size", 1, &s->embed));
+    TRY(attncl__config_int(config, "num_hiddens", 1, &s->hidden));
+    return attncl__config_int(config, "num_layers", 1, &s->n_layers);
+}
+
+static attncl_status predict_configure(const struct json *config, void *settings)
+{
+    struct seq2seq_settings *s = settings;
+    TRY(seq2seq_configure(config, settings));
+    TRY(attncl__config_int(config, "num_steps", 1, &s->n_steps));
+    TRY(attncl__config_int(config, "bos", 0, &s->bos));
+    REQUIRE(s->bos < s->n_target, ATTNCL_ERR_FORMAT,
+            "bos is %" PRId64 ", tgt_vocab_size is %" PRId64, s->bos, s->n_target);
+    return ATTNCL_OK;
+}
+
+struct encoder {
+    attncl_value embedding; // [V source, E]
+};
+
+// `layers` NULL: loading.
+static struct encoder encoder_params(struct params *p, const struct seq2seq_settings *s,
+                                     attncl_gru_params *layers)
+{
+    const struct rnn_settings rnn = {s->embed, s->hidden, s->n_layers};
+    struct encoder encoder;
+    attncl__params_enter(p, "encoder");
+    encoder.embedding = PARAM(p, "embedding.weight", s->n_source, s->embed);
+    attncl__params_enter(p, "rnn");
+    attncl__rnn_params(p, &rnn, layers);
+    attncl__params_leave(p);
+    attncl__params_leave(p);
+    return encoder;
+}
+
+struct decoder {
+    attncl_bahdanau_params bahdanau;
+    attncl_value embedding;                // [V target, E]
+    attncl_value dense_weight, dense_bias; // [V target, H], [V target]
+};
+
+static struct decoder decoder_params(struct params *p, const struct seq2seq_settings *s,
+                                     attncl_gru_params *layers)
+{
+    const struct rnn_settings rnn = {s->embed + s->hidden, s->hidden, s->n_layers};
+    const int64_t hidden = s->hidden;
+    struct decoder decoder = {.bahdanau = {.layers = layers, .n_layers = s->n_layers}};
+    attncl__params_enter(p, "decoder");
+    attncl__params_enter(p, "attention");
+    decoder.bahdanau.key_weight = PARAM(p, "W_k.weight", hidden, hidden);
+    decoder.bahdanau.query_weight = PARAM(p, "W_q.weight", hidden, hidden);
+    decoder.bahdanau.score_weight = PARAM(p, "w_v.weight", 1, hidden);
+    attncl__params_leave(p);
+    decoder.embedding = PARAM(p, "embedding.weight", s->n_target, s->embed);
+    attncl__params_enter(p, "rnn");
+    attncl__rnn_params(p, &rnn, layers);
+    attncl__params_leave(p);
+    decoder.dense_weight = PARAM(p, "dense.weight", s->n_target, hidden);
+    decoder.dense_bias = PARAM(p, "dense.bias", s->n_target);
+    attncl__params_leave(p);
+    return decoder;
+}
+
+static void seq2seq_load(struct params *p, const void *settings)
+{
+    encoder_params(p, settings, NULL);
+    decoder_params(p, settings, NULL);
+}
+
+// Declares the source's inputs and runs the encoder over them, padding and all.  The states become
+// those the decoder begins with.
+static attncl_status encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+                            attncl_value *outputs_ret, attncl_value *lens_ret)
+{
+    const int64_t any[2] = {ANY, ANY};
+    attncl_value tokens;
+    TRY(attncl__input_index(b, "enc_X", 2, any, s->n_source, &tokens));
+    const int64_t *dim = attncl__input_find(b, "enc_X")->dim;
+    TRY(attncl__check_steps("enc_X", dim[1]));
+    *lens_ret = ATTNCL_NONE_VALUE;
+    if (attncl__input_find(b, "enc_valid_lens"))
+        TRY(attncl__input_int(b, "enc_valid_lens", 1, dim, lens_ret));
+
+    const struct encoder encoder = encoder_params(&b->params, s, rnn->layers);
+    attncl_graph_push_scope(b->graph, "encoder");
+    const attncl_value x = attncl_embedding(b->graph, tokens, encoder.embedding, 1.0f);
+    *outputs_ret =
+        attncl_gru_layers(b->graph, rnn->layers, rnn->n, x, ATTNCL_LAYOUT_BTC, rnn->states);
+    attncl_graph_pop_scope(b->graph);
+    return ATTNCL_OK;
+}
+
+static attncl_value project(attncl_graph *g, const struct decoder *decoder, attncl_value y)
+{
+    attncl_graph_push_scope(g, "dense");
+    const attncl_value logits = attncl_linear(g, y, decoder->dense_weight, decoder->dense_bias);
+    attncl_graph_pop_scope(g);
+    return logits;
+}
+
+static void add_teacher(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
+                        attncl_value tokens, attncl_value outputs, attncl_value lens)
+{
+    attncl_graph *g = b->graph;
+    const struct decoder decoder = decoder_params(&b->params, s, rnn->layers);
+    attncl_value weights;
+
+    attncl_graph_push_scope(g, "decoder");
+    const attncl_bahdanau_source source =
+        attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens);
+    const attncl_value x = attncl_embedding(g, tokens, decoder.embedding, 1.0f);
+    const attncl_value y =
+        attncl_bahdanau_decoder(g, &decoder.bahdanau, &source, x, rnn->states, &weights);
+    attncl_graph_output(g, "output", project(g, &decoder, y));
+    attncl_graph_pop_scope(g);
+    attncl_graph_output(g, "hidden_state", attncl__rnn_stack_states(g, rnn));
+    attncl_graph_output(g, "enc_outputs", outputs);
+    attncl_graph_output(g, "attention_weights", weights);
+}
+
+static attncl_status seq2seq_build(struct build *b, const void *settings)
+{
+    const struct seq2seq_settings *s = settings;
+    attncl_status status = ATTNCL_OK;
+    attncl_value outputs, lens, tokens;
+    struct rnn rnn = {0};
+
+    TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
+    TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
+    const int64_t dim[2] = {attncl__input_find(b, "enc_X")->dim[0], ANY};
+    TRY_DONE(attncl__input_index(b, "dec_X", 2, dim, s->n_target, &tokens));
+    TRY_DONE(attncl__check_steps("dec_X", attncl__input_find(b, "dec_X")->dim[1]));
+    add_teacher(b, s, &rnn, tokens, outputs, lens);
+
+done:
+    attncl__rnn_free(&rnn);
+    return status;
+}
+
+const struct arch_class attncl__arch_seq2seq_bahdanau = {
+    .name = "seq2seq_bahdanau",
+    .settings_bytes = sizeof(struct seq2seq_settings),
+    .configure = seq2seq_configure,
+    .load = seq2seq_load,
+    .build = seq2seq_build,
+};
+
+// -- prediction: each step's token is found on the device, so that all steps are one run
+
+// `n` times bos, I32 [n, 1].
+static attncl_status add_first_tokens(attncl_graph *g, int64_t bos, int64_t n, attncl_value *ret)
+{
+    const int64_t dim[2] = {n, 1};
+    int32_t *tokens = attncl__alloc_array((size_t)n, sizeof *tokens);
+    REQUIRE(tokens, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", n);
+    for (int64_t i = 0; i < n; ++i)
+        tokens[i] = (int32_t)bos;
+    *ret = attncl_graph_constant(g, ATTNCL_I32, 2, dim, tokens);
+    attncl__free(tokens);
+    return ATTNCL_OK;
+}
+
+// One token [B, 1] after another; lists of n_steps.
+static void add_steps(attncl_graph *g, const struct decoder *decoder,
+                      const attncl_bahdanau_source *source, int64_t n_steps, attncl_value token,
+                      attncl_value *states, attncl_value *tokens, attncl_value *weights)
+{
+    for (int64_t t = 0; t < n_steps && attncl_graph_status(g) == ATTNCL_OK; ++t) {
+        const attncl_value x = attncl_embedding(g, token, decoder->embedding, 1.0f);
+        const attncl_value xi = attncl_bahdanau_input(g, &decoder->bahdanau, x);
+        const attncl_value y =
+            attncl_bahdanau_step(g, &decoder->bahdanau, source, xi, states, &weights[t]);
+        tokens[t] = token = attncl_argmax(g, project(g, decoder, y));
+    }
+}
+
+static attncl_status predict_build(struct build *b, const void *settings)
+{
+    const struct seq2seq_settings *s = settings;
+    attncl_graph *g = b->graph;
+    attncl_status status = ATTNCL_OK;
+    attncl_value outputs, lens, bos, *tokens = NULL, *weights = NULL;
+    struct rnn rnn = {0};
+
+    TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
+    TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
+    TRY_DONE(add_first_tokens(g, s->bos, attncl__input_find(b, "enc_X")->dim[0], &bos));
+    tokens = attncl__alloc_array((size_t)s->n_steps, sizeof *tokens);
+    weights = attncl__alloc_array((size_t)s->n_steps, sizeof *weights);
+    if (!tokens || !weights) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", s->n_steps);
+        goto done;
+    }
+    const struct decoder decoder = decoder_params(&b->params, s, rnn.layers);
+    attncl_graph_push_scope(g, "decoder");
+    const attncl_bahdanau_source source =
+        attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens);
+    add_steps(g, &decoder, &source, s->n_steps, bos, rnn.states, tokens, weights);
+    attncl_graph_pop_scope(g);
+    attncl_graph_output(g, "tokens", attncl_concat(g, s->n_steps, tokens, 1));
+    attncl_graph_output(g, "attention_weights", attncl_concat(g, s->n_steps, weights, 1));
+
+done:
+    attncl__free(tokens);
+    attncl__free(weights);
+    attncl__rnn_free(&rnn);
+    return status;
+}
+
+const struct arch_class attncl__arch_seq2seq_predict = {
+    .name = "seq2seq_predict",
+    .settings_bytes = sizeof(struct seq2seq_settings),
+    .configure = predict_configure,
+    .load = seq2seq_load,
+    .build = predict_build,
+};

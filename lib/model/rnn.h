@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// Recurrent layers, shared by gru and the sequence-to-sequence models (arch_gru.c).
+#ifndef ATTNCL_MODEL_RNN_H
+#define ATTNCL_MODEL_RNN_H
+
+#include "attncl/recurrent.h"
+#include "model/arch.h"
+
+struct rnn_settings {
+    int64_t input, hidden, n_layers;
+};
+
+// Parameters named weight_ih_l0 and so on; `ret` has room for n_layers, NULL: loading.
+void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret);
+
+// Layers and a state of each, for a graph.
+struct rnn {
+    int64_t n;
+    attncl_gru_params *layers;
+    attncl_value *states; // null values: zeros
+};
+attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret);
+void attncl__rnn_free(struct rnn *rnn);
+
+// The states as [L, B, H].
+attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);
+
+// ERR_SHAPE for an input without a step.
+attncl_status attncl__check_steps(const char *name, int64_t n_steps);
+
+#endif
