@@ -279,6 +279,45 @@ class LM(nn.Module):
         return self.generator.projection(self.encoder(self.src_embed(tokens), mask))
 
 
+class Attention(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.W_k = nn.Linear(width, width, bias=False)
+        self.W_q = nn.Linear(width, width, bias=False)
+        self.w_v = nn.Linear(width, 1, bias=False)
+
+    def forward(self, query, keys, hidden):
+        """The weights [B, 1, S] of a query [B, 1, H]; hidden positions score -1e6."""
+        scores = self.w_v(torch.tanh(self.W_q(query) + self.W_k(keys)))[..., 0]
+        return torch.softmax(scores.masked_fill(hidden, -1e6), -1)[:, None]
+
+
+class Seq2Seq(nn.Module):
+    """Bahdanau et al. 2014 with gated recurrent units: the decoder reads cat(context, embedding)."""
+
+    def __init__(self, src_vocab_size, tgt_vocab_size, embed_size, num_hiddens, num_layers):
+        super().__init__()
+        e, h = embed_size, num_hiddens
+        self.encoder, self.decoder = nn.Module(), nn.Module()
+        self.encoder.embedding = nn.Embedding(src_vocab_size, e)
+        self.encoder.rnn = nn.GRU(e, h, num_layers, batch_first=True)
+        self.decoder.attention = Attention(h)
+        self.decoder.embedding = nn.Embedding(tgt_vocab_size, e)
+        self.decoder.rnn = nn.GRU(e + h, h, num_layers, batch_first=True)
+        self.decoder.dense = nn.Linear(h, tgt_vocab_size)
+
+    def encode(self, tokens):
+        return self.encoder.rnn(self.encoder.embedding(tokens))
+
+    def step(self, token, state, keys, hidden):
+        """One token [B]: logits, state and weights."""
+        d = self.decoder
+        p = d.attention(state[-1][:, None], keys, hidden)
+        x = torch.cat([p @ keys, d.embedding(token)[:, None]], -1)
+        y, state = d.rnn(x, state)
+        return d.dense(y), state, p
+
+
 # -- the cases --------------------------------------------------------------------------------------------------------
 
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
@@ -533,11 +572,53 @@ def aft_conv():
     case("lm_sample_aft_conv", "lm_sample", dict(c, steps=9), m.state_dict(), {"tokens": start}, {"tokens": tokens})
 
 
+def recurrent():
+    x, h0 = randn(5, 3, 4), randn(2, 3, 6)
+    m = module(nn.GRU(4, 6, 2))
+    y, h = m(x, h0)
+    c = {"input_size": 4, "hidden_size": 6, "num_layers": 2}
+    case("gru", "gru", c, m.state_dict(), {"input": x, "h0": h0}, {"output": y, "h_n": h})
+    y, h = m(x)
+    case("gru_from_zeros", "gru", c, m.state_dict(), {"input": x}, {"output": y, "h_n": h})
+
+    c = {"src_vocab_size": 11, "tgt_vocab_size": 9, "embed_size": 5, "num_hiddens": 7, "num_layers": 2}
+    m, n = module(Seq2Seq(**c)), 10
+    source, target, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 9, (n, 3)), torch.randint(0, 5, (n,))
+    lens[0], lens[1] = 0, 9  # equal weights; nothing hidden
+    hidden = torch.arange(3)[None] >= lens[:, None]
+    keys, state = m.encode(source)
+    logits, weights, s = [], [], state
+    for t in range(3):
+        y, s, p = m.step(target[:, t], s, keys, hidden)
+        logits.append(y), weights.append(p)
+    case("seq2seq_bahdanau", "seq2seq_bahdanau", c, m.state_dict(),
+         {"enc_X": source, "dec_X": target, "enc_valid_lens": lens},
+         {"output": torch.cat(logits, 1), "hidden_state": s, "enc_outputs": keys,
+          "attention_weights": torch.cat(weights, 1)})
+
+    for name, seen, layers in (("seq2seq_predict", hidden, 2), ("seq2seq_predict_all", hidden & False, 1)):
+        c = dict(c, num_layers=layers)
+        m = module(Seq2Seq(**c))
+        for p in m.parameters():  # sequences that do not settle at once
+            p.data *= 3
+        m.decoder.dense.bias.data *= 0
+        keys, s = m.encode(source)
+        tokens, weights = [torch.full((n,), 4)], []
+        for _ in range(11):
+            y, s, p = m.step(tokens[-1], s, keys, seen)
+            tokens.append(y[:, 0].argmax(-1)), weights.append(p)
+        inputs = {"enc_X": source.int(), "enc_valid_lens": lens.int()}
+        if layers == 1:
+            del inputs["enc_valid_lens"]
+        case(name, "seq2seq_predict", dict(c, bos=4, num_steps=11), m.state_dict(), inputs,
+             {"tokens": torch.stack(tokens[1:], 1), "attention_weights": torch.cat(weights, 1)})
+
+
 def main():
     torch.manual_seed(20)
     with torch.no_grad():
         for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv,
-                     self_attention, attention, transformers):
+                     self_attention, attention, transformers, recurrent):
             make()
 
 

@@ -51,6 +51,11 @@ static const char *const names[] = {
     "lm_transformer_learned",
     "lm_transformer_no_pos",
     "lm_sample_transformer",
+    "gru",
+    "gru_from_zeros",
+    "seq2seq_bahdanau",
+    "seq2seq_predict",
+    "seq2seq_predict_all",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 
