@@ -49,4 +49,21 @@ struct ref_ffn {
 void ref_feed_forward(const struct ref_ffn *p, int activation, const struct host *x,
                       struct host *y);
 
+struct ref_gru {
+    struct host *weight_ih, *bias_ih, *weight_hh, *bias_hh;
+};
+// x [T, B, I] when time_first, else [B, T, I]; states: one [B, H] a layer, replaced by the last.
+void ref_gru_layers(const struct ref_gru *layers, int n_layers, const struct host *x,
+                    bool time_first, struct host *const *states, struct host *y); // recurrent.c
+
+struct ref_bahdanau {
+    struct host *query_weight, *key_weight, *score_weight;
+    const struct ref_gru *layers;
+    int n_layers;
+};
+// source [B, S, H], embedded [B, T, E] -> y [B, T, H], weights [B, T, S]
+void ref_bahdanau_decoder(const struct ref_bahdanau *p, const struct host *source,
+                          const struct host *lens, const struct host *embedded,
+                          struct host *const *states, struct host *y, struct host *weights);
+
 #endif
