@@ -35,29 +35,20 @@ attncl_status attncl__aft_configure(const struct json *config, attncl_aft_kind k
 }
 
 // [out, width] and, with a bias, [out]
-static void linear_params(struct params *p, const char *name, int64_t width, int64_t out, bool bias,
-                          attncl_value *weight_ret, attncl_value *bias_ret)
-{
-    attncl__params_enter(p, "%s", name);
-    *weight_ret = PARAM(p, "weight", out, width);
-    *bias_ret = PARAM_IF(bias, p, "bias", out);
-    attncl__params_leave(p);
-}
-
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret)
 {
     const int64_t width = s->d_model, n = s->seq_len;
     const int64_t keys = s->kind == ATTNCL_AFT_CONV ? s->heads : width;
-    linear_params(p, "query", width, width, s->bias, &ret->query_weight, &ret->query_bias);
-    linear_params(p, "key", width, keys, s->bias, &ret->key_weight, &ret->key_bias);
-    linear_params(p, "value", width, width, s->bias, &ret->value_weight, &ret->value_bias);
+    attncl__param_linear(p, "query", width, width, s->bias, &ret->query_weight, &ret->query_bias);
+    attncl__param_linear(p, "key", keys, width, s->bias, &ret->key_weight, &ret->key_bias);
+    attncl__param_linear(p, "value", width, width, s->bias, &ret->value_weight, &ret->value_bias);
     if (s->kind == ATTNCL_AFT_CONV)
         ret->pos_bias = PARAM(p, "w", s->heads, s->filter);
     else
         ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", n, n);
     if (s->kind == ATTNCL_AFT_LOCAL)
         attncl__param_check_window(p, "local_mask", n, s->window);
-    linear_params(p, "output", width, width, true, &ret->output_weight, &ret->output_bias);
+    attncl__param_linear(p, "output", width, width, true, &ret->output_weight, &ret->output_bias);
 }
 
 attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal)

@@ -148,14 +148,14 @@ static attncl_mha_params multi_head_params(struct params *p, const struct multi_
 {
     const int64_t width = s->num_hiddens;
     attncl_mha_params params;
-    params.query_weight = PARAM(p, "W_q.weight", width, s->query_size);
-    params.query_bias = PARAM_IF(s->bias, p, "W_q.bias", width);
-    params.key_weight = PARAM(p, "W_k.weight", width, s->key_size);
-    params.key_bias = PARAM_IF(s->bias, p, "W_k.bias", width);
-    params.value_weight = PARAM(p, "W_v.weight", width, s->value_size);
-    params.value_bias = PARAM_IF(s->bias, p, "W_v.bias", width);
-    params.output_weight = PARAM(p, "W_o.weight", width, width);
-    params.output_bias = PARAM_IF(s->bias, p, "W_o.bias", width);
+    attncl__param_linear(p, "W_q", width, s->query_size, s->bias, &params.query_weight,
+                         &params.query_bias);
+    attncl__param_linear(p, "W_k", width, s->key_size, s->bias, &params.key_weight,
+                         &params.key_bias);
+    attncl__param_linear(p, "W_v", width, s->value_size, s->bias, &params.value_weight,
+                         &params.value_bias);
+    attncl__param_linear(p, "W_o", width, width, s->bias, &params.output_weight,
+                         &params.output_bias);
     return params;
 }
 

@@ -81,17 +81,13 @@ void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl
     ret->norm_weight = PARAM(p, "weight", s->d_model);
     ret->norm_bias = PARAM(p, "bias", s->d_model);
     attncl__params_leave(p);
-    attncl__params_enter(p, "proj1");
-    ret->proj1_weight = PARAM(p, "weight", s->d_ffn, s->d_model);
-    ret->proj1_bias = PARAM(p, "bias", s->d_ffn);
-    attncl__params_leave(p);
+    attncl__param_linear(p, "proj1", s->d_ffn, s->d_model, true, &ret->proj1_weight,
+                         &ret->proj1_bias);
     attncl__params_enter(p, "sgu");
     sgu_params(p, &sgu, &ret->sgu);
     attncl__params_leave(p);
-    attncl__params_enter(p, "proj2");
-    ret->proj2_weight = PARAM(p, "weight", s->d_model, s->d_ffn / 2);
-    ret->proj2_bias = PARAM(p, "bias", s->d_model);
-    attncl__params_leave(p);
+    attncl__param_linear(p, "proj2", s->d_model, s->d_ffn / 2, true, &ret->proj2_weight,
+                         &ret->proj2_bias);
 }
 
 static attncl_status block_configure(const struct json *config, void *settings)

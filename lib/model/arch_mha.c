@@ -18,22 +18,13 @@ attncl_status attncl__mha_configure(const struct json *config, struct mha_settin
     return attncl__config_bool_or(config, "bias", true, &ret->bias);
 }
 
-static void linear_params(struct params *p, const char *name, int64_t width, bool bias,
-                          attncl_value *weight_ret, attncl_value *bias_ret)
-{
-    attncl__params_enter(p, "%s", name);
-    *weight_ret = PARAM(p, "weight", width, width);
-    *bias_ret = PARAM_IF(bias, p, "bias", width);
-    attncl__params_leave(p);
-}
-
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret)
 {
-    const int64_t width = s->d_model;
-    linear_params(p, "query.linear", width, s->bias, &ret->query_weight, &ret->query_bias);
-    linear_params(p, "key.linear", width, s->bias, &ret->key_weight, &ret->key_bias);
-    linear_params(p, "value.linear", width, true, &ret->value_weight, &ret->value_bias);
-    linear_params(p, "output", width, true, &ret->output_weight, &ret->output_bias);
+    const int64_t c = s->d_model;
+    attncl__param_linear(p, "query.linear", c, c, s->bias, &ret->query_weight, &ret->query_bias);
+    attncl__param_linear(p, "key.linear", c, c, s->bias, &ret->key_weight, &ret->key_bias);
+    attncl__param_linear(p, "value.linear", c, c, true, &ret->value_weight, &ret->value_bias);
+    attncl__param_linear(p, "output", c, c, true, &ret->output_weight, &ret->output_bias);
 }
 
 static attncl_status configure(const struct json *config, void *settings)

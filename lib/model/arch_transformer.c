@@ -20,18 +20,12 @@ attncl_status attncl__ffn_configure(const struct json *config, struct ffn_settin
 
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret)
 {
-    attncl__params_enter(p, "layer1");
-    ret->layer1_weight = PARAM(p, "weight", s->d_ff, s->d_model);
-    ret->layer1_bias = PARAM_IF(s->bias1, p, "bias", s->d_ff);
-    attncl__params_leave(p);
-    attncl__params_enter(p, "linear_v");
-    ret->gate_weight = PARAM_IF(s->gated, p, "weight", s->d_ff, s->d_model);
-    ret->gate_bias = PARAM_IF(s->gated && s->bias_gate, p, "bias", s->d_ff);
-    attncl__params_leave(p);
-    attncl__params_enter(p, "layer2");
-    ret->layer2_weight = PARAM(p, "weight", s->d_model, s->d_ff);
-    ret->layer2_bias = PARAM_IF(s->bias2, p, "bias", s->d_model);
-    attncl__params_leave(p);
+    const int64_t c = s->d_model, f = s->d_ff;
+    attncl__param_linear(p, "layer1", f, c, s->bias1, &ret->layer1_weight, &ret->layer1_bias);
+    ret->gate_weight = ret->gate_bias = ATTNCL_NONE_VALUE;
+    if (s->gated)
+        attncl__param_linear(p, "linear_v", f, c, s->bias_gate, &ret->gate_weight, &ret->gate_bias);
+    attncl__param_linear(p, "layer2", c, f, s->bias2, &ret->layer2_weight, &ret->layer2_bias);
 }
 
 static attncl_status ffn_configure(const struct json *config, void *settings)

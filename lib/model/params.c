@@ -189,6 +189,15 @@ attncl_value attncl__param_stack_end(struct param_stack *s)
     return ATTNCL_NONE_VALUE;
 }
 
+void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
+                          attncl_value *weight_ret, attncl_value *bias_ret)
+{
+    attncl__params_enter(p, "%s", name);
+    *weight_ret = PARAM(p, "weight", out, in);
+    *bias_ret = PARAM_IF(bias, p, "bias", out);
+    attncl__params_leave(p);
+}
+
 static attncl_status derive_sinusoid(const struct params *p, const char *name, int64_t n,
                                      int64_t width)
 {

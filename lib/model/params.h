@@ -48,6 +48,10 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
 #define PARAM_IF(given, p, name, ...)                                                              \
     ((given) ? PARAM((p), (name), __VA_ARGS__) : attncl_value_none())
 
+// A linear map: name.weight [out, in] and, where it has one, name.bias [out]; else the null value.
+void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
+                          attncl_value *weight_ret, attncl_value *bias_ret);
+
 // The sinusoidal table: the file's own [max_len, 1, width] when it holds one, else computed,
 // `n_needed` rows of it.
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
