@@ -6,7 +6,7 @@
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/op/attention_pack.cl), then blocks of queries run over them
-// (cl/op/attention.cl).
+// (cl/op/attention.cl); the GPU form reads them where they are (cl/op/attention_groups.cl).
 
 #include "attncl/kinds.h"
 #include "base/ckd.h"
@@ -115,7 +115,7 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     if (attncl__desc_count(&sig->out[0]) == 0)
         return ATTNCL_OK;
     TRY(attncl__attention_plan(sig, &p));
-    *bytes_ret = sizeof(float) * (size_t)(p.key_floats + p.value_floats);
+    *bytes_ret = sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats);
     return ATTNCL_OK;
 }
 
@@ -202,11 +202,42 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_local(floats(2 * block))));
 }
 
+// Makes y, or from the rows' maxima and totals that this left the weights.
+static attncl_status launch_groups(struct launcher *l, const struct op_call *call,
+                                   const struct attention_plan *p, bool weights)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
+    const int64_t columns = (int64_t)ATT_GROUP_COLUMNS * p->sum_vectors;
+    struct kspec spec = kspec_begin("op/attention_groups.cl", "attention_groups_fwd");
+    int64_t y_b, y_t;
+
+    result_strides(call, &y_b, &y_t);
+    kspec_form(&spec, p->vw, ATT_GROUP);
+    kspec_int(&spec, "NE", p->sum_vectors);
+    kspec_int(&spec, "MASKING", p->masking);
+    kspec_int(&spec, "WEIGHTS", weights);
+    return attncl__launch(
+        l, &spec,
+        grid_3d(p->heads, ceil_div(p->n_queries, p->block),
+                weights ? 1 : ceil_div(p->value_width, columns), ATT_GROUP, 1),
+        ARGS(HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]), HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
+             HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]), VISIBILITY(call, p, mask, lens),
+             arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t), arg_mem(call->out[1]),
+             arg_mem(call->scratch), arg_i32(p->row_floats > 0), arg_i32(in[ATT_IN_Q].dim[1]),
+             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_f32(params->scale)));
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     struct attention_plan p;
 
     TRY(attncl__attention_plan(&call->sig, &p));
+    if (p.grouped) {
+        TRY(launch_groups(l, call, &p, false));
+        return p.row_floats ? launch_groups(l, call, &p, true) : ATTNCL_OK;
+    }
     TRY(launch_pack(l, call, &p));
     return launch_blocks(l, call, &p);
 }

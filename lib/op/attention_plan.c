@@ -7,7 +7,7 @@
 // Blocks of 48 queries and tiles of 128 keys: scores, sums and queries of one block stay in a
 // core's second-level cache.  Smaller blocks where cores would be idle.
 enum { BLOCK_MOST = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
-enum { LOCAL_MOST = 256 * 1024, SUM_ROWS = 6 };
+enum { LOCAL_MOST = 256 * 1024, SUM_ROWS = 6, GROUP_LOCAL_BYTES = 26 * 1024 };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -84,6 +84,17 @@ static attncl_status plan_cpu(const struct device_caps *caps, struct attention_p
     return ATTNCL_OK;
 }
 
+// Values in panels of 64 or 128 columns; the scores are computed for each panel.
+static void plan_groups(struct attention_plan *p, bool weights)
+{
+    const int64_t columns = ceil_div(p->value_width, ATT_GROUP_COLUMNS);
+
+    p->sum_vectors = columns > 1 ? 2 : 1;
+    p->block = ATT_GROUP_ROWS;
+    p->key_tile = ATT_GROUP_KEYS;
+    p->row_floats = weights ? 2 * p->heads * p->n_queries : 0;
+}
+
 attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_plan *ret)
 {
     const struct attention_fwd_params *params = sig->params;
@@ -105,7 +116,13 @@ attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_
                                                                  : MASKING_NONE,
         .vw = sig->caps->form == FORM_CPU ? sig->caps->vector_width : 4,
     };
-    return plan_cpu(sig->caps, ret, v->stride[2]);
+    // A device of small groups takes the other form, with one work-item in each.
+    ret->grouped = sig->caps->form == FORM_GPU && sig->caps->max_group >= ATT_GROUP &&
+                   sig->caps->local_bytes >= GROUP_LOCAL_BYTES;
+    if (!ret->grouped)
+        return plan_cpu(sig->caps, ret, v->stride[2]);
+    plan_groups(ret, attncl__desc_present(&sig->out[1]));
+    return ATTNCL_OK;
 }
 
 double attncl__attention_pairs(const struct op_sig *sig)

@@ -16,13 +16,19 @@ struct attention_plan {
     int64_t behind, ahead; // query i sees keys i + S - T - behind .. i + S - T + ahead
     enum attention_masking masking;
     unsigned vw;
+    bool grouped;        // GPU form
     int key_tile, block; // keys and queries at a time
+    int sum_vectors;     // NE of the kernels
     // CPU form, see the macro table of cl/op/attention.cl.
-    int score_rows, score_vectors, sum_vectors;
+    int score_rows, score_vectors;
     int64_t value_pitch; // values padded to whole panels
     bool copy_values;    // into scratch, after the keys
     int64_t key_floats, value_floats;
+    int64_t row_floats; // GPU form with weights: maximum and total of each row
 };
+
+// Shapes of a group in cl/op/attention_groups.cl.
+enum { ATT_GROUP = 128, ATT_GROUP_ROWS = 32, ATT_GROUP_KEYS = 64, ATT_GROUP_COLUMNS = 64 };
 
 // ERR_UNSUPPORTED when the device cannot hold a block or would stop counting.
 attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_plan *ret);
