@@ -7,8 +7,8 @@
 //             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
 //             longest sums, first)
 //   Memory    blocks of tile_k: B's part is packed into `b_pack` [panel][k][NR], zeros beyond n; that of a transposed A
-//             into `a_pack` [panel][k][AR], with gaps.  Sums of earlier blocks, and of earlier launches [0, k_from),
-//             wait in C
+//             into `a_pack` [panel][k][AR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of
+//             earlier launches [0, k_from), wait in C
 //   Numerics  float; one chain of multiply-adds (fused where the device does) per block, blocks added in order.
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
 //             B hold
@@ -49,6 +49,8 @@
 #define A_PANEL(kc) ((kc)*AR + 16)
 // Rows of a transposed A that are copied together.
 #define AK 8
+// Rows of C, whole cache lines of a transposed A, that are packed at a time: few, since the cache is B's.
+#define A_ROWS 96
 
 #if TRANS_B
 static inline void copy_square(__global const float *from, long ld, __local float *to)
@@ -95,10 +97,12 @@ static inline void pack_b(__global const float *b, long ldb, int width, int kc, 
 #if TRANS_A
 #define A_SPACE __local
 
-// a: kc rows, `rows` columns of the transposed A -> pack [panel][kc][AR]; missing columns repeat the last one
-static inline void pack_a(__global const float *a, long lda, int rows, int kc, __local float *pack)
+// a: kc rows, `rows` columns of the transposed A, of which `there` can be read -> pack [panel][kc][AR]; missing columns
+// repeat the last one
+static inline void pack_a(__global const float *a, long lda, int rows, int there, int kc,
+                          __local float *pack)
 {
-    const int whole = max(rows - AR + MR, 0) / MR * MR; // columns of panels whose eight floats exist
+    const int whole = min(rows, max(there - AR + MR, 0) / MR * MR); // panels whose eight floats exist
     int k = 0;
 
     // Several rows at a time: more loads on their way, and stores of whole cache lines.
@@ -230,12 +234,11 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
         for (int j = 0; j < columns; j += NR)
             pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,
                    min(NR, columns - j), kc, b_pack + j * kc);
-#if TRANS_A
-        pack_a(a + k0 * lda + i0, lda, rows, kc, a_pack);
-#endif
         for (int i = 0; i < rows; i += MR) {
 #if TRANS_A
-            A_SPACE const float *a_panel = a_pack + i / MR * A_PANEL(kc);
+            if (i % A_ROWS == 0)
+                pack_a(a + k0 * lda + i0 + i, lda, min(A_ROWS, rows - i), m - i0 - i, kc, a_pack);
+            A_SPACE const float *a_panel = a_pack + i % A_ROWS / MR * A_PANEL(kc);
 #else
             A_SPACE const float *a_panel = a + (i0 + i) * lda + k0;
 #endif

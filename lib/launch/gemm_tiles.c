@@ -10,8 +10,9 @@
 
 // -- CPU form (cl/op/gemm_cpu.cl)
 
-// MR, AR and A_PANEL's gap of the kernel, and NV by vector width: panels of 64, 16 and 8 columns.
-enum { CPU_MR = 6, CPU_AR = 8, CPU_A_GAP = 16 };
+// MR, AR, A_ROWS and A_PANEL's gap of the kernel, and NV by vector width: panels of 64, 16 and 8
+// columns.
+enum { CPU_MR = 6, CPU_AR = 8, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
 static int cpu_vectors(unsigned vw)
 {
     return vw == 16 ? 4 : 2;
@@ -28,11 +29,14 @@ enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
 };
+// The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied, should meet
+// many columns.
 static const struct cpu_tile cpu_tiles[] = {
+    {768, 512, 96},  {384, 512, 96},  {192, 512, 96}, {192, 256, 160}, // wide
     {384, 128, 256}, {192, 128, 256}, {96, 128, 192}, {48, 64, 256},
     {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
 };
-enum { N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
+enum { N_CPU_WIDE_TILES = 4, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -51,7 +55,8 @@ static size_t b_pack_bytes(const struct cpu_tile *t, int panel)
 
 static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *t)
 {
-    const int64_t panels = g->trans_a ? ceil_div(t->m, CPU_MR) : 0;
+    const int rows = t->m < CPU_A_ROWS ? t->m : CPU_A_ROWS;
+    const int64_t panels = g->trans_a ? ceil_div(rows, CPU_MR) : 0;
 
     return sizeof(float) * (size_t)(panels * (CPU_AR * t->k + CPU_A_GAP));
 }
@@ -89,7 +94,7 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
     const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
     struct cpu_tile t = {0};
 
-    for (int i = 0; i < N_CPU_TILES; ++i) {
+    for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {
         t = fit_cpu_tile(caps, g, cpu_tiles[i], panel);
         const int64_t groups = count_groups(g, t.m, t.n) * g->batch;
         const int64_t most = (int64_t)caps->loop_limit;

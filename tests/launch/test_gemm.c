@@ -403,6 +403,26 @@ START_TEST(limited_loops)
 }
 END_TEST
 
+// A single core gets tiles so tall that a transposed A is copied in several parts, the last ragged.
+START_TEST(tall_tiles_of_a_transposed_a)
+{
+    static const int rows[] = {192, 193, 199, 294};
+    struct device_caps single = test_context()->caps;
+
+    single.compute_units = 1;
+    caps = &single;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
+        check(&(struct product){.batch = 3,
+                                .m = rows[i],
+                                .n = 130,
+                                .k = 101,
+                                .trans_a = true,
+                                .trans_b = i % 2,
+                                .gap = (int)i});
+    caps = &test_context()->caps;
+}
+END_TEST
+
 // The GPU tiles of vendors that are not here are built, for kernels.offline to compile, but not
 // run: on a processor each takes many seconds to become machine code.
 static const struct vendor {
@@ -506,6 +526,7 @@ Suite *suite(void)
     tcase_add_loop_test(c, meets_the_definition, 0, N_SHAPES);
     tcase_add_test(c, batches);
     tcase_add_test(c, limited_loops);
+    tcase_add_test(c, tall_tiles_of_a_transposed_a);
     tcase_add_test(c, nothing_to_sum_gives_the_epilogue_of_zero);
     tcase_add_test(c, empty_results_launch_nothing);
     c = add_case(s, "causal");
