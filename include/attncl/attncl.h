@@ -4,8 +4,8 @@
  * libattncl: attention and attention-free layers on any OpenCL device.
  *
  * Three ways in, each a thin face over the next: the command line `attncl`; model files (model.h);
- * graphs (graph.h with ops.h, aft.h, gmlp.h, transformer.h).  opencl.h, included apart, works
- * inside the caller's own OpenCL program.
+ * graphs (graph.h with ops.h, aft.h, gmlp.h, recurrent.h, transformer.h).  opencl.h, included
+ * apart, works inside the caller's own OpenCL program.
  *
  * Shape letters everywhere: B batch, H heads, T queries, S keys, D head width, C channels, F hidden
  * channels. Arrays are row-major.
