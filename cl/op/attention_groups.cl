@@ -107,8 +107,8 @@ static inline bool is_visible(const struct visibility *v, int i, int j)
 #endif
 }
 
-// s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, when no
-// query sees any key of the tile.
+// s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, when
+// no query sees any key of the tile.
 static inline bool score_tile(const struct block *x, const struct visibility *v, int j0,
                               float s[4][4])
 {
