@@ -95,4 +95,22 @@ void ref_gemm(const struct gemm *g, const struct ref_operands *x, double *c, dou
 // The worst |got - want| / bound; NaN when something is not a number.
 double ref_worst(const double *got, const double *want, const double *bound, int64_t count);
 
+void ref_rotate_fwd(const struct host *x, const struct host *table, struct host *y); // rotate.c
+
+// kind: Gaussian, boxcar, constant, Epanechikov; attention_pooling.c
+void ref_attention_pooling_fwd(int kind, double sigma, const struct host *x, const struct host *y,
+                               const struct host *z, struct host *out, struct host *weights);
+
+struct ref_adam {
+    double learning_rate, beta1, beta2, eps, weight_decay;
+    int optimized, decoupled;
+    double d_model, warmup; // Noam's rate where d_model > 0
+};
+// One step in place after `taken` ones; largest: NULL without AMSGrad; adam.c
+void ref_adam_step(const struct ref_adam *a, int64_t taken, struct host *p, struct host *g,
+                   struct host *m, struct host *v, struct host *largest);
+
+double ref_norm(struct host *const *x, int n); // of all arrays together; clip.c
+double ref_clip_factor(double norm, double max_norm, int d2l);
+
 #endif

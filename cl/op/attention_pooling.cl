@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: MIT
+// Nadaraya-Watson kernel regression.  Host side: lib/op/attention_pooling.c
+//
+//   w_ij = K(x_i - z_j) / sum_i K(x_i - z_j),   y_j = sum_i w_ij y_i
+//
+//   Work      one work-item = VW columns j, over all keys i, two or three times
+//   Memory    reads keys and values from cache, writes the weights once
+//   Numerics  Gaussian: relative to the nearest key, whose weight before division is 1; sums in
+//             blocks of BLOCK keys.  Columns without weight give 0; NaN stays in its column, or with
+//             a key in all
+//
+//   Macro     Meaning                                                   Values
+//   VW        columns of a work-item                                    1 | 4 | 8 | 16
+//   LS        work-items in a group                                     1 .. 64
+//   KIND      Gaussian, boxcar, constant, Epanechikov                   0 .. 3
+//   WEIGHTS   the weights are stored                                    0, 1
+
+#include "common/math.clh"
+
+#ifndef LS
+#error "LS: work-items in a group"
+#endif
+#ifndef KIND
+#error "KIND: Gaussian, boxcar, constant, Epanechikov"
+#endif
+#ifndef WEIGHTS
+#error "WEIGHTS: the weights are stored"
+#endif
+
+enum { BLOCK = 64 };
+
+#define FARTHEST 3.40282347e38f // a difference of two floats may exceed it
+
+static inline FV distance_of(float x, FV z)
+{
+    const FV u = fabs(x - z);
+    return u > FARTHEST ? (FV)(FARTHEST) : u;
+}
+
+// The smallest distance; what the weights are relative to.
+static inline FV nearest_key(__global const float *keys, int n, FV z)
+{
+    FV least = (FV)(FARTHEST);
+#if KIND == 0
+    for (int i = 0; i < n; ++i) {
+        const FV u = distance_of(keys[i], z);
+        least = u < least ? u : least;
+    }
+#endif
+    return least;
+}
+
+// Gaussian: e^(-(u^2 - least^2) / (2 sigma^2)) as a product of a difference and a sum.
+static inline FV weight_of(FV u, FV least, float inverse)
+{
+#if KIND == 0
+    const FV apart = (u - least) * inverse, mean = u * (0.5f * inverse) + least * (0.5f * inverse);
+    return exp_nonpos_v(apart == 0.0f ? (FV)(0.0f) : -(apart * mean));
+#elif KIND == 1
+    return u != u ? u : u < 1.0f ? (FV)(1.0f) : (FV)(0.0f);
+#elif KIND == 2
+    return (FV)(1.0f);
+#else
+    return u > 1.0f ? (FV)(0.0f) : 1.0f - u;
+#endif
+}
+
+// keys, values: [n]; queries, y: [m]; weights: [n, m]; inverse: 1 / |sigma|
+KERNEL void attention_pooling_columns_fwd(__global const float *restrict keys,
+                                          __global const float *restrict values,
+                                          __global const float *restrict queries,
+                                          __global float *restrict y,
+                                          __global float *restrict weights, int n, int m,
+                                          float inverse)
+{
+    const int first = (int)get_global_id(0) * VW, width = m - first;
+
+    if (width <= 0)
+        return;
+    const FV z = load_some(queries + first, width, 0.0f), least = nearest_key(keys, n, z);
+    FV sum = (FV)(0.0f), weighted = (FV)(0.0f);
+    for (int from = 0; from < n; from += BLOCK) {
+        FV s = (FV)(0.0f), w = (FV)(0.0f);
+        for (int i = from; i < min(from + BLOCK, n); ++i) {
+            const FV e = weight_of(distance_of(keys[i], z), least, inverse);
+            s += e;
+            w += e * values[i];
+        }
+        sum += s;
+        weighted += w;
+    }
+    store_some(sum == 0.0f ? (FV)(0.0f) : weighted / sum, y + first, width);
+#if WEIGHTS
+    const FV scale = sum == 0.0f ? (FV)(0.0f) : 1.0f / sum;
+    for (int i = 0; i < n; ++i)
+        store_some(weight_of(distance_of(keys[i], z), least, inverse) * scale,
+                   weights + (long)i * m + first, width);
+#endif
+}

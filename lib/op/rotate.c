@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// Rotation of pairs of neighbouring channels, all rows alike (cl/op/rotate.cl).
+//
+//   y_c = table[0][c] x_c + table[1][c] x_(c ^ 1)
+//
+// With table rows (cos a, cos a) and (sin a, -sin a) at each pair it turns by -a.
+
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, a rotation needs an axis");
+    const int64_t width = x->dim[x->rank - 1];
+    TRY(attncl__check_width("the last axis of x", width));
+    REQUIRE(width % 2 == 0, ATTNCL_ERR_SHAPE, "x is %s, its last axis must be even", SHAPE(x));
+    TRY(attncl__check_input("the table", table, ATTNCL_F32, 2));
+    REQUIRE(table->dim[0] == 2 && table->dim[1] == width, ATTNCL_ERR_SHAPE,
+            "the table is %s, expected [2, %" PRId64 "]", SHAPE(table), width);
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_pass p =
+        attncl__row_pass(l->caps, "op/rotate.cl", "rotate_rows_fwd", rows.count, rows.width);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i64(x->start), arg_i64(rows.stride), arg_i32(rows.width),
+                               arg_i64(rows.count), arg_i32(p.rows_per_group)));
+}
+
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 3 * count;
+    *bytes_ret = 8 * count;
+}
+
+const struct op_class attncl__op_rotate_fwd = {
+    .name = "rotate_fwd",
+    .params_bytes = sizeof(struct rotate_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Adam's steps against their definition (tests/ref/adam.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+// A step is some 15 roundings, a root, a quotient and expm1 of 3 ulp each, relative to the step,
+// which is of the size of the rate, and one rounding of p.
+static const double relative = 3e-6, absolute = 3e-6;
+
+static const struct variant {
+    struct ref_adam a;
+    int64_t taken;
+    int count, amsgrad;
+} variants[] = {
+    {{.learning_rate = 0.01, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .optimized = 1}, 0, 35, 0},
+    {{.learning_rate = 0.005, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, 0, 1, 0},
+    {{.learning_rate = 0.005, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8}, 1000000000, 16, 0},
+    {{.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3}, 7, 2100, 1},
+    {{.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-3, .optimized = 1}, 7, 37, 1},
+    {{.learning_rate = 0.1, .eps = 1e-3}, 3, 37, 0},
+    {{.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.3},
+     3,
+     37,
+     0},
+    {{.learning_rate = 0.1,
+      .beta1 = 0.9,
+      .beta2 = 0.999,
+      .eps = 1e-8,
+      .weight_decay = 0.3,
+      .decoupled = 1},
+     3,
+     37,
+     0},
+    {{.learning_rate = 1,
+      .beta1 = 0.9,
+      .beta2 = 0.999,
+      .eps = 1e-8,
+      .optimized = 1,
+      .d_model = 128,
+      .warmup = 20},
+     3,
+     37,
+     0},
+    {{.learning_rate = 1,
+      .beta1 = 0.9,
+      .beta2 = 0.999,
+      .eps = 1e-8,
+      .optimized = 1,
+      .d_model = 128,
+      .warmup = 20},
+     400,
+     37,
+     0},
+};
+enum { N_VARIANTS = sizeof variants / sizeof variants[0] };
+
+static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct host *rates)
+{
+    const struct adam_rates_fwd_params params = {
+        .learning_rate = a->learning_rate,
+        .beta1 = a->beta1,
+        .beta2 = a->beta2,
+        .optimized = a->optimized,
+        .d_model = a->d_model,
+        .warmup = a->warmup,
+    };
+    struct host *step = host_new(ATTNCL_I32, 0, NULL);
+
+    step->data[0] = (double)taken;
+    return run_op("adam_rates_fwd", &params, HOSTS(step), HOSTS(rates));
+}
+
+START_TEST(meets_the_definition)
+{
+    const struct variant *x = &variants[_i];
+    const struct ref_adam *a = &x->a;
+    const struct adam_step_fwd_params params = {
+        .beta1 = a->beta1,
+        .beta2 = a->beta2,
+        .eps = a->eps,
+        .decay = a->decoupled ? 0 : a->weight_decay,
+        .shrink = a->decoupled ? a->learning_rate * a->weight_decay : 0,
+    };
+    struct host *p = host_random(1, DIMS(x->count)), *g = host_random(2, DIMS(x->count));
+    struct host *m = host_random(3, DIMS(x->count)), *v = host_uniform(4, 0.1, 2, DIMS(x->count));
+    struct host *largest = x->amsgrad ? host_uniform(5, 0.1, 2, DIMS(x->count)) : NULL;
+    struct host *p_new = host_like(p), *m_new = host_like(p), *v_new = host_like(p);
+    struct host *largest_new = host_like(p), *rates = host_new(ATTNCL_F32, DIMS(2));
+
+    ck_ok(rates_of(a, x->taken, rates));
+    if (x->amsgrad)
+        ck_ok(run_op("amsgrad_step_fwd", &params, HOSTS(p, g, m, v, rates, largest),
+                     HOSTS(p_new, m_new, v_new, largest_new)));
+    else
+        ck_ok(
+            run_op("adam_step_fwd", &params, HOSTS(p, g, m, v, rates), HOSTS(p_new, m_new, v_new)));
+    ref_adam_step(a, x->taken, p, g, m, v, largest);
+    ck_near(p_new, p, relative, absolute);
+    ck_near(m_new, m, relative, absolute);
+    ck_near(v_new, v, relative, absolute);
+    if (x->amsgrad)
+        ck_near(largest_new, largest, relative, absolute);
+}
+END_TEST
+
+// 1 - 0.999^t at t = 1 keeps its digits.
+START_TEST(first_rates_are_accurate)
+{
+    const struct ref_adam a = {.learning_rate = 1, .beta1 = 0.9999, .beta2 = 0.9999};
+    struct host *rates = host_new(ATTNCL_F32, DIMS(2)), *want = host_like(rates);
+
+    want->data[0] = 1 / (1 - 0.9999);
+    want->data[1] = 1 / sqrt(1 - 0.9999);
+    ck_ok(rates_of(&a, 0, rates));
+    ck_near(rates, want, 8 * 6e-8, 0);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct ref_adam bad = {.learning_rate = 1, .beta1 = 1, .beta2 = 0.5};
+    const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.9};
+    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
+    struct host *rates = host_random(1, DIMS(2));
+
+    ck_fails(rates_of(&bad, 0, rates), ATTNCL_ERR_ARGUMENT, "betas are 1 and 0.5");
+    ck_fails(run_op("adam_step_fwd", &params, HOSTS(x, y, x, x, rates), HOSTS(x, x, x)),
+             ATTNCL_ERR_SHAPE, "grad is [4], param is [3]");
+    ck_fails(run_op("adam_step_fwd", &params, HOSTS(x, x, x, x, x), HOSTS(x, x, x)),
+             ATTNCL_ERR_SHAPE, "rates is [3]");
+    ck_fails(run_op("amsgrad_step_fwd", &params, HOSTS(x, x, x, x, rates, y), HOSTS(x, x, x, x)),
+             ATTNCL_ERR_SHAPE, "max_exp_avg_sq is [4], param is [3]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.adam");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, N_VARIANTS);
+    tcase_add_test(core, first_rates_are_accurate);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

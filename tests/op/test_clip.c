@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// Clipping by norm against its definition (tests/ref/clip.c).
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+// A sum of terms of one sign over blocks of 64, their sums, lanes and groups: 300 additions in a
+// row at most, each half of 2^-23, and half of that in a root.  Measured: 1e-7.
+static const double relative = 300 * 6e-8 / 2;
+
+// Norm and factor of arrays, one after another.
+static void norm_of(struct host *const *x, int n, double max_norm, int style, struct host *total,
+                    struct host *factor)
+{
+    const struct clip_factor_fwd_params params = {max_norm, style};
+    struct host *sums = NULL;
+
+    for (int i = 0; i < n; ++i) {
+        struct host *next = host_new(ATTNCL_F32, DIMS(3));
+        ck_ok(run_op("sum_squares_fwd", NULL, HOSTS(x[i], sums), HOSTS(next)));
+        sums = next;
+    }
+    ck_ok(run_op("clip_factor_fwd", &params, HOSTS(sums), HOSTS(total, factor)));
+}
+
+static void check(struct host *const *x, int n, double max_norm, int style)
+{
+    struct host *total = host_new(ATTNCL_F32, 0, NULL), *factor = host_like(total);
+    struct host *want = host_like(total);
+
+    norm_of(x, n, max_norm, style, total, factor);
+    want->data[0] = ref_norm(x, n);
+    ck_near(total, want, relative, 0);
+    want->data[0] = ref_clip_factor(want->data[0], (float)max_norm, style);
+    ck_near(factor, want, relative, 0);
+
+    struct host *y = host_like(x[0]), *want_y = host_like(x[0]);
+    for (int64_t i = 0; i < y->count; ++i)
+        want_y->data[i] = x[0]->data[i] * factor->data[0];
+    ck_ok(run_op("scale_by_fwd", NULL, HOSTS(x[0], factor), HOSTS(y)));
+    ck_near(y, want_y, 6e-8, 1e-38);
+}
+
+START_TEST(meets_the_definition)
+{
+    struct host *x[] = {host_random(1, DIMS(7, 5)),       host_random(2, DIMS(1)),
+                        host_random(3, DIMS(3, 1031)),    host_random(4, 0, NULL),
+                        host_new(ATTNCL_F32, DIMS(0, 4)), host_random(5, DIMS(70001))};
+
+    for (int style = 0; style < 2; ++style) {
+        check(x, 6, 1, style);
+        check(x, 1, 1000, style);
+        check(x + 1, 1, 0, style);
+        check(x + 5, 1, 3, style);
+    }
+}
+END_TEST
+
+// Squares that no float holds, and none at all.
+START_TEST(no_size_is_too_much)
+{
+    static const double sizes[] = {1e30, 1e19, 1e-12, 1e-25, 0};
+    struct host *x[] = {host_random(1, DIMS(130))};
+
+    host_scale(x[0], sizes[_i]);
+    check(x, 1, 1, 0);
+    check(x, 1, 1, 1);
+}
+END_TEST
+
+START_TEST(not_a_number_is_not_hidden)
+{
+    struct host *x[] = {host_random(1, DIMS(130))}, *total = host_new(ATTNCL_F32, 0, NULL);
+    struct host *factor = host_like(total);
+
+    x[0]->data[77] = NAN;
+    norm_of(x, 1, 1, 0, total, factor);
+    ck_assert(isnan(total->data[0]) && isnan(factor->data[0]));
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct clip_factor_fwd_params params = {-1, 0};
+    struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
+    struct host *scalar = host_new(ATTNCL_F32, 0, NULL);
+
+    ck_fails(run_op("clip_factor_fwd", &params, HOSTS(x), HOSTS(scalar, scalar)),
+             ATTNCL_ERR_ARGUMENT, "max_norm is -1");
+    ck_fails(run_op("sum_squares_fwd", NULL, HOSTS(x, y), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "sums is [4], expected [3]");
+    ck_fails(run_op("scale_by_fwd", NULL, HOSTS(x, y), HOSTS(x)), ATTNCL_ERR_SHAPE, "factor [4]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.clip");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_loop_test(core, no_size_is_too_much, 0, 5);
+    tcase_add_test(core, not_a_number_is_not_hidden);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

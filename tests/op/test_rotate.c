@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// Rotated pairs against their definition (tests/ref/rotate.c).
+
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+// Three roundings of values of the size of the two products.
+static const double relative = 2e-7, absolute = 1e-6;
+
+static void check(struct host *x, int64_t width)
+{
+    struct host *got = host_new(ATTNCL_F32, x->rank, x->dim), *want = host_like(got);
+    struct host *table = host_random(9, DIMS(2, width));
+
+    ref_rotate_fwd(x, table, want);
+    ck_ok(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(got)));
+    ck_near(got, want, relative, absolute);
+}
+
+START_TEST(meets_the_definition)
+{
+    // A pair, less than a vector, one, a ragged tail, several groups.
+    static const int64_t widths[] = {2, 6, 16, 38, 514};
+
+    check(host_random(1, DIMS(widths[_i])), widths[_i]);
+    check(host_random(1, DIMS(3, 5, widths[_i])), widths[_i]);
+    check(host_view(host_random(2, DIMS(7, widths[_i]))), widths[_i]);
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    check(host_new(ATTNCL_F32, DIMS(0, 4)), 4);
+    check(host_new(ATTNCL_F32, DIMS(3, 0)), 0);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct host *x = host_random(1, DIMS(3, 5)), *table = host_random(1, DIMS(2, 5));
+
+    ck_fails(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "x is [3, 5], its last axis must be even");
+    x = host_random(1, DIMS(3, 4));
+    ck_fails(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "the table is [2, 5], expected [2, 4]");
+    x = host_random(1, 0, NULL);
+    ck_fails(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_SHAPE, "scalar");
+    x = host_ints(1, 0, 3, DIMS(3, 4));
+    ck_fails(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_DTYPE, "x is I32");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.rotate");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, 5);
+    tcase_add_test(core, empty_is_fine);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

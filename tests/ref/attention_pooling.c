@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: MIT
+
+#include <math.h>
+
+#include "ref/ref.h"
+
+// log K, -INFINITY outside the support.
+static double log_kernel(int kind, double sigma, double u)
+{
+    switch (kind) {
+    case 0:
+        return -u * u / (2 * sigma * sigma);
+    case 1:
+        return fabs(u) < 1 ? 0 : -INFINITY;
+    case 2:
+        return 0;
+    default:
+        return fabs(u) < 1 ? log(1 - fabs(u)) : -INFINITY;
+    }
+}
+
+void ref_attention_pooling_fwd(int kind, double sigma, const struct host *x, const struct host *y,
+                               const struct host *z, struct host *out, struct host *weights)
+{
+    const int64_t n = x->count, m = z->count;
+
+    for (int64_t j = 0; j < m; ++j) {
+        double top = -INFINITY, sum = 0;
+        for (int64_t i = 0; i < n; ++i)
+            top = fmax(top, log_kernel(kind, sigma, x->data[i] - z->data[j]));
+        for (int64_t i = 0; i < n && top > -INFINITY; ++i)
+            sum += exp(log_kernel(kind, sigma, x->data[i] - z->data[j]) - top);
+        out->data[j] = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const double e = log_kernel(kind, sigma, x->data[i] - z->data[j]) - top;
+            weights->data[i * m + j] = sum > 0 ? exp(e) / sum : 0;
+            out->data[j] += weights->data[i * m + j] * y->data[i];
+        }
+    }
+}
