@@ -29,39 +29,42 @@
 
 enum { BLOCK = 64 };
 
-#define FARTHEST 3.40282347e38f // a difference of two floats may exceed it
-
-static inline FV distance_of(float x, FV z)
-{
-    const FV u = fabs(x - z);
-    return u > FARTHEST ? (FV)(FARTHEST) : u;
-}
-
-// The smallest distance; what the weights are relative to.
-static inline FV nearest_key(__global const float *keys, int n, FV z)
-{
-    FV least = (FV)(FARTHEST);
 #if KIND == 0
-    for (int i = 0; i < n; ++i) {
-        const FV u = distance_of(keys[i], z);
-        least = u < least ? u : least;
-    }
+// (|z - x|^2 - |z - near|^2) / (2 sigma^2) as a product of differences: right also where the
+// squares, or the two distances of a query far from all keys, are equal as floats.
+static inline FV beyond(float x, FV near, FV z, float inverse)
+{
+    const FV apart = (0.5f * x - 0.5f * near) * inverse;
+    const FV sum = ((0.5f * x - 0.5f * z) + (0.5f * near - 0.5f * z)) * inverse;
+    return apart == 0.0f || sum == 0.0f ? z - z : 2.0f * apart * sum;
+}
 #endif
-    return least;
+
+// The nearest key of each column.
+static inline FV nearest_key(__global const float *keys, int n, FV z, float inverse)
+{
+    FV near = (FV)(n > 0 ? keys[0] : 0.0f);
+#if KIND == 0
+    for (int i = 1; i < n; ++i)
+        near = beyond(keys[i], near, z, inverse) < 0.0f ? (FV)(keys[i]) : near;
+#endif
+    return near;
 }
 
-// Gaussian: e^(-(u^2 - least^2) / (2 sigma^2)) as a product of a difference and a sum.
-static inline FV weight_of(FV u, FV least, float inverse)
+static inline FV weight_of(float x, FV near, FV z, float inverse)
 {
 #if KIND == 0
-    const FV apart = (u - least) * inverse, mean = u * (0.5f * inverse) + least * (0.5f * inverse);
-    return exp_nonpos_v(apart == 0.0f ? (FV)(0.0f) : -(apart * mean));
-#elif KIND == 1
-    return u != u ? u : u < 1.0f ? (FV)(1.0f) : (FV)(0.0f);
+    const FV e = beyond(x, near, z, inverse);
+    return exp_nonpos_v(e < 0.0f ? (FV)(0.0f) : -e);
 #elif KIND == 2
     return (FV)(1.0f);
 #else
+    const FV u = fabs(x - z);
+#if KIND == 1
+    return u != u ? u : u < 1.0f ? (FV)(1.0f) : (FV)(0.0f);
+#else
     return u > 1.0f ? (FV)(0.0f) : 1.0f - u;
+#endif
 #endif
 }
 
@@ -77,12 +80,12 @@ KERNEL void attention_pooling_columns_fwd(__global const float *restrict keys,
 
     if (width <= 0)
         return;
-    const FV z = load_some(queries + first, width, 0.0f), least = nearest_key(keys, n, z);
+    const FV z = load_some(queries + first, width, 0.0f), near = nearest_key(keys, n, z, inverse);
     FV sum = (FV)(0.0f), weighted = (FV)(0.0f);
     for (int from = 0; from < n; from += BLOCK) {
         FV s = (FV)(0.0f), w = (FV)(0.0f);
         for (int i = from; i < min(from + BLOCK, n); ++i) {
-            const FV e = weight_of(distance_of(keys[i], z), least, inverse);
+            const FV e = weight_of(keys[i], near, z, inverse);
             s += e;
             w += e * values[i];
         }
@@ -93,7 +96,7 @@ KERNEL void attention_pooling_columns_fwd(__global const float *restrict keys,
 #if WEIGHTS
     const FV scale = sum == 0.0f ? (FV)(0.0f) : 1.0f / sum;
     for (int i = 0; i < n; ++i)
-        store_some(weight_of(distance_of(keys[i], z), least, inverse) * scale,
+        store_some(weight_of(keys[i], near, z, inverse) * scale,
                    weights + (long)i * m + first, width);
 #endif
 }

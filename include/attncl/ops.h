@@ -84,6 +84,12 @@ ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, 
                                                attncl_value position);
 
 /**
+ * x [..., C], C even, as sinusoidal positions move by `delta`: pairs (x_2j, x_2j+1) turn by delta
+ * 10000^(-2j / C), so that row p of attncl_sinusoid() becomes row p + delta.
+ */
+ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta);
+
+/**
  * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a
  * scalar []. A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none;
  * all padding gives 0.

@@ -156,6 +156,26 @@ attncl_status attncl__json_ints(const struct json *object, const char *key, bool
     return ATTNCL_OK;
 }
 
+attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,
+                                   size_t n, double *values)
+{
+    const json_t *found;
+    TRY(look_up(object, key, present, &found));
+    if (!found)
+        return ATTNCL_OK;
+    EXPECT(json_is_array, found, key, "an array of numbers");
+    REQUIRE(json_array_size(found) == n, ATTNCL_ERR_FORMAT, "%s has %zu entries, expected %zu", key,
+            json_array_size(found), n);
+    for (size_t i = 0; i < n; ++i) {
+        const json_t *entry = json_array_get(found, i);
+        REQUIRE(json_is_number(entry), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected a number", key,
+                i, type_words(entry));
+    }
+    for (size_t i = 0; i < n; ++i)
+        values[i] = json_number_value(json_array_get(found, i));
+    return ATTNCL_OK;
+}
+
 size_t attncl__json_count(const struct json *object)
 {
     return json_object_size(jansson(object));

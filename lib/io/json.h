@@ -51,6 +51,10 @@ attncl_status attncl__json_object(const struct json *object, const char *key, bo
 attncl_status attncl__json_ints(const struct json *object, const char *key, bool *present,
                                 size_t room, int64_t *values, size_t *n);
 
+// Exactly `n` numbers.
+attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,
+                                   size_t n, double *values);
+
 size_t attncl__json_count(const struct json *object);
 bool attncl__json_has(const struct json *object, const char *key);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Softmax attention and multi-head attention.  Heads are views: they are cut out of a projection
-// without a copy, and the op stores its result so that merging them takes none either.
+// Softmax attention, multi-head attention, kernel regression.  Heads are views: they are cut out of
+// a projection without a copy, and the op stores its result so that merging them takes none either.
 
 #include <inttypes.h>
 #include <math.h>
@@ -169,4 +169,19 @@ attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_
     const attncl_value v = project(g, "value", x, p->value_weight, p->value_bias, none);
     const attncl_value y = attend_step(g, n_heads, limit, q, k, v, position);
     return project(g, "output", y, p->output_weight, p->output_bias, residual);
+}
+
+attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind, float sigma,
+                                      attncl_value x_train, attncl_value y_train,
+                                      attncl_value x_val, attncl_value *weights_ret)
+{
+    const struct attention_pooling_weights_fwd_params params = {
+        .pooling = {.kind = (int32_t)kind, .sigma = sigma}};
+    const attncl_value y = attncl__graph_add(g,
+                                             weights_ret ? &attncl__op_attention_pooling_weights_fwd
+                                                         : &attncl__op_attention_pooling_fwd,
+                                             &params, IN(x_train, y_train, x_val));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    return y;
 }

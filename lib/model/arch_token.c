@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// embedding, positional_encoding, cross_entropy.
+// embedding, positional_encoding, relative_shift, cross_entropy.
 
 #include <inttypes.h>
 #include <string.h>
@@ -128,4 +128,36 @@ const struct arch_class attncl__arch_cross_entropy = {
     .settings_bytes = sizeof(struct cross_entropy_settings),
     .configure = cross_entropy_configure,
     .build = cross_entropy_build,
+};
+
+// -- relative_shift
+
+struct shift_settings {
+    int64_t width;
+    double delta;
+};
+
+static attncl_status shift_configure(const struct json *config, void *settings)
+{
+    struct shift_settings *s = settings;
+    TRY(attncl__config_int(config, "num_hiddens", 2, &s->width));
+    REQUIRE(s->width % 2 == 0, ATTNCL_ERR_FORMAT,
+            "num_hiddens is %" PRId64 ", expected an even number", s->width);
+    return attncl__json_double(config, "delta", NULL, &s->delta);
+}
+
+static attncl_status shift_build(struct build *b, const void *settings)
+{
+    const struct shift_settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_trailing(b, "x", 1, &s->width, &x));
+    attncl_graph_output(b->graph, "output", attncl_relative_shift(b->graph, x, s->delta));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_relative_shift = {
+    .name = "relative_shift",
+    .settings_bytes = sizeof(struct shift_settings),
+    .configure = shift_configure,
+    .build = shift_build,
 };

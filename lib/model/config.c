@@ -42,6 +42,28 @@ attncl_status attncl__config_bool_or(const struct json *config, const char *key,
     return attncl__json_bool(config, key, &present, ret);
 }
 
+static attncl_status check_number(const char *key, double least, double value)
+{
+    REQUIRE(value >= least, ATTNCL_ERR_FORMAT, "%s is %g, the least is %g", key, value, least);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__config_number(const struct json *config, const char *key, double least,
+                                    double *ret)
+{
+    TRY(attncl__json_double(config, key, NULL, ret));
+    return check_number(key, least, *ret);
+}
+
+attncl_status attncl__config_number_or(const struct json *config, const char *key, double least,
+                                       double otherwise, double *ret)
+{
+    bool present = false;
+    *ret = otherwise;
+    TRY(attncl__json_double(config, key, &present, ret));
+    return present ? check_number(key, least, *ret) : ATTNCL_OK;
+}
+
 attncl_status attncl__config_choice(const struct json *config, const char *key,
                                     const struct choice *choices, size_t n, const char *otherwise,
                                     int *ret)

@@ -15,6 +15,12 @@ attncl_status attncl__config_int_or(const struct json *config, const char *key, 
 attncl_status attncl__config_bool_or(const struct json *config, const char *key, bool otherwise,
                                      bool *ret);
 
+// A number of at least `least` that must be there, and one with a default.
+attncl_status attncl__config_number(const struct json *config, const char *key, double least,
+                                    double *ret);
+attncl_status attncl__config_number_or(const struct json *config, const char *key, double least,
+                                       double otherwise, double *ret);
+
 // One of some words.  `value` CHOICE_LATER: a word that this version refuses with ERR_UNSUPPORTED.
 enum { CHOICE_LATER = -1 };
 struct choice {

@@ -614,11 +614,50 @@ def recurrent():
              {"tokens": torch.stack(tokens[1:], 1), "attention_weights": torch.cat(weights, 1)})
 
 
+KERNELS = {"gaussian": lambda u: torch.exp(-u * u / 2), "boxcar": lambda u: (u.abs() < 1).double(),
+           "constant": torch.ones_like, "epanechikov": lambda u: (1 - u.abs()).clamp(min=0)}
+
+
+def d2l_pieces():
+    x, table = randn(3, 4, 6), sinusoid(9, 6)
+    turned = torch.empty_like(x)
+    for j in range(3):
+        angle = -5 * 10000 ** (-2 * j / 6)
+        turned[..., 2 * j] = math.cos(angle) * x[..., 2 * j] + math.sin(angle) * x[..., 2 * j + 1]
+        turned[..., 2 * j + 1] = -math.sin(angle) * x[..., 2 * j] + math.cos(angle) * x[..., 2 * j + 1]
+    case("relative_shift", "relative_shift", {"num_hiddens": 6, "delta": -5}, {}, {"x": x}, {"output": turned})
+    case("relative_shift_table", "relative_shift", {"num_hiddens": 6, "delta": 3}, {}, {"x": table[:6].float().double()},
+         {"output": table[3:]})
+
+    x, y, z = (torch.rand(11) * 5).float().double(), randn(11), (torch.rand(7) * 5).float().double()
+    z[2] = 40.0  # far from every key
+    for kernel, of in KERNELS.items():
+        config = {"kernel": kernel}
+        k = of(x[:, None] - z[None])
+        w = torch.where(k.sum(0) > 0, k / k.sum(0), torch.zeros_like(k))
+        if kernel == "gaussian":
+            config["sigma"] = 0.4
+            w = torch.softmax(-(x[:, None] - z[None]) ** 2 / (2 * 0.4 ** 2), 0)
+        case("attention_pooling_" + kernel, "attention_pooling", config, {}, {"x_train": x, "y_train": y, "x_val": z},
+             {"y_hat": y @ w, "attention_w": w})
+
+    x = randn(2, 5, 12)
+    split = x.reshape(2, 5, 3, 4).permute(0, 2, 1, 3).reshape(6, 5, 4)
+    case("transpose_qkv", "transpose_qkv", {"num_heads": 3}, {}, {"X": x}, {"output": split})
+    case("transpose_output", "transpose_output", {"num_heads": 3}, {}, {"X": split}, {"output": x})
+
+    ones = torch.ones(7, 7, dtype=torch.bool)
+    case("subsequent_mask", "subsequent_mask", {"seq_len": 7}, {}, {}, {"output": ones.tril()[..., None]})
+    for window in (0, 3):
+        case("local_mask_%d" % window, "local_mask", {"seq_len": 7, "local_window_size": window}, {}, {},
+             {"output": ones.tril(window - 1) & ones.triu(1 - window)})
+
+
 def main():
     torch.manual_seed(20)
     with torch.no_grad():
         for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv,
-                     self_attention, attention, transformers, recurrent):
+                     self_attention, attention, transformers, recurrent, d2l_pieces):
             make()
 
 

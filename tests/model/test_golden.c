@@ -56,6 +56,17 @@ static const char *const names[] = {
     "seq2seq_bahdanau",
     "seq2seq_predict",
     "seq2seq_predict_all",
+    "relative_shift",
+    "relative_shift_table",
+    "attention_pooling_gaussian",
+    "attention_pooling_boxcar",
+    "attention_pooling_constant",
+    "attention_pooling_epanechikov",
+    "transpose_qkv",
+    "transpose_output",
+    "subsequent_mask",
+    "local_mask_0",
+    "local_mask_3",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+//
+// transpose_qkv, transpose_output: [B, T, D] as [B H, T, D / H] and back.
+
+#include <inttypes.h>
+
+#include "attncl/attention.h"
+#include "attncl/ops.h"
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+static const int64_t any[3] = {ANY, ANY, ANY};
+
+struct settings {
+    int64_t heads;
+};
+
+static attncl_status configure(const struct json *config, void *settings)
+{
+    struct settings *s = settings;
+    return attncl__config_int(config, "num_heads", 1, &s->heads);
+}
+
+static attncl_status split_build(struct build *b, const void *settings)
+{
+    const struct settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_real(b, "X", 3, any, &x));
+    const int64_t *d = attncl__input_find(b, "X")->dim;
+    REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
+            "input X has %" PRId64 " channels, num_heads = %" PRId64 " does not divide them", d[2],
+            s->heads);
+    REQUIRE(d[0] == 0 || s->heads <= INT64_MAX / d[0], ATTNCL_ERR_SHAPE,
+            "input X has a batch of %" PRId64 ", too many for num_heads = %" PRId64, d[0],
+            s->heads);
+
+    const int64_t dim[3] = {d[0] * s->heads, d[1], d[2] / s->heads};
+    const attncl_value y = attncl_split_heads(b->graph, x, s->heads, ATTNCL_LAYOUT_BTC);
+    attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, y, 3, dim));
+    return ATTNCL_OK;
+}
+
+static attncl_status merge_build(struct build *b, const void *settings)
+{
+    const struct settings *s = settings;
+    attncl_value x;
+    TRY(attncl__input_real(b, "X", 3, any, &x));
+    const int64_t *d = attncl__input_find(b, "X")->dim;
+    REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,
+            "input X has a batch of %" PRId64 ", num_heads = %" PRId64 " does not divide it", d[0],
+            s->heads);
+
+    const int64_t dim[4] = {d[0] / s->heads, s->heads, d[1], d[2]};
+    const attncl_value y = attncl_reshape(b->graph, x, 4, dim);
+    attncl_graph_output(b->graph, "output", attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BTC));
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_transpose_qkv = {
+    .name = "transpose_qkv",
+    .settings_bytes = sizeof(struct settings),
+    .configure = configure,
+    .build = split_build,
+};
+
+const struct arch_class attncl__arch_transpose_output = {
+    .name = "transpose_output",
+    .settings_bytes = sizeof(struct settings),
+    .configure = configure,
+    .build = merge_build,
+};

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// subsequent_mask, local_mask: masks from the configuration alone.  There is nothing for a device
+// to do.
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "model/config.h"
+#include "model/model.h"
+#include "model/results.h"
+
+struct settings {
+    int64_t n_seq;
+    int64_t reach; // keys seen before a query, and itself
+    bool causal;   // none is seen after it
+    int rank;      // 3: a batch axis of 1 in the end
+};
+
+static attncl_status subsequent_configure(const struct json *config, void *settings)
+{
+    struct settings *s = settings;
+    TRY(attncl__config_int(config, "seq_len", 1, &s->n_seq));
+    *s = (struct settings){.n_seq = s->n_seq, .reach = s->n_seq, .causal = true, .rank = 3};
+    return ATTNCL_OK;
+}
+
+static attncl_status local_configure(const struct json *config, void *settings)
+{
+    struct settings *s = settings;
+    TRY(attncl__config_int(config, "seq_len", 1, &s->n_seq));
+    s->rank = 2;
+    return attncl__config_int(config, "local_window_size", 0, &s->reach);
+}
+
+static void fill(const struct settings *s, unsigned char *mask)
+{
+    for (int64_t i = 0; i < s->n_seq; ++i)
+        for (int64_t j = 0; j < s->n_seq; ++j)
+            mask[i * s->n_seq + j] = j <= i ? i - j < s->reach : !s->causal && j - i < s->reach;
+}
+
+static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
+                         attncl_results **results_ret)
+{
+    const struct settings *s = model->settings;
+    const int64_t dim[3] = {s->n_seq, s->n_seq, 1};
+    attncl_status status = ATTNCL_OK;
+    attncl_results *results = NULL;
+    unsigned char *mask = NULL;
+    struct tensor_desc d;
+    (void)inputs, (void)n;
+
+    TRY_DONE(attncl__desc_make(ATTNCL_BOOL, s->rank, dim, &d));
+    mask = attncl__alloc(attncl__desc_bytes(&d));
+    if (!mask) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "mask %s", SHAPE(&d));
+        goto done;
+    }
+    fill(s, mask);
+    TRY_DONE(attncl__results_create(1, &results));
+    TRY_DONE(attncl__results_add(results, "output", ATTNCL_BOOL, s->rank, dim, mask));
+    mask = NULL; // ownership has passed to the results
+    *results_ret = results;
+    results = NULL;
+
+done:
+    attncl_results_destroy(results);
+    attncl__free(mask);
+    return status;
+}
+
+const struct arch_class attncl__arch_subsequent_mask = {
+    .name = "subsequent_mask",
+    .settings_bytes = sizeof(struct settings),
+    .configure = subsequent_configure,
+    .run = run,
+};
+
+const struct arch_class attncl__arch_local_mask = {
+    .name = "local_mask",
+    .settings_bytes = sizeof(struct settings),
+    .configure = local_configure,
+    .run = run,
+};

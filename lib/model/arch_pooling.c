@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: MIT
+//
+// attention_pooling: Nadaraya-Watson kernel regression.
+
+#include "attncl/attention.h"
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+struct settings {
+    attncl_pooling_kernel kind;
+    double sigma;
+};
+
+static attncl_status configure(const struct json *config, void *settings)
+{
+    static const struct choice kernels[] = {
+        {"gaussian", ATTNCL_POOL_GAUSSIAN},
+        {"boxcar", ATTNCL_POOL_BOXCAR},
+        {"constant", ATTNCL_POOL_CONSTANT},
+        {"epanechikov", ATTNCL_POOL_EPANECHIKOV},
+    };
+    struct settings *s = settings;
+    bool present;
+    int kind;
+    TRY(attncl__config_choice(config, "kernel", kernels, N_CHOICES(kernels), NULL, &kind));
+    s->kind = (attncl_pooling_kernel)kind;
+    s->sigma = 1;
+    if (s->kind != ATTNCL_POOL_GAUSSIAN)
+        return ATTNCL_OK;
+    TRY(attncl__json_double(config, "sigma", &present, &s->sigma));
+    REQUIRE((float)s->sigma != 0, ATTNCL_ERR_FORMAT, "sigma is %g, expected a number but 0",
+            s->sigma);
+    return ATTNCL_OK;
+}
+
+static attncl_status build(struct build *b, const void *settings)
+{
+    static const int64_t any[1] = {ANY};
+    const struct settings *s = settings;
+    attncl_value x, y, z, weights;
+    TRY(attncl__input_real(b, "x_train", 1, any, &x));
+    TRY(attncl__input_real(b, "y_train", 1, attncl__input_find(b, "x_train")->dim, &y));
+    TRY(attncl__input_real(b, "x_val", 1, any, &z));
+
+    const attncl_value result =
+        attncl_attention_pooling(b->graph, s->kind, (float)s->sigma, x, y, z, &weights);
+    attncl_graph_output(b->graph, "y_hat", result);
+    attncl_graph_output(b->graph, "attention_w", weights);
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_attention_pooling = {
+    .name = "attention_pooling",
+    .settings_bytes = sizeof(struct settings),
+    .configure = configure,
+    .build = build,
+};
