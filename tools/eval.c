@@ -32,8 +32,9 @@ static const struct command command = {
              "TEXT under a\n"
              "language model with attncl.vocab in its metadata.  The text is read in windows of "
              "the model's seq_len\n"
-             "(256 when it has none), at most its max_len; every character but the first is "
-             "predicted once.\n"
+             "(256 when it has none), at most its max_len and P + 1; every character but the "
+             "first is predicted\n"
+             "once.\n"
              "\n"
              "  -b, --bytes A:B   only bytes A to B-1 of TEXT; either may be left out\n"
              "  -n, --batch N     windows computed at once (32)\n"
@@ -200,12 +201,19 @@ static int report(attncl_context *context, double sum, int64_t n, double seconds
     return TOOL_OK;
 }
 
+// A bound below 1 is none.
+static int64_t at_most(int64_t window, int64_t bound)
+{
+    return bound >= 1 && bound < window ? bound : window;
+}
+
 static int64_t window_of(const attncl_model *model)
 {
     const int64_t given = attncl_model_config_int(model, "seq_len", DEFAULT_WINDOW);
-    const int64_t window = given >= 1 ? given : DEFAULT_WINDOW; // a layer without one ignores it
-    const int64_t most = attncl_model_config_int(model, "max_len", window);
-    return most >= 1 && most < window ? most : window;
+    int64_t window = given >= 1 ? given : DEFAULT_WINDOW; // a layer without one ignores it
+    window = at_most(window, attncl_model_config_int(model, "max_len", window));
+    // a token and the P memories of a feedback transformer
+    return at_most(window - 1, attncl_model_config_int(model, "P", window)) + 1;
 }
 
 // With an open model.

@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 VOCAB = "\nab é→𝄞z"  # one to four bytes a character
-V, D, F, T, WINDOW, LAYERS = len(VOCAB), 8, 12, 10, 3, 2
+V, D, F, T, WINDOW, LAYERS, HEADS = len(VOCAB), 8, 12, 10, 3, 2, 2
+MEMORIES = T - 1  # the first token has none
 SIZES = {"F32": ("f", 4), "I32": ("i", 4), "I64": ("q", 8)}
 
 
@@ -44,7 +45,8 @@ def read(path, name):
 
 CONFIGS = {
     "aft_local": {"seq_len": T, "local_window_size": WINDOW},
-    "transformer": {"heads": 2, "max_len": T},
+    "transformer": {"heads": HEADS, "max_len": T},
+    "feedback_kv": {"heads": HEADS, "P": MEMORIES, "score": "split"},  # the windows follow from P
 }
 
 
@@ -64,20 +66,33 @@ def weights(layer_kind):
         add(name + ".weight", D, mean=1.0, scale=0.1)
         add(name + ".bias", D, scale=0.1)
 
-    add("src_embed.linear.weight", V, D)
+    feedback = layer_kind == "feedback_kv"
+    stack = "transformer." if feedback else "encoder."
+    add("src_embed.weight" if feedback else "src_embed.linear.weight", V, D)
+    if feedback:
+        add(stack + "key.linear.weight", D, D)
+        add(stack + "value.linear.weight", D, D)
+        add(stack + "weights", LAYERS + 1)
     for i in range(LAYERS):
-        layer = "encoder.layers.%d." % i
-        for part in ("query", "key", "value"):
-            linear(layer + "self_attn." + part + (".linear" if layer_kind == "transformer" else ""), D, D)
-        linear(layer + "self_attn.output", D, D)
+        layer = stack + "layers.%d." % i
+        if feedback:
+            add(layer + "attn.query.linear.weight", D, D)
+            add(layer + "attn.key_pos_embeddings", MEMORIES, HEADS, D // HEADS)
+            add(layer + "attn.key_pos_bias", MEMORIES, HEADS)
+            add(layer + "attn.query_pos_bias", HEADS, D // HEADS)
+            linear(layer + "attn.output", D, D)
+        else:
+            for part in ("query", "key", "value"):
+                linear(layer + "self_attn." + part + (".linear" if layer_kind == "transformer" else ""), D, D)
+            linear(layer + "self_attn.output", D, D)
         if layer_kind == "aft_local":
             add(layer + "self_attn.pos_bias", T, T)
         linear(layer + "feed_forward.layer1", F, D)
         linear(layer + "feed_forward.layer2", D, F)
         norm(layer + "norm_self_attn")
         norm(layer + "norm_ff")
-    norm("encoder.norm")
-    linear("generator.projection", V, D)
+    norm(stack + "norm")
+    linear("generator" if feedback else "generator.projection", V, D)
     return tensors
 
 
