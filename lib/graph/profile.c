@@ -71,6 +71,9 @@ static attncl_status make_profile(attncl_graph *g)
         row->scope = g->nodes[n].scope;
         row->min_ns = UINT64_MAX;
         cost_of(g, &g->nodes[n], row);
+        const struct loop *loop = attncl__graph_loop_of(g, n);
+        row->flop *= loop ? (double)loop->n_rounds : 1;
+        row->bytes *= loop ? (double)loop->n_rounds : 1;
         p->row_of_node[n] = (int)p->n_rows++;
     }
     size_t command = 0, round = 0;

@@ -318,6 +318,96 @@ class Seq2Seq(nn.Module):
         return d.dense(y), state, p
 
 
+class Heads(nn.Module):
+    """A linear map whose result is cut into heads."""
+
+    def __init__(self, d_model, heads, bias):
+        super().__init__()
+        self.heads, self.linear = heads, nn.Linear(d_model, d_model, bias=bias)
+
+    def forward(self, x):
+        return self.linear(x).reshape(*x.shape[:-1], self.heads, -1)
+
+
+class FeedbackAttention(nn.Module):
+    """One query [B, d] to memories [S, B, d]; row P - distance of the tables belongs to a distance."""
+
+    def __init__(self, c, precomputed=False):
+        super().__init__()
+        d, h, n = c["d_model"], c["heads"], c["P"]
+        self.query = Heads(d, h, False)
+        self.precomputed = precomputed
+        if not precomputed:
+            self.key, self.value = Heads(d, h, False), Heads(d, h, True)
+        self.output = nn.Linear(d, d)
+        self.key_pos_embeddings = nn.Parameter(torch.randn(n, h, d // h))
+        self.query_pos_bias = nn.Parameter(torch.randn(h, d // h))
+        self.key_pos_bias = nn.Parameter(torch.randn(n, h)) if c.get("score", "joint") == "split" else None
+
+    def forward(self, query, key, value):
+        q = self.query(query)
+        k, v = (key, value) if self.precomputed else (self.key(key), self.value(value))
+        n = k.shape[0]
+        places = self.key_pos_embeddings[-n:]
+        if self.key_pos_bias is None:
+            s = torch.einsum("bhc,jbhc->jbh", q + self.query_pos_bias, k + places[:, None])
+        else:
+            s = torch.einsum("bhc,jbhc->jbh", q + self.query_pos_bias, k)
+            s = s + torch.einsum("bhc,jhc->jbh", q, places) + self.key_pos_bias[-n:][:, None]
+        p = torch.softmax(s / math.sqrt(q.shape[-1]), 0)
+        return self.output(torch.einsum("jbh,jbhc->bhc", p, v).flatten(1)), p
+
+
+class FeedbackLayer(nn.Module):
+    def __init__(self, c, precomputed=False):
+        super().__init__()
+        self.attn = FeedbackAttention(c, precomputed)
+        self.feed_forward = FeedForward(c["d_model"], c["d_ff"], c.get("activation", "ReLU"))
+        self.norm_self_attn, self.norm_ff = nn.LayerNorm([c["d_model"]]), nn.LayerNorm([c["d_model"]])
+
+    def forward(self, x, key, value):
+        if key is not None:
+            x = x + self.attn(self.norm_self_attn(x), key, value)[0]
+        return x + self.feed_forward(self.norm_ff(x))
+
+
+class Feedback(nn.Module):
+    """shared: one projection of keys and values for all layers.  All memories are projected anew at every step."""
+
+    def __init__(self, c, shared=False):
+        super().__init__()
+        self.layers = nn.ModuleList([FeedbackLayer(c, shared) for _ in range(c["n_layers"])])
+        self.norm = nn.LayerNorm([c["d_model"]])
+        self.weights = nn.Parameter(torch.randn(c["n_layers"] + 1))
+        self.shared = shared
+        if shared:
+            self.key, self.value = Heads(c["d_model"], c["heads"], False), Heads(c["d_model"], c["heads"], False)
+
+    def forward(self, x_seq):
+        results, memory = [], []
+        for x in x_seq:
+            k = v = torch.stack(memory) if memory else None
+            if memory and self.shared:
+                k, v = self.key(k), self.value(v)
+            values = [x]
+            for layer in self.layers:
+                values.append(layer(values[-1], k, v))
+            results.append(values[-1])
+            memory.append(torch.einsum("l,lbc->bc", torch.softmax(self.weights, 0), torch.stack(values)))
+        return self.norm(torch.stack(results)), torch.stack(memory)
+
+
+class FeedbackLM(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"])
+        self.transformer = Feedback(c, c["layer"] == "feedback_kv")
+        self.generator = nn.Linear(c["d_model"], c["n_vocab"])
+
+    def forward(self, tokens):
+        return self.generator(self.transformer(self.src_embed(tokens))[0])
+
+
 # -- the cases --------------------------------------------------------------------------------------------------------
 
 FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
@@ -473,8 +563,8 @@ def half_precision():
              {"output": F.linear(x, w.double(), b.double())}, keep_types=True)
 
 
-def greedy(name, c, n_prompt):
-    m = module(LM(c))
+def greedy(name, c, n_prompt, model=LM):
+    m = module(model(c))
     start = torch.randint(0, c["n_vocab"], (n_prompt, 3))
     tokens = start
     for _ in range(c["steps"]):
@@ -653,11 +743,50 @@ def d2l_pieces():
              {"output": ones.tril(window - 1) & ones.triu(1 - window)})
 
 
+def feedback():
+    for score, precomputed in (("joint", False), ("split", True)):
+        c = {"d_model": 6, "heads": 2, "P": 9, "score": score, "kv_precomputed": precomputed}
+        m = module(FeedbackAttention(c, precomputed))
+        shape = (5, 2, 2, 3) if precomputed else (5, 2, 6)
+        q, k, v = randn(2, 6), randn(*shape), randn(*shape)
+        y, p = m(q, k, v)
+        case("feedback_attention_" + score, "feedback_attention", c, m.state_dict(), {"query": q, "key": k, "value": v},
+             {"output": y, "attn": p})
+    c = {"d_model": 6, "heads": 3, "d_ff": 10, "P": 5, "activation": "GELU"}
+    m, x, memory = module(FeedbackLayer(c)), randn(2, 6), randn(5, 2, 6)
+    case("feedback_layer", "feedback_layer", c, m.state_dict(), {"x": x, "mem": memory},
+         {"output": m(x, memory, memory)})
+    case("feedback_layer_first", "feedback_layer", c, m.state_dict(), {"x": x}, {"output": m(x, None, None)})
+    # As many steps as there can be; more values to mix than one call takes.
+    c = {"d_model": 6, "heads": 2, "d_ff": 10, "P": 8, "n_layers": 2, "score": "split"}
+    for name, keys, shared in (("feedback_transformer", {}, False), ("feedback_transformer_kv", {}, True),
+                               ("feedback_transformer_deep", {"n_layers": 9, "score": "joint"}, False)):
+        k = dict(c, **keys)
+        m, x = module(Feedback(k, shared)), randn(9, 2, 6)
+        y, memory = m(x)
+        case(name, "feedback_transformer_kv" if shared else "feedback_transformer", k, m.state_dict(), {"x_seq": x},
+             {"output": y, "memory": memory})
+
+
+def feedback_models():
+    c = {"d_model": 8, "heads": 2, "d_ff": 12, "n_layers": 2, "n_vocab": 11, "P": 11}
+    for name, keys in (("lm_feedback", {"layer": "feedback"}),
+                       ("lm_feedback_kv", {"layer": "feedback_kv", "score": "split"})):
+        k = dict(c, **keys)
+        m = module(FeedbackLM(k))
+        tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
+        y = m(tokens)
+        case(name, "lm", k, m.state_dict(), {"tokens": tokens, "targets": targets},
+             {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
+        greedy(name.replace("lm_", "lm_sample_"), dict(k, steps=9), 3, FeedbackLM)
+
+
 def main():
     torch.manual_seed(20)
     with torch.no_grad():
         for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv,
-                     self_attention, attention, transformers, recurrent, d2l_pieces):
+                     self_attention, attention, transformers, recurrent, d2l_pieces, feedback,
+                     feedback_models):
             make()
 
 

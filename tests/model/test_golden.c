@@ -67,6 +67,17 @@ static const char *const names[] = {
     "subsequent_mask",
     "local_mask_0",
     "local_mask_3",
+    "feedback_attention_joint",
+    "feedback_attention_split",
+    "feedback_layer",
+    "feedback_layer_first",
+    "feedback_transformer",
+    "feedback_transformer_kv",
+    "feedback_transformer_deep",
+    "lm_feedback",
+    "lm_feedback_kv",
+    "lm_sample_feedback",
+    "lm_sample_feedback_kv",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

@@ -10,8 +10,9 @@
 #include "device/context.h"
 #include "support/golden.h"
 
-static const char *const names[] = {"lm_aft_local", "lm_gmlp", "lm_aft_full", "lm_aft_simple",
-                                    "lm_transformer"};
+static const char *const names[] = {"lm_aft_local",  "lm_gmlp",        "lm_aft_full",
+                                    "lm_aft_simple", "lm_transformer", "lm_feedback",
+                                    "lm_feedback_kv"};
 enum { N_NAMES = sizeof names / sizeof names[0], N_RUNS = 100 };
 
 // Pages of this process in memory; 0 where the system does not say, and where a sanitizer keeps

@@ -28,6 +28,18 @@ void ref_multi_head_attention(const struct ref_mha *p, struct ref_attention a, i
                               bool time_first, const struct host *query, const struct host *key,
                               const struct host *value, struct host *y, struct host *weights);
 
+struct ref_feedback_layer {
+    struct host *norm_attn_weight, *norm_attn_bias;
+    struct host *query_weight, *key_weight, *value_weight, *value_bias, *output_weight,
+        *output_bias;
+    struct host *places, *u, *place_bias; // [P, H, D], [H, D], [P, H] or NULL: joint scores
+    struct host *norm_ffn_weight, *norm_ffn_bias;
+    struct host *layer1_weight, *layer1_bias, *layer2_weight, *layer2_bias;
+};
+// x [B, C], memory [S, B, C] or NULL: without, x passes by the attention
+void ref_feedback_layer(const struct ref_feedback_layer *p, int activation, const struct host *x,
+                        const struct host *memory, struct host *y); // feedback_layer.c
+
 struct ref_sgu {
     struct host *norm_weight, *norm_bias, *weight, *bias;
 };

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+// Loops of a graph without guards, so that memory is reused: what lives across rounds, one loop
+// after another, profile, steady state.
+
+#include <string.h>
+
+#include "attncl/profile.h"
+#include "base/alloc.h"
+#include "device/context.h"
+#include "graph/graph.h"
+#include "graph/parts.h"
+#include "support/test.h"
+
+enum { WIDTH = 96, MOST_ROUNDS = 40 };
+
+static attncl_graph *new_graph(attncl_context *ctx)
+{
+    attncl_graph *g = NULL;
+    ck_ok(attncl_graph_create(ctx, &g));
+    g->guard = false; // whatever the environment says
+    return g;
+}
+
+static attncl_value add(attncl_graph *g, attncl_value a, attncl_value b)
+{
+    return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));
+}
+
+// [rounds, WIDTH]: row t is 2 (x[t] + outside).  `outside` is read early in a round and nowhere
+// else, the rows of a round are done with before the stack takes them: each would leave its memory
+// to another were it not for the rounds.
+static attncl_value double_rows(attncl_graph *g, attncl_value x, attncl_value outside,
+                                int64_t n_rounds)
+{
+    const struct loop_stack_fwd_params params = {(int32_t)n_rounds};
+    attncl_graph_push_scope(g, "rounds");
+    const attncl_value round = attncl__graph_loop_begin(g, n_rounds);
+    const attncl_value row = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, round));
+    const attncl_value sum = add(g, row, outside);
+    const attncl_value twice = add(g, sum, sum);
+    const attncl_value stack =
+        attncl__graph_add(g, &attncl__op_loop_stack_fwd, &params, IN(twice, round));
+    attncl__graph_loop_end(g);
+    attncl_graph_pop_scope(g);
+    return stack;
+}
+
+// y = 2 (2 (x + c + c) + c + c) by two loops, compiled.
+static attncl_graph *two_loops(attncl_context *ctx, int64_t n_rounds)
+{
+    const int64_t width = WIDTH;
+    attncl_graph *g = new_graph(ctx);
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){n_rounds, WIDTH});
+    const attncl_value c = attncl_graph_input(g, "c", ATTNCL_F32, 1, &width);
+    const attncl_value between = double_rows(g, x, add(g, c, c), n_rounds);
+    attncl_graph_output(g, "y", double_rows(g, between, add(g, c, c), n_rounds));
+    ck_ok(attncl_graph_compile(g, NULL));
+    return g;
+}
+
+static void run_and_check(attncl_graph *g, int64_t n_rounds, float offset)
+{
+    float x[MOST_ROUNDS * WIDTH], y[MOST_ROUNDS * WIDTH], c[WIDTH];
+    const size_t bytes = (size_t)n_rounds * WIDTH * sizeof x[0];
+    for (int i = 0; i < WIDTH; ++i)
+        c[i] = (float)(i % 7);
+    for (int i = 0; i < MOST_ROUNDS * WIDTH; ++i)
+        x[i] = (float)i + offset;
+    ck_ok(attncl_graph_write(g, "x", x, bytes));
+    ck_ok(attncl_graph_write(g, "c", c, sizeof c));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "y", y, bytes));
+    for (int64_t i = 0; i < n_rounds * WIDTH; ++i) { // small integers: exact
+        const float want = 4 * x[i] + 12 * c[i % WIDTH];
+        ck_assert_msg(y[i] == want, "round %d, channel %d: %g, expected %g", (int)(i / WIDTH),
+                      (int)(i % WIDTH), (double)y[i], (double)want);
+    }
+}
+
+static const int64_t rounds[] = {0, 1, 2, MOST_ROUNDS};
+enum { N_CASES = sizeof rounds / sizeof rounds[0] };
+
+START_TEST(loops_one_after_another)
+{
+    attncl_graph *g = two_loops(test_context(), rounds[_i]);
+    for (int run = 0; run < 3; ++run) // every run starts at round 0
+        run_and_check(g, rounds[_i], (float)run);
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+static const struct placement *placement_of(const attncl_graph *g, attncl_value v)
+{
+    for (size_t i = 0; i < g->n_placements; ++i)
+        if (g->placements[i].value == v.id)
+            return &g->placements[i];
+    ck_abort_msg("value %d has no place", (int)v.id);
+    return NULL;
+}
+
+// `apart` shares no memory with what else the rounds make.
+static void ck_apart(const attncl_graph *g, attncl_value apart)
+{
+    const struct placement *a = placement_of(g, apart);
+    for (size_t i = 0; i < g->n_placements; ++i) {
+        const struct placement *b = &g->placements[i];
+        const bool in_loop = b->value >= 0 && attncl__graph_loop_of(g, g->values[b->value].node);
+        if (a != b && in_loop)
+            ck_assert_msg(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset,
+                          "values %d and %d overlap", a->value, b->value);
+    }
+}
+
+START_TEST(what_lives_across_rounds_has_its_own_memory)
+{
+    const int64_t width = WIDTH;
+    attncl_graph *g = new_graph(test_context());
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){3, WIDTH});
+    const attncl_value c = attncl_graph_input(g, "c", ATTNCL_F32, 1, &width);
+    const attncl_value before = add(g, c, c), outside = add(g, before, c);
+    const attncl_value stack = double_rows(g, x, outside, 3);
+    attncl_graph_output(g, "y", add(g, add(g, stack, x), x));
+    attncl_memory_report report;
+    ck_ok(attncl_graph_memory(g, &report));
+    ck_apart(g, outside);
+    ck_apart(g, stack);
+    // Reused all the same: rows, of which there are three, take turns, and so do both sums.
+    ck_assert_uint_lt(report.arena_bytes, report.unshared_bytes);
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+// Rows of a profile: commands, flop and bytes are those of one run, rounds and all.
+START_TEST(a_profile_counts_rounds)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_context *ctx = NULL;
+    options.profile = 1;
+    ck_ok(attncl_context_create(&options, &ctx));
+    attncl_graph *g = two_loops(ctx, rounds[_i]);
+    const attncl_profile_row *row;
+    int n_sums = 0;
+    ck_ok(attncl_graph_run_profiled(g));
+    ck_ok(attncl_graph_run_profiled(g));
+    for (size_t i = 0; (row = attncl_graph_profile_row(g, i)); ++i) {
+        const bool inside = strstr(row->scope, "rounds") != NULL;
+        const double n = inside ? (double)rounds[_i] : 1;
+        ck_assert_uint_eq(row->n_commands, (size_t)n);
+        ck_assert_uint_eq(row->runs, 2);
+        if (strcmp(row->op, "add_fwd") == 0) {
+            ck_assert_double_eq(row->flop, n * WIDTH);
+            ck_assert_double_eq(row->bytes, n * 3 * WIDTH * sizeof(float));
+            n_sums += inside;
+        }
+    }
+    ck_assert_int_eq(n_sums, 4);
+    attncl_graph_destroy(g);
+    ck_ok(attncl_context_destroy(ctx));
+}
+END_TEST
+
+START_TEST(steady_state_makes_nothing)
+{
+    struct object_counts before, after;
+    attncl_graph *g = two_loops(test_context(), 7);
+    run_and_check(g, 7, 0);
+    ck_ok(attncl_context_finish(test_context()));
+    const size_t heap = attncl__alloc_live();
+    attncl__objects_count(&before);
+    for (int i = 0; i < 30; ++i)
+        ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_context_finish(test_context()));
+    attncl__objects_count(&after);
+    ck_assert_int_eq(memcmp(&before, &after, sizeof before), 0);
+    ck_assert_uint_eq(heap, attncl__alloc_live());
+    attncl_graph_destroy(g);
+}
+END_TEST
+
+START_TEST(out_of_memory_is_reported)
+{
+    const size_t before = attncl__alloc_live();
+    for (size_t n = 1;; ++n) {
+        attncl__alloc_fail_at(n);
+        attncl_graph *g = NULL;
+        attncl_status status = attncl_graph_create(test_context(), &g);
+        if (status == ATTNCL_OK) {
+            attncl__graph_loop_begin(g, 2);
+            attncl__graph_loop_end(g);
+            status = attncl_graph_status(g);
+        }
+        attncl_graph_destroy(g);
+        const bool failed = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+        ck_assert_uint_eq(attncl__alloc_live(), before);
+        ck_assert_int_eq(status, failed ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
+        if (!failed)
+            break;
+    }
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("graph.loop");
+    TCase *core = tcase_create("core");
+
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, loops_one_after_another, 0, N_CASES);
+    tcase_add_test(core, what_lives_across_rounds_has_its_own_memory);
+    tcase_add_loop_test(core, a_profile_counts_rounds, 0, N_CASES);
+    tcase_add_test(core, steady_state_makes_nothing);
+    tcase_add_test(core, out_of_memory_is_reported);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Feedback layers against their definition; a transformer that keeps keys and values against one
+// layer after another with explicit memories.
+
+#include <string.h>
+
+#include "attncl/feedback.h"
+#include "ref/layers.h"
+#include "support/layer_test.h"
+
+enum { T = 6, B = 2, C = 6, H = 3, D = C / H, P = 5, F = 7, L = 2 };
+
+// Norms hold values near 1 through the steps: some 15 sums of up to 14 terms a layer, two layers,
+// six steps of which each reads the one before.
+static const double relative = 2e-5, absolute = 2e-5;
+
+// Sums of C terms near 1 in size.
+static struct host *matrix(unsigned seed, int64_t n_out, int64_t n_in)
+{
+    struct host *h = host_random(seed, DIMS(n_out, n_in));
+    host_scale(h, 0.4);
+    return h;
+}
+
+static struct ref_feedback_layer random_layer(bool split)
+{
+    return (struct ref_feedback_layer){
+        .norm_attn_weight = host_random(1, DIMS(C)),
+        .norm_attn_bias = host_random(2, DIMS(C)),
+        .query_weight = matrix(3, C, C),
+        .key_weight = matrix(4, C, C),
+        .value_weight = matrix(5, C, C),
+        .value_bias = host_random(6, DIMS(C)),
+        .output_weight = matrix(7, C, C),
+        .output_bias = host_random(8, DIMS(C)),
+        .places = host_random(9, DIMS(P, H, D)),
+        .u = host_random(10, DIMS(H, D)),
+        .place_bias = split ? host_random(11, DIMS(P, H)) : NULL,
+        .norm_ffn_weight = host_random(12, DIMS(C)),
+        .norm_ffn_bias = host_random(13, DIMS(C)),
+        .layer1_weight = matrix(14, F, C),
+        .layer1_bias = host_random(15, DIMS(F)),
+        .layer2_weight = matrix(16, C, F),
+        .layer2_bias = host_random(17, DIMS(C)),
+    };
+}
+
+// own: with the layer's own projections of keys and values.
+static attncl_feedback_layer_params feed(struct rig *b, const struct ref_feedback_layer *p,
+                                         bool own)
+{
+    return (attncl_feedback_layer_params){
+        .norm_attn_weight = rig_in(b, p->norm_attn_weight),
+        .norm_attn_bias = rig_in(b, p->norm_attn_bias),
+        .attn = {.query_weight = rig_in(b, p->query_weight),
+                 .key_weight = rig_in(b, own ? p->key_weight : NULL),
+                 .value_weight = rig_in(b, own ? p->value_weight : NULL),
+                 .value_bias = rig_in(b, own ? p->value_bias : NULL),
+                 .output_weight = rig_in(b, p->output_weight),
+                 .output_bias = rig_in(b, p->output_bias),
+                 .key_pos_embeddings = rig_in(b, p->places),
+                 .query_pos_bias = rig_in(b, p->u),
+                 .key_pos_bias = rig_in(b, p->place_bias)},
+        .norm_ffn_weight = rig_in(b, p->norm_ffn_weight),
+        .norm_ffn_bias = rig_in(b, p->norm_ffn_bias),
+        .ffn = {.layer1_weight = rig_in(b, p->layer1_weight),
+                .layer1_bias = rig_in(b, p->layer1_bias),
+                .layer2_weight = rig_in(b, p->layer2_weight),
+                .layer2_bias = rig_in(b, p->layer2_bias)},
+        .activation = ATTNCL_GELU,
+    };
+}
+
+// The library's layer with explicit memories; NULL: none.
+static void run_layer(const struct ref_feedback_layer *p, struct host *x, struct host *memory,
+                      struct host *y)
+{
+    struct rig b;
+    rig_open(&b);
+    const attncl_feedback_layer_params params = feed(&b, p, true);
+    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, memory);
+    rig_out(&b, attncl_feedback_layer(b.g, &params, H, in, seen), y);
+    ck_ok(rig_compile(&b));
+    rig_run(&b);
+    rig_close(&b);
+}
+
+START_TEST(a_layer_meets_its_definition)
+{
+    const struct ref_feedback_layer p = random_layer(_i);
+    for (int64_t n = 0; n <= P; n += n ? 4 : 1) {
+        struct host *x = host_random(20, DIMS(B, C)), *y = host_like(x), *want = host_like(x);
+        struct host *memory = n ? host_random(21, DIMS(n, B, C)) : NULL;
+        run_layer(&p, x, memory, y);
+        ref_feedback_layer(&p, ATTNCL_GELU, x, memory, want);
+        ck_near(y, want, relative, absolute);
+    }
+    struct host *x = host_random(20, DIMS(B, C)), *y = host_like(x), *want = host_like(x);
+    run_layer(&p, x, host_new(ATTNCL_F32, DIMS(0, B, C)), y); // no memories are no memory
+    ref_feedback_layer(&p, ATTNCL_GELU, x, NULL, want);
+    ck_near(y, want, relative, absolute);
+}
+END_TEST
+
+// A whole model: both layers have the same parameters, so that a shared projection of keys and
+// values is the layers' own.
+struct model {
+    struct ref_feedback_layer layer;
+    struct host *weights, *norm_weight, *norm_bias, *x; // x: [T, B, C]
+};
+
+static struct model random_model(bool split)
+{
+    return (struct model){
+        .layer = random_layer(split),
+        .weights = host_random(30, DIMS(L + 1)),
+        .norm_weight = host_random(31, DIMS(C)),
+        .norm_bias = host_random(32, DIMS(C)),
+        .x = host_random(33, DIMS(T, B, C)),
+    };
+}
+
+enum projections { OWN, STACKED, SHARED, N_PROJECTIONS };
+
+// [2 N C, C]: the layer's key and value weights n times; and the biases to them, [2 N C].
+static void stack(const struct ref_feedback_layer *p, int n, struct host **weight,
+                  struct host **bias)
+{
+    *weight = host_new(ATTNCL_F32, DIMS(2 * n * C, C));
+    *bias = host_new(ATTNCL_F32, DIMS(2 * n * C));
+    for (int i = 0; i < n; ++i) {
+        double *w = (*weight)->data + 2 * i * C * C, *b = (*bias)->data + 2 * i * C;
+        memcpy(w, p->key_weight->data, C * C * sizeof *w);
+        memcpy(w + C * C, p->value_weight->data, C * C * sizeof *w);
+        memcpy(b + C, p->value_bias->data, C * sizeof *b);
+    }
+}
+
+static attncl_feedback_transformer_params feed_model(struct rig *b, const struct model *m,
+                                                     enum projections projections,
+                                                     attncl_feedback_layer_params layers[L])
+{
+    attncl_feedback_transformer_params p = {.layers = layers, .n_layers = L, .n_heads = H};
+    layers[0] = layers[1] = feed(b, &m->layer, projections == OWN);
+    if (projections != OWN) {
+        struct host *weight, *bias;
+        stack(&m->layer, projections == STACKED ? L : 1, &weight, &bias);
+        p.key_value_weight = rig_in(b, weight);
+        p.key_value_bias = rig_in(b, bias);
+    }
+    p.weights = rig_in(b, m->weights);
+    p.norm_weight = rig_in(b, m->norm_weight);
+    p.norm_bias = rig_in(b, m->norm_bias);
+    return p;
+}
+
+static struct host *row(const struct host *x, int64_t t)
+{
+    struct host *y = host_new(ATTNCL_F32, x->rank - 1, x->dim + 1);
+    memcpy(y->data, x->data + t * y->count, (size_t)y->count * sizeof *y->data);
+    return y;
+}
+
+// Layer after layer, step after step, every memory projected anew.
+static void run_uncached(const struct model *m, struct host *want, struct host *memory)
+{
+    struct host *normed = host_new(ATTNCL_F32, DIMS(B, C));
+    for (int64_t t = 0; t < T; ++t) {
+        struct host *values[L + 1] = {row(m->x, t)}, *before = NULL, *mixed = host_like(normed);
+        if (t > 0) {
+            before = host_new(ATTNCL_F32, DIMS(t, B, C));
+            memcpy(before->data, memory->data, (size_t)before->count * sizeof *before->data);
+        }
+        for (int l = 0; l < L; ++l) {
+            values[l + 1] = host_like(normed);
+            run_layer(&m->layer, values[l], before, values[l + 1]);
+        }
+        ref_feedback_mix_fwd(m->weights, 0, NULL, values, L + 1, mixed);
+        ref_layer_norm_fwd(values[L], m->norm_weight, m->norm_bias, 1e-5, normed);
+        memcpy(memory->data + t * B * C, mixed->data, B * C * sizeof *mixed->data);
+        memcpy(want->data + t * B * C, normed->data, B * C * sizeof *normed->data);
+    }
+}
+
+START_TEST(kept_keys_and_values_change_nothing)
+{
+    const enum projections projections = (enum projections)(_i % N_PROJECTIONS);
+    const struct model m = random_model(_i / N_PROJECTIONS);
+    struct host *y = host_like(m.x), *memory = host_like(m.x);
+    struct host *want = host_like(m.x), *want_memory = host_like(m.x);
+    attncl_feedback_layer_params layers[L];
+    attncl_value memory_value;
+    struct rig b;
+
+    run_uncached(&m, want, want_memory);
+    rig_open(&b);
+    const attncl_feedback_transformer_params p = feed_model(&b, &m, projections, layers);
+    const attncl_value x = rig_in(&b, m.x);
+    rig_out(&b, attncl_feedback_transformer(b.g, &p, x, &memory_value), y);
+    rig_out(&b, memory_value, memory);
+    ck_ok(rig_compile(&b));
+    for (int run = 0; run < 2; ++run) { // the second starts anew
+        rig_run(&b);
+        ck_near(y, want, relative, absolute);
+        ck_near(memory, want_memory, relative, absolute);
+    }
+    rig_close(&b);
+}
+END_TEST
+
+START_TEST(step_by_step_is_the_same)
+{
+    const enum projections projections = (enum projections)(_i % N_PROJECTIONS);
+    const struct model m = random_model(_i / N_PROJECTIONS);
+    struct host *want = host_like(m.x), *want_memory = host_like(m.x);
+    struct host *x = host_new(ATTNCL_F32, DIMS(B, C)), *y = host_like(x), *memory = host_like(x);
+    struct host *position = host_new(ATTNCL_I32, DIMS(1));
+    attncl_feedback_layer_params layers[L];
+    attncl_value memory_value;
+    struct rig b;
+
+    run_uncached(&m, want, want_memory);
+    rig_open(&b);
+    const attncl_feedback_transformer_params p = feed_model(&b, &m, projections, layers);
+    const attncl_value in = rig_in(&b, x), at = rig_in(&b, position);
+    rig_out(&b, attncl_feedback_transformer_step(b.g, &p, T, in, at, &memory_value), y);
+    rig_out(&b, memory_value, memory);
+    ck_ok(rig_compile(&b));
+    for (int t = 0; t < 2 * T; ++t) { // position 0 starts anew
+        memcpy(x->data, row(m.x, t % T)->data, (size_t)x->count * sizeof *x->data);
+        position->data[0] = t % T;
+        rig_run(&b);
+        ck_near(y, row(want, t % T), relative, absolute);
+        ck_near(memory, row(want_memory, t % T), relative, absolute);
+    }
+    rig_close(&b);
+}
+END_TEST
+
+// What is wrong, and the words that say so.
+enum mistake { LONG_SEQUENCE, LONG_MEMORY, HEADS, OTHER_BATCH, STACK, N_MISTAKES };
+static const char *const words[N_MISTAKES] = {
+    "7 steps have 6 memories, key_pos_embeddings has places for 5",
+    "6 memories, key_pos_embeddings has places for 5",
+    "C = 6 cannot be cut into H = 4 heads",
+    "key has B = 3, query has B = 2",
+    "key_value_weight has shape [6, 6], expected [2 N C, C] with C = 6, N = 1 or 2",
+};
+
+START_TEST(refusals)
+{
+    const enum mistake mistake = (enum mistake)_i;
+    struct model m = random_model(false);
+    attncl_feedback_layer_params layers[L];
+    struct rig b;
+
+    rig_open(&b);
+    attncl_feedback_transformer_params p = feed_model(&b, &m, OWN, layers);
+    const int64_t n = mistake == LONG_MEMORY ? 6 : 2, batch = mistake == OTHER_BATCH ? 3 : B;
+    const attncl_value x = rig_in(&b, host_new(ATTNCL_F32, DIMS(B, C)));
+    const attncl_value memory = rig_in(&b, host_new(ATTNCL_F32, DIMS(n, batch, C)));
+    if (mistake == STACK)
+        p.key_value_weight = layers[0].attn.query_weight;
+    if (mistake == LONG_SEQUENCE || mistake == STACK)
+        attncl_feedback_transformer(b.g, &p, rig_in(&b, host_new(ATTNCL_F32, DIMS(7, B, C))), NULL);
+    else
+        attncl_feedback_layer(b.g, &layers[0], mistake == HEADS ? 4 : H, x, memory);
+    ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, words[mistake]);
+    rig_close(&b);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("layer.feedback");
+    TCase *core = tcase_create("core");
+
+    tcase_set_timeout(core, 0);
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, a_layer_meets_its_definition, 0, 2); // joint, split
+    tcase_add_loop_test(core, kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS);
+    tcase_add_loop_test(core, step_by_step_is_the_same, 0, 2 * N_PROJECTIONS);
+    tcase_add_loop_test(core, refusals, 0, N_MISTAKES);
+    suite_add_tcase(s, core);
+    return s;
+}
