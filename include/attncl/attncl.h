@@ -25,6 +25,7 @@
 #include "attncl/log.h"
 #include "attncl/model.h"
 #include "attncl/ops.h"
+#include "attncl/optim.h"
 #include "attncl/profile.h"
 #include "attncl/recurrent.h"
 #include "attncl/safetensors.h"

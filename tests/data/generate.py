@@ -781,12 +781,50 @@ def feedback_models():
         greedy(name.replace("lm_", "lm_sample_"), dict(k, steps=9), 3, FeedbackLM)
 
 
+def adam_step(p, g, m, v, top, taken, lr, betas=(0.9, 0.999), eps=1e-8, optimized=True, decay=0, decoupled=True):
+    t = taken + 1
+    p, g = (p * (1 - lr[0] * decay), g) if decoupled else (p, g + decay * p)
+    m, v = betas[0] * m + (1 - betas[0]) * g, betas[1] * v + (1 - betas[1]) * g * g
+    top = None if top is None else torch.maximum(top, v)
+    root, left = (v if top is None else top).sqrt(), [1 - b ** t for b in betas]
+    if optimized:
+        p = p - lr[1] * math.sqrt(left[1]) / left[0] * m / (root + eps)
+    else:
+        p = p - lr[1] / left[0] * m / (root / math.sqrt(left[1]) + eps)
+    return {"param": p, "exp_avg": m, "exp_avg_sq": v} | ({} if top is None else {"max_exp_avg_sq": top})
+
+
+def optimizers():
+    noam = 2 * 32 ** -0.5 * min(6 ** -0.5, 6 * 10 ** -1.5)
+    for name, config, rate, more in (
+            ("adam", {"kind": "adam"}, 0.02, {}),
+            ("adam_torch", {"kind": "adam", "optimized_update": False, "weight_decay": 0.2, "weight_decouple": False},
+             0.02, {"optimized": False, "decay": 0.2, "decoupled": False}),
+            ("adam_amsgrad", {"kind": "adam", "amsgrad": True, "betas": [0.8, 0.95], "weight_decay": 0.2, "eps": 1e-3},
+             0.02, {"betas": (0.8, 0.95), "decay": 0.2, "eps": 1e-3}),
+            ("noam", {"kind": "noam", "d_model": 32, "warmup": 10, "weight_decay": 0.1}, 2, {"decay": 0.1})):
+        p, g, m, v, top = randn(5, 7), randn(5, 7), randn(5, 7), randn(5, 7).abs(), randn(5, 7).abs()
+        inputs = {"param": p, "grad": g, "exp_avg": m, "exp_avg_sq": v, "step": torch.tensor(5)}
+        if "amsgrad" in config:
+            inputs["max_exp_avg_sq"] = top
+        y = adam_step(p, g, m, v, inputs.get("max_exp_avg_sq"), 5, (rate, noam if name == "noam" else rate), **more)
+        case("optimizer_step_" + name, "optimizer_step", dict(config, learning_rate=rate), {}, inputs, y)
+
+    grads = {"g.a": randn(5, 7), "g.b": randn(3), "g.c": randn(1)}
+    norm = math.sqrt(sum(float((g * g).sum()) for g in grads.values()))
+    for name, style, limit, factor in (("torch", None, 1.5, 1.5 / (norm + 1e-6)), ("d2l", "d2l", 1.5, 1.5 / norm),
+                                       ("within", "torch", 100, 1)):
+        config = {"max_norm": limit} | ({"style": style} if style else {})
+        case("clip_grad_norm_" + name, "clip_grad_norm", config, {}, grads,
+             {k: g * factor for k, g in grads.items()} | {"total_norm": torch.tensor(norm, dtype=torch.float64)})
+
+
 def main():
     torch.manual_seed(20)
     with torch.no_grad():
         for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv,
                      self_attention, attention, transformers, recurrent, d2l_pieces, feedback,
-                     feedback_models):
+                     feedback_models, optimizers):
             make()
 
 

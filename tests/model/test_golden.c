@@ -78,6 +78,13 @@ static const char *const names[] = {
     "lm_feedback_kv",
     "lm_sample_feedback",
     "lm_sample_feedback_kv",
+    "optimizer_step_adam",
+    "optimizer_step_adam_torch",
+    "optimizer_step_adam_amsgrad",
+    "optimizer_step_noam",
+    "clip_grad_norm_torch",
+    "clip_grad_norm_d2l",
+    "clip_grad_norm_within",
 };
 enum { N_NAMES = sizeof names / sizeof names[0] };
 

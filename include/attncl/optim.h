@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/optim.h
+ * Steps of an optimiser: Adam (Kingma and Ba 2014, arXiv 1412.6980) with AMSGrad, weight decay and
+ * Noam's rate, and clipping of gradients by their norm.
+ *
+ *     t = steps taken + 1,   m = b1 m + (1 - b1) g,   v = b2 v + (1 - b2) g^2
+ *     p -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)                     PyTorch's form
+ *     p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)                   optimized
+ *
+ * Nothing is changed in place: a step gives new values.
+ */
+#ifndef ATTNCL_OPTIM_H
+#define ATTNCL_OPTIM_H
+
+#include "attncl/graph.h"
+
+ATTNCL_BEGIN
+
+/** Start from ATTNCL_ADAM_DESC_INIT and set the rate. */
+typedef struct attncl_adam_desc {
+    size_t struct_size;
+    double learning_rate;
+    double beta1, beta2; /**< in [0, 1) */
+    double eps;
+    double weight_decay;
+    int decoupled;  /**< 1: p *= 1 - learning_rate weight_decay first; 0: g += weight_decay p */
+    int optimized;  /**< 1: the form above in which eps is not corrected */
+    double d_model; /**< > 0: lr = learning_rate d_model^-1/2 min(t^-1/2, t warmup^-3/2) */
+    double warmup;
+} attncl_adam_desc;
+
+#define ATTNCL_ADAM_DESC_INIT                                                                      \
+    {                                                                                              \
+        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 1, 0, 2000                            \
+    }
+
+/** A parameter and its running means, all of one shape.  max_exp_avg_sq: AMSGrad's largest mean
+ * square so far; null: plain Adam. */
+typedef struct attncl_adam_values {
+    attncl_value param, exp_avg, exp_avg_sq, max_exp_avg_sq;
+} attncl_adam_values;
+
+/** What all parameters of a step share, [2]; `step`: I32 [], the steps taken before this one. */
+ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
+                                          attncl_value step);
+
+/** The values after a step; `rates` from attncl_adam_rates() with the same desc. */
+ATTNCL_API attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc,
+                                               attncl_value rates, attncl_value grad,
+                                               const attncl_adam_values *before);
+
+typedef enum attncl_clip_style {
+    ATTNCL_CLIP_TORCH = 0, /**< times min(1, max_norm / (norm + 1e-6)) */
+    ATTNCL_CLIP_D2L = 1,   /**< times max_norm / norm where norm > max_norm */
+} attncl_clip_style;
+
+/**
+ * Scales gradients so that the norm of all together is at most max_norm.  The norm is a sum in a
+ * fixed order, right for any finite elements.
+ * @param n, grads     at least one, of any shapes
+ * @param clipped_ret  receives n values
+ * @return             the norm before, []
+ */
+ATTNCL_API attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,
+                                              double max_norm, attncl_clip_style style,
+                                              attncl_value *clipped_ret);
+
+ATTNCL_END
+
+#endif

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+//
+// optimizer_step, clip_grad_norm.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "attncl/optim.h"
+#include "base/alloc.h"
+#include "base/try.h"
+#include "model/arch.h"
+#include "model/config.h"
+
+// -- optimizer_step
+
+struct step_settings {
+    attncl_adam_desc adam;
+    bool amsgrad;
+};
+
+static attncl_status read_betas(const struct json *config, attncl_adam_desc *adam)
+{
+    double betas[2] = {adam->beta1, adam->beta2};
+    bool present;
+    TRY(attncl__json_doubles(config, "betas", &present, 2, betas));
+    for (int i = 0; i < 2; ++i)
+        REQUIRE(betas[i] >= 0 && betas[i] < 1, ATTNCL_ERR_FORMAT,
+                "betas[%d] is %g, expected 0 or more and less than 1", i, betas[i]);
+    adam->beta1 = betas[0];
+    adam->beta2 = betas[1];
+    return ATTNCL_OK;
+}
+
+static attncl_status read_noam(const struct json *config, attncl_adam_desc *adam)
+{
+    int64_t d_model;
+    TRY(attncl__config_int(config, "d_model", 1, &d_model));
+    adam->d_model = (double)d_model;
+    return attncl__config_number_or(config, "warmup", 1, 2000, &adam->warmup);
+}
+
+static attncl_status step_configure(const struct json *config, void *settings)
+{
+    enum { ADAM, NOAM };
+    static const struct choice kinds[] = {{"adam", ADAM}, {"noam", NOAM}};
+    struct step_settings *s = settings;
+    attncl_adam_desc *adam = &s->adam;
+    bool optimized, decoupled;
+    int kind;
+
+    *adam = (attncl_adam_desc)ATTNCL_ADAM_DESC_INIT;
+    TRY(attncl__config_choice(config, "kind", kinds, N_CHOICES(kinds), NULL, &kind));
+    TRY(attncl__config_number(config, "learning_rate", 0, &adam->learning_rate));
+    TRY(read_betas(config, adam));
+    TRY(attncl__config_number_or(config, "eps", 0, 1e-8, &adam->eps));
+    TRY(attncl__config_number_or(config, "weight_decay", 0, 0, &adam->weight_decay));
+    TRY(attncl__config_bool_or(config, "optimized_update", true, &optimized));
+    TRY(attncl__config_bool_or(config, "weight_decouple", true, &decoupled));
+    TRY(attncl__config_bool_or(config, "amsgrad", false, &s->amsgrad));
+    adam->optimized = optimized;
+    adam->decoupled = decoupled;
+    return kind == NOAM ? read_noam(config, adam) : ATTNCL_OK;
+}
+
+static attncl_status step_build(struct build *b, const void *settings)
+{
+    const struct step_settings *s = settings;
+    attncl_adam_values before = {{0}, {0}, {0}, {0}};
+    attncl_value grad, step;
+    TRY(attncl__input_real(b, "param", ANY, NULL, &before.param));
+    const attncl_array *p = attncl__input_find(b, "param");
+    TRY(attncl__input_real(b, "grad", p->rank, p->dim, &grad));
+    TRY(attncl__input_real(b, "exp_avg", p->rank, p->dim, &before.exp_avg));
+    TRY(attncl__input_real(b, "exp_avg_sq", p->rank, p->dim, &before.exp_avg_sq));
+    if (s->amsgrad)
+        TRY(attncl__input_real(b, "max_exp_avg_sq", p->rank, p->dim, &before.max_exp_avg_sq));
+    TRY(attncl__input_index(b, "step", 0, NULL, INT32_MAX, &step));
+
+    const attncl_value rates = attncl_adam_rates(b->graph, &s->adam, step);
+    const attncl_adam_values after = attncl_adam_step(b->graph, &s->adam, rates, grad, &before);
+    attncl_graph_output(b->graph, "param", after.param);
+    attncl_graph_output(b->graph, "exp_avg", after.exp_avg);
+    attncl_graph_output(b->graph, "exp_avg_sq", after.exp_avg_sq);
+    if (s->amsgrad)
+        attncl_graph_output(b->graph, "max_exp_avg_sq", after.max_exp_avg_sq);
+    return ATTNCL_OK;
+}
+
+const struct arch_class attncl__arch_optimizer_step = {
+    .name = "optimizer_step",
+    .settings_bytes = sizeof(struct step_settings),
+    .configure = step_configure,
+    .build = step_build,
+};
+
+// -- clip_grad_norm
+
+struct clip_settings {
+    double max_norm;
+    attncl_clip_style style;
+};
+
+static attncl_status clip_configure(const struct json *config, void *settings)
+{
+    static const struct choice styles[] = {{"torch", ATTNCL_CLIP_TORCH}, {"d2l", ATTNCL_CLIP_D2L}};
+    struct clip_settings *s = settings;
+    int style;
+    TRY(attncl__config_number(config, "max_norm", 0, &s->max_norm));
+    TRY(attncl__config_choice(config, "style", styles, N_CHOICES(styles), "torch", &style));
+    s->style = (attncl_clip_style)style;
+    return ATTNCL_OK;
+}
+
+static bool is_gradient(const char *name)
+{
+    return name && strncmp(name, "g.", 2) == 0;
+}
+
+static attncl_status clip_all(struct build *b, const struct clip_settings *s, size_t n,
+                              attncl_value *grads, attncl_value *clipped)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < b->n_inputs; ++i)
+        if (is_gradient(b->inputs[i].name))
+            TRY(attncl__input_real(b, b->inputs[i].name, ANY, NULL, &grads[at++]));
+    const attncl_value norm =
+        attncl_clip_grad_norm(b->graph, n, grads, s->max_norm, s->style, clipped);
+    at = 0;
+    for (size_t i = 0; i < b->n_inputs; ++i)
+        if (is_gradient(b->inputs[i].name))
+            attncl_graph_output(b->graph, b->inputs[i].name, clipped[at++]);
+    attncl_graph_output(b->graph, "total_norm", norm);
+    return ATTNCL_OK;
+}
+
+static attncl_status clip_build(struct build *b, const void *settings)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_inputs; ++i)
+        n += is_gradient(b->inputs[i].name);
+    REQUIRE(n > 0, ATTNCL_ERR_ARGUMENT, "input g.* is missing: none of %zu inputs is a gradient",
+            b->n_inputs);
+
+    attncl_value *values = attncl__alloc_array(2 * n, sizeof *values);
+    REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu gradients", n);
+    const attncl_status status = clip_all(b, settings, n, values, values + n);
+    attncl__free(values);
+    return status;
+}
+
+const struct arch_class attncl__arch_clip_grad_norm = {
+    .name = "clip_grad_norm",
+    .settings_bytes = sizeof(struct clip_settings),
+    .configure = clip_configure,
+    .build = clip_build,
+};
