@@ -15,6 +15,7 @@ static const char usage[] =
     "  run MODEL INPUT OUTPUT    runs a model file on the arrays of INPUT\n"
     "  eval MODEL TEXT           how well a language model predicts a text\n"
     "  sample MODEL              writes text with a language model\n"
+    "  plot MODEL INPUT FILE.png draws a positional encoding or attention pooling\n"
     "\n"
     "Every command takes --help and --verbose.  ATTNCL_DEVICE names the device where --device does "
     "not.\n"
@@ -25,7 +26,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"devices", command_devices}, {"inspect", command_inspect}, {"run", command_run},
-    {"eval", command_eval},       {"sample", command_sample},
+    {"eval", command_eval},       {"sample", command_sample},   {"plot", command_plot},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 

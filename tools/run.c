@@ -4,14 +4,15 @@
 
 #include <stdlib.h>
 
-#include "tool.h"
+#include "picture.h"
 
-enum { VAL_DEVICE = 'd', VAL_PROFILE = 'p', VAL_TRACE = 't' };
+enum { VAL_DEVICE = 'd', VAL_PROFILE = 'p', VAL_TRACE = 't', VAL_HEATMAP = 'm' };
 enum { PROFILED_RUNS = 10 }; // the fastest of them is shown
 
 static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
                                         {"profile", no_argument, NULL, VAL_PROFILE},
                                         {"trace", required_argument, NULL, VAL_TRACE},
+                                        {"heatmap", required_argument, NULL, VAL_HEATMAP},
                                         {NULL, 0, NULL, 0}};
 
 static const struct command command = {
@@ -26,6 +27,9 @@ static const struct command command = {
              "  -p, --profile     run again ten times and print each node's fastest time and the "
              "memory used\n"
              "  -t, --trace FILE  the same, as a Chrome trace (chrome://tracing, Perfetto)\n"
+             "  -m, --heatmap DIR PNG heat maps of attention weights among the outputs and of AFT "
+             "position biases, a panel\n"
+             "                    per batch entry and head; needs gnuplot\n"
              "  -v, --verbose     the library's log on stderr\n"
              "  -h, --help        this text\n",
     .options = options,
@@ -34,7 +38,7 @@ static const struct command command = {
 
 struct request {
     const char *model, *input, *output;
-    const char *device, *trace;
+    const char *device, *trace, *heatmap;
     bool profile;
 };
 
@@ -123,7 +127,8 @@ static int write_results(const struct request *r, const attncl_results *results)
 
 // With the input's arrays and an open model.  The output is written last: when something fails
 // there is none.
-static int run_model(const struct request *r, attncl_model *model, const attncl_safetensors *input)
+static int run_model(const struct request *r, const struct session *session,
+                     const attncl_safetensors *input)
 {
     const size_t n = attncl_safetensors_count(input);
     const bool profiled = r->profile || r->trace;
@@ -134,10 +139,12 @@ static int run_model(const struct request *r, attncl_model *model, const attncl_
 
     if (!arrays)
         return tool_error("out of memory");
-    if (attncl_model_run(model, arrays, n, &results, profiled ? &g : NULL) != ATTNCL_OK)
+    if (attncl_model_run(session->model, arrays, n, &results, profiled ? &g : NULL) != ATTNCL_OK)
         status = tool_failed();
     if (status == TOOL_OK && profiled)
         status = profile(r, g);
+    if (status == TOOL_OK && r->heatmap)
+        status = draw_heatmaps(session, r->model, results, r->heatmap);
     if (status == TOOL_OK)
         status = write_results(r, results);
     attncl_results_destroy(results);
@@ -156,7 +163,7 @@ static int run(const struct request *r)
         return tool_failed();
     status = session_open(r->device, r->profile || r->trace, r->model, &session);
     if (status == TOOL_OK)
-        status = session_close(&session, run_model(r, session.model, input));
+        status = session_close(&session, run_model(r, &session, input));
     attncl_safetensors_close(input);
     return status;
 }
@@ -176,6 +183,9 @@ int command_run(int argc, char **argv)
             break;
         case VAL_TRACE:
             r.trace = optarg;
+            break;
+        case VAL_HEATMAP:
+            r.heatmap = optarg;
             break;
         default:
             return status;

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+//
+// Heat maps of what a model attends to: the attention weights among its outputs and the position
+// biases among its parameters, a panel per batch entry (down) and head (across).
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "picture.h"
+
+// What an output's axes are: b batch, h head, m batch times heads, q query, k key.  A missing b, h
+// or q counts 1.
+struct weights_output {
+    const char *arch, *array, *axes;
+    const char *heads; // the configuration's name for the heads in m
+};
+static const struct weights_output outputs[] = {
+    {"basic_self_attention", "attention_weights", "bqk", NULL},
+    {"raschka_self_attention", "attention_weights", "qk", NULL},
+    {"raschka_multi_head", "attention_weights", "hqk", NULL},
+    {"dot_product_attention", "attention_weights", "bqk", NULL},
+    {"additive_attention", "attention_weights", "bqk", NULL},
+    {"multi_head_attention", "attention_weights", "mqk", "num_heads"},
+    {"seq2seq_bahdanau", "attention_weights", "bqk", NULL},
+    {"seq2seq_predict", "attention_weights", "bqk", NULL},
+    {"mha", "attn", "qkbh", NULL},
+    {"feedback_attention", "attn", "kbh", NULL},
+    {"attention_pooling", "attention_w", "kq", NULL},
+};
+enum { N_OUTPUTS = sizeof outputs / sizeof outputs[0] };
+
+// Panels of one picture.
+enum { MOST_ROWS = 8, MOST_COLUMNS = 8 };
+
+// Matrices of queries times keys, a grid of them.
+struct stack {
+    const char *name;
+    const float *data;
+    int64_t n_batch, n_heads, n_queries, n_keys;
+    int64_t batch_step, head_step, query_step, key_step;
+    double low, high;
+};
+
+float *array_floats(attncl_context *context, const attncl_array *array)
+{
+    attncl_tensor *tensor = NULL;
+    size_t count = 1;
+
+    for (int i = 0; i < array->rank; i++)
+        count *= (size_t)array->dim[i];
+    float *values = calloc(count + 1, sizeof *values);
+    if (!values) {
+        tool_error("out of memory");
+        return NULL;
+    }
+    // A device tensor converts any real type.
+    if (attncl_tensor_create(context, ATTNCL_F32, array->rank, array->dim, array->dtype,
+                             array->data, &tensor) != ATTNCL_OK ||
+        attncl_tensor_read(tensor, values, count * sizeof *values) != ATTNCL_OK) {
+        tool_error("%s: %s", array->name, attncl_last_error());
+        free(values);
+        values = NULL;
+    }
+    attncl_tensor_destroy(tensor);
+    return values;
+}
+
+static void set_axis(struct stack *s, char axis, int64_t extent, int64_t step, int64_t heads)
+{
+    switch (axis) {
+    case 'b':
+        s->n_batch = extent, s->batch_step = step;
+        break;
+    case 'h':
+        s->n_heads = extent, s->head_step = step;
+        break;
+    case 'm':
+        s->n_heads = heads > 0 ? heads : 1, s->head_step = step;
+        s->n_batch = extent / s->n_heads, s->batch_step = step * s->n_heads;
+        break;
+    case 'q':
+        s->n_queries = extent, s->query_step = step;
+        break;
+    default:
+        s->n_keys = extent, s->key_step = step;
+    }
+}
+
+// False when the array has more axes than names; leading names without an axis are left out.
+static bool read_axes(struct stack *s, const attncl_array *array, const char *axes, int64_t heads)
+{
+    const int n = (int)strlen(axes);
+    int64_t step = 1;
+
+    if (array->rank > n)
+        return false;
+    s->n_batch = s->n_heads = s->n_queries = s->n_keys = 1;
+    for (int i = array->rank - 1; i >= 0; i--) {
+        set_axis(s, axes[n - array->rank + i], array->dim[i], step, heads);
+        step *= array->dim[i];
+    }
+    return step > 0; // an empty array has no picture
+}
+
+static double largest(const struct stack *s)
+{
+    double most = 0;
+    for (int64_t b = 0; b < s->n_batch; b++)
+        for (int64_t h = 0; h < s->n_heads; h++)
+            for (int64_t q = 0; q < s->n_queries; q++)
+                for (int64_t k = 0; k < s->n_keys; k++) {
+                    const double x = s->data[b * s->batch_step + h * s->head_step +
+                                             q * s->query_step + k * s->key_step];
+                    const double size = x < 0 ? -x : x;
+                    if (size > most && size < 1e30)
+                        most = size;
+                }
+    return most;
+}
+
+// A file name of an array's: letters, digits, dots, dashes.
+static void clean_name(const char *name, char *clean, size_t room)
+{
+    size_t n = 0;
+    for (; name[n] && n + 1 < room; n++) {
+        const char c = name[n];
+        const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
+                           (c >= 'a' && c <= 'z') || c == '-' || c == '_' || (c == '.' && n > 0);
+        clean[n] = c;
+        if (!plain)
+            clean[n] = '_';
+    }
+    clean[n] = '\0';
+}
+
+// The panels from batch entry b0 and head h0 on.
+static int draw_page(const struct stack *s, const char *path, int64_t b0, int64_t h0)
+{
+    const int64_t rows = s->n_batch - b0 < MOST_ROWS ? s->n_batch - b0 : MOST_ROWS;
+    const int64_t columns = s->n_heads - h0 < MOST_COLUMNS ? s->n_heads - h0 : MOST_COLUMNS;
+    struct picture picture;
+    char title[160];
+
+    if (picture_open(path, (int)rows, (int)columns, &picture) != TOOL_OK)
+        return TOOL_FAILED;
+    for (int64_t b = b0; b < b0 + rows; b++)
+        for (int64_t h = h0; h < h0 + columns; h++) {
+            const struct matrix_view m = {s->data + b * s->batch_step + h * s->head_step,
+                                          s->n_queries, s->n_keys, s->query_step, s->key_step};
+            int used = snprintf(title, sizeof title, "%.100s", s->name);
+            if (s->n_batch > 1)
+                used += snprintf(title + used, sizeof title - (size_t)used, ", batch %lld",
+                                 (long long)b);
+            if (s->n_heads > 1)
+                snprintf(title + used, sizeof title - (size_t)used, ", head %lld", (long long)h);
+            picture_heatmap(&picture, title, "keys", "queries", &m, s->low, s->high);
+        }
+    return picture_close(&picture, TOOL_OK);
+}
+
+static int draw_stack(const struct stack *s, const char *folder)
+{
+    const bool one = s->n_batch <= MOST_ROWS && s->n_heads <= MOST_COLUMNS;
+    char clean[160], path[4096];
+
+    clean_name(s->name, clean, sizeof clean);
+    for (int64_t b = 0; b < s->n_batch; b += MOST_ROWS)
+        for (int64_t h = 0; h < s->n_heads; h += MOST_COLUMNS) {
+            int n;
+            if (one)
+                n = snprintf(path, sizeof path, "%s/%s.png", folder, clean);
+            else
+                n = snprintf(path, sizeof path, "%s/%s-batch%lld-head%lld.png", folder, clean,
+                             (long long)b, (long long)h);
+            if (n < 0 || (size_t)n >= sizeof path)
+                return tool_error("%s: the path is too long", folder);
+            if (draw_page(s, path, b, h) != TOOL_OK)
+                return TOOL_FAILED;
+        }
+    return TOOL_OK;
+}
+
+static int draw_weights(const struct session *session, const attncl_results *results,
+                        const char *folder, int *n_drawn)
+{
+    for (size_t i = 0; i < attncl_results_count(results); i++) {
+        const attncl_array *array = attncl_results_at(results, i);
+        for (int o = 0; o < N_OUTPUTS; o++) {
+            struct stack s = {.name = array->name};
+            if (strcmp(outputs[o].arch, attncl_model_arch(session->model)) != 0 ||
+                strcmp(outputs[o].array, array->name) != 0)
+                continue;
+            const int64_t heads =
+                outputs[o].heads ? attncl_model_config_int(session->model, outputs[o].heads, 1) : 1;
+            if (!read_axes(&s, array, outputs[o].axes, heads))
+                continue;
+            float *values = array_floats(session->context, array);
+            if (!values)
+                return TOOL_FAILED;
+            s.data = values;
+            s.high = largest(&s);
+            const int status = draw_stack(&s, folder);
+            free(values);
+            if (status != TOOL_OK)
+                return status;
+            ++*n_drawn;
+        }
+    }
+    return TOOL_OK;
+}
+
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0 && (n == m || name[n - m - 1] == '.');
+}
+
+// AFT-conv's w [heads, s] as each head's matrix of biases; free() it.
+static float *spread(const float *w, int64_t heads, int64_t size, int64_t n)
+{
+    float *bias = calloc((size_t)(heads * n * n) + 1, sizeof *bias);
+    for (int64_t h = 0; bias && h < heads; h++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < n; j++) {
+                const int64_t at = j - i + (size - 1) / 2;
+                if (at >= 0 && at < size)
+                    bias[(h * n + i) * n + j] = w[h * size + at];
+            }
+    return bias;
+}
+
+// One parameter that holds biases; another is left alone.
+static int draw_bias(const struct session *session, const attncl_array *array, const char *folder,
+                     int *n_drawn)
+{
+    const bool table = ends_with(array->name, "pos_bias") && array->rank == 2;
+    const bool conv = ends_with(array->name, "w") && array->rank == 2;
+    const int64_t n_most = 256; // of AFT-conv, whose biases repeat along the diagonal
+    struct stack s = {.name = array->name, .n_batch = 1, .n_heads = 1};
+
+    if (!table && !conv)
+        return TOOL_OK;
+    float *values = array_floats(session->context, array);
+    if (!values)
+        return TOOL_FAILED;
+    s.n_queries = array->dim[0];
+    s.n_keys = array->dim[1];
+    if (conv) {
+        const int64_t heads = array->dim[0], size = array->dim[1];
+        int64_t n = attncl_model_config_int(session->model, "seq_len", 2 * size);
+        n = n < n_most ? n : n_most;
+        float *matrices = spread(values, heads, size, n);
+        free(values);
+        values = matrices;
+        s.n_heads = heads, s.head_step = n * n;
+        s.n_queries = s.n_keys = n;
+    } else {
+        // Outside its window AFT-local has no bias, whatever the table holds there.
+        const int64_t window =
+            attncl_model_config_int(session->model, "local_window_size", INT32_MAX);
+        for (int64_t i = 0; i < s.n_queries; i++)
+            for (int64_t j = 0; j < s.n_keys; j++)
+                if (i - j >= window || j - i >= window)
+                    values[i * s.n_keys + j] = 0;
+    }
+    if (!values)
+        return tool_error("out of memory");
+    s.data = values;
+    s.query_step = s.n_keys;
+    s.key_step = 1;
+    int status = TOOL_OK;
+    if (s.n_queries * s.n_keys > 0) {
+        s.high = largest(&s) > 0 ? largest(&s) : 1;
+        s.low = -s.high;
+        status = draw_stack(&s, folder);
+        ++*n_drawn;
+    }
+    free(values);
+    return status;
+}
+
+// An AFT layer somewhere in the model: else a parameter called w is something else.
+static bool has_biases(const attncl_model *model)
+{
+    const char *config = attncl_model_metadata(model, "attncl.config");
+    return strncmp(attncl_model_arch(model), "aft_", 4) == 0 ||
+           (config && strstr(config, "\"aft_"));
+}
+
+int draw_heatmaps(const struct session *session, const char *model_path,
+                  const attncl_results *results, const char *folder)
+{
+    attncl_safetensors *file = NULL;
+    int n_drawn = 0, status;
+
+    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+        return tool_error("%s: %s", folder, strerror(errno));
+    status = draw_weights(session, results, folder, &n_drawn);
+    if (status == TOOL_OK && has_biases(session->model)) {
+        if (attncl_safetensors_open(model_path, &file) != ATTNCL_OK)
+            return tool_failed();
+        for (size_t i = 0; status == TOOL_OK && i < attncl_safetensors_count(file); i++)
+            status = draw_bias(session, attncl_safetensors_at(file, i), folder, &n_drawn);
+        attncl_safetensors_close(file);
+    }
+    if (status == TOOL_OK && n_drawn == 0)
+        return tool_error("arch %s has neither attention weights among its outputs nor position "
+                          "biases among its parameters: nothing to draw",
+                          attncl_model_arch(session->model));
+    return status;
+}
