@@ -36,7 +36,7 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
     sprintf(picture->part, "%s.part", path);
 
     signal(SIGPIPE, SIG_IGN); // gnuplot may end early: picture_close says so
-    picture->commands = popen("exec gnuplot 2>/dev/null", "w");
+    picture->commands = popen("exec gnuplot >/dev/null 2>&1", "w");
     if (!picture->commands)
         return picture_close(picture, tool_error("%s: %s", path, strerror(errno)));
     FILE *out = picture->commands;
