@@ -47,7 +47,8 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
             "set encoding utf8\nset output ",
             columns * PANEL_WIDTH, rows * PANEL_HEIGHT);
     put_quoted(out, picture->part);
-    fprintf(out, "\nset multiplot layout %d,%d\nset tics out nomirror\nset key below\n", rows, columns);
+    fprintf(out, "\nset multiplot layout %d,%d\nset tics out nomirror\nset key below\n", rows,
+            columns);
     return TOOL_OK;
 }
 
