@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "support/folder.h"
 #include "support/golden.h"
-#include "support/temp.h"
 
 // -- model files
 
@@ -367,7 +367,7 @@ START_TEST(a_bad_model_is_refused)
     struct golden golden;
     attncl_model *model = NULL;
     golden_load(&golden, bad->golden);
-    const char *path = temp_path("bad.safetensors");
+    const char *path = IN_FOLDER("bad.safetensors");
     golden_rewrite(&golden, path, bad->change);
     ck_fails(attncl_model_open(test_context(), path, &model), bad->status, bad->words);
     ck_assert_ptr_null(model);
@@ -389,7 +389,7 @@ START_TEST(every_later_arch_is_refused_by_name)
     struct golden golden;
     attncl_model *model = NULL;
     golden_load(&golden, "softmax");
-    const char *path = temp_path("later.safetensors");
+    const char *path = IN_FOLDER("later.safetensors");
     for (size_t i = 0; later[i]; ++i) {
         golden_rewrite(&golden, path, (struct golden_change){.arch = later[i]});
         ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_UNSUPPORTED, later[i]);
@@ -411,7 +411,7 @@ START_TEST(a_table_no_buffer_holds_is_refused)
     if (info.max_buffer_bytes > UINT64_C(1) << 35)
         return;
     golden_load(&golden, "lm_gmlp");
-    const char *path = temp_path("large.safetensors");
+    const char *path = IN_FOLDER("large.safetensors");
     golden_rewrite(&golden, path, change);
     ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_DEVICE_MEMORY,
              "takes 68719476704 bytes");
@@ -422,9 +422,9 @@ END_TEST
 START_TEST(what_is_no_model_file_is_refused)
 {
     attncl_model *model = NULL;
-    temp_write("text", "no tensors here", 15);
-    ck_fails(attncl_model_open(test_context(), temp_path("text"), &model), ATTNCL_ERR_FORMAT, "");
-    ck_fails(attncl_model_open(test_context(), temp_path("absent"), &model), ATTNCL_ERR_IO, "");
+    folder_write_bytes("text", "no tensors here", 15);
+    ck_fails(attncl_model_open(test_context(), IN_FOLDER("text"), &model), ATTNCL_ERR_FORMAT, "");
+    ck_fails(attncl_model_open(test_context(), IN_FOLDER("absent"), &model), ATTNCL_ERR_IO, "");
     ck_fails(attncl_model_open(test_context(), NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_assert_ptr_null(model);
 }
@@ -443,7 +443,7 @@ START_TEST(what_may_be_absent_or_extra_is_tolerated)
         attncl_model *model = NULL;
         attncl_results *results = NULL;
         golden_load(&golden, buffers[i][0]);
-        const char *path = temp_path("good.safetensors");
+        const char *path = IN_FOLDER("good.safetensors");
         golden_rewrite(&golden, path, (struct golden_change){.parameter = buffers[i][1]});
         ck_ok(attncl_model_open(test_context(), path, &model));
         ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
@@ -702,7 +702,7 @@ Suite *suite(void)
     TCase *core = tcase_create("core");
     tcase_set_timeout(core, 0);
     tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_checked_fixture(core, temp_up, temp_down);
+    tcase_add_checked_fixture(core, folder_begin, folder_down);
     tcase_add_loop_test(core, a_bad_model_is_refused, 0, N_BAD_MODELS);
     tcase_add_test(core, every_later_arch_is_refused_by_name);
     tcase_add_test(core, a_table_no_buffer_holds_is_refused);

@@ -24,6 +24,11 @@ const char *folder_up(void)
     return folder;
 }
 
+void folder_begin(void)
+{
+    folder_up();
+}
+
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
     (void)st;
@@ -43,7 +48,7 @@ const char *folder_path(const char *name, char path[FILE_BYTES])
     return path;
 }
 
-void folder_write(const char *name, const char *text)
+void folder_write_bytes(const char *name, const void *data, size_t bytes)
 {
     char path[FILE_BYTES];
 
@@ -54,8 +59,13 @@ void folder_write(const char *name, const char *text)
     *slash = '/';
     FILE *file = fopen(path, "wb");
     ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_uint_eq(fwrite(data, 1, bytes, file), bytes);
     ck_assert_int_eq(fclose(file), 0);
+}
+
+void folder_write(const char *name, const char *text)
+{
+    folder_write_bytes(name, text, strlen(text));
 }
 
 static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
