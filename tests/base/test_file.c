@@ -25,7 +25,7 @@ START_TEST(parts_are_written_one_after_another)
     attncl__file_close(&fd);
     attncl__file_close(&fd);
     ck_assert_int_eq(fd, -1);
-    ck_assert_uint_eq(folder_count(), 1);
+    ck_assert_uint_eq(folder_entries(), 1);
 }
 END_TEST
 

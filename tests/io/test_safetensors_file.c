@@ -224,7 +224,7 @@ START_TEST(unusable_arrays_are_refused)
     ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "element type 0");
     a[0] = array_of("w", ATTNCL_F4, 3);
     ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "no whole number");
-    ck_assert_uint_eq(folder_count(), 0);
+    ck_assert_uint_eq(folder_entries(), 0);
 }
 END_TEST
 
@@ -238,7 +238,7 @@ START_TEST(unusable_metadata_is_refused)
         ATTNCL_ERR_ARGUMENT, "k is given twice");
     ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", "\xff", NULL}),
              ATTNCL_ERR_ARGUMENT, "not UTF-8");
-    ck_assert_uint_eq(folder_count(), 0);
+    ck_assert_uint_eq(folder_entries(), 0);
 }
 END_TEST
 
@@ -264,7 +264,7 @@ START_TEST(a_failed_write_leaves_nothing_behind)
         ck_fails(attncl_safetensors_write(IN_FOLDER("folder/f"), &a, 1, NULL), ATTNCL_ERR_IO,
                  "Permission denied");
     }
-    ck_assert_uint_eq(folder_count(), 2);
+    ck_assert_uint_eq(folder_entries(), 2);
 }
 END_TEST
 
@@ -287,7 +287,7 @@ START_TEST(a_write_that_fails_midway_keeps_the_old_file)
     signal(SIGXFSZ, handler);
 
     ck_fails(status, ATTNCL_ERR_IO, "f: File too large");
-    ck_assert_uint_eq(folder_count(), 1);
+    ck_assert_uint_eq(folder_entries(), 1);
     ck_ok(attncl_safetensors_open(path, &got));
     ck_assert_int_eq(attncl_safetensors_at(got, 0)->dtype, ATTNCL_F32);
     attncl_safetensors_close(got);
@@ -310,7 +310,7 @@ START_TEST(an_old_file_is_replaced_and_a_link_kept)
     ck_assert_int_eq(stat(target, &info), 0);
     ck_assert_int_gt(info.st_size, 16);
     ck_assert_uint_eq(attncl_safetensors_count(old), 0); // what was opened stays as it was
-    ck_assert_uint_eq(folder_count(), 2);
+    ck_assert_uint_eq(folder_entries(), 2);
     attncl_safetensors_close(old);
 }
 END_TEST
@@ -332,7 +332,7 @@ START_TEST(a_name_of_the_longest_length_can_be_written)
     memset(name, 'n', 255);
     name[255] = '\0';
     ck_ok(attncl_safetensors_write(IN_FOLDER(name), NULL, 0, NULL));
-    ck_assert_uint_eq(folder_count(), 1);
+    ck_assert_uint_eq(folder_entries(), 1);
 }
 END_TEST
 
@@ -354,7 +354,7 @@ START_TEST(short_memory_is_a_status_and_leaves_nothing)
         attncl__alloc_fail_at(0);
 
         ck_assert_int_eq(status, fired ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
-        ck_assert_uint_eq(folder_count(), failed_writing ? 0 : 1);
+        ck_assert_uint_eq(folder_entries(), failed_writing ? 0 : 1);
         attncl_safetensors_close(got);
         ck_assert_uint_eq(attncl__alloc_live(), heap_before);
         unlink(path);

@@ -83,3 +83,19 @@ size_t folder_count(void)
     ck_assert_int_eq(nftw(folder, count_one, MOST_OPEN, FTW_PHYS), 0);
     return n_files;
 }
+
+static int count_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)path;
+    (void)st;
+    (void)type;
+    n_files += ftw->level == 1;
+    return 0;
+}
+
+size_t folder_entries(void)
+{
+    n_files = 0;
+    ck_assert_int_eq(nftw(folder, count_entry, MOST_OPEN, FTW_PHYS), 0);
+    return n_files;
+}

@@ -21,7 +21,8 @@ const char *folder_path(const char *name, char path[FILE_BYTES]);
 void folder_write(const char *name, const char *text);
 void folder_write_bytes(const char *name, const void *data, size_t bytes);
 
-// How many regular files are below it.
+// How many regular files are below it; how many entries of any kind it has itself.
 size_t folder_count(void);
+size_t folder_entries(void);
 
 #endif
