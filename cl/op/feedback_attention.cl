@@ -140,7 +140,10 @@ KERNEL void feedback_attention_fwd(
     GROUP_SPACE(tmp);
     const int lid = (int)get_local_id(0);
     const int h = (int)get_group_id(0), n_heads = (int)get_num_groups(0);
-    const long b = get_group_id(1), n_rows = (long)get_num_groups(1) * n_heads;
+    const long b = get_group_id(1);
+#if WEIGHTS
+    const long n_rows = (long)get_num_groups(1) * n_heads;
+#endif
     const int count = growing ? clamp(position[0], 0, n_memories) : n_memories;
     const long place_stride = (long)n_heads * width, place = n_places - count;
     const struct query query = {q + q_start + b * q_stride + (long)h * width, u + (long)h * width,
