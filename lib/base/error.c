@@ -11,6 +11,8 @@
 // One line for people: long enough for two shapes and a path, short enough for a terminal.
 enum { MESSAGE_BYTES = 1024, WHERE_BYTES = 64 };
 
+static const char out_of_memory[] = "out of memory";
+
 static _Thread_local char last_message[MESSAGE_BYTES];
 static _Thread_local char last_where[WHERE_BYTES];
 
@@ -24,23 +26,6 @@ static void flatten(char *text)
         else if (*p == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
             p[0] = p[1] = ' ';
     }
-}
-
-attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
-{
-    // The arguments may point into last_message itself, so format aside first.
-    char text[MESSAGE_BYTES];
-    va_list args;
-
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    flatten(text);
-    memcpy(last_message, text, sizeof text);
-
-    const char *slash = strrchr(file, '/');
-    snprintf(last_where, sizeof last_where, "%s:%d", slash ? slash + 1 : file, line);
-    return status;
 }
 
 void attncl__error_prefix(const char *fmt, ...)
@@ -65,6 +50,26 @@ void attncl__error_prefix(const char *fmt, ...)
         keep = room - 1;
     memcpy(last_message + used + 2, old, keep);
     last_message[used + 2 + keep] = '\0';
+}
+
+attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
+{
+    // The arguments may point into last_message itself, so format aside first.
+    char text[MESSAGE_BYTES];
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    flatten(text);
+    memcpy(last_message, text, sizeof text);
+    // Callers say what the memory was for; a failure passed on has the words already.
+    if (status == ATTNCL_ERR_NO_MEMORY && !strstr(text, out_of_memory))
+        attncl__error_prefix("%s", out_of_memory);
+
+    const char *slash = strrchr(file, '/');
+    snprintf(last_where, sizeof last_where, "%s:%d", slash ? slash + 1 : file, line);
+    return status;
 }
 
 const char *attncl_last_error(void)

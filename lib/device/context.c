@@ -53,7 +53,7 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 {
     struct destroy_hook *hook = attncl__alloc(sizeof *hook);
 
-    REQUIRE(hook, ATTNCL_ERR_NO_MEMORY, "no memory for a destroy hook");
+    REQUIRE(hook, ATTNCL_ERR_NO_MEMORY, "a destroy hook");
     hook->fn = fn;
     hook->user = user;
     pthread_mutex_lock(&ctx->lock);
@@ -111,7 +111,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
 {
     attncl_context *ctx = attncl__alloc_zero(sizeof *ctx);
 
-    REQUIRE(ctx, ATTNCL_ERR_NO_MEMORY, "no memory for a context");
+    REQUIRE(ctx, ATTNCL_ERR_NO_MEMORY, "a context");
     pthread_mutex_init(&ctx->lock, NULL);
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;

@@ -128,14 +128,14 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
         n > MOST_OBJECTS)
         return ATTNCL_OK;
     ids = attncl__alloc_array(n, sizeof(cl_device_id));
-    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "no memory for %u device ids", n);
+    REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%u device ids", n);
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL) != CL_SUCCESS)
         goto done;
 
     struct device_entry *grown =
         attncl__grow_array(list->entries, list->n + n, sizeof(struct device_entry));
     if (!grown) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for %zu devices", list->n + n);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu devices", list->n + n);
         goto done;
     }
     list->entries = grown;
@@ -171,7 +171,7 @@ attncl_status attncl__devices_list(struct device_list *ret)
         n = MOST_OBJECTS;
     platforms = attncl__alloc_array(n, sizeof(cl_platform_id));
     if (!platforms) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for %u platform ids", n);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%u platform ids", n);
         goto done;
     }
     TRY_DONE(CL_CALL(clGetPlatformIDs(n, platforms, NULL)));

@@ -41,7 +41,7 @@ attncl_status attncl__programs_create(struct program_table **ret)
 {
     struct program_table *table = attncl__alloc_zero(sizeof *table);
 
-    REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "no memory for the program table");
+    REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "the program table");
     pthread_mutex_init(&table->lock, NULL);
     pthread_cond_init(&table->changed, NULL);
     *ret = table;
@@ -170,7 +170,7 @@ static attncl_status build(attncl_context *ctx, struct program *p)
     TRY_DONE(attncl__source_load(ctx, p->file, &text));
     attncl__text_add(&source, "%s%s", p->defines, text);
     if (source.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for the source of %s", p->file);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", p->file);
         goto done;
     }
     // Who wants to see sources and logs wants the compiler to run.
@@ -259,7 +259,7 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
         p->state = BUILDING;
     pthread_mutex_unlock(&table->lock);
 
-    REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "no memory for the program of %s", file);
+    REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "the program of %s", file);
     if (ours) {
         const attncl_status status = build(ctx, p);
 

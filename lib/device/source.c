@@ -32,7 +32,7 @@ static attncl_status read_disk(const char *folder, const char *name, struct text
 
     attncl__text_add(&path, "%s/%s", folder, name);
     if (path.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for the path of %s", name);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "the path of %s", name);
         goto done;
     }
     file = fopen(path.data, "rb");
@@ -110,7 +110,7 @@ static attncl_status add_file(struct flat *f, const char *name)
     strcpy(f->seen[f->n_seen++], name);
     TRY_DONE(read_source(f->folder, name, &source));
     if (source.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for kernel source %s", name);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", name);
         goto done;
     }
 
@@ -148,11 +148,11 @@ attncl_status attncl__source_load(const attncl_context *ctx, const char *file, c
     attncl_status status = ATTNCL_OK;
     struct flat *f = attncl__alloc_zero(sizeof *f);
 
-    REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "no memory for kernel source %s", file);
+    REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
     f->folder = attncl__context_env(ctx, ENV_CL_DIR);
     TRY_DONE(add_file(f, file));
     if (f->out.failed) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for kernel source %s", file);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
         goto done;
     }
     *text_ret = f->out.data;

@@ -129,7 +129,7 @@ static attncl_status add_user(attncl_context *ctx, struct blast_user **ret)
     attncl_status status = ATTNCL_OK;
     struct blast_user *user = attncl__alloc_zero(sizeof *user);
 
-    REQUIRE(user, ATTNCL_ERR_NO_MEMORY, "no memory for CLBlast's state");
+    REQUIRE(user, ATTNCL_ERR_NO_MEMORY, "CLBlast's state");
     user->ctx = ctx;
     if (ctx->caps.vendor == VENDOR_NVIDIA && !attncl__clblast_knows(&ctx->caps))
         TRY_DONE(attncl__clblast_add_rows(ctx));
@@ -234,7 +234,7 @@ attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g)
     attncl_status status = ATTNCL_OK;
     struct blast_call *call = attncl__alloc_zero(sizeof *call);
 
-    REQUIRE(call, ATTNCL_ERR_NO_MEMORY, "no memory for a CLBlast call");
+    REQUIRE(call, ATTNCL_ERR_NO_MEMORY, "a CLBlast call");
     assert(!attncl__clblast_refuses(g));
     call->gemm = *g;
     call->batched = dense_batch(g);

@@ -121,7 +121,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
     TRY_DONE(open_kernel(l, spec, &made.kernel));
     made.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
     if (!made.mem_args) {
-        status = FAIL(ATTNCL_ERR_NO_MEMORY, "no memory for %zu arguments", n_args);
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args);
         goto done;
     }
     TRY_DONE(set_args(l, &made, args, n_args));

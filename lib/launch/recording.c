@@ -35,7 +35,7 @@ attncl_status attncl__recording_append(struct recording *r, struct command **ret
         const size_t room = r->room ? 2 * r->room : 16;
         struct command *grown = attncl__grow_array(r->commands, room, sizeof *grown);
 
-        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "no memory for %zu commands", room);
+        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", room);
         r->commands = grown;
         r->room = room;
     }

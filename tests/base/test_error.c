@@ -124,6 +124,16 @@ START_TEST(each_thread_has_its_own)
 }
 END_TEST
 
+START_TEST(a_lack_of_memory_is_said_once)
+{
+    FAIL(ATTNCL_ERR_NO_MEMORY, "mask [%d, %d]", 3, 4);
+    ck_assert_str_eq(attncl_last_error(), "out of memory: mask [3, 4]");
+    attncl__error_prefix("encoder");
+    FAIL(ATTNCL_ERR_NO_MEMORY, "%s", attncl_last_error()); // passed on
+    ck_assert_str_eq(attncl_last_error(), "encoder: out of memory: mask [3, 4]");
+}
+END_TEST
+
 Suite *suite(void)
 {
     Suite *s = suite_create("base.error");
@@ -133,6 +143,7 @@ Suite *suite(void)
     tcase_add_test(core, a_prefix_goes_before_the_sentence);
     tcase_add_test(core, a_sentence_is_one_line_of_bounded_length);
     tcase_add_test(core, each_thread_has_its_own);
+    tcase_add_test(core, a_lack_of_memory_is_said_once);
     suite_add_tcase(s, core);
     return s;
 }
