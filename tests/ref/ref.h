@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The definitions of all ops and layers in C double, as directly as they can be written: what tests
 // compare with. Outputs are made by the caller with the right shape; NULL inputs are absent ones.
+//
+// An op's references are declared by ref/prototypes.h, which the build makes from their definitions
+// (tests/ref/OP.c); here stand those that say more than their names do.
 #ifndef ATTNCL_TEST_REF_H
 #define ATTNCL_TEST_REF_H
 
@@ -8,32 +11,15 @@
 #include "support/host.h"
 
 // -- rows and elements
-void ref_softmax_fwd(const struct host *x, struct host *y);
 // y[i...] = base[start + i . stride]
 void ref_copy_fwd(const struct host *base, const struct tensor_desc *view, struct host *y);
-void ref_masked_softmax_fwd(const struct host *x, const struct host *lens, struct host *y);
-void ref_layer_norm_fwd(const struct host *x, const struct host *weight, const struct host *bias,
-                        double eps, struct host *y);
 void ref_activation_fwd(const struct host *x, int kind, struct host *y); // kind: attncl_activation
-double ref_activate(double x, int kind);
-void ref_add_fwd(const struct host *a, const struct host *b, struct host *y);
-void ref_mul_fwd(const struct host *a, const struct host *b, struct host *y);
-void ref_embedding_fwd(const struct host *tokens, const struct host *weight, double scale,
-                       struct host *y);
 void ref_add_positions_fwd(const struct host *x, const struct host *table, int layout,
                            struct host *y); // layout: attncl_layout
-void ref_add_position_at_fwd(const struct host *x, const struct host *table, int64_t position,
-                             struct host *y);
 
 // reduction: attncl_reduction
 void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
                            int64_t pad, struct host *loss);
-void ref_spatial_gate_fwd(const struct host *weight, const struct host *bias, const struct host *u,
-                          const struct host *z1, const struct host *mask, bool causal,
-                          struct host *y);
-void ref_spatial_gate_step_fwd(const struct host *weight, const struct host *bias,
-                               const struct host *u, const struct host *z1, int64_t position,
-                               struct host *history, struct host *y);
 
 // -- attention-free mixing
 // scale: sigmoid(q) sum p |v|, what y's error is measured by.  mask as the op takes it.
@@ -77,14 +63,9 @@ struct ref_feedback {
 // The first `count` memories.  bound: how far y may be off; weights may be NULL.
 void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, struct host *y,
                                 struct host *weights, struct host *bound);
-void ref_feedback_mix_fwd(const struct host *weights, int64_t first, const struct host *sum,
-                          struct host *const *x, int n_x, struct host *y);
-// -- recurrent: xi [T, B, 3 H] or, not time_first, [B, T, 3 H]; h0 [B, H]
-void ref_gru_fwd(const struct host *xi, const struct host *weight, const struct host *bias,
-                 const struct host *h0, bool time_first, struct host *y);
+
 // x_i [A, M_i, C] -> [A, sum of M_i, C]
 void ref_concat_fwd(struct host *const *x, int n, struct host *y);
-void ref_argmax_fwd(const struct host *x, struct host *y);
 
 // -- matrix products: gemm.c
 struct ref_operands {
@@ -111,6 +92,7 @@ void ref_adam_step(const struct ref_adam *a, int64_t taken, struct host *p, stru
                    struct host *m, struct host *v, struct host *largest);
 
 double ref_norm(struct host *const *x, int n); // of all arrays together; clip.c
-double ref_clip_factor(double norm, double max_norm, int d2l);
+
+#include "ref/prototypes.h"
 
 #endif

@@ -1,0 +1,25 @@
+# ref/prototypes.h: the references of the ops, declared from their definitions in tests/ref/OP.c, so that adding one adds
+# no line elsewhere.  Made when CMake configures, and again when one of the files changes.
+set(attncl_reference_files "")
+foreach(op IN LISTS attncl_ops)
+    set(file ${PROJECT_SOURCE_DIR}/tests/ref/${op}.c)
+    if(EXISTS ${file})
+        list(APPEND attncl_reference_files ${file})
+    endif()
+endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${attncl_reference_files}
+             ${PROJECT_SOURCE_DIR}/cmake/prototypes.awk)
+execute_process(COMMAND awk -f ${PROJECT_SOURCE_DIR}/cmake/prototypes.awk ${attncl_reference_files}
+                OUTPUT_VARIABLE prototypes RESULT_VARIABLE failed)
+if(failed)
+    message(FATAL_ERROR "awk cannot read the references: ${failed}")
+endif()
+set(attncl_generated ${PROJECT_BINARY_DIR}/generated)
+set(text "// Made by cmake/References.cmake from tests/ref.\n${prototypes}")
+set(old "")
+if(EXISTS ${attncl_generated}/ref/prototypes.h)
+    file(READ ${attncl_generated}/ref/prototypes.h old)
+endif()
+if(NOT text STREQUAL old)
+    file(WRITE ${attncl_generated}/ref/prototypes.h "${text}")
+endif()
