@@ -137,26 +137,16 @@ static int draw(const struct request *r, const struct session *s, const attncl_s
 {
     const char *arch = attncl_model_arch(s->model);
     const bool encoding = strcmp(arch, "positional_encoding") == 0;
-    const size_t n = attncl_safetensors_count(input);
-    attncl_array *arrays = calloc(n + 1, sizeof *arrays);
     attncl_results *results = NULL;
-    int status = TOOL_OK;
+    int status;
 
-    if (!encoding && strcmp(arch, "attention_pooling") != 0) {
-        free(arrays);
+    if (!encoding && strcmp(arch, "attention_pooling") != 0)
         return tool_error("arch %s has no plot; positional_encoding and attention_pooling have",
                           arch);
-    }
-    if (!arrays)
-        return tool_error("out of memory");
-    for (size_t i = 0; i < n; i++)
-        arrays[i] = *attncl_safetensors_at(input, i);
-    if (attncl_model_run(s->model, arrays, n, &results, NULL) != ATTNCL_OK)
-        status = tool_failed();
+    status = session_run(s, input, &results, NULL);
     if (status == TOOL_OK)
         status = encoding ? draw_encoding(r, s, results) : draw_pooling(r, s, input, results);
     attncl_results_destroy(results);
-    free(arrays);
     return status;
 }
 

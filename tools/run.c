@@ -42,28 +42,6 @@ struct request {
     bool profile;
 };
 
-// The arrays in a row; names and data stay with their owner.
-typedef const attncl_array *(*array_at)(const void *owner, size_t i);
-
-static const attncl_array *file_at(const void *owner, size_t i)
-{
-    return attncl_safetensors_at(owner, i);
-}
-
-static const attncl_array *results_at(const void *owner, size_t i)
-{
-    return attncl_results_at(owner, i);
-}
-
-static attncl_array *gather(const void *owner, array_at at, size_t n)
-{
-    attncl_array *arrays = calloc(n + 1, sizeof *arrays);
-
-    for (size_t i = 0; arrays && i < n; i++)
-        arrays[i] = *at(owner, i);
-    return arrays;
-}
-
 static void print_profile(const attncl_graph *g)
 {
     const attncl_profile_row *row;
@@ -114,11 +92,13 @@ static int profile(const struct request *r, attncl_graph *g)
 static int write_results(const struct request *r, const attncl_results *results)
 {
     const size_t n = attncl_results_count(results);
-    attncl_array *arrays = gather(results, results_at, n);
+    attncl_array *arrays = calloc(n + 1, sizeof *arrays);
     int status = TOOL_OK;
 
     if (!arrays)
         return tool_error("out of memory");
+    for (size_t i = 0; i < n; i++)
+        arrays[i] = *attncl_results_at(results, i);
     if (attncl_safetensors_write(r->output, arrays, n, NULL) != ATTNCL_OK)
         status = tool_failed();
     free(arrays);
@@ -130,17 +110,11 @@ static int write_results(const struct request *r, const attncl_results *results)
 static int run_model(const struct request *r, const struct session *session,
                      const attncl_safetensors *input)
 {
-    const size_t n = attncl_safetensors_count(input);
     const bool profiled = r->profile || r->trace;
-    attncl_array *arrays = gather(input, file_at, n);
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
-    int status = TOOL_OK;
+    int status = session_run(session, input, &results, profiled ? &g : NULL);
 
-    if (!arrays)
-        return tool_error("out of memory");
-    if (attncl_model_run(session->model, arrays, n, &results, profiled ? &g : NULL) != ATTNCL_OK)
-        status = tool_failed();
     if (status == TOOL_OK && profiled)
         status = profile(r, g);
     if (status == TOOL_OK && r->heatmap)
@@ -149,7 +123,6 @@ static int run_model(const struct request *r, const struct session *session,
         status = write_results(r, results);
     attncl_results_destroy(results);
     attncl_graph_destroy(g);
-    free(arrays);
     return status;
 }
 

@@ -60,6 +60,11 @@ struct session {
 // exit status; on failure, which is reported on stderr, the session is empty again.
 int session_open(const char *device, bool profile, const char *path, struct session *session);
 
+// Runs the model on all arrays of a file.  graph_ret: NULL, or receives the graph that ran. Returns
+// an exit status; a failure is reported.
+int session_run(const struct session *session, const attncl_safetensors *input,
+                attncl_results **results_ret, attncl_graph **graph_ret);
+
 // Closes both; graphs and decoders must be gone.  Returns `status`, or a failure of closing.
 int session_close(struct session *session, int status);
 
