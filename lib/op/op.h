@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "launch/launch.h"
 
-enum { OP_MAX_IN = 10, OP_MAX_OUT = 4 };
+enum { OP_MAX_IN = 10, OP_MAX_OUT = 6 };
 
 // The parameter struct of each op class, `struct CLASS_params`, from its line in op_list.def.
 #define NO_PARAMS char none;
@@ -27,8 +27,9 @@ struct op_sig {
     const struct device_caps *caps; // NULL while a graph is built; set when scratch is asked for
     const void *params;             // struct CLASS_params
     int n_in;
-    struct tensor_desc in[OP_MAX_IN]; // dtype NONE where an optional input is absent
-    struct tensor_desc out[OP_MAX_OUT];
+    struct tensor_desc in[OP_MAX_IN];   // dtype NONE where an optional input is absent
+    struct tensor_desc out[OP_MAX_OUT]; // dtype NONE: absent, such as an absent input's gradient
+    bool keep; // gradients read the class's kept outputs: they are to be described and written
 };
 
 // The same, with memory.
@@ -41,9 +42,15 @@ struct op_call {
 
 struct op_class;
 
-// What feeds a gradient op and where its results go, as data; graph/backward alone adds nodes.
-// Empty until gradients are built.
-enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX };
+// What feeds a gradient op and where its results go, as data; graph/backward.c alone adds nodes.
+//
+//   REF_X(i)    input i of the forward op; absent where that is absent
+//   REF_Y(i)    its output i
+//   REF_DY(i)   the gradient of output i.  One that nothing flows into is absent where the gradient
+//               op takes that, zeros elsewhere; a rule none of whose REF_DY flows is left out
+//   REF_DX(i)   the gradient of input i, of its shape or of as many elements; several are summed
+//   REF_T(i)    what an earlier rule of the same table left, of N_GRAD_TEMPS
+enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX, REF_KIND_T };
 struct grad_ref {
     enum grad_ref_kind kind;
     int index;
@@ -64,11 +71,23 @@ struct grad_ref {
     {                                                                                              \
         REF_KIND_DX, (i)                                                                           \
     }
+#define REF_T(i)                                                                                   \
+    {                                                                                              \
+        REF_KIND_T, (i)                                                                            \
+    }
+enum { N_GRAD_TEMPS = 2 };
 
+// One step back.  A rule is applied when somebody needs one of its results; an input that no rule
+// of the class gives has no gradient, and asking for it is the caller's mistake.
 struct grad_rule {
+    // Takes the forward op's parameters, or none.  NULL: out[0] is in[0] itself, the shape aside.
     const struct op_class *op;
     struct grad_ref in[OP_MAX_IN];
     struct grad_ref out[OP_MAX_OUT];
+    // Whether the rule is for this node at all; NULL: for every one.
+    bool (*when)(const struct op_sig *forward);
+    // Only without op: the gradient of `input` is this view of in[0]; NULL: all of it.
+    void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
 struct op_class {
@@ -81,6 +100,7 @@ struct op_class {
                  // holds) and any start; every other input reaches launch contiguous with start 0
     unsigned any_view; // bit i: input i may be any view at all (strides as they come)
     unsigned state;    // bit i: input i is state that the op updates in place
+    unsigned kept;     // bit i: output i exists only for gradients: absent unless sig->keep
 
     // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
     // alike.
