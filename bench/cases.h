@@ -16,11 +16,12 @@ struct check;
 struct sizes {
     int64_t B, T, C, F, V; // batch, positions, channels, hidden channels, vocabulary
     int64_t M, N, K;       // rows, columns, inner length of a product; rows and width of row ops
-    int64_t layers;
-    int64_t window;
+    int64_t S, E;          // source positions, embedded channels
+    int64_t heads, layers;
+    int64_t window; // AFT-conv: length of the filter
     bool causal;
     bool transposed;   // products: B is [N, K]
-    const char *layer; // language models: "aft_local", "gmlp" ...
+    const char *layer; // language models: as "layer" in their configuration
 };
 
 // The two lists of sizes: what a fast device runs, and what finishes on a slow one.

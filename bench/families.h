@@ -7,11 +7,16 @@
 
 // cases/rows.c
 extern const struct family bench_softmax, bench_masked_softmax, bench_layer_norm, bench_gelu,
-    bench_embedding, bench_cross_entropy;
+    bench_bias_gelu, bench_embedding, bench_cross_entropy;
 // cases/products.c
 extern const struct family bench_gemm, bench_bmm, bench_linear, bench_feed_forward;
 // cases/aft.c
-extern const struct family bench_aft_local, bench_aft_full, bench_aft_simple;
+extern const struct family bench_aft_local, bench_aft_full, bench_aft_simple, bench_aft_conv;
+// cases/attention.c
+extern const struct family bench_attention, bench_mha_labml, bench_mha_d2l,
+    bench_additive_attention, bench_attention_pooling;
+// cases/recurrent.c
+extern const struct family bench_gru, bench_bahdanau;
 // cases/gmlp.c
 extern const struct family bench_spatial_gate, bench_gmlp_block;
 // cases/layers.c

@@ -7,6 +7,7 @@
 #include "cases/define.h"
 #include "families.h"
 #include "harness/check.h"
+#include "ref/ref.h"
 
 // Exponentials that a check may take.
 #define CHECKED_PAIRS 0x1p25
@@ -94,3 +95,39 @@ static void check_simple(const struct trial *t, struct check *c)
 
 const struct family bench_aft_simple = {
     .name = "aft_simple", .build = build_simple, .check = check_simple, .sum_length = by_t};
+
+// A head's channels share keys and biases: k [T, B, heads], pos_bias [heads, window].
+static void build_conv(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    const attncl_value q = trial_input(t, "q", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value k = trial_input(t, "k", 2, DIMS(s->T, s->B, s->heads));
+    const attncl_value v = trial_input(t, "v", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value filter = trial_weight(t, "pos_bias", 1, DIMS(s->heads, s->window));
+
+    desc.kind = ATTNCL_AFT_CONV;
+    desc.causal = s->causal;
+    attncl_graph_output(t->graph, "y",
+                        attncl_aft_mix(t->graph, &desc, q, k, v, filter, ATTNCL_NONE_VALUE));
+}
+
+// The first channel of some heads.
+static void check_conv(const struct trial *t, struct check *c)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct part batch = part_one(s->B - 1);
+    const struct part heads = part_spread(checked_channels(s).count, s->heads);
+    const int64_t width = s->C / s->heads;
+    const struct part channels = {heads.begin * width, heads.count ? heads.count : s->heads,
+                                  heads.step * width};
+    const struct host *q = PART(t, "q", ALL, batch, channels);
+    struct host *y = host_like(q);
+
+    ref_aft_conv_fwd(q, PART(t, "k", ALL, batch, heads), PART(t, "v", ALL, batch, channels),
+                     PART(t, "pos_bias", heads, ALL), NULL, s->causal, y, host_like(q));
+    check_compare(c, PART(t, "y", ALL, batch, channels), y);
+}
+
+const struct family bench_aft_conv = {
+    .name = "aft_conv", .build = build_conv, .check = check_conv, .sum_length = by_t};

@@ -50,9 +50,10 @@ json_t *report_case(const struct bench_case *c)
     const struct {
         const char *name;
         int64_t value;
-    } sizes[] = {{"B", s->B},           {"T", s->T},          {"C", s->C}, {"F", s->F},
-                 {"V", s->V},           {"M", s->M},          {"N", s->N}, {"K", s->K},
-                 {"layers", s->layers}, {"window", s->window}};
+    } sizes[] = {{"B", s->B},          {"T", s->T}, {"C", s->C},         {"F", s->F},
+                 {"V", s->V},          {"M", s->M}, {"N", s->N},         {"K", s->K},
+                 {"S", s->S},          {"E", s->E}, {"heads", s->heads}, {"layers", s->layers},
+                 {"window", s->window}};
     json_t *object = json_pack("{s:s, s:s, s:s, s:b, s:b}", "case", c->name, "family",
                                c->family->name, "set", c->set == CASE_QUICK ? "quick" : "full",
                                "causal", s->causal, "transposed", s->transposed);

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: MIT
+//
+// Softmax attention.  Full-size runs are checked on the last batch entry, the fused attention on
+// all positions of its last head.
+
+#include <math.h>
+
+#include "attncl/attention.h"
+#include "cases/define.h"
+#include "families.h"
+#include "harness/check.h"
+#include "ref/layers.h"
+
+enum { N_CHECKED_POINTS = 64 };
+
+static double by_scores(const struct sizes *s)
+{
+    return (double)(s->C / s->heads + s->T);
+}
+
+static double by_layer(const struct sizes *s)
+{
+    return (double)(3 * s->C + s->T);
+}
+
+static void build_attention(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    const int64_t width = s->C / s->heads;
+    const attncl_value q = trial_input(t, "q", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value k = trial_input(t, "k", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value v = trial_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
+
+    desc.causal = s->causal;
+    desc.layout = ATTNCL_LAYOUT_BTC;
+    const attncl_value y =
+        attncl_attention(t->graph, &desc, q, k, v, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, NULL);
+    attncl_graph_output(t->graph, "y", attncl_merge_heads(t->graph, y, ATTNCL_LAYOUT_BTC));
+}
+
+static void check_attention(const struct trial *t, struct check *c)
+{
+    const struct sizes *s = &t->c->sizes;
+    const int64_t width = s->C / s->heads;
+    const struct part batch = part_one(s->B - 1), head = part_one(s->heads - 1);
+    const struct part channels = {s->C - width, width, 1};
+    const struct ref_attention a = {.scale = 1 / sqrt((double)width), .causal = s->causal};
+    struct host *weights = host_new(ATTNCL_F32, DIMS(1, 1, s->T, s->T));
+    struct host *y = host_new(ATTNCL_F32, DIMS(1, s->T, width));
+
+    ref_attention_weights(&a, PART(t, "q", batch, head, ALL, ALL),
+                          PART(t, "k", batch, head, ALL, ALL), weights);
+    ref_attention_mix(weights, PART(t, "v", batch, head, ALL, ALL), false, y);
+    check_compare(c, PART(t, "y", batch, ALL, channels), y);
+}
+
+const struct family bench_attention = {.name = "attention",
+                                       .build = build_attention,
+                                       .check = check_attention,
+                                       .sum_length = by_scores};
+
+static attncl_value bias_of(struct trial *t, const char *name)
+{
+    return trial_weight(t, name, 1, DIMS(t->c->sizes.C));
+}
+
+static attncl_value square(struct trial *t, const char *name)
+{
+    return trial_map(t, name, t->c->sizes.C, t->c->sizes.C);
+}
+
+// labml's: sequence first, every map with a bias.
+static void build_mha_labml(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    const attncl_value x = trial_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+    const attncl_mha_params params = {
+        .query_weight = square(t, "query.weight"),
+        .query_bias = bias_of(t, "query.bias"),
+        .key_weight = square(t, "key.weight"),
+        .key_bias = bias_of(t, "key.bias"),
+        .value_weight = square(t, "value.weight"),
+        .value_bias = bias_of(t, "value.bias"),
+        .output_weight = square(t, "output.weight"),
+        .output_bias = bias_of(t, "output.bias"),
+    };
+
+    desc.causal = s->causal;
+    attncl_graph_output(t->graph, "y",
+                        attncl_multi_head_attention(t->graph, &desc, &params, s->heads, x, x, x,
+                                                    ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE,
+                                                    ATTNCL_NONE_VALUE, NULL));
+}
+
+// d2l's: batch first, no biases, lengths.
+static void build_mha_d2l(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    const attncl_value x = trial_input(t, "x", 1, DIMS(s->B, s->T, s->C));
+    const attncl_value lens = trial_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
+    const attncl_mha_params params = {
+        .query_weight = square(t, "query.weight"),
+        .key_weight = square(t, "key.weight"),
+        .value_weight = square(t, "value.weight"),
+        .output_weight = square(t, "output.weight"),
+    };
+
+    desc.layout = ATTNCL_LAYOUT_BTC;
+    attncl_graph_output(t->graph, "y",
+                        attncl_multi_head_attention(t->graph, &desc, &params, s->heads, x, x, x,
+                                                    ATTNCL_NONE_VALUE, lens, ATTNCL_NONE_VALUE,
+                                                    NULL));
+}
+
+static void check_mha(const struct trial *t, struct check *c, bool time_first,
+                      const struct ref_mha *params, const struct host *lens)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct part batch = part_one(s->B - 1);
+    const struct part first = time_first ? ALL : batch, second = time_first ? batch : ALL;
+    const struct ref_attention a = {.causal = s->causal, .valid_lens = lens};
+    const struct host *x = PART(t, "x", first, second, ALL);
+    struct host *y = host_like(x);
+    struct host *weights = host_new(ATTNCL_F32, DIMS(1, s->heads, s->T, s->T));
+
+    ref_multi_head_attention(params, a, s->heads, time_first, x, x, x, y, weights);
+    check_compare(c, PART(t, "y", first, second, ALL), y);
+}
+
+static void check_mha_labml(const struct trial *t, struct check *c)
+{
+    const struct ref_mha params = {
+        trial_whole(t, "query.weight"),  trial_whole(t, "query.bias"),
+        trial_whole(t, "key.weight"),    trial_whole(t, "key.bias"),
+        trial_whole(t, "value.weight"),  trial_whole(t, "value.bias"),
+        trial_whole(t, "output.weight"), trial_whole(t, "output.bias"),
+    };
+
+    check_mha(t, c, true, &params, NULL);
+}
+
+static void check_mha_d2l(const struct trial *t, struct check *c)
+{
+    const struct ref_mha params = {
+        .query_weight = trial_whole(t, "query.weight"),
+        .key_weight = trial_whole(t, "key.weight"),
+        .value_weight = trial_whole(t, "value.weight"),
+        .output_weight = trial_whole(t, "output.weight"),
+    };
+
+    check_mha(t, c, false, &params, PART(t, "valid_lens", part_one(t->c->sizes.B - 1)));
+}
+
+const struct family bench_mha_labml = {.name = "mha_labml",
+                                       .build = build_mha_labml,
+                                       .check = check_mha_labml,
+                                       .sum_length = by_layer};
+const struct family bench_mha_d2l = {
+    .name = "mha_d2l", .build = build_mha_d2l, .check = check_mha_d2l, .sum_length = by_layer};
+
+// With the projections of queries and keys, as d2l's layer has them.
+static void build_additive(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_graph *g = t->graph;
+    const attncl_value queries = trial_input(t, "queries", 1, DIMS(s->B, s->T, s->C));
+    const attncl_value keys = trial_input(t, "keys", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value values = trial_input(t, "values", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value lens = trial_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
+    const attncl_value q = attncl_linear(g, queries, square(t, "W_q"), ATTNCL_NONE_VALUE);
+    const attncl_value k = attncl_linear(g, keys, square(t, "W_k"), ATTNCL_NONE_VALUE);
+    const attncl_value w = trial_map(t, "w_v", 1, s->C);
+
+    attncl_graph_output(g, "y", attncl_additive_attention(g, q, k, values, w, lens, NULL));
+}
+
+static void check_additive(const struct trial *t, struct check *c)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct part batch = part_one(s->B - 1);
+    const struct host *q =
+        define_linear(PART(t, "queries", batch, ALL, ALL), trial_whole(t, "W_q"), NULL);
+    const struct host *k =
+        define_linear(PART(t, "keys", batch, ALL, ALL), trial_whole(t, "W_k"), NULL);
+    struct host *y = host_new(ATTNCL_F32, DIMS(1, s->T, s->C));
+    struct host *weights = host_new(ATTNCL_F32, DIMS(1, s->T, s->S));
+
+    ref_additive_attention(q, k, PART(t, "values", batch, ALL, ALL), trial_whole(t, "w_v"),
+                           PART(t, "valid_lens", batch), y, weights);
+    check_compare(c, PART(t, "y", batch, ALL, ALL), y);
+}
+
+static double by_additive(const struct sizes *s)
+{
+    return (double)(2 * s->C + s->S);
+}
+
+const struct family bench_additive_attention = {.name = "additive_attention",
+                                                .build = build_additive,
+                                                .check = check_additive,
+                                                .sum_length = by_additive};
+
+// d2l's kernel regression: N training points, M to predict.
+static void build_pooling(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_value x = trial_input(t, "x_train", 5, DIMS(s->N));
+    const attncl_value y = trial_input(t, "y_train", 2, DIMS(s->N));
+    const attncl_value at = trial_input(t, "x_val", 5, DIMS(s->M));
+
+    attncl_graph_output(
+        t->graph, "y", attncl_attention_pooling(t->graph, ATTNCL_POOL_GAUSSIAN, 1, x, y, at, NULL));
+}
+
+static void check_pooling(const struct trial *t, struct check *c)
+{
+    const struct part points = part_spread(N_CHECKED_POINTS, t->c->sizes.M);
+    const struct host *x = trial_whole(t, "x_train"), *at = PART(t, "x_val", points);
+    struct host *y = host_like(at);
+
+    ref_attention_pooling_fwd(ATTNCL_POOL_GAUSSIAN, 1, x, trial_whole(t, "y_train"), at, y,
+                              host_new(ATTNCL_F32, DIMS(x->count, at->count)));
+    check_compare(c, PART(t, "y", points), y);
+}
+
+static double by_points(const struct sizes *s)
+{
+    return (double)s->N;
+}
+
+const struct family bench_attention_pooling = {.name = "attention_pooling",
+                                               .build = build_pooling,
+                                               .check = check_pooling,
+                                               .sum_length = by_points};
