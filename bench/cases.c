@@ -6,6 +6,9 @@
 
 #include "families.h"
 
+const char *const bench_suite_names[N_SUITES] = {
+    [SUITE_OP] = "op", [SUITE_DEVICE] = "device", [SUITE_LAYER] = "layer", [SUITE_MODEL] = "model"};
+
 const struct bench_case bench_cases[] = {
 #define FULL(kind, title, ...)  {CASE_FULL, &bench_##kind, title, {__VA_ARGS__}},
 #define QUICK(kind, title, ...) {CASE_QUICK, &bench_##kind, title, {__VA_ARGS__}},

@@ -24,6 +24,9 @@ struct sizes {
     const char *layer; // language models: as "layer" in their configuration
 };
 
+// What a case measures: the device itself, one operation, a layer of several, a whole model.
+enum suite { SUITE_OP, SUITE_DEVICE, SUITE_LAYER, SUITE_MODEL, N_SUITES };
+
 // The two lists of sizes: what a fast device runs, and what finishes on a slow one.
 enum case_set { CASE_FULL, CASE_QUICK };
 
@@ -31,6 +34,7 @@ enum case_set { CASE_FULL, CASE_QUICK };
 // one output, which is compiled, run and read.
 struct family {
     const char *name;
+    enum suite suite;
     const char *output; // what the graph calls the result; NULL: "y"
     // Adds inputs, weights and nodes to trial->graph and names the output.  Failures are the
     // graph's or trial->status's.
@@ -58,6 +62,7 @@ struct bench_case {
     struct sizes sizes;
 };
 
+extern const char *const bench_suite_names[N_SUITES]; // "op", "device" ...
 extern const struct bench_case bench_cases[];
 extern const size_t bench_n_cases;
 

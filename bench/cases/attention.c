@@ -155,11 +155,15 @@ static void check_mha_d2l(const struct trial *t, struct check *c)
 }
 
 const struct family bench_mha_labml = {.name = "mha_labml",
+                                       .suite = SUITE_LAYER,
                                        .build = build_mha_labml,
                                        .check = check_mha_labml,
                                        .sum_length = by_layer};
-const struct family bench_mha_d2l = {
-    .name = "mha_d2l", .build = build_mha_d2l, .check = check_mha_d2l, .sum_length = by_layer};
+const struct family bench_mha_d2l = {.name = "mha_d2l",
+                                     .suite = SUITE_LAYER,
+                                     .build = build_mha_d2l,
+                                     .check = check_mha_d2l,
+                                     .sum_length = by_layer};
 
 // With the projections of queries and keys, as d2l's layer has them.
 static void build_additive(struct trial *t)
@@ -199,6 +203,7 @@ static double by_additive(const struct sizes *s)
 }
 
 const struct family bench_additive_attention = {.name = "additive_attention",
+                                                .suite = SUITE_LAYER,
                                                 .build = build_additive,
                                                 .check = check_additive,
                                                 .sum_length = by_additive};
@@ -232,6 +237,7 @@ static double by_points(const struct sizes *s)
 }
 
 const struct family bench_attention_pooling = {.name = "attention_pooling",
+                                               .suite = SUITE_LAYER,
                                                .build = build_pooling,
                                                .check = check_pooling,
                                                .sum_length = by_points};

@@ -94,6 +94,7 @@ static void check_gmlp_block(const struct trial *t, struct check *c)
 }
 
 const struct family bench_gmlp_block = {.name = "gmlp_block",
+                                        .suite = SUITE_LAYER,
                                         .build = build_gmlp_block,
                                         .check = check_gmlp_block,
                                         .sum_length = by_block};

@@ -85,6 +85,7 @@ static void check_encoder_layer(const struct trial *t, struct check *c)
 }
 
 const struct family bench_encoder_layer = {.name = "encoder_layer",
+                                           .suite = SUITE_LAYER,
                                            .build = build_encoder_layer,
                                            .check = check_encoder_layer,
                                            .sum_length = by_layer};

@@ -82,6 +82,7 @@ static void check_lm(const struct trial *t, struct check *c)
 }
 
 const struct family bench_lm = {.name = "lm",
+                                .suite = SUITE_MODEL,
                                 .output = "output",
                                 .open = open_lm,
                                 .close = close_lm,
@@ -121,6 +122,7 @@ static attncl_status read_decode(struct trial *t)
 }
 
 const struct family bench_lm_decode = {.name = "lm_decode",
+                                       .suite = SUITE_MODEL,
                                        .open = open_decode,
                                        .run = run_decode,
                                        .read = read_decode,

@@ -124,6 +124,7 @@ static void check_feed_forward(const struct trial *t, struct check *c)
 }
 
 const struct family bench_feed_forward = {.name = "feed_forward",
+                                          .suite = SUITE_LAYER,
                                           .build = build_feed_forward,
                                           .check = check_feed_forward,
                                           .sum_length = by_hidden};

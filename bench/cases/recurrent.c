@@ -83,8 +83,11 @@ static void check_gru(const struct trial *t, struct check *c)
     check_compare(c, PART(t, "y", ALL, batch, ALL), y);
 }
 
-const struct family bench_gru = {
-    .name = "gru", .build = build_gru, .check = check_gru, .sum_length = by_gru};
+const struct family bench_gru = {.name = "gru",
+                                 .suite = SUITE_LAYER,
+                                 .build = build_gru,
+                                 .check = check_gru,
+                                 .sum_length = by_gru};
 
 static attncl_value state_input(struct trial *t, int64_t layer)
 {
@@ -145,5 +148,8 @@ static void check_bahdanau(const struct trial *t, struct check *c)
                   define_linear(y, trial_whole(t, "dense.weight"), trial_whole(t, "dense.bias")));
 }
 
-const struct family bench_bahdanau = {
-    .name = "bahdanau", .build = build_bahdanau, .check = check_bahdanau, .sum_length = by_decoder};
+const struct family bench_bahdanau = {.name = "bahdanau",
+                                      .suite = SUITE_LAYER,
+                                      .build = build_bahdanau,
+                                      .check = check_bahdanau,
+                                      .sum_length = by_decoder};

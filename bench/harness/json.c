@@ -54,16 +54,16 @@ json_t *report_case(const struct bench_case *c)
                  {"V", s->V},          {"M", s->M}, {"N", s->N},         {"K", s->K},
                  {"S", s->S},          {"E", s->E}, {"heads", s->heads}, {"layers", s->layers},
                  {"window", s->window}};
-    json_t *object = json_pack("{s:s, s:s, s:s, s:b, s:b}", "case", c->name, "family",
-                               c->family->name, "set", c->set == CASE_QUICK ? "quick" : "full",
-                               "causal", s->causal, "transposed", s->transposed);
+    json_t *extents = json_pack("{s:b, s:b}", "causal", s->causal, "transposed", s->transposed);
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         if (sizes[i].value)
-            json_object_set_new(object, sizes[i].name, json_integer(sizes[i].value));
+            json_object_set_new(extents, sizes[i].name, json_integer(sizes[i].value));
     if (s->layer)
-        json_object_set_new(object, "layer", json_string(s->layer));
-    return object;
+        json_object_set_new(extents, "layer", json_string(s->layer));
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "case", c->name, "suite",
+                     bench_suite_names[c->family->suite], "family", c->family->name, "set",
+                     c->set == CASE_QUICK ? "quick" : "full", "dtype", "f32", "sizes", extents);
 }
 
 // JSON has no infinity.

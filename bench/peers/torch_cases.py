@@ -272,7 +272,7 @@ def main():
         if only not in case["case"].lower() and only not in case["family"]:
             continue
         with torch.inference_mode():
-            timing = times_of(FAMILIES[case["family"]](torch, case), arguments.budget,
+            timing = times_of(FAMILIES[case["family"]](torch, case["sizes"]), arguments.budget,
                               arguments.runs)
         results.append({"case": case["case"], **timing})
         print(f"{case['case']:<44} {1e3 * timing['min_s']:10.4g} ms, median "
