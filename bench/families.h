@@ -17,6 +17,8 @@ extern const struct family bench_attention, bench_mha_labml, bench_mha_d2l,
     bench_additive_attention, bench_attention_pooling;
 // cases/recurrent.c
 extern const struct family bench_gru, bench_bahdanau;
+// cases/feedback.c
+extern const struct family bench_feedback;
 // cases/gmlp.c
 extern const struct family bench_spatial_gate, bench_gmlp_block;
 // cases/layers.c

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// The feedback transformer over a whole sequence, the first version's joint scores.  Batch entries
+// do not see each other: the last one is checked, at every position.
+
+#include "cases/feedback.h"
+
+#include <stdio.h>
+
+#include "attncl/feedback.h"
+#include "cases/define.h"
+#include "families.h"
+#include "harness/check.h"
+
+enum { MAX_LAYERS = 16, NAME_BYTES = 64 };
+
+static double by_depth(const struct sizes *s)
+{
+    return (double)(s->layers * (4 * s->C + s->F + s->T));
+}
+
+static const char *name_of(int64_t layer, const char *part, char text[NAME_BYTES])
+{
+    snprintf(text, NAME_BYTES, "layers.%d.%s", (int)layer, part);
+    return text;
+}
+
+static attncl_value vector(struct trial *t, int64_t layer, const char *part, int64_t n)
+{
+    char text[NAME_BYTES];
+
+    return trial_weight(t, name_of(layer, part, text), 1, DIMS(n));
+}
+
+static attncl_value map(struct trial *t, int64_t layer, const char *part, int64_t out, int64_t in)
+{
+    char text[NAME_BYTES];
+
+    return trial_map(t, name_of(layer, part, text), out, in);
+}
+
+// Keys and values are projected by one product for all layers.
+static attncl_feedback_layer_params make_layer(struct trial *t, int64_t l)
+{
+    const struct sizes *s = &t->c->sizes;
+    const int64_t width = s->C / s->heads;
+    char text[NAME_BYTES];
+
+    return (attncl_feedback_layer_params){
+        .norm_attn_weight = vector(t, l, "norm_self_attn.weight", s->C),
+        .norm_attn_bias = vector(t, l, "norm_self_attn.bias", s->C),
+        .attn = {.query_weight = map(t, l, "attn.query.linear.weight", s->C, s->C),
+                 .output_weight = map(t, l, "attn.output.weight", s->C, s->C),
+                 .output_bias = vector(t, l, "attn.output.bias", s->C),
+                 .key_pos_embeddings = trial_weight(t, name_of(l, "attn.key_pos_embeddings", text),
+                                                    1, DIMS(s->T, s->heads, width)),
+                 .query_pos_bias = trial_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
+                                                DIMS(s->heads, width))},
+        .norm_ffn_weight = vector(t, l, "norm_ff.weight", s->C),
+        .norm_ffn_bias = vector(t, l, "norm_ff.bias", s->C),
+        .ffn = {.layer1_weight = map(t, l, "feed_forward.layer1.weight", s->F, s->C),
+                .layer1_bias = vector(t, l, "feed_forward.layer1.bias", s->F),
+                .layer2_weight = map(t, l, "feed_forward.layer2.weight", s->C, s->F),
+                .layer2_bias = vector(t, l, "feed_forward.layer2.bias", s->C)},
+        .activation = ATTNCL_RELU,
+    };
+}
+
+static void build_feedback(struct trial *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    attncl_feedback_layer_params layers[MAX_LAYERS];
+    const attncl_value x = trial_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+
+    for (int64_t l = 0; l < s->layers; ++l)
+        layers[l] = make_layer(t, l);
+    const attncl_feedback_transformer_params params = {
+        .layers = layers,
+        .n_layers = s->layers,
+        .n_heads = s->heads,
+        .weights = trial_weight(t, "weights", 1, DIMS(s->layers + 1)),
+        .key_value_weight = trial_map(t, "key_value.weight", 2 * s->layers * s->C, s->C),
+        .key_value_bias = trial_weight(t, "key_value.bias", 1, DIMS(2 * s->layers * s->C)),
+        .norm_weight = trial_weight(t, "norm.weight", 1, DIMS(s->C)),
+        .norm_bias = trial_weight(t, "norm.bias", 1, DIMS(s->C)),
+    };
+    attncl_graph_output(t->graph, "y", attncl_feedback_transformer(t->graph, &params, x, NULL));
+}
+
+static struct host *whole(const struct trial *t, int64_t layer, const char *part)
+{
+    char text[NAME_BYTES];
+
+    return trial_whole(t, name_of(layer, part, text));
+}
+
+// A key's bias moves all scores of a query alike, so the definition has none.
+static struct ref_feedback_layer define_layer(const struct trial *t, int64_t l)
+{
+    const int64_t n = t->c->sizes.C;
+    const struct part keys = {2 * l * n, n, 1}, values = {(2 * l + 1) * n, n, 1};
+
+    return (struct ref_feedback_layer){
+        .norm_attn_weight = whole(t, l, "norm_self_attn.weight"),
+        .norm_attn_bias = whole(t, l, "norm_self_attn.bias"),
+        .query_weight = whole(t, l, "attn.query.linear.weight"),
+        .key_weight = PART(t, "key_value.weight", keys, ALL),
+        .value_weight = PART(t, "key_value.weight", values, ALL),
+        .value_bias = PART(t, "key_value.bias", values),
+        .output_weight = whole(t, l, "attn.output.weight"),
+        .output_bias = whole(t, l, "attn.output.bias"),
+        .places = whole(t, l, "attn.key_pos_embeddings"),
+        .u = whole(t, l, "attn.query_pos_bias"),
+        .norm_ffn_weight = whole(t, l, "norm_ff.weight"),
+        .norm_ffn_bias = whole(t, l, "norm_ff.bias"),
+        .layer1_weight = whole(t, l, "feed_forward.layer1.weight"),
+        .layer1_bias = whole(t, l, "feed_forward.layer1.bias"),
+        .layer2_weight = whole(t, l, "feed_forward.layer2.weight"),
+        .layer2_bias = whole(t, l, "feed_forward.layer2.bias"),
+    };
+}
+
+static void check_feedback(const struct trial *t, struct check *c)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct part batch = part_one(s->B - 1);
+    struct ref_feedback_layer layers[MAX_LAYERS];
+    const struct define_feedback params = {layers, s->layers, trial_whole(t, "weights"),
+                                           trial_whole(t, "norm.weight"),
+                                           trial_whole(t, "norm.bias")};
+
+    for (int64_t l = 0; l < s->layers; ++l)
+        layers[l] = define_layer(t, l);
+    check_compare(c, PART(t, "y", ALL, batch, ALL),
+                  define_feedback(&params, PART(t, "x", ALL, batch, ALL)));
+}
+
+const struct family bench_feedback = {
+    .name = "feedback", .build = build_feedback, .check = check_feedback, .sum_length = by_depth};
