@@ -38,8 +38,8 @@
 #include "common/aft_bias.clh"
 
 // Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
-static inline void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
-                             __local const float *bias)
+LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
+                            __local const float *bias)
 {
     FV sum[CHUNK], error[CHUNK], top = s->top;
     for (int j = 0; j < CHUNK; ++j) {

@@ -128,8 +128,8 @@ static inline void fetch_block(__global const float *a, long lda, __global const
 }
 
 // Puts four elements that are neighbours along k, or across, into a block [BK][ld].
-static inline void place(__local float *block, int ld, bool k_contiguous, int across, int along,
-                         float4 x)
+LOCAL_INLINE void place(__local float *block, int ld, bool k_contiguous, int across, int along,
+                        float4 x)
 {
     __local float *to = block + along * ld + across;
 
@@ -143,8 +143,8 @@ static inline void place(__local float *block, int ld, bool k_contiguous, int ac
     }
 }
 
-static inline void place_block(__local float *a_block, __local float *b_block, const float4 *a_part,
-                               const float4 *b_part)
+LOCAL_INLINE void place_block(__local float *a_block, __local float *b_block, const float4 *a_part,
+                              const float4 *b_part)
 {
 #pragma unroll
     for (int i = 0; i < A_PARTS; i++) {
@@ -164,8 +164,8 @@ static inline void place_block(__local float *a_block, __local float *b_block, c
 
 // sum += the product of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
 // block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops between two barriers wrongly.
-static inline void multiply_blocks(__local const float *a_block, __local const float *b_block,
-                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
+LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
+                                  int k_all, int tx, int ty, float4 sum[RM][RN / 4])
 {
 #pragma unroll 4
     for (int k = 0; k < BK; k++) {
