@@ -229,18 +229,16 @@ KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m
         const int i = i0 + TILE_ROW(r);
 #pragma unroll
         for (int c = 0; c < RN / 4; c++) {
-            const int j = j0 + TILE_COLUMN(c);
+            const int j = j0 + TILE_COLUMN(c), left = i < m ? n - j : 0;
             __global float *to = out + i * ldc + j;
-            if (i < m && j + 4 <= n) {
-                const float4 x = k_from > 0 ? vload4(0, to) + sum[r][c] : sum[r][c];
-                vstore4(k_to == k ? epilogue_v(&e, x, i, j) : x, 0, to);
-            } else if (i < m) {
-                const float x[4] = {sum[r][c].s0, sum[r][c].s1, sum[r][c].s2, sum[r][c].s3};
-                for (int s = 0; j + s < n; s++) {
-                    const float y = k_from > 0 ? to[s] + x[s] : x[s];
-                    to[s] = k_to == k ? epilogue_f(&e, y, i, j + s) : y;
-                }
-            }
+            float4 x = sum[r][c];
+            if (left <= 0)
+                continue;
+            if (k_from > 0)
+                x += load_some(to, left, 0.0f);
+            if (k_to == k)
+                x = epilogue_some(&e, x, i, j, left);
+            store_some(x, to, left);
         }
     }
 }
