@@ -23,7 +23,7 @@
 static const uint64_t cap_bytes = (uint64_t)256 << 20;
 
 struct disk_cache {
-    struct cache_folder folder;
+    struct own_folder folder;
     char *device_key; // what of the key is the same for all programs
     bool has_stored;
 };
@@ -173,7 +173,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *fol
     if (!cache)
         goto done;
     cache->folder.fd = -1;
-    if (attncl__cache_folder_open(path.data, writable, &cache->folder, &why))
+    if (attncl__own_folder_open(path.data, writable, &cache->folder, &why))
         cache->device_key = device_key(ctx);
     if (!cache->device_key) {
         attncl__log(ATTNCL_LOG_WARN, "no program cache in %s: %s", path.data,
@@ -193,7 +193,7 @@ void attncl__cache_close(struct disk_cache *cache)
         return;
     if (cache->has_stored)
         attncl__cache_folder_trim(&cache->folder, cap_bytes);
-    attncl__cache_folder_close(&cache->folder);
+    attncl__own_folder_close(&cache->folder);
     attncl__free(cache->device_key);
     attncl__free(cache);
 }
@@ -249,7 +249,7 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
 
     if (!ctx->cache || !make_key(ctx, source, options, &key))
         goto done;
-    const struct cache_bytes key_bytes = {key.data, key.used};
+    const struct bytes key_bytes = {key.data, key.used};
     if (!attncl__cache_entry_read(&ctx->cache->folder, key_bytes, &payload, &n))
         goto done;
     const char *end = memchr(payload, '\0', n);
@@ -306,8 +306,8 @@ void attncl__cache_store(const attncl_context *ctx, const char *source, const ch
     if (attncl__cache_stores(ctx) && make_key(ctx, source, options, &key) &&
         make_payload(program, &payload)) {
         const bool stored =
-            attncl__cache_entry_write(&ctx->cache->folder, (struct cache_bytes){key.data, key.used},
-                                      (struct cache_bytes){payload.data, payload.used});
+            attncl__cache_entry_write(&ctx->cache->folder, (struct bytes){key.data, key.used},
+                                      (struct bytes){payload.data, payload.used});
         ctx->cache->has_stored = ctx->cache->has_stored || stored;
         if (!stored)
             attncl__log(ATTNCL_LOG_WARN, "program cache: an entry could not be written");

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// The program cache's folder: whose it is, and how much is in it.
+// The program cache's folder: how much is in it.
 
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,60 +16,6 @@
 #include "device/cache_file.h"
 
 enum { TEMP_LIFE_SECONDS = 3600 };
-
-// Makes the folder and those above it, for this user alone.
-static bool make_folders(const char *path)
-{
-    char *part = attncl__copy_text(path);
-    bool good = part != NULL;
-
-    for (char *at = part; good && *at;) {
-        at += strspn(at, "/");
-        at += strcspn(at, "/");
-        const char end = *at;
-        *at = '\0';
-        good = mkdir(part, 0700) == 0 || errno == EEXIST;
-        *at = end;
-    }
-    attncl__free(part);
-    return good;
-}
-
-bool attncl__cache_folder_open(const char *path, bool writable, struct cache_folder *ret,
-                               const char **why_ret)
-{
-    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    struct stat st;
-
-    *ret = (struct cache_folder){.fd = -1};
-    int fd = open(path, flags);
-    if (fd < 0 && errno == ENOENT && writable && make_folders(path))
-        fd = open(path, flags);
-    if (fd < 0) {
-        *why_ret = errno == ELOOP || errno == ENOTDIR ? "it is no folder" : "it cannot be opened";
-        return false;
-    }
-    *why_ret = NULL;
-    if (fstat(fd, &st) != 0)
-        *why_ret = "it cannot be examined";
-    else if (st.st_uid != geteuid())
-        *why_ret = "it is another user's";
-    else if (st.st_mode & (S_IWGRP | S_IWOTH))
-        *why_ret = "others can write to it";
-    if (*why_ret) {
-        close(fd);
-        return false;
-    }
-    *ret = (struct cache_folder){.fd = fd, .writable = writable};
-    return true;
-}
-
-void attncl__cache_folder_close(struct cache_folder *folder)
-{
-    if (folder->fd >= 0)
-        close(folder->fd);
-    *folder = (struct cache_folder){.fd = -1};
-}
 
 struct found {
     char name[CACHE_NAME_BYTES];
@@ -139,7 +84,7 @@ static size_t list_entries(int fd, DIR *dir, struct found **ret)
     return n;
 }
 
-void attncl__cache_folder_trim(const struct cache_folder *folder, uint64_t cap_bytes)
+void attncl__cache_folder_trim(const struct own_folder *folder, uint64_t cap_bytes)
 {
     struct found *list = NULL;
     uint64_t total = 0;

@@ -25,6 +25,8 @@ enum device_vendor {
 // form: groups of many work-items, local memory, barriers.
 enum kernel_form { FORM_CPU, FORM_GPU };
 
+struct tune_table;
+
 struct device_caps {
     enum device_vendor vendor;
     enum kernel_form form;
@@ -43,6 +45,7 @@ struct device_caps {
     unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
+    struct tune_table *tuned; // measured values (device/tuned.h); NULL: none
 };
 
 #endif

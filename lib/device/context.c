@@ -13,6 +13,7 @@
 #include "device/clerr.h"
 #include "device/parts.h"
 #include "device/select.h"
+#include "device/tuned_file.h"
 
 struct destroy_hook {
     attncl__destroy_fn fn;
@@ -86,6 +87,7 @@ static void release(attncl_context *ctx)
         attncl__object_gone(OBJECT_CONTEXT);
     }
     attncl__cache_close(ctx->cache);
+    attncl__tuned_close(ctx);
     pthread_mutex_destroy(&ctx->lock);
     attncl__free(ctx);
 }
@@ -127,6 +129,7 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s forms", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,
                 ctx->caps.form == FORM_CPU ? "CPU" : "GPU");
+    attncl__tuned_open(ctx);
     ctx->cache = attncl__cache_open(ctx, options->cache_dir);
     return ATTNCL_OK;
 }

@@ -40,6 +40,10 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
         return (struct choice){BY_CLBLAST, "ATTNCL_GEMM=clblast"};
     if (!l->caps->clblast_allowed)
         return choose_own(l->caps, g, "CLBlast is slow on CPU devices");
+    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BY, attncl__gemm_class(g));
+    if (tuned && !attncl__gemm_has_epilogue(g))
+        return tuned[GEMM_BY_CLBLAST] ? (struct choice){BY_CLBLAST, "tuned"}
+                                      : choose_own(l->caps, g, "tuned");
     if (!attncl__clblast_knows(l->caps))
         return choose_own(l->caps, g, "CLBlast has no tuning for this device");
     if (attncl__gemm_has_epilogue(g))

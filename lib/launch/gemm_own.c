@@ -18,6 +18,13 @@ static int epilogue_parts(const struct gemm *g)
            (g->gate.span.storage ? PART_GATE : 0) | (g->residual.span.storage ? PART_RESIDUAL : 0);
 }
 
+int attncl__gemm_class(const struct gemm *g)
+{
+    const double elements = (double)g->m * (double)g->n * (double)g->batch;
+
+    return elements < 65536.0 ? TUNE_SMALL : elements < 524288.0 ? TUNE_MEDIUM : TUNE_LARGE;
+}
+
 bool attncl__gemm_has_epilogue(const struct gemm *g)
 {
     return g->activation != GEMM_ACT_NONE || epilogue_parts(g) != 0;

@@ -33,6 +33,9 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
 attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);
 
+// The product's class among tuned rows: TUNE_SMALL, TUNE_MEDIUM or TUNE_LARGE.
+int attncl__gemm_class(const struct gemm *g);
+
 // Few rows: B streams through once.
 bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);

@@ -88,19 +88,47 @@ static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct
     return t;
 }
 
+// The tile made to fit, if the device can run it and it does not end in blocks of a few k.
+static bool cpu_tile_suits(const struct device_caps *caps, const struct gemm *g,
+                           const struct cpu_tile *t, int panel)
+{
+    const int64_t most = (int64_t)caps->loop_limit;
+
+    if (most && iterations_per_k(t, panel) * t->k + iterations_besides(t, panel) > most)
+        return false;
+    return t->k >= CPU_LEAST_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
+}
+
+// The tuned tile of this class, where it still gives each core two: what was measured on other
+// shapes of the class must not leave cores idle here.
+static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g, int panel,
+                           struct cpu_tile *ret)
+{
+    const int class = attncl__gemm_class(g) + (g->trans_a ? TUNE_TRANSPOSED : 0);
+    const int *tuned = attncl__tuned(caps, TUNE_GEMM_CPU, class);
+
+    if (!tuned)
+        return false;
+    const struct cpu_tile t = {tuned[GEMM_CPU_TM], tuned[GEMM_CPU_TN], tuned[GEMM_CPU_TK]};
+    *ret = fit_cpu_tile(caps, g, t, panel);
+    const int64_t groups = count_groups(g, ret->m, ret->n) * g->batch;
+    return cpu_tile_suits(caps, g, ret, panel) &&
+           (groups >= 2 * (int64_t)caps->compute_units || ret->m * ret->n <= CPU_SMALL_TILE);
+}
+
 static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const struct gemm *g,
-                                       int panel)
+                                       int panel, bool *tuned_ret)
 {
     const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
     struct cpu_tile t = {0};
 
+    *tuned_ret = !g->causal && tuned_cpu_tile(caps, g, panel, &t);
+    if (*tuned_ret)
+        return t;
     for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {
         t = fit_cpu_tile(caps, g, cpu_tiles[i], panel);
         const int64_t groups = count_groups(g, t.m, t.n) * g->batch;
-        const int64_t most = (int64_t)caps->loop_limit;
-        if (most && iterations_per_k(&t, panel) * t.k + iterations_besides(&t, panel) > most)
-            continue;
-        if (t.k < CPU_LEAST_K && t.k < g->k && t.m * t.n > CPU_SMALL_TILE)
+        if (!cpu_tile_suits(caps, g, &t, panel))
             continue;
         // Small tiles cost more than idle cores once a panel of columns does not fill.
         if (groups >= per_core * caps->compute_units || t.m * t.n <= CPU_SMALL_TILE)
@@ -153,7 +181,8 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
 {
     const unsigned vw = l->caps->vector_width;
     const int panel = cpu_vectors(vw) * (int)vw;
-    const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel);
+    bool tuned = false;
+    const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
     const int64_t tiles_m = ceil_div(g->m, t.m), tiles_n = ceil_div(g->n, t.n);
     const int64_t k_step = cpu_k_step(l->caps, g, &t, panel);
     struct kspec spec = kspec_begin("op/gemm_cpu.cl", "gemm_cpu_tile");
@@ -162,8 +191,8 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
     kspec_form(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
     add_form(&spec, g);
-    snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d, %" PRId64 " groups", t.m, t.n, t.k,
-             tiles_m * tiles_n * g->batch);
+    snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d%s, %" PRId64 " groups", t.m, t.n, t.k,
+             tuned ? " (tuned)" : "", tiles_m * tiles_n * g->batch);
 
     for (int64_t k = 0; k < g->k; k += k_step) {
         struct gemm_args args = {.n = 0};
@@ -225,6 +254,44 @@ static struct kspec gpu_spec(const struct gemm *g, const struct gpu_tile *t)
     return spec;
 }
 
+// The kernel's own conditions, and registers for at most 128 sums.
+static bool gpu_tile_is_possible(const struct gpu_tile *t)
+{
+    const int ls = t->tx * t->ty;
+
+    return t->bm % (4 * t->ty) == 0 && t->bn % (4 * t->tx) == 0 && t->bk % 4 == 0 &&
+           t->bm * t->bk % (4 * ls) == 0 && t->bn * t->bk % (4 * ls) == 0 &&
+           t->bm * t->bn <= 128 * ls;
+}
+
+static bool gpu_tile_fits(struct launcher *l, const struct gemm *g, const struct gpu_tile *t)
+{
+    const size_t group = (size_t)(t->tx * t->ty);
+    const struct kspec spec = gpu_spec(g, t);
+
+    return group <= l->caps->max_group && attncl__launch_fits(l, &spec, group);
+}
+
+// The tuned tile of this class, where it gives every multiprocessor work.
+static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_tile *ret)
+{
+    const int class = attncl__gemm_class(g);
+    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_GPU, class);
+
+    if (!tuned)
+        return false;
+    *ret = (struct gpu_tile){.bm = tuned[GEMM_GPU_BM],
+                             .bn = tuned[GEMM_GPU_BN],
+                             .bk = tuned[GEMM_GPU_BK],
+                             .tx = tuned[GEMM_GPU_TX],
+                             .ty = tuned[GEMM_GPU_TY]};
+    if (!gpu_tile_is_possible(ret) || !gpu_tile_fits(l, g, ret)) {
+        attncl__tuned_refuse(l->caps, TUNE_GEMM_GPU, class, "does not run on this device");
+        return false;
+    }
+    return count_groups(g, ret->bm, ret->bn) * g->batch >= (int64_t)l->caps->compute_units;
+}
+
 // The first row that is for this device, gives every multiprocessor work and is not much larger
 // than C; then whatever row builds and fits.
 static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct gemm *g)
@@ -241,9 +308,7 @@ static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct g
                 continue;
             if (suitable && !((enough || t->bm <= 64) && small))
                 continue;
-            const struct kspec spec = gpu_spec(g, t);
-            if ((size_t)(t->tx * t->ty) <= l->caps->max_group &&
-                attncl__launch_fits(l, &spec, (size_t)(t->tx * t->ty)))
+            if (gpu_tile_fits(l, g, t))
                 return t;
         }
     return NULL;
@@ -252,7 +317,9 @@ static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct g
 attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES])
 {
-    const struct gpu_tile *t = choose_gpu_tile(l, g);
+    struct gpu_tile row;
+    const bool tuned = tuned_gpu_tile(l, g, &row);
+    const struct gpu_tile *t = tuned ? &row : choose_gpu_tile(l, g);
 
     REQUIRE(t, ATTNCL_ERR_UNSUPPORTED, "no tile form of the matrix product runs on this device: %s",
             attncl_last_error());
@@ -263,8 +330,8 @@ attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
     const struct kspec spec = gpu_spec(g, t);
 
     TRY(check_groups(g, groups));
-    snprintf(how, GEMM_HOW_BYTES, "own GPU tiles %dx%dx%d, %" PRId64 " groups of %d", t->bm, t->bn,
-             t->bk, groups * g->batch, t->tx * t->ty);
+    snprintf(how, GEMM_HOW_BYTES, "own GPU tiles %dx%dx%d%s, %" PRId64 " groups of %d", t->bm,
+             t->bn, t->bk, tuned ? " (tuned)" : "", groups * g->batch, t->tx * t->ty);
     for (int64_t k = 0; k < g->k; k += k_step) {
         struct gemm_args args = {.n = 0};
 

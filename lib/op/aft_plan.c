@@ -30,7 +30,7 @@ static bool contiguous(const struct op_sig *sig)
            attncl__desc_contiguous(&sig->in[AFT_IN_V]);
 }
 
-static void plan_cpu_slice(struct aft_plan *p)
+static void plan_cpu_slice(struct aft_plan *p, const int *tuned)
 {
     const int64_t packed = p->blocks * AFT_ROWS * 2 * p->vw, sums = p->blocks * 3 * p->vw;
     const int64_t page = 1024,
@@ -42,7 +42,9 @@ static void plan_cpu_slice(struct aft_plan *p)
     p->lane_floats = ceil_div(p->after_at + sums, page) * page + off_page;
 
     const int64_t bytes = p->lane_floats * (int64_t)sizeof(float);
-    const int64_t wish = p->masked ? SLICE_BYTES_MOST : SLICE_BYTES;
+    const int64_t wish = tuned       ? (int64_t)tuned[AFT_CPU_SLICE_KIB] * 1024
+                         : p->masked ? SLICE_BYTES_MOST
+                                     : SLICE_BYTES;
     p->slice = wish / bytes / SLICE_LANES * SLICE_LANES;
     if (p->slice < SLICE_LANES)
         p->slice = SLICE_BYTES_MOST / bytes < SLICE_LANES ? SLICE_BYTES_MOST / bytes : SLICE_LANES;
@@ -61,11 +63,12 @@ static void plan_local(struct aft_plan *p)
 }
 
 // Lanes share packed weights; what does not fit local memory is shared by fewer.
-static void plan_cpu_group(struct aft_plan *p, size_t local_bytes)
+static void plan_cpu_group(struct aft_plan *p, size_t local_bytes, const int *tuned)
 {
-    const int64_t most = p->masked ? GROUP_MOST_MASKED : GROUP_MOST;
+    const int64_t most = tuned ? tuned[AFT_CPU_GROUP] : p->masked ? GROUP_MOST_MASKED : GROUP_MOST;
+    const int64_t segment = tuned ? tuned[AFT_CPU_SEGMENT] : SEGMENT_MOST;
 
-    p->segment = p->blocks < SEGMENT_MOST ? p->blocks : SEGMENT_MOST;
+    p->segment = p->blocks < segment ? p->blocks : segment;
     p->group = p->slice < most ? p->slice : most;
     plan_local(p);
     while (p->segment > SEGMENT_LEAST && p->weights_bytes > local_bytes / 2) {
@@ -105,8 +108,10 @@ struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form
     p.panels = ceil_div(p.blocks, AFT_PANEL);
     p.lanes = ceil_div(p.channels, p.vw) * (own_mask ? 1 : p.batch);
     if (p.cpu) {
-        plan_cpu_slice(&p);
-        plan_cpu_group(&p, sig->caps->local_bytes);
+        const int *tuned =
+            attncl__tuned(sig->caps, TUNE_AFT_CPU, p.masked ? TUNE_MASKED : TUNE_PLAIN);
+        plan_cpu_slice(&p, tuned);
+        plan_cpu_group(&p, sig->caps->local_bytes, tuned);
         return p;
     }
     while (p.local < GPU_GROUP && 2 * p.local <= sig->caps->max_group)

@@ -30,12 +30,21 @@ static size_t local_bytes(const struct attention_plan *p, int64_t block)
     return sizeof(float) * (size_t)(block * (p->width + p->key_tile + p->value_pitch + 2));
 }
 
+// What is tuned for this many keys, or NULL.
+static const int *tuned_row(const struct device_caps *caps, const struct attention_plan *p)
+{
+    const int64_t long_keys = 512;
+
+    return attncl__tuned(caps, TUNE_ATTENTION_CPU, p->n_keys < long_keys ? TUNE_SHORT : TUNE_LONG);
+}
+
 // Queries of a block: few enough for the local memory and for all cores, evenly.
-static int choose_block(const struct device_caps *caps, const struct attention_plan *p)
+static int choose_block(const struct device_caps *caps, const struct attention_plan *p,
+                        int block_most)
 {
     const int64_t rows = p->score_rows, wanted = GROUPS_PER_CORE * (int64_t)caps->compute_units;
     const size_t room = caps->local_bytes < LOCAL_MOST ? caps->local_bytes : LOCAL_MOST;
-    int64_t block = caps->loop_limit ? rows : BLOCK_MOST;
+    int64_t block = caps->loop_limit ? rows : block_most;
 
     while (block > rows &&
            (local_bytes(p, block) > room || p->heads * ceil_div(p->n_queries, block) < wanted))
@@ -63,8 +72,15 @@ static attncl_status plan_cpu(const struct device_caps *caps, struct attention_p
     p->score_vectors = 2;
     p->sum_vectors = choose_sum_vectors(ceil_div(p->value_width, p->vw), p->vw == 16 ? 4 : 2);
     p->value_pitch = round_up(p->value_width, (int64_t)p->vw * p->sum_vectors);
-    p->key_tile = caps->loop_limit ? SHORT_TILE : TILE;
-    p->block = choose_block(caps, p);
+    const int *tuned = tuned_row(caps, p);
+    if (tuned) {
+        p->key_tile = tuned[ATTENTION_CPU_TILE];
+        p->block = choose_block(caps, p, tuned[ATTENTION_CPU_BLOCK]);
+    }
+    if (!tuned || local_bytes(p, p->block) > caps->local_bytes) {
+        p->key_tile = caps->loop_limit ? SHORT_TILE : TILE;
+        p->block = choose_block(caps, p, BLOCK_MOST);
+    }
     REQUIRE(local_bytes(p, p->block) <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
             "attention with D = %" PRId64 " and E = %" PRId64
             " takes %zu bytes of local memory, the device has %zu",

@@ -30,16 +30,34 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+// Never more than rows of any width get: whatever kernel it is, it runs in groups of that size.
+static size_t tuned_group(const struct device_caps *caps, int wanted)
+{
+    const size_t most = attncl__group_for_row(caps, INT32_MAX);
+    return (size_t)wanted < most ? (size_t)wanted : most;
+}
+
+static unsigned cpu_vector(const struct device_caps *caps, const int *tuned, int field)
+{
+    return tuned ? (unsigned)tuned[field] : caps->vector_width;
+}
+
 struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
                                  const char *kernel, int64_t rows, int64_t width)
 {
     // CPU: a group is one work-item with rows of some 64K elements, beside which its start is
     // nothing and from which kernels can look ahead; eight groups for each core, if there are rows
     // for them.  GPU: a group per row.
-    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
-    const int64_t elements = caps->loop_limit ? (int64_t)caps->loop_limit / PASSES : ELEMENTS;
+    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16, WIDE = 512 };
     const bool cpu = caps->form == FORM_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(caps, width);
+    const int *tuned = attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU,
+                                     width < WIDE ? TUNE_NARROW : TUNE_WIDE);
+    const int64_t elements = caps->loop_limit ? (int64_t)caps->loop_limit / PASSES
+                             : cpu && tuned   ? tuned[ROWS_CPU_ELEMENTS]
+                                              : ELEMENTS;
+    const size_t local = cpu     ? 1
+                         : tuned ? tuned_group(caps, tuned[ROWS_GPU_LS])
+                                 : attncl__group_for_row(caps, width);
     const int64_t wanted = cpu ? elements / (width > 16 ? width : 16) : 1;
     const int64_t shared = ceil_div(rows, GROUPS_PER_CORE * (int64_t)caps->compute_units);
     const int64_t most = least(wanted, shared);
@@ -47,7 +65,7 @@ struct row_pass attncl__row_pass(const struct device_caps *caps, const char *fil
     struct row_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(rows, per_group), local),
                             per_group};
 
-    kspec_form(&pass.spec, cpu ? caps->vector_width : 1, local);
+    kspec_form(&pass.spec, cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1, local);
     return pass;
 }
 
@@ -56,12 +74,15 @@ struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *f
 {
     // CPU: one work-item walks 1024 elements in wide vectors.  GPU: one float4 per work-item.
     const bool cpu = caps->form == FORM_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(caps, 1024);
-    const int64_t per_group = cpu ? 1024 : 4 * (int64_t)local;
+    const int *tuned = attncl__tuned(caps, cpu ? TUNE_FLAT_CPU : TUNE_FLAT_GPU, TUNE_ANY);
+    const size_t local = cpu     ? 1
+                         : tuned ? tuned_group(caps, tuned[FLAT_GPU_LS])
+                                 : attncl__group_for_row(caps, 1024);
+    const int64_t per_group = !cpu ? 4 * (int64_t)local : tuned ? tuned[FLAT_CPU_PER_GROUP] : 1024;
     struct flat_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(count, per_group), local),
                              per_group};
 
-    kspec_form(&pass.spec, cpu ? caps->vector_width : 4, local);
+    kspec_form(&pass.spec, cpu ? cpu_vector(caps, tuned, FLAT_CPU_VW) : 4, local);
     return pass;
 }
 

@@ -17,18 +17,18 @@
 
 static const char *path;
 static char file_path[FILE_BYTES];
-static struct cache_folder folder;
+static struct own_folder folder;
 static const char key_text[] = "device, options, source";
-static const struct cache_bytes key = {key_text, sizeof key_text - 1};
+static const struct bytes key = {key_text, sizeof key_text - 1};
 static char payload_text[300];
-static const struct cache_bytes payload = {payload_text, sizeof payload_text};
+static const struct bytes payload = {payload_text, sizeof payload_text};
 static size_t heap_before;
 
 static void open_folder(void)
 {
     const char *why = NULL;
 
-    ck_assert_msg(attncl__cache_folder_open(path, true, &folder, &why), "%s", why);
+    ck_assert_msg(attncl__own_folder_open(path, true, &folder, &why), "%s", why);
 }
 
 static void set_up(void)
@@ -46,7 +46,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    attncl__cache_folder_close(&folder);
+    attncl__own_folder_close(&folder);
     folder_down();
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
 }
@@ -144,7 +144,7 @@ END_TEST
 START_TEST(another_key_under_this_name_is_refused)
 {
     static const char other_text[] = "device, options, sourcE";
-    const struct cache_bytes other = {other_text, sizeof other_text - 1};
+    const struct bytes other = {other_text, sizeof other_text - 1};
     char name[CACHE_NAME_BYTES], other_path[FILE_BYTES];
 
     ck_assert(attncl__cache_entry_write(&folder, other, payload));
@@ -194,33 +194,33 @@ END_TEST
 
 START_TEST(folders_of_others_are_refused)
 {
-    struct cache_folder f;
+    struct own_folder f;
     const char *why = NULL;
     char link_path[FILE_BYTES], below[FILE_BYTES];
 
     chmod(path, 0770);
-    ck_assert(!attncl__cache_folder_open(path, true, &f, &why));
+    ck_assert(!attncl__own_folder_open(path, true, &f, &why));
     ck_assert_ptr_nonnull(strstr(why, "others"));
     ck_assert_int_eq(f.fd, -1);
     chmod(path, 0700);
 
     folder_path("link", link_path);
     ck_assert_int_eq(symlink(path, link_path), 0);
-    ck_assert(!attncl__cache_folder_open(link_path, true, &f, &why));
+    ck_assert(!attncl__own_folder_open(link_path, true, &f, &why));
 
     folder_path("a/b", below);
-    ck_assert(!attncl__cache_folder_open(below, false, &f, &why)); // read-only makes none
+    ck_assert(!attncl__own_folder_open(below, false, &f, &why)); // read-only makes none
     struct stat st;
     umask(0);
-    ck_assert(attncl__cache_folder_open(below, true, &f, &why));
+    ck_assert(attncl__own_folder_open(below, true, &f, &why));
     umask(022);
     ck_assert_int_eq(stat(below, &st), 0);
     ck_assert_int_eq(st.st_mode & 0777, 0700);
-    attncl__cache_folder_close(&f);
+    attncl__own_folder_close(&f);
 
     if (geteuid() == 0) {
         ck_assert_int_eq(chown(below, 12345, (gid_t)-1), 0);
-        ck_assert(!attncl__cache_folder_open(below, true, &f, &why));
+        ck_assert(!attncl__own_folder_open(below, true, &f, &why));
         ck_assert_ptr_nonnull(strstr(why, "another user"));
     }
 }
@@ -228,7 +228,7 @@ END_TEST
 
 START_TEST(read_only_changes_nothing)
 {
-    struct cache_folder reader = folder;
+    struct own_folder reader = folder;
     char junk[100] = "junk";
     void *got = NULL;
     size_t n = 0;
@@ -251,9 +251,9 @@ static void make_aged(int i, long age)
     char text[16], name[CACHE_NAME_BYTES];
     static const char kilo[1000];
     const struct timespec when[2] = {{.tv_sec = time(NULL) - age}, {.tv_sec = time(NULL) - age}};
-    const struct cache_bytes k = {text, (size_t)snprintf(text, sizeof text, "key %d", i)};
+    const struct bytes k = {text, (size_t)snprintf(text, sizeof text, "key %d", i)};
 
-    ck_assert(attncl__cache_entry_write(&folder, k, (struct cache_bytes){kilo, sizeof kilo}));
+    ck_assert(attncl__cache_entry_write(&folder, k, (struct bytes){kilo, sizeof kilo}));
     ck_assert(attncl__cache_entry_name(k, name));
     ck_assert_int_eq(utimensat(folder.fd, name, when, 0), 0);
 }
@@ -262,7 +262,7 @@ static bool has(int i)
 {
     char text[16], name[CACHE_NAME_BYTES];
     struct stat st;
-    const struct cache_bytes k = {text, (size_t)snprintf(text, sizeof text, "key %d", i)};
+    const struct bytes k = {text, (size_t)snprintf(text, sizeof text, "key %d", i)};
 
     ck_assert(attncl__cache_entry_name(k, name));
     return fstatat(folder.fd, name, &st, 0) == 0;
@@ -279,7 +279,7 @@ START_TEST(trimming_keeps_what_was_used_last)
     for (int i = 0; i < 5; ++i)
         make_aged(i, 100 * (i + 1)); // 0 is the newest
     // Reading makes 4, the oldest, the newest.
-    ck_assert(attncl__cache_entry_read(&folder, (struct cache_bytes){"key 4", 5}, &got, &n));
+    ck_assert(attncl__cache_entry_read(&folder, (struct bytes){"key 4", 5}, &got, &n));
     attncl__free(got);
     close(openat(folder.fd, temp, O_CREAT | O_WRONLY, 0600));
     close(openat(folder.fd, foreign, O_CREAT | O_WRONLY, 0600));

@@ -146,7 +146,7 @@ static void replace_payload(size_t (*change)(char *payload, size_t n))
 {
     enum { ROOM = 1 << 20, HEADER = 64, KEY_BYTES_AT = 16 };
     char path[FILE_BYTES], *data = malloc(ROOM);
-    struct cache_folder folder;
+    struct own_folder folder;
     uint64_t key_bytes = 0;
     const char *why;
 
@@ -157,10 +157,10 @@ static void replace_payload(size_t (*change)(char *payload, size_t n))
     memcpy(&key_bytes, data + KEY_BYTES_AT, sizeof key_bytes);
     char *payload = data + HEADER + key_bytes;
     const size_t payload_bytes = change(payload, (size_t)n - HEADER - key_bytes);
-    ck_assert(attncl__cache_folder_open(IN_FOLDER("cache"), true, &folder, &why));
-    ck_assert(attncl__cache_entry_write(&folder, (struct cache_bytes){data + HEADER, key_bytes},
-                                        (struct cache_bytes){payload, payload_bytes}));
-    attncl__cache_folder_close(&folder);
+    ck_assert(attncl__own_folder_open(IN_FOLDER("cache"), true, &folder, &why));
+    ck_assert(attncl__cache_entry_write(&folder, (struct bytes){data + HEADER, key_bytes},
+                                        (struct bytes){payload, payload_bytes}));
+    attncl__own_folder_close(&folder);
     free(data);
 }
 

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// What can be tuned, as data, and a context's rows.
+
+#include <string.h>
+
+#include "base/log.h"
+#include "device/tuned.h"
+
+#define PRODUCT_SIZES "small", "medium", "large"
+
+// Limits keep any row that passes cheap to refuse: no kernel is compiled with arrays or groups
+// beyond them, no scratch is larger than 16 MiB.
+const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
+    [TUNE_GEMM_CPU] = {"gemm_cpu",
+                       {PRODUCT_SIZES, "small-transposed", "medium-transposed", "large-transposed"},
+                       {{"TM", 6, 1536, 6}, {"TN", 8, 1536, 8}, {"TK", 16, 1024, 16}}},
+    [TUNE_GEMM_GPU] = {"gemm_gpu",
+                       {PRODUCT_SIZES},
+                       {{"BM", 8, 256, 4},
+                        {"BN", 8, 256, 4},
+                        {"BK", 4, 64, 4},
+                        {"TX", 1, 32, 0},
+                        {"TY", 1, 32, 0}}},
+    [TUNE_GEMM_BY] = {"gemm_by", {PRODUCT_SIZES}, {{"CLBLAST", 0, 1, 1}}},
+    [TUNE_ATTENTION_CPU] = {"attention_cpu",
+                            {"short", "long"},
+                            {{"BLOCK", 6, 192, 6}, {"TILE", 32, 1024, 32}}},
+    [TUNE_AFT_CPU] = {"aft_cpu",
+                      {"plain", "masked"},
+                      {{"SLICE_KIB", 256, 16384, 256},
+                       {"GROUP", 1, 256, 1},
+                       {"SEGMENT", 8, 128, 1}}},
+    [TUNE_ROWS_CPU] = {"rows_cpu",
+                       {"narrow", "wide"},
+                       {{"ELEMENTS", 256, 1 << 22, 0}, {"VW", 4, 16, 0}}},
+    [TUNE_ROWS_GPU] = {"rows_gpu", {"narrow", "wide"}, {{"LS", 16, 256, 0}}},
+    [TUNE_FLAT_CPU] = {"flat_cpu", {"any"}, {{"PER_GROUP", 64, 1 << 20, 0}, {"VW", 4, 16, 0}}},
+    [TUNE_FLAT_GPU] = {"flat_gpu", {"any"}, {{"LS", 16, 256, 0}}},
+};
+
+bool attncl__tune_takes(const struct tune_field *field, long value)
+{
+    if (value < field->low || value > field->high)
+        return false;
+    return field->step ? value % field->step == 0 : (value & (value - 1)) == 0;
+}
+
+const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class)
+{
+    if (!caps->tuned || caps->loop_limit)
+        return NULL;
+    struct tune_row *row = &caps->tuned->rows[kernel][class];
+    return row->line && !atomic_load(&row->refused) ? row->value : NULL;
+}
+
+void attncl__tuned_refuse(const struct device_caps *caps, enum tunable kernel, int class,
+                          const char *why)
+{
+    struct tune_row *row = &caps->tuned->rows[kernel][class];
+
+    if (!atomic_exchange(&row->refused, true))
+        attncl__log(ATTNCL_LOG_WARN, "%s:%d: %s %s %s; not used",
+                    caps->tuned->path ? caps->tuned->path : "tuning", row->line,
+                    attncl__tune_kernels[kernel].name, attncl__tune_kernels[kernel].classes[class],
+                    why);
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+//
+// The file of tuned rows: where it is, read once per context, rewritten by the tuner.  Whatever is
+// wrong with it, the library's own tables are there.
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "device/own_folder.h"
+#include "device/tuned_file.h"
+
+enum { MOST_BYTES = 65536 };
+
+struct place {
+    char *folder, *path;
+    const char *name; // in path
+    bool asked;       // by ATTNCL_TUNE: it should be there
+};
+
+static void free_place(struct place *p)
+{
+    attncl__free(p->folder);
+    attncl__free(p->path);
+    *p = (struct place){.name = NULL};
+}
+
+// ATTNCL_TUNE's path, or attncl/tune.txt in the user's configuration folder.  A relative base
+// folder is none, as the XDG specification says.  Never a folder that is everybody's.  Returns
+// false, and the reason, when there is none.
+static bool find_place(const attncl_context *ctx, struct place *ret, const char **why_ret)
+{
+    const char *own = attncl__context_env(ctx, ENV_TUNE);
+    const char *xdg = attncl__context_env(ctx, ENV_XDG_CONFIG_HOME);
+    const char *home = attncl__context_env(ctx, ENV_HOME);
+    struct text path = TEXT_EMPTY;
+
+    *why_ret = "there is no XDG_CONFIG_HOME and no HOME";
+    if (attncl__privileged())
+        *why_ret = "the process has raised privileges";
+    else if (own && strcmp(own, "off") == 0)
+        *why_ret = "ATTNCL_TUNE is off";
+    else if (own)
+        attncl__text_add(&path, "%s%s", strchr(own, '/') ? "" : "./", own);
+    else if (xdg && xdg[0] == '/')
+        attncl__text_add(&path, "%s/attncl/tune.txt", xdg);
+    else if (home && home[0] == '/')
+        attncl__text_add(&path, "%s/.config/attncl/tune.txt", home);
+    if (!path.data)
+        return false;
+    *ret = (struct place){.path = path.data, .asked = own != NULL};
+    ret->folder = path.failed ? NULL : attncl__copy_text(path.data);
+    if (!ret->folder) {
+        *why_ret = "out of memory";
+        free_place(ret);
+        return false;
+    }
+    char *slash = strrchr(ret->folder, '/');
+    ret->name = ret->path + (slash + 1 - ret->folder);
+    slash[slash == ret->folder] = '\0'; // "/" itself stays
+    *why_ret = NULL;
+    return true;
+}
+
+// The file as it is.  False, and *why_ret NULL, when there is none.
+static bool read_file(const struct place *place, char **data_ret, size_t *n_ret,
+                      const char **why_ret)
+{
+    struct own_folder folder;
+
+    *why_ret = NULL;
+    if (access(place->folder, F_OK) != 0 && errno == ENOENT)
+        return false;
+    if (!attncl__own_folder_open(place->folder, false, &folder, why_ret))
+        return false;
+    const bool found =
+        attncl__own_file_read(&folder, place->name, 0, MOST_BYTES, data_ret, n_ret, why_ret);
+    attncl__own_folder_close(&folder);
+    return found;
+}
+
+void attncl__tuned_open(attncl_context *ctx)
+{
+    struct place place = {.name = NULL};
+    struct tune_table *table = NULL;
+    const char *why = NULL;
+    char *data = NULL;
+    size_t n = 0;
+
+    if (!find_place(ctx, &place, &why))
+        return;
+    if (!read_file(&place, &data, &n, &why)) {
+        if (why || place.asked)
+            attncl__log(ATTNCL_LOG_WARN, "%s: no tuned rows, %s", place.path,
+                        why ? why : "not there");
+        goto done;
+    }
+    table = attncl__alloc_zero(sizeof *table);
+    if (!table)
+        goto done;
+    const int taken =
+        attncl__tuned_parse(data, n, place.path, ctx->info.name, ctx->info.driver_version, table);
+    attncl__log(ATTNCL_LOG_INFO, "%s: %d tuned rows for this device and driver", place.path, taken);
+    if (taken == 0)
+        goto done;
+    table->path = place.path;
+    place.path = NULL;
+    ctx->caps.tuned = table;
+    table = NULL;
+
+done:
+    attncl__free(table);
+    attncl__free(data);
+    free_place(&place);
+}
+
+void attncl__tuned_close(attncl_context *ctx)
+{
+    if (!ctx->caps.tuned)
+        return;
+    attncl__free(ctx->caps.tuned->path);
+    attncl__free(ctx->caps.tuned);
+    ctx->caps.tuned = NULL;
+}
+
+attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_table *table,
+                                  const bool measured[N_TUNABLES][TUNE_MOST_CLASSES],
+                                  char **path_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    struct own_folder folder = {.fd = -1};
+    struct place place = {.name = NULL};
+    struct text text = TEXT_EMPTY;
+    const char *why = NULL;
+    char *old = NULL;
+    size_t n = 0;
+
+    REQUIRE(find_place(ctx, &place, &why), ATTNCL_ERR_IO, "no file for tuned rows: %s", why);
+    // What is there and may not be trusted is not looked at, and replaced.
+    if (!read_file(&place, &old, &n, &why))
+        n = 0;
+    attncl__tuned_merge(old, n, ctx->info.name, ctx->info.driver_version, table, measured, &text);
+    if (text.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", place.path));
+    if (text.used > MOST_BYTES)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s would have %zu bytes, at most %d are read", place.path,
+                      text.used, MOST_BYTES));
+    if (!attncl__own_folder_open(place.folder, true, &folder, &why))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.folder, why));
+    errno = 0;
+    if (!attncl__own_file_replace(&folder, place.name, &(struct bytes){text.data, text.used}, 1))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.path, strerror(errno ? errno : EIO)));
+    *path_ret = place.path;
+    place.path = NULL;
+
+done:
+    attncl__own_folder_close(&folder);
+    attncl__text_free(&text);
+    attncl__free(old);
+    free_place(&place);
+    return status;
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: MIT
+// Tuned rows: which lines of a file are rows, which are left out and how that is said, and whose
+// file is read at all.
+
+#define _GNU_SOURCE // setenv, symlink, mkfifo
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attncl/log.h"
+#include "attncl/version.h"
+#include "base/alloc.h"
+#include "base/text.h"
+#include "device/tuned_file.h"
+#include "support/folder.h"
+#include "support/test.h"
+
+#define FIRST "attncl-tune 1 " ATTNCL_VERSION_STRING "\n"
+#define GOOD  "dev\tdrv\tgemm_cpu\tlarge\tTM=192 TN=128 TK=256\n"
+
+static struct tune_table table;
+static char log_text[8192];
+static size_t heap_before;
+
+static void remember(attncl_log_level level, const char *text, void *user)
+{
+    const size_t used = strlen(log_text);
+
+    (void)user;
+    if (level <= ATTNCL_LOG_WARN)
+        snprintf(log_text + used, sizeof log_text - used, "%s\n", text);
+}
+
+static int parse_bytes(const char *text, size_t n)
+{
+    memset(&table, 0, sizeof table);
+    log_text[0] = '\0';
+    attncl_set_log(remember, NULL, ATTNCL_LOG_WARN);
+    const int taken = attncl__tuned_parse(text, n, "F", "dev", "drv", &table);
+    attncl_set_log(NULL, NULL, ATTNCL_LOG_WARN);
+    return taken;
+}
+
+static int parse(const char *text)
+{
+    return parse_bytes(text, strlen(text));
+}
+
+START_TEST(rows_of_this_device_are_taken)
+{
+    ck_assert_int_eq(parse(FIRST "# a comment\n\n" GOOD
+                                 "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
+                                 "dev\tnewer\tgemm_cpu\tmedium\tTM=6 TN=8 TK=16\n"
+                                 "dev\tdrv\trows_cpu\twide\tVW=8 ELEMENTS=4096"),
+                     2);
+    ck_assert_str_eq(log_text, "");
+    const struct tune_row *row = &table.rows[TUNE_GEMM_CPU][TUNE_LARGE];
+    ck_assert_int_eq(row->line, 4);
+    ck_assert_int_eq(row->value[GEMM_CPU_TM], 192);
+    ck_assert_int_eq(row->value[GEMM_CPU_TK], 256);
+    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_MEDIUM].line, 0); // another driver's
+    ck_assert_int_eq(table.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS], 4096);
+    ck_assert_int_eq(table.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
+}
+END_TEST
+
+static const struct {
+    const char *line, *words;
+} bad[] = {
+    {"dev\tdrv\tgemm_cpu\tlarge", "5 cells"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=192\tTN=128 TK=256", "5 cells"},
+    {"nonsense", "5 cells"},
+    {"dev\tdrv\tgemm_xpu\tlarge\tTM=192 TN=128 TK=256", "this class"},
+    {"dev\tdrv\tgemm_cpu\thuge\tTM=192 TN=128 TK=256", "this class"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=192 TN=128", "TK is missing"},
+    {"dev\tdrv\tgemm_cpu\tlarge\t", "TM is missing"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=192 TM=192 TN=128 TK=256", "twice"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=192 TN=128 TK=256 TX=1", "no value of this name"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=193 TN=128 TK=256", "6 to 1536, multiples of 6"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=0 TN=128 TK=256", "TM = 0"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=-6 TN=128 TK=256", "NAME=NUMBER"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=99999999999999999999 TN=128 TK=256", "NAME=NUMBER"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=192TN=128 TK=256", "NAME=NUMBER"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM= TN=128 TK=256", "NAME=NUMBER"},
+    {"dev\tdrv\tgemm_cpu\tlarge\tTM=192  TN=128 TK=256", "NAME=NUMBER"},
+    {"dev\tdrv\trows_cpu\twide\tVW=12 ELEMENTS=4096", "powers of 2"},
+    {"dev\tdrv\trows_gpu\twide\tLS=1024", "LS = 1024"},
+};
+
+START_TEST(a_bad_line_is_named_and_left_out)
+{
+    char text[512];
+
+    snprintf(text, sizeof text, FIRST "%s\n" GOOD, bad[_i].line);
+    ck_assert_int_eq(parse(text), 1);
+    ck_assert_msg(strncmp(log_text, "F:2: ", 5) == 0, "%s", log_text);
+    ck_assert_msg(strstr(log_text, bad[_i].words), "'%s' lacks '%s'", log_text, bad[_i].words);
+    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_LARGE].line, 3);
+}
+END_TEST
+
+START_TEST(a_second_row_for_the_same_is_left_out)
+{
+    ck_assert_int_eq(parse(FIRST GOOD "dev\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"), 1);
+    ck_assert_ptr_nonnull(strstr(log_text, "F:3: line 2 has this row"));
+    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_LARGE].value[GEMM_CPU_TM], 192);
+}
+END_TEST
+
+START_TEST(a_file_of_another_version_is_left_out)
+{
+    ck_assert_int_eq(parse("attncl-tune 1 9.9.9\n" GOOD), 0);
+    ck_assert_ptr_nonnull(strstr(log_text, "F:1: "));
+    ck_assert_int_eq(parse(GOOD), 0);
+    ck_assert_int_eq(parse(""), 0);
+}
+END_TEST
+
+START_TEST(many_bad_lines_are_not_all_told)
+{
+    struct text t = TEXT_EMPTY;
+
+    attncl__text_add(&t, "%s", FIRST);
+    for (int i = 0; i < 1000; ++i)
+        attncl__text_add(&t, "x\n");
+    ck_assert_int_eq(parse(t.data), 0);
+    ck_assert_ptr_nonnull(strstr(log_text, "992 more lines"));
+    ck_assert_uint_lt(strlen(log_text), 1000);
+    attncl__text_free(&t);
+}
+END_TEST
+
+// Whatever bytes are changed, what is taken is what the kernels take.
+START_TEST(damage_gives_no_impossible_row)
+{
+    static const char whole[] =
+        FIRST GOOD "dev\tdrv\tgemm_gpu\tsmall\tBM=64 BN=64 BK=16 TX=8 TY=8\n"
+                   "dev\tdrv\taft_cpu\tplain\tSLICE_KIB=6144 GROUP=32 SEGMENT=40\n";
+    uint64_t random = 1;
+
+    for (int round = 0; round < 4000; ++round) {
+        char text[sizeof whole];
+
+        memcpy(text, whole, sizeof whole);
+        for (int i = 0; i < 4; ++i) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            const size_t at = sizeof FIRST - 1 + (random >> 33) % (sizeof whole - sizeof FIRST);
+            static const char pool[] = "\t\n =0123456789-TMx\0\xff";
+            text[at] = pool[(random >> 20) % sizeof pool];
+        }
+        parse_bytes(text, sizeof whole - 1 - (round % 7 ? 0 : (random >> 50) % 60));
+        for (int k = 0; k < N_TUNABLES; ++k)
+            for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c)
+                for (int f = 0; attncl__tune_kernels[k].fields[f].name; ++f)
+                    ck_assert(!table.rows[k][c].line ||
+                              attncl__tune_takes(&attncl__tune_kernels[k].fields[f],
+                                                 table.rows[k][c].value[f]));
+    }
+}
+END_TEST
+
+START_TEST(merging_keeps_what_was_not_measured)
+{
+    static const char old[] = FIRST "# gone\n" GOOD "dev\tdrv\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n"
+                                    "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
+                                    "rubbish\n";
+    bool measured[N_TUNABLES][TUNE_MOST_CLASSES] = {{false}};
+    struct tune_table found = {.path = NULL};
+    struct text t = TEXT_EMPTY;
+
+    measured[TUNE_GEMM_CPU][TUNE_LARGE] = measured[TUNE_ROWS_CPU][TUNE_WIDE] = true;
+    found.rows[TUNE_ROWS_CPU][TUNE_WIDE].line = 1;
+    found.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS] = 4096;
+    found.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW] = 8;
+    attncl__tuned_merge(old, sizeof old - 1, "dev", "drv", &found, measured, &t);
+    ck_assert(!t.failed);
+    ck_assert_int_eq(parse(t.data), 2);
+    ck_assert_str_eq(log_text, "");
+    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_LARGE].line, 0); // measured: no gain
+    ck_assert_int_ne(table.rows[TUNE_GEMM_CPU][TUNE_SMALL].line, 0);
+    ck_assert_int_eq(table.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
+    ck_assert_ptr_nonnull(strstr(t.data, "other\tdrv"));
+    ck_assert_ptr_null(strstr(t.data, "rubbish"));
+    attncl__text_free(&t);
+}
+END_TEST
+
+// -- files
+
+static void files_up(void)
+{
+    folder_begin();
+    heap_before = attncl__alloc_live();
+    log_text[0] = '\0';
+    attncl_set_log(remember, NULL, ATTNCL_LOG_WARN);
+}
+
+static void files_down(void)
+{
+    attncl_set_log(NULL, NULL, ATTNCL_LOG_WARN);
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+    folder_down();
+    setenv("ATTNCL_TUNE", "off", 1);
+    unsetenv("XDG_CONFIG_HOME");
+}
+
+// A context that looks for rows; needs no device.
+static attncl_context *fake(void)
+{
+    static attncl_context ctx;
+
+    memset(&ctx, 0, sizeof ctx);
+    strcpy(ctx.info.name, "dev");
+    strcpy(ctx.info.driver_version, "drv");
+    return &ctx;
+}
+
+static bool finds_rows(void)
+{
+    attncl_context *ctx = fake();
+
+    log_text[0] = '\0';
+    attncl__tuned_open(ctx);
+    const bool found = attncl__tuned(&ctx->caps, TUNE_GEMM_CPU, TUNE_LARGE) != NULL;
+    attncl__tuned_close(ctx);
+    return found;
+}
+
+START_TEST(the_file_is_in_the_users_configuration)
+{
+    folder_write("attncl/tune.txt", FIRST GOOD);
+    unsetenv("ATTNCL_TUNE");
+    setenv("XDG_CONFIG_HOME", IN_FOLDER("."), 1);
+    ck_assert(finds_rows());
+    setenv("ATTNCL_TUNE", "off", 1);
+    ck_assert(!finds_rows());
+    setenv("ATTNCL_TUNE", IN_FOLDER("attncl/tune.txt"), 1);
+    ck_assert(finds_rows());
+    attncl_context *ctx = fake();
+    ctx->ignore_environment = true;
+    attncl__tuned_open(ctx);
+    ck_assert_ptr_null(ctx->caps.tuned);
+    setenv("ATTNCL_TUNE", IN_FOLDER("nothing"), 1);
+    ck_assert(!finds_rows());
+    ck_assert_ptr_nonnull(strstr(log_text, "not there"));
+    unsetenv("ATTNCL_TUNE");
+    setenv("XDG_CONFIG_HOME", "relative", 1);
+    char *home = getenv("HOME") ? attncl__copy_text(getenv("HOME")) : NULL;
+    unsetenv("HOME");
+    ck_assert(!finds_rows());
+    ck_assert_str_eq(log_text, "");
+    if (home)
+        setenv("HOME", home, 1);
+    attncl__free(home);
+}
+END_TEST
+
+START_TEST(a_file_that_others_could_have_written_is_not_read)
+{
+    char path[FILE_BYTES], to[FILE_BYTES];
+
+    folder_write("own/tune.txt", FIRST GOOD);
+    folder_path("own/tune.txt", path);
+    setenv("ATTNCL_TUNE", path, 1);
+    ck_assert(finds_rows());
+    ck_assert_int_eq(chmod(path, 0620), 0);
+    ck_assert(!finds_rows());
+    ck_assert_ptr_nonnull(strstr(log_text, "writable by others"));
+    ck_assert_int_eq(chmod(path, 0600), 0);
+    ck_assert_int_eq(chmod(IN_FOLDER("own"), 0707), 0);
+    ck_assert(!finds_rows());
+    ck_assert_ptr_nonnull(strstr(log_text, "others can write"));
+    ck_assert_int_eq(chmod(IN_FOLDER("own"), 0700), 0);
+    ck_assert_int_eq(symlink(path, folder_path("own/link", to)), 0);
+    setenv("ATTNCL_TUNE", to, 1);
+    ck_assert(!finds_rows());
+    ck_assert_int_eq(mkfifo(folder_path("own/pipe", to), 0600), 0);
+    setenv("ATTNCL_TUNE", to, 1);
+    ck_assert(!finds_rows()); // and does not wait
+    ck_assert_int_eq(truncate(path, 70000), 0);
+    setenv("ATTNCL_TUNE", path, 1);
+    ck_assert(!finds_rows());
+    ck_assert_ptr_nonnull(strstr(log_text, "impossible size"));
+}
+END_TEST
+
+START_TEST(rows_are_stored_for_this_user_alone)
+{
+    bool measured[N_TUNABLES][TUNE_MOST_CLASSES] = {{false}};
+    struct tune_table found = {.path = NULL};
+    char *path = NULL;
+    struct stat st;
+
+    measured[TUNE_GEMM_CPU][TUNE_LARGE] = true;
+    found.rows[TUNE_GEMM_CPU][TUNE_LARGE] = (struct tune_row){.value = {96, 128, 64}, .line = 1};
+    unsetenv("ATTNCL_TUNE");
+    setenv("XDG_CONFIG_HOME", IN_FOLDER("new/config"), 1);
+    ck_ok(attncl__tuned_store(fake(), &found, measured, &path));
+    ck_assert_str_eq(path, IN_FOLDER("new/config/attncl/tune.txt"));
+    ck_assert_int_eq(stat(path, &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0600);
+    ck_assert_int_eq(stat(IN_FOLDER("new/config/attncl"), &st), 0);
+    ck_assert_int_eq(st.st_mode & 0777, 0700);
+    attncl__free(path);
+    path = NULL;
+    ck_assert(finds_rows());
+    ck_assert_uint_eq(folder_count(), 1); // nothing temporary
+
+    setenv("ATTNCL_TUNE", "off", 1);
+    ck_fails(attncl__tuned_store(fake(), &found, measured, &path), ATTNCL_ERR_IO, "off");
+    setenv("ATTNCL_TUNE", "/proc/no/such/tune.txt", 1);
+    ck_fails(attncl__tuned_store(fake(), &found, measured, &path), ATTNCL_ERR_IO, "/proc/no/such");
+    ck_assert_ptr_null(path);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("device.tuned");
+    TCase *text = tcase_create("text"), *files = tcase_create("files");
+
+    tcase_add_test(text, rows_of_this_device_are_taken);
+    tcase_add_loop_test(text, a_bad_line_is_named_and_left_out, 0, sizeof bad / sizeof bad[0]);
+    tcase_add_test(text, a_second_row_for_the_same_is_left_out);
+    tcase_add_test(text, a_file_of_another_version_is_left_out);
+    tcase_add_test(text, many_bad_lines_are_not_all_told);
+    tcase_add_test(text, damage_gives_no_impossible_row);
+    tcase_add_test(text, merging_keeps_what_was_not_measured);
+    tcase_add_checked_fixture(files, files_up, files_down);
+    tcase_add_test(files, the_file_is_in_the_users_configuration);
+    tcase_add_test(files, a_file_that_others_could_have_written_is_not_read);
+    tcase_add_test(files, rows_are_stored_for_this_user_alone);
+    suite_add_tcase(s, text);
+    suite_add_tcase(s, files);
+    return s;
+}
