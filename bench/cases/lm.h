@@ -8,7 +8,13 @@
 // "encoder.layers.2.norm.weight" into `text`, which it returns; of layer 2, name "norm", part
 // "weight".
 enum { LM_NAME_BYTES = 96 };
-const char *lm_name(int64_t layer, const char *name, const char *part, char text[LM_NAME_BYTES]);
+const char *lm_name(const struct trial *t, int64_t layer, const char *name, const char *part,
+                    char text[LM_NAME_BYTES]);
+
+// Whether the case's layers are of this kind.
+bool lm_is(const struct trial *t, const char *layer);
+// Of either kind of Feedback Transformer: another embedding, and names of its own.
+bool lm_is_feedback(const struct trial *t);
 
 // Adds every parameter of the model to the trial's arrays, under its name in model files.
 attncl_status lm_parameters(struct trial *t);

@@ -9,26 +9,47 @@
 #include "base/try.h"
 #include "cases/lm.h"
 
-const char *lm_name(int64_t layer, const char *name, const char *part, char text[LM_NAME_BYTES])
+bool lm_is(const struct trial *t, const char *layer)
 {
-    snprintf(text, LM_NAME_BYTES, "encoder.layers.%d.%s.%s", (int)layer, name, part);
+    return strcmp(t->c->sizes.layer, layer) == 0;
+}
+
+bool lm_is_feedback(const struct trial *t)
+{
+    return lm_is(t, "feedback") || lm_is(t, "feedback_kv");
+}
+
+const char *lm_name(const struct trial *t, int64_t layer, const char *name, const char *part,
+                    char text[LM_NAME_BYTES])
+{
+    snprintf(text, LM_NAME_BYTES, "%s.layers.%d.%s.%s",
+             lm_is_feedback(t) ? "transformer" : "encoder", (int)layer, name, part);
     return text;
+}
+
+static void add_weight(struct trial *t, int64_t layer, const char *name, int64_t out, int64_t in)
+{
+    char text[LM_NAME_BYTES];
+
+    trial_array_add(t, lm_name(t, layer, name, "weight", text), sqrt(3.0 / (double)in),
+                    DIMS(out, in));
 }
 
 static void add_map(struct trial *t, int64_t layer, const char *name, int64_t out, int64_t in)
 {
     char text[LM_NAME_BYTES];
 
-    trial_array_add(t, lm_name(layer, name, "weight", text), sqrt(3.0 / (double)in), DIMS(out, in));
-    trial_array_add(t, lm_name(layer, name, "bias", text), 0.5, DIMS(out));
+    add_weight(t, layer, name, out, in);
+    trial_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(out));
 }
 
-static void add_norm(struct trial *t, int64_t layer, const char *name, int64_t n)
+static void add_norm(struct trial *t, int64_t layer, const char *name)
 {
+    const int64_t n = strcmp(name, "sgu.norm") == 0 ? t->c->sizes.F / 2 : t->c->sizes.C;
     char text[LM_NAME_BYTES];
 
-    trial_array_add(t, lm_name(layer, name, "weight", text), 1, DIMS(n));
-    trial_array_add(t, lm_name(layer, name, "bias", text), 0.5, DIMS(n));
+    trial_array_add(t, lm_name(t, layer, name, "weight", text), 1, DIMS(n));
+    trial_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(n));
 }
 
 static void add_gmlp_layer(struct trial *t, int64_t layer)
@@ -36,26 +57,77 @@ static void add_gmlp_layer(struct trial *t, int64_t layer)
     const struct sizes *s = &t->c->sizes;
     char text[LM_NAME_BYTES];
 
-    add_norm(t, layer, "norm", s->C);
+    add_norm(t, layer, "norm");
     add_map(t, layer, "proj1", s->F, s->C);
-    add_norm(t, layer, "sgu.norm", s->F / 2);
-    trial_array_add(t, lm_name(layer, "sgu", "weight", text), 0.1, DIMS(s->T, s->T));
-    trial_array_add(t, lm_name(layer, "sgu", "bias", text), 1, DIMS(s->T));
+    add_norm(t, layer, "sgu.norm");
+    trial_array_add(t, lm_name(t, layer, "sgu", "weight", text), 0.1, DIMS(s->T, s->T));
+    trial_array_add(t, lm_name(t, layer, "sgu", "bias", text), 1, DIMS(s->T));
     add_map(t, layer, "proj2", s->C, s->F / 2);
 }
 
-static void add_aft_layer(struct trial *t, int64_t layer)
+static void add_aft(struct trial *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
+    const bool conv = lm_is(t, "aft_conv");
     char text[LM_NAME_BYTES];
 
-    add_norm(t, layer, "norm_self_attn", s->C);
     add_map(t, layer, "self_attn.query", s->C, s->C);
-    add_map(t, layer, "self_attn.key", s->C, s->C);
+    add_map(t, layer, "self_attn.key", conv ? s->heads : s->C, s->C);
     add_map(t, layer, "self_attn.value", s->C, s->C);
-    trial_array_add(t, lm_name(layer, "self_attn", "pos_bias", text), 1, DIMS(s->T, s->T));
+    if (conv)
+        trial_array_add(t, lm_name(t, layer, "self_attn", "w", text), 1, DIMS(s->heads, s->window));
+    else if (!lm_is(t, "aft_simple"))
+        trial_array_add(t, lm_name(t, layer, "self_attn", "pos_bias", text), 1, DIMS(s->T, s->T));
     add_map(t, layer, "self_attn.output", s->C, s->C);
-    add_norm(t, layer, "norm_ff", s->C);
+}
+
+static void add_attention(struct trial *t, int64_t layer)
+{
+    const int64_t n = t->c->sizes.C;
+
+    add_map(t, layer, "self_attn.query.linear", n, n);
+    add_map(t, layer, "self_attn.key.linear", n, n);
+    add_map(t, layer, "self_attn.value.linear", n, n);
+    add_map(t, layer, "self_attn.output", n, n);
+}
+
+// Distances are told apart by embeddings and, where keys are shared, by a bias too.
+static void add_feedback(struct trial *t, int64_t layer)
+{
+    const struct sizes *s = &t->c->sizes;
+    const int64_t width = s->C / s->heads;
+    char text[LM_NAME_BYTES];
+
+    add_weight(t, layer, "attn.query.linear", s->C, s->C);
+    if (lm_is(t, "feedback")) {
+        add_weight(t, layer, "attn.key.linear", s->C, s->C);
+        add_map(t, layer, "attn.value.linear", s->C, s->C);
+    } else {
+        trial_array_add(t, lm_name(t, layer, "attn", "key_pos_bias", text), 1,
+                        DIMS(s->T, s->heads));
+    }
+    trial_array_add(t, lm_name(t, layer, "attn", "key_pos_embeddings", text), 1,
+                    DIMS(s->T, s->heads, width));
+    trial_array_add(t, lm_name(t, layer, "attn", "query_pos_bias", text), 1, DIMS(s->heads, width));
+    add_map(t, layer, "attn.output", s->C, s->C);
+}
+
+static void add_layer(struct trial *t, int64_t layer)
+{
+    const struct sizes *s = &t->c->sizes;
+
+    if (lm_is(t, "gmlp")) {
+        add_gmlp_layer(t, layer);
+        return;
+    }
+    add_norm(t, layer, "norm_self_attn");
+    if (lm_is_feedback(t))
+        add_feedback(t, layer);
+    else if (lm_is(t, "transformer"))
+        add_attention(t, layer);
+    else
+        add_aft(t, layer);
+    add_norm(t, layer, "norm_ff");
     add_map(t, layer, "feed_forward.layer1", s->F, s->C);
     add_map(t, layer, "feed_forward.layer2", s->C, s->F);
 }
@@ -63,35 +135,42 @@ static void add_aft_layer(struct trial *t, int64_t layer)
 attncl_status lm_parameters(struct trial *t)
 {
     const struct sizes *s = &t->c->sizes;
+    const bool feedback = lm_is_feedback(t);
     const double spread = sqrt(3.0 / (double)s->C);
 
-    trial_array_add(t, "src_embed.linear.weight", spread, DIMS(s->V, s->C));
-    for (int64_t layer = 0; layer < s->layers; ++layer) {
-        if (strcmp(s->layer, "gmlp") == 0)
-            add_gmlp_layer(t, layer);
-        else
-            add_aft_layer(t, layer);
+    trial_array_add(t, feedback ? "src_embed.weight" : "src_embed.linear.weight",
+                    feedback ? 1 : spread, DIMS(s->V, s->C));
+    for (int64_t layer = 0; layer < s->layers; ++layer)
+        add_layer(t, layer);
+    if (feedback)
+        trial_array_add(t, "transformer.weights", 1, DIMS(s->layers + 1));
+    if (lm_is(t, "feedback_kv")) {
+        trial_array_add(t, "transformer.key.linear.weight", spread, DIMS(s->C, s->C));
+        trial_array_add(t, "transformer.value.linear.weight", spread, DIMS(s->C, s->C));
     }
-    trial_array_add(t, "encoder.norm.weight", 1, DIMS(s->C));
-    trial_array_add(t, "encoder.norm.bias", 0.5, DIMS(s->C));
-    trial_array_add(t, "generator.projection.weight", spread, DIMS(s->V, s->C));
-    trial_array_add(t, "generator.projection.bias", 0.5, DIMS(s->V));
+    trial_array_add(t, feedback ? "transformer.norm.weight" : "encoder.norm.weight", 1, DIMS(s->C));
+    trial_array_add(t, feedback ? "transformer.norm.bias" : "encoder.norm.bias", 0.5, DIMS(s->C));
+    trial_array_add(t, feedback ? "generator.weight" : "generator.projection.weight", spread,
+                    DIMS(s->V, s->C));
+    trial_array_add(t, feedback ? "generator.bias" : "generator.projection.bias", 0.5, DIMS(s->V));
     return t->status;
 }
 
-static void config_text(const struct sizes *s, char text[256])
+// Keys that a layer does not know are ignored.
+static void config_text(const struct sizes *s, char text[512])
 {
-    snprintf(text, 256,
+    snprintf(text, 512,
              "{\"layer\": \"%s\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "
-             "\"seq_len\": %d, \"local_window_size\": %d, \"d_ff\": %d, \"d_ffn\": %d}",
-             s->layer, (int)s->V, (int)s->C, (int)s->layers, (int)s->T, (int)s->window, (int)s->F,
-             (int)s->F);
+             "\"seq_len\": %d, \"local_window_size\": %d, \"window_size\": %d, \"heads\": %d, "
+             "\"P\": %d, \"d_ff\": %d, \"d_ffn\": %d}",
+             s->layer, (int)s->V, (int)s->C, (int)s->layers, (int)s->T, (int)s->window,
+             (int)s->window, (int)s->heads, (int)s->T, (int)s->F, (int)s->F);
 }
 
 static attncl_status write_model(const struct trial *t, const char *path)
 {
     attncl_array arrays[TRIAL_MAX_ARRAYS] = {0};
-    char config[256];
+    char config[512];
     const char *const metadata[] = {"attncl.arch", "lm", "attncl.config", config, NULL};
     size_t n = 0;
 

@@ -42,7 +42,7 @@
 #include "common/aft_weights.clh"
 
 // Sums kept from one segment to the next.
-static inline void mix_store(const struct mix *s, __local float *to)
+LOCAL_INLINE void mix_store(const struct mix *s, __local float *to)
 {
     for (int r = 0; r < ROWS; ++r) {
         VSTORE(s->top[r], to + r * VW);
@@ -51,7 +51,7 @@ static inline void mix_store(const struct mix *s, __local float *to)
     }
 }
 
-static inline void mix_load(struct mix *s, __local const float *from)
+LOCAL_INLINE void mix_load(struct mix *s, __local const float *from)
 {
     for (int r = 0; r < ROWS; ++r) {
         s->top[r] = VLOAD(from + r * VW);
@@ -109,10 +109,10 @@ static inline struct outside outside_load(const struct targets *x, __global cons
 }
 
 // Adds the source blocks [s0, s1) of one lane; starts when they are the first.
-static inline void add_segment(struct mix *s, const struct targets *x, const struct outside *o,
-                               __global const float *packed, __global const float *ranges,
-                               const struct source *raw, const struct bias *w,
-                               __local const float *weights, int s0, int s1, ulong seen)
+LOCAL_INLINE void add_segment(struct mix *s, const struct targets *x, const struct outside *o,
+                              __global const float *packed, __global const float *ranges,
+                              const struct source *raw, const struct bias *w,
+                              __local const float *weights, int s0, int s1, ulong seen)
 {
     const int panel = x->from / PANEL, panel_end = (x->to - 1) / PANEL + 1;
 

@@ -38,8 +38,8 @@
 #include "common/aft_bias.clh"
 
 // Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
-static inline void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
-                             __local const float *bias)
+LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
+                            __local const float *bias)
 {
     FV sum[CHUNK], error[CHUNK], top = s->top;
     for (int j = 0; j < CHUNK; ++j) {
@@ -90,6 +90,7 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
     if (!MASKED && !causal && to < blocks)
         outside =
             sums_merge(outside, sums_load(sums + (long)lane * VW, blocks + to - 1, lanes * VW));
+    UNROLL
     for (int r = 0; r < TARGETS; ++r)
         s[r] = outside;
 
@@ -119,6 +120,7 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
                 kappa[j] = key_load(k + row * k_stride, width);
                 beta[j] = lane_load(v + row * v_stride, width);
             }
+            UNROLL
             for (int r = 0; r < TARGETS; ++r)
                 add_chunk(&s[r], kappa, beta, bias + c * TARGETS + r);
         }
@@ -127,7 +129,9 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
 
     q += q_start + (long)t0 * batch * q_stride + lane_start(l, channels, q_stride);
     y += y_start + (long)t0 * batch * y_stride + lane_start(l, channels, y_stride);
-    for (int r = 0; r < rows && live; ++r)
-        lane_store(gated_mean(lane_load(q + (long)r * batch * q_stride, width), s[r].a, s[r].b),
-                   y + (long)r * batch * y_stride, width);
+    UNROLL
+    for (int r = 0; r < TARGETS; ++r)
+        if (r < rows && live)
+            lane_store(gated_mean(lane_load(q + (long)r * batch * q_stride, width), s[r].a, s[r].b),
+                       y + (long)r * batch * y_stride, width);
 }

@@ -138,7 +138,7 @@ static inline void hide_by_mask(const struct visibility *v, const struct block *
 #endif
 
 // Columns outside [from, to) become `value`.
-static inline void fill_outside(__local float *s, int columns, int from, int to, float value)
+LOCAL_INLINE void fill_outside(__local float *s, int columns, int from, int to, float value)
 {
     for (int c = 0; c < columns; c += VW) {
         if (c >= from && c + VW <= to)

@@ -61,8 +61,8 @@ static inline float4 load_four(__global const float *row, int at, int width, boo
 }
 
 // `n_rows` rows of DC channels, k-major: neighbours take neighbouring rows.
-static inline void stage_rows(__global const float *x, long x_t, int n_rows, int n_there, int d0,
-                              int width, __local float *to, int ld)
+LOCAL_INLINE void stage_rows(__global const float *x, long x_t, int n_rows, int n_there, int d0,
+                             int width, __local float *to, int ld)
 {
     for (int part = (int)get_local_id(0); part < n_rows * (DC / 4); part += LS) {
         const int r = part % n_rows, d = part / n_rows * 4;
@@ -84,7 +84,7 @@ struct block {
 };
 
 // True in every work-item when it is in one.
-static inline bool in_any(bool here, __local int *flag)
+LOCAL_INLINE bool in_any(bool here, __local int *flag)
 {
     barrier(CLK_LOCAL_MEM_FENCE);
     if (get_local_id(0) == 0)

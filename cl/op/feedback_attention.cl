@@ -74,8 +74,8 @@ static inline void dots(const struct query *query, __global const float *keys, l
 }
 
 // y[0 .. width) = y * decay + sum over j < n of e[j] values[j]: this work-item's columns.
-static inline void add_values(__global float *y, int width, float decay, __local const float *e,
-                              __global const float *values, long stride, int n)
+LOCAL_INLINE void add_values(__global float *y, int width, float decay, __local const float *e,
+                             __global const float *values, long stride, int n)
 {
     for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS) {
         const int left = width - c;
@@ -102,7 +102,7 @@ static inline void scale_columns(__global float *y, int width, float factor)
 }
 
 // The largest of scores[0 .. n), n a multiple of VW, in every work-item.
-static inline float largest_score(__local const float *scores, int n)
+LOCAL_INLINE float largest_score(__local const float *scores, int n)
 {
     FV top = (FV)(-INFINITY);
     for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS)
@@ -111,7 +111,7 @@ static inline float largest_score(__local const float *scores, int n)
 }
 
 // scores[j] becomes exp(scores[j] - top): this work-item's sum of them.
-static inline float exponentials(__local float *scores, int n, float top)
+LOCAL_INLINE float exponentials(__local float *scores, int n, float top)
 {
     FV sum = (FV)(0.0f);
     for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS) {

@@ -53,7 +53,7 @@
 #define A_ROWS 96
 
 #if TRANS_B
-static inline void copy_square(__global const float *from, long ld, __local float *to)
+LOCAL_INLINE void copy_square(__global const float *from, long ld, __local float *to)
 {
     FV row[VW];
 
@@ -68,7 +68,7 @@ static inline void copy_square(__global const float *from, long ld, __local floa
 #endif
 
 // b: kc rows, `width` columns of B -> pack [kc][NR], zeros in the missing columns
-static inline void pack_b(__global const float *b, long ldb, int width, int kc, __local float *pack)
+LOCAL_INLINE void pack_b(__global const float *b, long ldb, int width, int kc, __local float *pack)
 {
 #if TRANS_B
     const int whole = width / VW * VW, whole_k = kc / VW * VW;
@@ -99,8 +99,8 @@ static inline void pack_b(__global const float *b, long ldb, int width, int kc, 
 
 // a: kc rows, `rows` columns of the transposed A, of which `there` can be read -> pack [panel][kc][AR]; missing columns
 // repeat the last one
-static inline void pack_a(__global const float *a, long lda, int rows, int there, int kc,
-                          __local float *pack)
+LOCAL_INLINE void pack_a(__global const float *a, long lda, int rows, int there, int kc,
+                         __local float *pack)
 {
     const int whole = min(rows, max(there - AR + MR, 0) / MR * MR); // panels whose eight floats exist
     int k = 0;
@@ -127,9 +127,9 @@ static inline void pack_a(__global const float *a, long lda, int rows, int there
 
 // C's panel `out`, of height x width elements, becomes or grows by the product of a panel of A and one of B.  Row r of
 // A takes part while k < k_all + r, and k < kc.  a: row 0 of the panel; packed (rows interleaved) when TRANS_A.
-static inline void multiply_panels(A_SPACE const float *a, long lda, __local const float *b, int kc,
-                                   int k_all, bool grow, __global float *out, long ldc, int height,
-                                   int width)
+LOCAL_INLINE void multiply_panels(A_SPACE const float *a, long lda, __local const float *b, int kc,
+                                  int k_all, bool grow, __global float *out, long ldc, int height,
+                                  int width)
 {
     FV c[MR][NV];
     int k = 0;

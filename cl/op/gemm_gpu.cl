@@ -128,8 +128,8 @@ static inline void fetch_block(__global const float *a, long lda, __global const
 }
 
 // Puts four elements that are neighbours along k, or across, into a block [BK][ld].
-static inline void place(__local float *block, int ld, bool k_contiguous, int across, int along,
-                         float4 x)
+LOCAL_INLINE void place(__local float *block, int ld, bool k_contiguous, int across, int along,
+                        float4 x)
 {
     __local float *to = block + along * ld + across;
 
@@ -143,8 +143,8 @@ static inline void place(__local float *block, int ld, bool k_contiguous, int ac
     }
 }
 
-static inline void place_block(__local float *a_block, __local float *b_block, const float4 *a_part,
-                               const float4 *b_part)
+LOCAL_INLINE void place_block(__local float *a_block, __local float *b_block, const float4 *a_part,
+                              const float4 *b_part)
 {
 #pragma unroll
     for (int i = 0; i < A_PARTS; i++) {
@@ -164,8 +164,8 @@ static inline void place_block(__local float *a_block, __local float *b_block, c
 
 // sum += the product of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
 // block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops between two barriers wrongly.
-static inline void multiply_blocks(__local const float *a_block, __local const float *b_block,
-                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
+LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
+                                  int k_all, int tx, int ty, float4 sum[RM][RN / 4])
 {
 #pragma unroll 4
     for (int k = 0; k < BK; k++) {
@@ -229,18 +229,16 @@ KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m
         const int i = i0 + TILE_ROW(r);
 #pragma unroll
         for (int c = 0; c < RN / 4; c++) {
-            const int j = j0 + TILE_COLUMN(c);
+            const int j = j0 + TILE_COLUMN(c), left = i < m ? n - j : 0;
             __global float *to = out + i * ldc + j;
-            if (i < m && j + 4 <= n) {
-                const float4 x = k_from > 0 ? vload4(0, to) + sum[r][c] : sum[r][c];
-                vstore4(k_to == k ? epilogue_v(&e, x, i, j) : x, 0, to);
-            } else if (i < m) {
-                const float x[4] = {sum[r][c].s0, sum[r][c].s1, sum[r][c].s2, sum[r][c].s3};
-                for (int s = 0; j + s < n; s++) {
-                    const float y = k_from > 0 ? to[s] + x[s] : x[s];
-                    to[s] = k_to == k ? epilogue_f(&e, y, i, j + s) : y;
-                }
-            }
+            float4 x = sum[r][c];
+            if (left <= 0)
+                continue;
+            if (k_from > 0)
+                x += load_some(to, left, 0.0f);
+            if (k_to == k)
+                x = epilogue_some(&e, x, i, j, left);
+            store_some(x, to, left);
         }
     }
 }

@@ -19,11 +19,12 @@ static attncl_status open_kernel(const struct launcher *l, const struct kspec *s
 // The kernel's own limits, which depend on its registers, are below the device's on some hardware.
 // Not every driver counts local memory that is passed as an argument.
 static attncl_status check_limits(const struct launcher *l, const struct kspec *spec,
-                                  cl_kernel kernel, size_t local, size_t local_arg_bytes)
+                                  cl_kernel kernel, size_t local, size_t local_arg_bytes,
+                                  size_t *private_ret)
 {
-    size_t group = 0, local_bytes = 0, private_bytes = 0;
+    size_t group = 0, local_bytes = 0;
 
-    TRY(attncl__kernel_limits(l->recording->ctx, kernel, &group, &local_bytes, &private_bytes));
+    TRY(attncl__kernel_limits(l->recording->ctx, kernel, &group, &local_bytes, private_ret));
     if (local_bytes < local_arg_bytes)
         local_bytes = local_arg_bytes;
     REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,
@@ -111,12 +112,15 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
                              const struct arg *args, size_t n_args)
 {
     attncl_status status = ATTNCL_OK;
-    struct command made = {
-        .kind = COMMAND_KERNEL, .node = l->recording->node, .name = spec->kernel};
+    struct command made = {.kind = COMMAND_KERNEL, .name = spec->kernel};
     struct command *c = NULL;
+    size_t private_bytes = 0;
 
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
+    if (l->watch)
+        return l->watch->launch(l->watch->user, spec, &grid, local_arg_bytes(args, n_args));
+    made.node = l->recording->node;
     TRY_DONE(set_range(l, &grid, &made));
     TRY_DONE(open_kernel(l, spec, &made.kernel));
     made.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
@@ -125,7 +129,8 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         goto done;
     }
     TRY_DONE(set_args(l, &made, args, n_args));
-    TRY_DONE(check_limits(l, spec, made.kernel, items_of(&grid), local_arg_bytes(args, n_args)));
+    TRY_DONE(check_limits(l, spec, made.kernel, items_of(&grid), local_arg_bytes(args, n_args),
+                          &private_bytes));
     TRY_DONE(attncl__recording_append(l->recording, &c));
     *c = made;
     made.kernel = NULL; // the recording owns them now
@@ -137,17 +142,33 @@ done:
     return status;
 }
 
-bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local)
+static bool fits(struct launcher *l, const struct kspec *spec, size_t local, bool registers)
 {
     cl_kernel kernel = NULL;
-    attncl_status status = open_kernel(l, spec, &kernel);
+    size_t private_bytes = 0;
 
+    if (l->watch)
+        return l->watch->fits(l->watch->user, spec, local, registers);
+    attncl_status status = open_kernel(l, spec, &kernel);
     if (status == ATTNCL_OK)
-        status = check_limits(l, spec, kernel, local, 0);
+        status = check_limits(l, spec, kernel, local, 0, &private_bytes);
     attncl__kernel_release(&kernel);
+    if (status == ATTNCL_OK && registers && l->caps->is_gpu && private_bytes > 0)
+        status = FAIL(ATTNCL_ERR_UNSUPPORTED, "%s keeps %zu bytes of a work-item's in memory",
+                      spec->kernel, private_bytes);
     if (status != ATTNCL_OK)
         attncl__log(ATTNCL_LOG_WARN, "%s is not used: %s", spec->kernel, attncl_last_error());
     return status == ATTNCL_OK;
+}
+
+bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local)
+{
+    return fits(l, spec, local, false);
+}
+
+bool attncl__launch_fits_registers(struct launcher *l, const struct kspec *spec, size_t local)
+{
+    return fits(l, spec, local, true);
 }
 
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)

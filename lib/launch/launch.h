@@ -24,10 +24,12 @@ struct span {
 };
 
 // What an op's launch function is given.
+struct launch_watch;
 struct launcher {
     const struct device_caps *caps;
     struct recording *recording;
-    const char *gemm; // ATTNCL_GEMM's value or NULL
+    const char *gemm;                 // ATTNCL_GEMM's value or NULL
+    const struct launch_watch *watch; // NULL: a device
 };
 
 // -- a kernel specialisation: source file, entry, and the macros that change the code's form
@@ -147,6 +149,18 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
 // True when the kernel builds and a group of `local` work-items fits its limits, without appending
 // anything: how a ladder chooses before it commits to a sequence of launches.
 bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local);
+
+// The same, and on a GPU all of a work-item's values fit registers, as far as the driver tells.  A
+// ladder asks for this first and does without only when no row has it.
+bool attncl__launch_fits_registers(struct launcher *l, const struct kspec *spec, size_t local);
+
+// Stands in for the device, so that the choice of kernels can be seen and tested without one.
+struct launch_watch {
+    bool (*fits)(void *user, const struct kspec *spec, size_t local, bool registers);
+    attncl_status (*launch)(void *user, const struct kspec *spec, const struct grid *grid,
+                            size_t local_arg_bytes);
+    void *user;
+};
 
 // Work-items per row for a row kernel in GPU form: a power of two, at most caps->max_group and 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);

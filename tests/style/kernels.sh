@@ -37,5 +37,11 @@ for file in "$root"/cl/op/*.cl; do
         grep -E '\b(size_t|bool|ptrdiff_t|intptr_t|uintptr_t)\b' >&2 &&
         complain "$file: a kernel argument whose size depends on the device"
 done
+# A function that takes local memory is LOCAL_INLINE (cl/common/types.clh says why).
+for file in "$root"/cl/op/*.cl "$root"/cl/common/*.clh; do
+    [ -e "$file" ] || continue
+    tr '\n' ' ' <"$file" | grep -oE '(static|inline) [^(){};]*\([^(){};]*__local\b[^(){};]*\) *\{' >&2 &&
+        complain "$file: a function that takes local memory is not LOCAL_INLINE"
+done
 [ "$n" -gt 0 ] || complain "no kernels below $root/cl/op"
 exit $status

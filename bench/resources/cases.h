@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// What attncl-gpu-variants launches: shapes that make the library choose each of its rows.
+#ifndef ATTNCL_BENCH_RESOURCES_CASES_H
+#define ATTNCL_BENCH_RESOURCES_CASES_H
+
+#include "launch/gemm.h"
+#include "op/op.h"
+
+struct resource_case {
+    const char *label;
+    attncl_status (*run)(struct launcher *l, const struct resource_case *c);
+    const char *op; // of run_op
+    const void *params;
+    struct {
+        attncl_dtype dtype;
+        int rank;
+        int64_t dim[4];
+    } in[OP_MAX_IN];
+    struct gemm product; // of run_product; spans are filled in
+};
+
+extern const struct resource_case resource_cases[];
+extern const size_t n_resource_cases;
+
+#endif
