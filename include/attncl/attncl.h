@@ -20,6 +20,7 @@
 #include "attncl/dtype.h"
 #include "attncl/feedback.h"
 #include "attncl/gmlp.h"
+#include "attncl/gradient.h"
 #include "attncl/graph.h"
 #include "attncl/kinds.h"
 #include "attncl/log.h"

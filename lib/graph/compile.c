@@ -112,7 +112,8 @@ static attncl_status record_node(attncl_graph *g, struct launcher *l, int n)
         call.in[i] = span_of(g, node->in[i]);
     for (int i = 0; i < node->cls->n_out; ++i) {
         call.out[i] = span_of(g, node->out[i]);
-        empty &= attncl__desc_count(&call.sig.out[i]) == 0;
+        if (attncl__desc_present(&call.sig.out[i]))
+            empty &= attncl__desc_count(&call.sig.out[i]) == 0;
     }
     if (node->scratch_bytes)
         call.scratch = (struct span){&node->scratch};

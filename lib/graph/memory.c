@@ -35,7 +35,8 @@ static attncl_status mark_live(attncl_graph *g)
 
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig)
 {
-    *sig = (struct op_sig){.caps = &g->ctx->caps, .params = node->params, .n_in = node->cls->n_in};
+    *sig = (struct op_sig){
+        .caps = &g->ctx->caps, .params = node->params, .n_in = node->cls->n_in, .keep = node->keep};
     for (int i = 0; i < node->cls->n_in; ++i)
         if (node->in[i])
             sig->in[i] = g->values[node->in[i]].desc;

@@ -102,7 +102,8 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
     struct node node = {0};
     attncl_value first = ATTNCL_NONE_VALUE;
 
-    memcpy(in_all, in, (size_t)n_in * sizeof in[0]);
+    for (int i = 0; i < n_in; ++i)
+        in_all[i] = in[i];
     if (!init_node(g, cls, params, &node) || !gather_inputs(g, cls, in_all, cls->n_in, &node, &sig))
         goto done;
     sig.params = node.params;

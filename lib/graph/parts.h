@@ -39,6 +39,7 @@ struct node {
     int in[OP_MAX_IN]; // value ids, 0 for absent ones
     int out[OP_MAX_OUT];
     bool live; // something depends on it
+    bool keep; // a gradient reads its kept outputs
     size_t scratch_bytes;
     struct storage scratch;
 };

@@ -44,6 +44,9 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 12 * count;
 }
 
+static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}},
+                                            {.in = {REF_DY(0)}, .out = {REF_DX(1)}}};
+
 const struct op_class attncl__op_add_fwd = {
     .name = "add_fwd",
     .params_bytes = sizeof(struct add_fwd_params),
@@ -52,7 +55,13 @@ const struct op_class attncl__op_add_fwd = {
     .infer = fwd_infer,
     .launch = add_launch,
     .cost = fwd_cost,
+    .grad = add_grad,
+    .n_grad = 2,
 };
+
+static const struct grad_rule mul_grad[] = {
+    {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_mul_fwd = {
     .name = "mul_fwd",
@@ -62,4 +71,6 @@ const struct op_class attncl__op_mul_fwd = {
     .infer = fwd_infer,
     .launch = mul_launch,
     .cost = fwd_cost,
+    .grad = mul_grad,
+    .n_grad = 2,
 };

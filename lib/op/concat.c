@@ -58,6 +58,22 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                           sizeof args / sizeof args[0]);
 }
 
+// An input's gradient is its part of the result's.
+static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
+{
+    *view = sig->out[0];
+    view->dim[1] = sig->in[input].dim[1];
+    for (int i = 0; i < input; ++i)
+        view->start += sig->in[i].dim[1] * view->stride[1];
+}
+
+#define PART(i)                                                                                    \
+    {                                                                                              \
+        .in = {REF_DY(0)}, .out = {REF_DX(i)}, .part = part_of                                     \
+    }
+static const struct grad_rule fwd_grad[MOST] = {PART(0), PART(1), PART(2), PART(3),
+                                                PART(4), PART(5), PART(6), PART(7)};
+
 const struct op_class attncl__op_concat_fwd = {
     .name = "concat_fwd",
     .params_bytes = sizeof(struct concat_fwd_params),
@@ -66,4 +82,6 @@ const struct op_class attncl__op_concat_fwd = {
     .optional = 0xfe, // all but the first
     .infer = fwd_infer,
     .launch = fwd_launch,
+    .grad = fwd_grad,
+    .n_grad = MOST,
 };

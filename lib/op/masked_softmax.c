@@ -57,6 +57,10 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
         *bytes_ret += 4 * (double)attncl__desc_count(&sig->in[1]);
 }
 
+static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_masked_softmax_bwd,
+                                             .in = {REF_Y(0), REF_DY(0), REF_X(1)},
+                                             .out = {REF_DX(0)}}};
+
 const struct op_class attncl__op_masked_softmax_fwd = {
     .name = "masked_softmax_fwd",
     .params_bytes = sizeof(struct masked_softmax_fwd_params),
@@ -67,4 +71,6 @@ const struct op_class attncl__op_masked_softmax_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

@@ -42,6 +42,9 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 8 * count;
 }
 
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_softmax_bwd, .in = {REF_Y(0), REF_DY(0)}, .out = {REF_DX(0)}}};
+
 const struct op_class attncl__op_softmax_fwd = {
     .name = "softmax_fwd",
     .params_bytes = sizeof(struct softmax_fwd_params),
@@ -51,4 +54,6 @@ const struct op_class attncl__op_softmax_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

@@ -15,7 +15,7 @@ set(may_model  base io graph layer)
 set(headers_of_base   export version status dtype kinds log array)
 set(headers_of_io     safetensors)
 set(headers_of_device context opencl)
-set(headers_of_graph  graph profile tensor)
+set(headers_of_graph  gradient graph profile tensor)
 set(headers_of_model  model)
 set(headers_of_nobody attncl) # the umbrella is for callers; every other header is a layer's
 

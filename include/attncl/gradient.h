@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/gradient.h
+ * Gradients: nodes that compute them are added to the same graph, before it is compiled.
+ *
+ *     attncl_value loss = attncl_cross_entropy(g, logits, targets, ATTNCL_REDUCE_MEAN, -1);
+ *     attncl_value gradients[2];
+ *     attncl_graph_gradient(g, 1, &loss, NULL, 2, weights, gradients);
+ *     attncl_graph_output(g, "grad", gradients[0]);
+ */
+#ifndef ATTNCL_GRADIENT_H
+#define ATTNCL_GRADIENT_H
+
+#include "attncl/graph.h"
+
+ATTNCL_BEGIN
+
+/**
+ * The gradients of sum_i sum(y_i * dy_i) in reverse mode.
+ *
+ * @param dy  n_y values, each of the shape of its y; NULL, or a null value among them: 1, which a y
+ *            of one element may have
+ * @param x   n_x values of the graph: inputs, weights, results.  For a view, the elements it shows
+ *            count, however they are used
+ * @param dx  receives n_x values, each of the shape of its x: zeros where no y depends on it; null
+ *            values once the graph has failed
+ *
+ * Nothing is computed that no x needs.  What forward ops have to keep for it, they keep from here
+ * on; the graph's memory plan knows.  Sums have a fixed order: every run gives the same bits.
+ *
+ * Fails the graph with ATTNCL_ERR_UNSUPPORTED, naming the op, when an op between an x and a y has
+ * no gradient; with ATTNCL_ERR_SHAPE or ATTNCL_ERR_DTYPE when a dy does not fit or a value is not
+ * F32.
+ */
+ATTNCL_API void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y,
+                                      const attncl_value *dy, int n_x, const attncl_value *x,
+                                      attncl_value *dx);
+
+ATTNCL_END
+
+#endif

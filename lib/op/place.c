@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+//
+// What gradients of views are made of (cl/op/place.cl).
+//
+//   zeros   y = 0, of the shape in the parameters
+//   place   y[j] = sum over inputs k and their indices i with j = start_k + i . stride_k of x_k[i]
+//
+// place is the transpose of reading views out of y: each input is added, one after another, where
+// its view says.  Where the views do not overlap and fill y, they are only written.
+
+#include "op/op.h"
+#include "op/walk.h"
+
+static attncl_status zeros_infer(struct op_sig *sig)
+{
+    const struct zeros_fwd_params *params = sig->params;
+    return attncl__desc_make(ATTNCL_F32, params->shape.rank, params->shape.dim, &sig->out[0]);
+}
+
+static attncl_status zeros_launch(struct launcher *l, const struct op_call *call)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct flat_pass p = attncl__flat_pass(l->caps, "op/place.cl", "place_zeros", count);
+
+    kspec_int(&p.spec, "ADD", 0);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+}
+
+const struct op_class attncl__op_zeros_fwd = {
+    .name = "zeros_fwd",
+    .params_bytes = sizeof(struct zeros_fwd_params),
+    .n_in = 0,
+    .n_out = 1,
+    .infer = zeros_infer,
+    .launch = zeros_launch,
+};
+
+// One past the last element that a view without a negative stride shows.
+static int64_t view_end(const struct tensor_desc *view)
+{
+    int64_t last = view->start;
+
+    for (int i = 0; i < view->rank; ++i)
+        last += (view->dim[i] - 1) * view->stride[i];
+    return last + 1;
+}
+
+static attncl_status place_infer(struct op_sig *sig)
+{
+    const struct place_fwd_params *params = sig->params;
+
+    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
+        const struct tensor_desc *x = &sig->in[i], *view = &params->view[i];
+        TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+        REQUIRE(attncl__desc_count(x) == attncl__desc_count(view), ATTNCL_ERR_SHAPE,
+                "x is %s, its view %s", SHAPE(x), SHAPE(view));
+        REQUIRE(view->start >= 0 && view_end(view) <= params->count, ATTNCL_ERR_SHAPE,
+                "a view ends at %" PRId64 ", its base at %" PRId64, view_end(view), params->count);
+    }
+    return attncl__desc_make(ATTNCL_F32, 1, &params->count, &sig->out[0]);
+}
+
+// True when two views surely share no element: apart in memory, or the columns of one matrix.
+static bool are_apart(const struct tensor_desc *a, const struct tensor_desc *b)
+{
+    struct rows ra, rb;
+
+    if (view_end(a) <= b->start || view_end(b) <= a->start)
+        return true;
+    if (!attncl__desc_rows(a, &ra) || !attncl__desc_rows(b, &rb) || ra.stride != rb.stride)
+        return false;
+    const int64_t left_a = a->start % ra.stride, left_b = b->start % ra.stride;
+    return left_a + ra.width <= ra.stride && left_b + rb.width <= ra.stride &&
+           (left_a + ra.width <= left_b || left_b + rb.width <= left_a);
+}
+
+// True when the views fill y and no two of them overlap.
+static bool are_tiles(const struct op_sig *sig)
+{
+    const struct place_fwd_params *params = sig->params;
+    int64_t count = 0;
+
+    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
+        for (int j = 0; j < i; ++j)
+            if (!are_apart(&params->view[i], &params->view[j]))
+                return false;
+        count += attncl__desc_count(&params->view[i]);
+    }
+    return count == params->count;
+}
+
+static attncl_status place_one(struct launcher *l, const struct op_call *call, int i, bool add)
+{
+    const struct place_fwd_params *params = call->sig.params;
+    const struct tensor_desc *view = &params->view[i];
+    const struct walk w = attncl__walk(view);
+
+    TRY(attncl__check_width("a row to place", w.width));
+    struct row_pass p = attncl__row_pass(l->caps, "op/place.cl", "place_rows_fwd", w.rows, w.width);
+    enum { N_PLAIN = 8 };
+    struct arg args[N_PLAIN + N_WALK_ARGS] = {
+        arg_mem(call->in[i]),
+        arg_mem(call->out[0]),
+        arg_i64(view->start),
+        arg_i32(w.width),
+        arg_i64(w.step),
+        arg_i64(w.rows),
+        arg_i64(attncl__desc_count(view)),
+        arg_i32(p.rows_per_group),
+    };
+    attncl__walk_args(&w, args + N_PLAIN);
+    kspec_int(&p.spec, "ADD", add);
+    return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
+}
+
+static attncl_status place_launch(struct launcher *l, const struct op_call *call)
+{
+    const bool tiles = are_tiles(&call->sig);
+
+    if (!tiles)
+        TRY(zeros_launch(l, call));
+    for (int i = 0; i < call->sig.n_in && attncl__desc_present(&call->sig.in[i]); ++i)
+        TRY(place_one(l, call, i, !tiles));
+    return ATTNCL_OK;
+}
+
+const struct op_class attncl__op_place_fwd = {
+    .name = "place_fwd",
+    .params_bytes = sizeof(struct place_fwd_params),
+    .n_in = OP_MAX_IN,
+    .n_out = 1,
+    .optional = (1u << OP_MAX_IN) - 2, // all but the first
+    .infer = place_infer,
+    .launch = place_launch,
+};

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+
+#include "support/grad_test.h"
+
+#include <math.h>
+
+#include "attncl/gradient.h"
+#include "graph/graph.h"
+
+static double weighted_sum(struct host *const *out, struct host *const *dy, int n_out)
+{
+    double sum = 0;
+
+    for (int k = 0; k < n_out; ++k)
+        for (int64_t i = 0; out[k] && dy[k] && i < out[k]->count; ++i)
+            sum += out[k]->data[i] * dy[k]->data[i];
+    return sum;
+}
+
+struct host *finite_differences(ref_forward forward, const void *params, struct host *const *in,
+                                struct host *const *out, struct host *const *dy, int n_out, int k)
+{
+    struct host *d = host_like(in[k]);
+
+    for (int64_t i = 0; i < d->count; ++i) {
+        const double x = in[k]->data[i], h = 1e-4 * fmax(1, fabs(x));
+        in[k]->data[i] = x + h;
+        forward(params, in, out);
+        const double high = weighted_sum(out, dy, n_out);
+        in[k]->data[i] = x - h;
+        forward(params, in, out);
+        const double low = weighted_sum(out, dy, n_out);
+        in[k]->data[i] = x;
+        d->data[i] = (high - low) / (2 * h);
+    }
+    return d;
+}
+
+struct gradients {
+    const struct op_class *cls;
+    attncl_graph *g;
+    attncl_value in[OP_MAX_IN], y[OP_MAX_OUT], dy[OP_MAX_OUT];
+    int n_y;
+    struct host *out[OP_MAX_OUT], *cotangent[OP_MAX_OUT]; // NULL: the output has no gradient
+};
+
+static void build(struct gradients *t, const void *params, struct host *const *in, int n_in)
+{
+    char name[16];
+
+    for (int i = 0; i < n_in; ++i) {
+        snprintf(name, sizeof name, "in%d", i);
+        if (in[i])
+            t->in[i] = attncl_graph_input(t->g, name, in[i]->dtype, in[i]->rank, in[i]->dim);
+    }
+    const attncl_value first = attncl__graph_add(t->g, t->cls, params, t->in, n_in);
+    for (int i = 0; i < t->cls->n_out; ++i) {
+        const attncl_value y = attncl__graph_result(t->g, first, i);
+        const attncl_shape shape = attncl_graph_shape(t->g, y);
+        if (shape.rank < 0 || shape.dtype == ATTNCL_DTYPE_NONE)
+            continue;
+        t->out[i] = host_new(shape.dtype, shape.rank, shape.dim);
+        if (shape.dtype != ATTNCL_F32)
+            continue;
+        snprintf(name, sizeof name, "dy%d", i);
+        t->cotangent[i] = host_random(97u + (unsigned)i, shape.rank, shape.dim);
+        t->dy[t->n_y] = attncl_graph_input(t->g, name, shape.dtype, shape.rank, shape.dim);
+        t->y[t->n_y++] = y;
+    }
+}
+
+static void ask(struct gradients *t, unsigned wanted)
+{
+    attncl_value x[OP_MAX_IN], dx[OP_MAX_IN];
+    char name[16];
+    int n = 0;
+
+    for (int i = 0; i < OP_MAX_IN; ++i)
+        if (wanted >> i & 1)
+            x[n++] = t->in[i];
+    attncl_graph_gradient(t->g, t->n_y, t->y, t->dy, n, x, dx);
+    n = 0;
+    for (int i = 0; i < OP_MAX_IN; ++i) {
+        snprintf(name, sizeof name, "dx%d", i);
+        if (wanted >> i & 1)
+            attncl_graph_output(t->g, name, dx[n++]);
+    }
+}
+
+static void write_one(const struct gradients *t, const char *prefix, int i, const struct host *h)
+{
+    char name[16];
+
+    if (!h || h->count == 0)
+        return;
+    snprintf(name, sizeof name, "%s%d", prefix, i);
+    float *data = malloc((size_t)h->count * sizeof *data);
+    ck_assert(data != NULL);
+    for (int64_t k = 0; k < h->count; ++k)
+        data[k] = (float)h->data[k];
+    if (h->dtype == ATTNCL_F32) {
+        ck_ok(attncl_graph_write_as(t->g, name, ATTNCL_F32, data, (size_t)h->count));
+    } else {
+        int64_t *whole = malloc((size_t)h->count * sizeof *whole);
+        ck_assert(whole != NULL);
+        for (int64_t k = 0; k < h->count; ++k)
+            whole[k] = (int64_t)h->data[k];
+        ck_ok(attncl_graph_write_as(t->g, name, ATTNCL_I64, whole, (size_t)h->count));
+        free(whole);
+    }
+    free(data);
+}
+
+// The largest |got - want| in units of the largest |want|.
+static double compare(const struct gradients *t, int i, const struct host *want)
+{
+    char name[16];
+    double worst = 0, most = 0;
+
+    snprintf(name, sizeof name, "dx%d", i);
+    float *got = malloc((size_t)want->count * sizeof *got);
+    ck_assert(got != NULL);
+    ck_ok(attncl_graph_read(t->g, name, got, (size_t)want->count * sizeof *got));
+    for (int64_t k = 0; k < want->count; ++k) {
+        const double error = fabs(got[k] - want->data[k]);
+        worst = error <= worst ? worst : error; // NaN stays
+        most = fmax(most, fabs(want->data[k]));
+    }
+    free(got);
+    return most > 0 ? worst / most : worst;
+}
+
+double grad_error(const char *name, const void *params, struct host *const *in, int n_in,
+                  unsigned wanted, ref_forward forward)
+{
+    struct gradients t = {.cls = attncl__op_find(name)};
+    double worst = 0;
+
+    ck_assert_msg(t.cls != NULL, "there is no op %s", name);
+    ck_ok(attncl_graph_create(test_context(), &t.g));
+    build(&t, params, in, n_in);
+    ask(&t, wanted);
+    ck_ok(attncl_graph_compile(t.g, NULL));
+    for (int i = 0; i < n_in; ++i)
+        write_one(&t, "in", i, in[i]);
+    for (int i = 0; i < t.cls->n_out; ++i)
+        write_one(&t, "dy", i, t.cotangent[i]);
+    ck_ok(attncl_graph_run(t.g));
+    ck_ok(attncl__graph_check_guards(t.g));
+    for (int i = 0; i < n_in; ++i) {
+        if (!(wanted >> i & 1))
+            continue;
+        const double error = compare(
+            &t, i, finite_differences(forward, params, in, t.out, t.cotangent, t.cls->n_out, i));
+        worst = error <= worst ? worst : error;
+    }
+    attncl_graph_destroy(t.g);
+    return worst;
+}
