@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: MIT
+"""Which charts a report has, and what is in them."""
+from . import units
+from .chart import COLOURS, PANEL, Chart, Series
+from .ratios import against, peer_name
+
+SUITES = ("op", "layer", "model")
+
+
+def colour(i):
+    return i % COLOURS
+
+
+def seconds_tics(low, high):
+    return units.decades(low, high, lambda x: units.seconds(x, 0))
+
+
+def plain_tics(low, high):
+    return units.decades(low, high, lambda x: f"{x:g}")
+
+
+def memory_tics(low, high):
+    return units.doublings(low, high, lambda x: units.memory(x, 0))
+
+
+def by_rows(id, title, about, x_label, columns, x_tics, cases, value, **more):
+    """A dot per case (row) and column: columns are (name, key), value(case, key) -> (x, words) or None."""
+    found = {c: [value(c, key) for _, key in columns] for c in cases}
+    rows = [c for c in cases if any(found[c])]
+    series, n = [], len(columns)
+    for i, (name, _) in enumerate(columns):
+        shift = 0 if n == 1 else 0.44 * (i / (n - 1) - 0.5)
+        points = [(found[c][i][0], row + shift, found[c][i][1]) for row, c in enumerate(rows) if found[c][i]]
+        series.append(Series(name, colour(i), points))
+    return Chart(id, title, about, x_label, series, x_tics, rows=rows, **more)
+
+
+def cases_of(devices):
+    return list(dict.fromkeys(r.case for d in devices for r in d.results.values() if r.seconds))
+
+
+def devices_chart(joined):
+    """Every case on every device."""
+    devices, n = joined.own(), len(joined.machines)
+
+    def value(case, device):
+        r = device.results.get((case, ""))
+        return r and r.seconds and (r.seconds, f"{case}, {device.title(n)}: {units.seconds(r.seconds)}")
+    return by_rows("devices", "Time of each case, device by device",
+                   "One row per case, one mark per device; further left is faster.",
+                   "fastest run (logarithmic)", [(d.title(n), d) for d in devices], seconds_tics,
+                   cases_of(devices), value)
+
+
+def roofline_chart(id, device):
+    """Cases as points under the roof of what the device was measured to reach."""
+    peak, copy = device.roofline.get("fma_flop_per_s"), device.roofline.get("copy_bytes_per_s")
+    points = {s: [] for s in SUITES}
+    for r in device.ok():
+        if r.flop and r.bytes:
+            points.setdefault(r.suite, []).append((
+                r.flop / r.bytes, r.flop / r.seconds / 1e9,
+                f"{r.case}: {units.short(r.flop / r.seconds / 1e9)} GFLOP/s"
+                + (f", {units.percent(r.roofline_percent)} of the roof" if r.roofline_percent else "")))
+    roof, x = [], [p[0] for s in points.values() for p in s]
+    if peak and copy and x:
+        ridge = peak / copy
+        low, high = min(x + [ridge / 4]), max(x + [ridge * 4])
+        roof = [(low, low * copy / 1e9), (ridge, peak / 1e9), (high, peak / 1e9)]
+    return Chart(id, "Roofline", "Arithmetic rate over arithmetic intensity; the line is the device's measured "
+                 "copy bandwidth and multiply-add peak.",
+                 "operations per byte (logarithmic)",
+                 [Series(s, colour(i), p) for i, (s, p) in enumerate(points.items())],
+                 plain_tics, y_label="GFLOP/s", y_tics=plain_tics, roof=roof)
+
+
+def share_chart(id, device):
+    """How far each case is beneath the roof."""
+    columns = [("bound by arithmetic", "compute"), ("bound by memory", "memory")]
+
+    def value(case, bound):
+        r = device.results[(case, "")]
+        if r.seconds and r.roofline_percent and r.bound == bound:
+            return r.roofline_percent, f"{case}: {units.percent(r.roofline_percent)}"
+        return None
+    c = by_rows(id, "Share of the roofline", "Percent of the time that the measured roof would allow, per case.",
+                "percent of the measured roofline (logarithmic)", columns, plain_tics,
+                cases_of([device]), value, mark=100, mark_label="100 %")
+    for s in c.series:  # a case has one bound: no need to move the marks apart
+        s.points = [(x, round(y), words) for x, y, words in s.points]
+    return c
+
+
+def ratio_chart(id, device):
+    pairs, names = against(device)
+    by_case = {p.ours.case: p for p in pairs}
+
+    def value(case, name):
+        p = by_case[case]
+        return name in p.peers and (p.ratio(name), f"{case}: {units.ratio(p.ratio(name))} × faster than {name}")
+    c = by_rows(id, "Peer's time / ours", "One row per case, one mark per peer; right of the line at 1.0 the "
+                "library is faster.", "peer's time / ours (logarithmic)", [(n, n) for n in names],
+                plain_tics, list(by_case), value, mark=1.0, mark_label="1.0")
+    c.stems = [(1.0, by_case[case].ratio(), row) for row, case in enumerate(c.rows)]
+    return c
+
+
+def scaling_key(r):
+    rest = {k: v for k, v in r.sizes.items() if k != "T" and not (k == "S" and v == r.sizes["T"])}
+    return r.group, tuple(sorted((k, str(v)) for k, v in rest.items()))
+
+
+def shared_title(results):
+    """The cases' names without what says T."""
+    words = [r.case.split() for r in results]
+    return " ".join(w for w in words[0] if all(w in other for other in words[1:]))
+
+
+def scaling_charts(joined):
+    """Time over T for whatever was measured at two or more of them and is otherwise the same."""
+    groups, n = {}, len(joined.machines)
+    for machine in joined.machines:
+        for device in sorted(machine.devices, key=lambda d: d.peer):
+            for r in device.ok():
+                if isinstance(r.sizes.get("T"), (int, float)) and r.sizes["T"] > 0:
+                    groups.setdefault(scaling_key(r), []).append((device, r))
+    charts = []
+    for entries in groups.values():
+        own = [r for d, r in entries if not d.peer]
+        if len({r.sizes["T"] for r in own}) < 2:
+            continue
+        lines = {}
+        for d, r in entries:
+            name = f"{d.machine.name}: {peer_name(d, r)}" if d.peer and n > 1 else (
+                peer_name(d, r) if d.peer else d.title(n))
+            lines.setdefault((name, d.peer), []).append((
+                r.sizes["T"], r.seconds, f"T = {r.sizes['T']:g}, {name}: {units.seconds(r.seconds)}"))
+        series = [Series(name, colour(i), sorted(points), line=True, dashed=peer)
+                  for i, ((name, peer), points) in enumerate(lines.items())]
+        charts.append(Chart(f"scaling{len(charts)}", shared_title(own) or own[0].group,
+                            "Time of the fastest run over the length T; broken lines are peers.",
+                            "T (logarithmic)", series, lengths_tics(own), y_label="time",
+                            y_tics=seconds_tics, widths=(PANEL,)))
+    return charts
+
+
+def lengths_tics(results):
+    lengths = sorted({r.sizes["T"] for r in results})
+    return lambda low, high: [(t, f"{t:g}") for t in lengths]
+
+
+def memory_chart(id, device):
+    columns = [("inputs and outputs", "io_bytes"), ("weights", "weights_bytes"), ("activations", "activations_bytes"),
+               ("scratch", "scratch_bytes"), ("state", "state_bytes")]
+
+    def value(case, name):
+        x = device.results[(case, "")].values[name]
+        label = dict((key, words) for words, key in columns)[name]
+        return x and x > 0 and (x, f"{case}, {label}: {units.memory(x)}")
+    return by_rows(id, "Memory of each case", "Bytes of inputs and outputs, weights, activations between nodes and "
+                   "the scratch of the largest node; nothing is drawn for 0.", "memory (logarithmic)",
+                   columns, memory_tics, cases_of([device]), value)
+
+
+def compile_chart(id, device):
+    columns = [("cold: no program cache", "cold_s"), ("cached", "cached_s")]
+
+    def value(case, name):
+        x = device.results[(case, "")].values[name]
+        return x and (x, f"{case}: {units.seconds(x)}")
+    return by_rows(id, "Time to compile", "Kernels built and memory planned, with an empty program cache and with a "
+                   "filled one.", "time (logarithmic)", columns, seconds_tics, cases_of([device]), value)

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: MIT
+"""Machines, their devices and peers, and of each case the fastest run, out of any number of reports.
+
+Reports of one machine and device are runs of the same thing: the fastest counts, because whatever else a
+machine does only adds time.  A case that was wrong in one report stays wrong.
+"""
+import re
+from dataclasses import dataclass, field
+
+from . import read
+
+FAMILIES = {
+    "softmax": "softmax", "masked_softmax": "masked softmax", "layer_norm": "layer norm", "gelu": "GELU",
+    "bias_gelu": "bias + GELU", "embedding": "embedding", "cross_entropy": "cross entropy",
+    "gemm": "matrix product", "bmm": "batched product", "linear": "linear", "feed_forward": "feed-forward",
+    "attention": "attention", "aft_local": "AFT-local", "aft_full": "AFT-full", "aft_simple": "AFT-simple",
+    "aft_conv": "AFT-conv", "spatial_gate": "spatial gate", "gmlp_block": "gMLP block",
+    "encoder_layer": "encoder layer", "feedback": "Feedback Transformer", "gru": "GRU",
+    "bahdanau": "Bahdanau decoder", "lm": "language model, forward", "lm_decode": "language model, sampling"}
+
+
+@dataclass
+class Result:
+    """One case on one device; quantities that are not known are None."""
+    case: str
+    suite: str
+    family: str
+    variant: str
+    sizes: dict
+    outcome: str
+    reason: str
+    values: dict
+
+    def __getattr__(self, name):
+        try:
+            return self.values[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def seconds(self):
+        return self.values.get("min_s") if self.outcome == "ok" else None
+
+    @property
+    def group(self):
+        """What the case is one size of."""
+        name = FAMILIES.get(self.family, self.family.replace("_", " "))
+        return name + (", causal" if self.sizes.get("causal") is True else "")
+
+    def remark(self):
+        """What to say in place of a time."""
+        if self.outcome == "wrong":
+            return "WRONG: error %s, allowed %s; not timed" % tuple(
+                "infinite or unknown" if x is None else f"{x:.2e}" for x in (self.error, self.error_limit))
+        words = {"failed": "FAILED", "not run": "not run"}.get(self.outcome, "no time")
+        return f"{words}: {self.reason}" if self.reason else words
+
+
+@dataclass
+class Device:
+    """An OpenCL device, or one configuration of a peer."""
+    machine: "Machine"
+    peer: bool
+    address: str
+    type: str
+    name: str
+    facts: dict
+    settings: dict
+    program: str
+    sizes: str
+    reason: str = ""
+    loop_limit: int = None
+    roofline: dict = field(default_factory=dict)
+    gemm: dict = field(default_factory=dict)
+    results: dict = field(default_factory=dict)  # (case, variant) -> Result
+
+    def title(self, machines=1):
+        """Enough to tell it from the others in a legend."""
+        title = self.name
+        if not self.peer:
+            changed = ", ".join(f"{k}={v}" for k, v in self.settings.items() if k.startswith("ATTNCL_"))
+            title = ", ".join(filter(None, (f"{self.address} {title}", self.facts.get("platform"), changed)))
+        return f"{self.machine.name}: {title}" if machines > 1 else title
+
+    def ok(self):
+        return [r for r in self.results.values() if r.seconds]
+
+
+@dataclass
+class Machine:
+    name: str
+    host: dict
+    label: str
+    devices: list = field(default_factory=list)
+    runs: list = field(default_factory=list)
+
+    def own(self):
+        return [d for d in self.devices if not d.peer]
+
+    def peers_of(self, device):
+        """Peers on the same kind of processor: a CPU is not measured against a GPU."""
+        return [p for p in self.devices if p.peer and (not p.type or not device.type or p.type == device.type)]
+
+
+@dataclass
+class Problem:
+    device: Device
+    where: str
+    what: str
+    outcome: str
+
+
+@dataclass
+class Joined:
+    machines: list
+    problems: list
+
+    def own(self):
+        return [d for m in self.machines for d in m.own()]
+
+
+def host_of(report):
+    host = report.object("host")
+    texts = {name: " ".join((host.text(name) or "").split()) for name in ("os", "kernel", "cpu")}
+    return {**texts, **{name: host.positive(name) for name in ("cores", "threads", "memory_bytes")}}
+
+
+def same_host(a, b):
+    """Of two reports: threads are a process's own, and memory may be counted in two ways."""
+    def key(host):
+        return [host[f] for f in ("os", "kernel", "cpu", "cores")] + [round((host["memory_bytes"] or 0) / 2**30)]
+    return key(a) == key(b)
+
+
+def machines_of(reports):
+    """The machine each report is from, by label and host.  One without a label joins the only one like it."""
+    machines, found = [], [None] * len(reports)
+    order = sorted(range(len(reports)), key=lambda i: not reports[i].text("label"))
+    for i in order:
+        host, label = host_of(reports[i]), reports[i].text("label") or ""
+        like = [m for m in machines if same_host(m.host, host) and (not label or m.label == label)]
+        if len(like) != 1:
+            like = [m for m in like if m.label == label]
+        if not like:
+            like = [Machine("", host, label)]
+            machines += like
+        found[i] = like[0]
+    return found
+
+
+def name_machines(machines):
+    """Names that differ, even where labels and processors are the same."""
+    for m in machines:
+        m.name = m.label or m.host["cpu"] or "machine"
+    for m in machines:
+        twins = [t for t in machines if (t.label or t.host["cpu"] or "machine") == m.name]
+        if len(twins) > 1:
+            for i, t in enumerate(twins):
+                t.name = f"{m.name} #{i + 1}"
+
+
+def result_of(entry):
+    outcome = entry.text("outcome")
+    if outcome not in read.OUTCOMES:
+        raise read.BadReport(f"{entry.place}.outcome: {outcome!r} is none of {', '.join(read.OUTCOMES)}")
+    wall, event, compiled = entry.object("wall"), entry.object("event"), entry.object("compile")
+    memory, sizes = entry.object("memory"), entry.object("sizes")
+    values = {name: wall.positive(name) for name in ("min_s", "q1_s", "median_s", "q3_s", "max_s")}
+    values.update(event_s=event.positive("min_s"), cold_s=compiled.positive("cold_s"),
+                  cached_s=compiled.positive("cached_s"), bound=entry.text("bound"))
+    for name in ("error", "error_limit", "runs", "rounds"):
+        values[name] = entry.number(name)
+    for name in ("flop", "bytes", "gflop_s", "gb_s", "roofline_percent", "tokens", "tokens_per_s"):
+        values[name] = entry.positive(name)
+    for name in ("io", "weights", "activations", "scratch", "arena", "state"):
+        values[name + "_bytes"] = memory.number(name + "_bytes")
+    if outcome == "ok" and not values["min_s"]:
+        raise read.BadReport(f"{entry.place}: outcome ok without wall.min_s")
+    return Result(entry.needed("case"), entry.text("suite") or "", entry.text("family") or "other",
+                  entry.text("variant") or "", sizes.value, outcome, entry.text("reason") or "", values)
+
+
+def device_of(machine, report, entry):
+    """The machine's device that ENTRY describes: the one known from other reports, or a new one."""
+    facts = {name: entry.text(name) for name in ("platform", "vendor", "driver", "opencl")}
+    facts.update({name: entry.positive(name) for name in (
+        "compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")})
+    kind = entry.needed("kind")
+    if kind not in ("opencl", "peer"):
+        raise read.BadReport(f"{entry.place}.kind: {kind!r} is neither opencl nor peer")
+    program = " ".join(filter(None, (report.text("program"), report.text("version"),
+                                     report.text("revision") and f"({report.text('revision')})")))
+    settings = {read.clean(str(k)): read.plain(v) for k, v in entry.object("settings").value.items() if v is not None}
+    new = Device(machine, kind == "peer", entry.needed("device"), entry.text("type") or "",
+                 entry.text("name") or entry.needed("device"), facts, settings, program,
+                 entry.text("sizes") or "")
+    for known in machine.devices:
+        if all(getattr(known, f) == getattr(new, f) for f in (
+                "peer", "address", "name", "facts", "settings", "program")):
+            return known
+    machine.devices.append(new)
+    return new
+
+
+def add_roofline(device, roofline):
+    """Rates: the highest; latencies: the lowest of all reports."""
+    for name in ("copy_bytes_per_s", "fma_flop_per_s", "to_device_bytes_per_s", "from_device_bytes_per_s"):
+        found = roofline.positive(name)
+        if found:
+            device.roofline[name] = max(found, device.roofline.get(name, 0))
+    for name in ("launch_s", "launch_queued_s"):
+        found = roofline.positive(name)
+        if found:
+            device.roofline[name] = min(found, device.roofline.get(name, found))
+    for gemm in roofline.objects("gemm"):
+        rate = gemm.positive("flop_per_s")
+        if rate:
+            provider = gemm.needed("provider")
+            device.gemm[provider] = max(rate, device.gemm.get(provider, 0))
+
+
+def add_results(device, entry, problems):
+    for result in map(result_of, entry.objects("results")):
+        key = (result.case, result.variant)
+        known = device.results.get(key)
+        if result.outcome != "ok":
+            problems.append(Problem(device, " ".join(filter(None, (result.case, result.variant))),
+                                    result.remark(), result.outcome))
+        rank = ("wrong", "ok", "failed", "not run").index
+        if known is None or rank(result.outcome) < rank(known.outcome) or (
+                result.seconds and known.seconds and result.seconds < known.seconds):
+            device.results[key] = result
+
+
+def run_of(path, report):
+    """What the page says of a report's making."""
+    command = report.field("command", (list, str), "a list") or ""
+    return {"file": path, "date": report.text("date"), "threads": host_of(report)["threads"],
+            "command": " ".join(map(quoted, command)) if isinstance(command, list) else read.clean(command),
+            "program": " ".join(filter(None, (report.text("program"), report.text("version")))),
+            "revision": report.text("revision")}
+
+
+def join(paths):
+    reports, problems = [read.load(path) for path in paths], []
+    owners = machines_of(reports)
+    for path, report, machine in zip(paths, reports, owners):
+        machine.runs.append(run_of(path, report))
+        for entry in report.objects("devices"):
+            device = device_of(machine, report, entry)
+            reason = entry.text("reason")
+            device.reason = reason or device.reason
+            device.loop_limit = entry.number("loop_limit") or device.loop_limit
+            if reason:
+                problems.append(Problem(device, "all cases", f"not run: {reason}", "not run"))
+            add_roofline(device, entry.object("roofline"))
+            add_results(device, entry, problems)
+    machines = list({id(m): m for m in owners}.values())
+    name_machines(machines)
+    return Joined(machines, problems)
+
+
+def quoted(argument):
+    text = read.plain(argument)
+    return text if re.fullmatch(r"[\w@%+=:,./-]+", text) else "'" + text.replace("'", "'\\''") + "'"

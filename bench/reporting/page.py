@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""The page: the summary first, then the charts with their figures as tables, and what made them last."""
+import os
+
+from . import chart, figures, ratios, svg, tables
+from .html import el, serialise
+
+STYLE = os.path.join(os.path.dirname(__file__), "style.css")
+
+
+class Page:
+    """Sections are written first and their charts drawn afterwards, all by one gnuplot."""
+
+    def __init__(self, joined):
+        self.joined = joined
+        self.scripts, self.places = [], []
+
+    def figure(self, c, *below):
+        """The chart at each of its widths, of which the style shows one; None where it has no points."""
+        if c.is_empty():
+            return None
+        holder = el("div", class_="picture")
+        for script in svg.scripts_of(c):
+            self.scripts.append(script)
+            self.places.append((holder, script.narrow and len(c.widths) > 1))
+        legend = [el("li", el("span", chart.SIGNS[s.colour], class_=f"s{s.colour + 1}", aria_hidden="true"), " ",
+                     s.name) for s in c.legend()]
+        return el("figure", el("figcaption", el("strong", c.title), el("span", c.about)),
+                  el("ul", legend, class_="legend") if legend else None, holder, list(below))
+
+    def draw(self):
+        for (holder, narrow), picture in zip(self.places, svg.draw(self.scripts)):
+            several = picture.get("width") != str(chart.PANEL)
+            picture.set("class", "narrow" if narrow else "wide" if several else "panel")
+            holder.append(picture)
+
+    def per_device(self, id, title, about, make):
+        """A section with a part for each device; MAKE(part's id, device) gives its content."""
+        parts = []
+        for i, device in enumerate(self.joined.own()):
+            content = [c for c in make(f"{id}{i}", device) if c is not None]
+            if content:
+                parts += [el("h3", device.title(len(self.joined.machines))), content]
+        return section(id, title, about, parts)
+
+
+def section(id, title, about, content):
+    """A section with nothing in it says so: a missing chart must not look like a forgotten one."""
+    content = [c for c in content if c is not None]
+    return el("section", el("h2", title), el("p", about),
+              content or el("p", "Not measured in these reports.", class_="absent"), id=id)
+
+
+def details(summary, content):
+    return el("details", el("summary", summary), content) if content is not None else None
+
+
+def counts(joined):
+    results = [r for d in joined.own() for r in d.results.values()]
+    peers = len({p.name for m in joined.machines for p in m.devices if p.peer and p.ok()})
+    tiles = [(len(joined.machines), "machine"), (len(joined.own()), "OpenCL device"), (peers, "peer"),
+             (sum(r.outcome == "ok" for r in results), "right and timed")]
+    tiles += [(sum(r.outcome == o for r in results), o) for o in ("wrong", "failed", "not run")]
+    plural = ("machine", "OpenCL device", "peer")
+    return el("ul", [el("li", el("b", str(n)), " " + what + ("s" if what in plural and n != 1 else ""),
+                        class_="bad" if n and what in ("wrong", "failed") else None) for n, what in tiles],
+              class_="tiles")
+
+
+def problems(joined):
+    """Whatever has no time, and why: what is wrong or failed first, and always open."""
+    if not joined.problems:
+        return [el("p", "Every case that was asked for ran, and every result that was checked was right.")]
+    parts = []
+    for device in dict.fromkeys(id(p.device) for p in joined.problems):
+        mine = list({(p.where, p.what): p for p in joined.problems if id(p.device) == device}.values())
+        bad = [p for p in mine if p.outcome in ("wrong", "failed")]
+        rest = [p for p in mine if p not in bad]
+        parts.append(el("h3", mine[0].device.title(len(joined.machines))))
+        parts.append(problem_list(bad, "bad"))
+        not_run = problem_list(rest, "absent")
+        parts.append(details(f"{len(rest)} not run", not_run) if len(rest) > 8 else not_run)
+    return parts
+
+
+def problem_list(found, class_):
+    items = [el("li", el("b", p.where), " ", p.what) for p in found]
+    return el("ul", items, class_=class_) if items else None
+
+
+def summary(joined):
+    content = [counts(joined)]
+    for device in joined.own():
+        if device.results:
+            content += [el("h3", device.title(len(joined.machines))), tables.headline(device)]
+    return section("summary", "Summary",
+                   "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
+                   "of the group's cases: above 1 the library is faster. The share of the roofline is of what the "
+                   "device was measured to reach; above 100 % the data stayed in a cache.", content)
+
+
+def sections(page):
+    joined = page.joined
+    yield summary(joined)
+    yield section("problems", "Wrong, failed, not run",
+                  "Results are compared with a definition in double precision before they are timed; a wrong one "
+                  "is not timed.", problems(joined))
+    yield section("side-by-side", "Devices side by side", "What each device was measured to reach, and the time of "
+                  "each case.", [tables.devices(joined), page.figure(figures.devices_chart(joined))])
+    yield page.per_device("ratios", "Against peers", "Peers run the same cases on the same machine.", lambda id, d: [
+        page.figure(figures.ratio_chart(id, d), details("Figures", tables.ratios_of(d)))])
+    yield page.per_device("roofline", "Roofline", "A case is bound by arithmetic or by memory, whichever takes "
+                          "longer at the device's measured rates.", lambda id, d: [
+                              page.figure(figures.roofline_chart(id, d)),
+                              page.figure(figures.share_chart(id + "s", d))])
+    panels = [page.figure(c) for c in figures.scaling_charts(joined)]
+    yield section("scaling", "Scaling over T", "Fastest runs of cases that differ in length only; broken lines are "
+                  "peers.", [el("div", panels, class_="panels")] if panels else [])
+    yield page.per_device("memory", "Memory", "Of the compiled graph: what a run needs beside the caller's data is "
+                          "activations and scratch.", lambda id, d: [
+                              page.figure(figures.memory_chart(id, d), details("Figures", tables.memory(d)))])
+    yield page.per_device("compiling", "Compile times", "A graph is compiled once and run many times.",
+                          lambda id, d: [page.figure(figures.compile_chart(id, d),
+                                                     details("Figures", tables.compiling(d)))])
+    yield section("figures", "All figures", "Times are of a run and the wait for it.", [
+        details(d.title(len(joined.machines)), tables.results(d))
+        for m in joined.machines for d in m.devices if d.results])
+    yield section("made-by", "How this was measured", "Of several reports of one device the fastest run of each "
+                  "case counts.", [tables.origin(m, len(joined.machines)) for m in joined.machines])
+
+
+def render(joined):
+    """The page's text.  Raises svg.NoPicture without gnuplot."""
+    page = Page(joined)
+    body = list(sections(page))
+    page.draw()
+    with open(STYLE, encoding="utf-8") as file:
+        style = file.read()
+    root = "".join(f"--{n}:{light};" for n, (light, _) in svg.PALETTE.items())
+    dark = "".join(f"--{n}:{value};" for n, (_, value) in svg.PALETTE.items())
+    names = ", ".join(m.name for m in joined.machines)
+    dates = sorted({run["date"][:10] for m in joined.machines for run in m.runs if run["date"]})
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "date unknown"
+    nav = el("nav", el("ul", [el("li", el("a", s.find("h2").text, href="#" + s.get("id"))) for s in body]),
+             aria_label="Sections")
+    return serialise(el(
+        "html",
+        el("head", el("meta", charset="utf-8"),
+           el("meta", name="viewport", content="width=device-width, initial-scale=1"),
+           el("meta", name="color-scheme", content="light dark"),
+           el("title", f"libattncl benchmark: {names}"),
+           el("link", rel="icon", href="data:,"),
+           el("style", f":root{{{root}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n{style}")),
+        el("body", el("header", el("h1", "libattncl benchmark"), el("p", f"{names}; {when}")), nav,
+           el("main", body)),
+        lang="en"))
+
+
+def picture(joined):
+    """The ratio chart of the first device that has one, as a file of its own."""
+    for device in joined.own():
+        if ratios.against(device)[0]:
+            c = figures.ratio_chart("ratio", device)
+            c.title = "peer's time / libattncl's"
+            return svg.standalone(chart.Script(c, chart.WIDE, True))
+    return None

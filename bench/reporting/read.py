@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: MIT
+"""Reports of bench/JSON.md, read and checked, so that the rest may trust types."""
+import json
+import math
+import re
+
+SCHEMA = 2
+OUTCOMES = ("ok", "wrong", "failed", "not run")
+
+
+class BadReport(Exception):
+    """One line: the file, the place in it, and what disagrees."""
+
+
+class Checked:
+    """A JSON object whose fields are asked for by type; an absent one and null are the same."""
+
+    def __init__(self, value, place):
+        if not isinstance(value, dict):
+            raise BadReport(f"{place}: an object was expected, found {kind(value)}")
+        self.value, self.place = value, place
+
+    def field(self, name, types, what):
+        value = self.value.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, types) or isinstance(value, bool) and bool not in types:
+            raise BadReport(f"{self.place}.{name}: {what} was expected, found {kind(value)}")
+        return value
+
+    def text(self, name):
+        value = self.field(name, (str,), "text")
+        return value and clean(value)
+
+    def needed(self, name):
+        value = self.text(name)
+        if not value:
+            raise BadReport(f"{self.place}.{name}: text was expected, found nothing")
+        return value
+
+    def number(self, name):
+        """None also for what is not finite: JSON has no infinity, but Python's reader takes it."""
+        value = self.field(name, (int, float), "a number")
+        return value if value is not None and math.isfinite(value) else None
+
+    def positive(self, name):
+        value = self.number(name)
+        return value if value is not None and value > 0 else None
+
+    def object(self, name):
+        return Checked({} if self.value.get(name) is None else self.value[name], f"{self.place}.{name}")
+
+    def objects(self, name):
+        values = self.field(name, (list,), "a list") or []
+        return [Checked(v, f"{self.place}.{name}[{i}]") for i, v in enumerate(values)]
+
+
+def kind(value):
+    names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def load(path):
+    """The report in PATH as a Checked object, its schema known to be ours."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+    except OSError as error:
+        raise BadReport(f"{path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise BadReport(f"{path}: not a JSON report: {error}") from None
+    report = Checked(value, path)
+    found = report.value.get("schema")
+    if found != SCHEMA or isinstance(found, bool):
+        found = "without a schema (before 2)" if found is None else f"of schema {found!r}"
+        raise BadReport(f"{path}: a report {found}; this program reads schema {SCHEMA}")
+    return report
+
+
+def clean(text):
+    """Without what neither XML nor UTF-8 can hold: control characters, halves of pairs, noncharacters."""
+    return re.sub("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", " ", text)
+
+
+def plain(value):
+    """A setting or an argument as one line of text."""
+    return clean(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))

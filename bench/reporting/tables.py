@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: MIT
+"""The report's figures as tables, of the page and of Markdown."""
+import re
+
+from . import ratios, units
+from .html import el, table
+
+
+def headline(device):
+    """A row for each kind of case: how it compares, whether it is right, how near the roof it is."""
+    found = ratios.groups(device)
+    compared = any(g.pairs for g in found)
+    head = ["cases"] + (["× fastest peer", "mean"] if compared else ["fastest, ms"]) + ["of the roofline"]
+    rows = []
+    for g in found:
+        lacking = [r.outcome for r in g.cases if not r.seconds]
+        timed = [r.seconds for r in g.cases if r.seconds]
+        state = f" ×{len(timed)}" if len(timed) > 1 else ""
+        if lacking:
+            state = f" {len(timed)} of {len(g.cases)}, " + ", ".join(
+                f"{lacking.count(o)} {o}" for o in dict.fromkeys(lacking))
+        cells = [[g.name, el("small", state)]]
+        if compared:
+            lowest = g.lowest()
+            cells += [el("td", g.spread(), class_="number" + (
+                "" if lowest is None else " slower" if lowest < 1 else " faster")), units.ratio(g.mean())]
+        else:
+            cells.append(units.ms(min(timed, default=None)))
+        bad = {"wrong", "failed"}.intersection(lacking)
+        rows.append(("bad" if bad else "absent" if not timed else None, cells + [g.share()]))
+    holder = table(head, rows)
+    holder.set("class", holder.get("class") + (" compared" if compared else ""))
+    return holder
+
+
+def devices(joined):
+    """The roofline's figures: a column per device."""
+    own = [d for d in joined.own() if d.roofline or d.gemm or d.results]
+    if not own:
+        return None
+
+    def line(name, show):
+        return [name] + [show(d) for d in own]
+
+    def rate(name, unit):
+        return lambda d: units.per_second(d.roofline.get(name), unit)
+
+    def latency(name):
+        return lambda d: units.seconds(d.roofline.get(name))
+    rows = [line("copy bandwidth", rate("copy_bytes_per_s", "B/s")),
+            line("multiply-add peak", rate("fma_flop_per_s", "FLOP/s"))]
+    rows += [line(f"matrix product, {p}", lambda d, p=p: units.per_second(d.gemm.get(p), "FLOP/s"))
+             for p in dict.fromkeys(p for d in own for p in d.gemm)]
+    rows += [line("launch and wait", latency("launch_s")), line("launch in a queue", latency("launch_queued_s")),
+             line("to the device", rate("to_device_bytes_per_s", "B/s")),
+             line("from the device", rate("from_device_bytes_per_s", "B/s"))]
+    rows += [line("compute units", lambda d: units.count(d.facts["compute_units"])),
+             line("clock, MHz", lambda d: units.count(d.facts["clock_mhz"])),
+             line("memory", lambda d: units.memory(d.facts["global_memory_bytes"])),
+             line("local memory", lambda d: units.memory(d.facts["local_memory_bytes"])),
+             line("cases", lambda d: d.sizes or units.ABSENT)]
+    return table(["measured"] + [d.title(len(joined.machines)) for d in own], rows)
+
+
+def ratios_of(device):
+    pairs, names = ratios.against(device)
+    rows = []
+    for p in pairs:
+        cells = [p.ours.case, units.ms(p.ours.seconds)]
+        for name in names:
+            if name in p.peers:
+                r = p.ratio(name)
+                cells += [units.ms(p.peers[name].seconds),
+                          el("td", units.ratio(r), class_="number " + ("slower" if r < 1 else "faster"))]
+            else:
+                cells += [units.ABSENT] * 2
+        rows.append(cells)
+    return table(["case", "ours, ms"] + [h for n in names for h in (n + ", ms", "ratio")], rows)
+
+
+def memory(device):
+    kinds = ("io", "weights", "activations", "scratch", "arena", "state")
+    rows = [[r.case] + [units.memory(r.values[k + "_bytes"]) for k in kinds] for r in device.ok()]
+    return table(["case", "inputs, outputs", "weights", "activations", "scratch", "arena", "state"], rows)
+
+
+def compiling(device):
+    return table(["case", "cold", "cached"],
+                 [[r.case, units.seconds(r.cold_s), units.seconds(r.cached_s)] for r in device.ok()])
+
+
+def error(r):
+    if r.error is None or r.error_limit is None:
+        return "not checked" if r.error_limit is None else "infinite"
+    return f"{r.error:.1e} ≤ {r.error_limit:.1e}"
+
+
+def results(device):
+    """Every case, those without a time too."""
+    head = ["case", "min ms", "median", "q3 – q1", "device ms", "GFLOP/s", "GB/s", "of the roof", "bound", "tokens/s",
+            "error ≤ limit", "runs"]
+    rows = []
+    for r in device.results.values():
+        name = " ".join(filter(None, (r.case, f"({r.variant})" if r.variant else "")))
+        if not r.seconds:
+            remark = el("td", r.remark(), colspan=str(len(head) - 1), class_="remark")
+            rows.append(("absent" if r.outcome == "not run" else "bad", [name, remark]))
+            continue
+        spread = r.q3_s - r.q1_s if r.q3_s and r.q1_s else None
+        rows.append([name, units.ms(r.seconds), units.ms(r.median_s), units.ms(spread), units.ms(r.event_s),
+                     units.short(r.gflop_s), units.short(r.gb_s), units.percent(r.roofline_percent),
+                     r.bound or units.ABSENT, units.short(r.tokens_per_s), error(r),
+                     units.count(r.runs)])
+    return table(head, rows)
+
+
+def settings_of(device):
+    return ", ".join(f"{k} {v}" for k, v in device.settings.items()) or "none stated"
+
+
+def origin(machine, n):
+    """What the machine is, what ran on it, and with which commands."""
+    host = machine.host
+    facts = [("processor", host["cpu"]), ("system", ", ".join(filter(None, (host["os"], host["kernel"])))),
+             ("logical processors", host["cores"] and f"{host['cores']:.0f}"),
+             ("usable threads", host["threads"] and f"{host['threads']:.0f}"),
+             ("memory", host["memory_bytes"] and units.memory(host["memory_bytes"]))]
+    runs = [[r["program"] or "unknown program", r["revision"] or units.ABSENT, r["date"] or units.ABSENT,
+             units.count(r["threads"]),
+             el("td", el("code", r["command"] or "not recorded"))] for r in machine.runs]
+    used = [[d.title(), el("td", ", ".join(filter(None, (
+        d.facts["platform"], d.facts["driver"] and f"driver {d.facts['driver']}", d.facts["opencl"]))) or d.program),
+             el("td", settings_of(d)), el("td", d.sizes or units.ABSENT)] for d in machine.devices]
+    return el("div", el("h3", machine.name) if n > 1 else None,
+              el("dl", [[el("dt", name), el("dd", value)] for name, value in facts if value]),
+              table(["program", "revision", "date", "threads", "command"], runs, words=5),
+              table(["device or peer", "driver or version", "settings", "sizes"], used, words=4))
+
+
+def markdown_text(words):
+    """Words only: no name makes a table, an element or a link."""
+    words = " ".join(words.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\|\[\]`*_])", r"\\\1", words)
+
+
+def markdown_table(head, rows, words=1):
+    lines = [head, ["---"] * words + ["---:"] * (len(head) - words)]
+    lines += rows
+    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+
+
+def markdown(joined, by_case):
+    """The ratios of each device that has peers: a row per kind of case, or per case."""
+    parts = []
+    for device in joined.own():
+        pairs, names = ratios.against(device)
+        if not pairs:
+            continue
+        if by_case:
+            rows = [[markdown_text(p.ours.case), units.ms(p.ours.seconds), units.ms(p.peers[p.best].seconds),
+                     units.ratio(p.ratio()), markdown_text(p.best)] for p in pairs]
+            body = markdown_table(["case", "ours, ms", "fastest peer, ms", "ratio", "which"],
+                                  rows)
+        else:
+            rows = [[markdown_text(g.name), str(len(g.pairs)), g.spread(), units.ratio(g.mean()), g.share()]
+                    for g in ratios.groups(device) if g.pairs]
+            body = markdown_table(["", "cases", "peer's time / ours", "mean", "of the roofline"], rows)
+        host, runs = device.machine.host, device.machine.runs
+        made = [f"{device.title()} ({device.program})", "peers: " + "; ".join(names), host["cpu"],
+                f"{host['threads']:.0f} threads" if host["threads"] else "",
+                ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))]
+        parts.append(markdown_text(". ".join(filter(None, made))) + ".\n\n" + body)
+    return "\n".join(parts)

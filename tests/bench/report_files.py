@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""report_files.py BENCH: bench/report joins reports as it says, and refuses what it cannot read in one line."""
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as ET
+
+import reports
+
+FAILURES = []
+
+
+def check(ok, what):
+    if not ok:
+        FAILURES.append(what)
+
+
+class Tool:
+    def __init__(self, bench, folder):
+        self.program, self.folder, self.n = os.path.join(bench, "report"), folder, 0
+        sys.path.insert(0, bench)
+
+    def file(self, content, name=None):
+        self.n += 1
+        path = os.path.join(self.folder, name or f"{self.n}.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    def run(self, *arguments, **environment):
+        return subprocess.run([self.program, *arguments], capture_output=True, encoding="utf-8", check=False,
+                              env=dict(os.environ, **environment))
+
+    def refused(self, content, *words):
+        """One line with the file's name and WORDS, status 2, no page."""
+        path, page = self.file(content), os.path.join(self.folder, "none.html")
+        ran = self.run(path, "-o", page, "--markdown")
+        fits = (ran.returncode == 2 and ran.stderr.count("\n") == 1 and path in ran.stderr
+                and all(w in ran.stderr for w in words) and not ran.stdout)
+        check(fits and not os.path.exists(page), f"{words}: status {ran.returncode}, {ran.stderr!r} {ran.stdout!r}")
+
+
+def joining(tool):
+    from reporting import merge, ratios
+
+    def join(*contents):
+        return merge.join([tool.file(c) for c in contents])
+    # Two runs of one device: the fastest counts; a wrong result is not made good by another run.
+    slow, fast = reports.ours(slowness=2), reports.ours(slowness=1)
+    fast["devices"][0]["results"][0].update(outcome="wrong", error=1.0)
+    both = join(slow, fast)
+    check(len(both.machines) == 1 and len(both.own()) == 1, "two runs of one device are two devices")
+    merged = list(both.own()[0].results.values())
+    check(merged[0].outcome == "wrong" and merged[0].seconds is None, "a wrong result was timed")
+    check(merged[1].seconds == fast["devices"][0]["results"][1]["wall"]["min_s"], "not the fastest run")
+    check([p.outcome for p in both.problems] == ["wrong"], "the wrong result is not listed")
+    # Devices of one name on two machines stay two; peers are those of the same machine and kind of processor.
+    other = dict(reports.HOST, cpu="Other 1")
+    joined = join(reports.ours(), reports.ours(host=other), reports.peer(host=other))
+    check([len(m.devices) for m in joined.machines] == [1, 2], "machines are mixed up")
+    check([bool(ratios.against(d)[0]) for d in joined.own()] == [False, True], "a peer of another machine was taken")
+    gpu = reports.ours(host=other)
+    gpu["devices"][0]["type"] = "gpu"
+    joined = join(gpu, reports.peer(host=other))
+    check(not ratios.against(joined.own()[0])[0], "a GPU was compared with a processor")
+    # One label, or one host where a label is missing, is one machine; the order of files does not matter.
+    labelled, bare = reports.ours(label="lab"), reports.peer()
+    for files in ((labelled, bare), (bare, labelled)):
+        check(len(join(*files).machines) == 1, "a peer's report without a label is another machine")
+    twins = [reports.ours(label=name) for name in ("a", "b")]
+    check([m.name for m in join(*twins).machines] == ["a", "b"], "labels do not tell machines apart")
+    names = [m.name for m in join(labelled, reports.ours(label="lab", host=other)).machines]
+    check(len(set(names)) == 2, f"two machines are called {names}")
+    settings = copy.deepcopy(reports.ours())
+    settings["devices"][0]["settings"] = {"ATTNCL_FORM": "gpu"}
+    check(len(join(reports.ours(), settings).own()) == 2, "runs under different settings were joined")
+
+
+def sparse(tool):
+    """Only what JSON.md requires."""
+    device = {"device": "0:0", "kind": "opencl", "results": [
+        {"case": "x", "outcome": "ok", "wall": {"min_s": 1e-3}}, {"case": "y", "outcome": "failed"},
+        {"case": "z", "outcome": "not run", "wall": None}]}
+    refusal = {"device": "0:1", "kind": "opencl", "reason": "no compiler"}
+    path = tool.file({"schema": 2, "devices": [device, refusal]})
+    empty = tool.file({"schema": 2})
+    page = os.path.join(tool.folder, "sparse.html")
+    ran = tool.run(path, empty, "-o", page)
+    check(ran.returncode == 0 and not ran.stderr, "sparse: " + ran.stderr)
+    with open(page, encoding="utf-8") as file:
+        text = file.read()
+    for words in ("no compiler", "FAILED", "not run", "Not measured in these reports."):
+        check(words in text, "the sparse page does not say " + words)
+    ran = tool.run(empty, "--picture", os.path.join(tool.folder, "none.svg"))
+    check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "a picture of nothing: " + ran.stderr)
+
+
+def refusals(tool):
+    good = reports.ours()
+    tool.refused(dict(good, schema=1), "schema 1", "schema 2")
+    tool.refused({"version": "0.1.0", "devices": []}, "without a schema", "schema 2")
+    tool.refused(dict(good, schema="2"), "schema '2'")
+    tool.refused(json.dumps(good)[:500], "not a JSON report", "line 1")
+    tool.refused("", "not a JSON report")
+    tool.refused("[" * 100000, "not a JSON report")
+    tool.refused("[]", "an object was expected, found a list")
+    tool.refused(dict(good, devices={}), "devices", "a list was expected")
+    tool.refused(dict(good, devices=[3]), "devices[0]", "found a number")
+    for name, value, words in (("case", None, "case: text was expected"), ("outcome", "fine", "'fine' is none of"),
+                               ("wall", {}, "without wall.min_s"), ("wall", {"min_s": "1"}, "a number was expected"),
+                               ("flop", True, "flop: a number")):
+        broken = copy.deepcopy(good)
+        broken["devices"][0]["results"][3][name] = value
+        tool.refused(broken, "devices[0].results[3]", words)
+    ran = tool.run(os.path.join(tool.folder, "absent.json"), "--markdown")
+    check(ran.returncode == 2 and "absent.json: No such file" in ran.stderr, "absent file: " + ran.stderr)
+    check(tool.run(tool.file(good)).returncode == 2, "nothing to make is no mistake")
+    page = os.path.join(tool.folder, "no-gnuplot.html")
+    only = os.path.join(tool.folder, "bin")
+    os.mkdir(only)
+    for name in ("env", "python3"):
+        os.symlink(sys.executable if name == "python3" else shutil.which(name), os.path.join(only, name))
+    ran = tool.run(tool.file(good), "-o", page, PATH=only)
+    check(ran.returncode == 1 and "gnuplot, which is not installed" in ran.stderr and not os.path.exists(page),
+          "without gnuplot: " + ran.stderr)
+    ran = tool.run(tool.file(good), "-o", os.path.join(tool.folder, "none", "x.html"))
+    check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "no such folder: " + ran.stderr)
+
+
+def outputs(tool):
+    bad = reports.peer(name="P | <b>x</b> [a](b)\n`c` \x07 \ud800 \uffff")
+    files = [tool.file(reports.ours()), tool.file(bad)]
+    for kind, rows in (("kinds", 11), ("cases", len(list(reports.cases())))):
+        lines = tool.run(*files, "--markdown", kind).stdout.splitlines()
+        table = [l for l in lines if l.startswith("|")]
+        check(len(table) == rows + 2, f"--markdown {kind} has {len(table)} lines of a table")
+        columns = {l.replace("\\|", "").count("|") for l in table}
+        check(len(columns) == 1 and not any("<b>" in l for l in lines), f"--markdown {kind}: {lines[:6]}")
+    picture = os.path.join(tool.folder, "p.svg")
+    ran = tool.run(*files, "--picture", picture)
+    check(ran.returncode == 0, "picture: " + ran.stderr)
+    names = [t.text for t in ET.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")]
+    check("1.0" in names and "AFT-local s=64 T=4096 B=8" in names, f"the picture says {names}")
+    check(os.path.getsize(picture) < 150000, "the picture is larger than 150 KB")
+    pages = []
+    for name in ("one.html", "two.html"):
+        tool.run(*files, "-o", os.path.join(tool.folder, name))
+        with open(os.path.join(tool.folder, name), "rb") as file:
+            pages.append(file.read())
+    check(pages[0] == pages[1], "the same reports make different pages")
+
+
+def readable():
+    """Colours against the page: 4.5 for words, 3 for marks (WCAG 2)."""
+    from reporting import svg
+
+    def light(colour):
+        parts = [int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    for which in (0, 1):
+        paper = light(svg.PALETTE["paper"][which])
+        for name, colours in svg.PALETTE.items():
+            least = 4.5 if name in ("ink", "muted") else 3 if name[0] == "s" and name[1:].isdigit() else 1
+            high, low = max(paper, light(colours[which])), min(paper, light(colours[which]))
+            contrast = (high + 0.05) / (low + 0.05)
+            check(contrast >= least, f"{name} {colours[which]} has a contrast of {contrast:.2f}, {least} is needed")
+
+
+def main(bench):
+    if not shutil.which("gnuplot"):
+        print("skipped: gnuplot is needed")
+        return 77
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Tool(bench, folder)
+        joining(tool)
+        sparse(tool)
+        refusals(tool)
+        outputs(tool)
+        readable()
+    for what in FAILURES:
+        print("FAIL", what)
+    return 1 if FAILURES else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

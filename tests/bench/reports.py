@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: MIT
+"""Reports as bench/JSON.md describes them, made up: figures follow a formula, nothing was run."""
+
+HOST = {"os": "Debian GNU/Linux 12 (bookworm)", "kernel": "Linux 6.1.0 x86_64", "cpu": "Example 9000",
+        "cores": 2, "threads": 2, "memory_bytes": 8 << 30}
+PEAK, COPY = 4e11, 3e10  # FLOP/s, bytes/s
+
+
+def cases():
+    """(name, suite, family, sizes, flop, bytes)"""
+    yield "softmax 4096x1024", "op", "softmax", {"M": 4096, "N": 1024}, 2.1e7, 3.4e7
+    yield "layer norm 4096x1024", "op", "layer_norm", {"M": 4096, "N": 1024}, 3e7, 3.4e7
+    yield "bias + GELU 4096x1024", "op", "bias_gelu", {"M": 4096, "N": 1024}, 6e7, 3.4e7
+    for n in (512, 1024):
+        yield f"product NN {n}", "op", "gemm", {"M": n, "N": n, "K": n}, 2.0 * n**3, 12.0 * n * n
+    yield "linear + bias 4096x512->2048", "op", "linear", {"M": 4096, "K": 512, "N": 2048}, 8.6e9, 4.6e7
+    for t in (1024, 2048):
+        for causal in (False, True):
+            yield (f"attention d=64 T={t} BH=16" + causal * " causal", "op", "attention",
+                   {"T": t, "S": t, "B": 16, "causal": causal}, 4.0 * 16 * t * t * 64 / (1 + causal), 16.0 * 4 * t * 64)
+    for t in (512, 1024, 4096):
+        for causal in (False, True):
+            yield (f"AFT-local s=64 T={t} B=8" + causal * " causal", "layer", "aft_local",
+                   {"T": t, "B": 8, "C": 512, "window": 64, "causal": causal}, 512.0 * 8 * t * 260, 16.0 * 8 * t * 512)
+    yield "gMLP block d=512 f=2048 T=256 B=32", "layer", "gmlp_block", {"T": 256, "B": 32, "C": 512}, 2.6e10, 1.4e8
+    yield "lm decode AFT-local d=128 4 layers B=1", "model", "lm_decode", {"T": 128, "B": 1}, 1e8, 1e8
+
+
+def result(case, slowness, peer=False):
+    name, suite, family, sizes, flop, n_bytes = case
+    least = max(flop / PEAK, n_bytes / COPY)
+    seconds = 1.4 * slowness * least + 2e-5
+    entry = {
+        "case": name, "suite": suite, "family": family, "set": "full", "dtype": "f32", "sizes": sizes, "outcome": "ok",
+        "error": 3e-8, "error_limit": 6e-5, "runs": 60, "rounds": 3,
+        "wall": {"min_s": seconds, "q1_s": 1.02 * seconds, "median_s": 1.04 * seconds, "q3_s": 1.1 * seconds,
+                 "max_s": 2 * seconds},
+        "event": {"min_s": 0.95 * seconds, "median_s": seconds}, "compile": {"cold_s": 0.3, "cached_s": 0.004},
+        "flop": flop, "bytes": n_bytes, "gflop_s": flop / seconds / 1e9, "gb_s": n_bytes / seconds / 1e9,
+        "bound": "compute" if flop / PEAK > n_bytes / COPY else "memory", "roofline_percent": 100 * least / seconds,
+        "memory": {"io_bytes": int(n_bytes), "weights_bytes": 1 << 20, "activations_bytes": int(n_bytes / 3),
+                   "scratch_bytes": 1 << 18, "arena_bytes": int(n_bytes / 3) + (1 << 18), "state_bytes": 0},
+        "tokens": None, "tokens_per_s": None}
+    if peer:
+        entry.update(memory=None, compile=None, event=None, bound=None, roofline_percent=None)
+    return entry
+
+
+def device(address, name, slowness):
+    return {
+        "device": address, "kind": "opencl", "type": "cpu", "name": name, "platform": "Portable Computing Language",
+        "vendor": "Example", "driver": "3.1", "opencl": "OpenCL 3.0 PoCL", "compute_units": 2, "clock_mhz": 2400,
+        "global_memory_bytes": 8 << 30, "local_memory_bytes": 1 << 19, "sizes": "full", "settings": {},
+        "roofline": {"copy_bytes_per_s": COPY, "fma_flop_per_s": PEAK, "launch_s": 2.7e-5, "launch_queued_s": 1.5e-6,
+                     "to_device_bytes_per_s": COPY, "from_device_bytes_per_s": COPY,
+                     "gemm": [{"provider": "own", "flop_per_s": 3.6e11}, {"provider": "clblast", "flop_per_s": 3e10}]},
+        "results": [result(c, slowness) for c in cases()]}
+
+
+def report(devices, program="attncl-bench", version="0.1.0", label=None, host=HOST):
+    return {"schema": 2, "program": program, "version": version, "revision": "abc1234", "date": "2026-01-02T03:04:05Z",
+            "command": [program, "--json", "out.json"], "label": label, "host": host, "devices": devices}
+
+
+def ours(name="pthread-Example 9000", slowness=1.0, **more):
+    return report([device("0:0", name, slowness)], **more)
+
+
+def peer(name="PyTorch 2.13.0 CPU, eager", slowness=3.0, **more):
+    """A peer that is a little slower than the library on one case, and faster on another."""
+    results = [result(c, slowness, peer=True) for c in cases()]
+    results[1]["wall"]["min_s"] *= 0.25
+    return report([{"device": "torch-eager", "kind": "peer", "type": "cpu", "name": name, "sizes": "full",
+                    "settings": {"threads": 2, "allocator": "tuned"}, "roofline": None, "results": results}],
+                  program="torch_cases.py", version="2.13.0", **more)
