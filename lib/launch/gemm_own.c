@@ -11,6 +11,9 @@ enum { PART_BIAS_COLUMN = 1, PART_BIAS_ROW = 2, PART_GATE = 4, PART_RESIDUAL = 8
 // gemv_axpy (NV).
 enum { GEMV_ROWS = 4, GEMV_OUT = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
+// gemm_rows: rows of A at most, columns side by side (OUT) where there are more than two rows.
+enum { MOST_FEW_ROWS = 16, FEW_ROWS_OUT = 4 };
+
 static int epilogue_parts(const struct gemm *g)
 {
     return (g->bias_kind == GEMM_BIAS_COLUMN ? PART_BIAS_COLUMN : 0) |
@@ -58,11 +61,19 @@ static bool within_loop_limit(const struct device_caps *caps, int64_t iterations
     return caps->loop_limit == 0 || (uint64_t)iterations < caps->loop_limit;
 }
 
+// In CPU form a transposed B has a kernel of its own, which takes more rows.
+static bool by_products(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->form == FORM_CPU && caps->vector_width >= 4 && g->trans_b;
+}
+
 bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g)
 {
-    const int64_t iterations = g->trans_b ? g->k : 2 * g->m * g->k;
+    const bool products = by_products(caps, g);
+    const int64_t iterations = products ? g->m * (g->k + 16) : g->trans_b ? g->k : 2 * g->m * g->k;
 
-    return g->m <= GEMV_ROWS && !g->trans_a && !g->causal && within_loop_limit(caps, iterations);
+    return g->m <= (products ? MOST_FEW_ROWS : GEMV_ROWS) && !g->trans_a && !g->causal &&
+           within_loop_limit(caps, iterations);
 }
 
 // CPU: wide vectors, no group.  GPU: scalar work-items read neighbouring elements.
@@ -104,13 +115,36 @@ static size_t fitting_group(struct launcher *l, const struct gemm *g, int64_t wi
     return local;
 }
 
+static struct kspec rows_spec(const struct device_caps *caps, const struct gemm *g)
+{
+    const int64_t vw = caps->vector_width;
+    struct kspec spec = kspec_begin("op/gemm_rows.cl", "gemm_rows");
+
+    kspec_form(&spec, caps->vector_width, 1);
+    kspec_int(&spec, "OUT", g->m <= 2 ? vw / g->m : FEW_ROWS_OUT);
+    kspec_int(&spec, "MOST_ROWS", g->m <= 2 ? g->m : MOST_FEW_ROWS);
+    kspec_int(&spec, "TAIL", g->k % vw != 0);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
+    const bool cpu = l->caps->form == FORM_CPU;
+    const int64_t vw = l->caps->vector_width;
     struct kspec spec;
-    const size_t local = fitting_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
-    const int64_t columns = l->caps->form == FORM_CPU ? GEMV_VECTORS * l->caps->vector_width : 1;
-    const int64_t groups_n = ceil_div(g->n, g->trans_b ? GEMV_OUT : columns * (int64_t)local);
+    size_t local = 1;
+    int64_t columns; // of a group
     struct gemm_args args = {.n = 0};
+
+    if (by_products(l->caps, g)) {
+        spec = rows_spec(l->caps, g);
+        columns = vw;
+    } else {
+        local = fitting_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
+        columns = g->trans_b ? GEMV_OUT : (cpu ? GEMV_VECTORS * vw : 1) * (int64_t)local;
+    }
+    const int64_t groups_n = ceil_div(g->n, columns);
 
     REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a product of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n,

@@ -219,8 +219,9 @@ static void check(const struct product *p)
 // exactly and raggedly, several tiles, sums longer than a block.
 static const struct shape {
     int m, n, k;
-} shapes[] = {{1, 1, 1},    {1, 67, 130}, {4, 64, 16},  {3, 5, 257},   {37, 1, 19},   {7, 13, 1},
-              {12, 64, 32}, {64, 64, 64}, {61, 97, 53}, {97, 131, 67}, {101, 35, 611}};
+} shapes[] = {{1, 1, 1},    {1, 67, 130},  {4, 64, 16},   {3, 5, 257}, {37, 1, 19},
+              {7, 13, 1},   {12, 64, 32},  {16, 20, 35},  {2, 33, 48}, {64, 64, 64},
+              {61, 97, 53}, {97, 131, 67}, {101, 35, 611}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 START_TEST(meets_the_definition)
