@@ -128,7 +128,7 @@ class Script:
             self.lines.append(f"set label {self.text(c.y_label)} at screen {4 / self.width:.6f}, graph 1 left "
                               "offset 0,0.9 textcolor rgb 'muted' noenhanced")
         key = 18 * len(c.legend()) if self.with_key else 0
-        top = (22 if c.mark_label or c.y_label else 10) + key + (26 if self.with_key else 0)
+        top = (22 if c.mark_label or c.y_label else 10) + key
         self.lines += [
             f"set xlabel {self.text(c.x_label)} textcolor rgb 'muted' noenhanced offset 0,0.4",
             f"set lmargin at screen {left / self.width:.6f}",
@@ -180,8 +180,6 @@ class Script:
         if self.with_key:
             self.lines.append("set key at screen 0.01, screen 1 left top Left reverse vertical maxcols 1 "
                               "samplen 1 textcolor rgb 'ink' noenhanced")
-            self.lines.append("set label %s at screen 0.99, screen 1 right offset 0,-1.2 textcolor rgb 'ink' "
-                              "noenhanced" % self.text(self.chart.title))
         self.axes()
         self.marks()
         self.plots()

@@ -2,7 +2,7 @@
 """Which charts a report has, and what is in them."""
 from . import units
 from .chart import COLOURS, PANEL, Chart, Series
-from .ratios import against, peer_name
+from .ratios import against, groups, peer_name
 
 SUITES = ("op", "layer", "model")
 
@@ -105,6 +105,18 @@ def ratio_chart(id, device):
     return c
 
 
+def kinds_chart(id, device):
+    """A row for each kind of case, a mark for each case of it."""
+    found = [g for g in groups(device) if g.pairs]
+    points = [(p.ratio(), row, f"{p.ours.case}: {units.ratio(p.ratio())}, against {p.best}")
+              for row, g in enumerate(found) for p in g.pairs]
+    c = Chart(id, "Fastest peer's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the library "
+              "is faster than every peer measured.", "fastest peer's time / libattncl's (logarithmic)",
+              [Series("cases", 0, points)], plain_tics, rows=[g.name for g in found], mark=1.0, mark_label="1.0")
+    c.stems = [(1.0, g.lowest(), row) for row, g in enumerate(found)]
+    return c
+
+
 def scaling_key(r):
     rest = {k: v for k, v in r.sizes.items() if k != "T" and not (k == "S" and v == r.sizes["T"])}
     return r.group, tuple(sorted((k, str(v)) for k, v in rest.items()))
@@ -118,14 +130,14 @@ def shared_title(results):
 
 def scaling_charts(joined):
     """Time over T for whatever was measured at two or more of them and is otherwise the same."""
-    groups, n = {}, len(joined.machines)
+    alike, n = {}, len(joined.machines)
     for machine in joined.machines:
         for device in sorted(machine.devices, key=lambda d: d.peer):
             for r in device.ok():
                 if isinstance(r.sizes.get("T"), (int, float)) and r.sizes["T"] > 0:
-                    groups.setdefault(scaling_key(r), []).append((device, r))
-    charts = []
-    for entries in groups.values():
+                    alike.setdefault(scaling_key(r), []).append((device, r))
+    charts, colours = [], {}
+    for entries in alike.values():
         own = [r for d, r in entries if not d.peer]
         if len({r.sizes["T"] for r in own}) < 2:
             continue
@@ -135,8 +147,10 @@ def scaling_charts(joined):
                 peer_name(d, r) if d.peer else d.title(n))
             lines.setdefault((name, d.peer), []).append((
                 r.sizes["T"], r.seconds, f"T = {r.sizes['T']:g}, {name}: {units.seconds(r.seconds)}"))
-        series = [Series(name, colour(i), sorted(points), line=True, dashed=peer)
-                  for i, ((name, peer), points) in enumerate(lines.items())]
+        for key in lines:
+            colours.setdefault(key, colour(len(colours)))
+        series = [Series(key[0], colours[key], sorted(points), line=True, dashed=key[1])
+                  for key, points in lines.items()]
         charts.append(Chart(f"scaling{len(charts)}", shared_title(own) or own[0].group,
                             "Time of the fastest run over the length T; broken lines are peers.",
                             "T (logarithmic)", series, lengths_tics(own), y_label="time",

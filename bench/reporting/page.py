@@ -2,7 +2,7 @@
 """The page: the summary first, then the charts with their figures as tables, and what made them last."""
 import os
 
-from . import chart, figures, ratios, svg, tables
+from . import chart, figures, ratios, svg, tables, units
 from .html import el, serialise
 
 STYLE = os.path.join(os.path.dirname(__file__), "style.css")
@@ -15,7 +15,7 @@ class Page:
         self.joined = joined
         self.scripts, self.places = [], []
 
-    def figure(self, c, *below):
+    def figure(self, c, *below, with_legend=True):
         """The chart at each of its widths, of which the style shows one; None where it has no points."""
         if c.is_empty():
             return None
@@ -23,10 +23,8 @@ class Page:
         for script in svg.scripts_of(c):
             self.scripts.append(script)
             self.places.append((holder, script.narrow and len(c.widths) > 1))
-        legend = [el("li", el("span", chart.SIGNS[s.colour], class_=f"s{s.colour + 1}", aria_hidden="true"), " ",
-                     s.name) for s in c.legend()]
         return el("figure", el("figcaption", el("strong", c.title), el("span", c.about)),
-                  el("ul", legend, class_="legend") if legend else None, holder, list(below))
+                  legend(c.legend()) if with_legend else None, holder, list(below))
 
     def draw(self):
         for (holder, narrow), picture in zip(self.places, svg.draw(self.scripts)):
@@ -42,6 +40,20 @@ class Page:
             if content:
                 parts += [el("h3", device.title(len(self.joined.machines))), content]
         return section(id, title, about, parts)
+
+
+def legend(series):
+    return el("ul", [el("li", el("span", chart.SIGNS[s.colour], class_=f"s{s.colour + 1}", aria_hidden="true"), " ",
+                        s.name) for s in series], class_="legend") if series else None
+
+
+def scaling(page):
+    """Panels beside each other under one legend: a line has the same look in all of them."""
+    charts = figures.scaling_charts(page.joined)
+    if not charts:
+        return []
+    series = list({s.name: s for c in charts for s in c.series}.values())
+    return [legend(series), el("div", [page.figure(c, with_legend=False) for c in charts], class_="panels")]
 
 
 def section(id, title, about, content):
@@ -88,11 +100,24 @@ def problem_list(found, class_):
     return el("ul", items, class_=class_) if items else None
 
 
+def verdict(device):
+    """How the device fares in one sentence."""
+    pairs, _ = ratios.against(device)
+    if not pairs:
+        return None
+    least = min(pairs, key=lambda p: p.ratio())
+    faster = sum(p.ratio() >= 1 for p in pairs)
+    mean = units.geometric_mean([p.ratio() for p in pairs])
+    return el("p", el("strong", f"{units.ratio(mean)} times as fast as the fastest peer"), " in the geometric mean of "
+              f"{len(pairs)} cases; at least as fast in {faster} of them. The lowest ratio is "
+              f"{units.ratio(least.ratio())}: {least.ours.case} against {least.best}.", class_="verdict")
+
+
 def summary(joined):
     content = [counts(joined)]
     for device in joined.own():
         if device.results:
-            content += [el("h3", device.title(len(joined.machines))), tables.headline(device)]
+            content += [el("h3", device.title(len(joined.machines))), verdict(device), tables.headline(device)]
     return section("summary", "Summary",
                    "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
                    "of the group's cases: above 1 the library is faster. The share of the roofline is of what the "
@@ -106,16 +131,17 @@ def sections(page):
                   "Results are compared with a definition in double precision before they are timed; a wrong one "
                   "is not timed.", problems(joined))
     yield section("side-by-side", "Devices side by side", "What each device was measured to reach, and the time of "
-                  "each case.", [tables.devices(joined), page.figure(figures.devices_chart(joined))])
+                  "each case.", [tables.devices(joined), page.figure(
+                      figures.devices_chart(joined), details("Figures", tables.side_by_side(joined)))])
     yield page.per_device("ratios", "Against peers", "Peers run the same cases on the same machine.", lambda id, d: [
+        page.figure(figures.kinds_chart(id + "k", d)),
         page.figure(figures.ratio_chart(id, d), details("Figures", tables.ratios_of(d)))])
     yield page.per_device("roofline", "Roofline", "A case is bound by arithmetic or by memory, whichever takes "
                           "longer at the device's measured rates.", lambda id, d: [
                               page.figure(figures.roofline_chart(id, d)),
                               page.figure(figures.share_chart(id + "s", d))])
-    panels = [page.figure(c) for c in figures.scaling_charts(joined)]
     yield section("scaling", "Scaling over T", "Fastest runs of cases that differ in length only; broken lines are "
-                  "peers.", [el("div", panels, class_="panels")] if panels else [])
+                  "peers.", scaling(page))
     yield page.per_device("memory", "Memory", "Of the compiled graph: what a run needs beside the caller's data is "
                           "activations and scratch.", lambda id, d: [
                               page.figure(figures.memory_chart(id, d), details("Figures", tables.memory(d)))])
@@ -157,10 +183,8 @@ def render(joined):
 
 
 def picture(joined):
-    """The ratio chart of the first device that has one, as a file of its own."""
+    """The ratios of the first device that has some, as a file of its own."""
     for device in joined.own():
         if ratios.against(device)[0]:
-            c = figures.ratio_chart("ratio", device)
-            c.title = "peer's time / libattncl's"
-            return svg.standalone(chart.Script(c, chart.WIDE, True))
+            return svg.standalone(chart.Script(figures.kinds_chart("ratio", device), 720, True))
     return None

@@ -62,6 +62,22 @@ def devices(joined):
     return table(["measured"] + [d.title(len(joined.machines)) for d in own], rows)
 
 
+def side_by_side(joined):
+    """Fastest runs: a row per case, a column per device, the fastest of a row in bold."""
+    own, n = [d for d in joined.own() if d.results], len(joined.machines)
+    rows = []
+    for case in dict.fromkeys(r.case for d in own for r in d.results.values()):
+        found = [d.results.get((case, "")) for d in own]
+        times = [r.seconds if r else None for r in found]
+        least = min(filter(None, times), default=None)
+        rows.append([case] + [
+            el("td", el("b", units.ms(t)) if t and t == least and len(own) > 1
+               else units.ms(t) if t else r.outcome if r else units.ABSENT,
+               class_="number" + (" bad" if r and r.outcome in ("wrong", "failed") else ""))
+            for r, t in zip(found, times)])
+    return table(["case, ms"] + [d.title(n) for d in own], rows)
+
+
 def ratios_of(device):
     pairs, names = ratios.against(device)
     rows = []

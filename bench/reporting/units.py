@@ -51,6 +51,8 @@ def ratio(x):
     """One below 1 is never rounded up to it."""
     if x is None:
         return ABSENT
+    if x < 0.1:
+        return short(x, 2)
     digits = 2 if x < 9.995 else 1 if x < 99.95 else 0
     if x < 1:
         x = math.floor(100 * x) / 100

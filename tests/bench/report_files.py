@@ -33,7 +33,7 @@ class Tool:
         return path
 
     def run(self, *arguments, **environment):
-        return subprocess.run([self.program, *arguments], capture_output=True, encoding="utf-8", check=False,
+        return subprocess.run([sys.executable, self.program, *arguments], capture_output=True, encoding="utf-8", check=False,
                               env=dict(os.environ, **environment))
 
     def refused(self, content, *words):
@@ -123,8 +123,6 @@ def refusals(tool):
     page = os.path.join(tool.folder, "no-gnuplot.html")
     only = os.path.join(tool.folder, "bin")
     os.mkdir(only)
-    for name in ("env", "python3"):
-        os.symlink(sys.executable if name == "python3" else shutil.which(name), os.path.join(only, name))
     ran = tool.run(tool.file(good), "-o", page, PATH=only)
     check(ran.returncode == 1 and "gnuplot, which is not installed" in ran.stderr and not os.path.exists(page),
           "without gnuplot: " + ran.stderr)
@@ -145,7 +143,7 @@ def outputs(tool):
     ran = tool.run(*files, "--picture", picture)
     check(ran.returncode == 0, "picture: " + ran.stderr)
     names = [t.text for t in ET.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")]
-    check("1.0" in names and "AFT-local s=64 T=4096 B=8" in names, f"the picture says {names}")
+    check("1.0" in names and "AFT-local, causal" in names, f"the picture says {names}")
     check(os.path.getsize(picture) < 150000, "the picture is larger than 150 KB")
     pages = []
     for name in ("one.html", "two.html"):

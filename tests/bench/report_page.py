@@ -17,7 +17,7 @@ import browser
 import reports
 
 HOSTILE = 'Évil <script>document.title="run"</script> "Q" \'$(touch x)\' & @1@ `x` 量子 \x07'
-EXPECTED = ["devices", "ratios0", "ratios1", "ratios2", "roofline0", "roofline0s", "roofline1", "roofline1s",
+EXPECTED = ["devices", "ratios0k", "ratios0", "ratios1k", "ratios1", "ratios2k", "ratios2", "roofline0", "roofline0s", "roofline1", "roofline1s",
             "roofline2", "roofline2s", "scaling0", "scaling1", "scaling2", "scaling3", "memory0", "memory1",
             "memory2", "compiling0", "compiling1", "compiling2"]
 
@@ -125,7 +125,7 @@ def main(bench, keep=None):
         return 77
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "page #1.html")
-        subprocess.run([os.path.join(bench, "report"), *inputs(folder), "-o", path], check=True)
+        subprocess.run([sys.executable, os.path.join(bench, "report"), *inputs(folder), "-o", path], check=True)
         with open(path, encoding="utf-8") as file:
             text = file.read()
         with browser.Browser() as page:
