@@ -2,7 +2,7 @@
 """Which charts a report has, and what is in them."""
 from . import units
 from .chart import COLOURS, PANEL, Chart, Series
-from .ratios import against, groups, peer_name
+from .ratios import against, groups, side_of, sides_of
 
 SUITES = ("op", "layer", "model")
 
@@ -92,28 +92,28 @@ def share_chart(id, device):
 
 
 def ratio_chart(id, device):
-    pairs, names = against(device)
+    pairs, sides = against(device)
     by_case = {p.ours.case: p for p in pairs}
 
-    def value(case, name):
+    def value(case, side):
         p = by_case[case]
-        return name in p.peers and (p.ratio(name), f"{case}: {units.ratio(p.ratio(name))} × faster than {name}")
+        return side in p.sides and (p.ratio(side), f"{case}: {units.ratio(p.ratio(side))}, {side}")
     c = by_rows(id, "Peer's time / ours", "One row per case, one mark per peer; right of the line at 1.0 the "
-                "library is faster.", "peer's time / ours (logarithmic)", [(n, n) for n in names],
+                "library is faster.", "peer's time / ours (logarithmic)", [(s, s) for s in sides],
                 plain_tics, list(by_case), value, mark=1.0, mark_label="1.0")
-    c.stems = [(1.0, by_case[case].ratio(), row) for row, case in enumerate(c.rows)]
+    c.stems = [(1.0, by_case[case].best_ratio(), row) for row, case in enumerate(c.rows)]
     return c
 
 
 def kinds_chart(id, device):
     """A row for each kind of case, a mark for each case of it."""
     found = [g for g in groups(device) if g.pairs]
-    points = [(p.ratio(), row, f"{p.ours.case}: {units.ratio(p.ratio())}, against {p.best}")
+    points = [(p.best_ratio(), row, f"{p.ours.case}: {units.ratio(p.best_ratio())}, {p.which()}")
               for row, g in enumerate(found) for p in g.pairs]
     c = Chart(id, "Fastest peer's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the library "
               "is faster than every peer measured.", "fastest peer's time / libattncl's (logarithmic)",
               [Series("cases", 0, points)], plain_tics, rows=[g.name for g in found], mark=1.0, mark_label="1.0")
-    c.stems = [(1.0, g.lowest(), row) for row, g in enumerate(found)]
+    c.stems = [(1.0, g.ratios()[0], row) for row, g in enumerate(found)]
     return c
 
 
@@ -143,19 +143,22 @@ def scaling_charts(joined):
             continue
         lines = {}
         for d, r in entries:
-            name = f"{d.machine.name}: {peer_name(d, r)}" if d.peer and n > 1 else (
-                peer_name(d, r) if d.peer else d.title(n))
-            lines.setdefault((name, d.peer), []).append((
-                r.sizes["T"], r.seconds, f"T = {r.sizes['T']:g}, {name}: {units.seconds(r.seconds)}"))
+            name = d.title(n) if not d.peer else f"{d.machine.name}: {side_of(d, r)}" if n > 1 else side_of(d, r)
+            line = lines.setdefault((name, d.peer), {})
+            line[r.sizes["T"]] = min(r.seconds, line.get(r.sizes["T"], r.seconds))
         for key in lines:
             colours.setdefault(key, colour(len(colours)))
-        series = [Series(key[0], colours[key], sorted(points), line=True, dashed=key[1])
-                  for key, points in lines.items()]
+        series = [Series(name, colours[name, peer], points_over_t(name, line), line=True, dashed=peer)
+                  for (name, peer), line in lines.items()]
         charts.append(Chart(f"scaling{len(charts)}", shared_title(own) or own[0].group,
                             "Time of the fastest run over the length T; broken lines are peers.",
                             "T (logarithmic)", series, lengths_tics(own), y_label="time",
                             y_tics=seconds_tics, widths=(PANEL,)))
     return charts
+
+
+def points_over_t(name, line):
+    return [(t, seconds, f"T = {t:g}, {name}: {units.seconds(seconds)}") for t, seconds in sorted(line.items())]
 
 
 def lengths_tics(results):
@@ -174,6 +177,21 @@ def memory_chart(id, device):
     return by_rows(id, "Memory of each case", "Bytes of inputs and outputs, weights, activations between nodes and "
                    "the scratch of the largest node; nothing is drawn for 0.", "memory (logarithmic)",
                    columns, memory_tics, cases_of([device]), value)
+
+
+def needed_chart(id, device):
+    """What a run takes beside the caller's data, against what peers' processes grow by."""
+    cases = [r for r in device.ok() if r.arena_bytes]
+    found = {r.case: {s: min((x.arena_bytes for _, x in results if x.arena_bytes), default=None)
+                      for s, results in sides_of(device, r.case).items()} for r in cases}
+    sides = list(dict.fromkeys(s for taken in found.values() for s, x in taken.items() if x))
+
+    def value(case, side):
+        x = found[case].get(side) if side else device.results[(case, "")].arena_bytes
+        return x and (x, f"{case}, {side or 'libattncl'}: {units.memory(x)}")
+    return by_rows(id, "Memory beside the caller's data", "The library's one allocation for activations and scratch, and "
+                   "the growth of a peer's process in one run, its results among it.", "memory (logarithmic)",
+                   [("libattncl", "")] + [(s, s) for s in sides], memory_tics, list(found), value)
 
 
 def compile_chart(id, device):

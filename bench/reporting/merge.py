@@ -26,6 +26,7 @@ class Result:
     suite: str
     family: str
     variant: str
+    reference: bool  # a peer's formulation as it was published
     sizes: dict
     outcome: str
     reason: str
@@ -177,7 +178,11 @@ def result_of(entry):
     if outcome == "ok" and not values["min_s"]:
         raise read.BadReport(f"{entry.place}: outcome ok without wall.min_s")
     return Result(entry.needed("case"), entry.text("suite") or "", entry.text("family") or "other",
-                  entry.text("variant") or "", sizes.value, outcome, entry.text("reason") or "", values)
+                  entry.text("variant") or "", entry.field("reference", (bool,), "true or false") or False, sizes.value, outcome, entry.text("reason") or "", values)
+
+
+def program_of(report):
+    return " ".join(filter(None, (report.text("program"), report.text("version")))) or "unknown program"
 
 
 def device_of(machine, report, entry):
@@ -188,8 +193,9 @@ def device_of(machine, report, entry):
     kind = entry.needed("kind")
     if kind not in ("opencl", "peer"):
         raise read.BadReport(f"{entry.place}.kind: {kind!r} is neither opencl nor peer")
-    program = " ".join(filter(None, (report.text("program"), report.text("version"),
-                                     report.text("revision") and f"({report.text('revision')})")))
+    program = program_of(report)
+    if kind == "opencl" and report.text("revision"):
+        program += f" ({report.text('revision')})"
     settings = {read.clean(str(k)): read.plain(v) for k, v in entry.object("settings").value.items() if v is not None}
     new = Device(machine, kind == "peer", entry.needed("device"), entry.text("type") or "",
                  entry.text("name") or entry.needed("device"), facts, settings, program,
@@ -227,9 +233,22 @@ def add_results(device, entry, problems):
             problems.append(Problem(device, " ".join(filter(None, (result.case, result.variant))),
                                     result.remark(), result.outcome))
         rank = ("wrong", "ok", "failed", "not run").index
-        if known is None or rank(result.outcome) < rank(known.outcome) or (
-                result.seconds and known.seconds and result.seconds < known.seconds):
+        if known is None or rank(result.outcome) < rank(known.outcome):
             device.results[key] = result
+        elif result.seconds and known.seconds:
+            fast, slow = sorted((result, known), key=lambda r: r.seconds)
+            fast.values = {k: slow.values[k] if v is None else v for k, v in fast.values.items()}
+            device.results[key] = fast
+
+
+def place_under_roof(device):
+    """Bound and share of each result by the rates of all reports: a run without them may be the fastest."""
+    peak, copy = device.roofline.get("fma_flop_per_s"), device.roofline.get("copy_bytes_per_s")
+    for r in device.ok() if peak and copy else []:
+        if r.flop and r.bytes:
+            computing, moving = r.flop / peak, r.bytes / copy
+            r.values.update(bound="compute" if computing > moving else "memory",
+                            roofline_percent=100 * max(computing, moving) / r.seconds)
 
 
 def run_of(path, report):
@@ -237,7 +256,7 @@ def run_of(path, report):
     command = report.field("command", (list, str), "a list") or ""
     return {"file": path, "date": report.text("date"), "threads": host_of(report)["threads"],
             "command": " ".join(map(quoted, command)) if isinstance(command, list) else read.clean(command),
-            "program": " ".join(filter(None, (report.text("program"), report.text("version")))),
+            "program": program_of(report),
             "revision": report.text("revision")}
 
 
@@ -255,6 +274,8 @@ def join(paths):
                 problems.append(Problem(device, "all cases", f"not run: {reason}", "not run"))
             add_roofline(device, entry.object("roofline"))
             add_results(device, entry, problems)
+    for device in (d for m in owners for d in m.own()):
+        place_under_roof(device)
     machines = list({id(m): m for m in owners}.values())
     name_machines(machines)
     return Joined(machines, problems)

@@ -15,16 +15,17 @@ class Page:
         self.joined = joined
         self.scripts, self.places = [], []
 
-    def figure(self, c, *below, with_legend=True):
-        """The chart at each of its widths, of which the style shows one; None where it has no points."""
+    def figure(self, c, *below, alone=True):
+        """The chart at each of its widths, of which the style shows one; None where it has no points.  One
+        that is not ALONE is one of many panels, which share a legend and an explanation."""
         if c.is_empty():
             return None
         holder = el("div", class_="picture")
         for script in svg.scripts_of(c):
             self.scripts.append(script)
             self.places.append((holder, script.narrow and len(c.widths) > 1))
-        return el("figure", el("figcaption", el("strong", c.title), el("span", c.about)),
-                  legend(c.legend()) if with_legend else None, holder, list(below))
+        return el("figure", el("figcaption", el("strong", c.title), el("span", c.about) if alone else None),
+                  legend(c.legend()) if alone else None, holder, list(below))
 
     def draw(self):
         for (holder, narrow), picture in zip(self.places, svg.draw(self.scripts)):
@@ -53,7 +54,7 @@ def scaling(page):
     if not charts:
         return []
     series = list({s.name: s for c in charts for s in c.series}.values())
-    return [legend(series), el("div", [page.figure(c, with_legend=False) for c in charts], class_="panels")]
+    return [legend(series), el("div", [page.figure(c, alone=False) for c in charts], class_="panels")]
 
 
 def section(id, title, about, content):
@@ -105,12 +106,12 @@ def verdict(device):
     pairs, _ = ratios.against(device)
     if not pairs:
         return None
-    least = min(pairs, key=lambda p: p.ratio())
-    faster = sum(p.ratio() >= 1 for p in pairs)
-    mean = units.geometric_mean([p.ratio() for p in pairs])
+    least = min(pairs, key=lambda p: p.best_ratio())
+    faster = sum(p.best_ratio() >= 1 for p in pairs)
+    mean = units.geometric_mean([p.best_ratio() for p in pairs])
     return el("p", el("strong", f"{units.ratio(mean)} times as fast as the fastest peer"), " in the geometric mean of "
               f"{len(pairs)} cases; at least as fast in {faster} of them. The lowest ratio is "
-              f"{units.ratio(least.ratio())}: {least.ours.case} against {least.best}.", class_="verdict")
+              f"{units.ratio(least.best_ratio())}: {least.ours.case} against {least.which()}.", class_="verdict")
 
 
 def summary(joined):
@@ -120,7 +121,8 @@ def summary(joined):
             content += [el("h3", device.title(len(joined.machines))), verdict(device), tables.headline(device)]
     return section("summary", "Summary",
                    "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
-                   "of the group's cases: above 1 the library is faster. The share of the roofline is of what the "
+                   "of the group's cases: above 1 the library is faster. Published: the peer runs the code as it was "
+                   "published, else it is the fastest of its formulations and settings. The share of the roofline is of what the "
                    "device was measured to reach; above 100 % the data stayed in a cache.", content)
 
 
@@ -144,7 +146,8 @@ def sections(page):
                   "peers.", scaling(page))
     yield page.per_device("memory", "Memory", "Of the compiled graph: what a run needs beside the caller's data is "
                           "activations and scratch.", lambda id, d: [
-                              page.figure(figures.memory_chart(id, d), details("Figures", tables.memory(d)))])
+                              page.figure(figures.memory_chart(id, d), details("Figures", tables.memory(d))),
+                              page.figure(figures.needed_chart(id + "n", d))])
     yield page.per_device("compiling", "Compile times", "A graph is compiled once and run many times.",
                           lambda id, d: [page.figure(figures.compile_chart(id, d),
                                                      details("Figures", tables.compiling(d)))])

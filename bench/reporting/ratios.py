@@ -7,38 +7,49 @@ from . import units
 
 @dataclass
 class Against:
-    """A case of ours and what each peer took; `best` is the fastest of them."""
+    """A case of ours, and for each side of the peers the fastest of its settings: (device, result)."""
     ours: object
-    peers: dict  # name of the peer -> Result
+    sides: dict
 
-    @property
-    def best(self):
-        return min(self.peers, key=lambda name: self.peers[name].seconds)
+    def ratio(self, side):
+        return self.sides[side][1].seconds / self.ours.seconds
 
-    def ratio(self, name=None):
-        return self.peers[name or self.best].seconds / self.ours.seconds
+    def best(self, published=False):
+        """The fastest side: of all, or of those that run the published code."""
+        sides = [s for s, (_, r) in self.sides.items() if r.reference or not published]
+        return min(sides, key=self.ratio, default=None)
+
+    def best_ratio(self, published=False):
+        side = self.best(published)
+        return side and self.ratio(side)
+
+    def which(self):
+        """The fastest peer with its settings."""
+        device, result = self.sides[self.best()]
+        return ", ".join(filter(None, (device.name, result.variant)))
 
 
-def peer_name(peer, result):
-    return f"{peer.name}, {result.variant}" if result.variant else peer.name
+def side_of(peer, result):
+    """What a peer's result stands for.  Settings as the allocator are not told apart: the best counts."""
+    return ", ".join(filter(None, (peer.program, peer.settings.get("mode"),
+                                   "published formulation" if result.reference else "")))
+
+
+def sides_of(device, case):
+    """Each side's results of a case on the device's machine, fastest first."""
+    found = {}
+    for peer in device.machine.peers_of(device):
+        for r in peer.ok():
+            if r.case == case:
+                found.setdefault(side_of(peer, r), []).append((peer, r))
+    return {side: sorted(results, key=lambda x: x[1].seconds) for side, results in found.items()}
 
 
 def against(device):
-    """Against for each case that a peer has timed too, and the peers' names in order."""
-    found, names = [], []
-    peers = device.machine.peers_of(device)
-    for ours in device.ok():
-        times = {}
-        for peer in peers:
-            for r in peer.ok():
-                if r.case == ours.case:
-                    name = peer_name(peer, r)
-                    if name not in times or r.seconds < times[name].seconds:
-                        times[name] = r
-                    names += [name] if name not in names else []
-        if times:
-            found.append(Against(ours, times))
-    return found, names
+    """Against for each case that a peer has timed too, and the sides' names in order."""
+    pairs = [Against(r, {s: results[0] for s, results in sides_of(device, r.case).items()}) for r in device.ok()]
+    pairs = [p for p in pairs if p.sides]
+    return pairs, list(dict.fromkeys(s for p in pairs for s in p.sides))
 
 
 @dataclass
@@ -48,19 +59,16 @@ class Group:
     cases: list  # Result, of one device
     pairs: list  # Against
 
-    def spread(self):
+    def ratios(self, published=False):
+        return sorted(filter(None, (p.best_ratio(published) for p in self.pairs)))
+
+    def spread(self, published=False):
         """The ratios to the fastest peer: "1.31", or "1.31 to 2.20"."""
-        values = sorted(p.ratio() for p in self.pairs)
+        values = self.ratios(published)
         if not values:
             return units.ABSENT
         first, last = units.ratio(values[0]), units.ratio(values[-1])
         return first if first == last else f"{first} to {last}"
-
-    def lowest(self):
-        return min((p.ratio() for p in self.pairs), default=None)
-
-    def mean(self):
-        return units.geometric_mean([p.ratio() for p in self.pairs]) if self.pairs else None
 
     def share(self):
         """Of the roofline: lowest and highest."""

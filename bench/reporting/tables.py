@@ -10,7 +10,7 @@ def headline(device):
     """A row for each kind of case: how it compares, whether it is right, how near the roof it is."""
     found = ratios.groups(device)
     compared = any(g.pairs for g in found)
-    head = ["cases"] + (["× fastest peer", "mean"] if compared else ["fastest, ms"]) + ["of the roofline"]
+    head = ["cases"] + (["× fastest peer", "× published"] if compared else ["fastest, ms"]) + ["of the roofline"]
     rows = []
     for g in found:
         lacking = [r.outcome for r in g.cases if not r.seconds]
@@ -21,9 +21,8 @@ def headline(device):
                 f"{lacking.count(o)} {o}" for o in dict.fromkeys(lacking))
         cells = [[g.name, el("small", state)]]
         if compared:
-            lowest = g.lowest()
-            cells += [el("td", g.spread(), class_="number" + (
-                "" if lowest is None else " slower" if lowest < 1 else " faster")), units.ratio(g.mean())]
+            cells += [el("td", g.spread(published), class_=" ".join(["number"] + [
+                "slower" if r < 1 else "faster" for r in g.ratios(published)[:1]])) for published in (False, True)]
         else:
             cells.append(units.ms(min(timed, default=None)))
         bad = {"wrong", "failed"}.intersection(lacking)
@@ -79,19 +78,19 @@ def side_by_side(joined):
 
 
 def ratios_of(device):
-    pairs, names = ratios.against(device)
+    pairs, sides = ratios.against(device)
     rows = []
     for p in pairs:
         cells = [p.ours.case, units.ms(p.ours.seconds)]
-        for name in names:
-            if name in p.peers:
-                r = p.ratio(name)
-                cells += [units.ms(p.peers[name].seconds),
+        for side in sides:
+            if side in p.sides:
+                r = p.ratio(side)
+                cells += [units.ms(p.sides[side][1].seconds),
                           el("td", units.ratio(r), class_="number " + ("slower" if r < 1 else "faster"))]
             else:
                 cells += [units.ABSENT] * 2
-        rows.append(cells)
-    return table(["case", "ours, ms"] + [h for n in names for h in (n + ", ms", "ratio")], rows)
+        rows.append(cells + [el("td", p.which())])
+    return table(["case", "ours, ms"] + [h for s in sides for h in (s + ", ms", "ratio")] + ["fastest peer"], rows)
 
 
 def memory(device):
@@ -141,7 +140,7 @@ def origin(machine, n):
              ("logical processors", host["cores"] and f"{host['cores']:.0f}"),
              ("usable threads", host["threads"] and f"{host['threads']:.0f}"),
              ("memory", host["memory_bytes"] and units.memory(host["memory_bytes"]))]
-    runs = [[r["program"] or "unknown program", r["revision"] or units.ABSENT, r["date"] or units.ABSENT,
+    runs = [[r["program"], r["revision"] or units.ABSENT, r["date"] or units.ABSENT,
              units.count(r["threads"]),
              el("td", el("code", r["command"] or "not recorded"))] for r in machine.runs]
     used = [[d.title(), el("td", ", ".join(filter(None, (
@@ -169,20 +168,22 @@ def markdown(joined, by_case):
     """The ratios of each device that has peers: a row per kind of case, or per case."""
     parts = []
     for device in joined.own():
-        pairs, names = ratios.against(device)
+        pairs, sides = ratios.against(device)
         if not pairs:
             continue
         if by_case:
-            rows = [[markdown_text(p.ours.case), units.ms(p.ours.seconds), units.ms(p.peers[p.best].seconds),
-                     units.ratio(p.ratio()), markdown_text(p.best)] for p in pairs]
-            body = markdown_table(["case", "ours, ms", "fastest peer, ms", "ratio", "which"],
-                                  rows)
+            rows = [[markdown_text(p.ours.case), units.ms(p.ours.seconds), units.ms(p.sides[p.best()][1].seconds),
+                     units.ratio(p.best_ratio()), units.ratio(p.best_ratio(True)),
+                     units.percent(p.ours.roofline_percent), markdown_text(p.which())] for p in pairs]
+            body = markdown_table(["case", "ours, ms", "fastest peer, ms", "ratio", "published code", "of the roofline",
+                                   "fastest peer"], rows)
         else:
-            rows = [[markdown_text(g.name), str(len(g.pairs)), g.spread(), units.ratio(g.mean()), g.share()]
+            rows = [[markdown_text(g.name), str(len(g.pairs)), g.spread(), g.spread(True), g.share()]
                     for g in ratios.groups(device) if g.pairs]
-            body = markdown_table(["", "cases", "peer's time / ours", "mean", "of the roofline"], rows)
+            body = markdown_table(["peer's time / ours", "cases", "fastest peer", "published code", "of the roofline"],
+                                  rows)
         host, runs = device.machine.host, device.machine.runs
-        made = [f"{device.title()} ({device.program})", "peers: " + "; ".join(names), host["cpu"],
+        made = [f"{device.title()} ({device.program})", "peers: " + "; ".join(sides), host["cpu"],
                 f"{host['threads']:.0f} threads" if host["threads"] else "",
                 ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))]
         parts.append(markdown_text(". ".join(filter(None, made))) + ".\n\n" + body)

@@ -50,6 +50,22 @@ def joining(tool):
 
     def join(*contents):
         return merge.join([tool.file(c) for c in contents])
+    # A run without rooflines and compile times may be the fastest: what it lacks comes from the other.
+    bare = reports.ours(slowness=0.5)
+    bare["devices"][0]["roofline"] = None
+    for r in bare["devices"][0]["results"]:
+        r.update(compile=None, roofline_percent=None, bound=None)
+    full = next(iter(join(bare, reports.ours()).own()[0].results.values()))
+    check(full.cold_s == 0.3 and full.bound == "memory", "compile times and the roof are lost")
+    check(full.seconds == bare["devices"][0]["results"][0]["wall"]["min_s"], "the bare run is not the fastest")
+    check(abs(full.roofline_percent - 100 * full.bytes / reports.COPY / full.seconds) < 1e-6, "wrong share of the roof")
+    # Of a peer's settings the fastest counts; published code is a side of its own.
+    tuned = reports.peer(slowness=2)
+    tuned["devices"][0].update(device="torch-eager-tuned", name="tuned")
+    pairs, sides = ratios.against(join(reports.ours(), reports.peer(), tuned).own()[0])
+    check(sides == ["PyTorch 2.13.0, eager", "PyTorch 2.13.0, eager, published formulation"], f"sides are {sides}")
+    check(all(p.which() == "tuned, fused" and p.best() == sides[0] for p in pairs), "not the fastest setting")
+    check(sum(p.best(True) == sides[1] for p in pairs) == 10, "published code is not told apart")
     # Two runs of one device: the fastest counts; a wrong result is not made good by another run.
     slow, fast = reports.ours(slowness=2), reports.ours(slowness=1)
     fast["devices"][0]["results"][0].update(outcome="wrong", error=1.0)
