@@ -41,6 +41,8 @@ static attncl_status run_product(struct launcher *l, const struct resource_case 
     g.a.ld = g.trans_a ? g.m : g.k;
     g.b.ld = g.trans_b ? g.k : g.n;
     g.c.ld = g.n;
+    g.scratch.storage = &nothing;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
     return attncl__gemm_tiles(l, &g, how);
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Matrix product with an epilogue, GPU form.  Host side: lib/launch/gemm_tiles.c
+// Matrix product with an epilogue, GPU form.  Host side: lib/launch/gemm_gpu.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
 //
 //   Work      one group of TX x TY work-items = one tile of BM x BN of C; a work-item owns RM x RN of it, as 4 x 4
 //             squares TY * 4 rows and TX * 4 columns apart, so that neighbours read and store neighbouring float4s.
-//             1-D grid: column tiles fastest, then batch entries, then row tiles (last first when CAUSAL)
+//             grid: column tiles fastest, then batch entries, then row tiles (last first when CAUSAL); along the second
+//             axis parts of k, each with a C of its own
 //   Memory    blocks of BK: A's and B's part wait in local memory k-major, (BM + BN + 8) BK floats; the next block is
 //             on its way in registers meanwhile.  Sums of earlier launches [0, k_from) wait in C
 //   Numerics  float; one chain of multiply-adds over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
@@ -187,9 +188,10 @@ LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const fl
     }
 }
 
-// Elements k_from .. k_to - 1 of the sums; the launch with k_to = k finishes them.
-KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m, int tiles_n,
-                          int batch, __global const float *restrict a_base, long a_start, long lda,
+// Elements k_from .. k_to - 1 of the sums, k_step of them in each part; parts are c_part apart.  What is in C is added
+// where k_from > 0, and `finish` ends with the epilogue: both with one part alone.
+KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int finish,
+                          long c_part, int tiles_m, int tiles_n, int batch, __global const float *restrict a_base, long a_start, long lda,
                           long a_batch, __global const float *restrict b_base, long b_start,
                           long ldb, long b_batch, __global float *restrict c_base, long c_start,
                           long ldc, long c_batch, EPILOGUE_PARAMS)
@@ -202,10 +204,11 @@ KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m
     const int row_tile = group / tiles_n / batch;
     const int j0 = group % tiles_n * BN;
     const int i0 = (CAUSAL ? tiles_m - 1 - row_tile : row_tile) * BM;
-    const int k_end = CAUSAL ? min(k_to, i0 + BM) : k_to;
+    const int k_start = k_from + (int)get_group_id(1) * k_step, k_stop = min(k_start + k_step, k_to);
+    const int k_end = CAUSAL ? min(k_stop, i0 + BM) : k_stop;
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const float *b = b_base + b_start + entry * b_batch;
-    __global float *out = c_base + c_start + entry * c_batch;
+    __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_part;
     const struct epilogue e = EPILOGUE_OF(entry);
     float4 sum[RM][RN / 4], a_part[A_PARTS], b_part[B_PARTS];
 
@@ -215,8 +218,8 @@ KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m
         for (int c = 0; c < RN / 4; c++)
             sum[r][c] = (float4)(0.0f);
 
-    fetch_block(a, lda, b, ldb, i0, j0, k_from, m, n, k_end, a_part, b_part);
-    for (int k0 = k_from; k0 < k_end; k0 += BK) {
+    fetch_block(a, lda, b, ldb, i0, j0, k_start, m, n, k_end, a_part, b_part);
+    for (int k0 = k_start; k0 < k_end; k0 += BK) {
         place_block(a_block, b_block, a_part, b_part);
         barrier(CLK_LOCAL_MEM_FENCE);
         fetch_block(a, lda, b, ldb, i0, j0, k0 + BK, m, n, k_end, a_part, b_part);
@@ -236,7 +239,7 @@ KERNEL void gemm_gpu_tile(int m, int n, int k, int k_from, int k_to, int tiles_m
                 continue;
             if (k_from > 0)
                 x += load_some(to, left, 0.0f);
-            if (k_to == k)
+            if (finish)
                 x = epilogue_some(&e, x, i, j, left);
             store_some(x, to, left);
         }

@@ -141,7 +141,7 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *product)
         return ATTNCL_OK;
     TRY(check(l, product));
     if (product->k == 0)
-        return attncl__gemm_finish(l, product, true);
+        return attncl__gemm_finish(l, product, GEMM_SUMS_ZERO, 0);
 
     const struct gemm g = as_one_row(product);
     const struct choice choice = choose(l, &g);
@@ -149,7 +149,7 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *product)
     case BY_CLBLAST:
         TRY(attncl__clblast_gemm(l, &g));
         if (attncl__gemm_has_epilogue(&g))
-            TRY(attncl__gemm_finish(l, &g, false));
+            TRY(attncl__gemm_finish(l, &g, GEMM_SUMS_IN_C, 0));
         break;
     case BY_FEW_ROWS:
         TRY(attncl__gemv(l, &g, how));

@@ -39,7 +39,13 @@ struct gemm {
     enum gemm_activation activation;
     struct gemm_matrix gate;     // multiplies after the activation
     struct gemm_matrix residual; // added last
+    struct span scratch;         // may be absent
+    size_t scratch_bytes;
 };
+
+// Scratch with which a product whose C alone would not fill the device is cut along k; 0: of no
+// use.  Reads sizes and form of the product only.
+size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
 // Appends the product.  k = 0 gives the epilogue of zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);

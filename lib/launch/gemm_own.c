@@ -55,6 +55,37 @@ void attncl__gemm_add_epilogue(struct gemm_args *args, const struct gemm *g)
     attncl__gemm_add_matrix(args, &g->residual);
 }
 
+void attncl__gemm_add_sizes(struct gemm_args *args, const struct gemm *g, int64_t k_from,
+                            int64_t k_to)
+{
+    attncl__gemm_add_arg(args, arg_i32(g->m));
+    attncl__gemm_add_arg(args, arg_i32(g->n));
+    attncl__gemm_add_arg(args, arg_i32(g->k));
+    attncl__gemm_add_arg(args, arg_i32(k_from));
+    attncl__gemm_add_arg(args, arg_i32(k_to));
+}
+
+void attncl__gemm_add_form(struct kspec *spec, const struct gemm *g)
+{
+    kspec_int(spec, "TRANS_A", g->trans_a);
+    kspec_int(spec, "TRANS_B", g->trans_b);
+    kspec_int(spec, "CAUSAL", g->causal);
+    kspec_int(spec, "ACT", g->activation);
+}
+
+int64_t attncl__gemm_tile_count(const struct gemm *g, int64_t tile_m, int64_t tile_n)
+{
+    return ceil_div(g->m, tile_m) * ceil_div(g->n, tile_n);
+}
+
+attncl_status attncl__gemm_check_groups(const struct gemm *g, int64_t groups)
+{
+    REQUIRE(groups <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
+            "a product of [%" PRId64 ", %" PRId64 "] in a batch of %" PRId64 " is too large", g->m,
+            g->n, g->batch);
+    return ATTNCL_OK;
+}
+
 // Iterations of the longest loop nest of one work-item, against devices that stop counting.
 static bool within_loop_limit(const struct device_caps *caps, int64_t iterations)
 {
@@ -161,8 +192,10 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
 }
 
-attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, bool clear)
+attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, enum gemm_sums sums,
+                                  int64_t n_parts)
 {
+    const int64_t part_batch = g->m * g->n;
     struct kspec spec;
     const size_t local = fitting_group(l, g, g->n, finish_spec, &spec);
     struct gemm_args args = {.n = 0};
@@ -171,7 +204,10 @@ attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, bool
             "a product of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
     attncl__gemm_add_arg(&args, arg_i32(g->m));
     attncl__gemm_add_arg(&args, arg_i32(g->n));
-    attncl__gemm_add_arg(&args, arg_i32(clear));
+    attncl__gemm_add_arg(&args, arg_i32(sums));
+    attncl__gemm_add_arg(&args, arg_mem(g->scratch));
+    attncl__gemm_add_arg(&args, arg_i32(n_parts));
+    attncl__gemm_add_arg(&args, arg_i64(g->batch * part_batch));
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     return attncl__launch(l, &spec, grid_1d(g->m * g->batch, local), args.arg, args.n);

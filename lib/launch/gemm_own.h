@@ -19,11 +19,19 @@ void attncl__gemm_add_matrix(struct gemm_args *args, const struct gemm_matrix *x
 // EPILOGUE_PARAMS of cl/common/epilogue.clh
 void attncl__gemm_add_epilogue(struct gemm_args *args, const struct gemm *g);
 
+// What both tile forms' argument lists begin with, and the macros both have.
+void attncl__gemm_add_sizes(struct gemm_args *args, const struct gemm *g, int64_t k_from,
+                            int64_t k_to);
+void attncl__gemm_add_form(struct kspec *spec, const struct gemm *g);
+// Tiles of one batch entry; ERR_UNSUPPORTED when those of all are too many.
+int64_t attncl__gemm_tile_count(const struct gemm *g, int64_t tile_m, int64_t tile_n);
+attncl_status attncl__gemm_check_groups(const struct gemm *g, int64_t groups);
+
 // True when there is anything to do after the product.
 bool attncl__gemm_has_epilogue(const struct gemm *g);
 
-// Tiles: any product with k > 0.  ERR_UNSUPPORTED when no tile form runs on the device or the grid
-// is too large.
+// Tiles (launch/gemm_tiles.c, launch/gemm_gpu.c): any product with k > 0.  ERR_UNSUPPORTED when no
+// tile form runs on the device or the grid is too large.
 attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g,
                                  char how[GEMM_HOW_BYTES]);
 
@@ -40,7 +48,9 @@ int attncl__gemm_class(const struct gemm *g);
 bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g);
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
 
-// The epilogue of what is in C or, with `clear`, of zero.
-attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, bool clear);
+// The epilogue of what is in C, of zero, or of the sum of `n_parts` dense products in g->scratch.
+enum gemm_sums { GEMM_SUMS_IN_C, GEMM_SUMS_ZERO, GEMM_SUMS_IN_PARTS };
+attncl_status attncl__gemm_finish(struct launcher *l, const struct gemm *g, enum gemm_sums sums,
+                                  int64_t n_parts);
 
 #endif

@@ -68,27 +68,43 @@ static int64_t rows_count(const struct tensor_desc *d)
     return count;
 }
 
+// Sizes and form, no operands.
+static struct gemm linear_product(const struct op_sig *sig)
+{
+    const struct tensor_desc *weight = &sig->in[WEIGHT];
+
+    return (struct gemm){.batch = 1,
+                         .m = rows_count(&sig->in[X]),
+                         .n = weight->dim[0],
+                         .k = weight->dim[1],
+                         .trans_b = true};
+}
+
+static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct gemm g = linear_product(sig);
+
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
 static attncl_status linear_launch(struct launcher *l, const struct op_call *call)
 {
     const struct linear_fwd_params *params = call->sig.params;
-    const struct tensor_desc *weight = &call->sig.in[WEIGHT];
     const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
-    const struct gemm g = {
-        .batch = 1,
-        .m = rows_count(&call->sig.in[X]),
-        .n = weight->dim[0],
-        .k = weight->dim[1],
-        .a = rows_of(call, X),
-        .b = rows_of(call, WEIGHT),
-        .c = {.span = call->out[0], .ld = weight->dim[0]},
-        .trans_b = true,
-        .bias_kind = has_bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
-        .bias = has_bias ? call->in[BIAS] : (struct span){NULL},
-        .activation = (enum gemm_activation)params->activation,
-        .gate = rows_of(call, GATE),
-        .residual = rows_of(call, RESIDUAL),
-    };
+    struct gemm g = linear_product(&call->sig);
 
+    g.a = rows_of(call, X);
+    g.b = rows_of(call, WEIGHT);
+    g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
+    g.bias_kind = has_bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE;
+    if (has_bias)
+        g.bias = call->in[BIAS];
+    g.activation = (enum gemm_activation)params->activation;
+    g.gate = rows_of(call, GATE);
+    g.residual = rows_of(call, RESIDUAL);
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
     return attncl__gemm(l, &g);
 }
 
@@ -116,6 +132,7 @@ const struct op_class attncl__op_linear_fwd = {
     .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
     .strided = 1u << X | 1u << WEIGHT | 1u << GATE | 1u << RESIDUAL,
     .infer = linear_infer,
+    .scratch = linear_scratch,
     .launch = linear_launch,
     .cost = linear_cost,
 };
@@ -137,20 +154,40 @@ static attncl_status bmm_infer(struct op_sig *sig)
                              &sig->out[0]);
 }
 
-static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
+// Sizes and strides, no operands.
+static struct gemm bmm_product(const struct op_sig *sig)
 {
-    const struct tensor_desc *a = &call->sig.in[0], *b = &call->sig.in[1];
+    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
     const int64_t n = a->dim[1], m = a->dim[2], p = b->dim[2];
-    const struct gemm g = {
+
+    return (struct gemm){
         .batch = a->dim[0],
         .m = n,
         .n = p,
         .k = m,
-        .a = {.span = call->in[0], .ld = m, .batch_stride = n * m},
-        .b = {.span = call->in[1], .ld = p, .batch_stride = m * p},
-        .c = {.span = call->out[0], .ld = p, .batch_stride = n * p},
+        .a = {.ld = m, .batch_stride = n * m},
+        .b = {.ld = p, .batch_stride = m * p},
+        .c = {.ld = p, .batch_stride = n * p},
     };
+}
 
+static attncl_status bmm_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct gemm g = bmm_product(sig);
+
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
+{
+    struct gemm g = bmm_product(&call->sig);
+
+    g.a.span = call->in[0];
+    g.b.span = call->in[1];
+    g.c.span = call->out[0];
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
     return attncl__gemm(l, &g);
 }
 
@@ -166,6 +203,7 @@ const struct op_class attncl__op_bmm_fwd = {
     .n_in = 2,
     .n_out = 1,
     .infer = bmm_infer,
+    .scratch = bmm_scratch,
     .launch = bmm_launch,
     .cost = bmm_cost,
 };
