@@ -12,28 +12,10 @@
 //   VW        floats in a vector                            1 | 4 | 8 | 16
 //   LS        work-items in a group, a power of two         1 .. 256
 
-#include "common/math.clh"
+#include "common/activation.clh"
 
 #ifndef LS
 #error "LS: work-items in a group"
-#endif
-
-#if !defined(KIND)
-#error "KIND: which activation"
-#elif KIND == 0
-#define ACTIVATE(v) (v)
-#elif KIND == 1
-#define ACTIVATE(v) gelu_v(v)
-#elif KIND == 2
-#define ACTIVATE(v) ((v) < 0.0f ? (FV)(0.0f) : (v))
-#elif KIND == 3
-#define ACTIVATE(v) sigmoid_v(v)
-#elif KIND == 4
-#define ACTIVATE(v) tanh_v(v)
-#elif KIND == 5
-#define ACTIVATE(v) silu_v(v)
-#else
-#error "KIND: 0 to 5"
 #endif
 
 KERNEL void activation_flat_fwd(__global const float *restrict x, __global float *restrict y,

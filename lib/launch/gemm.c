@@ -133,6 +133,22 @@ static struct gemm as_one_row(const struct gemm *g)
     return t;
 }
 
+// The activation's argument is kept: the product goes there, and one more pass makes C of it.
+static attncl_status keep_and_finish(struct launcher *l, const struct gemm *product)
+{
+    struct gemm plain = *product, rest = *product;
+
+    plain.c = (struct gemm_matrix){product->kept, 0, product->n, product->m * product->n};
+    plain.activation = GEMM_ACT_NONE;
+    plain.gate = plain.residual = (struct gemm_matrix){.ld = 0};
+    plain.kept = (struct span){NULL};
+    rest.bias_kind = GEMM_BIAS_NONE;
+    rest.bias = (struct span){NULL};
+    rest.scratch = product->kept;
+    TRY(attncl__gemm(l, &plain));
+    return attncl__gemm_finish(l, &rest, GEMM_SUMS_IN_PARTS, 1);
+}
+
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *product)
 {
     char how[GEMM_HOW_BYTES] = "CLBlast";
@@ -140,6 +156,8 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *product)
     if (product->batch == 0 || product->m == 0 || product->n == 0)
         return ATTNCL_OK;
     TRY(check(l, product));
+    if (product->kept.storage)
+        return keep_and_finish(l, product);
     if (product->k == 0)
         return attncl__gemm_finish(l, product, GEMM_SUMS_ZERO, 0);
 

@@ -41,6 +41,7 @@ struct gemm {
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent
     size_t scratch_bytes;
+    struct span kept; // present: receives A B + bias, dense [batch, m, n], for a gradient to read
 };
 
 // Scratch with which a product whose C alone would not fill the device is cut along k; 0: of no

@@ -36,6 +36,9 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 8 * count;
 }
 
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_activation_bwd, .in = {REF_X(0), REF_DY(0)}, .out = {REF_DX(0)}}};
+
 const struct op_class attncl__op_activation_fwd = {
     .name = "activation_fwd",
     .params_bytes = sizeof(struct activation_fwd_params),
@@ -44,4 +47,6 @@ const struct op_class attncl__op_activation_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

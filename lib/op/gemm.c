@@ -2,15 +2,20 @@
 //
 // Matrix products.
 //
-//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in], b [out], y [...,
-//   out] bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
+//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in], b [out],
+//            p = x W^T + b                             y, p [..., out]
+//   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
 // launch/gemm.c chooses who computes them.
+//
+// p is there only for gradients, and only where y = p does not do: it is kept, for making it again
+// would take the product again, a third of what the backward pass costs.
 
 #include "launch/gemm.h"
 #include "op/op.h"
 
 enum { X, WEIGHT, BIAS, GATE, RESIDUAL, N_LINEAR_INPUTS };
+enum { Y, ARGUMENT, N_LINEAR_OUTPUTS };
 static const char *const linear_names[] = {"x", "weight", "bias", "gate", "residual"};
 
 static attncl_status linear_infer(struct op_sig *sig)
@@ -36,7 +41,9 @@ static attncl_status linear_infer(struct op_sig *sig)
             ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
     memcpy(dim, x->dim, sizeof dim);
     dim[x->rank - 1] = weight->dim[0];
-    TRY(attncl__desc_make(ATTNCL_F32, x->rank, dim, &sig->out[0]));
+    TRY(attncl__desc_make(ATTNCL_F32, x->rank, dim, &sig->out[Y]));
+    if (sig->keep)
+        sig->out[ARGUMENT] = sig->out[Y];
     for (int i = GATE; i <= RESIDUAL; ++i)
         REQUIRE(!attncl__desc_present(&sig->in[i]) ||
                     attncl__desc_same_shape(&sig->in[i], &sig->out[0]),
@@ -103,6 +110,8 @@ static attncl_status linear_launch(struct launcher *l, const struct op_call *cal
     g.activation = (enum gemm_activation)params->activation;
     g.gate = rows_of(call, GATE);
     g.residual = rows_of(call, RESIDUAL);
+    if (attncl__desc_present(&call->sig.out[ARGUMENT]))
+        g.kept = call->out[ARGUMENT];
     g.scratch = call->scratch;
     g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
     return attncl__gemm(l, &g);
@@ -124,17 +133,44 @@ static void linear_cost(const struct op_sig *sig, double *flop_ret, double *byte
     *bytes_ret = count_bytes(sig);
 }
 
+static bool changes_argument(const struct op_sig *sig)
+{
+    const struct linear_fwd_params *params = sig->params;
+    return params->activation != GEMM_ACT_NONE || attncl__desc_present(&sig->in[GATE]);
+}
+
+static bool adds_only(const struct op_sig *sig)
+{
+    return !changes_argument(sig);
+}
+
+// REF_T(0): the gradient of p.
+static const struct grad_rule linear_grad[] = {
+    {.op = &attncl__op_linear_bwd_epilogue,
+     .in = {REF_Y(ARGUMENT), REF_DY(Y), REF_X(GATE)},
+     .out = {REF_T(0), REF_DX(GATE)},
+     .when = changes_argument},
+    {.in = {REF_DY(Y)}, .out = {REF_T(0)}, .when = adds_only},
+    {.op = &attncl__op_linear_bwd_input, .in = {REF_T(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
+    {.op = &attncl__op_linear_bwd_weight, .in = {REF_T(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_T(0)}, .out = {REF_DX(BIAS)}},
+    {.in = {REF_DY(Y)}, .out = {REF_DX(RESIDUAL)}},
+};
+
 const struct op_class attncl__op_linear_fwd = {
     .name = "linear_fwd",
     .params_bytes = sizeof(struct linear_fwd_params),
     .n_in = N_LINEAR_INPUTS,
-    .n_out = 1,
+    .n_out = N_LINEAR_OUTPUTS,
+    .kept = 1u << ARGUMENT,
     .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
     .strided = 1u << X | 1u << WEIGHT | 1u << GATE | 1u << RESIDUAL,
     .infer = linear_infer,
     .scratch = linear_scratch,
     .launch = linear_launch,
     .cost = linear_cost,
+    .grad = linear_grad,
+    .n_grad = sizeof linear_grad / sizeof linear_grad[0],
 };
 
 static attncl_status bmm_infer(struct op_sig *sig)
@@ -197,6 +233,11 @@ static void bmm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = count_bytes(sig);
 }
 
+static const struct grad_rule bmm_grad[] = {
+    {.op = &attncl__op_bmm_bwd_a, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_bmm_bwd_b, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}},
+};
+
 const struct op_class attncl__op_bmm_fwd = {
     .name = "bmm_fwd",
     .params_bytes = sizeof(struct bmm_fwd_params),
@@ -206,4 +247,6 @@ const struct op_class attncl__op_bmm_fwd = {
     .scratch = bmm_scratch,
     .launch = bmm_launch,
     .cost = bmm_cost,
+    .grad = bmm_grad,
+    .n_grad = 2,
 };

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// The gradients of activations against their definitions (tests/ref/activation_bwd.c) and against
+// finite differences.
+
+#include <math.h>
+
+#include "attncl/kinds.h"
+#include "ref/ref.h"
+#include "support/grad_test.h"
+
+// Factors of a few ulp each (cl/common/math.clh); near a zero of the slope, GELU's and SiLU's are
+// differences of terms below 1.2.
+static const double rtol = 4e-6, near_zero = 4e-7;
+
+static void check(struct host *x, int kind)
+{
+    const struct activation_bwd_params params = {kind};
+    struct host *dy = host_random(9, x->rank, x->dim), *got = host_like(x), *want = host_like(x);
+
+    for (int64_t i = 0; i < dy->count; ++i)
+        dy->data[i] = fmin(fmax(dy->data[i], -3), 3);
+    for (int64_t i = 0; i < dy->count; ++i)
+        dy->data[i] = (float)dy->data[i];
+    ref_activation_bwd(x, dy, kind, want);
+    ck_ok(run_op("activation_bwd", &params, HOSTS(x, dy), HOSTS(got)));
+    ck_near(got, want, rtol, 3 * near_zero);
+}
+
+START_TEST(meets_the_definition)
+{
+    struct host *x = host_uniform(2, -9, 9, DIMS(5003));
+
+    x->data[7] = 0; // ReLU: 0 there
+    check(x, _i);
+    check(host_random(1, DIMS(3, 5, 7)), _i);
+    check(host_uniform(3, -120, 120, DIMS(1000)), _i);
+    check(host_uniform(3, -3e38, 3e38, DIMS(100)), _i);
+}
+END_TEST
+
+START_TEST(epilogue_meets_the_definition)
+{
+    const struct linear_bwd_epilogue_params params = {_i};
+    struct host *p = host_random(4, DIMS(7, 33)), *dy = host_random(5, DIMS(7, 33));
+    struct host *gate = host_random(6, DIMS(7, 33));
+    struct host *dp = host_like(p), *dgate = host_like(p);
+    struct host *want_dp = host_like(p), *want_dgate = host_like(p);
+
+    ref_linear_bwd_epilogue(p, dy, gate, _i, want_dp, want_dgate);
+    ck_ok(run_op("linear_bwd_epilogue", &params, HOSTS(p, dy, gate), HOSTS(dp, dgate)));
+    ck_near(dp, want_dp, rtol, 16 * near_zero);
+    ck_near(dgate, want_dgate, rtol, near_zero);
+    ref_linear_bwd_epilogue(p, dy, NULL, _i, want_dp, NULL);
+    ck_ok(run_op("linear_bwd_epilogue", &params, HOSTS(p, dy), HOSTS(dp)));
+    ck_near(dp, want_dp, rtol, 4 * near_zero);
+}
+END_TEST
+
+static void forward(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct activation_fwd_params *p = params;
+    ref_activation_fwd(in[0], p->kind, out[0]);
+}
+
+START_TEST(meets_finite_differences)
+{
+    const struct activation_fwd_params params = {_i};
+
+    ck_assert_double_le(
+        grad_error("activation_fwd", &params, HOSTS(host_random(7, DIMS(3, 17))), 1, forward),
+        1e-5);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct activation_bwd_params none = {17}, relu = {ATTNCL_RELU};
+    struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *dy = host_new(ATTNCL_F32, DIMS(3, 2));
+
+    ck_fails(run_op("activation_bwd", &none, HOSTS(x, x), HOSTS(x)), ATTNCL_ERR_ARGUMENT, "17");
+    ck_fails(run_op("activation_bwd", &relu, HOSTS(x, dy), HOSTS(x)), ATTNCL_ERR_SHAPE, "[3, 2]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.activation_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
+    tcase_add_loop_test(core, epilogue_meets_the_definition, ATTNCL_IDENTITY, ATTNCL_RELU);
+    tcase_add_loop_test(core, meets_finite_differences, ATTNCL_GELU, ATTNCL_RELU);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

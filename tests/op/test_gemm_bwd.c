@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// The gradients of linear maps, epilogues included, and of batched products: against their
+// definitions (tests/ref/gemm_bwd.c) and against finite differences.
+
+#include <math.h>
+
+#include "attncl/kinds.h"
+#include "ref/ref.h"
+#include "support/grad_test.h"
+
+static const double u = 6e-8;
+
+// n products of numbers N(0, 1) and their sum: below u n in units of sqrt(n), the sum's own size.
+static double rounding(int64_t n)
+{
+    return u * (4 + (double)n) * (1 + sqrt((double)n)) / 4;
+}
+
+static const struct shape {
+    int rows, in, out;
+} shapes[] = {{1, 1, 1}, {3, 5, 7}, {37, 19, 33}, {130, 64, 48}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+START_TEST(linear_meets_the_definition)
+{
+    const struct shape s = shapes[_i];
+    struct host *d = host_random(1, DIMS(s.rows, s.out)), *x = host_random(2, DIMS(s.rows, s.in));
+    struct host *w = host_random(3, DIMS(s.out, s.in));
+    struct host *dx = host_like(x), *dw = host_like(w), *db = host_new(ATTNCL_F32, DIMS(s.out));
+    struct host *want_dx = host_like(x), *want_dw = host_like(w), *want_db = host_like(db);
+
+    ref_linear_bwd_input(d, w, want_dx);
+    ref_linear_bwd_weight(d, x, want_dw);
+    ref_linear_bwd_bias(d, want_db);
+    ck_ok(run_op("linear_bwd_input", NULL, HOSTS(d, w), HOSTS(dx)));
+    ck_ok(run_op("linear_bwd_weight", NULL, HOSTS(d, host_view(x)), HOSTS(dw)));
+    ck_ok(run_op("linear_bwd_bias", NULL, HOSTS(d), HOSTS(db)));
+    ck_near(dx, want_dx, 1e-6, rounding(s.out));
+    ck_near(dw, want_dw, 1e-6, rounding(s.rows));
+    ck_near(db, want_db, 1e-6, rounding(s.rows));
+}
+END_TEST
+
+// More rows than a block, more columns than a chunk, ragged both.
+START_TEST(bias_in_two_passes)
+{
+    struct host *d = host_random(4, DIMS(3, 257, 331));
+    struct host *db = host_new(ATTNCL_F32, DIMS(331)), *want = host_like(db);
+
+    ref_linear_bwd_bias(d, want);
+    ck_ok(run_op("linear_bwd_bias", NULL, HOSTS(d), HOSTS(db)));
+    ck_near(db, want, 1e-6, rounding(3 * 257));
+}
+END_TEST
+
+static void linear(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct linear_fwd_params *p = params;
+    struct host *const all[] = {in[0], in[1], in[2], in[3], in[4]};
+    ref_linear_fwd(all, p->activation, out[0]);
+}
+
+static void bmm(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)params;
+    ref_bmm_fwd(in[0], in[1], out[0]);
+}
+
+START_TEST(epilogues_meet_finite_differences)
+{
+    struct host *x = host_random(5, DIMS(2, 3, 5)), *w = host_random(6, DIMS(7, 5));
+    struct host *b = host_random(7, DIMS(7)), *gate = host_random(8, DIMS(2, 3, 7));
+    struct host *r = host_random(9, DIMS(2, 3, 7));
+    const struct linear_fwd_params none = {ATTNCL_IDENTITY}, gelu = {ATTNCL_GELU},
+                                   tanh_of = {ATTNCL_TANH};
+
+    ck_assert_double_le(grad_error("linear_fwd", &none, HOSTS(x, w, NULL, NULL, NULL), 3, linear),
+                        1e-5);
+    ck_assert_double_le(grad_error("linear_fwd", &none, HOSTS(x, w, b, NULL, r), 027, linear),
+                        1e-5);
+    ck_assert_double_le(grad_error("linear_fwd", &gelu, HOSTS(x, w, b, NULL, NULL), 7, linear),
+                        1e-5);
+    ck_assert_double_le(grad_error("linear_fwd", &none, HOSTS(x, w, b, gate, NULL), 017, linear),
+                        1e-5);
+    ck_assert_double_le(grad_error("linear_fwd", &tanh_of, HOSTS(x, w, b, gate, r), 037, linear),
+                        1e-5);
+}
+END_TEST
+
+START_TEST(bmm_meets_finite_differences)
+{
+    struct host *a = host_random(10, DIMS(2, 3, 5)), *b = host_random(11, DIMS(2, 5, 7));
+
+    ck_assert_double_le(grad_error("bmm_fwd", NULL, HOSTS(a, b), 3, bmm), 1e-5);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct host *d = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(4, 5));
+
+    ck_fails(run_op("linear_bwd_input", NULL, HOSTS(d, w), HOSTS(d)), ATTNCL_ERR_SHAPE, "[4, 5]");
+    ck_fails(run_op("linear_bwd_weight", NULL, HOSTS(d, w), HOSTS(d)), ATTNCL_ERR_SHAPE, "rows");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.gemm_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, linear_meets_the_definition, 0, N_SHAPES);
+    tcase_add_test(core, bias_in_two_passes);
+    tcase_add_test(core, epilogues_meet_finite_differences);
+    tcase_add_test(core, bmm_meets_finite_differences);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

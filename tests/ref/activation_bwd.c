@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+
+#include <math.h>
+
+#include "attncl/ops.h"
+#include "ref/ref.h"
+
+double ref_slope(double x, int kind)
+{
+    const double s = 1 / (1 + exp(-x)), t = 1 / (1 + exp(x)); // t = 1 - s
+
+    switch (kind) {
+    case ATTNCL_GELU:
+        return 0.5 * erfc(-x / sqrt(2)) + x * exp(-0.5 * x * x) / sqrt(2 * acos(-1));
+    case ATTNCL_RELU:
+        return x > 0;
+    case ATTNCL_SIGMOID:
+        return s * t;
+    case ATTNCL_TANH:
+        return 1 / (cosh(x) * cosh(x));
+    case ATTNCL_SILU:
+        return s + x * s * t;
+    default:
+        return 1;
+    }
+}
+
+void ref_activation_bwd(const struct host *x, const struct host *dy, int kind, struct host *dx)
+{
+    for (int64_t i = 0; i < x->count; ++i)
+        dx->data[i] = dy->data[i] * ref_slope(x->data[i], kind);
+}
+
+// y = f(p) gate + r; gate NULL: 1, and no dgate
+void ref_linear_bwd_epilogue(const struct host *p, const struct host *dy, const struct host *gate,
+                             int kind, struct host *dp, struct host *dgate)
+{
+    for (int64_t i = 0; i < p->count; ++i) {
+        const double g = gate ? gate->data[i] : 1;
+        dp->data[i] = dy->data[i] * g * ref_slope(p->data[i], kind);
+        if (gate)
+            dgate->data[i] = dy->data[i] * ref_activate(p->data[i], kind);
+    }
+}
