@@ -110,8 +110,8 @@ def kinds_chart(id, device):
     found = [g for g in groups(device) if g.pairs]
     points = [(p.best_ratio(), row, f"{p.ours.case}: {units.ratio(p.best_ratio())}, {p.which()}")
               for row, g in enumerate(found) for p in g.pairs]
-    c = Chart(id, "Fastest peer's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the library "
-              "is faster than every peer measured.", "fastest peer's time / libattncl's (logarithmic)",
+    c = Chart(id, "Fastest peer's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the "
+              "library is faster than every peer measured.", "fastest peer's time / libattncl's (logarithmic)",
               [Series("cases", 0, points)], plain_tics, rows=[g.name for g in found], mark=1.0, mark_label="1.0")
     c.stems = [(1.0, g.ratios()[0], row) for row, g in enumerate(found)]
     return c
@@ -189,8 +189,8 @@ def needed_chart(id, device):
     def value(case, side):
         x = found[case].get(side) if side else device.results[(case, "")].arena_bytes
         return x and (x, f"{case}, {side or 'libattncl'}: {units.memory(x)}")
-    return by_rows(id, "Memory beside the caller's data", "The library's one allocation for activations and scratch, and "
-                   "the growth of a peer's process in one run, its results among it.", "memory (logarithmic)",
+    return by_rows(id, "Memory beside the caller's data", "The library's one allocation for activations and scratch, "
+                   "and the growth of a peer's process in one run, its results among it.", "memory (logarithmic)",
                    [("libattncl", "")] + [(s, s) for s in sides], memory_tics, list(found), value)
 
 

@@ -177,8 +177,9 @@ def result_of(entry):
         values[name + "_bytes"] = memory.number(name + "_bytes")
     if outcome == "ok" and not values["min_s"]:
         raise read.BadReport(f"{entry.place}: outcome ok without wall.min_s")
+    reference = entry.field("reference", (bool,), "true or false") or False
     return Result(entry.needed("case"), entry.text("suite") or "", entry.text("family") or "other",
-                  entry.text("variant") or "", entry.field("reference", (bool,), "true or false") or False, sizes.value, outcome, entry.text("reason") or "", values)
+                  entry.text("variant") or "", reference, sizes.value, outcome, entry.text("reason") or "", values)
 
 
 def program_of(report):

@@ -121,9 +121,10 @@ def summary(joined):
             content += [el("h3", device.title(len(joined.machines))), verdict(device), tables.headline(device)]
     return section("summary", "Summary",
                    "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
-                   "of the group's cases: above 1 the library is faster. Published: the peer runs the code as it was "
-                   "published, else it is the fastest of its formulations and settings. The share of the roofline is of what the "
-                   "device was measured to reach; above 100 % the data stayed in a cache.", content)
+                   "of the group's cases: above 1 the library is faster. The fastest peer is the fastest of all "
+                   "formulations and settings; published: the peer runs the code as it was published. The share of the "
+                   "roofline is of what the device was measured to reach; above 100 % the data stayed in a cache.",
+                   content)
 
 
 def sections(page):

@@ -24,9 +24,9 @@ class Browser:
         to_read, self.to = os.pipe()
         self.from_, from_write = os.pipe()
         arguments = [
-            "--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-            "--disable-background-networking", "--disable-component-update", "--disable-extensions",
-            "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "about:blank"]
+            "--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu", "--disable-dev-shm-usage",
+            "--no-first-run", "--disable-background-networking", "--disable-component-update",
+            "--disable-extensions", "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "about:blank"]
         # The browser reads commands from descriptor 3 and answers on 4, whatever numbers the pipes have.
         shell = f'exec 3<&{to_read} 4>&{from_write} && exec "$@"'
         self.process = subprocess.Popen(

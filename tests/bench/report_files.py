@@ -33,8 +33,8 @@ class Tool:
         return path
 
     def run(self, *arguments, **environment):
-        return subprocess.run([sys.executable, self.program, *arguments], capture_output=True, encoding="utf-8", check=False,
-                              env=dict(os.environ, **environment))
+        return subprocess.run([sys.executable, self.program, *arguments], capture_output=True, encoding="utf-8",
+                              check=False, env=dict(os.environ, **environment))
 
     def refused(self, content, *words):
         """One line with the file's name and WORDS, status 2, no page."""

@@ -17,9 +17,10 @@ import browser
 import reports
 
 HOSTILE = 'Évil <script>document.title="run"</script> "Q" \'$(touch x)\' & @1@ `x` 量子 \x07'
-EXPECTED = ["devices", "ratios0k", "ratios0", "ratios1k", "ratios1", "ratios2k", "ratios2", "roofline0", "roofline0s", "roofline1", "roofline1s",
-            "roofline2", "roofline2s", "scaling0", "scaling1", "scaling2", "scaling3", "memory0", "memory0n",
-            "memory1", "memory1n", "memory2", "memory2n", "compiling0", "compiling1", "compiling2"]
+EXPECTED = ["devices", "ratios0k", "ratios0", "ratios1k", "ratios1", "ratios2k", "ratios2", "roofline0", "roofline0s",
+            "roofline1", "roofline1s", "roofline2", "roofline2s", "scaling0", "scaling1", "scaling2", "scaling3",
+            "memory0", "memory0n", "memory1", "memory1n", "memory2", "memory2n", "compiling0", "compiling1",
+            "compiling2"]
 
 # What each figure shows: the one visible svg, its size, its marks and texts, and what lies outside it.
 LOOK = """JSON.stringify([...document.querySelectorAll('figure')].map(figure => {

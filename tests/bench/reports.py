@@ -79,5 +79,6 @@ def peer(name="PyTorch 2.13.0 CPU, eager", slowness=3.0, mode="eager", **more):
             slow["wall"]["min_s"] *= 4
             results.append(slow)
     return report([{"device": "torch-eager", "kind": "peer", "type": "cpu", "name": name, "sizes": "full",
-                    "settings": {"threads": 2, "allocator": "tuned", "mode": mode}, "roofline": None, "results": results}],
+                    "settings": {"threads": 2, "allocator": "tuned", "mode": mode}, "roofline": None,
+                    "results": results}],
                   program="PyTorch", version="2.13.0", **more)
