@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of cases, from cases.def.
+// The table of cases, from roofline.def and cases.def: what the others are measured by comes first.
 
 #include "cases.h"
 
@@ -12,6 +12,8 @@ const char *const bench_suite_names[N_SUITES] = {
 const struct bench_case bench_cases[] = {
 #define FULL(kind, title, ...)  {CASE_FULL, &bench_##kind, title, {__VA_ARGS__}},
 #define QUICK(kind, title, ...) {CASE_QUICK, &bench_##kind, title, {__VA_ARGS__}},
+#include "roofline/roofline.def"
+
 #include "cases.def"
 #undef FULL
 #undef QUICK

@@ -22,10 +22,24 @@ struct sizes {
     bool causal;
     bool transposed;   // products: B is [N, K]
     const char *layer; // language models: as "layer" in their configuration
+    // suite `device`
+    int64_t VW;           // floats in a vector
+    const char *provider; // of products: "own", "clblast"
 };
 
 // What a case measures: the device itself, one operation, a layer of several, a whole model.
 enum suite { SUITE_OP, SUITE_DEVICE, SUITE_LAYER, SUITE_MODEL, N_SUITES };
+
+// What a case of suite `device` tells of the device's roofline.
+enum quantity {
+    QUANTITY_NONE,
+    QUANTITY_COPY,
+    QUANTITY_FMA,
+    QUANTITY_LAUNCH, // alone when N = 1, else in a queue
+    QUANTITY_TO_DEVICE,
+    QUANTITY_FROM_DEVICE,
+    QUANTITY_GEMM
+};
 
 // The two lists of sizes: what a fast device runs, and what finishes on a slow one.
 enum case_set { CASE_FULL, CASE_QUICK };
@@ -35,6 +49,7 @@ enum case_set { CASE_FULL, CASE_QUICK };
 struct family {
     const char *name;
     enum suite suite;
+    enum quantity quantity;
     const char *output; // what the graph calls the result; NULL: "y"
     // Adds inputs, weights and nodes to trial->graph and names the output.  Failures are the
     // graph's or trial->status's.
@@ -45,6 +60,8 @@ struct family {
     attncl_status (*run)(struct trial *t);
     // Instead of reading the output of trial->graph into the array "y".
     attncl_status (*read)(struct trial *t);
+    // Instead of read, where a run must be waited for by reading something: less of it.
+    attncl_status (*settle)(struct trial *t);
     void (*close)(struct trial *t);
     // Compares what array "y" holds with the double-precision definition, for a part of the result
     // when the whole would take too long.

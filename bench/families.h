@@ -5,6 +5,9 @@
 
 #include "cases.h"
 
+// roofline/
+extern const struct family bench_copy, bench_copy_buffer, bench_to_device, bench_from_device,
+    bench_fma, bench_launch, bench_device_gemm;
 // cases/rows.c
 extern const struct family bench_softmax, bench_masked_softmax, bench_layer_norm, bench_gelu,
     bench_bias_gelu, bench_embedding, bench_cross_entropy;

@@ -1,5 +1,8 @@
-# cmake -DROOT=cl -DFILES=a;b -DOUT=x.c -P embed.cmake: writes the files as byte arrays.
+# cmake -DROOT=cl -DFILES=a;b -DOUT=x.c [-DNAME=y] -P embed.cmake: writes the files as byte arrays into the table y.
 cmake_minimum_required(VERSION 3.18)
+if(NOT DEFINED NAME)
+    set(NAME attncl__sources)
+endif()
 set(text "// Generated from cl/ by cmake/embed.cmake.\n#include \"device/source.h\"\n\n")
 set(table "")
 set(n 0)
@@ -12,6 +15,8 @@ foreach(file IN LISTS FILES)
     string(APPEND table "    {\"${file}\", source_${n}, ${bytes}},\n")
     math(EXPR n "${n} + 1")
 endforeach()
-string(APPEND text "\nconst struct embedded_source attncl__sources[] = {\n${table}    {0, 0, 0},\n};\n"
-                   "const size_t attncl__n_sources = ${n};\n")
+string(APPEND text "\nconst struct embedded_source ${NAME}[] = {\n${table}    {0, 0, 0},\n};\n")
+if(NAME STREQUAL "attncl__sources")
+    string(APPEND text "const size_t attncl__n_sources = ${n};\n")
+endif()
 file(WRITE ${OUT} "${text}")

@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: MIT
-// Timing of a case: warm-up, then repeated runs until a time budget is used.
+// Timing of a case, in rounds: the devices of a run take turns, so that what disturbs one disturbs
+// all.
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
+#include "harness/stats.h"
 #include "harness/trial.h"
 
-struct timing {
-    size_t runs;
-    double min_s, median_s; // wall time of one run and the wait for it
-    double device_s;        // fastest sum of the commands' device times; 0 when not known
-    double flop, bytes;     // of one run, by the ops' own formulas; 0 when not known
-    double spent_s;         // on all of this
-};
-
 struct measure_options {
-    double budget_s; // of one case
-    size_t min_runs; // made even when they take longer, up to four times the budget
+    double budget_s; // of one round
+    size_t min_runs; // of one round; made even when they take longer, up to four times the budget
     // The driver's clFinish and event times do not wait for the work: a run ends with its result
     // read, and there is no device time.
     bool driver_does_not_wait;
 };
 
-attncl_status measure(struct trial *t, const struct measure_options *options,
-                      struct timing *timing_ret);
+struct timing {
+    size_t runs, rounds;
+    struct spread wall;  // of one run and the wait for it
+    struct spread event; // sum of the commands' times on the device; 0 when not known
+    double flop, bytes;  // of one run, by the ops' own formulas; 0 when not known
+};
+
+// One run and the wait for it.
+attncl_status measure_once(struct trial *t, bool driver_does_not_wait, double *seconds_ret);
+
+// Before the first round: until caches, clocks and the driver's own late compilation have settled.
+attncl_status measure_warm_up(struct trial *t, const struct measure_options *o);
+// One round: a run to warm up again, then runs whose times are added to `wall`.
+attncl_status measure_round(struct trial *t, const struct measure_options *o, struct samples *wall);
+// After the last round: device times in runs of their own, so that asking for events does not slow
+// what is timed; operations and bytes.
+attncl_status measure_events(struct trial *t, const struct measure_options *o,
+                             struct timing *timing);
 
 #endif

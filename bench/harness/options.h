@@ -6,14 +6,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cases.h"
+
+enum { OPTIONS_MAX_DEVICES = 16 };
+
 struct options {
-    const char *device; // NULL: every device
-    const char *only;   // part of a case's or family's name; NULL: all
-    const char *json;   // file; NULL: none
-    bool quick, full;   // which sizes; neither: as the device can
+    const char *devices[OPTIONS_MAX_DEVICES];
+    size_t n_devices; // 0: every device
+    bool suites[N_SUITES];
+    const char *only;  // part of a case's or family's name; NULL: all
+    const char *json;  // file; NULL: none
+    const char *label; // of this machine, for reports of several; NULL: none
+    bool quick, full;  // which sizes; neither: as the device can
     bool list;
+    bool cold;       // time compilation
+    bool roofline;   // measure it even where suite `device` is not wanted
+    bool turns;      // stop after each round of a case, until a line comes
     double budget_s; // per device
     size_t min_runs; // per case
+    size_t n_rounds;
+    // --compare: two sides, each files separated by commas; NULL: measure
+    const char *compare[2];
+    bool markdown;
 };
 
 // OPTIONS_RUN, or the program is to end with *exit_ret.

@@ -5,55 +5,51 @@
 #include "harness/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "harness/json.h"
 
-static const char *const type_names[] = {[0] = "unknown",
-                                         [ATTNCL_DEVICE_CPU] = "CPU",
-                                         [ATTNCL_DEVICE_GPU] = "GPU",
-                                         [ATTNCL_DEVICE_OTHER] = "other"};
-
-void report_begin(struct report *r, bool json)
+void report_begin(struct report *r, int argc, char **argv, const char *label)
 {
-    *r = (struct report){.root = json ? json_report() : NULL};
+    *r = (struct report){.root = json_report(argc, argv, label)};
 }
 
 static void print_device(const attncl_device_info *info)
 {
     printf("\ndevice %d:%d  %s\n", info->platform, info->device, info->name);
-    printf("  %s, %s, driver %s, %s\n", type_names[info->type], info->platform_name,
+    printf("  %s, %s, driver %s, %s\n", json_device_type(info->type), info->platform_name,
            info->driver_version, info->opencl_version);
     printf("  %u compute units, %u MHz, %.1f GiB of memory, %llu KiB local\n", info->compute_units,
            info->clock_mhz, (double)info->global_memory_bytes / 0x1p30,
            (unsigned long long)info->local_memory_bytes / 1024);
 }
 
-void report_device(struct report *r, const attncl_device_info *info, enum case_set set)
+json_t *report_device(struct report *r, const attncl_device_info *info, enum case_set set,
+                      uint64_t limit)
 {
     print_device(info);
-    printf("  sizes: %s\n\n", set == CASE_QUICK ? "quick" : "full");
-    printf("%-6s %-42s %9s %9s %9s %8s %7s %8s %8s\n", "device", "case", "min ms", "median",
-           "device", "GFLOP/s", "GB/s", "error", "build s");
-    if (r->root)
-        r->device = json_add_device(r->root, info, set);
-}
-
-void report_loop_limit(struct report *r, size_t n_cases, uint64_t limit)
-{
-    printf(
-        "%zu full-size cases not run: loop limit, loops end after %llu rounds (--full runs them)\n",
-        n_cases, (unsigned long long)limit);
-    if (r->device)
-        json_object_set_new(r->device, "loop_limit", json_integer((json_int_t)limit));
+    printf("  sizes: %s", set == CASE_QUICK ? "quick" : "full");
+    if (limit)
+        printf(", because loops end after %llu rounds (--full runs the full ones)",
+               (unsigned long long)limit);
+    printf("\n");
+    return json_add_device(r->root, info, set, limit);
 }
 
 void report_no_device(struct report *r, const attncl_device_info *info, const char *reason)
 {
     print_device(info);
     printf("  not run: %s\n", reason);
-    if (r->root)
-        json_add_refusal(r->root, info, reason);
+    json_add_refusal(r->root, info, reason);
+}
+
+void report_heading(void)
+{
+    printf("\n%-6s %-42s %9s %9s %7s %9s %8s %7s %7s %7s %7s %8s %8s\n", "device", "case", "min ms",
+           "median", "spread", "device", "GFLOP/s", "GB/s", "roof", "cold s", "cached", "MiB",
+           "error");
 }
 
 // A quantity, or "-" where it is not known.
@@ -66,19 +62,33 @@ static const char *number(double x, int digits, char text[24])
     return text;
 }
 
+static const char *share(const struct result *x, char text[24])
+{
+    if (x->bound)
+        snprintf(text, 24, "%.0f%%%c", x->roofline_percent, x->bound[0]);
+    else
+        strcpy(text, "-");
+    return text;
+}
+
 static void print_timed(const struct result *x)
 {
     const struct timing *t = &x->timing;
-    char device[24], flops[24], bytes[24];
+    const struct spread *wall = &t->wall;
+    char device[24], flops[24], bytes[24], roof[24], cold[24], cached[24], memory[24];
 
-    printf("%9.4g %9.4g %9s %8s %7s %8.1e %8.2g", 1e3 * t->min_s, 1e3 * t->median_s,
-           number(1e3 * t->device_s, 4, device), number(1e-9 * t->flop / t->min_s, 4, flops),
-           number(1e-9 * t->bytes / t->min_s, 3, bytes), x->error, x->compile_s);
+    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
+           1e3 * wall->median, 100 * (wall->q3 - wall->q1) / wall->median,
+           number(1e3 * t->event.min, 4, device), number(1e-9 * t->flop / wall->min, 4, flops),
+           number(1e-9 * t->bytes / wall->min, 3, bytes), share(x, roof),
+           number(x->cold_s, 2, cold), number(x->cached_s, 2, cached),
+           number(x->has_memory ? (double)x->memory.arena_bytes / 0x1p20 : 0, 3, memory), x->error);
     if (x->c->family->tokens)
-        printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / t->min_s);
+        printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / wall->min);
 }
 
-void report_result(struct report *r, const attncl_device_info *info, const struct result *x)
+void report_result(struct report *r, json_t *device, const attncl_device_info *info,
+                   const struct result *x)
 {
     printf("%3d:%-2d %-42s ", info->platform, info->device, x->c->name);
     switch (x->outcome) {
@@ -99,17 +109,33 @@ void report_result(struct report *r, const attncl_device_info *info, const struc
     }
     printf("\n");
     fflush(stdout);
-    if (r->device)
-        json_add_result(r->device, x);
+    json_add_result(device, x);
+}
+
+void report_roofline(json_t *device, const attncl_device_info *info, const struct roofline *x)
+{
+    char copy[24], fma[24], launch[24], queued[24];
+
+    printf("%3d:%-2d roofline: copy %s GB/s, FMA %s GFLOP/s", info->platform, info->device,
+           number(1e-9 * x->copy_rate, 3, copy), number(1e-9 * x->fma_rate, 4, fma));
+    if (x->launch_s > 0)
+        printf(", launch %s us, in a queue %s us", number(1e6 * x->launch_s, 3, launch),
+               number(1e6 * x->launch_queued_s, 3, queued));
+    printf("\n");
+    json_set_roofline(device, x);
 }
 
 bool report_write(const struct report *r, const char *path)
 {
-    const int failed = json_dump_file(r->root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    char *text = json_dumps(r->root, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
+    const struct file_part part = {text, text ? strlen(text) : 0};
+    const bool written = text && attncl__file_replace(path, &part, 1) == ATTNCL_OK;
 
-    if (failed)
-        fprintf(stderr, "attncl-bench: %s could not be written\n", path);
-    return !failed;
+    free(text);
+    if (!written)
+        fprintf(stderr, "attncl-bench: %s could not be written: %s\n", path,
+                text ? attncl_last_error() : "out of memory");
+    return written;
 }
 
 void report_end(struct report *r)

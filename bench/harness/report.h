@@ -5,38 +5,25 @@
 
 #include <jansson.h>
 
-#include "harness/measure.h"
+#include "harness/roofline.h"
 
-enum outcome {
-    OUTCOME_OK,
-    OUTCOME_WRONG,   // beyond its limit: not timed
-    OUTCOME_FAILED,  // the library reported an error
-    OUTCOME_NOT_RUN, // the device cannot, or the device's time was used up
-};
-
-struct result {
-    const struct bench_case *c;
-    enum outcome outcome;
-    char reason[256]; // why it failed or did not run
-    double error, error_limit;
-    double compile_s;
-    struct timing timing;
-};
-
-// JSON {"version", "devices": [{..., "results": [...]}]}
+// The form of `root` is bench/JSON.md's.
 struct report {
-    json_t *root;   // NULL: no JSON wanted
-    json_t *device; // the present one; borrowed
+    json_t *root;
     size_t n_wrong, n_failed;
 };
 
-void report_begin(struct report *r, bool json);
-void report_device(struct report *r, const attncl_device_info *info, enum case_set set);
-void report_result(struct report *r, const attncl_device_info *info, const struct result *result);
-// That the full sizes were left out on the present device, whose loops end after `limit` rounds.
-void report_loop_limit(struct report *r, size_t n_cases, uint64_t limit);
+void report_begin(struct report *r, int argc, char **argv, const char *label);
+// Tells of a device; returns its part of the JSON, borrowed.  limit > 0: full sizes are left out
+// because its loops end after so many rounds.
+json_t *report_device(struct report *r, const attncl_device_info *info, enum case_set set,
+                      uint64_t limit);
 void report_no_device(struct report *r, const attncl_device_info *info, const char *reason);
-// Writes the JSON; false, with a message printed, when it cannot.
+void report_heading(void);
+void report_result(struct report *r, json_t *device, const attncl_device_info *info,
+                   const struct result *x);
+void report_roofline(json_t *device, const attncl_device_info *info, const struct roofline *x);
+// Writes the JSON, replacing the file in one step; false, with a message printed, when it cannot.
 bool report_write(const struct report *r, const char *path);
 void report_end(struct report *r);
 

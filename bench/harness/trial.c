@@ -168,6 +168,7 @@ static attncl_status open_graph(struct trial *t)
 
 attncl_status trial_open(struct trial *t)
 {
+    t->repeats = 1;
     return t->c->family->open ? t->c->family->open(t) : open_graph(t);
 }
 
@@ -183,6 +184,11 @@ attncl_status trial_read(struct trial *t)
     struct trial_array *y = trial_array_find(t, "y");
     return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data,
                              trial_array_bytes(y));
+}
+
+attncl_status trial_settle(struct trial *t)
+{
+    return t->c->family->settle ? t->c->family->settle(t) : trial_read(t);
 }
 
 void trial_close(struct trial *t)

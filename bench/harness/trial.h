@@ -30,6 +30,8 @@ struct trial {
     struct trial_array arrays[TRIAL_MAX_ARRAYS];
     int n_arrays;
     double compile_s;
+    size_t repeats; // of what is timed in one run; trial_open() makes it 1, a family may say more
+    double flop, bytes; // of one of them, from families without a graph; 0 when not known
 };
 
 // Builds, compiles and fills; the family's open when it has one.  *t starts empty but for ctx and
@@ -40,6 +42,8 @@ void trial_close(struct trial *t);
 attncl_status trial_run(struct trial *t);
 // The result into array "y".
 attncl_status trial_read(struct trial *t);
+// Waits for a run by reading what it made.
+attncl_status trial_settle(struct trial *t);
 size_t trial_array_bytes(const struct trial_array *a);
 
 // -- for build functions.  Names give the data: the same name has the same data in every case of

@@ -168,7 +168,7 @@ static attncl_status build(attncl_context *ctx, struct program *p)
     char *text = NULL;
 
     TRY_DONE(attncl__source_load(ctx, p->file, &text));
-    attncl__text_add(&source, "%s%s", p->defines, text);
+    attncl__text_add(&source, "%s%s%s", ctx->nonce ? ctx->nonce : "", p->defines, text);
     if (source.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", p->file);
         goto done;

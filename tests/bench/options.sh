@@ -23,6 +23,12 @@ expect 2 --budget nan
 expect 2 --runs 0
 expect 2 --runs 2x
 expect 2 --quick --full
+expect 2 --suite ops
+expect 2 --suite device,
+expect 2 --rounds 0
+expect 2 --compare one.json
+expect 2 --compare one.json two.json three.json
+expect 1 --compare /nonexistent/one.json /nonexistent/two.json
 expect 2 surplus
 expect 3 --device "no device has this name"
 OCL_ICD_VENDORS=/nonexistent expect 3

@@ -1,9 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# quick.sh BENCH SOURCE: every case of the small sizes is right on the device.
+# quick.sh BENCH SOURCE: every case of the small sizes is right on the device, and the report has its documented form.
 set -u
 
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
 status=0
-"$1" --quick --budget 1 --runs 1 ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} || status=$?
+"$1" --quick --no-cold --budget 1 --runs 1 --rounds 2 --label "a machine" --json "$folder/report.json" \
+    ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} || status=$?
 [ "$status" != 3 ] || exit 77
-exit "$status"
+[ "$status" = 0 ] || exit "$status"
+command -v python3 >/dev/null || { echo "skipped the report's form: python3 is not installed"; exit 0; }
+python3 "$2/tests/bench/schema.py" "$folder/report.json"

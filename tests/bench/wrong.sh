@@ -15,7 +15,7 @@ if cmp -s "$source/cl/op/softmax.cl" "$folder/cl/op/softmax.cl"; then
 fi
 
 status=0
-ATTNCL_CACHE=off ATTNCL_CL_DIR="$folder/cl" "$bench" --quick --budget 0.1 --only "softmax 64" \
+ATTNCL_CACHE=off ATTNCL_CL_DIR="$folder/cl" "$bench" --quick --no-cold --no-roofline --budget 0.1 --only "softmax 64" \
     --json "$folder/report.json" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} >"$folder/table" || status=$?
 cat "$folder/table"
 [ "$status" != 3 ] || exit 77
