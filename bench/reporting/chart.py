@@ -41,6 +41,7 @@ class Chart:
     mark_label: str = ""
     stems: list = field(default_factory=list)  # (x from, x to, y)
     roof: list = field(default_factory=list)   # corners of a line above all points
+    roofs: list = field(default_factory=list)  # and of fainter ones
     widths: tuple = (WIDE, NARROW)
 
     def is_empty(self):
@@ -150,6 +151,9 @@ class Script:
         if c.stems:
             self.table("stems", [(a, y, b - a) for a, b, y in c.stems])
             parts.append("$stems using 1:2:3:(0) with vectors nohead linecolor rgb 'stem' linewidth 3 notitle")
+        for i, corners in enumerate(c.roofs):
+            self.table(f"roof{i}", corners)
+            parts.append(f"$roof{i} with lines linecolor rgb 'stem' linewidth 1.5 notitle")
         if c.roof:
             self.table("roof", c.roof)
             parts.append("$roof with lines linecolor rgb 'ink' linewidth 2 notitle")

@@ -36,7 +36,7 @@ def by_rows(id, title, about, x_label, columns, x_tics, cases, value, **more):
 
 
 def cases_of(devices):
-    return list(dict.fromkeys(r.case for d in devices for r in d.results.values() if r.seconds))
+    return list(dict.fromkeys(r.case for d in devices for r in d.ok()))
 
 
 def devices_chart(joined):
@@ -62,16 +62,18 @@ def roofline_chart(id, device):
                 r.flop / r.bytes, r.flop / r.seconds / 1e9,
                 f"{r.case}: {units.short(r.flop / r.seconds / 1e9)} GFLOP/s"
                 + (f", {units.percent(r.roofline_percent)} of the roof" if r.roofline_percent else "")))
-    roof, x = [], [p[0] for s in points.values() for p in s]
+    roof, caches, x = [], [], [p[0] for s in points.values() for p in s]
     if peak and copy and x:
         ridge = peak / copy
         low, high = min(x + [ridge / 4]), max(x + [ridge * 4])
         roof = [(low, low * copy / 1e9), (ridge, peak / 1e9), (high, peak / 1e9)]
+        caches = [[(max(low, 0.02 * peak / rate), max(low * rate, 0.02 * peak) / 1e9), (peak / rate, peak / 1e9)]
+                  for rate in device.copies.values() if rate > 1.1 * copy]
     return Chart(id, "Roofline", "Arithmetic rate over arithmetic intensity; the line is the device's measured "
-                 "copy bandwidth and multiply-add peak.",
+                 "copy bandwidth and multiply-add peak, thin lines are copies that fit its caches.",
                  "operations per byte (logarithmic)",
                  [Series(s, colour(i), p) for i, (s, p) in enumerate(points.items())],
-                 plain_tics, y_label="GFLOP/s", y_tics=plain_tics, roof=roof)
+                 plain_tics, y_label="GFLOP/s", y_tics=plain_tics, roof=roof, roofs=caches)
 
 
 def share_chart(id, device):

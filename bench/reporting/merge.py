@@ -13,10 +13,12 @@ FAMILIES = {
     "softmax": "softmax", "masked_softmax": "masked softmax", "layer_norm": "layer norm", "gelu": "GELU",
     "bias_gelu": "bias + GELU", "embedding": "embedding", "cross_entropy": "cross entropy",
     "gemm": "matrix product", "bmm": "batched product", "linear": "linear", "feed_forward": "feed-forward",
-    "attention": "attention", "aft_local": "AFT-local", "aft_full": "AFT-full", "aft_simple": "AFT-simple",
-    "aft_conv": "AFT-conv", "spatial_gate": "spatial gate", "gmlp_block": "gMLP block",
-    "encoder_layer": "encoder layer", "feedback": "Feedback Transformer", "gru": "GRU",
-    "bahdanau": "Bahdanau decoder", "lm": "language model, forward", "lm_decode": "language model, sampling"}
+    "attention": "attention", "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)",
+    "aft_local": "AFT-local", "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv",
+    "spatial_gate": "spatial gate", "gmlp_block": "gMLP block", "encoder_layer": "encoder layer",
+    "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gru": "GRU",
+    "bahdanau": "Bahdanau decoder", "gmlp": "gMLP", "transformer": "transformer", "lm": "language model, forward",
+    "lm_decode": "language model, sampling"}
 
 
 @dataclass
@@ -46,7 +48,11 @@ class Result:
     def group(self):
         """What the case is one size of."""
         name = FAMILIES.get(self.family, self.family.replace("_", " "))
-        return name + (", causal" if self.sizes.get("causal") is True else "")
+        layer = self.sizes.get("layer")
+        if isinstance(layer, str):
+            name += ", " + FAMILIES.get(layer, read.clean(layer).replace("_", " "))
+        # A language model has no other form.
+        return name + (", causal" if self.sizes.get("causal") is True and not layer else "")
 
     def remark(self):
         """What to say in place of a time."""
@@ -72,7 +78,8 @@ class Device:
     reason: str = ""
     loop_limit: int = None
     roofline: dict = field(default_factory=dict)
-    gemm: dict = field(default_factory=dict)
+    copies: dict = field(default_factory=dict)   # footprint -> bytes per second
+    gemm: dict = field(default_factory=dict)     # provider -> FLOP per second
     results: dict = field(default_factory=dict)  # (case, variant) -> Result
 
     def title(self, machines=1):
@@ -84,7 +91,8 @@ class Device:
         return f"{self.machine.name}: {title}" if machines > 1 else title
 
     def ok(self):
-        return [r for r in self.results.values() if r.seconds]
+        """Timed results, those of suite `device` apart: they are the roofline's."""
+        return [r for r in self.results.values() if r.seconds and r.suite != "device"]
 
 
 @dataclass
@@ -219,11 +227,23 @@ def add_roofline(device, roofline):
         found = roofline.positive(name)
         if found:
             device.roofline[name] = min(found, device.roofline.get(name, found))
+    for copy in roofline.objects("copies"):
+        footprint, rate = copy.positive("footprint_bytes"), copy.positive("bytes_per_s")
+        if footprint and rate:
+            device.copies[footprint] = max(rate, device.copies.get(footprint, 0))
     for gemm in roofline.objects("gemm"):
         rate = gemm.positive("flop_per_s")
         if rate:
             provider = gemm.needed("provider")
             device.gemm[provider] = max(rate, device.gemm.get(provider, 0))
+
+
+def completed(fast, slow):
+    """FAST with what only SLOW has, a run with a roofline or compile times; a share of the roof is over the time."""
+    if fast.roofline_percent is None and slow.roofline_percent:
+        slow.values["roofline_percent"] *= slow.seconds / fast.seconds
+    fast.values = {k: slow.values[k] if v is None else v for k, v in fast.values.items()}
+    return fast
 
 
 def add_results(device, entry, problems):
@@ -238,18 +258,7 @@ def add_results(device, entry, problems):
             device.results[key] = result
         elif result.seconds and known.seconds:
             fast, slow = sorted((result, known), key=lambda r: r.seconds)
-            fast.values = {k: slow.values[k] if v is None else v for k, v in fast.values.items()}
-            device.results[key] = fast
-
-
-def place_under_roof(device):
-    """Bound and share of each result by the rates of all reports: a run without them may be the fastest."""
-    peak, copy = device.roofline.get("fma_flop_per_s"), device.roofline.get("copy_bytes_per_s")
-    for r in device.ok() if peak and copy else []:
-        if r.flop and r.bytes:
-            computing, moving = r.flop / peak, r.bytes / copy
-            r.values.update(bound="compute" if computing > moving else "memory",
-                            roofline_percent=100 * max(computing, moving) / r.seconds)
+            device.results[key] = completed(fast, slow)
 
 
 def run_of(path, report):
@@ -275,8 +284,6 @@ def join(paths):
                 problems.append(Problem(device, "all cases", f"not run: {reason}", "not run"))
             add_roofline(device, entry.object("roofline"))
             add_results(device, entry, problems)
-    for device in (d for m in owners for d in m.own()):
-        place_under_roof(device)
     machines = list({id(m): m for m in owners}.values())
     name_machines(machines)
     return Joined(machines, problems)

@@ -69,7 +69,7 @@ def details(summary, content):
 
 
 def counts(joined):
-    results = [r for d in joined.own() for r in d.results.values()]
+    results = [r for d in joined.own() for r in d.results.values() if r.suite != "device"]
     peers = len({p.name for m in joined.machines for p in m.devices if p.peer and p.ok()})
     tiles = [(len(joined.machines), "machine"), (len(joined.own()), "OpenCL device"), (peers, "peer"),
              (sum(r.outcome == "ok" for r in results), "right and timed")]
@@ -123,7 +123,8 @@ def summary(joined):
                    "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
                    "of the group's cases: above 1 the library is faster. The fastest peer is the fastest of all "
                    "formulations and settings; published: the peer runs the code as it was published. The share of the "
-                   "roofline is of what the device was measured to reach; above 100 % the data stayed in a cache.",
+                   "roofline is of what the device was measured to reach, with the data where the case has it, in memory "
+                   "or in a cache.",
                    content)
 
 

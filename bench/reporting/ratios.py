@@ -82,7 +82,7 @@ class Group:
 def groups(device):
     pairs, _ = against(device)
     found = {}
-    for r in device.results.values():
+    for r in (r for r in device.results.values() if r.suite != "device"):
         found.setdefault(r.group, Group(r.group, [], [])).cases.append(r)
     for p in pairs:
         found[p.ours.group].pairs.append(p)

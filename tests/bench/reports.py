@@ -52,7 +52,9 @@ def device(address, name, slowness):
         "device": address, "kind": "opencl", "type": "cpu", "name": name, "platform": "Portable Computing Language",
         "vendor": "Example", "driver": "3.1", "opencl": "OpenCL 3.0 PoCL", "compute_units": 2, "clock_mhz": 2400,
         "global_memory_bytes": 8 << 30, "local_memory_bytes": 1 << 19, "sizes": "full", "settings": {},
-        "roofline": {"copy_bytes_per_s": COPY, "fma_flop_per_s": PEAK, "launch_s": 2.7e-5, "launch_queued_s": 1.5e-6,
+        "roofline": {"copy_bytes_per_s": COPY, "copies": [{"footprint_bytes": 1 << 28, "bytes_per_s": COPY},
+                                                              {"footprint_bytes": 1 << 20, "bytes_per_s": 4 * COPY}],
+                     "fma_flop_per_s": PEAK, "launch_s": 2.7e-5, "launch_queued_s": 1.5e-6,
                      "to_device_bytes_per_s": COPY, "from_device_bytes_per_s": COPY,
                      "gemm": [{"provider": "own", "flop_per_s": 3.6e11}, {"provider": "clblast", "flop_per_s": 3e10}]},
         "results": [result(c, slowness) for c in cases()]}
