@@ -156,6 +156,15 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 4 * (4 * count + 3 * width * (width + 1));
 }
 
+// REF_T(0), REF_T(1): dhh and the states before the steps, as of a linear map.
+static const struct grad_rule gru_grad[] = {
+    {.op = &attncl__op_gru_bwd,
+     .in = {REF_X(IN_XI), REF_X(IN_WEIGHT), REF_X(IN_BIAS), REF_X(IN_H0), REF_Y(0), REF_DY(0)},
+     .out = {REF_DX(IN_XI), REF_T(0), REF_T(1), REF_DX(IN_H0)}},
+    {.op = &attncl__op_linear_bwd_weight, .in = {REF_T(0), REF_T(1)}, .out = {REF_DX(IN_WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_T(0)}, .out = {REF_DX(IN_BIAS)}},
+};
+
 const struct op_class attncl__op_gru_fwd = {
     .name = "gru_fwd",
     .params_bytes = sizeof(struct gru_fwd_params),
@@ -167,4 +176,6 @@ const struct op_class attncl__op_gru_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = gru_grad,
+    .n_grad = sizeof gru_grad / sizeof gru_grad[0],
 };
