@@ -61,7 +61,11 @@ ATTNCL_API void attncl_results_destroy(attncl_results *results);
 /**
  * Builds, runs and reads, in one call, for every architecture.  Inputs may have any type that
  * converts (F64 to F32, I64 to I32, BOOL to masks); a token out of range is ERR_ARGUMENT.
- * `cotangent.*` inputs ask for gradients, which this version refuses with ERR_UNSUPPORTED.
+ *
+ * Inputs `cotangent.OUTPUT`, of the outputs' shapes, ask for gradients: the results then also hold
+ * `grad.NAME`, the gradient of the sum of all output * cotangent, for every float input and
+ * trainable parameter; zeros where nothing flows.  ERR_UNSUPPORTED when the architecture, or an op
+ * in it, has none.
  *
  * @param graph_ret  NULL, or receives the graph that ran, for its profile; owned by the caller
  */

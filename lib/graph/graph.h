@@ -42,6 +42,10 @@ attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const cha
 // True once a builder has failed.
 bool attncl__graph_failed(const attncl_graph *g);
 
+// The value behind the i-th input or output.
+attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
+attncl_value attncl__graph_output_value(const attncl_graph *g, size_t i);
+
 attncl_context *attncl__graph_context(const attncl_graph *g);
 
 // With ATTNCL_GUARD: checks the guard bytes around every value; names the first op whose neighbour

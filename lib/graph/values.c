@@ -42,6 +42,18 @@ const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value
     return value ? &value->desc : NULL;
 }
 
+attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
+{
+    assert(i < (size_t)g->n_inputs);
+    return (attncl_value){g->inputs[i].value};
+}
+
+attncl_value attncl__graph_output_value(const attncl_graph *g, size_t i)
+{
+    assert(i < (size_t)g->n_outputs);
+    return (attncl_value){g->outputs[i].value};
+}
+
 static attncl_shape shape_of(const struct tensor_desc *d)
 {
     attncl_shape shape = {.dtype = d->dtype, .rank = d->rank};

@@ -31,6 +31,9 @@ struct arch_class {
     attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // most positions of a decoder, 0: any
+
+    bool no_gradients;    // cotangents are refused
+    const char *detached; // an output whose cotangent counts for nothing; NULL: none
 };
 
 // The class of that name.  ERR_UNSUPPORTED for one of a later version, ERR_FORMAT for an unknown

@@ -62,6 +62,7 @@ const struct arch_class attncl__arch_transpose_qkv = {
     .settings_bytes = sizeof(struct settings),
     .configure = configure,
     .build = split_build,
+    .no_gradients = true,
 };
 
 const struct arch_class attncl__arch_transpose_output = {
@@ -69,4 +70,5 @@ const struct arch_class attncl__arch_transpose_output = {
     .settings_bytes = sizeof(struct settings),
     .configure = configure,
     .build = merge_build,
+    .no_gradients = true,
 };

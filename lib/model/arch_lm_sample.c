@@ -161,4 +161,5 @@ const struct arch_class attncl__arch_lm_sample = {
     .build_step = attncl__lm_build_step,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,
+    .no_gradients = true,
 };

@@ -77,6 +77,7 @@ const struct arch_class attncl__arch_subsequent_mask = {
     .settings_bytes = sizeof(struct settings),
     .configure = subsequent_configure,
     .run = run,
+    .no_gradients = true,
 };
 
 const struct arch_class attncl__arch_local_mask = {
@@ -84,4 +85,5 @@ const struct arch_class attncl__arch_local_mask = {
     .settings_bytes = sizeof(struct settings),
     .configure = local_configure,
     .run = run,
+    .no_gradients = true,
 };

@@ -67,4 +67,5 @@ const struct arch_class attncl__arch_mha = {
     .configure = configure,
     .load = load,
     .build = build,
+    .detached = "attn",
 };

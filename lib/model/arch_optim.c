@@ -91,6 +91,7 @@ const struct arch_class attncl__arch_optimizer_step = {
     .settings_bytes = sizeof(struct step_settings),
     .configure = step_configure,
     .build = step_build,
+    .no_gradients = true,
 };
 
 // -- clip_grad_norm
@@ -153,4 +154,5 @@ const struct arch_class attncl__arch_clip_grad_norm = {
     .settings_bytes = sizeof(struct clip_settings),
     .configure = clip_configure,
     .build = clip_build,
+    .no_gradients = true,
 };

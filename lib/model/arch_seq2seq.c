@@ -238,4 +238,5 @@ const struct arch_class attncl__arch_seq2seq_predict = {
     .configure = predict_configure,
     .load = seq2seq_load,
     .build = predict_build,
+    .no_gradients = true,
 };

@@ -86,6 +86,7 @@ const struct arch_class attncl__arch_positional_encoding = {
     .settings_bytes = sizeof(struct positional_settings),
     .configure = positional_configure,
     .build = positional_build,
+    .no_gradients = true,
 };
 
 // -- cross_entropy

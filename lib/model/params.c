@@ -22,6 +22,9 @@ void attncl__param_table_free(struct param_table *table)
         attncl_tensor_destroy(table->list[i].tensor);
         attncl__free(table->list[i].name);
     }
+    for (size_t i = 0; i < table->n_pieces; ++i)
+        attncl__free(table->pieces[i].name);
+    attncl__free(table->pieces);
     attncl__free(table->list);
     *table = (struct param_table){0};
 }
@@ -151,6 +154,23 @@ static attncl_status stack_room(struct param_stack *s, size_t used, size_t count
     return ATTNCL_OK;
 }
 
+// Remembers where a parameter of the file is in the stack, which will be the table's next.
+static attncl_status note_piece(struct param_table *t, const char *name, int64_t first,
+                                int64_t n_rows)
+{
+    if (t->n_pieces == t->pieces_room) {
+        const size_t room = t->pieces_room ? t->pieces_room * 2 : 16;
+        struct param_piece *pieces = attncl__grow_array(t->pieces, room, sizeof *pieces);
+        REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", room);
+        t->pieces = pieces;
+        t->pieces_room = room;
+    }
+    const struct param_piece piece = {attncl__copy_text(name), t->n, first, n_rows};
+    REQUIRE(piece.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
+    t->pieces[t->n_pieces++] = piece;
+    return ATTNCL_OK;
+}
+
 static attncl_status stack_load(struct param_stack *s, const char *name, int64_t n_rows)
 {
     const int64_t dim[2] = {n_rows, s->width}, each = s->width ? s->width : 1;
@@ -160,6 +180,7 @@ static attncl_status stack_load(struct param_stack *s, const char *name, int64_t
         char full[PARAM_NAME_BYTES];
         full_name(s->p, name, full);
         TRY(find(s->p, full, s->width ? 2 : 1, dim, &a));
+        TRY(note_piece(s->p->table, full, s->n_rows, n_rows));
     }
     TRY(stack_room(s, used, count));
     s->n_rows += n_rows;
@@ -222,10 +243,14 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
 {
     char full[PARAM_NAME_BYTES];
     full_name(p, name, full);
-    if (p->graph || attncl_safetensors_find(p->file, full))
-        return PARAM(p, name, max_len, 1, width);
-    if (p->status == ATTNCL_OK)
+    if (p->graph)
+        return fetch(p, full);
+    if (attncl_safetensors_find(p->file, full))
+        PARAM(p, name, max_len, 1, width);
+    else if (p->status == ATTNCL_OK)
         p->status = derive_sinusoid(p, full, n_needed, width);
+    if (p->status == ATTNCL_OK)
+        p->table->list[p->table->n - 1].fixed = true;
     return ATTNCL_NONE_VALUE;
 }
 

@@ -11,11 +11,22 @@
 struct param {
     char *name;
     attncl_tensor *tensor;
+    bool fixed; // a buffer: nothing to train
 };
+
+// A parameter of the file that is rows of another one of the table.
+struct param_piece {
+    char *name;
+    size_t param;
+    int64_t first, n_rows;
+};
+
 struct param_table {
     attncl_context *context;
     struct param *list;
     size_t n, room;
+    struct param_piece *pieces;
+    size_t n_pieces, pieces_room;
 };
 void attncl__param_table_free(struct param_table *table);
 

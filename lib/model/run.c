@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/desc.h"
 #include "base/try.h"
+#include "model/gradients.h"
 #include "model/model.h"
 #include "model/results.h"
 
@@ -20,22 +21,13 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
     return ATTNCL_OK;
 }
 
-static attncl_status refuse_gradients(const attncl_array *inputs, size_t n)
-{
-    static const char prefix[] = "cotangent.";
-    for (size_t i = 0; i < n; ++i)
-        REQUIRE(strncmp(inputs[i].name, prefix, sizeof prefix - 1) != 0, ATTNCL_ERR_UNSUPPORTED,
-                "gradients (%s) are not supported by this version", inputs[i].name);
-    return ATTNCL_OK;
-}
-
 static attncl_status check_call(const attncl_model *model, const attncl_array *inputs, size_t n)
 {
     REQUIRE(model, ATTNCL_ERR_ARGUMENT, "model is NULL");
     REQUIRE(inputs || n == 0, ATTNCL_ERR_ARGUMENT, "inputs is NULL");
     for (size_t i = 0; i < n; ++i)
         REQUIRE(inputs[i].name, ATTNCL_ERR_ARGUMENT, "input %zu has no name", i);
-    return refuse_gradients(inputs, n);
+    return attncl__gradients_check(model->arch, inputs, n);
 }
 
 attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs, size_t n,
@@ -49,7 +41,10 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
     attncl_status status = ATTNCL_OK;
     struct build b = {0};
     TRY_DONE(attncl__model_begin(model, inputs, n, &b));
+    b.gradients = attncl__gradients_asked(inputs, n);
     TRY_DONE(model->arch->build(&b, model->settings));
+    if (b.gradients)
+        TRY_DONE(attncl__gradients_build(&b, model->arch));
     TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *graph_ret = b.graph;
     b.graph = NULL; // ownership has passed to the caller

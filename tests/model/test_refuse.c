@@ -657,21 +657,33 @@ START_TEST(a_bad_input_is_refused)
 }
 END_TEST
 
-START_TEST(gradients_are_refused_by_name)
+START_TEST(gradients_that_cannot_be)
 {
     struct golden golden;
     attncl_model *model = NULL;
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
-    golden_load(&golden, "linear");
+    golden_load(&golden, "transpose_qkv");
     ck_ok(attncl_model_open(test_context(), golden.path, &model));
     golden.inputs[golden.n_inputs] = golden.inputs[0];
     golden.inputs[golden.n_inputs++].name = "cotangent.output";
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
              ATTNCL_ERR_UNSUPPORTED,
-             "gradients (cotangent.output) are not supported by this version");
+             "arch transpose_qkv has no gradients, input cotangent.output asks for them");
     ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
              "cotangent.output");
+    attncl_model_close(model);
+    golden_free(&golden);
+
+    golden_load(&golden, "linear");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    golden.inputs[golden.n_inputs] = golden.inputs[0];
+    golden.inputs[golden.n_inputs++].name = "cotangent.weight";
+    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
+             ATTNCL_ERR_ARGUMENT, "there is no output weight");
+    golden.inputs[golden.n_inputs - 1].name = "cotangent.output";
+    ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
+             ATTNCL_ERR_SHAPE, "cotangent.output");
     golden.inputs[golden.n_inputs - 1].name = NULL;
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
              ATTNCL_ERR_ARGUMENT, "input 1 has no name");
@@ -709,7 +721,7 @@ Suite *suite(void)
     tcase_add_test(core, what_is_no_model_file_is_refused);
     tcase_add_test(core, what_may_be_absent_or_extra_is_tolerated);
     tcase_add_loop_test(core, a_bad_input_is_refused, 0, N_BAD_INPUTS);
-    tcase_add_test(core, gradients_are_refused_by_name);
+    tcase_add_test(core, gradients_that_cannot_be);
     tcase_add_test(core, sampling_is_not_one_graph);
     suite_add_tcase(s, core);
     return s;

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+//
+// grad.NAME = d/dNAME of the sum over outputs o of sum(o * cotangent.o), an output without a
+// cotangent counting 0.
+
+#include "model/gradients.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/gradient.h"
+#include "attncl/ops.h"
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "graph/graph.h"
+
+static const char prefix[] = "cotangent.";
+enum { PREFIX_LENGTH = sizeof prefix - 1, NAME_BYTES = PARAM_NAME_BYTES + 16 };
+
+static bool is_cotangent(const attncl_array *a)
+{
+    return strncmp(a->name, prefix, PREFIX_LENGTH) == 0;
+}
+
+bool attncl__gradients_asked(const attncl_array *inputs, size_t n)
+{
+    for (size_t i = 0; i < n; ++i)
+        if (is_cotangent(&inputs[i]))
+            return true;
+    return false;
+}
+
+attncl_status attncl__gradients_check(const struct arch_class *arch, const attncl_array *inputs,
+                                      size_t n)
+{
+    for (size_t i = 0; i < n; ++i)
+        REQUIRE(!is_cotangent(&inputs[i]) || !arch->no_gradients, ATTNCL_ERR_UNSUPPORTED,
+                "arch %s has no gradients, input %s asks for them", arch->name, inputs[i].name);
+    return ATTNCL_OK;
+}
+
+// What to differentiate, and after what.
+struct lists {
+    attncl_value *y, *dy, *x, *dx;
+    int n_y, n_x;
+    int n_inputs; // of the x; the parameters follow
+};
+
+static void free_lists(struct lists *l)
+{
+    attncl__free(l->y);
+    attncl__free(l->dy);
+    attncl__free(l->x);
+    attncl__free(l->dx);
+}
+
+static attncl_status make_lists(const struct build *b, struct lists *l)
+{
+    const size_t n_y = attncl_graph_output_count(b->graph) + 1;
+    const size_t n_x = attncl_graph_input_count(b->graph) + b->params.table->n + 1;
+
+    *l = (struct lists){
+        .y = attncl__alloc_array(n_y, sizeof *l->y),
+        .dy = attncl__alloc_array(n_y, sizeof *l->dy),
+        .x = attncl__alloc_array(n_x, sizeof *l->x),
+        .dx = attncl__alloc_array(n_x, sizeof *l->dx),
+    };
+    REQUIRE(l->y && l->dy && l->x && l->dx, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n_x);
+    return ATTNCL_OK;
+}
+
+// Float inputs first, then every parameter's tensor.
+static void list_x(const struct build *b, struct lists *l)
+{
+    attncl_shape shape;
+
+    for (size_t i = 0; attncl_graph_input_name(b->graph, i, &shape); ++i)
+        if (shape.dtype == ATTNCL_F32)
+            l->x[l->n_x++] = attncl__graph_input_value(b->graph, i);
+    l->n_inputs = l->n_x;
+    for (size_t i = 0; i < b->params.table->n; ++i)
+        if (!b->params.table->list[i].fixed)
+            l->x[l->n_x++] = attncl_graph_weight(b->graph, b->params.table->list[i].tensor);
+}
+
+// An output that is detached passes nothing on.
+static bool is_detached(const struct arch_class *arch, const char *name)
+{
+    return arch->detached && strcmp(arch->detached, name) == 0;
+}
+
+static attncl_status list_y(struct build *b, const struct arch_class *arch, struct lists *l)
+{
+    for (size_t i = 0; i < b->n_inputs; ++i) {
+        const attncl_array *a = &b->inputs[i];
+        attncl_shape shape;
+        const char *name = NULL;
+        size_t o = 0;
+        if (!is_cotangent(a))
+            continue;
+        while ((name = attncl_graph_output_name(b->graph, o, &shape)) != NULL &&
+               strcmp(name, a->name + PREFIX_LENGTH) != 0)
+            ++o;
+        REQUIRE(name, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name,
+                a->name + PREFIX_LENGTH);
+        TRY(attncl__input_real(b, a->name, shape.rank, shape.dim, &l->dy[l->n_y]));
+        if (!is_detached(arch, name))
+            l->y[l->n_y++] = attncl__graph_output_value(b->graph, o);
+    }
+    return ATTNCL_OK;
+}
+
+static void name_gradient(attncl_graph *g, const char *name, attncl_value value)
+{
+    char full[NAME_BYTES];
+
+    snprintf(full, sizeof full, "grad.%s", name);
+    attncl_graph_output(g, full, value);
+}
+
+// A parameter that stands for several of the file's is cut into theirs.
+static void name_parameter(const struct build *b, size_t index, attncl_value gradient)
+{
+    const struct param_table *t = b->params.table;
+    bool is_stack = false;
+
+    for (size_t i = 0; i < t->n_pieces; ++i) {
+        const struct param_piece *piece = &t->pieces[i];
+        if (piece->param != index)
+            continue;
+        is_stack = true;
+        name_gradient(
+            b->graph, piece->name,
+            attncl_slice(b->graph, gradient, 0, piece->first, piece->first + piece->n_rows));
+    }
+    if (!is_stack)
+        name_gradient(b->graph, t->list[index].name, gradient);
+}
+
+static void name_results(const struct build *b, const struct lists *l, size_t n_inputs)
+{
+    attncl_shape shape;
+    const char *name;
+    int k = 0;
+
+    for (size_t i = 0; i < n_inputs; ++i) {
+        name = attncl_graph_input_name(b->graph, i, &shape);
+        if (shape.dtype == ATTNCL_F32)
+            name_gradient(b->graph, name, l->dx[k++]);
+    }
+    for (size_t i = 0; i < b->params.table->n; ++i)
+        if (!b->params.table->list[i].fixed)
+            name_parameter(b, i, l->dx[k++]);
+}
+
+attncl_status attncl__gradients_build(struct build *b, const struct arch_class *arch)
+{
+    attncl_status status = ATTNCL_OK;
+    const size_t n_inputs = attncl_graph_input_count(b->graph);
+    struct lists l = {0};
+
+    TRY(attncl_graph_status(b->graph));
+    TRY_DONE(make_lists(b, &l));
+    list_x(b, &l);
+    TRY_DONE(list_y(b, arch, &l));
+    attncl_graph_gradient(b->graph, l.n_y, l.y, l.dy, l.n_x, l.x, l.dx);
+    TRY_DONE(attncl_graph_status(b->graph));
+    name_results(b, &l, n_inputs);
+    status = attncl_graph_status(b->graph);
+done:
+    free_lists(&l);
+    return status;
+}
