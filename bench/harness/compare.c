@@ -109,11 +109,17 @@ static bool has_case(const json_t *results, const json_t *x)
 static void print_side(char name, const json_t *device)
 {
     const char *platform = side_text(device, "platform"), *driver = side_text(device, "driver");
-    const char *reason = side_text(device, "reason");
+    const char *reason = side_text(device, "reason"), *setting;
+    json_t *value;
 
-    printf("%c: %s  %s%s%s%s%s%s%s\n", name, side_text(device, "device"), side_text(device, "name"),
-           *platform ? ", " : "", platform, *driver ? ", driver " : "", driver,
-           *reason ? "; not run: " : "", reason);
+    printf("%c: %s  %s%s%s%s%s", name, side_text(device, "device"), side_text(device, "name"),
+           *platform ? ", " : "", platform, *driver ? ", driver " : "", driver);
+    json_object_foreach(json_object_get(device, "settings"), setting, value)
+    {
+        if (json_is_string(value))
+            printf(", %s=%s", setting, json_string_value(value));
+    }
+    printf("%s%s\n", *reason ? "; not run: " : "", reason);
 }
 
 static size_t compare_devices(const json_t *a, const json_t *b, bool markdown)

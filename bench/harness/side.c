@@ -30,6 +30,14 @@ static bool same_device(const json_t *a, const json_t *b)
     return same(a, b, "device") && same_name(a, b);
 }
 
+// Runs of the same thing: a device with another driver or other settings is another one.
+static bool same_setup(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_object_get(a, "settings"), *y = json_object_get(b, "settings");
+
+    return same_device(a, b) && same(a, b, "driver") && (x == y || json_equal(x, y));
+}
+
 static size_t count_name(const json_t *devices, const json_t *x)
 {
     json_t *device;
@@ -89,7 +97,7 @@ static void add_device(json_t *devices, json_t *x)
 
     json_array_foreach(devices, i, old)
     {
-        if (same_device(old, x))
+        if (same_setup(old, x))
             break;
     }
     if (i == json_array_size(devices)) {

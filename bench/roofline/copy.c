@@ -26,12 +26,13 @@ static attncl_status open_buffers(struct trial *t, struct rig **ret)
 
 static attncl_status open_copy(struct trial *t)
 {
-    const bool gpu = t->ctx->caps.form == FORM_GPU;
+    // Whatever form the library takes; llvmpipe runs the work-items of a group side by side.
+    const bool gpu = !t->ctx->caps.is_cpu || t->ctx->caps.vendor == VENDOR_MESA_CPU;
     const int vw = gpu ? 4 : 16, per = gpu ? 1 : CPU_RUN;
     struct rig *r;
 
     // A fast GPU needs it to be long against a launch.
-    REQUIRE(t->c->sizes.N < 1 << 27 || t->ctx->caps.is_gpu, ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(t->c->sizes.N < 1 << 27 || !t->ctx->caps.is_cpu, ATTNCL_ERR_UNSUPPORTED,
             "a CPU device needs no copy of this length");
     TRY(open_buffers(t, &r));
     TRY(rig_kernel(t, "roofline_copy", vw, per));
