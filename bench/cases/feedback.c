@@ -135,5 +135,8 @@ static void check_feedback(const struct trial *t, struct check *c)
                   define_feedback(&params, PART(t, "x", ALL, batch, ALL)));
 }
 
-const struct family bench_feedback = {
-    .name = "feedback", .build = build_feedback, .check = check_feedback, .sum_length = by_depth};
+const struct family bench_feedback = {.name = "feedback",
+                                      .suite = SUITE_LAYER,
+                                      .build = build_feedback,
+                                      .check = check_feedback,
+                                      .sum_length = by_depth};
