@@ -16,7 +16,7 @@ foreach(op IN LISTS attncl_ops)
 endforeach()
 
 file(GLOB lib_sources CONFIGURE_DEPENDS lib/base/*.c lib/io/*.c lib/device/*.c lib/launch/*.c
-     lib/graph/*.c lib/layer/*.c lib/model/*.c)
+     lib/graph/*.c lib/layer/*.c lib/model/*.c lib/tune/*.c)
 
 # Sizes and offsets from strangers' files pass through these two: no silent conversion.
 file(GLOB checked_sources lib/base/*.c lib/io/*.c)

@@ -33,6 +33,7 @@
 #include "attncl/status.h"
 #include "attncl/tensor.h"
 #include "attncl/transformer.h"
+#include "attncl/tune.h"
 #include "attncl/version.h"
 
 #endif

@@ -8,35 +8,42 @@
 #include "device/tuned.h"
 
 #define PRODUCT_SIZES "small", "medium", "large"
+#define CPU           (1u << FORM_CPU)
+#define GPU           (1u << FORM_GPU)
 
 // Limits keep any row that passes cheap to refuse: no kernel is compiled with arrays or groups
 // beyond them, no scratch is larger than 16 MiB.
 const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
     [TUNE_GEMM_CPU] = {"gemm_cpu",
-                       {PRODUCT_SIZES, "small-transposed", "medium-transposed", "large-transposed"},
+                       CPU,
+                       {PRODUCT_SIZES},
                        {{"TM", 6, 1536, 6}, {"TN", 8, 1536, 8}, {"TK", 16, 1024, 16}}},
     [TUNE_GEMM_GPU] = {"gemm_gpu",
+                       GPU,
                        {PRODUCT_SIZES},
                        {{"BM", 8, 256, 4},
                         {"BN", 8, 256, 4},
                         {"BK", 4, 64, 4},
                         {"TX", 1, 32, 0},
                         {"TY", 1, 32, 0}}},
-    [TUNE_GEMM_BY] = {"gemm_by", {PRODUCT_SIZES}, {{"CLBLAST", 0, 1, 1}}},
+    [TUNE_GEMM_BY] = {"gemm_by", CPU | GPU, {PRODUCT_SIZES}, {{"CLBLAST", 0, 1, 1}}},
     [TUNE_ATTENTION_CPU] = {"attention_cpu",
+                            CPU,
                             {"short", "long"},
                             {{"BLOCK", 6, 192, 6}, {"TILE", 32, 1024, 32}}},
     [TUNE_AFT_CPU] = {"aft_cpu",
+                      CPU,
                       {"plain", "masked"},
                       {{"SLICE_KIB", 256, 16384, 256},
                        {"GROUP", 1, 256, 1},
                        {"SEGMENT", 8, 128, 1}}},
     [TUNE_ROWS_CPU] = {"rows_cpu",
+                       CPU,
                        {"narrow", "wide"},
                        {{"ELEMENTS", 256, 1 << 22, 0}, {"VW", 4, 16, 0}}},
-    [TUNE_ROWS_GPU] = {"rows_gpu", {"narrow", "wide"}, {{"LS", 16, 256, 0}}},
-    [TUNE_FLAT_CPU] = {"flat_cpu", {"any"}, {{"PER_GROUP", 64, 1 << 20, 0}, {"VW", 4, 16, 0}}},
-    [TUNE_FLAT_GPU] = {"flat_gpu", {"any"}, {{"LS", 16, 256, 0}}},
+    [TUNE_ROWS_GPU] = {"rows_gpu", GPU, {"narrow", "wide"}, {{"LS", 16, 256, 0}}},
+    [TUNE_FLAT_CPU] = {"flat_cpu", CPU, {"any"}, {{"PER_GROUP", 64, 1 << 20, 0}, {"VW", 4, 16, 0}}},
+    [TUNE_FLAT_GPU] = {"flat_gpu", GPU, {"any"}, {{"LS", 16, 256, 0}}},
 };
 
 bool attncl__tune_takes(const struct tune_field *field, long value)

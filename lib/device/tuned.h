@@ -39,13 +39,13 @@ enum { FLAT_CPU_PER_GROUP, FLAT_CPU_VW };
 enum { FLAT_GPU_LS };
 
 // Classes of shapes.
-enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE, TUNE_TRANSPOSED }; // products; + TUNE_TRANSPOSED
-enum { TUNE_SHORT, TUNE_LONG };                                // attention: keys
-enum { TUNE_PLAIN, TUNE_MASKED };                              // AFT
-enum { TUNE_NARROW, TUNE_WIDE };                               // rows
+enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE }; // products: elements of C
+enum { TUNE_SHORT, TUNE_LONG };               // attention: keys
+enum { TUNE_PLAIN, TUNE_MASKED };             // AFT
+enum { TUNE_NARROW, TUNE_WIDE };              // rows: columns
 enum { TUNE_ANY };
 
-enum { TUNE_MOST_CLASSES = 6, TUNE_MOST_FIELDS = 5 };
+enum { TUNE_MOST_CLASSES = 3, TUNE_MOST_FIELDS = 5 };
 
 // A field's values: low to high, multiples of `step`; step 0: powers of two.
 struct tune_field {
@@ -55,6 +55,7 @@ struct tune_field {
 
 struct tune_kernel {
     const char *name;
+    unsigned forms;                             // bit i: devices of enum kernel_form i use it
     const char *classes[TUNE_MOST_CLASSES + 1]; // ends with NULL
     struct tune_field fields[TUNE_MOST_FIELDS + 1];
 };

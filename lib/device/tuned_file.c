@@ -127,6 +127,30 @@ void attncl__tuned_close(attncl_context *ctx)
     ctx->caps.tuned = NULL;
 }
 
+attncl_status attncl__tuned_check_place(const attncl_context *ctx)
+{
+    attncl_status status = ATTNCL_OK;
+    struct own_folder folder = {.fd = -1};
+    struct place place = {.name = NULL};
+    const char *why = NULL;
+
+    REQUIRE(find_place(ctx, &place, &why), ATTNCL_ERR_IO, "no file for tuned rows: %s", why);
+    if (!attncl__own_folder_open(place.folder, true, &folder, &why))
+        status = FAIL(ATTNCL_ERR_IO, "%s: %s", place.folder, why);
+    attncl__own_folder_close(&folder);
+    free_place(&place);
+    return status;
+}
+
+static bool has_rows(const struct tune_table *table)
+{
+    for (int k = 0; k < N_TUNABLES; ++k)
+        for (int c = 0; c < TUNE_MOST_CLASSES; ++c)
+            if (table->rows[k][c].line)
+                return true;
+    return false;
+}
+
 attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_table *table,
                                   const bool measured[N_TUNABLES][TUNE_MOST_CLASSES],
                                   char **path_ret)
@@ -141,9 +165,11 @@ attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_t
 
     REQUIRE(find_place(ctx, &place, &why), ATTNCL_ERR_IO, "no file for tuned rows: %s", why);
     // What is there and may not be trusted is not looked at, and replaced.
-    if (!read_file(&place, &old, &n, &why))
-        n = 0;
-    attncl__tuned_merge(old, n, ctx->info.name, ctx->info.driver_version, table, measured, &text);
+    const bool found = read_file(&place, &old, &n, &why);
+    if (!found && !why && !has_rows(table))
+        goto done;
+    attncl__tuned_merge(old, found ? n : 0, ctx->info.name, ctx->info.driver_version, table,
+                        measured, &text);
     if (text.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", place.path));
     if (text.used > MOST_BYTES)

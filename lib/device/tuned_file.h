@@ -11,6 +11,9 @@
 void attncl__tuned_open(attncl_context *ctx);
 void attncl__tuned_close(attncl_context *ctx);
 
+// ERR_IO when there is no place for the file: known before an hour of measuring.
+attncl_status attncl__tuned_check_place(const attncl_context *ctx);
+
 // Puts the table's rows for everything `measured` into the file, makes file and folder when they
 // are missing.  *path_ret, the file, is the caller's (attncl__free).  ERR_IO when there is no place
 // for it.

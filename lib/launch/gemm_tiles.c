@@ -97,8 +97,7 @@ static bool cpu_tile_suits(const struct device_caps *caps, const struct gemm *g,
 static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g, int panel,
                            struct cpu_tile *ret)
 {
-    const int class = attncl__gemm_class(g) + (g->trans_a ? TUNE_TRANSPOSED : 0);
-    const int *tuned = attncl__tuned(caps, TUNE_GEMM_CPU, class);
+    const int *tuned = attncl__tuned(caps, TUNE_GEMM_CPU, attncl__gemm_class(g));
 
     if (!tuned)
         return false;
@@ -115,7 +114,7 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
     const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
     struct cpu_tile t = {0};
 
-    *tuned_ret = !g->causal && tuned_cpu_tile(caps, g, panel, &t);
+    *tuned_ret = !g->causal && !g->trans_a && tuned_cpu_tile(caps, g, panel, &t);
     if (*tuned_ret)
         return t;
     for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {

@@ -44,7 +44,7 @@ printf 'no safetensors' >"$tmp/garbage"
 printf 'To be, or not to be' >"$tmp/text"
 : >"$tmp/empty"
 
-for help in "--help" "-h" "devices --help" "inspect --help" "run --help" "eval --help" "sample -h"; do
+for help in "--help" "-h" "devices --help" "inspect --help" "run --help" "eval --help" "sample -h" "tune --help"; do
     # shellcheck disable=SC2086
     works "^usage: attncl" $help
 done
@@ -68,6 +68,8 @@ refused 2 "\-\-prompt is missing" sample a --length 3
 refused 2 "whole number" sample a --prompt b --length 3x
 refused 2 "not a number" sample a --prompt b --length 3 --temperature nan
 refused 2 "not a number" sample a --prompt b --length 3 --temperature -1
+refused 2 "not a number" tune --seconds 0
+refused 2 "one argument too many" tune gpu
 refused 1 "No such file" inspect "$tmp/nothing"
 refused 1 "garbage" inspect "$tmp/garbage"
 refused 1 "empty" inspect "$tmp/empty"
@@ -90,6 +92,7 @@ if ! "$tool" devices >"$tmp/stdout" 2>&1; then
     exit $failed
 fi
 works '"id": "0:0"' devices --json
+refused 1 "kernel" tune --check --kernel nothing
 refused 1 "no such device" run "$tmp/model" "$tmp/input" "$tmp/out" --device "no such device"
 refused 1 "No such file" run "$tmp/nothing" "$tmp/input" "$tmp/out"
 refused 1 "garbage" run "$tmp/garbage" "$tmp/input" "$tmp/out"

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+//
+// The tables: what is timed for each kernel and class of shapes, and the rows tried against the
+// built-in choice.  A new form of a kernel is a row here.
+
+#include "tune/workloads.h"
+
+#define BIT(kernel) (1u << (kernel))
+#define PRODUCTS    (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU) | BIT(TUNE_GEMM_BY))
+#define ROWS        (BIT(TUNE_ROWS_CPU) | BIT(TUNE_ROWS_GPU))
+#define FLAT        (BIT(TUNE_FLAT_CPU) | BIT(TUNE_FLAT_GPU))
+
+const struct workload attncl__workloads[] = {
+    {PRODUCTS, TUNE_SMALL, "128x128x256 NN", WORK_PRODUCT, {128, 128, 256}, false},
+    {PRODUCTS, TUNE_SMALL, "96x256x256 NT", WORK_PRODUCT, {96, 256, 256}, true},
+    {PRODUCTS, TUNE_MEDIUM, "512x512x512 NN", WORK_PRODUCT, {512, 512, 512}, false},
+    {PRODUCTS, TUNE_MEDIUM, "384x1024x256 NT", WORK_PRODUCT, {384, 1024, 256}, true},
+    {PRODUCTS, TUNE_LARGE, "1024x1024x512 NN", WORK_PRODUCT, {1024, 1024, 512}, false},
+    {PRODUCTS, TUNE_LARGE, "2048x512x512 NT", WORK_PRODUCT, {2048, 512, 512}, true},
+    {BIT(TUNE_ATTENTION_CPU),
+     TUNE_SHORT,
+     "16 heads T=256 D=64",
+     WORK_ATTENTION,
+     {16, 256, 64},
+     false},
+    {BIT(TUNE_ATTENTION_CPU),
+     TUNE_LONG,
+     "4 heads T=1024 D=64",
+     WORK_ATTENTION,
+     {4, 1024, 64},
+     false},
+    {BIT(TUNE_AFT_CPU), TUNE_PLAIN, "T=1024 C=512 s=64", WORK_AFT, {1024, 512, 64}, false},
+    {BIT(TUNE_AFT_CPU), TUNE_PLAIN, "T=256 C=2048 s=256", WORK_AFT, {256, 2048, 256}, false},
+    {BIT(TUNE_AFT_CPU), TUNE_MASKED, "T=512 C=512 s=64", WORK_AFT, {512, 512, 64}, true},
+    {ROWS, TUNE_NARROW, "softmax 8192x128", WORK_SOFTMAX, {8192, 128}, false},
+    {ROWS, TUNE_NARROW, "layer norm 4096x256", WORK_NORM, {4096, 256}, false},
+    {ROWS, TUNE_WIDE, "softmax 2048x1024", WORK_SOFTMAX, {2048, 1024}, false},
+    {ROWS, TUNE_WIDE, "layer norm 1024x2048", WORK_NORM, {1024, 2048}, false},
+    {FLAT, TUNE_ANY, "GELU 2048x1024", WORK_GELU, {2048, 1024}, false},
+};
+const size_t attncl__n_workloads = sizeof attncl__workloads / sizeof attncl__workloads[0];
+
+const struct candidate attncl__candidates[] = {
+    // Tiles of C, and how much of the sums is packed at a time.
+    {TUNE_GEMM_CPU, {12, 64, 256}},
+    {TUNE_GEMM_CPU, {24, 64, 256}},
+    {TUNE_GEMM_CPU, {48, 64, 512}},
+    {TUNE_GEMM_CPU, {48, 128, 256}},
+    {TUNE_GEMM_CPU, {96, 64, 256}},
+    {TUNE_GEMM_CPU, {96, 128, 384}},
+    {TUNE_GEMM_CPU, {192, 64, 512}},
+    {TUNE_GEMM_CPU, {192, 128, 384}},
+    {TUNE_GEMM_CPU, {192, 256, 256}},
+    {TUNE_GEMM_CPU, {384, 64, 512}},
+    {TUNE_GEMM_CPU, {384, 256, 256}},
+    {TUNE_GEMM_CPU, {768, 64, 512}},
+
+    // BM BN BK TX TY: what vendors' rows of the built-in table and of CLBlast's come down to.
+    {TUNE_GEMM_GPU, {128, 128, 16, 16, 16}},
+    {TUNE_GEMM_GPU, {128, 128, 8, 16, 16}},
+    {TUNE_GEMM_GPU, {128, 128, 8, 16, 8}},
+    {TUNE_GEMM_GPU, {128, 64, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {64, 128, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {64, 64, 16, 16, 16}},
+    {TUNE_GEMM_GPU, {64, 64, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {64, 64, 16, 8, 8}},
+    {TUNE_GEMM_GPU, {64, 64, 32, 8, 8}},
+    {TUNE_GEMM_GPU, {32, 64, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {32, 32, 32, 8, 8}},
+    {TUNE_GEMM_GPU, {32, 32, 16, 8, 4}},
+
+    {TUNE_GEMM_BY, {0}},
+    {TUNE_GEMM_BY, {1}},
+
+    {TUNE_ATTENTION_CPU, {24, 128}},
+    {TUNE_ATTENTION_CPU, {24, 256}},
+    {TUNE_ATTENTION_CPU, {36, 128}},
+    {TUNE_ATTENTION_CPU, {48, 64}},
+    {TUNE_ATTENTION_CPU, {48, 256}},
+    {TUNE_ATTENTION_CPU, {72, 128}},
+    {TUNE_ATTENTION_CPU, {96, 64}},
+    {TUNE_ATTENTION_CPU, {96, 128}},
+    {TUNE_ATTENTION_CPU, {96, 256}},
+
+    {TUNE_AFT_CPU, {2048, 16, 40}},
+    {TUNE_AFT_CPU, {3072, 32, 40}},
+    {TUNE_AFT_CPU, {6144, 16, 40}},
+    {TUNE_AFT_CPU, {6144, 32, 24}},
+    {TUNE_AFT_CPU, {6144, 32, 64}},
+    {TUNE_AFT_CPU, {6144, 64, 40}},
+    {TUNE_AFT_CPU, {12288, 32, 40}},
+    {TUNE_AFT_CPU, {12288, 64, 64}},
+
+    {TUNE_ROWS_CPU, {4096, 8}},
+    {TUNE_ROWS_CPU, {4096, 16}},
+    {TUNE_ROWS_CPU, {16384, 8}},
+    {TUNE_ROWS_CPU, {16384, 16}},
+    {TUNE_ROWS_CPU, {65536, 8}},
+    {TUNE_ROWS_CPU, {65536, 16}},
+    {TUNE_ROWS_CPU, {262144, 16}},
+    {TUNE_ROWS_GPU, {32}},
+    {TUNE_ROWS_GPU, {64}},
+    {TUNE_ROWS_GPU, {128}},
+    {TUNE_ROWS_GPU, {256}},
+
+    {TUNE_FLAT_CPU, {1024, 8}},
+    {TUNE_FLAT_CPU, {4096, 8}},
+    {TUNE_FLAT_CPU, {4096, 16}},
+    {TUNE_FLAT_CPU, {16384, 16}},
+    {TUNE_FLAT_CPU, {65536, 8}},
+    {TUNE_FLAT_CPU, {65536, 16}},
+    {TUNE_FLAT_GPU, {32}},
+    {TUNE_FLAT_GPU, {64}},
+    {TUNE_FLAT_GPU, {128}},
+    {TUNE_FLAT_GPU, {256}},
+};
+const size_t attncl__n_candidates = sizeof attncl__candidates / sizeof attncl__candidates[0];

@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: MIT
+//
+// Tuning a device: for each kernel and class of shapes every candidate against the built-in choice,
+// then the best one again.
+//
+// A row must win twice, by turns with the built-in choice, by its fastest run and by its middle
+// one: of a dozen candidates the luckiest looks faster by chance.
+
+#include "attncl/tune.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/try.h"
+#include "device/cache.h"
+#include "device/tuned_file.h"
+#include "tune/contest.h"
+
+static const double default_seconds = 20.0;
+
+struct tuner {
+    attncl_context *ctx;
+    attncl_tune_options options;
+    attncl_tune_summary summary;
+    bool measured[N_TUNABLES][TUNE_MOST_CLASSES];
+    double flop_per_second; // of a small product: a lower bound, to foresee what takes too long
+    double deadline;
+};
+
+static attncl_status read_options(const attncl_tune_options *given, attncl_tune_options *ret)
+{
+    attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
+
+    if (given) {
+        REQUIRE(given->struct_size >= sizeof given->struct_size &&
+                    given->struct_size <= 16 * sizeof o,
+                ATTNCL_ERR_ARGUMENT, "options->struct_size = %zu; use ATTNCL_TUNE_OPTIONS_INIT",
+                given->struct_size);
+        memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+    }
+    REQUIRE(o.seconds >= 0 && o.seconds <= 1e6, ATTNCL_ERR_ARGUMENT, "%g seconds to tune in",
+            o.seconds);
+    if (o.seconds == 0)
+        o.seconds = default_seconds;
+    *ret = o;
+    return ATTNCL_OK;
+}
+
+static bool takes_part(const struct tuner *t, int kernel)
+{
+    const struct device_caps *caps = &t->ctx->caps;
+    const struct tune_kernel *k = &attncl__tune_kernels[kernel];
+
+    if (t->options.kernel && strcmp(t->options.kernel, k->name) != 0)
+        return false;
+    return (k->forms & (1u << caps->form)) && (kernel != TUNE_GEMM_BY || caps->clblast_allowed);
+}
+
+static int count_contests(const struct tuner *t)
+{
+    int n = 0;
+
+    for (int k = 0; k < N_TUNABLES; ++k)
+        for (int c = 0; takes_part(t, k) && attncl__tune_kernels[k].classes[c]; ++c)
+            ++n;
+    return n;
+}
+
+static attncl_status measure_rate(struct tuner *t)
+{
+    static const struct workload small = {.kind = WORK_PRODUCT, .size = {64, 64, 64}};
+    attncl_status status = ATTNCL_OK;
+    struct workload_data data = {.flop = 0};
+    struct side side = {.graph = NULL};
+    double seconds = 0;
+
+    TRY(attncl__workload_fill(t->ctx, &small, &data));
+    TRY_DONE(attncl__workload_graph(t->ctx, &small, &data, &side.graph));
+    TRY_DONE(attncl__side_begin(&side, data.n_result));
+    for (int i = 0; i < 3; ++i) { // the fastest: what else runs should not decide
+        TRY_DONE(attncl__side_time(&side, 1, &seconds));
+        t->flop_per_second = fmax(t->flop_per_second, data.flop / fmax(seconds, 1e-6));
+    }
+
+done:
+    attncl__side_end(&side);
+    attncl__workload_clear(&data);
+    return status;
+}
+
+static void report(const struct tuner *t, const struct contest *c, const char *note)
+{
+    struct text row = TEXT_EMPTY, names = TEXT_EMPTY;
+    attncl_tune_result result = {
+        .kernel = attncl__tune_kernels[c->kernel].name,
+        .shapes = attncl__tune_kernels[c->kernel].classes[c->class],
+        .built_in_ms = 1e3 * c->built_in_seconds,
+        .best_ms = 1e3 * c->best_seconds,
+        .gain = c->gain,
+        .kept = c->kept,
+        .n_tried = c->n_tried,
+        .n_rows = c->n_rows,
+        .note = note,
+    };
+
+    if (!t->options.report)
+        return;
+    for (int i = 0; i < c->n_work; ++i)
+        attncl__text_add(&names, "%s%s", i ? ", " : "", c->work[i]->name);
+    if (c->best_row)
+        attncl__tuned_values_text(c->kernel, c->best_row->value, &row);
+    result.workload = names.data ? names.data : "";
+    result.row = row.data;
+    t->options.report(&result, t->options.user);
+    attncl__text_free(&row);
+    attncl__text_free(&names);
+}
+
+// One kernel and class within its share of the time that is left.
+static attncl_status tune_one(struct tuner *t, int kernel, int class, int n_left)
+{
+    const double left = t->deadline - attncl__seconds();
+    struct contest contest = {
+        .ctx = t->ctx, .kernel = (enum tunable)kernel, .class = class, .seconds = left / n_left};
+    attncl_status status = ATTNCL_OK;
+    const char *note = NULL;
+
+    TRY_DONE(attncl__contest_begin(&contest));
+    if (left <= 0)
+        note = "no time left";
+    else if (contest.flop / t->flop_per_second > contest.seconds / 2)
+        note = "takes too long on this device";
+    else
+        TRY_DONE(attncl__contest_hold(&contest));
+    if (!note) {
+        ++t->summary.n_measured;
+        t->summary.n_kept += contest.kept;
+        t->measured[kernel][class] = true;
+    }
+    report(t, &contest, note);
+
+done:
+    attncl__contest_end(&contest);
+    return status;
+}
+
+static attncl_status tune_all(struct tuner *t)
+{
+    const int n = count_contests(t);
+    int done = 0;
+
+    REQUIRE(n > 0, ATTNCL_ERR_ARGUMENT, "no kernel \"%s\" is tuned on this device",
+            t->options.kernel ? t->options.kernel : "");
+    TRY(measure_rate(t));
+    for (int k = 0; k < N_TUNABLES; ++k)
+        for (int c = 0; takes_part(t, k) && attncl__tune_kernels[k].classes[c]; ++c) {
+            TRY(tune_one(t, k, c, n - done));
+            ++done;
+            if (t->options.progress)
+                t->options.progress((double)done / n, t->options.user);
+        }
+    return ATTNCL_OK;
+}
+
+static attncl_status store(struct tuner *t)
+{
+    char *path = NULL;
+
+    if (t->options.check || t->summary.n_measured == 0)
+        return ATTNCL_OK;
+    TRY(attncl__tuned_store(t->ctx, t->ctx->caps.tuned, t->measured, &path));
+    if (path)
+        snprintf(t->summary.file, sizeof t->summary.file, "%s", path);
+    attncl__free(path);
+    return ATTNCL_OK;
+}
+
+// The context's own table, empty, and no cache: programs of rows that lose are not worth keeping.
+static attncl_status prepare(struct tuner *t)
+{
+    attncl_context *ctx = t->ctx;
+
+    REQUIRE(ctx->caps.loop_limit == 0, ATTNCL_ERR_UNSUPPORTED,
+            "%s ends loops early, its kernels are cut up by count and not tuned", ctx->info.name);
+    if (!t->options.check)
+        TRY(attncl__tuned_check_place(ctx));
+    attncl__cache_close(ctx->cache);
+    ctx->cache = NULL;
+    attncl__tuned_close(ctx);
+    ctx->caps.tuned = attncl__alloc_zero(sizeof *ctx->caps.tuned);
+    REQUIRE(ctx->caps.tuned, ATTNCL_ERR_NO_MEMORY, "a table of tuned rows");
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_tune(const attncl_context_options *device, const attncl_tune_options *options,
+                          attncl_tune_summary *summary_ret)
+{
+    struct tuner t = {.deadline = attncl__seconds()};
+    attncl_status status = ATTNCL_OK;
+
+    TRY(read_options(options, &t.options));
+    t.deadline += t.options.seconds;
+    TRY(attncl_context_create(device, &t.ctx));
+    TRY_DONE(prepare(&t));
+    TRY_DONE(tune_all(&t));
+    TRY_DONE(store(&t));
+    if (summary_ret)
+        *summary_ret = t.summary;
+
+done:
+    if (status == ATTNCL_OK)
+        return attncl_context_destroy(t.ctx);
+    (void)attncl_context_destroy(t.ctx); // the message of what failed stays
+    return status;
+}

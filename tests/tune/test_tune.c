@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: MIT
+// Tuned rows in use: they change what is launched and not what comes out, and what cannot run is
+// refused.  And the tuner itself, in a second or less.
+
+#define _GNU_SOURCE // setenv
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/log.h"
+#include "attncl/tune.h"
+#include "attncl/version.h"
+#include "device/context.h"
+#include "support/folder.h"
+#include "support/test.h"
+#include "tune/duel.h"
+
+static char log_text[4096];
+
+static void remember(attncl_log_level level, const char *text, void *user)
+{
+    const size_t used = strlen(log_text);
+
+    (void)level;
+    (void)user;
+    snprintf(log_text + used, sizeof log_text - used, "%s\n", text);
+}
+
+static void set_up(void)
+{
+    folder_begin();
+    log_text[0] = '\0';
+}
+
+static void tear_down(void)
+{
+    attncl_set_log(NULL, NULL, ATTNCL_LOG_ERROR);
+    setenv("ATTNCL_TUNE", "off", 1);
+    folder_down();
+}
+
+// The device ends loops early and takes no rows.
+static bool takes_none(void)
+{
+    return test_context()->caps.loop_limit != 0;
+}
+
+static const struct workload works[] = {
+    {.kind = WORK_PRODUCT, .size = {33, 31, 29}, .flag = true},
+    {.kind = WORK_ATTENTION, .size = {2, 50, 24}},
+    {.kind = WORK_AFT, .size = {40, 24, 8}},
+    {.kind = WORK_AFT, .size = {40, 24, 8}, .flag = true},
+    {.kind = WORK_SOFTMAX, .size = {37, 70}},
+    {.kind = WORK_NORM, .size = {37, 70}},
+    {.kind = WORK_GELU, .size = {37, 70}},
+};
+
+enum { N_WORKS = sizeof works / sizeof works[0] };
+
+// The smallest and the largest of everything that kernels take, for every class.
+static void write_rows(bool largest)
+{
+    const attncl_device_info *info = &test_context()->info;
+    char text[8192] = "attncl-tune 1 " ATTNCL_VERSION_STRING "\n";
+    size_t used = strlen(text);
+
+    for (int k = 0; k < N_TUNABLES; ++k)
+        for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s\t%s\t%s\t%s\t",
+                                     info->name, info->driver_version, attncl__tune_kernels[k].name,
+                                     attncl__tune_kernels[k].classes[c]);
+            for (int f = 0; attncl__tune_kernels[k].fields[f].name; ++f) {
+                const struct tune_field *field = &attncl__tune_kernels[k].fields[f];
+                used += (size_t)snprintf(text + used, sizeof text - used, "%s%s=%d", f ? " " : "",
+                                         field->name, largest ? field->high : field->low);
+            }
+            used += (size_t)snprintf(text + used, sizeof text - used, "\n");
+        }
+    ck_assert_uint_lt(used, sizeof text);
+    folder_write("tune/rows", text);
+}
+
+static void run_all(const char *rows, struct side *sides)
+{
+    attncl_context *ctx = NULL;
+
+    setenv("ATTNCL_TUNE", rows, 1);
+    ck_ok(attncl_context_create(NULL, &ctx));
+    for (size_t i = 0; i < N_WORKS; ++i) {
+        struct workload_data data;
+
+        ck_ok(attncl__workload_fill(ctx, &works[i], &data));
+        ck_ok(attncl__workload_graph(ctx, &works[i], &data, &sides[i].graph));
+        ck_ok(attncl__side_begin(&sides[i], data.n_result));
+        attncl_graph_destroy(sides[i].graph);
+        sides[i].graph = NULL;
+        attncl__workload_clear(&data);
+    }
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+static void agree_all(const struct side *a, const struct side *b)
+{
+    for (size_t i = 0; i < N_WORKS; ++i) {
+        const int64_t n = works[i].size[0] * works[i].size[1] *
+                          (works[i].kind == WORK_ATTENTION ? works[i].size[2] : 1);
+        ck_assert_msg(attncl__sides_agree(&a[i], &b[i], n, 64), "workload %zu differs", i);
+    }
+}
+
+START_TEST(rows_change_no_result)
+{
+    struct side plain[N_WORKS] = {{.graph = NULL}}, small[N_WORKS] = {{.graph = NULL}},
+                large[N_WORKS] = {{.graph = NULL}};
+    const bool groups = test_context()->caps.form == FORM_GPU;
+
+    run_all("off", plain);
+    attncl_set_log(remember, NULL, ATTNCL_LOG_INFO);
+    write_rows(false);
+    run_all(IN_FOLDER("tune/rows"), small);
+    agree_all(plain, small);
+    ck_assert_msg(strstr(log_text, "tuned rows for this device") != NULL, "%s", log_text);
+    if (!takes_none()) // the smallest tile runs in either form, and the log says so
+        ck_assert_msg(strstr(log_text, "(tuned)") != NULL, "%s", log_text);
+
+    log_text[0] = '\0';
+    write_rows(true);
+    run_all(IN_FOLDER("tune/rows"), large);
+    agree_all(plain, large);
+    if (!takes_none() && groups) // a group of 32 x 32 is beyond what kernels take
+        ck_assert_msg(strstr(log_text, "gemm_gpu small does not run on this device") != NULL, "%s",
+                      log_text);
+    for (size_t i = 0; i < N_WORKS; ++i) {
+        attncl__side_end(&plain[i]);
+        attncl__side_end(&small[i]);
+        attncl__side_end(&large[i]);
+    }
+}
+END_TEST
+
+START_TEST(rows_of_another_driver_change_nothing)
+{
+    char text[512];
+    attncl_context *ctx = NULL;
+
+    snprintf(text, sizeof text,
+             "attncl-tune 1 " ATTNCL_VERSION_STRING
+             "\n%s\tolder\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n",
+             test_context()->info.name);
+    folder_write("tune/rows", text);
+    setenv("ATTNCL_TUNE", IN_FOLDER("tune/rows"), 1);
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ck_assert_ptr_null(ctx->caps.tuned);
+    ck_ok(attncl_context_destroy(ctx));
+}
+END_TEST
+
+START_TEST(results_agree_within_rounding_only)
+{
+    float x[3] = {1.0f, -2.0f, 0.5f}, y[3] = {1.0f, -2.0f, 0.5f};
+    const struct side a = {.result = x}, b = {.result = y};
+
+    ck_assert(attncl__sides_agree(&a, &b, 3, 64));
+    y[1] = -2.00001f;
+    ck_assert(attncl__sides_agree(&a, &b, 3, 64));
+    y[1] = -2.01f;
+    ck_assert(!attncl__sides_agree(&a, &b, 3, 64));
+    y[1] = NAN;
+    ck_assert(!attncl__sides_agree(&a, &b, 3, 64));
+}
+END_TEST
+
+START_TEST(every_candidate_is_a_row)
+{
+    for (size_t i = 0; i < attncl__n_candidates; ++i) {
+        const struct candidate *c = &attncl__candidates[i];
+        const struct tune_field *fields = attncl__tune_kernels[c->kernel].fields;
+        for (int f = 0; fields[f].name; ++f)
+            ck_assert_msg(attncl__tune_takes(&fields[f], c->value[f]), "candidate %zu, %s", i,
+                          fields[f].name);
+    }
+}
+END_TEST
+
+static int n_reports, n_kept;
+
+static void count(const attncl_tune_result *r, void *user)
+{
+    ck_assert_ptr_eq(user, &n_reports);
+    ck_assert_str_eq(r->shapes, "any");
+    ck_assert(strncmp(r->kernel, "flat_", 5) == 0);
+    ck_assert(r->note || (r->built_in_ms > 0 && r->n_tried > 0));
+    ck_assert(!r->kept || (r->row && r->gain >= 0.05 && r->best_ms > 0));
+    ++n_reports;
+    n_kept += r->kept;
+}
+
+START_TEST(it_measures_and_reports)
+{
+    attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
+    attncl_tune_summary summary;
+
+    o.seconds = 0.2;
+    o.kernel = test_context()->caps.form == FORM_CPU ? "flat_cpu" : "flat_gpu";
+    o.report = count;
+    o.user = &n_reports;
+    setenv("ATTNCL_TUNE", IN_FOLDER("new/tune.txt"), 1);
+    if (takes_none()) {
+        ck_fails(attncl_tune(NULL, &o, &summary), ATTNCL_ERR_UNSUPPORTED, "loops");
+        return;
+    }
+    o.check = 1;
+    ck_ok(attncl_tune(NULL, &o, &summary));
+    ck_assert_int_eq(n_reports, 1);
+    ck_assert_int_eq(summary.n_kept, n_kept);
+    ck_assert_str_eq(summary.file, "");
+    ck_assert_uint_eq(folder_count(), 0);
+
+    n_kept = 0;
+    o.check = 0;
+    ck_ok(attncl_tune(NULL, &o, &summary));
+    ck_assert_int_eq(summary.n_kept, n_kept);
+    ck_assert_int_eq(summary.file[0] != '\0', n_kept > 0); // nothing to keep makes no file
+    ck_assert_uint_eq(folder_count(), n_kept > 0);
+}
+END_TEST
+
+START_TEST(mistakes_are_refused)
+{
+    attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
+
+    if (takes_none())
+        return;
+    o.seconds = 0.1;
+    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_IO, "ATTNCL_TUNE is off");
+    o.check = 1;
+    o.kernel = "gemm_xpu";
+    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "gemm_xpu");
+    o.seconds = -1;
+    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "-1 seconds");
+    o.struct_size = 0;
+    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "struct_size");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("tune.tune");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_checked_fixture(core, set_up, tear_down);
+    tcase_add_test(core, rows_change_no_result);
+    tcase_add_test(core, rows_of_another_driver_change_nothing);
+    tcase_add_test(core, results_agree_within_rounding_only);
+    tcase_add_test(core, every_candidate_is_a_row);
+    tcase_add_test(core, it_measures_and_reports);
+    tcase_add_test(core, mistakes_are_refused);
+    suite_add_tcase(s, core);
+    return s;
+}
