@@ -3,7 +3,7 @@
 //
 //   Work      rates: one work-item; step: a group takes `per_group` consecutive elements, work-item
 //             i vectors i, i + LS ... of them
-//   Memory    step: reads four arrays, writes three; AMSGrad one more of each
+//   Memory    step: reads four arrays, writes three, which may be the same; AMSGrad one more of each
 //   Numerics  1 - b^t as -expm1(t log b): right from the first step on
 //
 //   Macro     Meaning                                  Values
@@ -54,14 +54,14 @@ static inline struct step step_of(FV p, FV g, FV m, FV v, FV largest, struct con
     return s;
 }
 
-KERNEL void adam_step_fwd(__global const float *restrict p, __global const float *restrict g,
-                          __global const float *restrict m, __global const float *restrict v,
-                          __global const float *restrict largest,
-                          __global const float *restrict rates, __global float *restrict p_new,
-                          __global float *restrict m_new, __global float *restrict v_new,
-                          __global float *restrict largest_new, float beta1, float rest1,
-                          float beta2, float rest2, float eps, float decay, float shrink,
-                          long count, int per_group)
+// An update gives the same array as old and new: each element is read before it is written.
+KERNEL void adam_step_fwd(__global const float *p, __global const float *restrict g,
+                          __global const float *m, __global const float *v,
+                          __global const float *largest, __global const float *restrict rates,
+                          __global float *p_new, __global float *m_new, __global float *v_new,
+                          __global float *largest_new, float beta1, float rest1, float beta2,
+                          float rest2, float eps, float decay, float shrink, long count,
+                          int per_group)
 {
     const struct constants k = {rates[0], rates[1], beta1, rest1, beta2,
                                 rest2,    eps,      decay, shrink};

@@ -8,7 +8,8 @@
  *     p -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)                     PyTorch's form
  *     p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)                   optimized
  *
- * Nothing is changed in place: a step gives new values.
+ * attncl_adam_step() gives new values, attncl_adam_update() writes over the old ones: with weights
+ * and attncl_graph_gradient() (attncl/gradient.h), each run of a graph is a step of training.
  */
 #ifndef ATTNCL_OPTIM_H
 #define ATTNCL_OPTIM_H
@@ -49,6 +50,16 @@ ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_des
 ATTNCL_API attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc,
                                                attncl_value rates, attncl_value grad,
                                                const attncl_adam_values *before);
+
+/**
+ * The same step in place, when a run gets to this place of the graph: what was built before reads
+ * the old values, what is built after it the new ones.  All of `values` are weights
+ * (attncl_graph_weight(); every graph that has the tensor sees the change, and none may run at the
+ * same time) or state (attncl_graph_state()).  No result.
+ */
+ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc,
+                                   attncl_value rates, attncl_value grad,
+                                   const attncl_adam_values *values);
 
 typedef enum attncl_clip_style {
     ATTNCL_CLIP_TORCH = 0, /**< times min(1, max_norm / (norm + 1e-6)) */

@@ -42,8 +42,9 @@ static bool gather_inputs(attncl_graph *g, const struct op_class *cls, const att
             GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is missing", cls->name, i);
             return false;
         }
-        if ((cls->state >> i & 1) && v->kind != VALUE_STATE) {
-            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d must be state", cls->name, i);
+        if ((cls->state >> i & 1) && v->kind != VALUE_STATE && v->kind != VALUE_TENSOR) {
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d must be state or a weight", cls->name,
+                       i);
             return false;
         }
         attncl_value use = in[i];

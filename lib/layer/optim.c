@@ -33,6 +33,18 @@ attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc, at
     return attncl__graph_add(g, &attncl__op_adam_rates_fwd, &params, IN(step));
 }
 
+static struct adam_step_fwd_params step_params(const attncl_adam_desc *desc)
+{
+    const double decay = desc->weight_decay;
+    return (struct adam_step_fwd_params){
+        .beta1 = desc->beta1,
+        .beta2 = desc->beta2,
+        .eps = desc->eps,
+        .decay = desc->decoupled ? 0 : decay,
+        .shrink = desc->decoupled ? desc->learning_rate * decay : 0,
+    };
+}
+
 attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc,
                                     attncl_value rates, attncl_value grad,
                                     const attncl_adam_values *before)
@@ -40,14 +52,7 @@ attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_adam_desc *des
     const attncl_adam_values *b = before, none = {{0}, {0}, {0}, {0}};
     if (!check_desc(g, desc))
         return none;
-    const double decay = desc->weight_decay;
-    const struct adam_step_fwd_params adam = {
-        .beta1 = desc->beta1,
-        .beta2 = desc->beta2,
-        .eps = desc->eps,
-        .decay = desc->decoupled ? 0 : decay,
-        .shrink = desc->decoupled ? desc->learning_rate * decay : 0,
-    };
+    const struct adam_step_fwd_params adam = step_params(desc);
     const struct amsgrad_step_fwd_params amsgrad = {adam};
     const bool keeps_largest = attncl__given(b->max_exp_avg_sq);
 
@@ -63,6 +68,22 @@ attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_adam_desc *des
     if (keeps_largest)
         after.max_exp_avg_sq = attncl__graph_result(g, after.param, 3);
     return after;
+}
+
+void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
+                        attncl_value grad, const attncl_adam_values *values)
+{
+    const attncl_adam_values *v = values;
+    if (!check_desc(g, desc))
+        return;
+    const struct adam_update_fwd_params adam = {step_params(desc)};
+    const struct amsgrad_update_fwd_params amsgrad = {step_params(desc)};
+    if (attncl__given(v->max_exp_avg_sq))
+        attncl__graph_add(g, &attncl__op_amsgrad_update_fwd, &amsgrad,
+                          IN(v->param, grad, v->exp_avg, v->exp_avg_sq, rates, v->max_exp_avg_sq));
+    else
+        attncl__graph_add(g, &attncl__op_adam_update_fwd, &adam,
+                          IN(v->param, grad, v->exp_avg, v->exp_avg_sq, rates));
 }
 
 attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,

@@ -14,6 +14,8 @@
 //
 // with lr_t = lr, or Noam's lr d_model^-1/2 min(t^-1/2, t warmup^-3/2) where d_model > 0.  Weight
 // decay: g += decay p, or decoupled p *= 1 - shrink.
+//
+// adam_step and amsgrad_step give new arrays; adam_update and amsgrad_update write over the old.
 
 #include <math.h>
 
@@ -49,7 +51,7 @@ static attncl_status rates_launch(struct launcher *l, const struct op_call *call
              arg_i32(p->optimized)));
 }
 
-static attncl_status step_infer(struct op_sig *sig, bool amsgrad)
+static attncl_status check_step(const struct op_sig *sig, bool amsgrad)
 {
     static const char *const names[] = {
         [IN_PARAM] = "param",
@@ -71,6 +73,12 @@ static attncl_status step_infer(struct op_sig *sig, bool amsgrad)
     TRY(attncl__check_input("rates", &sig->in[IN_RATES], ATTNCL_F32, 1));
     REQUIRE(sig->in[IN_RATES].dim[0] == 2, ATTNCL_ERR_SHAPE, "rates is %s, expected [2]",
             SHAPE(&sig->in[IN_RATES]));
+    return ATTNCL_OK;
+}
+
+static attncl_status step_infer(struct op_sig *sig, bool amsgrad)
+{
+    TRY(check_step(sig, amsgrad));
     for (int i = 0; i < (amsgrad ? 4 : 3); ++i)
         TRY(attncl__desc_make(ATTNCL_F32, sig->in[IN_PARAM].rank, sig->in[IN_PARAM].dim,
                               &sig->out[i]));
@@ -87,10 +95,22 @@ static attncl_status amsgrad_infer(struct op_sig *sig)
     return step_infer(sig, true);
 }
 
-static attncl_status launch(struct launcher *l, const struct op_call *call, bool amsgrad)
+static attncl_status update_infer(struct op_sig *sig)
+{
+    return check_step(sig, false);
+}
+
+static attncl_status amsgrad_update_infer(struct op_sig *sig)
+{
+    return check_step(sig, true);
+}
+
+// out: parameter, mean, mean square and largest mean square after the step.
+static attncl_status append_step(struct launcher *l, const struct op_call *call, bool amsgrad,
+                                 const struct span *out)
 {
     const struct adam_step_fwd_params *p = call->sig.params;
-    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
     const struct span none = {NULL};
     struct flat_pass pass = attncl__flat_pass(l->caps, "op/adam.cl", "adam_step_fwd", count);
 
@@ -99,33 +119,53 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, bool
         l, &pass.spec, pass.grid,
         ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]), arg_mem(call->in[IN_MEAN]),
              arg_mem(call->in[IN_SQUARE]), arg_mem(amsgrad ? call->in[IN_LARGEST] : none),
-             arg_mem(call->in[IN_RATES]), arg_mem(call->out[0]), arg_mem(call->out[1]),
-             arg_mem(call->out[2]), arg_mem(amsgrad ? call->out[3] : none),
-             arg_f32((float)p->beta1), arg_f32((float)(1 - p->beta1)), arg_f32((float)p->beta2),
+             arg_mem(call->in[IN_RATES]), arg_mem(out[0]), arg_mem(out[1]), arg_mem(out[2]),
+             arg_mem(amsgrad ? out[3] : none), arg_f32((float)p->beta1),
+             arg_f32((float)(1 - p->beta1)), arg_f32((float)p->beta2),
              arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps), arg_f32((float)p->decay),
              arg_f32((float)p->shrink), arg_i64(count), arg_i32(pass.per_group)));
 }
 
 static attncl_status adam_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, false);
+    return append_step(l, call, false, call->out);
 }
 
 static attncl_status amsgrad_launch(struct launcher *l, const struct op_call *call)
 {
-    return launch(l, call, true);
+    return append_step(l, call, true, call->out);
+}
+
+static attncl_status append_update(struct launcher *l, const struct op_call *call, bool amsgrad)
+{
+    const struct span *in = call->in;
+    const struct span out[4] = {in[IN_PARAM], in[IN_MEAN], in[IN_SQUARE], in[IN_LARGEST]};
+
+    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
+        return ATTNCL_OK;
+    return append_step(l, call, amsgrad, out);
+}
+
+static attncl_status update_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_update(l, call, false);
+}
+
+static attncl_status amsgrad_update_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_update(l, call, true);
 }
 
 static void adam_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double count = (double)attncl__desc_count(&sig->in[IN_PARAM]);
     *flop_ret = 13 * count;
     *bytes_ret = 28 * count;
 }
 
 static void amsgrad_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double count = (double)attncl__desc_count(&sig->in[IN_PARAM]);
     *flop_ret = 14 * count;
     *bytes_ret = 36 * count;
 }
@@ -156,5 +196,29 @@ const struct op_class attncl__op_amsgrad_step_fwd = {
     .n_out = 4,
     .infer = amsgrad_infer,
     .launch = amsgrad_launch,
+    .cost = amsgrad_cost,
+};
+
+enum { UPDATED = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE };
+
+const struct op_class attncl__op_adam_update_fwd = {
+    .name = "adam_update_fwd",
+    .params_bytes = sizeof(struct adam_update_fwd_params),
+    .n_in = 5,
+    .n_out = 0,
+    .state = UPDATED,
+    .infer = update_infer,
+    .launch = update_launch,
+    .cost = adam_cost,
+};
+
+const struct op_class attncl__op_amsgrad_update_fwd = {
+    .name = "amsgrad_update_fwd",
+    .params_bytes = sizeof(struct amsgrad_update_fwd_params),
+    .n_in = 6,
+    .n_out = 0,
+    .state = UPDATED | 1u << IN_LARGEST,
+    .infer = amsgrad_update_infer,
+    .launch = amsgrad_update_launch,
     .cost = amsgrad_cost,
 };
