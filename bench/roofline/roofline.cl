@@ -35,11 +35,11 @@ typedef float16 vec;
 #error "VW is 1, 4, 8 or 16"
 #endif
 
-// A device without a fast fma() may round the product.
+// Without a fast fma() what the library writes too: OpenCL C lets compilers contract it, which they do where they can.
 #ifdef FP_FAST_FMAF
 #define MULTIPLY_ADD(x, a, b) fma((x), (a), (b))
 #else
-#define MULTIPLY_ADD(x, a, b) mad((x), (a), (b))
+#define MULTIPLY_ADD(x, a, b) ((x) * (a) + (b))
 #endif
 
 __kernel void roofline_copy(__global const vec *from, __global vec *to)
