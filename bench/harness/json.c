@@ -154,6 +154,7 @@ static void add_timing(json_t *object, const struct result *x)
     json_object_set_new(object, "bound", x->bound ? json_string(x->bound) : json_null());
     json_object_set_new(object, "roofline_percent",
                         x->bound ? json_real(x->roofline_percent) : json_null());
+    json_object_set_new(object, "copy_percent", known(x->copy_percent));
     json_object_set_new(object, "memory", memory_object(x));
     json_object_set_new(object, "tokens", known(tokens));
     json_object_set_new(object, "tokens_per_s", known(tokens / w->min));

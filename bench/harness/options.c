@@ -10,11 +10,9 @@
 static const char usage[] =
     "Usage: attncl-bench [OPTION]...\n"
     "       attncl-bench --compare A.json[,AGAIN.json...] B.json[,AGAIN.json...] [--markdown]\n"
-    "Runs the library's operations, layers and models on every OpenCL device, compares each "
-    "result\n"
-    "with its definition in double precision, times the right ones and prints a table.  The "
-    "devices\n"
-    "take turns, case by case and round by round.\n"
+    "Runs the library's operations, layers and models on every OpenCL device, compares each\n"
+    "result with its definition in double precision, times the right ones and prints a table.\n"
+    "The devices take turns, case by case and round by round.\n"
     "\n"
     "  --suite S[,S]  only these: device (bandwidth, peak, launches), op, layer, model\n"
     "  --only TEXT    only cases whose name or family contains TEXT, case ignored\n"
@@ -38,18 +36,15 @@ static const char usage[] =
     "  --markdown     the comparison as a Markdown table\n"
     "  --help         this text\n"
     "\n"
-    "Columns: minimum and median wall time of a run with the wait for it; spread, the distance of\n"
-    "the quartiles relative to the median; the device's own time; rates by the fastest run and "
-    "the\n"
-    "operations' own counts; share of the roofline, of compute (c) or of a copy with the same\n"
-    "footprint (m); compilation with nothing cached, and with programs in the cache; memory "
-    "beside\n"
-    "inputs, outputs and weights; error: largest distance from the definition relative to the\n"
-    "largest value.\n"
+    "Columns: minimum and median wall time of a run with the wait for it; spread, the\n"
+    "distance of the quartiles relative to the median; the device's own time; rates by the\n"
+    "fastest run and the operations' own counts; share of the roofline, of compute (c) or of\n"
+    "a large copy (m); share of a copy with the same footprint; compilation with nothing\n"
+    "cached, and with programs in the cache; memory beside inputs, outputs and weights;\n"
+    "error: largest distance from the definition relative to the largest value.\n"
     "\n"
-    "Exit status: 0, 1 when a result is wrong or a case failed or nothing could be compared, 2 "
-    "for\n"
-    "a mistake on the command line, 3 when there is no device.\n";
+    "Exit status: 0, 1 when a result is wrong or a case failed or nothing could be compared,\n"
+    "2 for a mistake on the command line, 3 when there is no device.\n";
 
 enum {
     OPT_DEVICE = 1,

@@ -47,9 +47,18 @@ void report_no_device(struct report *r, const attncl_device_info *info, const ch
 
 void report_heading(void)
 {
-    printf("\n%-6s %-42s %9s %9s %7s %9s %8s %7s %7s %7s %7s %8s %8s\n", "device", "case", "min ms",
-           "median", "spread", "device", "GFLOP/s", "GB/s", "roof", "cold s", "cached", "MiB",
-           "error");
+    printf("\n%-6s %-42s %9s %9s %7s %9s %8s %7s %7s %7s %7s %7s %8s %8s\n", "device", "case",
+           "min ms", "median", "spread", "device", "GFLOP/s", "GB/s", "roof", "copy", "cold s",
+           "cached", "MiB", "error");
+}
+
+static const char *percent(double x, const char *mark, char text[24])
+{
+    if (x > 0)
+        snprintf(text, 24, "%.0f%%%.1s", x, mark);
+    else
+        strcpy(text, "-");
+    return text;
 }
 
 // A quantity, or "-" where it is not known.
@@ -62,26 +71,19 @@ static const char *number(double x, int digits, char text[24])
     return text;
 }
 
-static const char *share(const struct result *x, char text[24])
-{
-    if (x->bound)
-        snprintf(text, 24, "%.0f%%%c", x->roofline_percent, x->bound[0]);
-    else
-        strcpy(text, "-");
-    return text;
-}
-
 static void print_timed(const struct result *x)
 {
     const struct timing *t = &x->timing;
     const struct spread *wall = &t->wall;
-    char device[24], flops[24], bytes[24], roof[24], cold[24], cached[24], memory[24];
+    char device[24], flops[24], bytes[24], roof[24], copy[24], cold[24], cached[24], memory[24];
 
-    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
+    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
            1e3 * wall->median, 100 * (wall->q3 - wall->q1) / wall->median,
            number(1e3 * t->event.min, 4, device), number(1e-9 * t->flop / wall->min, 4, flops),
-           number(1e-9 * t->bytes / wall->min, 3, bytes), share(x, roof),
-           number(x->cold_s, 2, cold), number(x->cached_s, 2, cached),
+           number(1e-9 * t->bytes / wall->min, 3, bytes),
+           percent(x->roofline_percent, x->bound ? x->bound : "", roof),
+           percent(x->copy_percent, "", copy), number(x->cold_s, 2, cold),
+           number(x->cached_s, 2, cached),
            number(x->has_memory ? (double)x->memory.arena_bytes / 0x1p20 : 0, 3, memory), x->error);
     if (x->c->family->tokens)
         printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / wall->min);

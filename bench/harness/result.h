@@ -29,6 +29,7 @@ struct result {
     attncl_memory_report memory; // of the compiled graph, where there is one
     const char *bound;           // "compute", "memory"; NULL without a roofline
     double roofline_percent;
+    double copy_percent; // of the bandwidth of a copy with the same footprint; 0: not known
 };
 
 #endif

@@ -68,10 +68,12 @@ void roofline_take(struct roofline *r, const struct result *x)
     }
 }
 
-double roofline_copy_rate(const struct roofline *r, double footprint_bytes)
+// The bandwidth of the smallest measured copy that is not smaller than this (a tenth does not
+// matter), else of the largest one.
+static double copy_rate(const struct roofline *r, double footprint_bytes)
 {
     for (size_t i = 0; i < r->n_copies; ++i)
-        if (r->copy[i].bytes >= footprint_bytes)
+        if (1.1 * r->copy[i].bytes >= footprint_bytes)
             return r->copy[i].rate;
     return r->copy_rate;
 }
@@ -86,17 +88,17 @@ static double footprint(const struct result *x)
     return (double)(m->io_bytes + m->weights_bytes + m->arena_bytes + m->state_bytes);
 }
 
-bool roofline_share(const struct roofline *r, const struct result *x, const char **bound_ret,
-                    double *percent_ret)
+void roofline_judge(const struct roofline *r, struct result *x)
 {
     const struct timing *t = &x->timing;
-    const double copy_rate = roofline_copy_rate(r, footprint(x));
 
-    if (x->c->family->suite == SUITE_DEVICE || !(copy_rate > 0) || !(r->fma_rate > 0) ||
-        !(t->flop > 0 || t->bytes > 0))
-        return false;
-    const double compute_s = t->flop / r->fma_rate, memory_s = t->bytes / copy_rate;
-    *bound_ret = compute_s > memory_s ? "compute" : "memory";
-    *percent_ret = 100 * fmax(compute_s, memory_s) / t->wall.min;
-    return true;
+    if (x->outcome != OUTCOME_OK || x->c->family->suite == SUITE_DEVICE)
+        return;
+    if (r->copy_rate > 0 && t->bytes > 0)
+        x->copy_percent = 100 * t->bytes / t->wall.min / copy_rate(r, footprint(x));
+    if (!(r->copy_rate > 0) || !(r->fma_rate > 0) || !(t->flop > 0 || t->bytes > 0))
+        return;
+    const double compute_s = t->flop / r->fma_rate, memory_s = t->bytes / r->copy_rate;
+    x->bound = compute_s > memory_s ? "compute" : "memory";
+    x->roofline_percent = 100 * fmax(compute_s, memory_s) / t->wall.min;
 }

@@ -27,13 +27,8 @@ struct roofline {
 // Takes what a case of suite `device` found.
 void roofline_take(struct roofline *r, const struct result *x);
 
-// The bandwidth of a copy with this footprint: of the smallest measured one that is not smaller,
-// else of the largest.
-double roofline_copy_rate(const struct roofline *r, double footprint_bytes);
-
-// Of a finished result: which limit is the longer one ("compute", "memory") and how much of it was
-// reached, in percent.  False when the roofline or the result's counts are not known.
-bool roofline_share(const struct roofline *r, const struct result *x, const char **bound_ret,
-                    double *percent_ret);
+// Of a finished result: sets its bound, its share of the roofline, and of a copy with its own
+// footprint, as far as they are known.
+void roofline_judge(const struct roofline *r, struct result *x);
 
 #endif

@@ -64,8 +64,7 @@ static void conclude(struct station *s, struct report *report, bool silent)
     struct result *r = &a->result;
 
     roofline_take(&s->roofline, r);
-    if (!roofline_share(&s->roofline, r, &r->bound, &r->roofline_percent))
-        r->bound = NULL;
+    roofline_judge(&s->roofline, r);
     if (!silent || r->outcome == OUTCOME_WRONG || r->outcome == OUTCOME_FAILED)
         report_result(report, s->json, &s->info, r);
     s->spent_s += a->spent_s;

@@ -23,7 +23,7 @@ RESULT = {"case": TEXT, "suite": TEXT, "family": TEXT, "set": TEXT, "dtype": TEX
 WALL = {name: NUMBER for name in ("min_s", "q1_s", "median_s", "q3_s", "max_s")}
 TIMED = {"runs": int, "rounds": int, "wall": TABLE, "event": (TABLE, NULL), "compile": TABLE, "flop": (*NUMBER, NULL),
          "bytes": (*NUMBER, NULL), "gflop_s": (*NUMBER, NULL), "gb_s": (*NUMBER, NULL), "bound": (TEXT, NULL),
-         "roofline_percent": (*NUMBER, NULL), "memory": (TABLE, NULL), "tokens": (*NUMBER, NULL),
+         "roofline_percent": (*NUMBER, NULL), "copy_percent": (*NUMBER, NULL), "memory": (TABLE, NULL), "tokens": (*NUMBER, NULL),
          "tokens_per_s": (*NUMBER, NULL)}
 MEMORY = {name: int for name in ("io_bytes", "weights_bytes", "activations_bytes", "scratch_bytes", "arena_bytes",
                                  "state_bytes")}
