@@ -32,6 +32,11 @@ ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attnc
 /** Elementwise activation. */
 ATTNCL_API attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind);
 
+/** f(x + bias) in one kernel: x [..., C], bias [C].  After a linear map, attncl_linear_fused()
+ * needs no kernel for it. */
+ATTNCL_API attncl_value attncl_bias_activate(attncl_graph *g, attncl_value x, attncl_value bias,
+                                             attncl_activation kind);
+
 /** a + b, same shape. */
 ATTNCL_API attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b);
 

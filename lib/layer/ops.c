@@ -46,6 +46,13 @@ attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation 
     return attncl__graph_add(g, &attncl__op_activation_fwd, &params, IN(x));
 }
 
+attncl_value attncl_bias_activate(attncl_graph *g, attncl_value x, attncl_value bias,
+                                  attncl_activation kind)
+{
+    const struct bias_activation_fwd_params params = {(int32_t)kind};
+    return attncl__graph_add(g, &attncl__op_bias_activation_fwd, &params, IN(x, bias));
+}
+
 attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b)
 {
     return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));

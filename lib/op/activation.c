@@ -1,17 +1,37 @@
 // SPDX-License-Identifier: MIT
 //
-// Elementwise activations: y = f(x), f one of attncl_activation (cl/op/activation.cl).
+// Elementwise activations: y = f(x), or f(x + bias), f one of attncl_activation
+// (cl/op/activation.cl).
 
 #include "attncl/kinds.h"
 #include "op/op.h"
+
+static attncl_status check(const struct op_sig *sig, int32_t kind)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_SILU);
+    return ATTNCL_OK;
+}
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct activation_fwd_params *params = sig->params;
 
-    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    REQUIRE(params->kind >= ATTNCL_IDENTITY && params->kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
-            "there is no activation %d, the last one is %d", (int)params->kind, ATTNCL_SILU);
+    TRY(check(sig, params->kind));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status bias_infer(struct op_sig *sig)
+{
+    const struct bias_activation_fwd_params *params = sig->params;
+    const struct tensor_desc *x = &sig->in[0], *bias = &sig->in[1];
+
+    TRY(check(sig, params->kind));
+    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
+    REQUIRE(x->rank >= 1 && x->dim[x->rank - 1] == bias->dim[0], ATTNCL_ERR_SHAPE,
+            "bias is %s, x is %s", SHAPE(bias), SHAPE(x));
+    TRY(attncl__check_width("the last axis of x", bias->dim[0]));
     return attncl__infer_like_first(sig);
 }
 
@@ -26,6 +46,20 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return attncl__launch(
         l, &p.spec, p.grid,
         ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+}
+
+static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct bias_activation_fwd_params *params = call->sig.params;
+    const int64_t width = call->sig.in[1].dim[0];
+    const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
+    struct row_pass p =
+        attncl__row_pass(l->caps, "op/activation.cl", "activation_rows_fwd", rows, width);
+
+    kspec_int(&p.spec, "KIND", params->kind);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));
 }
 
 // One operation per element, whatever it takes.
@@ -49,4 +83,21 @@ const struct op_class attncl__op_activation_fwd = {
     .cost = fwd_cost,
     .grad = fwd_grad,
     .n_grad = 1,
+};
+
+static void bias_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 2 * count;
+    *bytes_ret = 8 * count + 4 * (double)sig->in[1].dim[0];
+}
+
+const struct op_class attncl__op_bias_activation_fwd = {
+    .name = "bias_activation_fwd",
+    .params_bytes = sizeof(struct bias_activation_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bias_infer,
+    .launch = bias_launch,
+    .cost = bias_cost,
 };

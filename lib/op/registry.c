@@ -72,13 +72,20 @@ struct row_pass attncl__row_pass(const struct device_caps *caps, const char *fil
 struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *file,
                                    const char *kernel, int64_t count)
 {
-    // CPU: one work-item walks 1024 elements in wide vectors.  GPU: one float4 per work-item.
+    // CPU: one work-item walks up to 16K elements in wide vectors, beside which its start and its
+    // constants are nothing; eight groups for each core, if there is enough.  GPU: one float4 per
+    // work-item.
+    enum { LEAST = 1024, MOST = 16384, GROUPS_PER_CORE = 8 };
     const bool cpu = caps->form == FORM_CPU;
+    const int64_t shared = count / (GROUPS_PER_CORE * (int64_t)caps->compute_units) / LEAST * LEAST;
+    const int64_t walked = shared > LEAST ? least(shared, MOST) : LEAST;
     const int *tuned = attncl__tuned(caps, cpu ? TUNE_FLAT_CPU : TUNE_FLAT_GPU, TUNE_ANY);
     const size_t local = cpu     ? 1
                          : tuned ? tuned_group(caps, tuned[FLAT_GPU_LS])
                                  : attncl__group_for_row(caps, 1024);
-    const int64_t per_group = !cpu ? 4 * (int64_t)local : tuned ? tuned[FLAT_CPU_PER_GROUP] : 1024;
+    const int64_t per_group = !cpu    ? 4 * (int64_t)local
+                              : tuned ? tuned[FLAT_CPU_PER_GROUP]
+                                      : walked;
     struct flat_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(count, per_group), local),
                              per_group};
 

@@ -18,6 +18,11 @@ static double rtol(int kind)
     return kind == ATTNCL_GELU ? 11 * ulp : kind <= ATTNCL_RELU ? 0 : 6 * ulp;
 }
 
+static double kind_floor(int kind)
+{
+    return kind == ATTNCL_GELU ? 3 * tiny : tiny;
+}
+
 static void check(struct host *x, int kind)
 {
     const struct activation_fwd_params params = {kind};
@@ -25,7 +30,7 @@ static void check(struct host *x, int kind)
 
     ref_activation_fwd(x, kind, want);
     ck_ok(run_op("activation_fwd", &params, HOSTS(x), HOSTS(got)));
-    ck_near(got, want, rtol(kind), kind == ATTNCL_GELU ? 3 * tiny : tiny);
+    ck_near(got, want, rtol(kind), kind_floor(kind));
 }
 
 START_TEST(meets_the_definition)
@@ -34,6 +39,25 @@ START_TEST(meets_the_definition)
     check(host_random(2, DIMS(1)), _i);
     check(host_random(3, DIMS(5003)), _i);
     check(host_view(host_random(4, DIMS(4, 19))), _i);
+}
+END_TEST
+
+// The sum is rounded once, the activation has its own error.
+START_TEST(of_a_sum_with_a_bias)
+{
+    static const int widths[] = {1, 19, 64, 100};
+    const struct bias_activation_fwd_params params = {_i};
+
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i) {
+        struct host *x = host_random(11, DIMS(3, 2, widths[i])),
+                    *bias = host_random(12, DIMS(widths[i]));
+        struct host *sum = host_like(x), *got = host_like(x), *want = host_like(x);
+        for (int64_t at = 0; at < x->count; ++at)
+            sum->data[at] = (float)(x->data[at] + bias->data[at % widths[i]]);
+        ref_activation_fwd(sum, _i, want);
+        ck_ok(run_op("bias_activation_fwd", &params, HOSTS(x, bias), HOSTS(got)));
+        ck_near(got, want, rtol(_i), kind_floor(_i));
+    }
 }
 END_TEST
 
@@ -80,6 +104,9 @@ START_TEST(refusals)
     ck_fails(run_op("activation_fwd", &none, HOSTS(x), HOSTS(x)), ATTNCL_ERR_ARGUMENT,
              "no activation 6");
     ck_fails(run_op("activation_fwd", &gelu, HOSTS(ints), HOSTS(x)), ATTNCL_ERR_DTYPE, "I32");
+    ck_fails(
+        run_op("bias_activation_fwd", &gelu, HOSTS(x, host_new(ATTNCL_F32, DIMS(3))), HOSTS(x)),
+        ATTNCL_ERR_SHAPE, "bias is [3], x is [2]");
 }
 END_TEST
 
@@ -90,6 +117,7 @@ Suite *suite(void)
 
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
+    tcase_add_loop_test(core, of_a_sum_with_a_bias, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
     tcase_add_loop_test(core, is_accurate_in_the_tails, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
     tcase_add_loop_test(core, extreme_values, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
     tcase_add_loop_test(core, infinities_have_their_limits, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
