@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// attncl-bench-openblas [REPEATS [cpu]]: the library's matrix product and OpenBLAS's on the same
-// operands, by turns in one process; the least time of each counts, since other work on the machine
-// only ever adds.  With `cpu` it is the process's processor time, which a busy machine hardly
-// disturbs; then run both with one thread (POCL_MAX_PTHREAD_COUNT=1 OPENBLAS_NUM_THREADS=1).  The
-// causal product has no counterpart in OpenBLAS, which multiplies the zeros.
+// attncl-bench-openblas [--json FILE] [REPEATS [cpu]]: the library's matrix product and OpenBLAS's
+// on the same operands, by turns in one process; the least time of each counts, since other work on
+// the machine only ever adds.  With `cpu` it is the process's processor time, which a busy machine
+// hardly disturbs; then run both with one thread (POCL_MAX_PTHREAD_COUNT=1 OPENBLAS_NUM_THREADS=1).
+// The causal product has no counterpart in OpenBLAS, which multiplies the zeros.
 
 #include <cblas.h>
 #include <math.h>
@@ -14,6 +14,7 @@
 
 #include "launch/gemm.h"
 #include "launch/recording.h"
+#include "openblas_json.h"
 
 static const struct size {
     int m, n, k;
@@ -33,7 +34,7 @@ static const struct size {
 static const double least_seconds = 0.02;
 
 struct side {
-    double best;
+    struct samples seconds; // per product
     int inner;
 };
 
@@ -137,8 +138,8 @@ static void theirs(struct problem *p)
                 p->trans_a ? p->m : p->k, p->b, p->trans_b ? p->k : p->n, 0.0f, p->want, p->n);
 }
 
-// Runs one side once more; keeps its least time per product.
-static void measure(struct problem *p, void (*run)(struct problem *), struct side *side)
+// Runs one side once more and returns its time per product.
+static double time_once(struct problem *p, void (*run)(struct problem *), const struct side *side)
 {
     const double start = clock_now();
 
@@ -146,9 +147,13 @@ static void measure(struct problem *p, void (*run)(struct problem *), struct sid
         run(p);
     if (attncl__queue_finish(ctx) != ATTNCL_OK)
         die("finish");
-    const double seconds = (clock_now() - start) / side->inner;
-    if (side->best == 0 || seconds < side->best)
-        side->best = seconds;
+    return (clock_now() - start) / side->inner;
+}
+
+static void measure(struct problem *p, void (*run)(struct problem *), struct side *side)
+{
+    if (!samples_add(&side->seconds, time_once(p, run, side)))
+        die("memory");
 }
 
 static double largest_error(struct problem *p)
@@ -165,7 +170,16 @@ static double largest_error(struct problem *p)
     return worst;
 }
 
-static void compare(const struct size *size, const char *form, int repeats)
+static void print(const struct openblas_figure *f, double difference)
+{
+    const double gflop = 2e-9 * f->m * f->n * f->k;
+
+    printf("| %dx%dx%d | %.2s | %.1f | %.1f | %.2f | %.1e |\n", f->m, f->n, f->k, f->form,
+           gflop / f->ours_s, gflop / f->theirs.min, f->theirs.min / f->ours_s, difference);
+    fflush(stdout);
+}
+
+static void compare(const struct size *size, const char *form, int repeats, json_t *report)
 {
     struct problem p = {.m = size->m,
                         .n = size->n,
@@ -173,49 +187,66 @@ static void compare(const struct size *size, const char *form, int repeats)
                         .trans_a = form[0] == 'T',
                         .trans_b = form[1] == 'T',
                         .causal = form[0] == 'C'};
-    const double gflop = 2e-9 * p.m * p.n * p.k;
-    struct side us = {0, 1}, them = {0, 1};
+    struct side us = {.inner = 1}, them = {.inner = 1};
 
     open_problem(&p);
-    measure(&p, ours, &us); // compiles
-    us.best = 0;
-    measure(&p, ours, &us);
-    measure(&p, theirs, &them);
-    us.inner = (int)(least_seconds / us.best) + 1;
-    them.inner = (int)(least_seconds / them.best) + 1;
-    us.best = them.best = 0;
+    time_once(&p, ours, &us); // compiles
+    us.inner = (int)(least_seconds / time_once(&p, ours, &us)) + 1;
+    them.inner = (int)(least_seconds / time_once(&p, theirs, &them)) + 1;
     for (int i = 0; i < repeats; ++i) {
         measure(&p, ours, &us);
         measure(&p, theirs, &them);
     }
-    printf("| %dx%dx%d | %.2s | %.1f | %.1f | %.2f | %.1e |\n", p.m, p.n, p.k, form,
-           gflop / us.best, gflop / them.best, them.best / us.best, largest_error(&p));
-    fflush(stdout);
+    const struct openblas_figure figure = {.m = p.m,
+                                           .n = p.n,
+                                           .k = p.k,
+                                           .form = form,
+                                           .runs = repeats,
+                                           .theirs = samples_spread(&them.seconds),
+                                           .ours_s = samples_spread(&us.seconds).min};
+    print(&figure, largest_error(&p));
+    openblas_add(report, &figure);
+    samples_free(&us.seconds);
+    samples_free(&them.seconds);
     close_problem(&p);
+}
+
+static void compare_all(int repeats, json_t *report)
+{
+    printf("| m x n x k | form | GFLOP/s | OpenBLAS | ratio | difference |\n"
+           "|---|---|---|---|---|---|\n");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+        for (const char *form = sizes[i].forms;; form += 3) {
+            compare(&sizes[i], form, repeats, report);
+            if (form[2] == '\0')
+                break;
+        }
 }
 
 int main(int argc, char **argv)
 {
-    const int repeats = argc > 1 ? atoi(argv[1]) : 12;
-    const bool cpu = argc > 2 && strcmp(argv[2], "cpu") == 0;
+    const bool has_path = argc > 2 && strcmp(argv[1], "--json") == 0;
+    const char *const path = has_path ? argv[2] : NULL;
+    char **const rest = argv + (has_path ? 2 : 0);
+    const int n_rest = argc - (has_path ? 2 : 0);
+    const int repeats = n_rest > 1 && atoi(rest[1]) > 0 ? atoi(rest[1]) : 12;
+    const bool cpu = n_rest > 2 && strcmp(rest[2], "cpu") == 0;
     attncl_device_info info;
 
     if (cpu)
         clock_id = CLOCK_PROCESS_CPUTIME_ID;
-
     if (attncl_context_create(NULL, &ctx) != ATTNCL_OK ||
         attncl_context_device(ctx, &info) != ATTNCL_OK)
         die("no device");
     printf("%s, %u compute units; %s, %d threads; best of %d, by turns%s\n\n", info.name,
            info.compute_units, openblas_get_config(), openblas_get_num_threads(), repeats,
            cpu ? ", processor time" : "");
-    printf("| m x n x k | form | GFLOP/s | OpenBLAS | ratio | difference |\n"
-           "|---|---|---|---|---|---|\n");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
-        for (const char *form = sizes[i].forms;; form += 3) {
-            compare(&sizes[i], form, repeats);
-            if (form[2] == '\0')
-                break;
-        }
+    const struct openblas_setting setting = {openblas_get_config(), openblas_get_num_threads(),
+                                             cpu ? "processor" : "wall"};
+    json_t *report = openblas_report(argc, argv, &setting);
+    compare_all(repeats, report);
+    if (path && json_dump_file(report, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0)
+        die(path);
+    json_decref(report);
     return attncl_context_destroy(ctx) == ATTNCL_OK ? 0 : 1;
 }
