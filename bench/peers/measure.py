@@ -7,7 +7,8 @@
 
 Case by case and round by round: attncl-bench, then PyTorch in each of its configurations, each a
 process of its own: eager and compiled; with the malloc it comes with, one told to keep freed memory,
-and jemalloc or tcmalloc where installed; on CUDA where there is a device.  All get the same number of
+and jemalloc or tcmalloc where installed; with threads that sleep while they wait instead of spinning; on
+CUDA where there is a device.  All get the same number of
 threads and the same numbers.  A peer whose result is not the library's is reported wrong, without its
 times.  Without PyTorch the library alone is measured.
 """
@@ -31,13 +32,14 @@ PROBE_LIMIT = 1e-4
 SLOW_S = 2.0
 
 
-def allocators():
-    """name -> environment"""
-    found = {"default": {}, "tuned": KEEP}
+def settings():
+    """(short name, words for the report, environment), beside the default."""
+    found = [("tuned", "tuned malloc", KEEP),
+             ("tuned-passive", "tuned malloc, sleeping threads", {**KEEP, "OMP_WAIT_POLICY": "PASSIVE"})]
     for name in ("jemalloc", "tcmalloc", "tcmalloc_minimal"):
         library = ctypes.util.find_library(name)
         if library:
-            found[name] = {"LD_PRELOAD": library}
+            found.append((name, name, {"LD_PRELOAD": library}))
     return found
 
 
@@ -49,7 +51,7 @@ class Peer:
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "torch_worker.py"), *options], text=True,
             env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.about = self.ask(do="describe")
+        self.about = None
         self.found = []  # (case, formulation, samples, rounds)
         self.case, self.open, self.samples, self.rounds = None, [], {}, 0
         self.environment = environment
@@ -62,6 +64,11 @@ class Peer:
             return json.loads(self.process.stdout.readline() or "{}")
         except (BrokenPipeError, json.JSONDecodeError):
             return {}
+
+    def describe(self):
+        if self.about is None:
+            self.about = self.ask(do="describe")
+        return self.about
 
     def turn(self, case, budget_s, runs):
         """A round of the case, the first one when it is another case than before."""
@@ -167,22 +174,21 @@ class Ours:
 
 
 def start_peers(arguments):
-    threads = ["--threads", str(arguments.threads)]
-    first = Peer("torch-eager", {}, threads)
-    if "version" not in first.about:
-        print(f"PyTorch is not measured: {first.about.get('error', 'it does not start')}", file=sys.stderr)
-        return []
-    peers = [first]
-    for name, environment in list(allocators().items())[1:]:
-        options = ["--allocator", name, *threads]
+    """They start side by side; without PyTorch there is none."""
+    threads, compiled = ["--threads", str(arguments.threads)], not arguments.no_compile
+    peers = [Peer("torch-eager", {}, threads)]
+    for name, words, environment in settings():
+        options = ["--setting", words, *threads]
         peers.append(Peer(f"torch-eager-{name}", environment, options))
-        if name == "tuned" and not arguments.no_compile:
-            peers.append(Peer("torch-compile-tuned", environment, [*options, "--compile"]))
-    if first.about["cuda"]:
-        peers.append(Peer("torch-cuda", {}, ["--device", "cuda"]))
-        if not arguments.no_compile:
-            peers.append(Peer("torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
-    return [p for p in peers if "version" in p.about]
+        if compiled and name.startswith("tuned"):
+            peers.append(Peer(f"torch-compile-{name}", environment, [*options, "--compile"]))
+    peers.append(Peer("torch-cuda", {}, ["--device", "cuda"]))
+    if compiled:
+        peers.append(Peer("torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
+    first = peers[0].describe()
+    if "version" not in first:
+        print(f"PyTorch is not measured: {first.get('error', 'it does not start')}", file=sys.stderr)
+    return [p for p in peers if "version" in p.describe()]
 
 
 def write_peers(path, peers, ours):
@@ -206,14 +212,16 @@ def main():
         description=__doc__.split("\n")[0], epilog="Other options are attncl-bench's.")
     parser.add_argument("--bench", required=True, help="attncl-bench")
     parser.add_argument("--out", required=True, help="folder of the reports")
-    parser.add_argument("--peer-budget", type=float, default=0.3, metavar="S",
-                        help="seconds of a formulation and round, default 0.3")
+    parser.add_argument("--peer-budget", type=float, metavar="S",
+                        help="seconds of a formulation and round, default 0.3, with --quick 0.05")
     parser.add_argument("--peer-runs", type=int, default=3, help="least runs of a round, default 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="PyTorch's, default as many as the library gets")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
     arguments, arguments.options = parser.parse_known_args()
 
+    if arguments.peer_budget is None:
+        arguments.peer_budget = 0.05 if "--quick" in arguments.options else 0.3
     cases = listed(arguments.bench)
     os.makedirs(arguments.out, exist_ok=True)
     peers = start_peers(arguments)

@@ -19,6 +19,7 @@ import time
 import traceback
 
 PROBES = 8
+OWN_MALLOC = "own malloc"
 SLOW_S = 2.0  # what takes longer is run no more often than needed
 
 
@@ -45,6 +46,8 @@ class Worker:
         self.torch = torch
         self.arguments = arguments
         self.cuda = arguments.device == "cuda"
+        if self.cuda and not torch.cuda.is_available():
+            raise RuntimeError("PyTorch has no CUDA device")
         self.running, self.first = {}, {}  # by formulation: what is timed, seconds of the first run
         torch.set_num_threads(arguments.threads)
 
@@ -60,15 +63,15 @@ class Worker:
         torch, a = self.torch, self.arguments
         where = torch.cuda.get_device_name() if self.cuda else platform.processor() or "CPU"
         how = "torch.compile" if a.compile else "eager"
-        settings = {"threads": torch.get_num_threads(), "allocator": a.allocator, "mode": how,
+        settings = {"threads": torch.get_num_threads(), "mode": how,
                     "float32_matmul_precision": torch.get_float32_matmul_precision()}
         if not self.cuda:
             settings["cpu_capability"] = torch.backends.cpu.get_cpu_capability()
             settings["mkl"] = torch.backends.mkl.is_available()
         place = "CUDA" if self.cuda else "CPU"
         return {"version": torch.__version__, "where": where, "settings": settings,
-                "type": "gpu" if self.cuda else "cpu", "cuda": torch.cuda.is_available(),
-                "name": f"PyTorch {torch.__version__} {place}, {how}, {a.allocator} malloc"}
+                "type": "gpu" if self.cuda else "cpu",
+                "name": f"PyTorch {torch.__version__} {place}, {how}, {a.setting}"}
 
     def open(self, request):
         from torch_peers import Case, formulations
@@ -138,7 +141,7 @@ class Worker:
             run()
             self.finish()
             return self.torch.cuda.max_memory_allocated() - before
-        if self.arguments.allocator != "default":
+        if self.arguments.setting != OWN_MALLOC:
             return None  # keeps what it once had
         before = memory_reset()
         run()
@@ -176,7 +179,7 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--allocator", default="default", help="its name, for the report")
+    parser.add_argument("--setting", default=OWN_MALLOC, help="what the environment is called in the report")
     arguments = parser.parse_args()
 
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
