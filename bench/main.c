@@ -8,6 +8,7 @@
 #include "harness/compare.h"
 #include "harness/folder.h"
 #include "harness/session.h"
+#include "harness/stop.h"
 
 enum { EXIT_WRONG = 1, EXIT_NO_DEVICE = 3 };
 
@@ -27,20 +28,23 @@ static int run(const struct options *o, struct report *report)
 {
     struct folder programs = {""};
 
+    // A run of minutes does not end with a file that cannot be written.
+    if (!report_write(report, false))
+        return EXIT_WRONG;
+    stop_on_signals();
     if (o->cold && !folder_make(&programs))
         return EXIT_WRONG;
     const bool ran = session_run(o, o->cold ? programs.path : NULL, report);
     folder_remove(&programs);
     if (!ran)
         return EXIT_NO_DEVICE;
-    int exit_status = EXIT_SUCCESS;
-    if (report->n_wrong || report->n_failed) {
+    if (stop_wanted())
+        printf("\nstopped\n");
+    if (report->n_wrong || report->n_failed)
         printf("\n%zu wrong, %zu failed\n", report->n_wrong, report->n_failed);
-        exit_status = EXIT_WRONG;
-    }
-    if (o->json && !report_write(report, o->json))
-        exit_status = EXIT_WRONG;
-    return exit_status;
+    const bool written = report_write(report, !stop_wanted());
+    return written && !stop_wanted() && !report->n_wrong && !report->n_failed ? EXIT_SUCCESS
+                                                                              : EXIT_WRONG;
 }
 
 int main(int argc, char **argv)
@@ -56,7 +60,7 @@ int main(int argc, char **argv)
     if (o.compare[0])
         return compare_reports(o.compare[0], o.compare[1], o.markdown);
 
-    report_begin(&report, argc, argv, o.label);
+    report_begin(&report, argc, argv, o.json, o.label);
     exit_status = run(&o, &report);
     report_end(&report);
     return exit_status;

@@ -11,9 +11,9 @@
 #include "base/file.h"
 #include "harness/json.h"
 
-void report_begin(struct report *r, int argc, char **argv, const char *label)
+void report_begin(struct report *r, int argc, char **argv, const char *path, const char *label)
 {
-    *r = (struct report){.root = json_report(argc, argv, label)};
+    *r = (struct report){.root = json_report(argc, argv, label), .path = path};
 }
 
 static void print_device(const attncl_device_info *info)
@@ -127,15 +127,18 @@ void report_roofline(json_t *device, const attncl_device_info *info, const struc
     json_set_roofline(device, x);
 }
 
-bool report_write(const struct report *r, const char *path)
+bool report_write(const struct report *r, bool complete)
 {
+    if (!r->path)
+        return true;
+    json_object_set_new(r->root, "complete", json_boolean(complete));
     char *text = json_dumps(r->root, JSON_INDENT(1) | JSON_REAL_PRECISION(9));
     const struct file_part part = {text, text ? strlen(text) : 0};
-    const bool written = text && attncl__file_replace(path, &part, 1) == ATTNCL_OK;
+    const bool written = text && attncl__file_replace(r->path, &part, 1) == ATTNCL_OK;
 
     free(text);
     if (!written)
-        fprintf(stderr, "attncl-bench: %s could not be written: %s\n", path,
+        fprintf(stderr, "attncl-bench: %s could not be written: %s\n", r->path,
                 text ? attncl_last_error() : "out of memory");
     return written;
 }

@@ -11,6 +11,7 @@
 #include "harness/attempt.h"
 #include "harness/progress.h"
 #include "harness/station.h"
+#include "harness/stop.h"
 
 // Of a case that nobody sees.
 static const double most_for_roofline_s = 0.5;
@@ -131,7 +132,7 @@ static void run_case(struct run *run, const struct bench_case *c)
 
     if (!begin_case(run, c, options))
         return;
-    for (size_t round = 0; round < o->n_rounds; ++round) {
+    for (size_t round = 0; round < o->n_rounds && !stop_wanted(); ++round) {
         for (size_t i = 0; i < all->n; ++i)
             if (all->list[i].attempt) {
                 show(run, c, &all->list[i]);
@@ -147,6 +148,7 @@ static void run_case(struct run *run, const struct bench_case *c)
             attempt_end(all->list[i].attempt, &options[i]);
             conclude(&all->list[i], run->report, only_for_roofline(c, o));
         }
+    report_write(run->report, false);
 }
 
 static void report_stations(struct run *run)
@@ -180,7 +182,7 @@ static void run_cases(struct run *run)
     bool rooflines_known = false;
 
     report_heading();
-    for (size_t i = 0; i < bench_n_cases; ++i) {
+    for (size_t i = 0; i < bench_n_cases && !stop_wanted(); ++i) {
         const struct bench_case *c = &bench_cases[i];
         if (!wanted(c, run->o))
             continue;

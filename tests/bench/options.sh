@@ -28,7 +28,8 @@ expect 2 --suite device,
 expect 2 --rounds 0
 expect 2 --compare one.json
 expect 2 --compare one.json two.json three.json
-expect 1 --compare /nonexistent/one.json /nonexistent/two.json
+expect 1 --compare "$0/one.json" "$0/two.json"
 expect 2 surplus
+expect 1 --json "$0/report.json"
 expect 3 --device "no device has this name"
 OCL_ICD_VENDORS=/nonexistent expect 3

@@ -9,7 +9,7 @@ NUMBER = (int, float)
 NULL = type(None)
 
 FILE = {"schema": int, "program": TEXT, "version": TEXT, "revision": (TEXT, NULL), "date": TEXT, "command": LIST,
-        "label": (TEXT, NULL), "host": TABLE, "devices": LIST}
+        "complete": TRUTH, "label": (TEXT, NULL), "host": TABLE, "devices": LIST}
 HOST = {"os": (TEXT, NULL), "kernel": (TEXT, NULL), "cpu": (TEXT, NULL), "cores": int, "threads": int,
         "memory_bytes": int}
 DEVICE = {"device": TEXT, "kind": TEXT, "type": TEXT, "name": TEXT, "platform": TEXT, "vendor": TEXT, "driver": TEXT,
@@ -81,7 +81,7 @@ def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         report = json.load(file)
     fields(report, FILE, "report")
-    need(report["schema"] == 2 and report["label"] == "a machine", "schema or label")
+    need(report["complete"] and report["schema"] == 2 and report["label"] == "a machine", "schema, label, or not complete")
     fields(report["host"], HOST, "host")
     need(report["devices"], "no device")
     for device in report["devices"]:
