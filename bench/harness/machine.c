@@ -64,9 +64,9 @@ json_t *machine_describe(void)
 
 json_t *machine_settings(void)
 {
-    static const char *const names[] = {
-        "ATTNCL_GEMM",   "ATTNCL_FORM",   "ATTNCL_GUARD", "ATTNCL_CL_DIR", "POCL_MAX_PTHREAD_COUNT",
-        "POCL_AFFINITY", "LP_NUM_THREADS"};
+    static const char *const names[] = {"ATTNCL_TUNE",   "ATTNCL_GEMM",   "ATTNCL_FORM",
+                                        "ATTNCL_GUARD",  "ATTNCL_CL_DIR", "POCL_MAX_PTHREAD_COUNT",
+                                        "POCL_AFFINITY", "LP_NUM_THREADS"};
     json_t *settings = json_object();
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
