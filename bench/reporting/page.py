@@ -122,9 +122,9 @@ def summary(joined):
     return section("summary", "Summary",
                    "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
                    "of the group's cases: above 1 the library is faster. The fastest peer is the fastest of all "
-                   "formulations and settings; published: the peer runs the code as it was published. The share of the "
-                   "roofline is of what the device was measured to reach, with the data where the case has it, in memory "
-                   "or in a cache.",
+                   "formulations and settings; published: the peer runs the code as it was published. The share of "
+                   "the roofline is of what the device was measured to reach, with the data where the case has it, in "
+                   "memory or in a cache.",
                    content)
 
 
