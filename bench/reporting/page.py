@@ -69,10 +69,10 @@ def details(summary, content):
 
 
 def counts(joined):
-    results = [r for d in joined.own() for r in d.results.values() if r.suite != "device"]
+    results = [r for d in joined.own() for r in d.results.values()]
     peers = len({p.name for m in joined.machines for p in m.devices if p.peer and p.ok()})
     tiles = [(len(joined.machines), "machine"), (len(joined.own()), "OpenCL device"), (peers, "peer"),
-             (sum(r.outcome == "ok" for r in results), "right and timed")]
+             (sum(len(d.ok()) for d in joined.own()), "right and timed")]
     tiles += [(sum(r.outcome == o for r in results), o) for o in ("wrong", "failed", "not run")]
     plural = ("machine", "OpenCL device", "peer")
     return el("ul", [el("li", el("b", str(n)), " " + what + ("s" if what in plural and n != 1 else ""),
@@ -161,7 +161,7 @@ def sections(page):
 
 
 def render(joined):
-    """The page's text.  Raises svg.NoPicture without gnuplot."""
+    """The page's text.  Raises svg.CannotMake without gnuplot."""
     page = Page(joined)
     body = list(sections(page))
     page.draw()

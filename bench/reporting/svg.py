@@ -18,8 +18,8 @@ PALETTE = {
 SENTINELS = {name: f"#01{i:02x}7f" for i, name in enumerate(PALETTE)}
 
 
-class NoPicture(Exception):
-    """Why gnuplot drew nothing, in one line."""
+class CannotMake(Exception):
+    """Why a picture or a file could not be made, in one line."""
 
 
 def commands(script, path):
@@ -36,10 +36,10 @@ def draw(scripts):
                                  encoding="utf-8", errors="replace", check=False,
                                  env=dict(os.environ, GNUTERM="svg", LC_ALL="C.UTF-8"))
         except OSError:
-            raise NoPicture("pictures are drawn by gnuplot, which is not installed") from None
+            raise CannotMake("pictures are drawn by gnuplot, which is not installed") from None
         if ran.returncode or ran.stderr.strip():
             words = " ".join(ran.stderr.split()) or f"status {ran.returncode}"
-            raise NoPicture(f"gnuplot failed: {words[:400]}")
+            raise CannotMake(f"gnuplot failed: {words[:400]}")
         return [element(s, os.path.join(folder, f"{i}.svg")) for i, s in enumerate(scripts)]
 
 

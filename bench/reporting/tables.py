@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The report's figures as tables, of the page and of Markdown."""
-import re
-
+"""The report's figures as tables of the page."""
 from . import ratios, units
 from .html import el, table
 
@@ -150,41 +148,3 @@ def origin(machine, n):
               el("dl", [[el("dt", name), el("dd", value)] for name, value in facts if value]),
               table(["program", "revision", "date", "threads", "command"], runs, words=5),
               table(["device or peer", "driver or version", "settings", "sizes"], used, words=4))
-
-
-def markdown_text(words):
-    """Words only: no name makes a table, an element or a link."""
-    words = " ".join(words.split()).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\|\[\]`*_])", r"\\\1", words)
-
-
-def markdown_table(head, rows, words=1):
-    lines = [head, ["---"] * words + ["---:"] * (len(head) - words)]
-    lines += rows
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
-def markdown(joined, by_case):
-    """The ratios of each device that has peers: a row per kind of case, or per case."""
-    parts = []
-    for device in joined.own():
-        pairs, sides = ratios.against(device)
-        if not pairs:
-            continue
-        if by_case:
-            rows = [[markdown_text(p.ours.case), units.ms(p.ours.seconds), units.ms(p.sides[p.best()][1].seconds),
-                     units.ratio(p.best_ratio()), units.ratio(p.best_ratio(True)),
-                     units.percent(p.ours.roofline_percent), markdown_text(p.which())] for p in pairs]
-            body = markdown_table(["case", "ours, ms", "fastest peer, ms", "ratio", "published code", "of the roofline",
-                                   "fastest peer"], rows)
-        else:
-            rows = [[markdown_text(g.name), str(len(g.pairs)), g.spread(), g.spread(True), g.share()]
-                    for g in ratios.groups(device) if g.pairs]
-            body = markdown_table(["peer's time / ours", "cases", "fastest peer", "published code", "of the roofline"],
-                                  rows)
-        host, runs = device.machine.host, device.machine.runs
-        made = [f"{device.title()} ({device.program})", "peers: " + "; ".join(sides), host["cpu"],
-                f"{host['threads']:.0f} threads" if host["threads"] else "",
-                ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))]
-        parts.append(markdown_text(". ".join(filter(None, made))) + ".\n\n" + body)
-    return "\n".join(parts)

@@ -157,6 +157,17 @@ def outputs(tool):
         check(len(table) == rows + 2, f"--markdown {kind} has {len(table)} lines of a table")
         columns = {l.replace("\\|", "").count("|") for l in table}
         check(len(columns) == 1 and not any("<b>" in l for l in lines), f"--markdown {kind}: {lines[:6]}")
+    readme = tool.file("before\n<!-- bench/report --markdown -->\nold\n<!-- end of bench/report -->\nafter\n", "R.md")
+    for _ in range(2):
+        check(tool.run(*files, "--markdown", "--into", readme).returncode == 0, "--into failed")
+    with open(readme, encoding="utf-8") as file:
+        text = file.read()
+    check(text.startswith("before\n<!--") and text.endswith("-->\nafter\n") and "old" not in text
+          and text.count("| softmax |") == 1, "--into: " + text[:300])
+    with open(readme, "w", encoding="utf-8") as file:
+        file.write("no marks\n")
+    ran = tool.run(*files, "--markdown", "--into", readme)
+    check(ran.returncode == 1 and "has no lines" in ran.stderr, "--into a file without marks: " + ran.stderr)
     picture = os.path.join(tool.folder, "p.svg")
     ran = tool.run(*files, "--picture", picture)
     check(ran.returncode == 0, "picture: " + ran.stderr)
