@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Measures the library and PyTorch on the same cases by turns, and writes a report of each
-(bench/JSON.md): ours.json and torch.json in the folder given.
+(bench/JSON.md): ours.json and torch.json in the folder given.  Matrix products beside OpenBLAS's, by turns
+in one process, follow in openblas.json where attncl-bench-openblas was built.
 
     bench/peers/measure.py --bench build-bench/bench/attncl-bench --out FOLDER [OPTION of attncl-bench]...
 
@@ -202,6 +203,14 @@ def write_peers(path, peers, ours):
         file.write("\n")
 
 
+def openblas(arguments):
+    """Matrix products beside OpenBLAS's, where that program was built; full sizes of everything only."""
+    program = os.path.join(os.path.dirname(arguments.bench), "peers", "attncl-bench-openblas")
+    chosen = any(o.split("=")[0] in ("--quick", "--only", "--suite") for o in arguments.options)
+    if os.path.exists(program) and not chosen:
+        subprocess.run([program, "--json", os.path.join(arguments.out, "openblas.json")], check=False)
+
+
 def listed(bench):
     """Cases by name; quick and full ones have different names."""
     return {c["case"]: c for c in json.loads(subprocess.check_output([bench, "--list"], text=True))}
@@ -234,6 +243,8 @@ def main():
     status = ours.end()
     if ours.report and peers:
         write_peers(os.path.join(arguments.out, "torch.json"), peers, ours)
+    if ours.report:
+        openblas(arguments)
     return status
 
 
