@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Fused attention with an online softmax, GPU form.  Host side: lib/op/attention.c
+// Fused attention with an online softmax, GPU form.  Host side: lib/op/attention_groups.c
 //
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-//   Work      one group of TX x TY work-items = BR queries of one head and NE * 4 TX columns of its
-//             values; grid (heads of all batch entries, blocks, panels of values), last block first
-//             since a causal one has the most keys.  A work-item holds 4 x 4 scores of a tile of BC
-//             keys and 4 x 4 NE sums.  Tiles nobody sees are skipped
+//   Work      one group of TX x TY work-items = BR = 4 TY queries of one head and NE * 4 TX columns
+//             of its values; grid (heads of all batch entries, blocks, panels of values times parts
+//             of the keys), last block first since a causal one has the most keys.  A work-item
+//             holds 4 x 4 scores of a tile of BC = 4 TX keys and 4 x 4 NE sums.  Tiles nobody sees
+//             are skipped
 //   Memory    queries and keys by DC channels, then values by VC keys, pass through `stage`;
-//             weights of a tile wait in `p` [BC][BR]; about 25 KiB of local memory
+//             weights of a tile wait in `p` [BC][BR]; 5 to 25 KiB of local memory
 //   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
 //             a row that sees no key gives 0.  The weights are made from scores computed again, the
 //             same bit for bit, and from `rows`
@@ -16,12 +17,24 @@
 //   Macro     Meaning                                           Values
 //   LS        work-items in a group                             TX TY
 //   VW        floats in a vector                                4
-//   NE        float4s of a row's sums that a work-item holds    1 | 2
+//   TX        work-items along keys and columns                 8 | 16 | 32
+//   TY        work-items along queries                          2 .. 16
+//   NE        float4s of a row's sums that a work-item holds    1 .. 4
+//   DC        channels of queries and keys at a time            16 | 32
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   WEIGHTS   what is made: y, or p after it                    0 | 1
 
 #include "common/attention.clh"
 
+#ifndef TX
+#error "TX: work-items along keys and columns"
+#endif
+#ifndef TY
+#error "TY: work-items along queries"
+#endif
+#ifndef DC
+#error "DC: channels of queries and keys at a time"
+#endif
 #ifndef NE
 #error "NE: float4s of a row's sums that a work-item holds"
 #endif
@@ -29,19 +42,28 @@
 #error "WEIGHTS: y or p is made"
 #endif
 
-#define TX 16
-#define TY 8
 #define BR (4 * TY)
 #define BC (4 * TX)
-#define DC 32
 #define PE (4 * TX * NE)
-#define VC (2048 / PE)
 // Pads keep float4s aligned and spread the rows over the banks.
 #define ROW_LD (BR + 4)
 #define KEY_LD (BC + 4)
+// Values at a time: a power of two, 2048 floats of them at most.
+#if PE > 128
+#define VC 8
+#elif PE > 64
+#define VC 16
+#else
+#define VC 32
+#endif
+#if DC * (ROW_LD + KEY_LD) > VC * PE
+#define STAGE (DC * (ROW_LD + KEY_LD))
+#else
+#define STAGE (VC * PE)
+#endif
 
-#if VW != 4 || LS != TX * TY
-#error "LS, VW: 128 and 4"
+#if VW != 4 || LS != TX * TY || BC % VC != 0
+#error "TX, TY, NE, LS, VW do not go together"
 #endif
 
 // Elements `at` .. at + 3 of a row of `width`, zeros outside or when there is no such row.
@@ -134,6 +156,7 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
         stage_rows(x->k + j0 * x->k_t, x->k_t, BC, x->n_keys - j0, d0, x->width,
                    x->stage + DC * ROW_LD, KEY_LD);
         barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 4
         for (int d = 0; d < DC; d++) {
             const float4 a = vload4(0, x->stage + d * ROW_LD + 4 * ty);
             const float4 b = vload4(0, x->stage + DC * ROW_LD + d * KEY_LD + 4 * tx);
@@ -172,6 +195,8 @@ static inline void reduce_rows(const struct block *x, const float mine[4], bool 
     for (int r = 0; r < 4; r++) {
         __local const float *row = x->red + (4 * ty + r) * (TX + 1);
         all[r] = row[0];
+// Unrolled, its loads would take the registers of the sums.
+#pragma unroll 1
         for (int i = 1; i < TX; i++)
             all[r] = largest ? max_v(all[r], row[i]) : all[r] + row[i];
     }
@@ -221,6 +246,7 @@ static inline void add_values(const struct block *x, int j0, float4 sums[4][NE])
                     x->stage);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
+#pragma unroll 2
         for (int key = 0; key < VC; key++) {
             const float4 p = vload4(0, x->p + (j + key) * ROW_LD + 4 * ty);
 #pragma unroll
@@ -235,14 +261,15 @@ static inline void add_values(const struct block *x, int j0, float4 sums[4][NE])
     }
 }
 
-static inline void store_rows(const struct block *x, const float total[4],
+// Divided by the totals, unless they are to be merged.
+static inline void store_rows(const struct block *x, const float total[4], bool divide,
                               float4 sums[4][NE], __global float *y, long y_t)
 {
     const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
 
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-        const float factor = total[r] == 0.0f ? 0.0f : 1.0f / total[r];
+        const float factor = !divide ? 1.0f : total[r] == 0.0f ? 0.0f : 1.0f / total[r];
         if (4 * ty + r >= x->count)
             continue;
 #pragma unroll
@@ -283,19 +310,23 @@ static inline bool masked_keys_count(const struct block *x, const float top[4])
     return in_any(here, x->flag);
 }
 
-// rows: maximum and total of each row of [B, H, T], stored for the weights when keep_rows.
+// scratch: maximum and total of each row of [B, H, T], for the weights, when keep_rows.  With
+// n_splits > 1 parts of split_keys keys each: from parts_at on the same of each part,
+// [n_splits, B, H, T], then its sums [n_splits, B, H, T, value_width].
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
 KERNEL void attention_groups_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                                  __global float *restrict y, long y_b, long y_t,
-                                 __global float *restrict weights, __global float *restrict rows,
-                                 int keep_rows, int n_heads, int n_queries, int n_keys, int width,
+                                 __global float *restrict weights, __global float *restrict scratch,
+                                 int keep_rows, long parts_at, int n_splits, int split_keys,
+                                 int n_heads, int n_queries, int n_keys, int width,
                                  int value_width, float scale)
 {
-    __local float stage[DC * (ROW_LD + KEY_LD)], p[BC * ROW_LD], red[BR * (TX + 1)];
+    __local float stage[STAGE], p[BC * ROW_LD], red[BR * (TX + 1)];
     __local int flag;
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
-    const int count = min(BR, n_queries - i0), e0 = (int)get_group_id(2) * PE;
+    const int split = (int)get_group_id(2) % n_splits, e0 = (int)get_group_id(2) / n_splits * PE;
+    const int count = min(BR, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {
         HEAD_OF(q, b, h) + i0 * q_t,
@@ -317,26 +348,33 @@ KERNEL void attention_groups_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS
         &flag,
     };
     const int row = 4 * ((int)get_local_id(0) / TX);
-    __global float *rows_of_block = rows + 2 * ((long)head * n_queries + i0);
+    const long first_row = (long)head * n_queries + i0;
     float top[4], total[4];
 
 #if WEIGHTS
-    for (int r = 0; r < 4 && row + r < count; r++) {
-        top[r] = rows_of_block[2 * (row + r)];
-        total[r] = rows_of_block[2 * (row + r) + 1];
+    __global const float *rows = scratch + 2 * first_row;
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        top[r] = row + r < count ? rows[2 * (row + r)] : 0.0f;
+        total[r] = row + r < count ? rows[2 * (row + r) + 1] : 0.0f;
     }
     for (int j0 = 0; j0 < n_keys; j0 += BC) {
         float s[4][4];
         const bool seen = score_tile(&x, &visible, j0, s);
-        store_weights(&x, j0, seen, s, top, total,
-                      weights + ((long)head * n_queries + i0) * n_keys);
+        store_weights(&x, j0, seen, s, top, total, weights + first_row * n_keys);
     }
 #else
-    const int from = first_key(&visible, i0) / BC * BC, to = end_key(&visible, i0 + count - 1);
+    const bool whole = n_splits == 1;
+    const long n_rows = (long)get_num_groups(0) * n_queries;
+    const int from = max(first_key(&visible, i0) / BC * BC, split * split_keys);
+    const int last = end_key(&visible, i0 + count - 1);
+    const int to = whole ? last : min(last, (split + 1) * split_keys);
     float4 sums[4][NE];
+#pragma unroll
     for (int r = 0; r < 4; r++) {
         top[r] = -INFINITY;
         total[r] = 0.0f;
+#pragma unroll
         for (int n = 0; n < NE; n++)
             sums[r][n] = (float4)(0.0f);
     }
@@ -350,11 +388,19 @@ KERNEL void attention_groups_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS
         add_values(&x, j0, sums);
     }
     reduce_rows(&x, total, false, total);
-    store_rows(&x, total, sums, y + b * y_b + i0 * y_t + (long)h * value_width + e0, y_t);
-    if (keep_rows && e0 == 0 && get_local_id(0) % TX == 0)
-        for (int r = 0; r < 4 && row + r < count; r++) {
-            rows_of_block[2 * (row + r)] = top[r];
-            rows_of_block[2 * (row + r) + 1] = total[r];
-        }
+    __global float *parts = scratch + parts_at + split * n_rows * 2;
+    __global float *part_sums = scratch + parts_at + n_splits * n_rows * 2 +
+                                (split * n_rows + first_row) * value_width + e0;
+    store_rows(&x, total, whole, sums,
+               whole ? y + b * y_b + i0 * y_t + (long)h * value_width + e0 : part_sums,
+               whole ? y_t : value_width);
+    __global float *rows = (whole ? scratch : parts) + 2 * first_row;
+    if ((keep_rows || !whole) && e0 == 0 && get_local_id(0) % TX == 0)
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+            if (row + r < count) {
+                rows[2 * (row + r)] = top[r];
+                rows[2 * (row + r) + 1] = total[r];
+            }
 #endif
 }

@@ -6,7 +6,7 @@
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/op/attention_pack.cl), then blocks of queries run over them
-// (cl/op/attention.cl); the GPU form reads them where they are (cl/op/attention_groups.cl).
+// (cl/op/attention.cl); the GPU form reads them where they are (lib/op/attention_groups.c).
 
 #include "attncl/kinds.h"
 #include "base/ckd.h"
@@ -115,20 +115,10 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     if (attncl__desc_count(&sig->out[0]) == 0)
         return ATTNCL_OK;
     TRY(attncl__attention_plan(sig, &p));
-    *bytes_ret = sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats);
+    *bytes_ret =
+        sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats + p.part_floats);
     return ATTNCL_OK;
 }
-
-#define HEADS(x, d)                                                                                \
-    arg_mem(x), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),             \
-        arg_i64((d)->stride[2])
-
-// How keys are hidden, as VISIBILITY_PARAMS of cl/common/attention.clh.
-#define VISIBILITY(call, p, mask, lens)                                                            \
-    arg_i32((p)->behind), arg_i32((p)->ahead), arg_mem((call)->in[ATT_IN_MASK]),                   \
-        arg_i64((mask)->dim[0] == 1 ? 0 : (mask)->dim[1] * (mask)->dim[2]),                        \
-        arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
-        arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)
 
 static attncl_status launch_pack(struct launcher *l, const struct op_call *call,
                                  const struct attention_plan *p)
@@ -140,29 +130,19 @@ static attncl_status launch_pack(struct launcher *l, const struct op_call *call,
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
     kspec_int(&spec, "MASKING", p->masking);
-    return attncl__launch(
-        l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
-        ARGS(HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]), HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]),
-             VISIBILITY(call, p, mask, lens), arg_mem(call->scratch), arg_i64(p->key_floats),
-             arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width),
-             arg_i32(p->copy_values ? p->value_pitch : 0)));
+    return attncl__launch(l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
+                          ARGS(ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
+                               ATTENTION_HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]),
+                               ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->scratch),
+                               arg_i64(p->key_floats), arg_i32(in[ATT_IN_Q].dim[1]),
+                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
+                               arg_i32(p->value_width),
+                               arg_i32(p->copy_values ? p->value_pitch : 0)));
 }
 
 static size_t floats(int64_t count)
 {
     return sizeof(float) * (size_t)count;
-}
-
-// y as [T, B, H, E] or [B, T, H, E]: where a batch entry and where a query is.
-static void result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
-{
-    const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *y = &call->sig.out[0];
-    const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
-
-    *b_ret = y->stride[time_first ? 1 : 0];
-    *t_ret = y->stride[time_first ? 0 : 1];
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
@@ -176,7 +156,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     struct kspec spec = kspec_begin("op/attention.cl", "attention_fwd");
     int64_t y_b, y_t;
 
-    result_strides(call, &y_b, &y_t);
+    attncl__attention_result_strides(call, &y_b, &y_t);
     if (p->copy_values) {
         v.start = p->key_floats;
         v.stride[2] = p->value_pitch;
@@ -192,41 +172,14 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     kspec_int(&spec, "WEIGHTS", weights);
     return attncl__launch(
         l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, block), 1, 1),
-        ARGS(HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]), arg_mem(call->scratch),
-             HEADS(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
-             VISIBILITY(call, p, mask, lens), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
-             arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_i32(p->value_pitch),
-             arg_f32(params->scale), arg_i32(block), arg_local(floats(block * p->width)),
-             arg_local(floats(block * p->key_tile)), arg_local(floats(block * p->value_pitch)),
-             arg_local(floats(2 * block))));
-}
-
-// Makes y, or from the rows' maxima and totals that this left the weights.
-static attncl_status launch_groups(struct launcher *l, const struct op_call *call,
-                                   const struct attention_plan *p, bool weights)
-{
-    const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
-    const int64_t columns = (int64_t)ATT_GROUP_COLUMNS * p->sum_vectors;
-    struct kspec spec = kspec_begin("op/attention_groups.cl", "attention_groups_fwd");
-    int64_t y_b, y_t;
-
-    result_strides(call, &y_b, &y_t);
-    kspec_form(&spec, p->vw, ATT_GROUP);
-    kspec_int(&spec, "NE", p->sum_vectors);
-    kspec_int(&spec, "MASKING", p->masking);
-    kspec_int(&spec, "WEIGHTS", weights);
-    return attncl__launch(
-        l, &spec,
-        grid_3d(p->heads, ceil_div(p->n_queries, p->block),
-                weights ? 1 : ceil_div(p->value_width, columns), ATT_GROUP, 1),
-        ARGS(HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]), HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
-             HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]), VISIBILITY(call, p, mask, lens),
-             arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t), arg_mem(call->out[1]),
-             arg_mem(call->scratch), arg_i32(p->row_floats > 0), arg_i32(in[ATT_IN_Q].dim[1]),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale)));
+        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]), arg_mem(call->scratch),
+             ATTENTION_HEADS(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
+             ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->out[0]), arg_i64(y_b),
+             arg_i64(y_t), arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
+             arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
+             arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -234,10 +187,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     struct attention_plan p;
 
     TRY(attncl__attention_plan(&call->sig, &p));
-    if (p.grouped) {
-        TRY(launch_groups(l, call, &p, false));
-        return p.row_floats ? launch_groups(l, call, &p, true) : ATTNCL_OK;
-    }
+    if (p.grouped)
+        return attncl__attention_groups(l, call, &p);
     TRY(launch_pack(l, call, &p));
     return launch_blocks(l, call, &p);
 }

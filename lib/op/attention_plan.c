@@ -4,10 +4,12 @@
 
 #include "op/attention_plan.h"
 
+#include "attncl/kinds.h"
+
 // Blocks of 48 queries and tiles of 128 keys: scores, sums and queries of one block stay in a
 // core's second-level cache.  Smaller blocks where cores would be idle.
 enum { BLOCK_MOST = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
-enum { LOCAL_MOST = 256 * 1024, SUM_ROWS = 6, GROUP_LOCAL_BYTES = 26 * 1024 };
+enum { LOCAL_MOST = 256 * 1024, SUM_ROWS = 6 };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -100,15 +102,28 @@ static attncl_status plan_cpu(const struct device_caps *caps, struct attention_p
     return ATTNCL_OK;
 }
 
-// Values in panels of 64 or 128 columns; the scores are computed for each panel.
-static void plan_groups(struct attention_plan *p, bool weights)
+// Keys are shared out where blocks of queries do not fill the device: two groups for each
+// multiprocessor, of 256 keys at the least.
+static void plan_splits(const struct device_caps *caps, struct attention_plan *p)
 {
-    const int64_t columns = ceil_div(p->value_width, ATT_GROUP_COLUMNS);
+    enum { GROUPS_PER_UNIT = 2, LEAST_KEYS = 256 };
+    const int64_t groups = p->heads * ceil_div(p->n_queries, p->block);
+    const int64_t wanted = ceil_div((int64_t)GROUPS_PER_UNIT * caps->compute_units, groups);
+    const int64_t most = p->n_keys / LEAST_KEYS;
+    const int64_t splits = wanted < most ? wanted : most;
 
-    p->sum_vectors = columns > 1 ? 2 : 1;
-    p->block = ATT_GROUP_ROWS;
-    p->key_tile = ATT_GROUP_KEYS;
+    p->split_keys = round_up(ceil_div(p->n_keys, splits > 1 ? splits : 1), p->key_tile);
+    p->n_splits = p->split_keys > 0 ? ceil_div(p->n_keys, p->split_keys) : 1;
+    if (p->n_splits > 1)
+        p->part_floats = p->n_splits * p->heads * p->n_queries * (p->value_width + 2);
+}
+
+static void plan_groups(const struct device_caps *caps, struct attention_plan *p, bool weights)
+{
+    p->block = 4 * p->row->ty;
+    p->key_tile = 4 * p->row->tx;
     p->row_floats = weights ? 2 * p->heads * p->n_queries : 0;
+    plan_splits(caps, p);
 }
 
 attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_plan *ret)
@@ -133,11 +148,12 @@ attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_
         .vw = sig->caps->form == FORM_CPU ? sig->caps->vector_width : 4,
     };
     // A device of small groups takes the other form, with one work-item in each.
-    ret->grouped = sig->caps->form == FORM_GPU && sig->caps->max_group >= ATT_GROUP &&
-                   sig->caps->local_bytes >= GROUP_LOCAL_BYTES;
-    if (!ret->grouped)
+    if (sig->caps->form == FORM_GPU)
+        ret->row = attncl__attention_row(sig->caps, ret->n_queries, ret->value_width, 0);
+    if (!ret->row)
         return plan_cpu(sig->caps, ret, v->stride[2]);
-    plan_groups(ret, attncl__desc_present(&sig->out[1]));
+    ret->grouped = true;
+    plan_groups(sig->caps, ret, attncl__desc_present(&sig->out[1]));
     return ATTNCL_OK;
 }
 
@@ -154,4 +170,14 @@ double attncl__attention_pairs(const struct op_sig *sig)
                                     : n_keys * (n_keys + 1) / 2;
     const double wide = n_queries * (params->causal ? window : 2 * window - 1);
     return window > 0 && wide < pairs ? wide : pairs;
+}
+
+void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct tensor_desc *y = &call->sig.out[0];
+    const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
+
+    *b_ret = y->stride[time_first ? 1 : 0];
+    *t_ret = y->stride[time_first ? 0 : 1];
 }

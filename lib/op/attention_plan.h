@@ -10,6 +10,12 @@ enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
 // What hides keys beside the range; MASKING of cl/common/attention.clh.
 enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
 
+// Shape of a group of the GPU form, as in the macro table of cl/op/attention_groups.cl: 4 ty
+// queries, 4 tx keys at a time, 4 tx ne columns of values.
+struct attention_row {
+    int tx, ty, ne, dc;
+};
+
 struct attention_plan {
     int64_t heads; // of all batch entries
     int64_t n_queries, n_keys, width, value_width;
@@ -18,20 +24,41 @@ struct attention_plan {
     unsigned vw;
     bool grouped;        // GPU form
     int key_tile, block; // keys and queries at a time
-    int sum_vectors;     // NE of the kernels
+    int sum_vectors;     // NE of the CPU form's kernel
     // CPU form, see the macro table of cl/op/attention.cl.
     int score_rows, score_vectors;
     int64_t value_pitch; // values padded to whole panels
     bool copy_values;    // into scratch, after the keys
     int64_t key_floats, value_floats;
-    int64_t row_floats; // GPU form with weights: maximum and total of each row
+    // GPU form: keys are shared out among `n_splits` groups; their rows and sums are merged.
+    const struct attention_row *row;
+    int64_t n_splits, split_keys;
+    int64_t row_floats;  // with weights: maximum and total of each row
+    int64_t part_floats; // with splits: the same of each part, then its sums
 };
-
-// Shapes of a group in cl/op/attention_groups.cl.
-enum { ATT_GROUP = 128, ATT_GROUP_ROWS = 32, ATT_GROUP_KEYS = 64, ATT_GROUP_COLUMNS = 64 };
 
 // ERR_UNSUPPORTED when the device cannot hold a block or would stop counting.
 attncl_status attncl__attention_plan(const struct op_sig *sig, struct attention_plan *ret);
+
+// The GPU form's launches (attention_groups.c).
+attncl_status attncl__attention_groups(struct launcher *l, const struct op_call *call,
+                                       const struct attention_plan *plan);
+// Rows of the GPU form for this shape, the best first; `skip` of them are passed over.  NULL: no
+// more, the device's groups or local memory are smaller.
+const struct attention_row *attncl__attention_row(const struct device_caps *caps, int64_t n_queries,
+                                                  int64_t value_width, int skip);
+
+// What VISIBILITY_PARAMS of cl/common/attention.clh and HEADS take.
+#define ATTENTION_HEADS(x, d)                                                                      \
+    arg_mem(x), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),             \
+        arg_i64((d)->stride[2])
+#define ATTENTION_VISIBILITY(call, p, mask, lens)                                                  \
+    arg_i32((p)->behind), arg_i32((p)->ahead), arg_mem((call)->in[ATT_IN_MASK]),                   \
+        arg_i64((mask)->dim[0] == 1 ? 0 : (mask)->dim[1] * (mask)->dim[2]),                        \
+        arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
+        arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)
+// y as [T, B, H, E] or [B, T, H, E]: where a batch entry and where a query is.
+void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret);
 
 // Pairs of query and key in range, of one head.
 double attncl__attention_pairs(const struct op_sig *sig);

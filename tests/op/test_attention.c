@@ -97,13 +97,27 @@ START_TEST(meets_the_definition)
         {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
         {1, 1, 3, 129, 5, 31},  {1, 1, 70, 40, 64, 64},  {1, 1, 50, 130, 17, 80},
         {1, 1, 7, 33, 100, 33}, {1, 1, 13, 9, 256, 256}, {1, 2, 1, 65, 31, 7},
-        {2, 1, 65, 1, 3, 112},
+        {2, 1, 65, 1, 3, 112},  {1, 1, 10, 7, 9, 170},
     };
 
     if (left_out(_i))
         return;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         check(sizes[i], (struct ref_attention){0}, _i == 1);
+}
+END_TEST
+
+// Few queries and many keys: groups take parts of the keys in GPU form.  Of the last row's keys
+// only those of the first part count; with a length of 0 all weigh the same.
+START_TEST(keys_shared_out)
+{
+    const struct size n = {1, 1, 3, 530, 8, 20};
+    struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
+
+    host_set(lens, (const double[]){530, 0, 12});
+    check(n, (struct ref_attention){0}, false);
+    check(n, (struct ref_attention){.causal = true, .window = 100}, true);
+    check(n, (struct ref_attention){.valid_lens = lens}, false);
 }
 END_TEST
 
@@ -258,6 +272,7 @@ Suite *suite(void)
 
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, meets_the_definition, 0, 2);
+    tcase_add_test(core, keys_shared_out);
     tcase_add_test(core, views);
     tcase_add_test(core, ranges);
     tcase_add_loop_test(core, masks, 0, 2);
