@@ -78,6 +78,17 @@ static int64_t row_stride(const struct tensor_desc *x)
     arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
         arg_i64(row_stride(&(call)->sig.in[i]))
 
+// A key: its score, and its part of the sums; twice with weights.
+static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)
+{
+    const struct tensor_desc *in = call->sig.in;
+    const int64_t keys = in[IN_K].dim[1] + local, width = ceil_div(in[IN_Q].dim[2], vw) + 4;
+    const int64_t sums = ceil_div(in[IN_V].dim[2], vw * local) + 4;
+
+    return (attncl__desc_present(&call->sig.out[1]) ? 2 : 1) * keys *
+           (ceil_div(width, local) + sums);
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { KEYS = 64 }; // a group takes at once
@@ -88,6 +99,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
     struct kspec spec = kspec_begin("op/additive_attention.cl", "additive_attention_fwd");
 
+    TRY(attncl__check_loops(l->caps, spec.kernel, iterations(call, vw, (int64_t)local)));
     kspec_form(&spec, vw, local);
     kspec_int(&spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
     kspec_int(&spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));

@@ -254,6 +254,7 @@ attncl_status attncl__aft_launch(struct launcher *l, const struct op_call *call,
 {
     struct aft_plan p = attncl__aft_plan(&call->sig, form);
 
+    TRY(attncl__check_loops(l->caps, "attention-free mixing", p.iterations));
     if (!p.cpu)
         fit_group(l, &p);
     for (int64_t head = 0; head < p.heads; ++head)

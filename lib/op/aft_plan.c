@@ -81,6 +81,21 @@ static void plan_cpu_group(struct aft_plan *p, size_t local_bytes, const int *tu
     }
 }
 
+// Blocks that a block of targets reaches, and what the last pass does for each: CPU, packing once
+// for all lanes and adding element by element in each; GPU, a block's sources to all targets.
+static int64_t count_iterations(const struct aft_plan *p)
+{
+    const int64_t rows = p->cpu ? AFT_ROWS : AFT_BLOCK;
+    const int64_t window = ceil_div(2 * p->window, rows) + 2;
+    const int64_t reach = p->masked || window > p->blocks ? p->blocks : window;
+    const int64_t pack = 3 * rows * ceil_div(rows, (int64_t)p->vw),
+                  add = 3 * rows * rows + 2 * rows;
+    const int64_t most =
+        p->cpu ? reach * (pack + p->group * add) : reach * rows * (2 * AFT_TARGETS + 4);
+
+    return most > 2 * p->blocks ? most : 2 * p->blocks; // the scan's
+}
+
 struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form *form)
 {
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *mask = &sig->in[AFT_IN_MASK];
@@ -112,8 +127,15 @@ struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form
             attncl__tuned(sig->caps, TUNE_AFT_CPU, p.masked ? TUNE_MASKED : TUNE_PLAIN);
         plan_cpu_slice(&p, tuned);
         plan_cpu_group(&p, sig->caps->local_bytes, tuned);
+        p.iterations = count_iterations(&p);
+        for (; sig->caps->loop_limit && p.group > 1; p.iterations = count_iterations(&p)) {
+            if ((uint64_t)p.iterations < sig->caps->loop_limit)
+                break;
+            p.group /= 2;
+        }
         return p;
     }
+    p.iterations = count_iterations(&p);
     while (p.local < GPU_GROUP && 2 * p.local <= sig->caps->max_group)
         p.local *= 2;
     const int64_t lane_bytes = p.blocks * 2 * 3 * (int64_t)sizeof(float);

@@ -34,7 +34,8 @@ struct aft_plan {
     int64_t lane_floats, ranges_at, before_at, after_at; // CPU: scratch of one lane
     size_t weights_bytes, parked_bytes;                  // CPU: local memory
     unsigned vw;
-    size_t local; // work-items of a group
+    size_t local;       // work-items of a group
+    int64_t iterations; // of the loops of one work-item, at the most
 };
 
 // The inputs are not empty.

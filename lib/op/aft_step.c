@@ -134,6 +134,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call,
 
     if (all == 0)
         return ATTNCL_OK;
+    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * form->window + 8)); // of keys in the ring
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
     return attncl__launch(l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
                           ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),

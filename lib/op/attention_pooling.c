@@ -62,6 +62,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, bool
     kspec_int(&spec, "WEIGHTS", weights);
 
     const struct span none = {NULL};
+    TRY(attncl__check_loops(l->caps, spec.kernel, (weights ? 4 : 3) * n + 4));
     return attncl__launch(l, &spec, grid_1d(ceil_div(m, (int64_t)(vw * local)), local),
                           ARGS(arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]),
                                arg_mem(call->in[IN_QUERIES]), arg_mem(call->out[0]),

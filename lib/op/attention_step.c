@@ -79,6 +79,11 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
+    // A key: its score, and its part of the sums, which few channels more than divide evenly.
+    const int64_t score = ceil_div(ceil_div(width, vw) + 4, (int64_t)local);
+    const int64_t sums = ceil_div(width, (int64_t)(vw * local)) + 4;
+    TRY(attncl__check_loops(l->caps, spec.kernel,
+                            (keys->dim[0] + (int64_t)local) * (score + sums)));
     kspec_form(&spec, vw, local);
     return attncl__launch(
         l, &spec, grid_1d(q->dim[0] * n_heads, local),

@@ -152,6 +152,11 @@ struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *f
 attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
                                   int rank);
 
+// ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
+// device would stop counting before.  `iterations`: an upper bound.
+attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
+                                  int64_t iterations);
+
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);
 

@@ -103,6 +103,16 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
     return ATTNCL_OK;
 }
 
+attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
+                                  int64_t iterations)
+{
+    REQUIRE(caps->loop_limit == 0 || (uint64_t)iterations < caps->loop_limit,
+            ATTNCL_ERR_UNSUPPORTED,
+            "%s takes %" PRId64 " loop iterations, the device stops at %" PRIu64, kernel,
+            iterations, caps->loop_limit);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__check_width(const char *name, int64_t width)
 {
     REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",
