@@ -15,18 +15,25 @@
 //   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
 //   LS        work-items in a group, a power of two    1 (CPU) .. 256
 //   BLOCK     memories scored before values are read   a multiple of 16
-//   AT_ONCE   memories scored side by side             1, 4
+//   AT_ONCE   memories scored side by side             1 (GPU), VW (CPU)
+//   TAIL      the width is no multiple of VW           0, 1
 //   SPLIT     split scores                             0, 1
 //   WEIGHTS   the weights are an output too            0, 1
 
 #include "common/math.clh"
 #include "common/reduce.clh"
+#if AT_ONCE > 1
+#include "common/lane_sums.clh"
+#endif
 
 #ifndef BLOCK
 #error "BLOCK: memories scored before values are read"
 #endif
 #ifndef AT_ONCE
 #error "AT_ONCE: memories scored side by side"
+#endif
+#ifndef TAIL
+#error "TAIL: the width is no multiple of VW"
 #endif
 #ifndef SPLIT
 #error "SPLIT: split scores"
@@ -41,57 +48,79 @@ struct query {
     int width;
 };
 
-// The products of a query with rows j .. j + AT_ONCE - 1 of keys and positions; rows at or behind
-// `n` count as the last one.
-static inline void dots(const struct query *query, __global const float *keys, long key_stride,
-                        __global const float *places, long place_stride, int j, int n,
-                        float sums[AT_ONCE])
+// Adds VW columns of the products of a query with rows of keys and of positions, from `c` on;
+// `left` columns are there.
+static inline void add_products(const struct query *query, __global const float *keys,
+                                __global const float *places, const long *key, const long *place,
+                                int c, int left, FV *all)
+{
+    const FV q = load_some(query->q + c, left, 0.0f);
+    const FV qu = q + load_some(query->u + c, left, 0.0f);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        const FV k = load_some(keys + key[i] + c, left, 0.0f);
+        const FV p = load_some(places + place[i] + c, left, 0.0f);
+#if SPLIT
+        all[i] += qu * k + q * p;
+#else
+        all[i] += qu * (k + p);
+#endif
+    }
+}
+
+// The products with rows j .. j + AT_ONCE - 1; rows at or behind `n` count as the last one.
+static inline FV products(const struct query *query, __global const float *keys, long key_stride,
+                          __global const float *places, long place_stride, int j, int n)
 {
     FV all[AT_ONCE];
     long key[AT_ONCE], place[AT_ONCE];
+    int c = 0;
+
+#pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
         const int row = min(j + i, n - 1);
         key[i] = row * key_stride;
         place[i] = row * place_stride;
         all[i] = (FV)(0.0f);
     }
-    for (int c = 0; c < query->width; c += VW) {
-        const int left = query->width - c;
-        const FV q = load_some(query->q + c, left, 0.0f);
-        const FV qu = q + load_some(query->u + c, left, 0.0f);
-        for (int i = 0; i < AT_ONCE; ++i) {
-            const FV k = load_some(keys + key[i] + c, left, 0.0f);
-            const FV p = load_some(places + place[i] + c, left, 0.0f);
-#if SPLIT
-            all[i] += qu * k + q * p;
-#else
-            all[i] += qu * (k + p);
+    for (; c + VW <= query->width; c += VW)
+        add_products(query, keys, places, key, place, c, VW, all);
+#if TAIL
+    add_products(query, keys, places, key, place, c, query->width - c, all);
 #endif
-        }
-    }
-    for (int i = 0; i < AT_ONCE; ++i)
-        sums[i] = sum_lanes(all[i]);
+#if AT_ONCE == 1
+    return all[0];
+#else
+    return lane_sums(all);
+#endif
 }
 
 // y[0 .. width) = y * decay + sum over j < n of e[j] values[j]: this work-item's columns.
 LOCAL_INLINE void add_values(__global float *y, int width, float decay, __local const float *e,
                              __global const float *values, long stride, int n)
 {
-    for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS) {
-        const int left = width - c;
+    int c = VW * (int)get_local_id(0);
+    for (; c + VW <= width; c += VW * LS) {
         __global const float *v = values + c;
-        FV a0 = load_some(y + c, left, 0.0f) * decay;
+        FV a0 = VLOAD(y + c) * decay;
         FV a1 = (FV)(0.0f), a2 = (FV)(0.0f), a3 = (FV)(0.0f);
         int j = 0;
         for (; j + 4 <= n; j += 4, v += 4 * stride) {
-            a0 += e[j] * load_some(v, left, 0.0f);
-            a1 += e[j + 1] * load_some(v + stride, left, 0.0f);
-            a2 += e[j + 2] * load_some(v + 2 * stride, left, 0.0f);
-            a3 += e[j + 3] * load_some(v + 3 * stride, left, 0.0f);
+            a0 += e[j] * VLOAD(v);
+            a1 += e[j + 1] * VLOAD(v + stride);
+            a2 += e[j + 2] * VLOAD(v + 2 * stride);
+            a3 += e[j + 3] * VLOAD(v + 3 * stride);
         }
         for (; j < n; ++j, v += stride)
-            a0 += e[j] * load_some(v, left, 0.0f);
-        store_some((a0 + a1) + (a2 + a3), y + c, left);
+            a0 += e[j] * VLOAD(v);
+        VSTORE((a0 + a1) + (a2 + a3), y + c);
+    }
+    if (c < width) {
+        const int left = width - c;
+        FV all = load_part(y + c, left, 0.0f) * decay;
+        for (int j = 0; j < n; ++j)
+            all += e[j] * load_part(values + c + j * stride, left, 0.0f);
+        store_part(all, y + c, left);
     }
 }
 
@@ -126,15 +155,16 @@ LOCAL_INLINE float exponentials(__local float *scores, int n, float top)
 // b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
 // position: [1], how many of the n_memories there are yet; read when `growing`
 // y: [B, H width]; weights: [n_memories, B, H]
-KERNEL void feedback_attention_fwd(
-    __global const float *restrict q, long q_start, long q_stride,
-    __global const float *restrict keys, long key_start, long key_memory, long key_batch,
-    long key_head, __global const float *restrict values, long value_start, long value_memory,
-    long value_batch, long value_head, __global const float *restrict places,
-    __global const float *restrict u, __global const float *restrict place_bias,
-    __global const int *restrict position, __global float *restrict y,
-    __global float *restrict weights, int growing, int n_memories, int n_places, int width,
-    float scale)
+KERNEL void
+feedback_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
+                       __global const float *restrict keys, long key_start, long key_memory,
+                       long key_batch, long key_head, __global const float *restrict values,
+                       long value_start, long value_memory, long value_batch, long value_head,
+                       __global const float *restrict places, __global const float *restrict u,
+                       __global const float *restrict place_bias,
+                       __global const int *restrict position, __global float *restrict y,
+                       __global float *restrict weights, int growing, int n_memories, int n_places,
+                       int width, float scale)
 {
     __local float scores[BLOCK];
     GROUP_SPACE(tmp);
@@ -164,16 +194,15 @@ KERNEL void feedback_attention_fwd(
 
         // Pass 1: scores.
         for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
-            float s[AT_ONCE];
-            dots(&query, keys + first * key_memory, key_memory, places + first * place_stride,
-                 place_stride, j, n, s);
-            for (int i = 0; i < AT_ONCE && j + i < n; ++i) {
+            VSTORE(scale * products(&query, keys + first * key_memory, key_memory,
+                                    places + first * place_stride, place_stride, j, n),
+                   scores + j);
+            for (int i = j; i < min(j + AT_ONCE, n); ++i) {
 #if SPLIT
-                s[i] += place_bias[(long)(first + j + i) * n_heads];
+                scores[i] += scale * place_bias[(long)(first + i) * n_heads];
 #endif
-                scores[j + i] = s[i] * scale;
 #if WEIGHTS
-                weights[(first + j + i) * n_rows] = s[i] * scale;
+                weights[(first + i) * n_rows] = scores[i];
 #endif
             }
         }

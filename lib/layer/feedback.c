@@ -14,9 +14,13 @@
 #include <stdio.h>
 
 #include "attncl/feedback.h"
+#include "layer/feedback_stack.h"
 #include "layer/layer.h"
 
 static const float norm_eps = 1e-5f;
+
+// So many steps are worth a copy of the key and value maps.
+enum { STACK_STEPS = 4 };
 
 static attncl_value normalise(attncl_graph *g, const char *scope, attncl_value x,
                               attncl_value weight, attncl_value bias)
@@ -310,8 +314,12 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
     attncl_value memory;
     if (memory_ret)
         *memory_ret = ATTNCL_NONE_VALUE;
-    if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d) ||
-        !begin_steps(g, params, d.dim[1], d.dim[2], d.dim[0], &s))
+    if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d))
+        return ATTNCL_NONE_VALUE;
+    attncl_feedback_transformer_params p = *params;
+    if (d.dim[0] >= STACK_STEPS && p.n_layers > 0 && !attncl__given(p.key_value_weight))
+        attncl__feedback_stack(g, &p, d.dim[2]);
+    if (!begin_steps(g, &p, d.dim[1], d.dim[2], d.dim[0], &s))
         return ATTNCL_NONE_VALUE;
 
     const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
@@ -323,5 +331,5 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
         *memory_ret =
             attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
     attncl__graph_loop_end(g);
-    return normalise(g, "norm", x, params->norm_weight, params->norm_bias);
+    return normalise(g, "norm", x, p.norm_weight, p.norm_bias);
 }

@@ -96,9 +96,11 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
     assert(ok);
     (void)ok;
 
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, local);
+    const int64_t vw = cpu ? l->caps->vector_width : 1;
+    kspec_form(&spec, (unsigned)vw, local);
     kspec_int(&spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
-    kspec_int(&spec, "AT_ONCE", cpu ? 4 : 1);
+    kspec_int(&spec, "AT_ONCE", vw);
+    kspec_int(&spec, "TAIL", width % vw != 0);
     kspec_int(&spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
     kspec_int(&spec, "WEIGHTS", weights.storage != NULL);
     if (attncl__desc_count(q) == 0)
