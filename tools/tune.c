@@ -88,7 +88,9 @@ static int tune_device(const char *device, const attncl_tune_options *given)
     o.user = &table;
     if (attncl_tune(&which, &o, &summary) != ATTNCL_OK)
         return tool_failed();
-    if (summary.n_kept == 0)
+    if (summary.n_measured == 0)
+        printf("nothing was measured; more --seconds?");
+    else if (summary.n_kept == 0)
         printf("no gain: the built-in choice stays");
     else
         printf("%d of %d are faster with another row", summary.n_kept, summary.n_measured);

@@ -53,12 +53,25 @@ bool attncl__tune_takes(const struct tune_field *field, long value)
     return field->step ? value % field->step == 0 : (value & (value - 1)) == 0;
 }
 
+static void tell(attncl_log_level level, const struct device_caps *caps, enum tunable kernel,
+                 int class, const char *what)
+{
+    const struct tune_kernel *k = &attncl__tune_kernels[kernel];
+
+    attncl__log(level, "%s:%d: %s %s %s", caps->tuned->path ? caps->tuned->path : "tuning",
+                caps->tuned->rows[kernel][class].line, k->name, k->classes[class], what);
+}
+
 const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class)
 {
     if (!caps->tuned || caps->loop_limit)
         return NULL;
     struct tune_row *row = &caps->tuned->rows[kernel][class];
-    return row->line && !atomic_load(&row->refused) ? row->value : NULL;
+    if (!row->line || atomic_load(&row->refused))
+        return NULL;
+    if (!atomic_exchange(&row->told, true))
+        tell(ATTNCL_LOG_INFO, caps, kernel, class, "applies");
+    return row->value;
 }
 
 void attncl__tuned_refuse(const struct device_caps *caps, enum tunable kernel, int class,
@@ -67,8 +80,5 @@ void attncl__tuned_refuse(const struct device_caps *caps, enum tunable kernel, i
     struct tune_row *row = &caps->tuned->rows[kernel][class];
 
     if (!atomic_exchange(&row->refused, true))
-        attncl__log(ATTNCL_LOG_WARN, "%s:%d: %s %s %s; not used",
-                    caps->tuned->path ? caps->tuned->path : "tuning", row->line,
-                    attncl__tune_kernels[kernel].name, attncl__tune_kernels[kernel].classes[class],
-                    why);
+        tell(ATTNCL_LOG_WARN, caps, kernel, class, why);
 }

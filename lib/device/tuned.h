@@ -65,6 +65,7 @@ struct tune_row {
     int value[TUNE_MOST_FIELDS];
     int line; // of the file; 0: there is no row
     atomic_bool refused;
+    atomic_bool told; // that it is in use
 };
 
 // A context's rows; all zeros: none.
@@ -74,10 +75,11 @@ struct tune_table {
 };
 
 // The values for this kernel and class, or NULL.  None on devices that stop counting loops: their
-// planners count exactly.  Any thread.
+// planners count exactly.  The first time the log says so.  Any thread.
 const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class);
 
-// The row does not fit this device: said once, and it is gone.  `why`: "takes groups of 512".
+// The row does not fit this device: said once, and it is gone.  `why`: "takes groups of 512; not
+// used".
 void attncl__tuned_refuse(const struct device_caps *caps, enum tunable kernel, int class,
                           const char *why);
 

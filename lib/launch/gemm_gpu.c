@@ -132,7 +132,8 @@ static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_
                              .ty = tuned[GEMM_GPU_TY]};
     if (!gpu_tile_is_possible(ret) || (size_t)(ret->tx * ret->ty) > l->caps->max_group ||
         !gpu_tile_fits(l, g, ret, true)) {
-        attncl__tuned_refuse(l->caps, TUNE_GEMM_GPU, class, "does not run on this device");
+        attncl__tuned_refuse(l->caps, TUNE_GEMM_GPU, class,
+                             "does not run on this device; not used");
         return false;
     }
     return tiles_of(g, ret) >= (int64_t)l->caps->compute_units;

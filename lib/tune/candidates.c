@@ -55,19 +55,20 @@ const struct candidate attncl__candidates[] = {
     {TUNE_GEMM_CPU, {384, 256, 256}},
     {TUNE_GEMM_CPU, {768, 64, 512}},
 
-    // BM BN BK TX TY: what vendors' rows of the built-in table and of CLBlast's come down to.
+    // BM BN BK TX TY: what vendors' rows of the built-in table and of CLBlast's come down to, those
+    // that compile fast first.
+    {TUNE_GEMM_GPU, {64, 64, 16, 8, 8}},
+    {TUNE_GEMM_GPU, {32, 32, 16, 8, 4}},
+    {TUNE_GEMM_GPU, {64, 64, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {32, 64, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {64, 64, 32, 8, 8}},
+    {TUNE_GEMM_GPU, {32, 32, 32, 8, 8}},
+    {TUNE_GEMM_GPU, {64, 64, 16, 16, 16}},
+    {TUNE_GEMM_GPU, {64, 128, 16, 16, 8}},
+    {TUNE_GEMM_GPU, {128, 64, 16, 16, 8}},
     {TUNE_GEMM_GPU, {128, 128, 16, 16, 16}},
     {TUNE_GEMM_GPU, {128, 128, 8, 16, 16}},
     {TUNE_GEMM_GPU, {128, 128, 8, 16, 8}},
-    {TUNE_GEMM_GPU, {128, 64, 16, 16, 8}},
-    {TUNE_GEMM_GPU, {64, 128, 16, 16, 8}},
-    {TUNE_GEMM_GPU, {64, 64, 16, 16, 16}},
-    {TUNE_GEMM_GPU, {64, 64, 16, 16, 8}},
-    {TUNE_GEMM_GPU, {64, 64, 16, 8, 8}},
-    {TUNE_GEMM_GPU, {64, 64, 32, 8, 8}},
-    {TUNE_GEMM_GPU, {32, 64, 16, 16, 8}},
-    {TUNE_GEMM_GPU, {32, 32, 32, 8, 8}},
-    {TUNE_GEMM_GPU, {32, 32, 16, 8, 4}},
 
     {TUNE_GEMM_BY, {0}},
     {TUNE_GEMM_BY, {1}},

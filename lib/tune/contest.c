@@ -32,6 +32,7 @@ static void set_row(const struct contest *c, const struct candidate *candidate)
         memcpy(row->value, candidate->value, sizeof row->value);
     row->line = candidate != NULL;
     atomic_store(&row->refused, false);
+    atomic_store(&row->told, true); // the report says it
 }
 
 attncl_status attncl__contest_begin(struct contest *c)
