@@ -66,6 +66,14 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
     return ATTNCL_OK;
 }
 
+attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
+                                          const void *data, size_t bytes)
+{
+    if (bytes)
+        TRY_CL(clEnqueueWriteBuffer(ctx->queue, mem, CL_FALSE, offset, bytes, data, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                   size_t bytes)
 {

@@ -79,6 +79,9 @@ attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t ori
                                   cl_mem *ret);
 void attncl__buffer_retain(cl_mem mem);
 void attncl__buffer_release(cl_mem *mem);
+// Queued: `data` is read until the queue has been waited for.
+attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
+                                          const void *data, size_t bytes);
 // Blocking.
 attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offset, const void *data,
                                    size_t bytes);

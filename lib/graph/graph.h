@@ -46,6 +46,11 @@ bool attncl__graph_failed(const attncl_graph *g);
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
 attncl_value attncl__graph_output_value(const attncl_graph *g, size_t i);
 
+// attncl_graph_write() without its wait: `data` must stay as it is until the queue has been waited
+// for.
+attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
+                                         size_t bytes);
+
 attncl_context *attncl__graph_context(const attncl_graph *g);
 
 // With ATTNCL_GUARD: checks the guard bytes around every value; names the first op whose neighbour

@@ -51,16 +51,32 @@ static attncl_status writable(attncl_graph *g, const char *name, const void *dat
     return ATTNCL_OK;
 }
 
+// writable(), and the data is what the input takes.
+static attncl_status writable_bytes(attncl_graph *g, const char *name, const void *data,
+                                    size_t bytes, struct value **ret)
+{
+    TRY(writable(g, name, data, ret));
+    REQUIRE(bytes == (*ret)->storage.bytes, ATTNCL_ERR_ARGUMENT,
+            "input %s %s has %zu bytes, %zu were given", name, SHAPE(&(*ret)->desc),
+            (*ret)->storage.bytes, bytes);
+    return check_range(*ret, data);
+}
+
 attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *data, size_t bytes)
 {
     struct value *v = NULL;
 
-    TRY(writable(g, name, data, &v));
-    REQUIRE(bytes == v->storage.bytes, ATTNCL_ERR_ARGUMENT,
-            "input %s %s has %zu bytes, %zu were given", name, SHAPE(&v->desc), v->storage.bytes,
-            bytes);
-    TRY(check_range(v, data));
-    return bytes ? attncl__buffer_write(g->ctx, v->storage.mem, 0, data, bytes) : ATTNCL_OK;
+    TRY(writable_bytes(g, name, data, bytes, &v));
+    return attncl__buffer_write(g->ctx, v->storage.mem, 0, data, bytes);
+}
+
+attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
+                                         size_t bytes)
+{
+    struct value *v = NULL;
+
+    TRY(writable_bytes(g, name, data, bytes, &v));
+    return attncl__buffer_write_queued(g->ctx, v->storage.mem, 0, data, bytes);
 }
 
 attncl_status attncl_graph_write_as(attncl_graph *g, const char *name, attncl_dtype data_dtype,

@@ -4,9 +4,11 @@
 // device memory.
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
+#include "graph/graph.h"
 #include "model/model.h"
 
 struct attncl_decoder {
@@ -14,6 +16,11 @@ struct attncl_decoder {
     int64_t batch, vocabulary;
     int64_t limit; // 0: none
     int64_t position;
+    // A step's inputs on their way to the device: a wait for each would take longer than a small
+    // model's step.
+    int32_t *tokens; // [batch]
+    int32_t place;
+    bool on_their_way; // since the last step, nobody has waited
 };
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
@@ -35,11 +42,16 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *decoder = (attncl_decoder){
         .graph = b.graph,
+        .tokens = attncl__alloc_array((size_t)batch, sizeof *decoder->tokens),
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = b.n_positions,
     };
     b.graph = NULL; // ownership has passed to the decoder
+    if (!decoder->tokens) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch);
+        goto done;
+    }
     *decoder_ret = decoder;
     decoder = NULL;
 
@@ -59,7 +71,8 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
 {
     if (!decoder)
         return;
-    attncl_graph_destroy(decoder->graph);
+    attncl_graph_destroy(decoder->graph); // waits
+    attncl__free(decoder->tokens);
     attncl__free(decoder);
 }
 
@@ -99,15 +112,22 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
             "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64,
             decoder->position, limit);
 
+    const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
+    if (decoder->on_their_way)
+        TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
+    memcpy(decoder->tokens, tokens, bytes);
+    decoder->place = (int32_t)decoder->position;
+    decoder->on_their_way = true;
     // The first write checks the tokens' range before anything changes on the device.
-    const int32_t position = (int32_t)decoder->position;
-    TRY(attncl_graph_write(decoder->graph, "tokens", tokens,
-                           (size_t)decoder->batch * sizeof *tokens));
-    TRY(attncl_graph_write(decoder->graph, "position", &position, sizeof position));
+    TRY(attncl__graph_write_queued(decoder->graph, "tokens", decoder->tokens, bytes));
+    TRY(attncl__graph_write_queued(decoder->graph, "position", &decoder->place,
+                                   sizeof decoder->place));
     TRY(attncl_graph_run(decoder->graph));
     ++decoder->position;
     if (!logits)
         return ATTNCL_OK;
-    return attncl_graph_read(decoder->graph, "logits", logits,
-                             (size_t)(decoder->batch * decoder->vocabulary) * sizeof *logits);
+    TRY(attncl_graph_read(decoder->graph, "logits", logits,
+                          (size_t)(decoder->batch * decoder->vocabulary) * sizeof *logits));
+    decoder->on_their_way = false;
+    return ATTNCL_OK;
 }
