@@ -30,9 +30,9 @@ struct cpu_tile {
 // The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied, should meet
 // many columns.
 static const struct cpu_tile cpu_tiles[] = {
-    {768, 512, 96},  {384, 512, 96},  {192, 512, 96}, {192, 256, 160}, // wide
-    {384, 128, 256}, {192, 128, 256}, {96, 128, 192}, {48, 64, 256},
-    {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
+    {768, 512, 96},  {384, 512, 96},  {192, 512, 96},  {192, 256, 160}, // wide
+    {768, 128, 256}, {384, 128, 256}, {192, 128, 256}, {96, 128, 192},
+    {48, 64, 256},   {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
 };
 enum { N_CPU_WIDE_TILES = 4, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
