@@ -135,6 +135,10 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
                       (double)attncl__desc_count(&sig->out[0]));
 }
 
+static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_cross_entropy_bwd,
+                                             .in = {REF_X(0), REF_X(1), REF_DY(0)},
+                                             .out = {REF_DX(0)}}};
+
 const struct op_class attncl__op_cross_entropy_fwd = {
     .name = "cross_entropy_fwd",
     .params_bytes = sizeof(struct cross_entropy_fwd_params),
@@ -145,4 +149,6 @@ const struct op_class attncl__op_cross_entropy_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

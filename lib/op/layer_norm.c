@@ -68,6 +68,10 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 8 * (count + (double)attncl__desc_count(&sig->in[1]));
 }
 
+static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_layer_norm_bwd,
+                                             .in = {REF_X(0), REF_X(1), REF_DY(0)},
+                                             .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
+
 const struct op_class attncl__op_layer_norm_fwd = {
     .name = "layer_norm_fwd",
     .params_bytes = sizeof(struct layer_norm_fwd_params),
@@ -77,4 +81,6 @@ const struct op_class attncl__op_layer_norm_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

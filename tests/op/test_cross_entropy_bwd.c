@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// The gradient of cross entropy against its definition (tests/ref/cross_entropy_bwd.c) and against
+// finite differences.
+
+#include "attncl/kinds.h"
+#include "ref/ref.h"
+#include "support/grad_test.h"
+
+// Probabilities with errors of exp, a sum and a division; their difference from 1 is below 1.
+static const double rtol = 3e-6, atol_each = 4e-7;
+
+static void check(struct host *x, int reduction, int64_t pad)
+{
+    const struct cross_entropy_bwd_params params = {reduction, pad};
+    const bool each = reduction == ATTNCL_REDUCE_NONE;
+    struct host *t = host_ints(5, 0, (int)x->dim[x->rank - 1], x->rank - 1, x->dim);
+    struct host *dy = host_random(6, each ? t->rank : 0, t->dim);
+    struct host *got = host_like(x), *want = host_like(x);
+
+    ref_cross_entropy_bwd(x, t, dy, reduction, pad, want);
+    ck_ok(run_op("cross_entropy_bwd", &params, HOSTS(x, t, dy), HOSTS(got)));
+    ck_near(got, want, rtol, 3 * atol_each);
+}
+
+START_TEST(meets_the_definition)
+{
+    check(host_random(1, DIMS(3, 5, 7)), _i, -1);
+    check(host_random(2, DIMS(37, 19)), _i, 3);
+    check(host_uniform(3, -60, 60, DIMS(5, 301)), _i, -1);
+}
+END_TEST
+
+START_TEST(all_padding_gives_zeros)
+{
+    const struct cross_entropy_bwd_params params = {ATTNCL_REDUCE_MEAN, 0};
+    struct host *x = host_random(7, DIMS(3, 5)), *t = host_ints(1, 0, 1, DIMS(3));
+    struct host *dy = host_random(6, 0, NULL), *got = host_like(x);
+
+    ck_ok(run_op("cross_entropy_bwd", &params, HOSTS(x, t, dy), HOSTS(got)));
+    ck_near(got, host_like(x), 0, 0);
+}
+END_TEST
+
+static void forward(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct cross_entropy_fwd_params *p = params;
+    ref_cross_entropy_fwd(in[0], in[1], p->reduction, p->pad, out[0]);
+}
+
+START_TEST(meets_finite_differences)
+{
+    const struct cross_entropy_fwd_params params = {_i, 2};
+    struct host *x = host_random(8, DIMS(6, 5)), *t = host_ints(9, 0, 5, DIMS(6));
+
+    ck_assert_double_le(grad_error("cross_entropy_fwd", &params, HOSTS(x, t), 1, forward), 1e-5);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct cross_entropy_bwd_params params = {ATTNCL_REDUCE_NONE, -1};
+    struct host *x = host_random(8, DIMS(6, 5)), *t = host_ints(9, 0, 5, DIMS(6));
+
+    ck_fails(run_op("cross_entropy_bwd", &params, HOSTS(x, t, host_random(1, DIMS(5))), HOSTS(x)),
+             ATTNCL_ERR_SHAPE, "[5]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.cross_entropy_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1);
+    tcase_add_test(core, all_padding_gives_zeros);
+    tcase_add_loop_test(core, meets_finite_differences, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// The gradients of layer normalisation against their definition (tests/ref/layer_norm_bwd.c) and
+// against finite differences.
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/grad_test.h"
+
+static const struct layer_norm_fwd_params params = {1e-5f};
+
+// Chosen to hit: less than a vector, a ragged tail, several blocks of rows, a long row.
+static const struct shape {
+    int rows, cols;
+} shapes[] = {{3, 7}, {37, 19}, {300, 33}, {3, 4099}};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+// Sums of n terms of size up to 4, and the roundings of each.
+static double rounding(int64_t n)
+{
+    return 4 * 6e-8 * (16 + 2 * sqrt((double)n));
+}
+
+static void check(struct host *x, struct host *weight)
+{
+    struct host *dy = host_random(9, x->rank, x->dim);
+    struct host *dx = host_like(x), *dw = host_like(weight), *db = host_like(weight);
+    struct host *want_dx = host_like(x), *want_dw = host_like(dw), *want_db = host_like(db);
+    const int64_t rows = x->count / weight->count;
+
+    ref_layer_norm_bwd(x, weight, dy, 1e-5f, want_dx, want_dw, want_db);
+    ck_ok(run_op("layer_norm_bwd", &params, HOSTS(x, weight, dy), HOSTS(dx, dw, db)));
+    ck_near(dx, want_dx, 4e-6, 4 * rounding(weight->count));
+    ck_near(dw, want_dw, 4e-6, rounding(rows) * sqrt((double)rows));
+    ck_near(db, want_db, 4e-6, rounding(rows) * sqrt((double)rows));
+}
+
+START_TEST(meets_the_definition)
+{
+    const struct shape s = shapes[_i];
+    check(host_random(1u + (unsigned)_i, DIMS(s.rows, s.cols)), host_random(2, DIMS(s.cols)));
+}
+END_TEST
+
+START_TEST(over_two_axes)
+{
+    check(host_random(4, DIMS(2, 5, 3, 7)), host_random(5, DIMS(3, 7)));
+}
+END_TEST
+
+START_TEST(one_column_has_no_gradient)
+{
+    struct host *x = host_random(6, DIMS(4, 1)), *w = host_random(7, DIMS(1));
+    check(x, w);
+}
+END_TEST
+
+static void forward(const void *p, struct host *const *in, struct host *const *out)
+{
+    (void)p;
+    ref_layer_norm_fwd(in[0], in[1], in[2], 1e-5f, out[0]);
+}
+
+START_TEST(meets_finite_differences)
+{
+    struct host *x = host_random(10, DIMS(5, 19)), *w = host_random(11, DIMS(19));
+
+    ck_assert_double_le(
+        grad_error("layer_norm_fwd", &params, HOSTS(x, w, host_random(12, DIMS(19))), 7, forward),
+        1e-5);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(2));
+
+    ck_fails(run_op("layer_norm_bwd", &params, HOSTS(x, w, x), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "last axes");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.layer_norm_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, N_SHAPES);
+    tcase_add_test(core, over_two_axes);
+    tcase_add_test(core, one_column_has_no_gradient);
+    tcase_add_test(core, meets_finite_differences);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
