@@ -43,6 +43,9 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 8 * count + 4 * (double)attncl__desc_count(&sig->in[0]);
 }
 
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
+
 const struct op_class attncl__op_embedding_fwd = {
     .name = "embedding_fwd",
     .params_bytes = sizeof(struct embedding_fwd_params),
@@ -51,4 +54,6 @@ const struct op_class attncl__op_embedding_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

@@ -8,6 +8,8 @@
 // place is the transpose of reading views out of y: each input is added, one after another, where
 // its view says.  Where the views do not overlap and fill y, they are only written.
 
+#include "op/place.h"
+
 #include "op/op.h"
 #include "op/walk.h"
 
@@ -17,14 +19,18 @@ static attncl_status zeros_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, params->shape.rank, params->shape.dim, &sig->out[0]);
 }
 
-static attncl_status zeros_launch(struct launcher *l, const struct op_call *call)
+attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t count)
 {
-    const int64_t count = attncl__desc_count(&call->sig.out[0]);
     struct flat_pass p = attncl__flat_pass(l->caps, "op/place.cl", "place_zeros", count);
 
     kspec_int(&p.spec, "ADD", 0);
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+                          ARGS(arg_mem(y), arg_i64(count), arg_i32(p.per_group)));
+}
+
+static attncl_status zeros_launch(struct launcher *l, const struct op_call *call)
+{
+    return attncl__zeros(l, call->out[0], attncl__desc_count(&call->sig.out[0]));
 }
 
 const struct op_class attncl__op_zeros_fwd = {

@@ -5,10 +5,15 @@
 //   add_positions     y[t, b, :] = x[t, b, :] + table[t, :]      or x [B, T, C]
 //   add_position_at   y[b, :]    = x[b, :] + table[position, :]
 //
-// Kernels: cl/op/positions.cl.
+// The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 behind
+// the last position.
+//
+// Kernels: cl/op/positions.cl, column_sum.cl.
 
 #include "attncl/kinds.h"
+#include "op/column_sum.h"
 #include "op/op.h"
+#include "op/place.h"
 
 static attncl_status check_table(const struct tensor_desc *x, const struct tensor_desc *table)
 {
@@ -91,6 +96,44 @@ static attncl_status at_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(call->sig.in[1].dim[0])));
 }
 
+// dy, table -> the table's gradient
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *dy = &sig->in[0], *table = &sig->in[1];
+
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
+    TRY(check_table(dy, table));
+    REQUIRE(dy->dim[time_axis(sig)] <= table->dim[0], ATTNCL_ERR_SHAPE,
+            "dy has T = %" PRId64 ", table has %" PRId64 " positions", dy->dim[time_axis(sig)],
+            table->dim[0]);
+    return attncl__desc_make(ATTNCL_F32, 2, table->dim, &sig->out[0]);
+}
+
+// The batch is the second axis of [T, B, C], or the first: then positions and channels are one row.
+static struct column_sum sums_of(const struct op_sig *sig)
+{
+    const struct tensor_desc *dy = &sig->in[0];
+
+    if (time_axis(sig) == 0)
+        return (struct column_sum){dy->dim[0], dy->dim[1], dy->dim[2]};
+    return (struct column_sum){1, dy->dim[0], dy->dim[1] * dy->dim[2]};
+}
+
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct column_sum s = sums_of(sig);
+    *bytes_ret = attncl__column_sum_scratch(&s);
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct column_sum s = sums_of(&call->sig);
+
+    TRY(attncl__zeros(l, call->out[0], attncl__desc_count(&call->sig.out[0])));
+    return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
+}
+
 // x in and out, and the table's rows that are read.
 static void cost(double count, double n_positions, double width, double *flop_ret,
                  double *bytes_ret)
@@ -111,6 +154,21 @@ static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_re
          bytes_ret);
 }
 
+const struct op_class attncl__op_add_positions_bwd = {
+    .name = "add_positions_bwd",
+    .params_bytes = sizeof(struct add_positions_bwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+};
+
+static const struct grad_rule fwd_grad[] = {
+    {.in = {REF_DY(0)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_add_positions_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(1)}},
+};
+
 const struct op_class attncl__op_add_positions_fwd = {
     .name = "add_positions_fwd",
     .params_bytes = sizeof(struct add_positions_fwd_params),
@@ -120,6 +178,8 @@ const struct op_class attncl__op_add_positions_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 2,
 };
 
 const struct op_class attncl__op_add_position_at_fwd = {

@@ -4,6 +4,8 @@
 //
 //   y_c = table[0][c] x_c + table[1][c] x_(c ^ 1)
 //
+//   dx_c = table[0][c] dy_c + table[1][c ^ 1] dy_(c ^ 1)
+//
 // With table rows (cos a, cos a) and (sin a, -sin a) at each pair it turns by -a.
 
 #include "op/op.h"
@@ -23,7 +25,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__infer_like_first(sig);
 }
 
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+static attncl_status launch(struct launcher *l, const struct op_call *call, const char *kernel)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     struct rows rows;
@@ -31,12 +33,22 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     assert(ok);
     (void)ok;
     const struct row_pass p =
-        attncl__row_pass(l->caps, "op/rotate.cl", "rotate_rows_fwd", rows.count, rows.width);
+        attncl__row_pass(l->caps, "op/rotate.cl", kernel, rows.count, rows.width);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
                                arg_i64(x->start), arg_i64(rows.stride), arg_i32(rows.width),
                                arg_i64(rows.count), arg_i32(p.rows_per_group)));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, "rotate_rows_fwd");
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, "rotate_rows_bwd");
 }
 
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
@@ -45,6 +57,21 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *flop_ret = 3 * count;
     *bytes_ret = 8 * count;
 }
+
+const struct op_class attncl__op_rotate_bwd = {
+    .name = "rotate_bwd",
+    .params_bytes = sizeof(struct rotate_bwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = bwd_launch,
+    .cost = fwd_cost,
+};
+
+// A rotation is by a given angle: the table has no gradient.
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_rotate_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_rotate_fwd = {
     .name = "rotate_fwd",
@@ -55,4 +82,6 @@ const struct op_class attncl__op_rotate_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
 };

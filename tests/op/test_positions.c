@@ -5,7 +5,7 @@
 
 #include "attncl/ops.h"
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/grad_test.h"
 
 static const double half_ulp = 6e-8; // one rounding
 
@@ -53,6 +53,23 @@ START_TEST(one_position_for_all_rows)
 }
 END_TEST
 
+static void forward(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct add_positions_fwd_params *p = params;
+    ref_add_positions_fwd(in[0], in[1], p->layout, out[0]);
+}
+
+// Linear: differences are the definition.  A table longer than the sequence, in both layouts.
+START_TEST(gradient_meets_finite_differences)
+{
+    const struct add_positions_fwd_params tbc = {0}, btc = {1};
+    struct host *x = host_random(4, DIMS(4, 3, 19)), *table = host_random(5, DIMS(6, 19));
+
+    ck_assert_double_le(grad_error("add_positions_fwd", &tbc, HOSTS(x, table), 3, forward), 1e-6);
+    ck_assert_double_le(grad_error("add_positions_fwd", &btc, HOSTS(x, table), 3, forward), 1e-6);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     const struct add_positions_fwd_params tbc = {ATTNCL_LAYOUT_TBC}, btc = {ATTNCL_LAYOUT_BTC};
@@ -83,6 +100,7 @@ Suite *suite(void)
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_test(core, meets_the_definition);
     tcase_add_test(core, one_position_for_all_rows);
+    tcase_add_test(core, gradient_meets_finite_differences);
     tcase_add_test(core, refusals);
     suite_add_tcase(s, core);
     return s;

@@ -2,7 +2,7 @@
 // Rotated pairs against their definition (tests/ref/rotate.c).
 
 #include "ref/ref.h"
-#include "support/op_test.h"
+#include "support/grad_test.h"
 
 // Three roundings of values of the size of the two products.
 static const double relative = 2e-7, absolute = 1e-6;
@@ -35,6 +35,21 @@ START_TEST(empty_is_fine)
 }
 END_TEST
 
+static void forward(const void *params, struct host *const *in, struct host *const *out)
+{
+    (void)params;
+    ref_rotate_fwd(in[0], in[1], out[0]);
+}
+
+// Linear in x: differences are the definition.  Several rows, a ragged tail.
+START_TEST(gradient_meets_finite_differences)
+{
+    struct host *x = host_random(4, DIMS(5, 38)), *table = host_random(5, DIMS(2, 38));
+
+    ck_assert_double_le(grad_error("rotate_fwd", NULL, HOSTS(x, table), 1, forward), 1e-6);
+}
+END_TEST
+
 START_TEST(refusals)
 {
     struct host *x = host_random(1, DIMS(3, 5)), *table = host_random(1, DIMS(2, 5));
@@ -59,6 +74,7 @@ Suite *suite(void)
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, meets_the_definition, 0, 5);
     tcase_add_test(core, empty_is_fine);
+    tcase_add_test(core, gradient_meets_finite_differences);
     tcase_add_test(core, refusals);
     suite_add_tcase(s, core);
     return s;
