@@ -5,6 +5,8 @@
 //   W'[i, j]   = weight[i, j], 0 where mask[i, j] = 0 or, causal, j > i         i, j < T <= n
 //   y[i, b, c] = z1[i, b, c] * (sum_j W'[i, j] u[j, b, c] + bias[i])
 //
+// For gradients the second factor is kept, as [B, T, C].
+//
 // One matrix product per batch entry with the bias of its row and the gate z1 in the epilogue
 // (launch/gemm.h); a mask is first multiplied into a copy of the weight (cl/op/spatial_gate.cl).
 
@@ -46,6 +48,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(attncl__check_width("the first axis of u", u->dim[0]));
     if (attncl__desc_present(mask))
         TRY(check_mask(mask, u->dim[0]));
+    if (sig->keep)
+        TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){u->dim[1], u->dim[0], u->dim[2]},
+                              &sig->out[1]));
     return attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[0]);
 }
 
@@ -102,6 +107,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                      .bias = call->in[1],
                      .gate = per_batch(call->in[3], &call->sig.in[3])};
 
+    if (attncl__desc_present(&call->sig.out[1]))
+        g.kept = call->out[1];
     TRY(masked_weight(l, call, &g.a));
     return attncl__gemm(l, &g);
 }
@@ -117,15 +124,32 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 4 * (pairs + length + 3 * count);
 }
 
+// REF_T(0): the gradient of the second factor.
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_spatial_gate_bwd_gate,
+     .in = {REF_Y(1), REF_X(3), REF_DY(0)},
+     .out = {REF_DX(3), REF_T(0)}},
+    {.op = &attncl__op_spatial_gate_bwd_weight,
+     .in = {REF_X(0), REF_T(0), REF_X(2), REF_X(4)},
+     .out = {REF_DX(0)}},
+    {.op = &attncl__op_spatial_gate_bwd_bias, .in = {REF_X(1), REF_T(0)}, .out = {REF_DX(1)}},
+    {.op = &attncl__op_spatial_gate_bwd_input,
+     .in = {REF_X(0), REF_T(0), REF_X(4)},
+     .out = {REF_DX(2)}},
+};
+
 const struct op_class attncl__op_spatial_gate_fwd = {
     .name = "spatial_gate_fwd",
     .params_bytes = sizeof(struct spatial_gate_fwd_params),
     .n_in = 5,
-    .n_out = 1,
+    .n_out = 2,
     .optional = 1u << 4,
     .strided = 1u << 2 | 1u << 3,
+    .kept = 1u << 1,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
 };
