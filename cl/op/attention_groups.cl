@@ -9,7 +9,7 @@
 //             holds 4 x 4 scores of a tile of BC = 4 TX keys and 4 x 4 NE sums.  Tiles nobody sees
 //             are skipped
 //   Memory    queries and keys by DC channels, then values by VC keys, pass through `stage`;
-//             weights of a tile wait in `p` [BC][BR]; 5 to 25 KiB of local memory
+//             weights of a tile wait in `p` [BC][BR]; 10 to 25 KiB of local memory
 //   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
 //             a row that sees no key gives 0.  The weights are made from scores computed again, the
 //             same bit for bit, and from `rows`

@@ -20,7 +20,7 @@ static const struct {
     {INT64_MAX, 256, {16, 4, 4, 32}},       // 4 x 16
     {INT64_MAX, INT64_MAX, {16, 8, 2, 32}}, // panels of 128 columns; scores are made for each
     {INT64_MAX, INT64_MAX, {8, 8, 2, 16}},
-    {INT64_MAX, INT64_MAX, {8, 2, 2, 16}}, // 16 work-items, 5 KiB
+    {INT64_MAX, INT64_MAX, {8, 2, 2, 16}}, // 16 work-items, 10 KiB
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
