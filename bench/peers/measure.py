@@ -226,11 +226,13 @@ def main():
     parser.add_argument("--peer-runs", type=int, default=3, help="least runs of a round, default 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="PyTorch's, default as many as the library gets")
-    parser.add_argument("--no-compile", action="store_true", help="without torch.compile")
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick is")
     arguments, arguments.options = parser.parse_known_args()
 
+    quick = "--quick" in arguments.options
+    arguments.no_compile |= quick
     if arguments.peer_budget is None:
-        arguments.peer_budget = 0.05 if "--quick" in arguments.options else 0.3
+        arguments.peer_budget = 0.05 if quick else 0.3
     cases = listed(arguments.bench)
     os.makedirs(arguments.out, exist_ok=True)
     peers = start_peers(arguments)
