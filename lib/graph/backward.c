@@ -3,264 +3,79 @@
 // Reverse mode.  The nodes between the x and the y are walked from the last to the first, which is
 // an order of dependence; each node's rules (op/op.h) say which ops make the gradients of its
 // inputs from those of its outputs.  The walk is a loop: a graph may be as deep as memory allows.
+//
+// A block (graph.h) is one step of the walk.  Within a loop the walk ends where the loop begins:
+// what was made before is given, as weights are.
 
 #include "attncl/gradient.h"
 
 #include "base/alloc.h"
-#include "graph/arrivals.h"
+#include "graph/backward.h"
 
-enum { MOST_RULES = 16 }; // of one op
-
-struct backward {
-    attncl_graph *g;
-    int n_nodes; // of the forward graph
-    struct arrivals a;
-    bool *wanted;  // by root: an x, or depends on one
-    bool *reached; // by root: a y, or one depends on it
-};
-
-static bool is_wanted(const struct backward *b, int value)
+static void mark_all(const struct backward *b, bool *marks, int n, const attncl_value *values)
 {
-    return value != 0 && b->wanted[b->a.root[value]];
+    for (int i = 0; i < n; ++i)
+        if (values[i].id != 0)
+            marks[b->a.root[values[i].id]] = true;
 }
 
-static bool any_wanted(const struct backward *b, const struct node *node)
+// Forth from the x.  A block ends at its last node.
+static void mark_wanted(struct backward *b)
 {
-    bool any = false;
+    const attncl_graph *g = b->g;
 
-    for (int i = 0; i < node->cls->n_in; ++i)
-        any = any || is_wanted(b, node->in[i]);
-    return any;
+    for (int n = b->first; n < b->n_nodes; ++n) {
+        const struct block *block = attncl__graph_block_of(g, n);
+        if (block) {
+            n = block->last;
+            if (attncl__backward_any(b, b->wanted, block->what->n_in, block->what->in))
+                mark_all(b, b->wanted, block->what->n_out, block->what->out);
+            continue;
+        }
+        for (int i = 0; attncl__backward_wants_node(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
+             ++i)
+            b->wanted[g->nodes[n].out[i]] = true;
+    }
 }
 
-static bool any_reached(const struct backward *b, const struct node *node)
+// Back from the y.
+static void mark_reached(struct backward *b)
 {
-    bool any = false;
+    const attncl_graph *g = b->g;
 
-    for (int i = 0; i < node->cls->n_out; ++i)
-        any = any || b->reached[node->out[i]];
-    return any;
+    for (int n = b->n_nodes - 1; n >= b->first; --n) {
+        const struct block *block = attncl__graph_block_of(g, n);
+        if (block) {
+            n = block->first;
+            if (attncl__backward_any(b, b->reached, block->what->n_out, block->what->out))
+                mark_all(b, b->reached, block->what->n_in, block->what->in);
+            continue;
+        }
+        for (int i = 0; attncl__backward_reaches_node(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
+             ++i)
+            b->reached[b->a.root[g->nodes[n].in[i]]] = true;
+    }
 }
 
 static void mark(struct backward *b, int n_y, const attncl_value *y, int n_x, const attncl_value *x)
 {
-    const attncl_graph *g = b->g;
-
-    for (int i = 0; i < n_x; ++i)
-        b->wanted[b->a.root[x[i].id]] = true;
-    for (int n = 0; n < b->n_nodes; ++n)
-        for (int i = 0; any_wanted(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out; ++i)
-            b->wanted[g->nodes[n].out[i]] = true;
-    for (int i = 0; i < n_y; ++i)
-        b->reached[b->a.root[y[i].id]] = true;
-    for (int n = b->n_nodes - 1; n >= 0; --n)
-        for (int i = 0; any_reached(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in; ++i)
-            b->reached[b->a.root[g->nodes[n].in[i]]] = true;
+    mark_all(b, b->wanted, n_x, x);
+    mark_wanted(b);
+    mark_all(b, b->reached, n_y, y);
+    mark_reached(b);
 }
 
-static bool applies(const struct grad_rule *rule, const struct op_sig *sig)
+static void walk_back(struct backward *b)
 {
-    return !rule->when || rule->when(sig);
-}
-
-// True when some rule gives the gradient of input `i`.
-static bool has_gradient(const struct op_class *cls, const struct op_sig *sig, int i)
-{
-    for (int r = 0; r < cls->n_grad; ++r)
-        for (int k = 0; k < OP_MAX_OUT; ++k)
-            if (cls->grad[r].out[k].kind == REF_KIND_DX && cls->grad[r].out[k].index == i &&
-                applies(&cls->grad[r], sig))
-                return true;
-    return false;
-}
-
-// "softmax" of "softmax_fwd".
-static int name_length(const struct op_class *cls)
-{
-    const size_t n = strlen(cls->name);
-    return (int)(n > 4 && strcmp(cls->name + n - 4, "_fwd") == 0 ? n - 4 : n);
-}
-
-// Every op between an x and a y must have the gradients that are wanted.
-static void check_node(const struct backward *b, int n)
-{
-    const struct node *node = &b->g->nodes[n];
-    struct op_sig sig;
-
-    if (!any_wanted(b, node) || !any_reached(b, node))
-        return;
-    attncl__graph_sig(b->g, node, &sig);
-    bool has_all = !attncl__graph_loop_of(b->g, n);
-    for (int i = 0; i < node->cls->n_in; ++i)
-        if (is_wanted(b, node->in[i]) && sig.in[i].dtype == ATTNCL_F32)
-            has_all = has_all && has_gradient(node->cls, &sig, i);
-    if (!has_all)
-        GRAPH_FAIL(b->g, ATTNCL_ERR_UNSUPPORTED, "%s%s%.*s has no gradient%s", node->scope,
-                   node->scope[0] ? ": " : "", name_length(node->cls), node->cls->name,
-                   attncl__graph_loop_of(b->g, n) ? " in a loop" : "");
-}
-
-// A node on its way back.
-struct step {
-    struct backward *b;
-    int n;            // of the node
-    struct node node; // a copy: adding nodes moves them
-    struct op_sig sig;
-    attncl_value dy[OP_MAX_OUT];
-    attncl_value temp[N_GRAD_TEMPS];
-    unsigned temps_needed;
-};
-
-// True when somebody needs a result of the rule; notes the temporaries it reads.
-static bool is_needed(struct step *s, const struct grad_rule *rule)
-{
-    bool needed = false;
-
-    for (int k = 0; k < OP_MAX_OUT; ++k) {
-        const struct grad_ref ref = rule->out[k];
-        if (ref.kind == REF_KIND_DX)
-            needed = needed || is_wanted(s->b, s->node.in[ref.index]);
-        if (ref.kind == REF_KIND_T)
-            needed = needed || (s->temps_needed >> ref.index & 1);
+    for (int n = b->n_nodes - 1; n >= b->first && !attncl__graph_failed(b->g); --n) {
+        const struct block *block = attncl__graph_block_of(b->g, n);
+        if (block) {
+            n = block->first;
+            attncl__backward_block(b, block->what);
+        } else {
+            attncl__backward_node(b, n);
+        }
     }
-    needed = needed && applies(rule, &s->sig);
-    for (int i = 0; needed && i < OP_MAX_IN; ++i)
-        if (rule->in[i].kind == REF_KIND_T)
-            s->temps_needed |= 1u << rule->in[i].index;
-    return needed;
-}
-
-// From here on the forward op writes its kept outputs.
-static void keep_outputs(struct step *s)
-{
-    struct node *node = &s->b->g->nodes[s->n];
-    struct op_sig sig;
-
-    if (node->keep)
-        return;
-    node->keep = true;
-    attncl__graph_sig(s->b->g, node, &sig);
-    sig.caps = NULL;
-    const attncl_status status = node->cls->infer(&sig);
-    assert(status == ATTNCL_OK); // as it was when the node was added
-    (void)status;
-    for (int i = 0; i < node->cls->n_out; ++i)
-        if (node->cls->kept >> i & 1)
-            s->b->g->values[node->out[i]].desc = sig.out[i];
-}
-
-static attncl_value zeros_like(attncl_graph *g, int value)
-{
-    const struct zeros_fwd_params params = {g->values[value].desc};
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    return attncl__graph_add(g, &attncl__op_zeros_fwd, &params, &none, 0);
-}
-
-// The value a reference stands for; the null value where it is absent or nothing flows.
-static attncl_value resolve(struct step *s, struct grad_ref ref)
-{
-    switch (ref.kind) {
-    case REF_KIND_X:
-        return (attncl_value){s->node.in[ref.index]};
-    case REF_KIND_Y:
-        if (s->node.cls->kept >> ref.index & 1)
-            keep_outputs(s);
-        return (attncl_value){s->node.out[ref.index]};
-    case REF_KIND_DY:
-        return s->dy[ref.index];
-    case REF_KIND_T:
-        return s->temp[ref.index];
-    default:
-        return ATTNCL_NONE_VALUE;
-    }
-}
-
-// True when a gradient flows into the rule.
-static bool flows_into(struct step *s, const struct grad_rule *rule)
-{
-    bool flows = false;
-
-    for (int i = 0; i < OP_MAX_IN; ++i)
-        if (rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_T)
-            flows = flows || resolve(s, rule->in[i]).id != 0;
-    return flows;
-}
-
-static void deliver(struct step *s, struct grad_ref ref, attncl_value gradient)
-{
-    if (ref.kind == REF_KIND_T)
-        s->temp[ref.index] = gradient;
-    else if (ref.kind == REF_KIND_DX && is_wanted(s->b, s->node.in[ref.index]))
-        attncl__arrivals_add(&s->b->a, s->node.in[ref.index], gradient);
-}
-
-static void pass_on(struct step *s, const struct grad_rule *rule)
-{
-    attncl_graph *g = s->b->g;
-    attncl_value gradient = resolve(s, rule->in[0]);
-    struct tensor_desc view;
-
-    if (rule->part) {
-        rule->part(&s->sig, rule->out[0].index, &view);
-        if (!attncl__desc_contiguous(attncl__graph_desc(g, gradient)))
-            gradient = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &gradient, 1);
-        gradient = attncl__graph_view(g, gradient, &view);
-    }
-    deliver(s, rule->out[0], gradient);
-}
-
-static void apply(struct step *s, const struct grad_rule *rule)
-{
-    attncl_graph *g = s->b->g;
-    attncl_value in[OP_MAX_IN] = {{0}};
-
-    if (!flows_into(s, rule))
-        return;
-    if (!rule->op) {
-        pass_on(s, rule);
-        return;
-    }
-    for (int i = 0; i < rule->op->n_in; ++i) {
-        in[i] = resolve(s, rule->in[i]);
-        if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(rule->op->optional >> i & 1))
-            in[i] = zeros_like(g, s->node.out[rule->in[i].index]);
-    }
-    const bool same_params = rule->op->params_bytes == s->node.cls->params_bytes;
-    const attncl_value first =
-        attncl__graph_add(g, rule->op, same_params ? s->node.params : NULL, in, rule->op->n_in);
-    for (int k = 0; k < rule->op->n_out; ++k)
-        deliver(s, rule->out[k], attncl__graph_result(g, first, k));
-}
-
-// The gradients of node n's inputs from those of its outputs, under the node's own scope.
-static void step_back(struct backward *b, int n)
-{
-    attncl_graph *g = b->g;
-    struct step s = {.b = b, .n = n, .node = g->nodes[n]};
-    const struct op_class *cls = s.node.cls;
-    bool needed[MOST_RULES], any = false;
-
-    for (int i = 0; i < cls->n_out; ++i)
-        any = any || attncl__arrivals_any(&b->a, s.node.out[i]);
-    if (!any || !any_wanted(b, &s.node))
-        return;
-    assert(cls->n_grad <= MOST_RULES);
-    char *const scope = g->scope;
-    const size_t scope_used = g->scope_used;
-    g->scope = s.node.scope;
-    g->scope_used = strlen(g->scope);
-
-    attncl__graph_sig(g, &s.node, &s.sig);
-    for (int i = 0; i < cls->n_out; ++i)
-        s.dy[i] = attncl__arrivals_sum(&b->a, s.node.out[i]);
-    for (int r = cls->n_grad - 1; r >= 0; --r)
-        needed[r] = is_needed(&s, &cls->grad[r]);
-    for (int r = 0; r < cls->n_grad && !attncl__graph_failed(g); ++r)
-        if (needed[r])
-            apply(&s, &cls->grad[r]);
-
-    g->scope = scope;
-    g->scope_used = scope_used;
 }
 
 static bool check_real(attncl_graph *g, const char *name, int i, attncl_value v)
@@ -278,8 +93,6 @@ static bool check_real(attncl_graph *g, const char *name, int i, attncl_value v)
 static bool check_call(attncl_graph *g, int n_y, const attncl_value *y, const attncl_value *dy,
                        int n_x, const attncl_value *x)
 {
-    if (g->in_loop)
-        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "a gradient in a loop");
     for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
         check_real(g, "x", i, x[i]);
     for (int i = 0; i < n_y && !attncl__graph_failed(g); ++i) {
@@ -307,7 +120,7 @@ static void seed(struct backward *b, int n_y, const attncl_value *y, const attnc
         const struct tensor_desc d = *attncl__graph_desc(b->g, y[i]);
         const attncl_value gradient =
             dy && dy[i].id ? dy[i] : attncl_graph_constant(b->g, ATTNCL_F32, d.rank, d.dim, &one);
-        if (is_wanted(b, y[i].id))
+        if (attncl__backward_wants(b, y[i].id))
             attncl__arrivals_add(&b->a, y[i].id, gradient);
     }
 }
@@ -322,7 +135,7 @@ static attncl_value result(struct backward *b, attncl_value x)
     if (attncl__graph_failed(g))
         return ATTNCL_NONE_VALUE;
     if (sum.id == 0)
-        return zeros_like(g, x.id);
+        return attncl__backward_zeros(g, x.id);
     if (v.kind != VALUE_VIEW)
         return sum;
     if (!attncl__desc_contiguous(attncl__graph_desc(g, sum)))
@@ -335,6 +148,7 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     const size_t n = (size_t)g->n_values;
 
     b->g = g;
+    b->first = g->in_loop ? g->loops[g->n_loops - 1].first : 0;
     b->n_nodes = g->n_nodes;
     b->wanted = attncl__alloc_array(n, sizeof *b->wanted);
     b->reached = attncl__alloc_array(n, sizeof *b->reached);
@@ -357,11 +171,10 @@ void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y, cons
         goto done;
     }
     mark(&b, n_y, y, n_x, x);
-    for (int n = 0; n < b.n_nodes && !attncl__graph_failed(g); ++n)
-        check_node(&b, n);
+    for (int n = b.first; n < b.n_nodes && !attncl__graph_failed(g); ++n)
+        attncl__backward_check(&b, n);
     seed(&b, n_y, y, dy);
-    for (int n = b.n_nodes - 1; n >= 0 && !attncl__graph_failed(g); --n)
-        step_back(&b, n);
+    walk_back(&b);
     for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
         dx[i] = result(&b, x[i]);
     for (int i = 0; i < n_x && attncl__graph_failed(g); ++i)

@@ -113,6 +113,9 @@ void attncl_graph_destroy(attncl_graph *g)
     attncl__free(g->values);
     attncl__free(g->nodes);
     attncl__free(g->loops);
+    for (int i = 0; i < g->n_blocks; ++i)
+        attncl__free(g->blocks[i].what);
+    attncl__free(g->blocks);
     attncl__free(g->inputs);
     attncl__free(g->outputs);
     attncl__free(g->placements);

@@ -32,6 +32,29 @@ const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value
 attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t n_rounds);
 void attncl__graph_loop_end(attncl_graph *g);
 
+// The same, and rounds are numbered from n_rounds - 1 down to 0.
+attncl_value attncl__graph_loop_begin_back(attncl_graph *g, int64_t n_rounds);
+
+// Nodes whose gradients are not those of each node by itself, such as a loop's: what they read and
+// made, and how to go back through all of them.  `in` and `out` are the block's: one allocation
+// with `context` behind it, the graph's from attncl__graph_block_end() on.
+struct graph_block {
+    int n_in, n_out;
+    attncl_value *in, *out;
+    const void *context;
+    // Adds the nodes that make dx[i], the gradient of in[i], where wanted[i]; of another it may
+    // stay null.  dy[i] is null where nothing flows.  A failure is the graph's.
+    void (*backward)(attncl_graph *g, const struct graph_block *block, const attncl_value *dy,
+                     const bool *wanted, attncl_value *dx);
+};
+
+// An empty block with room for n_in, n_out and context_bytes, copied from `context`; NULL: the
+// graph has failed.
+struct graph_block *attncl__graph_block_begin(attncl_graph *g, int n_in, int n_out,
+                                              const void *context, size_t context_bytes);
+// The block is the nodes since its beginning; it becomes the graph's.  Blocks do not nest.
+void attncl__graph_block_end(attncl_graph *g, struct graph_block *block);
+
 // Fails the graph from a builder and returns the null value: GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "k has
 // ...").
 attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line,

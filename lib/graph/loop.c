@@ -14,7 +14,7 @@ const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node)
     return NULL;
 }
 
-attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t n_rounds)
+static attncl_value begin(attncl_graph *g, int64_t n_rounds, bool back)
 {
     const int64_t one = 1;
     if (!attncl__graph_building(g))
@@ -31,9 +31,19 @@ attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t n_rounds)
     g->loops[g->n_loops++] = (struct loop){.first = g->n_nodes, .n_rounds = n_rounds};
     g->in_loop = true;
 
-    const struct loop_round_fwd_params params = {(int32_t)n_rounds};
+    const struct loop_round_fwd_params params = {(int32_t)n_rounds, back};
     const attncl_value next = attncl_graph_state(g, "round", ATTNCL_I32, 1, &one);
     return attncl__graph_add(g, &attncl__op_loop_round_fwd, &params, IN(next));
+}
+
+attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t n_rounds)
+{
+    return begin(g, n_rounds, false);
+}
+
+attncl_value attncl__graph_loop_begin_back(attncl_graph *g, int64_t n_rounds)
+{
+    return begin(g, n_rounds, true);
 }
 
 void attncl__graph_loop_end(attncl_graph *g)

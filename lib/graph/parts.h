@@ -50,6 +50,12 @@ struct loop {
     int64_t n_rounds;
 };
 
+// Nodes first .. last, gone back through as one.
+struct block {
+    int first, last;
+    struct graph_block *what; // owned
+};
+
 // A name the caller writes to or reads from.
 struct port {
     char *name;
@@ -88,7 +94,10 @@ struct attncl_graph {
     int n_nodes, nodes_room;
     struct loop *loops; // in the order of their nodes
     int n_loops, loops_room;
-    bool in_loop; // the last one has no end yet
+    bool in_loop;         // the last one has no end yet
+    struct block *blocks; // in the order of their nodes
+    int n_blocks, blocks_room;
+    int block_first; // of the block that has no end yet
     struct port *inputs, *outputs;
     int n_inputs, n_outputs, inputs_room, outputs_room;
 
@@ -133,6 +142,8 @@ int attncl__graph_add_value(attncl_graph *g, struct value v);
 const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
 // graph/loop.c: the loop a node is in, NULL when it is in none.
 const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node);
+// graph/block.c: the block a node is in, NULL when it is in none.
+const struct block *attncl__graph_block_of(const attncl_graph *g, int node);
 // graph/guard.c: fills everything the run will write with poison; checks the guards.
 attncl_status attncl__graph_poison(attncl_graph *g);
 // graph/profile.c

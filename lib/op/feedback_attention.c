@@ -8,12 +8,17 @@
 //
 // U_j and w_j are the rows P - distance of their tables: the newest memory has distance 1.  With a
 // position, only the first so many memories are there yet (cl/op/feedback_attention.cl).
+//
+// Such a memory is a cache's slots, which have no gradient as values do: the gradients of its keys
+// and values are added to slots `slot` and slot + 1 of DCACHE, a cache like it, while steps go
+// back, last step first.  That step starts the slots, unless `adds`: then another use of them has.
+// The forward op does not look at it.
 
 #include <math.h>
 
 #include "op/op.h"
 
-enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, N_INPUTS };
+enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DCACHE, N_INPUTS };
 
 static attncl_status check_memories(const struct op_sig *sig)
 {
@@ -136,9 +141,54 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 4 * (2 * count + places + 2 * (double)attncl__desc_count(&sig->in[Q]));
 }
 
+static bool is_whole(const struct op_sig *sig)
+{
+    return !attncl__desc_present(&sig->in[POSITION]);
+}
+
+static bool is_growing(const struct op_sig *sig)
+{
+    return !is_whole(sig) && attncl__desc_present(&sig->in[DCACHE]);
+}
+
+// REF_T(0): p and ds of every memory; REF_T(1): parts of du.
+#define QUERY_IN                                                                                   \
+    REF_X(Q), REF_X(KEYS), REF_X(VALUES), REF_X(PLACES), REF_X(U), REF_X(PLACE_BIAS),              \
+        REF_X(POSITION), REF_DY(0)
+#define MEMORY_AND_PLACES                                                                          \
+    {.op = &attncl__op_feedback_attention_bwd_memory,                                              \
+     .in = {REF_X(Q), REF_X(U), REF_T(0), REF_DY(0), REF_X(KEYS)},                                 \
+     .out = {REF_DX(KEYS), REF_DX(VALUES)},                                                        \
+     .when = is_whole},                                                                            \
+    {                                                                                              \
+        .op = &attncl__op_feedback_attention_bwd_places,                                           \
+        .in = {REF_X(Q),      REF_X(U),          REF_T(0),       REF_T(1),                         \
+               REF_X(PLACES), REF_X(PLACE_BIAS), REF_X(POSITION)},                                 \
+        .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},                                    \
+    }
+
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_feedback_attention_bwd_query,
+     .in = {QUERY_IN},
+     .out = {REF_DX(Q), REF_T(0), REF_T(1)},
+     .when = is_whole},
+    {.op = &attncl__op_feedback_attention_bwd_growing,
+     .in = {QUERY_IN, REF_X(DCACHE)},
+     .out = {REF_DX(Q), REF_T(0), REF_T(1)},
+     .when = is_growing},
+    MEMORY_AND_PLACES,
+};
+
+static const struct grad_rule weights_grad[] = {
+    {.op = &attncl__op_feedback_attention_bwd_query,
+     .in = {QUERY_IN, REF_DY(1)},
+     .out = {REF_DX(Q), REF_T(0), REF_T(1)}},
+    MEMORY_AND_PLACES,
+};
+
 #define COMMON                                                                                     \
-    .n_in = N_INPUTS, .optional = 1u << PLACE_BIAS | 1u << POSITION, .strided = 1u << Q,           \
-    .any_view = 1u << KEYS | 1u << VALUES, .cost = fwd_cost
+    .n_in = N_INPUTS, .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,                \
+    .strided = 1u << Q, .any_view = 1u << KEYS | 1u << VALUES, .cost = fwd_cost
 
 const struct op_class attncl__op_feedback_attention_fwd = {
     .name = "feedback_attention_fwd",
@@ -146,6 +196,8 @@ const struct op_class attncl__op_feedback_attention_fwd = {
     .n_out = 1,
     .infer = fwd_infer,
     .launch = fwd_launch,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
     COMMON,
 };
 
@@ -155,5 +207,7 @@ const struct op_class attncl__op_feedback_attention_weights_fwd = {
     .n_out = 2,
     .infer = weights_infer,
     .launch = weights_launch,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
     COMMON,
 };

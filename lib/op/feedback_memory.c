@@ -135,6 +135,39 @@ static void gate_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
     *bytes_ret = 4 * (double)attncl__desc_count(&sig->out[0]);
 }
 
+// Value i of those that are mixed, in the array of all their gradients.
+static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
+{
+    *view = sig->in[X];
+    const attncl_status status =
+        attncl__desc_make(ATTNCL_F32, sig->in[X].rank, sig->in[X].dim, view);
+    assert(status == ATTNCL_OK); // a shape that there is
+    (void)status;
+    view->start = (input - X) * attncl__desc_count(view);
+}
+
+#define PART(i)                                                                                    \
+    {                                                                                              \
+        .in = {REF_T(0)}, .out = {REF_DX(X + (i))}, .part = part_of                                \
+    }
+
+// REF_T(0): the gradients of all values that are mixed.
+static const struct grad_rule mix_grad[] = {
+    {.op = &attncl__op_feedback_mix_bwd,
+     .in = {REF_X(WEIGHTS), REF_X(X), REF_X(X + 1), REF_X(X + 2), REF_X(X + 3), REF_X(X + 4),
+            REF_X(X + 5), REF_X(X + 6), REF_X(X + 7), REF_DY(0)},
+     .out = {REF_T(0), REF_DX(WEIGHTS)}},
+    {.in = {REF_DY(0)}, .out = {REF_DX(SUM)}},
+    PART(0),
+    PART(1),
+    PART(2),
+    PART(3),
+    PART(4),
+    PART(5),
+    PART(6),
+    PART(7),
+};
+
 const struct op_class attncl__op_feedback_mix_fwd = {
     .name = "feedback_mix_fwd",
     .params_bytes = sizeof(struct feedback_mix_fwd_params),
@@ -143,6 +176,8 @@ const struct op_class attncl__op_feedback_mix_fwd = {
     .optional = 0x7fu << (X + 1) | 1u << SUM,
     .infer = mix_infer,
     .launch = mix_launch,
+    .grad = mix_grad,
+    .n_grad = sizeof mix_grad / sizeof mix_grad[0],
 };
 
 const struct op_class attncl__op_feedback_store_fwd = {
@@ -161,6 +196,7 @@ const struct op_class attncl__op_feedback_gate_fwd = {
     .params_bytes = sizeof(struct feedback_gate_fwd_params),
     .n_in = 2,
     .n_out = 1,
+    .shape_only = 1u << 0,
     .infer = gate_infer,
     .launch = gate_launch,
     .cost = gate_cost,

@@ -2,9 +2,11 @@
 //
 // What the rounds of a loop (graph/graph.h) read and leave behind.
 //
-//   loop_round   y[0] = how many rounds came before in this run; state: the number of the next one
+//   loop_round   y[0] = how many rounds came before in this run, or with `back` how many follow;
+//                state: the number of the next one
 //   loop_row     y = x[round]
 //   loop_stack   y[round] = x, the other rows as they are: all of them after the last round
+//   loop_sum     y = x in round `first`, y + x in the others: the sum after the last round
 //
 // Kernels: cl/op/loop.cl.
 
@@ -50,15 +52,22 @@ static attncl_status stack_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, x->rank + 1, dim, &sig->out[0]);
 }
 
+static attncl_status sum_infer(struct op_sig *sig)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    TRY(check_round(&sig->in[1]));
+    return attncl__infer_like_first(sig);
+}
+
 static attncl_status round_launch(struct launcher *l, const struct op_call *call)
 {
     const struct loop_round_fwd_params *params = call->sig.params;
     struct kspec spec = kspec_begin("op/loop.cl", "loop_round_fwd");
 
     kspec_form(&spec, 1, 1);
-    return attncl__launch(
-        l, &spec, grid_1d(1, 1),
-        ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i32(params->n_rounds)));
+    return attncl__launch(l, &spec, grid_1d(1, 1),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]),
+                               arg_i32(params->n_rounds), arg_i32(params->back)));
 }
 
 // One row of x to one of y; a side without rows has a stride of 0.
@@ -83,6 +92,17 @@ static attncl_status stack_launch(struct launcher *l, const struct op_call *call
 {
     const struct tensor_desc *y = &call->sig.out[0];
     return launch_copy(l, call, attncl__desc_count(&call->sig.in[0]), y->dim[0], false);
+}
+
+static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct loop_sum_fwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    const struct flat_pass p = attncl__flat_pass(l->caps, "op/loop.cl", "loop_sum_fwd", count);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(params->first), arg_i64(count), arg_i32(p.per_group)));
 }
 
 // One row in and out.
@@ -126,4 +146,13 @@ const struct op_class attncl__op_loop_stack_fwd = {
     .infer = stack_infer,
     .launch = stack_launch,
     .cost = stack_cost,
+};
+
+const struct op_class attncl__op_loop_sum_fwd = {
+    .name = "loop_sum_fwd",
+    .params_bytes = sizeof(struct loop_sum_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = sum_infer,
+    .launch = sum_launch,
 };

@@ -98,9 +98,10 @@ struct op_class {
     unsigned
         strided; // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
                  // holds) and any start; every other input reaches launch contiguous with start 0
-    unsigned any_view; // bit i: input i may be any view at all (strides as they come)
-    unsigned state;    // bit i: input i is state that the op updates in place
-    unsigned kept;     // bit i: output i exists only for gradients: absent unless sig->keep
+    unsigned any_view;   // bit i: input i may be any view at all (strides as they come)
+    unsigned state;      // bit i: input i is state that the op updates in place
+    unsigned shape_only; // bit i: of input i only the shape counts: no gradient reaches it
+    unsigned kept;       // bit i: output i exists only for gradients: absent unless sig->keep
 
     // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
     // alike.

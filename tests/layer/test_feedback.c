@@ -2,9 +2,11 @@
 // Feedback layers against their definition; a transformer that keeps keys and values against one
 // layer after another with explicit memories.
 
+#include <math.h>
 #include <string.h>
 
 #include "attncl/feedback.h"
+#include "attncl/gradient.h"
 #include "ref/layers.h"
 #include "support/layer_test.h"
 
@@ -237,6 +239,111 @@ START_TEST(step_by_step_is_the_same)
 }
 END_TEST
 
+// sum(y dy) + sum(memory dm) of the definition.
+static double weighed(const struct model *m, const struct host *dy, const struct host *dm)
+{
+    struct host *memory = host_like(m->x), *normed = host_new(ATTNCL_F32, DIMS(B, C));
+    double sum = 0;
+
+    for (int64_t t = 0; t < T; ++t) {
+        struct host *values[L + 1] = {row(m->x, t)}, *before = NULL, *mixed = host_like(normed);
+        if (t > 0) {
+            before = host_new(ATTNCL_F32, DIMS(t, B, C));
+            memcpy(before->data, memory->data, (size_t)before->count * sizeof *before->data);
+        }
+        for (int l = 0; l < L; ++l) {
+            values[l + 1] = host_like(normed);
+            ref_feedback_layer(&m->layer, ATTNCL_GELU, values[l], before, values[l + 1]);
+        }
+        ref_feedback_mix_fwd(m->weights, 0, NULL, values, L + 1, mixed);
+        ref_layer_norm_fwd(values[L], m->norm_weight, m->norm_bias, 1e-5, normed);
+        memcpy(memory->data + t * B * C, mixed->data, B * C * sizeof *mixed->data);
+        for (int64_t i = 0; i < B * C; ++i)
+            sum += normed->data[i] * dy->data[t * B * C + i] +
+                   mixed->data[i] * dm->data[t * B * C + i];
+    }
+    return sum;
+}
+
+// The largest |got - difference|, in units of the largest |difference|.
+static double gradient_error(const struct model *m, const struct host *dy, const struct host *dm,
+                             struct host *x, const struct host *got)
+{
+    const double h = 1e-5;
+    double worst = 0, most = 0;
+
+    for (int64_t i = 0; i < x->count; ++i) {
+        const double kept = x->data[i];
+        x->data[i] = kept + h;
+        const double above = weighed(m, dy, dm);
+        x->data[i] = kept - h;
+        const double want = (above - weighed(m, dy, dm)) / (2 * h);
+        x->data[i] = kept;
+        worst = fmax(worst, fabs(got->data[i] - want));
+        most = fmax(most, fabs(want));
+    }
+    return worst / most;
+}
+
+// Back through the loop: what x gets, and what the parameters get, which both layers share.  The
+// weights' gradients are differences of sums a hundred times their size.
+START_TEST(gradients_meet_finite_differences)
+{
+    const enum projections projections = (enum projections)(_i % N_PROJECTIONS);
+    const struct model m = random_model(_i / N_PROJECTIONS);
+    struct host *dy = host_random(40, DIMS(T, B, C)), *dm = host_random(41, DIMS(T, B, C));
+    const struct ref_feedback_layer *p = &m.layer;
+    struct host *const of[] = {m.x,
+                               m.weights,
+                               p->places,
+                               p->u,
+                               p->query_weight,
+                               p->layer1_weight,
+                               p->norm_attn_weight,
+                               projections == OWN ? p->key_weight : NULL,
+                               p->place_bias};
+    enum { N = sizeof of / sizeof of[0] };
+    attncl_feedback_layer_params layers[L];
+    attncl_value y[2], cotangents[2], x[N], dx[N];
+    struct host *got[N];
+    struct rig b;
+    int n = 0;
+
+    rig_open(&b);
+    const attncl_feedback_transformer_params params = feed_model(&b, &m, projections, layers);
+    const attncl_value in = rig_in(&b, m.x);
+    y[0] = attncl_feedback_transformer(b.g, &params, in, &y[1]);
+    cotangents[0] = rig_in(&b, dy);
+    cotangents[1] = rig_in(&b, dm);
+    const attncl_feedback_params *attn = &layers[0].attn;
+    const attncl_value values[N] = {in,
+                                    params.weights,
+                                    attn->key_pos_embeddings,
+                                    attn->query_pos_bias,
+                                    attn->query_weight,
+                                    layers[0].ffn.layer1_weight,
+                                    layers[0].norm_attn_weight,
+                                    projections == OWN ? attn->key_weight : (attncl_value){0},
+                                    attn->key_pos_bias};
+    for (int i = 0; i < N; ++i)
+        if (of[i])
+            x[n++] = values[i];
+    attncl_graph_gradient(b.g, 2, y, cotangents, n, x, dx);
+    n = 0;
+    for (int i = 0; i < N; ++i)
+        if (of[i])
+            rig_out(&b, dx[n++], got[i] = host_like(of[i]));
+    ck_ok(rig_compile(&b));
+    for (int run = 0; run < 2; ++run) { // the second starts anew
+        rig_run(&b);
+        for (int i = 0; i < N; ++i)
+            if (of[i])
+                ck_assert_double_le(gradient_error(&m, dy, dm, of[i], got[i]), 1e-3);
+    }
+    rig_close(&b);
+}
+END_TEST
+
 // What is wrong, and the words that say so.
 enum mistake { LONG_SEQUENCE, LONG_MEMORY, HEADS, OTHER_BATCH, STACK, N_MISTAKES };
 static const char *const words[N_MISTAKES] = {
@@ -279,6 +386,7 @@ Suite *suite(void)
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, a_layer_meets_its_definition, 0, 2); // joint, split
     tcase_add_loop_test(core, kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS);
+    tcase_add_loop_test(core, gradients_meet_finite_differences, 0, 2 * N_PROJECTIONS);
     tcase_add_loop_test(core, step_by_step_is_the_same, 0, 2 * N_PROJECTIONS);
     tcase_add_loop_test(core, refusals, 0, N_MISTAKES);
     suite_add_tcase(s, core);

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: MIT
+//
+// One step of a feedback transformer.  A step is one set of nodes for every place: it reads its
+// place in device memory, attends to what the cache holds before it, and appends its own keys and
+// values.  At place 0 a gate of zeros shuts the attention's output off, bias and all.
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "layer/feedback_parts.h"
+
+// Room for the memories of `limit` steps but the last, which no step attends to.
+static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, int64_t limit,
+                               int64_t n_batch, int64_t width)
+{
+    struct tensor_desc d;
+    const attncl_feedback_transformer_params *p = s->p;
+    if (!attncl__feedback_check_heads(g, p->n_heads, width) ||
+        !attncl__layer_axes(g, p->layers[0].attn.key_pos_embeddings, "key_pos_embeddings", 3,
+                            "[P, H, D]", &d))
+        return ATTNCL_NONE_VALUE;
+    if (limit - 1 > d.dim[0])
+        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
+                          "%" PRId64 " steps have %" PRId64
+                          " memories, key_pos_embeddings has places for %" PRId64,
+                          limit, limit - 1, d.dim[0]);
+    const int64_t places = limit > 1 ? limit - 1 : 1;
+    const int64_t dim[5] = {2 * s->n_sets, n_batch, p->n_heads, places, width / p->n_heads};
+    return attncl_graph_state(g, "memory", ATTNCL_F32, 5, dim);
+}
+
+bool attncl__feedback_begin(attncl_graph *g, const attncl_feedback_transformer_params *p,
+                            int64_t n_batch, int64_t width, int64_t limit, struct feedback_steps *s)
+{
+    struct tensor_desc stacked;
+    *s = (struct feedback_steps){.p = p, .n_sets = p->n_layers};
+    if (attncl__given(p->key_value_weight)) {
+        if (!attncl__layer_axes(g, p->key_value_weight, "key_value_weight", 2, "[2 N C, C]",
+                                &stacked))
+            return false;
+        s->n_sets = width > 0 ? stacked.dim[0] / (2 * width) : 0;
+        if (stacked.dim[0] != 2 * s->n_sets * width ||
+            (s->n_sets != 1 && s->n_sets != p->n_layers)) {
+            GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
+                       "key_value_weight has shape %s, expected [2 N C, C] with C = %" PRId64
+                       ", N = 1 or %" PRId64,
+                       SHAPE(&stacked), width, p->n_layers);
+            return false;
+        }
+    }
+    if (p->n_layers > 0)
+        s->cache = make_cache(g, s, limit, n_batch, width);
+    return !attncl__graph_failed(g);
+}
+
+// A slot of the cache, [places, B, H, D].
+static attncl_value cache_slot(attncl_graph *g, attncl_value cache, int64_t slot)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, cache, "cache", &d))
+        return ATTNCL_NONE_VALUE;
+    const struct tensor_desc view = {
+        .dtype = ATTNCL_F32,
+        .rank = 4,
+        .dim = {d.dim[3], d.dim[1], d.dim[2], d.dim[4]},
+        .stride = {d.stride[3], d.stride[1], d.stride[2], d.stride[4]},
+        .start = slot * d.stride[0],
+    };
+    return attncl__graph_view(g, cache, &view);
+}
+
+static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, int64_t i,
+                               attncl_value x)
+{
+    const attncl_feedback_layer_params *p = &s->p->layers[i];
+    const int64_t set = s->n_sets == 1 ? 0 : i;
+    const struct feedback_memories m = {
+        .keys = cache_slot(g, s->cache, 2 * set),
+        .values = cache_slot(g, s->cache, 2 * set + 1),
+        .position = s->position,
+        .gate = s->gate,
+        .gradients = s->gradients,
+        .slot = (int32_t)(2 * set),
+        .adds = s->n_sets == 1 && i < s->p->n_layers - 1,
+    };
+    char scope[32];
+
+    snprintf(scope, sizeof scope, "layers.%" PRId64, i);
+    attncl_graph_push_scope(g, scope);
+    const attncl_value z =
+        attncl__feedback_normalise(g, "norm_self_attn", x, p->norm_attn_weight, p->norm_attn_bias);
+    attncl_graph_push_scope(g, "attn");
+    x = attncl__feedback_attend(g, &p->attn, z, &m, x, NULL);
+    attncl_graph_pop_scope(g);
+    x = attncl__feedback_ffn(g, p, x);
+    attncl_graph_pop_scope(g);
+    return x;
+}
+
+// A running mix of a step's values: eight at a time, as many as the op takes.
+struct mix {
+    attncl_value weights, sum; // sum: what was mixed so far, null at first
+    attncl_value waiting[8];
+    int n_waiting;
+    int64_t n_mixed;
+};
+
+static void mix_waiting(attncl_graph *g, struct mix *m)
+{
+    const struct feedback_mix_fwd_params params = {(int32_t)m->n_mixed};
+    const attncl_value *x = m->waiting;
+    m->sum =
+        attncl__graph_add(g, &attncl__op_feedback_mix_fwd, &params,
+                          IN(m->weights, m->sum, x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]));
+    m->n_mixed += m->n_waiting;
+    m->n_waiting = 0;
+    for (int i = 0; i < 8; ++i)
+        m->waiting[i] = ATTNCL_NONE_VALUE;
+}
+
+static void mix_add(attncl_graph *g, struct mix *m, attncl_value x)
+{
+    if (m->n_waiting == 8)
+        mix_waiting(g, m);
+    m->waiting[m->n_waiting++] = x;
+}
+
+attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s, attncl_value x,
+                                       attncl_value position, attncl_value *memory_ret)
+{
+    struct mix mix = {.weights = s->p->weights};
+    s->position = position;
+    s->gate = attncl__graph_add(g, &attncl__op_feedback_gate_fwd, NULL, IN(x, position));
+    mix_add(g, &mix, x);
+    for (int64_t i = 0; i < s->p->n_layers; ++i) {
+        x = layer_step(g, s, i, x);
+        mix_add(g, &mix, x);
+    }
+    mix_waiting(g, &mix);
+    *memory_ret = mix.sum;
+    return x;
+}
+
+int64_t attncl__feedback_product_count(const struct feedback_steps *s)
+{
+    if (s->p->n_layers == 0)
+        return 0;
+    return attncl__given(s->p->key_value_weight) ? 1 : 2 * s->p->n_layers;
+}
+
+struct feedback_product attncl__feedback_product(attncl_graph *g, const struct feedback_steps *s,
+                                                 attncl_value memory, int64_t i)
+{
+    const attncl_feedback_transformer_params *p = s->p;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    struct feedback_product product = {.slot = (int32_t)i, .n_slots = 1};
+    if (attncl__given(p->key_value_weight)) {
+        product.n_slots = (int32_t)(2 * s->n_sets);
+        product.value = attncl__layer_project(g, "key_value", memory, p->key_value_weight,
+                                              p->key_value_bias, none);
+        return product;
+    }
+    const attncl_feedback_params *attn = &p->layers[i / 2].attn;
+    product.value =
+        i % 2 == 0
+            ? attncl__layer_project(g, "key", memory, attn->key_weight, none, none)
+            : attncl__layer_project(g, "value", memory, attn->value_weight, attn->value_bias, none);
+    return product;
+}
+
+void attncl__feedback_keep(attncl_graph *g, const struct feedback_steps *s, attncl_value memory)
+{
+    const int64_t n = attncl__feedback_product_count(s);
+    for (int64_t i = 0; i < n; ++i) {
+        const struct feedback_product product = attncl__feedback_product(g, s, memory, i);
+        const struct feedback_store_fwd_params params = {product.slot};
+        attncl__graph_add(g, &attncl__op_feedback_store_fwd, &params,
+                          IN(product.value, s->position, s->cache));
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Back through feedback attention, against the definition (tests/ref/feedback_attention_bwd.c) and
+// against finite differences.
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/grad_test.h"
+
+struct shape {
+    int64_t n, batch, n_heads, width, n_places; // S, B, H, D, P
+};
+
+// Sums of S terms and of D products, scores of D terms whose error the exponential passes on: in
+// units of operands of at most 1 in size and gradients of at most their sums.
+static double atol_for(struct shape s)
+{
+    return 16 * (double)(s.width + s.n + 30) * ldexp(1, -24) * sqrt((double)s.width);
+}
+
+static struct ref_feedback random_operands(struct shape s, bool split)
+{
+    return (struct ref_feedback){
+        .q = host_random(1, DIMS(s.batch, s.n_heads * s.width)),
+        .k = host_random(2, DIMS(s.n, s.batch, s.n_heads, s.width)),
+        .v = host_random(3, DIMS(s.n, s.batch, s.n_heads, s.width)),
+        .places = host_random(4, DIMS(s.n_places, s.n_heads, s.width)),
+        .u = host_random(5, DIMS(s.n_heads, s.width)),
+        .place_bias = split ? host_random(6, DIMS(s.n_places, s.n_heads)) : NULL,
+    };
+}
+
+static struct ref_feedback zeros_like(const struct ref_feedback *x)
+{
+    return (struct ref_feedback){
+        .q = host_like(x->q),
+        .k = host_like(x->k),
+        .v = host_like(x->v),
+        .places = host_like(x->places),
+        .u = host_like(x->u),
+        .place_bias = x->place_bias ? host_like(x->place_bias) : NULL,
+    };
+}
+
+// The operands of the places' op, from those of the query's.
+static void check_places(const struct ref_feedback *x, struct host *scores, struct host *parts,
+                         struct host *position, const struct ref_feedback *want, double atol)
+{
+    const struct ref_feedback got = zeros_like(x);
+
+    ck_ok(run_op("feedback_attention_bwd_places", NULL,
+                 HOSTS(x->q, x->u, scores, parts, x->places, x->place_bias, position),
+                 (struct host *const[]){got.places, got.u, got.place_bias}, x->place_bias ? 3 : 2));
+    ck_near(got.places, want->places, 0, atol * (double)x->q->dim[0]);
+    ck_near(got.u, want->u, 0, atol * (double)x->q->dim[0]);
+    if (x->place_bias)
+        ck_near(got.place_bias, want->place_bias, 0, atol * (double)x->q->dim[0]);
+}
+
+START_TEST(meets_the_definition)
+{
+    static const struct shape shapes[] = {
+        {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {17, 2, 3, 16, 17}, {65, 1, 1, 33, 90}, {5, 1, 1, 130, 9},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+        const struct shape s = shapes[i];
+        const struct ref_feedback x = random_operands(s, _i);
+        const struct ref_feedback got = zeros_like(&x), want = zeros_like(&x);
+        struct host *dy = host_random(7, DIMS(s.batch, s.n_heads * s.width));
+        struct host *dweights = _i ? host_random(8, DIMS(s.n, s.batch, s.n_heads)) : NULL;
+        struct host *scores = host_new(ATTNCL_F32, DIMS(2, s.batch, s.n_heads, s.n));
+        struct host *parts = host_like(x.q);
+
+        ref_feedback_attention_bwd(&x, s.n, dy, dweights, &want);
+        ck_ok(run_op("feedback_attention_bwd_query", NULL,
+                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, NULL, dy, dweights),
+                     HOSTS(got.q, scores, parts)));
+        ck_near(got.q, want.q, 0, atol_for(s));
+        ck_ok(run_op("feedback_attention_bwd_memory", NULL, HOSTS(x.q, x.u, scores, dy, x.k),
+                     HOSTS(got.k, got.v)));
+        ck_near(got.k, want.k, 0, atol_for(s));
+        ck_near(got.v, want.v, 0, atol_for(s));
+        check_places(&x, scores, parts, NULL, &want, atol_for(s));
+    }
+}
+END_TEST
+
+// Slots 1 and 2 of [slots, B, H, S, D] against [S, B, H, D].
+static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, int64_t c)
+{
+    const int64_t *dim = cache->dim, width = dim[4], rows = dim[1] * dim[2];
+    const int64_t j = memory / rows, row = memory % rows;
+    return &cache->data[((slot * rows + row) * dim[3] + j) * width + c];
+}
+
+// A step back adds to the memories there are at its position; the last step's starts them, unless
+// told that they are started.
+START_TEST(growing_memories_gather_gradients)
+{
+    const struct shape s = {6, 2, 2, 5, 9};
+    for (int i = 0; i < 4; ++i) {
+        const int count = i < 3 ? 3 * i : 6;
+        const struct feedback_attention_bwd_growing_params params = {1, i == 3};
+        const struct ref_feedback x = random_operands(s, _i);
+        const struct ref_feedback want = zeros_like(&x);
+        struct host *dy = host_random(7, DIMS(2, 10)), *position = host_new(ATTNCL_I32, DIMS(1));
+        struct host *cache = host_random(9, DIMS(4, 2, 2, 6, 5)), *before = host_like(cache);
+        struct host *dq = host_like(x.q), *scores = host_new(ATTNCL_F32, DIMS(2, 2, 2, 6));
+        struct host *parts = host_like(x.q);
+
+        position->data[0] = count;
+        for (int64_t e = 0; e < cache->count; ++e)
+            before->data[e] = cache->data[e];
+        ref_feedback_attention_bwd(&x, count, dy, NULL, &want);
+        ck_ok(run_op("feedback_attention_bwd_growing", &params,
+                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, position, dy, cache),
+                     HOSTS(dq, scores, parts)));
+        ck_near(dq, want.q, 0, atol_for(s));
+        for (int64_t e = 0; e < x.k->count; ++e) {
+            const int64_t memory = e / 5, c = e % 5;
+            for (int64_t slot = 0; slot < 4; ++slot) {
+                const double old = *in_slot(before, slot, memory, c);
+                const double *d = slot == 1 ? want.k->data : want.v->data;
+                const bool added = (slot == 1 || slot == 2) && memory / 4 < count;
+                const double expected = !added ? old : i == 2 ? d[e] : old + d[e];
+                ck_assert_double_eq_tol(*in_slot(cache, slot, memory, c), expected, atol_for(s));
+            }
+        }
+        check_places(&x, scores, parts, position, &want, atol_for(s));
+    }
+}
+END_TEST
+
+static void forward(const void *params, struct host *const *in, struct host *const *out)
+{
+    const struct ref_feedback x = {
+        .q = in[0], .k = in[1], .v = in[2], .places = in[3], .u = in[4], .place_bias = in[5]};
+
+    (void)params;
+    ref_feedback_attention_fwd(&x, in[1]->dim[0], out[0], out[1], host_like(out[0]));
+}
+
+START_TEST(meets_finite_differences)
+{
+    const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, _i);
+    const unsigned wanted = _i ? 0x3f : 0x1f;
+
+    ck_assert_double_le(grad_error("feedback_attention_fwd", NULL,
+                                   HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted,
+                                   forward),
+                        1e-5);
+    ck_assert_double_le(grad_error("feedback_attention_weights_fwd", NULL,
+                                   HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted,
+                                   forward),
+                        1e-5);
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, false);
+    const struct feedback_attention_bwd_growing_params params = {3, 0};
+    struct host *dy = host_new(ATTNCL_F32, DIMS(2, 5)), *one = host_new(ATTNCL_I32, DIMS(1));
+    struct host *cache = host_new(ATTNCL_F32, DIMS(4, 2, 2, 3, 3));
+
+    ck_fails(run_op("feedback_attention_bwd_query", NULL,
+                    HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, NULL, dy), HOSTS(dy, dy, dy)),
+             ATTNCL_ERR_SHAPE, "dy is [2, 5], query is [2, 6]");
+    ck_fails(run_op("feedback_attention_bwd_growing", &params,
+                    HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, one, x.q, cache), HOSTS(dy, dy, dy)),
+             ATTNCL_ERR_SHAPE, "from slot 3 on");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.feedback_attention_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, 2);
+    tcase_add_loop_test(core, growing_memories_gather_gradients, 0, 2);
+    tcase_add_loop_test(core, meets_finite_differences, 0, 2);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
