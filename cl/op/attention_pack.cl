@@ -66,10 +66,11 @@ static inline void pack_values(__global const float *v, long v_t, int keys, int 
     }
 }
 
-// packed: keys, and from values_at on values; value_pitch 0: values are read where they are.
+// packed: keys from keys_at on, values from values_at on; value_pitch 0: values are read where they
+// are.
 KERNEL void attention_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
-                               __global float *restrict packed, long values_at, int n_heads,
-                               int n_queries, int n_keys, int width, int value_width,
+                               __global float *restrict packed, long keys_at, long values_at,
+                               int n_heads, int n_queries, int n_keys, int width, int value_width,
                                int value_pitch)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
@@ -84,5 +85,5 @@ KERNEL void attention_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     if (MASKING == BY_LENGTHS && j0 >= longest(&visible, 0, n_queries))
         return;
     pack_keys(HEAD_OF(k, b, h) + j0 * k_t, k_t, keys, width,
-              packed + (head * tiles + tile) * BC * width);
+              packed + keys_at + (head * tiles + tile) * BC * width);
 }

@@ -77,7 +77,7 @@ static attncl_status check_lens(const struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static attncl_status fwd_infer(struct op_sig *sig)
+attncl_status attncl__attention_infer(struct op_sig *sig)
 {
     const struct attention_fwd_params *params = sig->params;
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
@@ -102,7 +102,7 @@ static attncl_status weights_infer(struct op_sig *sig)
 {
     const struct tensor_desc *q = &sig->in[ATT_IN_Q];
 
-    TRY(fwd_infer(sig));
+    TRY(attncl__attention_infer(sig));
     const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], sig->in[ATT_IN_K].dim[2]};
     return attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[1]);
 }
@@ -118,26 +118,6 @@ static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     *bytes_ret =
         sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats + p.part_floats);
     return ATTNCL_OK;
-}
-
-static attncl_status launch_pack(struct launcher *l, const struct op_call *call,
-                                 const struct attention_plan *p)
-{
-    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
-    struct kspec spec = kspec_begin("op/attention_pack.cl", "attention_pack_fwd");
-
-    kspec_form(&spec, p->vw, 1);
-    kspec_int(&spec, "BC", p->key_tile);
-    kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
-    kspec_int(&spec, "MASKING", p->masking);
-    return attncl__launch(l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
-                          ARGS(ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
-                               ATTENTION_HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]),
-                               ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->scratch),
-                               arg_i64(p->key_floats), arg_i32(in[ATT_IN_Q].dim[1]),
-                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
-                               arg_i32(p->value_width),
-                               arg_i32(p->copy_values ? p->value_pitch : 0)));
 }
 
 static size_t floats(int64_t count)
@@ -189,7 +169,13 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     TRY(attncl__attention_plan(&call->sig, &p));
     if (p.grouped)
         return attncl__attention_groups(l, call, &p);
-    TRY(launch_pack(l, call, &p));
+    const struct attention_packing packing = {
+        .tiles = ATT_IN_K,
+        .rows = ATT_IN_V,
+        .rows_at = p.key_floats,
+        .pitch = p.copy_values ? p.value_pitch : 0,
+    };
+    TRY(attncl__attention_pack(l, call, &p, &packing));
     return launch_blocks(l, call, &p);
 }
 
@@ -209,6 +195,23 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
             *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
 }
 
+#define GRADIENT_OF_Y REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0)
+
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_attention_bwd,
+        .in = {GRADIENT_OF_Y},
+        .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
+    },
+};
+static const struct grad_rule weights_grad[] = {
+    {
+        .op = &attncl__op_attention_bwd,
+        .in = {GRADIENT_OF_Y, REF_DY(1)},
+        .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
+    },
+};
+
 const struct op_class attncl__op_attention_fwd = {
     .name = "attention_fwd",
     .params_bytes = sizeof(struct attention_fwd_params),
@@ -216,10 +219,12 @@ const struct op_class attncl__op_attention_fwd = {
     .n_out = 1,
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
-    .infer = fwd_infer,
+    .infer = attncl__attention_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
 };
 
 // The same with p as output 1.
@@ -234,4 +239,6 @@ const struct op_class attncl__op_attention_weights_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
 };

@@ -51,7 +51,8 @@ static int choose_block(const struct device_caps *caps, const struct attention_p
     while (block > rows &&
            (local_bytes(p, block) > room || p->heads * ceil_div(p->n_queries, block) < wanted))
         block -= rows;
-    return (int)round_up(ceil_div(p->n_queries, ceil_div(p->n_queries, block)), rows);
+    const int64_t n_blocks = p->n_queries > 0 ? ceil_div(p->n_queries, block) : 1;
+    return (int)round_up(p->n_queries > 0 ? ceil_div(p->n_queries, n_blocks) : 1, rows);
 }
 
 // An upper bound of the loop iterations of one work-item.
@@ -172,12 +173,37 @@ double attncl__attention_pairs(const struct op_sig *sig)
     return window > 0 && wide < pairs ? wide : pairs;
 }
 
-void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
+void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
+                               int64_t *b_ret, int64_t *t_ret)
 {
-    const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *y = &call->sig.out[0];
+    const struct attention_fwd_params *params = sig->params;
     const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
 
     *b_ret = y->stride[time_first ? 1 : 0];
     *t_ret = y->stride[time_first ? 0 : 1];
+}
+
+void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
+{
+    attncl__attention_strides(&call->sig, &call->sig.out[0], b_ret, t_ret);
+}
+
+attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *call,
+                                     const struct attention_plan *p,
+                                     const struct attention_packing *x)
+{
+    const struct tensor_desc *tiles = &call->sig.in[x->tiles], *rows = &call->sig.in[x->rows];
+    struct kspec spec = kspec_begin("op/attention_pack.cl", "attention_pack_fwd");
+
+    kspec_form(&spec, p->vw, 1);
+    kspec_int(&spec, "BC", p->key_tile);
+    kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
+    kspec_int(&spec, "MASKING", p->masking);
+    return attncl__launch(
+        l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
+        ARGS(ATTENTION_HEADS(call->in[x->tiles], tiles), ATTENTION_HEADS(call->in[x->rows], rows),
+             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
+             arg_mem(call->scratch), arg_i64(x->tiles_at), arg_i64(x->rows_at),
+             arg_i32(tiles->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(tiles->dim[3]), arg_i32(rows->dim[3]), arg_i32(x->pitch)));
 }

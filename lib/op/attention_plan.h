@@ -60,6 +60,23 @@ const struct attention_row *attncl__attention_row(const struct device_caps *caps
 // y as [T, B, H, E] or [B, T, H, E]: where a batch entry and where a query is.
 void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret);
 
+// Shapes of attention_fwd: checks all inputs, makes y.
+attncl_status attncl__attention_infer(struct op_sig *sig);
+
+// y or its like, [T, B, H, E] or [B, T, H, E]: from a batch entry, and from a query, to the next.
+void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
+                               int64_t *b_ret, int64_t *t_ret);
+
+// CPU form: an input laid out in the scratch in tiles of keys, and one as rows `pitch` apart (0:
+// not).
+struct attention_packing {
+    enum attention_input tiles, rows;
+    int64_t tiles_at, rows_at, pitch; // floats
+};
+attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *call,
+                                     const struct attention_plan *p,
+                                     const struct attention_packing *x);
+
 // Pairs of query and key in range, of one head.
 double attncl__attention_pairs(const struct op_sig *sig);
 

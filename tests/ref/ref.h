@@ -45,6 +45,14 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
 void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
                        struct host *y);
 
+// What attention's gradients come from: g is that of y, c that of the weights or NULL.
+struct ref_attention_data {
+    struct host *q, *k, *v, *g, *c;
+};
+void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention_data *x,
+                       bool time_first, bool sizes, struct host *dq, struct host *dk,
+                       struct host *dv); // attention_bwd.c
+
 // keys, values [limit, B, C] are updated
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
                             int64_t position, int64_t n_heads, double scale, struct host *keys,

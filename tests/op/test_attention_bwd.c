@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+// Gradients of attention against their definition (tests/ref/attention_bwd.c), and that against
+// differences.
+
+#include <math.h>
+
+#include "attncl/kinds.h"
+#include "device/context.h"
+#include "ref/ref.h"
+#include "support/derivative.h"
+#include "support/op_test.h"
+
+// Relative to the sum of the sizes of all terms.  Scores of random data are sums of some sqrt(D)
+// terms' size and known to 2e-6 of 1 at D = 256, p to twice that; sums over keys and queries, a
+// random walk of a few hundred roundings of 6e-8, make the rest.
+static const double tolerance = 1e-5;
+static const double tiny = 1e-30; // size of what is below float's exponents
+
+struct size {
+    int64_t batch, heads, queries, keys, width, value_width;
+};
+
+struct problem {
+    struct ref_attention a;
+    struct ref_attention_data x;
+    bool time_first;
+};
+
+static struct problem random_problem(struct size n, struct ref_attention a, bool time_first,
+                                     bool weights)
+{
+    struct problem p = {a, {0}, time_first};
+
+    p.x.q = host_random(1, DIMS(n.batch, n.heads, n.queries, n.width));
+    p.x.k = host_random(2, DIMS(n.batch, n.heads, n.keys, n.width));
+    p.x.v = host_random(3, DIMS(n.batch, n.heads, n.keys, n.value_width));
+    p.x.g = host_random(4, DIMS(time_first ? n.queries : n.batch, time_first ? n.batch : n.queries,
+                                n.heads, n.value_width));
+    if (weights)
+        p.x.c = host_random(5, DIMS(n.batch, n.heads, n.queries, n.keys));
+    if (a.scale == 0)
+        p.a.scale = (float)(1 / sqrt((double)n.width));
+    return p;
+}
+
+static void forward(const struct problem *p, struct host *y, struct host *weights)
+{
+    ref_attention_weights(&p->a, p->x.q, p->x.k, weights);
+    ref_attention_mix(weights, p->x.v, p->time_first, y);
+}
+
+static struct host *new_weights(const struct problem *p)
+{
+    const struct host *q = p->x.q;
+    return host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], q->dim[2], p->x.k->dim[2]));
+}
+
+static void check_one(const struct host *got, const struct host *want, const struct host *size,
+                      const char *name)
+{
+    for (int64_t i = 0; i < got->count; ++i) {
+        const double error = fabs(got->data[i] - want->data[i]) / (size->data[i] + tiny);
+        ck_assert_msg(error <= tolerance, "%s[%lld of %lld] is %.9g, want %.9g, relative %.2g",
+                      name, (long long)i, (long long)got->count, got->data[i], want->data[i],
+                      error);
+    }
+}
+
+static void check(const struct problem *p)
+{
+    const struct ref_attention_data *x = &p->x;
+    const struct attention_bwd_params params = {
+        {(float)p->a.scale, p->a.causal, p->a.window,
+         p->time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC}};
+    struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
+    struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
+    struct host *got[3], *want[3], *size[3];
+    static const char *const names[] = {"dq", "dk", "dv"};
+
+    for (int i = 0; i < 3; ++i) {
+        got[i] = host_like(in[i]);
+        want[i] = host_like(in[i]);
+        size[i] = host_like(in[i]);
+    }
+    forward(p, y, new_weights(p));
+    ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2]);
+    ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2]);
+    ck_ok(run_op("attention_bwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, y, x->g, x->c),
+                 HOSTS(got[0], got[1], got[2])));
+    for (int i = 0; i < 3; ++i)
+        check_one(got[i], want[i], size[i], names[i]);
+}
+
+static void check_random(struct size n, struct ref_attention a, bool time_first, bool weights)
+{
+    const struct problem p = random_problem(n, a, time_first, weights);
+    check(&p);
+}
+
+// Simulators take minutes for what others do in seconds: for them a few small shapes.
+static bool on_simulator(void)
+{
+    const enum device_vendor vendor = test_context()->caps.vendor;
+    return vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
+}
+
+START_TEST(meets_the_definition)
+{
+    static const struct size sizes[] = {
+        {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
+        {1, 1, 3, 129, 5, 31},  {1, 1, 70, 40, 64, 64},  {1, 1, 50, 130, 17, 80},
+        {1, 1, 7, 33, 100, 33}, {1, 1, 13, 9, 256, 256}, {1, 2, 1, 65, 31, 7},
+        {2, 1, 65, 1, 3, 112},
+    };
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+        if (!on_simulator() || (i < 4 && (int)i % 2 == _i))
+            check_random(sizes[i], (struct ref_attention){0}, i % 2, _i == 1);
+}
+END_TEST
+
+START_TEST(views)
+{
+    struct problem p =
+        random_problem((struct size){2, 2, 35, 37, 16, 32}, (struct ref_attention){0}, true, false);
+
+    if (on_simulator())
+        return;
+    host_view(p.x.q);
+    host_view(p.x.k);
+    host_view(p.x.v);
+    check(&p);
+}
+END_TEST
+
+START_TEST(ranges)
+{
+    static const struct {
+        int64_t queries, keys;
+        int causal;
+        int64_t window;
+    } cases[] = {
+        {1, 1, 1, 0},   {40, 40, 1, 0},  {140, 140, 1, 0}, {5, 70, 1, 0},  {70, 5, 1, 0},
+        {50, 50, 0, 1}, {50, 150, 0, 3}, {150, 150, 1, 7}, {60, 20, 0, 4}, {30, 30, 0, 1000},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
+        if (!on_simulator() || i % 4 == 1)
+            check_random((struct size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a, i % 2,
+                         i % 3 == 1);
+    }
+}
+END_TEST
+
+START_TEST(masks)
+{
+    const struct size n = {2, 2, 37, 135, 6, 5};
+    struct host *kinds[] = {
+        host_mask(5, 0.5, DIMS(37, 135, 1)),  host_mask(6, 0.01, DIMS(37, 135, 2)),
+        host_mask(7, 0.5, DIMS(1, 135, 2)),   host_mask(8, 0.02, DIMS(1, 135, 1)),
+        host_new(ATTNCL_U8, DIMS(1, 135, 1)),
+    };
+
+    for (int64_t j = 0; j < 135; ++j) // the first and the last query see nothing
+        kinds[0]->data[j] = kinds[0]->data[kinds[0]->count - 1 - j] = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+        if (!on_simulator() || i == 1)
+            check_random(n, (struct ref_attention){.mask = kinds[i]}, i % 2, i % 3 == 0);
+}
+END_TEST
+
+START_TEST(lengths)
+{
+    const struct size n = {4, 2, 29, 140, 6, 21};
+    struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 29));
+
+    if (on_simulator())
+        return;
+    host_set(one, (const double[]){0, 1, 70, 1000});
+    check_random(n, (struct ref_attention){.valid_lens = one}, _i == 1, _i == 0);
+    check_random(n, (struct ref_attention){.valid_lens = two}, _i == 1, _i == 1);
+}
+END_TEST
+
+// One channel and scale 1: scores are products of two floats, exact where the factors are.
+static struct problem lines(int64_t n_queries, int64_t n_keys, struct ref_attention a, double q,
+                            double k, double k_step)
+{
+    struct problem p = random_problem((struct size){1, 1, n_queries, n_keys, 1, 3}, a, false, true);
+
+    for (int64_t i = 0; i < n_queries; ++i)
+        p.x.q->data[i] = q;
+    for (int64_t j = 0; j < n_keys; ++j)
+        p.x.k->data[j] = k + k_step * (double)(j % 5);
+    return p;
+}
+
+START_TEST(extremes)
+{
+    static const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
+    static const double lowest[] = {-1e6 - 3, -1e6 + 60, -1e6 + 110, -2e6};
+
+    for (int i = 0; i < 3; ++i) {
+        const struct problem p = lines(40, 70, (struct ref_attention){.scale = 1, .causal = i != 1},
+                                       q[i], k[i], step[i]);
+        host_scale(p.x.v, 1e4);
+        check(&p);
+    }
+    for (int i = 0; i < 4; ++i) {
+        struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
+        host_set(lens, (const double[]){2, 31, 299});
+        const struct problem p = lines(
+            3, 300, (struct ref_attention){.scale = 1, .valid_lens = lens}, 1, lowest[i], 0.25);
+        check(&p);
+    }
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    check_random((struct size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true, false);
+    check_random((struct size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true, false);
+    check_random((struct size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false, false);
+}
+END_TEST
+
+struct difference {
+    struct problem p;
+    struct host *y, *weights;
+};
+
+static double loss(void *context)
+{
+    const struct difference *d = context;
+
+    forward(&d->p, d->y, d->weights);
+    return host_dot(d->y, d->p.x.g) + host_dot(d->weights, d->p.x.c);
+}
+
+START_TEST(the_definition_meets_differences)
+{
+    struct host *mask = host_mask(7, 0.6, DIMS(4, 5, 1)), *lens = host_new(ATTNCL_I32, DIMS(2));
+    const struct ref_attention kinds[] = {
+        {0}, {.causal = 1}, {.window = 2}, {.mask = mask}, {.valid_lens = lens}};
+
+    host_set(lens, (const double[]){3, 0});
+    const struct problem p =
+        random_problem((struct size){2, 1, 4, 5, 3, 2}, kinds[_i], _i % 2, true);
+    struct difference d = {p, host_like(p.x.g), new_weights(&p)};
+    struct host *dq = host_like(p.x.q), *dk = host_like(p.x.k), *dv = host_like(p.x.v);
+    ref_attention_bwd(&p.a, &p.x, p.time_first, false, dq, dk, dv);
+    ck_derivative(loss, &d, p.x.q, dq, "q");
+    ck_derivative(loss, &d, p.x.k, dk, "k");
+    ck_derivative(loss, &d, p.x.v, dv, "v");
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    const struct attention_bwd_params params = {{.scale = 1, .layout = ATTNCL_LAYOUT_BTC}};
+    struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 8)),
+                *k = host_new(ATTNCL_F32, DIMS(2, 3, 5, 8));
+    struct host *y = host_new(ATTNCL_F32, DIMS(2, 4, 3, 8)),
+                *bad = host_new(ATTNCL_F32, DIMS(4, 2, 3, 8));
+
+    ck_fails(run_op("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, bad), HOSTS(q, k, k)),
+             ATTNCL_ERR_SHAPE, "the gradient of y is [4, 2, 3, 8], expected [2, 4, 3, 8]");
+    ck_fails(run_op("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, y, q), HOSTS(q, k, k)),
+             ATTNCL_ERR_SHAPE, "expected [2, 3, 4, 5]");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.attention_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, 2);
+    tcase_add_test(core, views);
+    tcase_add_test(core, ranges);
+    tcase_add_test(core, masks);
+    tcase_add_loop_test(core, lengths, 0, 2);
+    tcase_add_test(core, extremes);
+    tcase_add_test(core, empty_is_fine);
+    tcase_add_loop_test(core, the_definition_meets_differences, 0, 5);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}
