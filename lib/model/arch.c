@@ -8,7 +8,6 @@
 #include "model/arch.h"
 
 #define ARCH(file, name) extern const struct arch_class attncl__arch_##name;
-#define LATER(name)
 #include "model/arch_list.def"
 #undef ARCH
 
@@ -16,22 +15,10 @@ static const struct arch_class *const table[] = {
 #define ARCH(file, name) &attncl__arch_##name,
 #include "model/arch_list.def"
 #undef ARCH
-#undef LATER
-};
-
-static const char *const later[] = {
-#define ARCH(file, name)
-#define LATER(name) #name,
-#include "model/arch_list.def"
-#undef ARCH
-#undef LATER
 };
 
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret)
 {
-    for (size_t i = 0; i < sizeof later / sizeof later[0]; ++i)
-        REQUIRE(strcmp(later[i], name) != 0, ATTNCL_ERR_UNSUPPORTED,
-                "arch %s is not supported by this version", name);
     for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
         if (strcmp(table[i]->name, name) == 0) {
             *ret = table[i];

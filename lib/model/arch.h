@@ -36,8 +36,7 @@ struct arch_class {
     const char *detached; // an output whose cotangent counts for nothing; NULL: none
 };
 
-// The class of that name.  ERR_UNSUPPORTED for one of a later version, ERR_FORMAT for an unknown
-// one; both name it.
+// The class of that name.  ERR_FORMAT for an unknown one, which it names.
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
 
 #endif

@@ -5,18 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attncl/optim.h"
 #include "base/alloc.h"
 #include "base/try.h"
 #include "model/arch.h"
 #include "model/config.h"
+#include "model/optim.h"
 
 // -- optimizer_step
-
-struct step_settings {
-    attncl_adam_desc adam;
-    bool amsgrad;
-};
 
 static attncl_status read_betas(const struct json *config, attncl_adam_desc *adam)
 {
@@ -39,11 +34,10 @@ static attncl_status read_noam(const struct json *config, attncl_adam_desc *adam
     return attncl__config_number_or(config, "warmup", 1, 2000, &adam->warmup);
 }
 
-static attncl_status step_configure(const struct json *config, void *settings)
+attncl_status attncl__adam_configure(const struct json *config, struct adam_settings *s)
 {
     enum { ADAM, NOAM };
     static const struct choice kinds[] = {{"adam", ADAM}, {"noam", NOAM}};
-    struct step_settings *s = settings;
     attncl_adam_desc *adam = &s->adam;
     bool optimized, decoupled;
     int kind;
@@ -62,9 +56,14 @@ static attncl_status step_configure(const struct json *config, void *settings)
     return kind == NOAM ? read_noam(config, adam) : ATTNCL_OK;
 }
 
+static attncl_status step_configure(const struct json *config, void *settings)
+{
+    return attncl__adam_configure(config, settings);
+}
+
 static attncl_status step_build(struct build *b, const void *settings)
 {
-    const struct step_settings *s = settings;
+    const struct adam_settings *s = settings;
     attncl_adam_values before = {{0}, {0}, {0}, {0}};
     attncl_value grad, step;
     TRY(attncl__input_real(b, "param", ANY, NULL, &before.param));
@@ -88,7 +87,7 @@ static attncl_status step_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
-    .settings_bytes = sizeof(struct step_settings),
+    .settings_bytes = sizeof(struct adam_settings),
     .configure = step_configure,
     .build = step_build,
     .no_gradients = true,
@@ -101,15 +100,21 @@ struct clip_settings {
     attncl_clip_style style;
 };
 
-static attncl_status clip_configure(const struct json *config, void *settings)
+attncl_status attncl__clip_configure(const struct json *config, const char *key,
+                                     attncl_clip_style *style)
 {
     static const struct choice styles[] = {{"torch", ATTNCL_CLIP_TORCH}, {"d2l", ATTNCL_CLIP_D2L}};
-    struct clip_settings *s = settings;
-    int style;
-    TRY(attncl__config_number(config, "max_norm", 0, &s->max_norm));
-    TRY(attncl__config_choice(config, "style", styles, N_CHOICES(styles), "torch", &style));
-    s->style = (attncl_clip_style)style;
+    int chosen;
+    TRY(attncl__config_choice(config, key, styles, N_CHOICES(styles), "torch", &chosen));
+    *style = (attncl_clip_style)chosen;
     return ATTNCL_OK;
+}
+
+static attncl_status clip_configure(const struct json *config, void *settings)
+{
+    struct clip_settings *s = settings;
+    TRY(attncl__config_number(config, "max_norm", 0, &s->max_norm));
+    return attncl__clip_configure(config, "style", &s->style);
 }
 
 static bool is_gradient(const char *name)

@@ -22,6 +22,9 @@ struct attncl_model {
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);
 
+// Writes each input of the graph that is among `inputs`, by name.
+attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n);
+
 // A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
 // memory for no more.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,

@@ -90,12 +90,14 @@ static bool are_lengths(const char *name)
     return strcmp(name, "valid_lens") == 0 || strcmp(name, "enc_valid_lens") == 0;
 }
 
-static attncl_status write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
+attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n)
 {
     const struct build named = {.inputs = inputs, .n_inputs = n};
     const char *name;
     for (size_t i = 0; (name = attncl_graph_input_name(g, i, NULL)) != NULL; ++i) {
         const attncl_array *a = attncl__input_find(&named, name);
+        if (!a)
+            continue;
         const size_t each = attncl_dtype_bytes(a->dtype);
         if (are_lengths(name) && a->dtype == ATTNCL_I64) {
             TRY(write_lengths(g, a));
@@ -143,7 +145,7 @@ attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, 
     attncl_graph *g = NULL;
     attncl_results *results = NULL;
     TRY_DONE(attncl_model_graph(model, inputs, n, &g));
-    TRY_DONE(write_inputs(g, inputs, n));
+    TRY_DONE(attncl__model_write_inputs(g, inputs, n));
     TRY_DONE(attncl_graph_run(g));
     TRY_DONE(attncl__results_create(attncl_graph_output_count(g), &results));
     TRY_DONE(read_outputs(g, results));

@@ -1,0 +1,349 @@
+// SPDX-License-Identifier: MIT
+//
+// train: steps of training a model, one batch after another.
+//
+//   loss = cross entropy(output, targets);   g = dloss / dparameters, clipped by their norm
+//   parameters and their running means: a step of Adam in place
+//
+// One compiled graph takes every step: the batch and the number of steps taken are its inputs.
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdalign.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/gradient.h"
+#include "attncl/ops.h"
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/dtype.h"
+#include "base/try.h"
+#include "graph/graph.h"
+#include "model/config.h"
+#include "model/model.h"
+#include "model/optim.h"
+#include "model/results.h"
+
+enum { INNER_BYTES = 1024 };
+
+struct train_settings {
+    alignas(max_align_t) char inner_settings[INNER_BYTES];
+    const struct arch_class *inner;
+    struct adam_settings optimizer;
+    double max_norm;
+    attncl_clip_style style;
+    int64_t pad; // -1: none
+};
+
+static attncl_status configure_inner(const struct json *model, struct train_settings *s)
+{
+    const char *name;
+    TRY(attncl__json_text(model, "arch", NULL, &name));
+    REQUIRE(strcmp(name, "lm") == 0 || strcmp(name, "seq2seq_bahdanau") == 0,
+            ATTNCL_ERR_UNSUPPORTED, "arch %.100s cannot be trained, lm and seq2seq_bahdanau can",
+            name);
+    TRY(attncl__arch_find(name, &s->inner));
+    assert(s->inner->settings_bytes <= INNER_BYTES);
+    return s->inner->configure(model, s->inner_settings);
+}
+
+static attncl_status train_configure(const struct json *config, void *settings)
+{
+    struct train_settings *s = settings;
+    const struct json *model, *optimizer;
+    TRY(attncl__json_object(config, "model", NULL, &model));
+    attncl_status status = configure_inner(model, s);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("model");
+        return status;
+    }
+    TRY(attncl__json_object(config, "optimizer", NULL, &optimizer));
+    status = attncl__adam_configure(optimizer, &s->optimizer);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("optimizer");
+        return status;
+    }
+    TRY(attncl__config_number_or(config, "grad_norm_clip", 0, 1, &s->max_norm));
+    TRY(attncl__clip_configure(config, "clip", &s->style));
+    return attncl__config_int_or(config, "pad", INT32_MIN, -1, &s->pad); // no target is negative
+}
+
+static void train_load(struct params *p, const void *settings)
+{
+    const struct train_settings *s = settings;
+    s->inner->load(p, s->inner_settings);
+}
+
+// -- batches
+
+enum { MOST_INPUTS = 4 };
+
+// The inputs of one step: the given ones, of which the first axis counts steps.
+struct batches {
+    int64_t n_steps;
+    size_t n;
+    attncl_array list[MOST_INPUTS]; // targets last
+};
+
+static attncl_status add_batch(const struct build *given, const char *name, bool optional,
+                               struct batches *ret)
+{
+    const attncl_array *a = attncl__input_find(given, name);
+    if (!a && optional)
+        return ATTNCL_OK;
+    REQUIRE(a, ATTNCL_ERR_ARGUMENT, "input %s is missing", name);
+    REQUIRE(a->rank >= 1, ATTNCL_ERR_SHAPE, "input %s has no axis of steps", name);
+    REQUIRE(a->dtype == ATTNCL_I32 || a->dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
+            "input %s has type %s, expected I64 or I32", name, attncl_dtype_name(a->dtype));
+    if (ret->n == 0)
+        ret->n_steps = a->dim[0];
+    REQUIRE(a->dim[0] == ret->n_steps, ATTNCL_ERR_SHAPE,
+            "input %s has N = %" PRId64 " steps, input %s has %" PRId64, name, a->dim[0],
+            ret->list[0].name, ret->n_steps);
+
+    attncl_array *one = &ret->list[ret->n++];
+    *one = *a;
+    one->rank = a->rank - 1;
+    memmove(one->dim, a->dim + 1, (size_t)one->rank * sizeof one->dim[0]);
+    one->bytes = a->dim[0] > 0 ? a->bytes / (size_t)a->dim[0] : 0;
+    return ATTNCL_OK;
+}
+
+static attncl_status find_batches(const struct train_settings *s, const struct build *given,
+                                  struct batches *ret)
+{
+    *ret = (struct batches){0};
+    if (strcmp(s->inner->name, "lm") == 0) {
+        TRY(add_batch(given, "tokens", false, ret));
+    } else {
+        TRY(add_batch(given, "enc_X", false, ret));
+        TRY(add_batch(given, "dec_X", false, ret));
+        TRY(add_batch(given, "enc_valid_lens", true, ret));
+    }
+    return add_batch(given, "targets", false, ret);
+}
+
+static void next_batch(struct batches *batches)
+{
+    for (size_t i = 0; i < batches->n; ++i)
+        batches->list[i].data = (const char *)batches->list[i].data + batches->list[i].bytes;
+}
+
+// -- the graph of a step
+
+// What is trained: a parameter, its gradient, and its running means.
+struct trained {
+    size_t n;
+    attncl_value *param, *grad, *clipped;
+    const struct param_table *table;
+    size_t *index; // in the table
+};
+
+static void free_trained(struct trained *t)
+{
+    attncl__free(t->param);
+    attncl__free(t->grad);
+    attncl__free(t->clipped);
+    attncl__free(t->index);
+}
+
+static attncl_status list_trained(const struct build *b, struct trained *t)
+{
+    const struct param_table *table = b->params.table;
+    *t = (struct trained){
+        .table = table,
+        .param = attncl__alloc_array(table->n + 1, sizeof *t->param),
+        .grad = attncl__alloc_array(table->n + 1, sizeof *t->grad),
+        .clipped = attncl__alloc_array(table->n + 1, sizeof *t->clipped),
+        .index = attncl__alloc_array(table->n + 1, sizeof *t->index),
+    };
+    REQUIRE(t->param && t->grad && t->clipped && t->index, ATTNCL_ERR_NO_MEMORY,
+            "gradients of %zu parameters", table->n);
+    for (size_t i = 0; i < table->n; ++i) {
+        if (table->list[i].fixed)
+            continue;
+        t->index[t->n] = i;
+        t->param[t->n++] = attncl_graph_weight(b->graph, table->list[i].tensor);
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_value zero_rows(attncl_graph *g, const attncl_shape *like, int64_t n_rows)
+{
+    int64_t dim[ATTNCL_MAX_RANK], count = 1;
+    memcpy(dim, like->dim, sizeof dim);
+    dim[0] = n_rows;
+    for (int i = 0; i < like->rank; ++i)
+        count *= dim[i];
+    float *zeros = attncl__alloc_array((size_t)count, sizeof *zeros);
+    if (!zeros)
+        return ATTNCL_NONE_VALUE;
+    memset(zeros, 0, (size_t)count * sizeof *zeros);
+    const attncl_value value = attncl_graph_constant(g, ATTNCL_F32, like->rank, dim, zeros);
+    attncl__free(zeros);
+    return value;
+}
+
+// Rows of a stack that no parameter of the file fills stay zero: nothing trains them.
+static attncl_value without_filler(attncl_graph *g, const struct param_table *t, size_t index,
+                                   attncl_value gradient)
+{
+    enum { MOST_PARTS = 16 };
+    const attncl_shape shape = attncl_graph_shape(g, gradient);
+    attncl_value parts[MOST_PARTS];
+    int64_t next = 0;
+    int n = 0;
+    bool has_filler = false, is_stack = false;
+
+    for (size_t i = 0; i < t->n_pieces; ++i) {
+        const struct param_piece *piece = &t->pieces[i];
+        if (piece->param != index)
+            continue;
+        assert(n + 3 <= MOST_PARTS && piece->first >= next);
+        is_stack = true;
+        if (piece->first > next) {
+            has_filler = true;
+            parts[n++] = zero_rows(g, &shape, piece->first - next);
+        }
+        next = piece->first + piece->n_rows;
+        parts[n++] = attncl_slice(g, gradient, 0, piece->first, next);
+    }
+    if (is_stack && next < shape.dim[0]) {
+        has_filler = true;
+        parts[n++] = zero_rows(g, &shape, shape.dim[0] - next);
+    }
+    return has_filler ? attncl_concat(g, n, parts, 0) : gradient;
+}
+
+static attncl_value state_like(attncl_graph *g, const char *what, const char *name,
+                               attncl_value value)
+{
+    char full[PARAM_NAME_BYTES + 32];
+    const attncl_shape shape = attncl_graph_shape(g, value);
+    snprintf(full, sizeof full, "%s.%s", what, name);
+    return attncl_graph_state(g, full, ATTNCL_F32, shape.rank, shape.dim);
+}
+
+static void add_updates(attncl_graph *g, const struct train_settings *s, const struct trained *t,
+                        attncl_value step)
+{
+    const attncl_adam_desc *adam = &s->optimizer.adam;
+    const attncl_value rates = attncl_adam_rates(g, adam, step);
+    for (size_t i = 0; i < t->n && attncl_graph_status(g) == ATTNCL_OK; ++i) {
+        const char *name = t->table->list[t->index[i]].name;
+        attncl_adam_values values = {
+            .param = t->param[i],
+            .exp_avg = state_like(g, "exp_avg", name, t->param[i]),
+            .exp_avg_sq = state_like(g, "exp_avg_sq", name, t->param[i]),
+        };
+        if (s->optimizer.amsgrad)
+            values.max_exp_avg_sq = state_like(g, "max_exp_avg_sq", name, t->param[i]);
+        attncl_adam_update(g, adam, rates, t->clipped[i], &values);
+    }
+}
+
+static attncl_status find_output(const attncl_graph *g, attncl_value *ret, attncl_shape *shape)
+{
+    const char *name;
+    for (size_t i = 0; (name = attncl_graph_output_name(g, i, shape)) != NULL; ++i) {
+        *ret = attncl__graph_output_value(g, i);
+        if (strcmp(name, "output") == 0)
+            return ATTNCL_OK;
+    }
+    assert(!"a trained model has an output of that name");
+    return FAIL(ATTNCL_ERR_STATE, "the model has no output");
+}
+
+static attncl_status add_step(struct build *b, const struct train_settings *s, struct trained *t)
+{
+    attncl_graph *g = b->graph;
+    attncl_value output, targets, step;
+    attncl_shape shape;
+
+    b->n_inputs -= 1; // the model alone
+    b->gradients = true;
+    TRY(s->inner->build(b, s->inner_settings));
+    TRY(attncl_graph_status(g));
+    b->n_inputs += 1;
+    TRY(find_output(g, &output, &shape));
+    const int64_t n_classes = shape.dim[shape.rank - 1];
+    TRY(attncl__input_index(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
+    step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
+
+    const attncl_value loss = attncl_cross_entropy(g, output, targets, ATTNCL_REDUCE_MEAN, s->pad);
+    TRY(list_trained(b, t));
+    attncl_graph_gradient(g, 1, &loss, NULL, (int)t->n, t->param, t->grad);
+    TRY(attncl_graph_status(g));
+    for (size_t i = 0; i < t->n; ++i)
+        t->grad[i] = without_filler(g, t->table, t->index[i], t->grad[i]);
+    const attncl_value norm =
+        attncl_clip_grad_norm(g, t->n, t->grad, s->max_norm, s->style, t->clipped);
+    attncl_graph_output(g, "loss", loss);
+    attncl_graph_output(g, "grad_norm", norm);
+    add_updates(g, s, t, step);
+    return attncl_graph_compile(g, NULL);
+}
+
+// -- running it
+
+static attncl_status take_steps(attncl_graph *g, struct batches *batches, float *losses,
+                                float *norms)
+{
+    for (int64_t i = 0; i < batches->n_steps; ++i, next_batch(batches)) {
+        const int32_t taken = (int32_t)i;
+        TRY(attncl__model_write_inputs(g, batches->list, batches->n));
+        TRY(attncl_graph_write(g, "step", &taken, sizeof taken));
+        TRY(attncl_graph_run(g));
+        TRY(attncl_graph_read(g, "loss", &losses[i], sizeof losses[i]));
+        TRY(attncl_graph_read(g, "grad_norm", &norms[i], sizeof norms[i]));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status run(attncl_model *model, const attncl_array *inputs, size_t n,
+                         attncl_results **results_ret)
+{
+    const struct build given = {.inputs = inputs, .n_inputs = n};
+    attncl_status status = ATTNCL_OK;
+    struct batches batches;
+    struct build b = {0};
+    struct trained trained = {0};
+    float *losses = NULL, *norms = NULL;
+    attncl_results *results = NULL;
+
+    TRY(find_batches(model->settings, &given, &batches));
+    TRY_DONE(attncl__model_begin(model, batches.list, batches.n, &b));
+    TRY_DONE(add_step(&b, model->settings, &trained));
+    losses = attncl__alloc_array((size_t)batches.n_steps, sizeof *losses);
+    norms = attncl__alloc_array((size_t)batches.n_steps, sizeof *norms);
+    if (!losses || !norms) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " steps", batches.n_steps);
+        goto done;
+    }
+    TRY_DONE(take_steps(b.graph, &batches, losses, norms));
+    TRY_DONE(attncl__results_create(2, &results));
+    TRY_DONE(attncl__results_add(results, "losses", ATTNCL_F32, 1, &batches.n_steps, losses));
+    losses = NULL; // ownership has passed to the results
+    TRY_DONE(attncl__results_add(results, "grad_norms", ATTNCL_F32, 1, &batches.n_steps, norms));
+    norms = NULL;
+    *results_ret = results;
+    results = NULL;
+
+done:
+    attncl_results_destroy(results);
+    attncl__free(losses);
+    attncl__free(norms);
+    free_trained(&trained);
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
+const struct arch_class attncl__arch_train = {
+    .name = "train",
+    .settings_bytes = sizeof(struct train_settings),
+    .configure = train_configure,
+    .load = train_load,
+    .run = run,
+    .no_gradients = true,
+};
