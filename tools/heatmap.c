@@ -29,6 +29,7 @@ static const struct weights_output outputs[] = {
     {"feedback_attention", "attn", "kbh", NULL},
     {"attention_pooling", "attention_w", "kq", NULL},
 };
+static const struct weights_output of_a_layer = {NULL, NULL, "qkbh", NULL};
 enum { N_OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
 // Panels of one picture.
@@ -182,39 +183,53 @@ static int draw_stack(const struct stack *s, const char *folder)
     return TOOL_OK;
 }
 
+static bool ends_with(const char *name, const char *end)
+{
+    const size_t n = strlen(name), m = strlen(end);
+    return n >= m && strcmp(name + n - m, end) == 0 && (n == m || name[n - m - 1] == '.');
+}
+
+bool is_shown_attention(const attncl_array *array)
+{
+    return strchr(array->name, '.') && ends_with(array->name, "attn");
+}
+
+// What an output's axes are, NULL for one that has no weights.
+static const struct weights_output *find_output(const char *arch, const attncl_array *array)
+{
+    if (is_shown_attention(array))
+        return &of_a_layer;
+    for (int o = 0; o < N_OUTPUTS; o++)
+        if (strcmp(outputs[o].arch, arch) == 0 && strcmp(outputs[o].array, array->name) == 0)
+            return &outputs[o];
+    return NULL;
+}
+
 static int draw_weights(const struct session *session, const attncl_results *results,
                         const char *folder, int *n_drawn)
 {
     for (size_t i = 0; i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
-        for (int o = 0; o < N_OUTPUTS; o++) {
-            struct stack s = {.name = array->name};
-            if (strcmp(outputs[o].arch, attncl_model_arch(session->model)) != 0 ||
-                strcmp(outputs[o].array, array->name) != 0)
-                continue;
-            const int64_t heads =
-                outputs[o].heads ? attncl_model_config_int(session->model, outputs[o].heads, 1) : 1;
-            if (!read_axes(&s, array, outputs[o].axes, heads))
-                continue;
-            float *values = array_floats(session->context, array);
-            if (!values)
-                return TOOL_FAILED;
-            s.data = values;
-            s.high = largest(&s);
-            const int status = draw_stack(&s, folder);
-            free(values);
-            if (status != TOOL_OK)
-                return status;
-            ++*n_drawn;
-        }
+        const struct weights_output *output = find_output(attncl_model_arch(session->model), array);
+        struct stack s = {.name = array->name};
+        if (!output)
+            continue;
+        const int64_t heads =
+            output->heads ? attncl_model_config_int(session->model, output->heads, 1) : 1;
+        if (!read_axes(&s, array, output->axes, heads))
+            continue;
+        float *values = array_floats(session->context, array);
+        if (!values)
+            return TOOL_FAILED;
+        s.data = values;
+        s.high = largest(&s);
+        const int status = draw_stack(&s, folder);
+        free(values);
+        if (status != TOOL_OK)
+            return status;
+        ++*n_drawn;
     }
     return TOOL_OK;
-}
-
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-    return n >= m && strcmp(name + n - m, end) == 0 && (n == m || name[n - m - 1] == '.');
 }
 
 // AFT-conv's w [heads, s] as each head's matrix of biases; free() it.

@@ -43,6 +43,9 @@ void picture_curves(struct picture *picture, const char *title, const char *x_la
 // is not real.
 float *array_floats(attncl_context *context, const attncl_array *array);
 
+// Weights that a run has because of attncl_model_show_attention(): for pictures alone.
+bool is_shown_attention(const attncl_array *array);
+
 // Draws every array that holds attention weights, and the model's position biases, into `folder`,
 // which is made when it is not there.  Returns an exit status; a failure is reported.
 int draw_heatmaps(const struct session *session, const char *model_path,

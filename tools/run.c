@@ -93,13 +93,15 @@ static int write_results(const struct request *r, const attncl_results *results)
 {
     const size_t n = attncl_results_count(results);
     attncl_array *arrays = calloc(n + 1, sizeof *arrays);
+    size_t n_written = 0;
     int status = TOOL_OK;
 
     if (!arrays)
         return tool_error("out of memory");
     for (size_t i = 0; i < n; i++)
-        arrays[i] = *attncl_results_at(results, i);
-    if (attncl_safetensors_write(r->output, arrays, n, NULL) != ATTNCL_OK)
+        if (!is_shown_attention(attncl_results_at(results, i)))
+            arrays[n_written++] = *attncl_results_at(results, i);
+    if (attncl_safetensors_write(r->output, arrays, n_written, NULL) != ATTNCL_OK)
         status = tool_failed();
     free(arrays);
     return status;
@@ -113,6 +115,7 @@ static int run_model(const struct request *r, const struct session *session,
     const bool profiled = r->profile || r->trace;
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
+    attncl_model_show_attention(session->model, r->heatmap != NULL);
     int status = session_run(session, input, &results, profiled ? &g : NULL);
 
     if (status == TOOL_OK && profiled)

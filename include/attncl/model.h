@@ -52,6 +52,13 @@ ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char
 ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs,
                                             size_t n, attncl_graph **graph_ret);
 
+/**
+ * With `shown` 1, graphs and runs that follow have one more output for each layer of softmax
+ * attention inside an encoder or a language model: its weights, [T, S, B, H], called as the layer's
+ * parameters are, encoder.layers.0.self_attn.attn.  They take memory for T S B H elements each.
+ */
+ATTNCL_API void attncl_model_show_attention(attncl_model *model, int shown);
+
 /** The results of attncl_model_run(): arrays that own their data. */
 typedef struct attncl_results attncl_results;
 ATTNCL_API size_t attncl_results_count(const attncl_results *results);

@@ -6,6 +6,8 @@
 //
 // A gMLP block has its norms and residual inside.
 
+#include <stdio.h>
+
 #include "attncl/ops.h"
 #include "base/try.h"
 #include "model/blocks.h"
@@ -126,6 +128,16 @@ static attncl_value aft(struct build *b, const struct aft_settings *s, attncl_va
     return attncl_aft(b->graph, &desc, &params, z, z, z, mask, x);
 }
 
+// [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
+static void show_attention(struct build *b, attncl_value weights)
+{
+    static const int to_tsbh[] = {2, 3, 0, 1};
+    char name[PARAM_NAME_BYTES + 8];
+
+    snprintf(name, sizeof name, "%sattn", b->params.prefix);
+    attncl_graph_output(b->graph, name, attncl_permute(b->graph, weights, to_tsbh));
+}
+
 static attncl_value mha(struct build *b, const struct mha_settings *s, attncl_value z, bool causal,
                         attncl_value mask, attncl_value x)
 {
@@ -133,8 +145,13 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, attncl_va
     attncl_mha_params params;
     desc.causal = causal;
     attncl__mha_params(&b->params, s, &params);
-    return attncl_multi_head_attention(b->graph, &desc, &params, s->heads, z, z, z, mask,
-                                       ATTNCL_NONE_VALUE, x, NULL);
+    attncl_value weights;
+    const attncl_value y =
+        attncl_multi_head_attention(b->graph, &desc, &params, s->heads, z, z, z, mask,
+                                    ATTNCL_NONE_VALUE, x, b->shows_attention ? &weights : NULL);
+    if (b->shows_attention)
+        show_attention(b, weights);
+    return y;
 }
 
 attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,

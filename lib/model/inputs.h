@@ -13,8 +13,9 @@ struct build {
     struct params params;
     const attncl_array *inputs; // names, types and shapes; the elements come later
     size_t n_inputs;
-    int64_t n_positions; // a step of decoding: the most it may be asked for
-    bool gradients;      // they will be asked of this graph
+    bool shows_attention; // weights of layers are outputs too
+    int64_t n_positions;  // a step of decoding: the most it may be asked for
+    bool gradients;       // they will be asked of this graph
 };
 
 // An extent, or a rank, that may be anything.

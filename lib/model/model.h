@@ -14,6 +14,7 @@ struct attncl_model {
     struct json *config;
     void *settings; // the architecture's own, from the configuration
     struct param_table params;
+    bool shows_attention;
     char **metadata; // key, value, key, value ...
     size_t n_metadata;
 };

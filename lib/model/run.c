@@ -18,7 +18,14 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
     *ret = (struct build){.inputs = inputs, .n_inputs = n};
     TRY(attncl_graph_create(model->context, &ret->graph));
     ret->params = (struct params){.table = &model->params, .graph = ret->graph};
+    ret->shows_attention = model->shows_attention;
     return ATTNCL_OK;
+}
+
+void attncl_model_show_attention(attncl_model *model, int shown)
+{
+    if (model)
+        model->shows_attention = shown != 0;
 }
 
 static attncl_status check_call(const attncl_model *model, const attncl_array *inputs, size_t n)

@@ -18,14 +18,14 @@ import zlib
 PANEL = (380, 340)
 
 
-def write(path, tensors, arch=None, config=None):
+def write(path, tensors, arch=None, config=None, ints=()):
     header, data = {}, b""
     if arch:
         header["__metadata__"] = {"attncl.arch": arch, "attncl.config": json.dumps(config)}
     for name, (shape, values) in tensors.items():
         begin = len(data)
-        data += struct.pack("<%df" % len(values), *values)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [begin, len(data)]}
+        data += struct.pack("<%d%s" % (len(values), "i" if name in ints else "f"), *values)
+        header[name] = {"dtype": "I32" if name in ints else "F32", "shape": shape, "data_offsets": [begin, len(data)]}
     text = json.dumps(header).encode()
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text + data)
@@ -135,6 +135,34 @@ def main(tool):
         if ran.returncode == 0:
             size = pixels(at("mha/attention_weights.png"))[:2]
             check(size == (heads * PANEL[0], batch * PANEL[1]), "attention_weights.png is %d x %d" % size)
+
+        # Inside an encoder too, a picture per layer; the output file has the encoder's output alone.
+        d_model, d_ff, vocabulary = 4, 6, 5
+        model = {"src_embed.weight": noise(rng, vocabulary, d_model), "encoder.norm.weight": noise(rng, d_model),
+                 "encoder.norm.bias": noise(rng, d_model), "generator.projection.weight": noise(rng, vocabulary, d_model),
+                 "generator.projection.bias": noise(rng, vocabulary)}
+        for i in range(2):
+            layer = "encoder.layers.%d." % i
+            for norm in ("norm_self_attn", "norm_ff"):
+                model.update({layer + norm + ".weight": noise(rng, d_model), layer + norm + ".bias": noise(rng, d_model)})
+            for part in ("query.linear", "key.linear", "value.linear", "output"):
+                model.update({layer + "self_attn." + part + ".weight": noise(rng, d_model, d_model),
+                              layer + "self_attn." + part + ".bias": noise(rng, d_model)})
+            model.update({layer + "feed_forward.layer1.weight": noise(rng, d_ff, d_model),
+                          layer + "feed_forward.layer1.bias": noise(rng, d_ff),
+                          layer + "feed_forward.layer2.weight": noise(rng, d_model, d_ff),
+                          layer + "feed_forward.layer2.bias": noise(rng, d_model)})
+        write(at("lm"), model, "lm", {"layer": "transformer", "d_model": d_model, "d_ff": d_ff, "heads": heads, "n_layers": 2,
+                                      "n_vocab": vocabulary, "pos": "no_pos"})
+        write(at("t"), {"tokens": ([6, batch], [0] * (6 * batch))}, ints=("tokens",))
+        ran = run("run", at("lm"), at("t"), at("o"), "--heatmap", at("layers"))
+        check(ran.returncode == 0, "lm: " + ran.stderr)
+        if ran.returncode == 0:
+            for i in range(2):
+                size = pixels(at("layers/encoder.layers.%d.self_attn.attn.png" % i))[:2]
+                check(size == (heads * PANEL[0], batch * PANEL[1]), "layer %d's picture is %d x %d" % (i, *size))
+            with open(at("o"), "rb") as f:
+                check(b"attn" not in f.read(), "the output file has the pictures' weights")
 
         write(at("m"), {}, "positional_encoding", {"layout": "d2l", "num_hiddens": 12})
         write(at("x"), {"x": noise(rng, 1, 20, 12)})
