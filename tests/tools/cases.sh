@@ -16,8 +16,8 @@ trap 'rm -rf "$tmp"' EXIT
 python3 "$cases/run_cases.py" --cases "$cases" --cmd "$tool run {model} {input} {output}" --kind forward --kind error \
     >"$tmp/all" 2>&1
 grep -q 'cases pass$' "$tmp/all" || { cat "$tmp/all"; exit 1; }
-grep '(is not supported by this version\|has no gradient)$' "$tmp/all" | sed 's/^FAIL \([^ ]*\).*/\1/' >"$tmp/later"
-grep '^FAIL' "$tmp/all" | grep -v '(is not supported by this version\|has no gradient)$' && exit 1
+grep -E '(is not supported by this version|has no gradient)$' "$tmp/all" | sed 's/^FAIL \([^ ]*\).*/\1/' >"$tmp/later"
+grep '^FAIL' "$tmp/all" | grep -vE '(is not supported by this version|has no gradient)$' && exit 1
 echo "$(tail -n 1 "$tmp/all"); $(wc -l <"$tmp/later") are for later versions:"
 tr '\n' ' ' <"$tmp/later"
 ! grep -q '^0 of' "$tmp/all"
