@@ -5,13 +5,16 @@
     python3 tests/data/generate.py [FOLDER]
 
 One file per case.  It is a model file (metadata attncl.arch and attncl.config, parameters under their PyTorch names) that
-also holds the inputs as input.NAME and the results as expected.NAME.  Needs torch and numpy; seeds are fixed.
+also holds the inputs as input.NAME and the results as expected.NAME.  The cases of GRADIENTS are written once more as
+NAME_grad, with cotangents among the inputs and what autograd gives for them among the results.  Needs torch and numpy;
+seeds are fixed.
 """
 import json
 import math
 import os
 import struct
 import sys
+import zlib
 
 import numpy as np
 import torch
@@ -47,6 +50,16 @@ def write(path, tensors, metadata):
 # -- the layers, in PyTorch -------------------------------------------------------------------------------------------
 
 
+def softmax_of(scores, hidden, dim, hidden_score=-math.inf):
+    """The softmax of what is not hidden; where all is hidden, 0, and no gradient."""
+    if hidden is None:
+        return torch.softmax(scores, dim)
+    if hidden_score != -math.inf:
+        return torch.softmax(scores.masked_fill(hidden, hidden_score), dim)
+    blind = hidden.all(dim, keepdim=True)
+    return torch.softmax(scores.masked_fill(hidden & ~blind, hidden_score), dim) * ~blind
+
+
 class AFT(nn.Module):
     """y_i = sigmoid(q_i) sum_j softmax_j(w_ij + k_j) v_j; a row that sees nothing gives 0."""
 
@@ -77,10 +90,7 @@ class AFT(nn.Module):
         if self.kind == "aft_local":
             w = w * self.local_mask[:n, :n]
         s = w[:, :, None, None] + k[None]  # [T, T, B, C]
-        if mask is not None:
-            s = s.masked_fill((mask == 0)[..., None], -math.inf)
-        p = torch.softmax(s, 1)
-        p = torch.where(torch.isnan(p), torch.zeros_like(p), p)
+        p = softmax_of(s, None if mask is None else (mask == 0)[..., None], 1)
         return self.output(torch.sigmoid(q) * (p * v[None]).sum(1))
 
     def heads_mix(self, k, v, mask):
@@ -96,7 +106,7 @@ class AFT(nn.Module):
             kernel = kernel * (mask != 0)
         num = torch.einsum("hijb,jbhc->ibhc", kernel, heads * v.reshape(n, b, h, d // h))
         den = torch.einsum("hijb,jbhc->ibhc", kernel, heads)
-        return torch.where(den > 0, num / den, torch.zeros_like(num)).reshape(n, b, d)
+        return (num / torch.where(den > 0, den, torch.ones_like(den))).reshape(n, b, d)
 
 
 class SGU(nn.Module):
@@ -145,9 +155,7 @@ class FeedForward(nn.Module):
 def attend(q, k, v, hidden=None, hidden_score=-math.inf, scale=None):
     """softmax(q k^T scale) v and the weights; hidden pairs score hidden_score; a row that sees nothing gives 0."""
     scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    if hidden is not None:
-        scores = scores.masked_fill(hidden, hidden_score)
-    p = torch.softmax(scores, -1).nan_to_num(0)
+    p = softmax_of(scores, hidden, -1, hidden_score)
     return p @ v, p
 
 
@@ -172,10 +180,11 @@ class MHA(nn.Module):
         return x.reshape(*x.shape[:2], self.heads, -1).permute(1, 2, 0, 3)
 
     def weighted(self, query, key, value, mask):
+        """The result and the weights, which are detached, as published."""
         hidden = None if mask is None else (mask == 0).permute(2, 0, 1)[:, None]
         y, p = attend(self.split(self.query.linear(query)), self.split(self.key.linear(key)),
                       self.split(self.value.linear(value)), hidden)
-        return self.output(y.permute(2, 0, 1, 3).reshape(query.shape)), p.permute(2, 3, 0, 1)
+        return self.output(y.permute(2, 0, 1, 3).reshape(query.shape)), p.permute(2, 3, 0, 1).detach()
 
     def forward(self, query, key, value, mask):
         return self.weighted(query, key, value, mask)[0]
@@ -317,6 +326,16 @@ class Seq2Seq(nn.Module):
         y, state = d.rnn(x, state)
         return d.dense(y), state, p
 
+    def forward(self, source, target, lens=None):
+        keys, state = self.encode(source)
+        seen = source.shape[1] if lens is None else lens[:, None]
+        hidden = torch.arange(source.shape[1])[None].expand(source.shape) >= seen
+        logits, weights = [], []
+        for token in target.T:
+            y, state, p = self.step(token, state, keys, hidden)
+            logits.append(y), weights.append(p)
+        return torch.cat(logits, 1), state, keys, torch.cat(weights, 1)
+
 
 class Heads(nn.Module):
     """A linear map whose result is cut into heads."""
@@ -417,7 +436,31 @@ def as_file_type(t):
     return t.float() if t.is_floating_point() else t
 
 
+GRADIENTS = {
+    "softmax", "masked_softmax", "layer_norm", "gelu", "linear", "bmm", "embedding", "cross_entropy", "relative_shift",
+    "attention_pooling_gaussian", "attention_pooling_boxcar", "attention_pooling_epanechikov", "aft_local", "aft_full",
+    "aft_simple", "aft_conv", "spatial_gating_unit", "gmlp_block", "feed_forward", "transformer_layer",
+    "layer_transformer", "encoder_gmlp", "encoder_transformer", "basic_self_attention", "raschka_self_attention",
+    "raschka_multi_head", "dot_product_attention", "additive_attention", "multi_head_attention", "mha", "gru",
+    "seq2seq_bahdanau", "feedback_attention_joint", "feedback_attention_split", "feedback_layer",
+    "feedback_transformer", "feedback_transformer_kv", "lm_aft_local", "lm_transformer_learned"}
+
+
 def case(name, arch, config, params, inputs, expected, keep_types=False):
+    write_case(name, arch, config, params, inputs, expected, keep_types)
+    if name not in GRADIENTS:
+        return
+    random = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+    cotangents = {k: torch.randn(y.shape, generator=random).double() for k, y in expected.items()}
+    leaves = {k: x for k, x in {**inputs, **params}.items() if x.requires_grad}
+    assert all(x.requires_grad for x in inputs.values() if x.is_floating_point()), name
+    total = sum((y * cotangents[k]).sum() for k, y in expected.items())
+    found = torch.autograd.grad(total, leaves.values(), allow_unused=True, materialize_grads=True)
+    write_case(name + "_grad", arch, config, params, {**inputs, **{"cotangent." + k: g for k, g in cotangents.items()}},
+               {**expected, **{"grad." + k: g for k, g in zip(leaves, found)}})
+
+
+def write_case(name, arch, config, params, inputs, expected, keep_types=False):
     tensors = dict(params) if keep_types else {k: as_file_type(v) for k, v in params.items()}
     tensors.update({"input." + k: as_file_type(v) for k, v in inputs.items()})
     tensors.update({"expected." + k: as_file_type(v) for k, v in expected.items()})
@@ -425,8 +468,17 @@ def case(name, arch, config, params, inputs, expected, keep_types=False):
           {"attncl.arch": arch, "attncl.config": json.dumps(config)})
 
 
+def leaf(t):
+    """What has a gradient, exactly a float32."""
+    return t.detach().float().double().requires_grad_()
+
+
 def randn(*shape):
-    return torch.randn(*shape).float().double()  # exactly a float32
+    return leaf(torch.randn(*shape))
+
+
+def state(m):
+    return m.state_dict(keep_vars=True)
 
 
 def module(m, seed_norms=True):
@@ -447,14 +499,14 @@ def primitives():
          {"output": torch.softmax(torch.where(seen, x, torch.tensor(-1e6, dtype=x.dtype)), -1)})
 
     x, m = randn(3, 4, 6), module(nn.LayerNorm([4, 6]))
-    m.weight.data, m.bias.data = randn(4, 6), randn(4, 6)
-    case("layer_norm", "layer_norm", {"normalized_shape": [4, 6]}, m.state_dict(), {"x": x}, {"output": m(x)})
+    m.weight.data, m.bias.data = randn(4, 6).data, randn(4, 6).data
+    case("layer_norm", "layer_norm", {"normalized_shape": [4, 6]}, state(m), {"x": x}, {"output": m(x)})
 
     x = randn(3, 11) * 3
     case("gelu", "activation", {"kind": "gelu"}, {}, {"x": x}, {"output": F.gelu(x)})
 
     x, m = randn(5, 2, 7), module(nn.Linear(7, 3))
-    case("linear", "linear", {"in_features": 7, "out_features": 3}, m.state_dict(), {"x": x}, {"output": m(x)})
+    case("linear", "linear", {"in_features": 7, "out_features": 3}, state(m), {"x": x}, {"output": m(x)})
 
     a, b = randn(2, 3, 4), randn(2, 4, 5)
     case("bmm", "bmm", {}, {}, {"a": a, "b": b}, {"output": a @ b})
@@ -480,15 +532,15 @@ def aft():
     mask = torch.rand(7, 7, 2) < 0.4
     mask[3, :, 1] = False
     m = module(AFT("aft_local", 6, 9, 3))
-    case("aft_local", "aft_local", {"d_model": 6, "seq_len": 9, "local_window_size": 3}, m.state_dict(),
+    case("aft_local", "aft_local", {"d_model": 6, "seq_len": 9, "local_window_size": 3}, state(m),
          {"query": q, "key": k, "value": v, "mask": mask}, {"output": m(q, k, v, mask)})
     m = module(AFT("aft_full", 6, 9, bias=False))
-    case("aft_full", "aft_full", {"d_model": 6, "seq_len": 9, "bias": False}, m.state_dict(),
+    case("aft_full", "aft_full", {"d_model": 6, "seq_len": 9, "bias": False}, state(m),
          {"query": q, "key": k, "value": v}, {"output": m(q, k, v, None)})
     m = module(AFT("aft_simple", 6))
     row = (torch.rand(1, 7, 1) < 0.5).to(torch.uint8)
     row[0, 2] = 7  # any value but 0 is visible
-    case("aft_simple", "aft_simple", {"d_model": 6}, m.state_dict(), {"query": q, "key": k, "value": v, "mask": row},
+    case("aft_simple", "aft_simple", {"d_model": 6}, state(m), {"query": q, "key": k, "value": v, "mask": row},
          {"output": m(q, k, v, row)})
 
 
@@ -496,11 +548,11 @@ def gmlp():
     z, mask = randn(7, 2, 10), torch.rand(7, 7, 1) < 0.5
     mask[2] = False
     m = module(SGU(10, 9))
-    case("spatial_gating_unit", "spatial_gating_unit", {"d_z": 10, "seq_len": 9}, m.state_dict(),
+    case("spatial_gating_unit", "spatial_gating_unit", {"d_z": 10, "seq_len": 9}, state(m),
          {"z": z, "mask": mask}, {"output": m(z, mask)})
     x = randn(7, 2, 6)
     m = module(GMLP(6, 10, 9))
-    case("gmlp_block", "gmlp_block", {"d_model": 6, "d_ffn": 10, "seq_len": 9}, m.state_dict(), {"x": x},
+    case("gmlp_block", "gmlp_block", {"d_model": 6, "d_ffn": 10, "seq_len": 9}, state(m), {"x": x},
          {"output": m(x, None)})
 
 
@@ -509,17 +561,17 @@ def stacks():
     c = {"d_model": 6, "d_ff": 10, "activation": "SiLU", "is_gated": True, "bias1": False, "bias2": True,
          "bias_gate": False}
     m = module(FeedForward(**c))
-    case("feed_forward", "feed_forward", c, m.state_dict(), {"x": x}, {"output": m(x)})
+    case("feed_forward", "feed_forward", c, state(m), {"x": x}, {"output": m(x)})
 
     x, mask = randn(7, 2, 6), torch.tril(torch.ones(7, 7, dtype=torch.bool))[:, :, None]
     c = {"layer": "aft_full", "d_model": 6, "seq_len": 8, "d_ff": 10, "activation": "GELU", "is_gated": True}
     m = module(Layer(c))
-    case("transformer_layer", "transformer_layer", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+    case("transformer_layer", "transformer_layer", c, state(m), {"x": x, "mask": mask}, {"output": m(x, mask)})
 
     for c in ({"layer": "aft_local", "d_model": 8, "seq_len": 9, "local_window_size": 2, "d_ff": 12, "n_layers": 2},
               {"layer": "gmlp", "d_model": 8, "seq_len": 9, "d_ffn": 12, "n_layers": 2}):
         m, x = module(Encoder(c)), randn(7, 2, 8)
-        case("encoder_" + c["layer"], "encoder", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+        case("encoder_" + c["layer"], "encoder", c, state(m), {"x": x, "mask": mask}, {"output": m(x, mask)})
 
 
 LMS = {
@@ -543,7 +595,7 @@ def language_models(which=LMS):
     for name, keys in which.items():
         c = dict(keys, d_model=8, n_layers=2, n_vocab=11)
         m = module(LM(c))
-        params = m.state_dict()
+        params = state(m)
         if "max_len" not in c:  # the table of 5000 rows is left to be derived
             params.pop("src_embed.positional_encodings", None)
         tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
@@ -569,7 +621,7 @@ def greedy(name, c, n_prompt, model=LM):
     tokens = start
     for _ in range(c["steps"]):
         tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
-    case(name, "lm_sample", c, m.state_dict(), {"tokens": start}, {"tokens": tokens})
+    case(name, "lm_sample", c, state(m), {"tokens": start}, {"tokens": tokens})
 
 
 def sample():
@@ -584,12 +636,12 @@ def self_attention():
         y, p = attend(x, x, x, scale=1)
         case(name, "basic_self_attention", {}, {}, {"x": x}, {"output": y, "attention_weights": p})
 
-    x, u = randn(7, 5), {"U_" + name: torch.rand(5, 5).double() for name in ("query", "key", "value")}
+    x, u = randn(7, 5), {"U_" + name: leaf(torch.rand(5, 5)) for name in ("query", "key", "value")}
     y, p = attend(*(x @ w.T for w in u.values()))
     case("raschka_self_attention", "raschka_self_attention", {"d": 5}, u, {"x": x},
          {"output": y, "attention_weights": p})
 
-    u = {"multihead_U_" + name: torch.rand(3, 5, 5).double() for name in ("query", "key", "value")}
+    u = {"multihead_U_" + name: leaf(torch.rand(3, 5, 5)) for name in ("query", "key", "value")}
     z, p = attend(*(x @ w.transpose(1, 2) for w in u.values()))
     m = module(nn.Linear(15, 5))
     case("raschka_multi_head", "raschka_multi_head", {"d": 5, "heads": 3},
@@ -615,14 +667,14 @@ def attention():
     c = {"num_hiddens": 12, "num_heads": 3, "bias": True, "query_size": 6, "key_size": 5, "value_size": 5}
     m = module(BatchFirstMHA(**c))
     y, p = m(q, k, v, lens)
-    case("multi_head_attention", "multi_head_attention", c, m.state_dict(),
+    case("multi_head_attention", "multi_head_attention", c, state(m),
          {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
 
     q, k, v, mask = randn(4, 3, 6), randn(7, 3, 6), randn(7, 3, 6), torch.rand(4, 7, 3) < 0.4
     mask[2, :, 1] = False
     m = module(MHA(6, 2, bias=False))
     y, p = m.weighted(q, k, v, mask)
-    case("mha", "mha", {"d_model": 6, "heads": 2, "bias": False}, m.state_dict(),
+    case("mha", "mha", {"d_model": 6, "heads": 2, "bias": False}, state(m),
          {"query": q, "key": k, "value": v, "mask": mask}, {"output": y, "attn": p})
 
 
@@ -630,12 +682,12 @@ def transformers():
     c = {"layer": "transformer", "d_model": 6, "heads": 3, "d_ff": 10, "seq_len": 5}  # no limit
     x, mask = randn(7, 2, 6), torch.rand(1, 7, 2) < 0.6
     m = module(Layer(c))
-    case("layer_transformer", "transformer_layer", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+    case("layer_transformer", "transformer_layer", c, state(m), {"x": x, "mask": mask}, {"output": m(x, mask)})
 
     c, x, mask = dict(c, n_layers=2, bias=False), randn(7, 2, 6), torch.rand(7, 7, 1) < 0.6
     mask[4] = False
     m = module(Encoder(c))
-    case("encoder_transformer", "encoder", c, m.state_dict(), {"x": x, "mask": mask}, {"output": m(x, mask)})
+    case("encoder_transformer", "encoder", c, state(m), {"x": x, "mask": mask}, {"output": m(x, mask)})
 
     keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "max_len": 12}
     language_models({name: {**keys, **more} for name, more in TRANSFORMER_LMS.items()})
@@ -649,17 +701,17 @@ def aft_conv():
     mask = torch.rand(7, 7, 2) < 0.4
     mask[3, :, 1] = False
     m = module(AFT("aft_conv", 6, window=5, heads=3))
-    case("aft_conv", "aft_conv", {"d_model": 6, "heads": 3, "window_size": 5}, m.state_dict(),
+    case("aft_conv", "aft_conv", {"d_model": 6, "heads": 3, "window_size": 5}, state(m),
          {"query": q, "key": k, "value": v, "mask": mask}, {"output": m(q, k, v, mask)})
     c = {"layer": "aft_conv", "heads": 2, "window_size": 7, "d_ff": 12, "d_model": 8, "n_layers": 2, "n_vocab": 11,
          "max_len": 20}
     m = module(LM(c))
     tokens = torch.randint(0, 11, (4, 3))
     y, start = m(tokens), tokens
-    case("lm_aft_conv", "lm", c, m.state_dict(), {"tokens": tokens}, {"output": y})
+    case("lm_aft_conv", "lm", c, state(m), {"tokens": tokens}, {"output": y})
     for _ in range(9):
         tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
-    case("lm_sample_aft_conv", "lm_sample", dict(c, steps=9), m.state_dict(), {"tokens": start}, {"tokens": tokens})
+    case("lm_sample_aft_conv", "lm_sample", dict(c, steps=9), state(m), {"tokens": start}, {"tokens": tokens})
 
 
 def recurrent():
@@ -667,24 +719,18 @@ def recurrent():
     m = module(nn.GRU(4, 6, 2))
     y, h = m(x, h0)
     c = {"input_size": 4, "hidden_size": 6, "num_layers": 2}
-    case("gru", "gru", c, m.state_dict(), {"input": x, "h0": h0}, {"output": y, "h_n": h})
+    case("gru", "gru", c, state(m), {"input": x, "h0": h0}, {"output": y, "h_n": h})
     y, h = m(x)
-    case("gru_from_zeros", "gru", c, m.state_dict(), {"input": x}, {"output": y, "h_n": h})
+    case("gru_from_zeros", "gru", c, state(m), {"input": x}, {"output": y, "h_n": h})
 
     c = {"src_vocab_size": 11, "tgt_vocab_size": 9, "embed_size": 5, "num_hiddens": 7, "num_layers": 2}
     m, n = module(Seq2Seq(**c)), 10
     source, target, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 9, (n, 3)), torch.randint(0, 5, (n,))
     lens[0], lens[1] = 0, 2**40  # equal weights; nothing hidden, and no int
     hidden = torch.arange(3)[None] >= lens[:, None]
-    keys, state = m.encode(source)
-    logits, weights, s = [], [], state
-    for t in range(3):
-        y, s, p = m.step(target[:, t], s, keys, hidden)
-        logits.append(y), weights.append(p)
-    case("seq2seq_bahdanau", "seq2seq_bahdanau", c, m.state_dict(),
-         {"enc_X": source, "dec_X": target, "enc_valid_lens": lens},
-         {"output": torch.cat(logits, 1), "hidden_state": s, "enc_outputs": keys,
-          "attention_weights": torch.cat(weights, 1)})
+    names = ("output", "hidden_state", "enc_outputs", "attention_weights")
+    case("seq2seq_bahdanau", "seq2seq_bahdanau", c, state(m),
+         {"enc_X": source, "dec_X": target, "enc_valid_lens": lens}, dict(zip(names, m(source, target, lens))))
 
     for name, seen, layers in (("seq2seq_predict", hidden, 2), ("seq2seq_predict_all", hidden & False, 1)):
         c = dict(c, num_layers=layers)
@@ -700,7 +746,7 @@ def recurrent():
         inputs = {"enc_X": source.int(), "enc_valid_lens": lens.clamp(max=9).int()}
         if layers == 1:
             del inputs["enc_valid_lens"]
-        case(name, "seq2seq_predict", dict(c, bos=4, num_steps=11), m.state_dict(), inputs,
+        case(name, "seq2seq_predict", dict(c, bos=4, num_steps=11), state(m), inputs,
              {"tokens": torch.stack(tokens[1:], 1), "attention_weights": torch.cat(weights, 1)})
 
 
@@ -719,12 +765,13 @@ def d2l_pieces():
     case("relative_shift_table", "relative_shift", {"num_hiddens": 6, "delta": 3}, {}, {"x": table[:6].float().double()},
          {"output": table[3:]})
 
-    x, y, z = (torch.rand(11) * 5).float().double(), randn(11), (torch.rand(7) * 5).float().double()
+    x, y, z = leaf(torch.rand(11) * 5), randn(11), torch.rand(7) * 5
     z[2] = 40.0  # far from every key
+    z = leaf(z)
     for kernel, of in KERNELS.items():
         config = {"kernel": kernel}
         k = of(x[:, None] - z[None])
-        w = torch.where(k.sum(0) > 0, k / k.sum(0), torch.zeros_like(k))
+        w = k / torch.where(k.sum(0) > 0, k.sum(0), torch.ones_like(z))
         if kernel == "gaussian":
             config["sigma"] = 0.4
             w = torch.softmax(-(x[:, None] - z[None]) ** 2 / (2 * 0.4 ** 2), 0)
@@ -750,13 +797,13 @@ def feedback():
         shape = (5, 2, 2, 3) if precomputed else (5, 2, 6)
         q, k, v = randn(2, 6), randn(*shape), randn(*shape)
         y, p = m(q, k, v)
-        case("feedback_attention_" + score, "feedback_attention", c, m.state_dict(), {"query": q, "key": k, "value": v},
+        case("feedback_attention_" + score, "feedback_attention", c, state(m), {"query": q, "key": k, "value": v},
              {"output": y, "attn": p})
     c = {"d_model": 6, "heads": 3, "d_ff": 10, "P": 5, "activation": "GELU"}
     m, x, memory = module(FeedbackLayer(c)), randn(2, 6), randn(5, 2, 6)
-    case("feedback_layer", "feedback_layer", c, m.state_dict(), {"x": x, "mem": memory},
+    case("feedback_layer", "feedback_layer", c, state(m), {"x": x, "mem": memory},
          {"output": m(x, memory, memory)})
-    case("feedback_layer_first", "feedback_layer", c, m.state_dict(), {"x": x}, {"output": m(x, None, None)})
+    case("feedback_layer_first", "feedback_layer", c, state(m), {"x": x}, {"output": m(x, None, None)})
     # As many steps as there can be; more values to mix than one call takes.
     c = {"d_model": 6, "heads": 2, "d_ff": 10, "P": 8, "n_layers": 2, "score": "split"}
     for name, keys, shared in (("feedback_transformer", {}, False), ("feedback_transformer_kv", {}, True),
@@ -764,7 +811,7 @@ def feedback():
         k = dict(c, **keys)
         m, x = module(Feedback(k, shared)), randn(9, 2, 6)
         y, memory = m(x)
-        case(name, "feedback_transformer_kv" if shared else "feedback_transformer", k, m.state_dict(), {"x_seq": x},
+        case(name, "feedback_transformer_kv" if shared else "feedback_transformer", k, state(m), {"x_seq": x},
              {"output": y, "memory": memory})
 
 
@@ -776,7 +823,7 @@ def feedback_models():
         m = module(FeedbackLM(k))
         tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
         y = m(tokens)
-        case(name, "lm", k, m.state_dict(), {"tokens": tokens, "targets": targets},
+        case(name, "lm", k, state(m), {"tokens": tokens, "targets": targets},
              {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
         greedy(name.replace("lm_", "lm_sample_"), dict(k, steps=9), 3, FeedbackLM)
 
@@ -794,6 +841,7 @@ def adam_step(p, g, m, v, top, taken, lr, betas=(0.9, 0.999), eps=1e-8, optimize
     return {"param": p, "exp_avg": m, "exp_avg_sq": v} | ({} if top is None else {"max_exp_avg_sq": top})
 
 
+@torch.no_grad()
 def optimizers():
     noam = 2 * 32 ** -0.5 * min(6 ** -0.5, 6 * 10 ** -1.5)
     for name, config, rate, more in (
@@ -819,13 +867,75 @@ def optimizers():
              {k: g * factor for k, g in grads.items()} | {"total_norm": torch.tensor(norm, dtype=torch.float64)})
 
 
+def clipped(grads, limit, style):
+    norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
+    factor = min(1, limit / (norm + 1e-6)) if style == "torch" else limit / norm if norm > limit else 1
+    return [g * factor for g in grads], norm
+
+
+def train(name, c, m, inputs, output, **settings):
+    """A step for each entry of the inputs' first axis; output(m, batch) are the logits."""
+    config = {"model": c, **settings}
+    params, start = list(m.parameters()), {k: v.detach().clone() for k, v in m.state_dict().items()}
+    optimizer, pad = settings["optimizer"], settings.get("pad", -1)
+    lr, decay = optimizer["learning_rate"], optimizer.get("weight_decay", 0)
+    keys = {"betas": optimizer.get("betas", (0.9, 0.999)), "eps": optimizer.get("eps", 1e-8), "decay": decay,
+            "optimized": optimizer.get("optimized_update", True), "decoupled": optimizer.get("weight_decouple", True)}
+    means = [[torch.zeros_like(p) for _ in range(3)] for p in params]
+    losses, norms = [], []
+    for t in range(len(inputs["targets"])):
+        batch = {k: x[t] for k, x in inputs.items()}
+        logits, real = output(m, batch), batch["targets"].flatten() != pad
+        each = F.cross_entropy(logits.flatten(0, 1), batch["targets"].flatten(), reduction="none")
+        loss = each[real].sum() / real.sum().clamp(min=1)
+        grads = torch.autograd.grad(loss, params, allow_unused=True, materialize_grads=True)
+        grads, norm = clipped(grads, settings.get("grad_norm_clip", 1), settings.get("clip", "torch"))
+        losses.append(loss), norms.append(norm)
+        rate = lr
+        if optimizer["kind"] == "noam":
+            rate *= optimizer["d_model"] ** -0.5 * min((t + 1) ** -0.5, (t + 1) * optimizer["warmup"] ** -1.5)
+        for p, g, mean in zip(params, grads, means):
+            top = mean[2] if optimizer.get("amsgrad") else None
+            after = adam_step(p.data, g, mean[0], mean[1], top, t, (lr, rate), **keys)
+            p.data, mean[:] = after["param"], [after["exp_avg"], after["exp_avg_sq"], after.get("max_exp_avg_sq")]
+    case("train_" + name, "train", config, start, inputs,
+         {"losses": torch.stack(losses), "grad_norms": torch.tensor(norms, dtype=torch.float64)})
+
+
+def training():
+    torch.manual_seed(22)
+    c = {"arch": "lm", "d_model": 6, "n_layers": 2, "n_vocab": 7, "max_len": 9}
+    adam, logits = {"kind": "adam", "learning_rate": 0.01}, lambda m, batch: m(batch["tokens"])
+    for name, layer, settings in (
+            ("lm_aft_local", {"layer": "aft_local", "local_window_size": 3, "seq_len": 8, "d_ff": 8},
+             {"optimizer": adam, "grad_norm_clip": 0.5}),
+            ("lm_transformer", {"layer": "transformer", "heads": 2, "d_ff": 8, "pos": "learned_pos"},
+             {"optimizer": {"kind": "noam", "learning_rate": 0.3, "d_model": 6, "warmup": 3, "weight_decay": 0.1},
+              "clip": "d2l"}),
+            ("lm_gmlp", {"layer": "gmlp", "d_ffn": 8, "seq_len": 8, "pos": "no_pos"},
+             {"optimizer": dict(adam, betas=[0.8, 0.95], amsgrad=True), "grad_norm_clip": 100, "pad": 3}),
+            ("lm_feedback_kv", {"layer": "feedback_kv", "heads": 2, "d_ff": 8, "P": 9, "score": "split"},
+             {"optimizer": dict(adam, optimized_update=False, weight_decay=0.2, weight_decouple=False)})):
+        k = {**c, **layer}
+        m = module(FeedbackLM(k) if "feedback" in name else LM(k))
+        tokens = torch.randint(0, 7, (4, 7, 2))
+        train(name, k, m, {"tokens": tokens, "targets": torch.randint(0, 7, (4, 7, 2))}, logits, **settings)
+
+    c = {"src_vocab_size": 8, "tgt_vocab_size": 7, "embed_size": 4, "num_hiddens": 5, "num_layers": 2}
+    targets, lens = torch.randint(0, 7, (4, 3, 5)), torch.randint(1, 5, (4, 3))
+    targets[2] = 1  # a batch of padding alone
+    inputs = {"enc_X": torch.randint(0, 8, (4, 3, 4)), "dec_X": torch.randint(0, 7, (4, 3, 5)),
+              "enc_valid_lens": lens, "targets": targets}
+    train("seq2seq_bahdanau", {"arch": "seq2seq_bahdanau", **c}, module(Seq2Seq(**c)), inputs,
+          lambda m, batch: m(batch["enc_X"], batch["dec_X"], batch["enc_valid_lens"])[0],
+          optimizer=dict(adam, optimized_update=False), clip="d2l", grad_norm_clip=0.2, pad=1)
+
+
 def main():
     torch.manual_seed(20)
-    with torch.no_grad():
-        for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv,
-                     self_attention, attention, transformers, recurrent, d2l_pieces, feedback,
-                     feedback_models, optimizers):
-            make()
+    for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
+                 attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training):
+        make()
 
 
 if __name__ == "__main__":

@@ -80,6 +80,15 @@ static double *as_double(const attncl_array *a)
     return x;
 }
 
+static double largest_of(const attncl_array *a)
+{
+    double *x = as_double(a), largest = 0;
+    for (size_t i = 0; i < count_of(a); ++i)
+        largest = fmax(largest, fabs(x[i]));
+    free(x);
+    return largest;
+}
+
 static void check_one(const char *path, const attncl_array *got, const attncl_array *want,
                       double tolerance)
 {
@@ -88,27 +97,41 @@ static void check_one(const char *path, const attncl_array *got, const attncl_ar
     for (int i = 0; i < got->rank; ++i)
         ck_assert_msg(got->dim[i] == want->dim[i], "%s: axis %d of %s is %lld, expected %lld", path,
                       i, got->name, (long long)got->dim[i], (long long)want->dim[i]);
-    double *x = as_double(got), *y = as_double(want), largest = 0;
-    const size_t n = count_of(want);
-    for (size_t i = 0; i < n; ++i)
-        largest = fmax(largest, fabs(y[i]));
-    for (size_t i = 0; i < n; ++i)
-        ck_assert_msg(isfinite(x[i]) && fabs(x[i] - y[i]) <= tolerance * largest,
+    double *x = as_double(got), *y = as_double(want);
+    for (size_t i = 0; i < count_of(want); ++i)
+        ck_assert_msg(isfinite(x[i]) && fabs(x[i] - y[i]) <= tolerance,
                       "%s: element %zu of %s is %.9g, expected %.9g +- %.2g", path, i, got->name,
-                      x[i], y[i], tolerance * largest);
+                      x[i], y[i], tolerance);
     free(x);
     free(y);
+}
+
+// Some gradients cancel, a key's bias to 0: what is left of each sum is the roundings of its terms,
+// which are as large as other gradients.
+static double cancelled(const struct golden *golden)
+{
+    enum { TERMS = 32 };
+    const attncl_array *a;
+    double largest = 0;
+    for (size_t i = 0; (a = attncl_safetensors_at(golden->file, i)) != NULL; ++i)
+        if (behind(a->name, "expected.grad."))
+            largest = fmax(largest, largest_of(a));
+    return TERMS * 6e-8 * largest;
 }
 
 void golden_check(const struct golden *golden, const attncl_results *results, double tolerance)
 {
     const attncl_array *a;
+    const double rest = cancelled(golden);
     size_t n = 0;
     for (size_t i = 0; (a = attncl_safetensors_at(golden->file, i)) != NULL; ++i)
         n += behind(a->name, expected_prefix) != NULL;
     ck_assert_uint_eq(attncl_results_count(results), n);
-    for (size_t i = 0; (a = attncl_results_at(results, i)) != NULL; ++i)
-        check_one(golden->path, a, golden_expected(golden, a->name), tolerance);
+    for (size_t i = 0; (a = attncl_results_at(results, i)) != NULL; ++i) {
+        const attncl_array *want = golden_expected(golden, a->name);
+        const double scale = tolerance * largest_of(want);
+        check_one(golden->path, a, want, behind(a->name, "grad.") ? scale + rest : scale);
+    }
 }
 
 void golden_rewrite(const struct golden *golden, const char *path, struct golden_change change)

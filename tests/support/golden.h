@@ -23,7 +23,7 @@ attncl_array *golden_input(struct golden *golden, const char *name);
 const attncl_array *golden_expected(const struct golden *golden, const char *name);
 
 // Fails the test unless the results are all that is expected, each within `tolerance` of its
-// largest value.
+// largest value; gradients within 2^-19 of the largest of them besides.
 void golden_check(const struct golden *golden, const attncl_results *results, double tolerance);
 
 // The model file once more at `path`, changed.  NULL members change nothing.
