@@ -49,6 +49,8 @@ static const struct {
     {"lm_sample", whole_run},
     {"encoder_gmlp", whole_run},
     {"lm_aft_local", decode},
+    {"linear_grad", whole_run},
+    {"train_lm_gmlp", whole_run},
 };
 enum { N_WALKS = sizeof walks / sizeof walks[0] };
 

@@ -27,6 +27,11 @@ static const float zeros[4096];
                            .data = zeros,                                                          \
                            .bytes = (size_t)(n) * (each)})
 
+#define TRAIN_CONFIG(more)                                                                         \
+    "{\"model\": {\"arch\": \"lm\", \"layer\": \"gmlp\", \"d_model\": 6, \"d_ffn\": 8, "           \
+    "\"seq_len\": 8, \"n_layers\": 2, \"n_vocab\": 7, \"pos\": \"no_pos\"}" more "}"
+#define ADAM ", \"optimizer\": {\"kind\": \"adam\", \"learning_rate\": 1}"
+
 static const struct bad_model bad_models[] = {
     // names
     {"lm_gmlp", {.arch = "train"}, ATTNCL_ERR_FORMAT, "model is missing"},
@@ -355,6 +360,48 @@ static const struct bad_model bad_models[] = {
                 "\"n_layers\": 2147483647, \"score\": \"split\"}"},
      ATTNCL_ERR_FORMAT,
      "parameter layers.2."},
+    // training
+    {"train_lm_gmlp", {.config = "{}"}, ATTNCL_ERR_FORMAT, "model is missing"},
+    {"train_lm_gmlp", {.config = "{\"model\": \"lm\"}"}, ATTNCL_ERR_FORMAT, "model"},
+    {"train_lm_gmlp", {.config = "{\"model\": {}}"}, ATTNCL_ERR_FORMAT, "model: arch is missing"},
+    {"train_lm_gmlp",
+     {.config = "{\"model\": {\"arch\": \"encoder\"}}"},
+     ATTNCL_ERR_UNSUPPORTED,
+     "model: arch encoder cannot be trained"},
+    {"train_lm_gmlp",
+     {.config = "{\"model\": {\"arch\": \"train\"}}"},
+     ATTNCL_ERR_UNSUPPORTED,
+     "model: arch train cannot be trained"},
+    {"train_lm_gmlp",
+     {.config = "{\"model\": {\"arch\": \"lm\"}}"},
+     ATTNCL_ERR_FORMAT,
+     "model: layer is missing"},
+    {"train_lm_gmlp", {.config = TRAIN_CONFIG("")}, ATTNCL_ERR_FORMAT, "optimizer is missing"},
+    {"train_lm_gmlp",
+     {.config = TRAIN_CONFIG(", \"optimizer\": {\"kind\": \"sgd\", \"learning_rate\": 1}")},
+     ATTNCL_ERR_FORMAT,
+     "optimizer: kind sgd is not known"},
+    {"train_lm_gmlp",
+     {.config = TRAIN_CONFIG(", \"optimizer\": {\"kind\": \"adam\"}")},
+     ATTNCL_ERR_FORMAT,
+     "optimizer: learning_rate is missing"},
+    {"train_lm_gmlp",
+     {.config = TRAIN_CONFIG(", \"optimizer\": {\"kind\": \"noam\", \"learning_rate\": 1}")},
+     ATTNCL_ERR_FORMAT,
+     "optimizer: d_model is missing"},
+    {"train_lm_gmlp",
+     {.config = TRAIN_CONFIG(ADAM ", \"clip\": \"value\"")},
+     ATTNCL_ERR_FORMAT,
+     "clip value is not known"},
+    {"train_lm_gmlp",
+     {.config = TRAIN_CONFIG(ADAM ", \"grad_norm_clip\": -1")},
+     ATTNCL_ERR_FORMAT,
+     "grad_norm_clip is -1"},
+    {"train_lm_gmlp", {.config = TRAIN_CONFIG(ADAM ", \"pad\": \"no\"")}, ATTNCL_ERR_FORMAT, "pad"},
+    {"train_lm_gmlp",
+     {.parameter = "encoder.layers.1.proj2.bias"},
+     ATTNCL_ERR_FORMAT,
+     "parameter encoder.layers.1.proj2.bias is missing"},
 };
 enum { N_BAD_MODELS = sizeof bad_models / sizeof bad_models[0] };
 
@@ -447,6 +494,12 @@ static const int64_t minus_one[30] = {-1}, eleven[30] = {[29] = 11}, huge[30] = 
 #define REAL(r, n, ...)  ARRAY(ATTNCL_F32, 4, r, n, __VA_ARGS__)
 #define BOOLS(r, n, ...) ARRAY(ATTNCL_BOOL, 1, r, n, __VA_ARGS__)
 #define INTS(r, n, ...)  ARRAY(ATTNCL_I32, 4, r, n, __VA_ARGS__)
+
+// Four batches, the last of which ends in a token that there is not.
+static const int32_t seven[56] = {[55] = 7};
+#define BATCHES(values)                                                                            \
+    (&(const attncl_array){                                                                        \
+        .dtype = ATTNCL_I32, .rank = 3, .dim = {4, 7, 2}, .data = (values), .bytes = 224})
 
 static const struct bad_input bad_inputs[] = {
     // missing
@@ -604,6 +657,36 @@ static const struct bad_input bad_inputs[] = {
     {"lm_aft_local", "tokens", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "element 29 is 11"},
     {"lm_aft_local", "tokens", TOKENS(huge), ATTNCL_ERR_ARGUMENT, "tokens"},
     {"lm_aft_local", "targets", TOKENS(eleven), ATTNCL_ERR_ARGUMENT, "targets: element 29 is 11"},
+    // training
+    {"train_lm_gmlp", "tokens", NULL, ATTNCL_ERR_ARGUMENT, "input tokens is missing"},
+    {"train_lm_gmlp", "targets", NULL, ATTNCL_ERR_ARGUMENT, "input targets is missing"},
+    {"train_lm_gmlp", "tokens", REAL(3, 56, 4, 7, 2), ATTNCL_ERR_DTYPE, "tokens has type F32"},
+    {"train_lm_gmlp", "targets", REAL(3, 56, 4, 7, 2), ATTNCL_ERR_DTYPE, "targets has type F32"},
+    {"train_lm_gmlp", "tokens", INTS(0, 1, 0), ATTNCL_ERR_SHAPE, "no axis of steps"},
+    {"train_lm_gmlp", "tokens", INTS(2, 28, 4, 7), ATTNCL_ERR_SHAPE, "tokens has shape [7]"},
+    {"train_lm_gmlp", "tokens", INTS(3, 0, 0, 7, 2), ATTNCL_ERR_SHAPE,
+     "input targets has N = 4 steps, input tokens has 0"},
+    {"train_lm_gmlp", "targets", INTS(3, 42, 3, 7, 2), ATTNCL_ERR_SHAPE,
+     "input targets has N = 3 steps, input tokens has 4"},
+    {"train_lm_gmlp", "targets", INTS(3, 84, 4, 7, 3), ATTNCL_ERR_SHAPE, "expected [7, 2]"},
+    {"train_lm_gmlp", "targets", INTS(2, 56, 4, 14), ATTNCL_ERR_SHAPE, "expected [7, 2]"},
+    {"train_lm_gmlp", "tokens", BATCHES(seven), ATTNCL_ERR_ARGUMENT, "tokens: element 13 is 7"},
+    {"train_lm_gmlp", "targets", BATCHES(seven), ATTNCL_ERR_ARGUMENT, "targets: element 13 is 7"},
+    {"train_lm_gmlp", "tokens", INTS(3, 72, 4, 9, 2), ATTNCL_ERR_SHAPE,
+     "length 9, the model takes at most 8"},
+    {"train_lm_transformer", "tokens", INTS(3, 80, 4, 10, 2), ATTNCL_ERR_SHAPE,
+     "length 10, the model takes at most 9"},
+    {"train_lm_feedback_kv", "tokens", INTS(3, 88, 4, 11, 2), ATTNCL_ERR_SHAPE,
+     "length 11, the model takes at most 10"},
+    {"train_seq2seq_bahdanau", "dec_X", NULL, ATTNCL_ERR_ARGUMENT, "input dec_X is missing"},
+    {"train_seq2seq_bahdanau", "enc_X", INTS(3, 36, 3, 3, 4), ATTNCL_ERR_SHAPE,
+     "input dec_X has N = 4 steps, input enc_X has 3"},
+    {"train_seq2seq_bahdanau", "enc_valid_lens", INTS(2, 8, 4, 2), ATTNCL_ERR_SHAPE,
+     "expected [3]"},
+    {"train_seq2seq_bahdanau", "enc_valid_lens", REAL(2, 12, 4, 3), ATTNCL_ERR_DTYPE,
+     "enc_valid_lens has type F32"},
+    {"train_seq2seq_bahdanau", "targets", INTS(3, 48, 4, 3, 4), ATTNCL_ERR_SHAPE,
+     "input targets has shape [3, 4], expected [3, 5]"},
     // more axes than there can be, more elements than fit, a size that is not the shape's
     {"softmax", "x", REAL(8, 1, 1, 1, 1, 1, 1, 1, -1, 1), ATTNCL_ERR_SHAPE, "-1"},
     {"softmax", "x", REAL(3, 0, 1 << 30, 1 << 30, 1 << 30), ATTNCL_ERR_SHAPE, "2^48"},
