@@ -6,6 +6,8 @@
 #include "attncl/kinds.h"
 #include "op/op.h"
 
+enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
+
 static attncl_status check(const struct op_sig *sig, int32_t kind)
 {
     TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
@@ -32,34 +34,54 @@ static attncl_status bias_infer(struct op_sig *sig)
     REQUIRE(x->rank >= 1 && x->dim[x->rank - 1] == bias->dim[0], ATTNCL_ERR_SHAPE,
             "bias is %s, x is %s", SHAPE(bias), SHAPE(x));
     TRY(attncl__check_width("the last axis of x", bias->dim[0]));
-    return attncl__infer_like_first(sig);
+    TRY(attncl__infer_like_first(sig));
+    if (sig->keep)
+        sig->out[ARGUMENT] = sig->out[0];
+    return ATTNCL_OK;
+}
+
+// f of an argument, all of y.
+static attncl_status append_flat(struct launcher *l, const struct op_call *call, int32_t kind,
+                                 struct span x)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct flat_pass p =
+        attncl__flat_pass(l->caps, "op/activation.cl", "activation_flat_fwd", count);
+
+    kspec_int(&p.spec, "KIND", kind);
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(x), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct activation_fwd_params *params = call->sig.params;
-    const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/activation.cl", "activation_flat_fwd", count);
-
-    kspec_int(&p.spec, "KIND", params->kind);
-    return attncl__launch(
-        l, &p.spec, p.grid,
-        ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+    return append_flat(l, call, params->kind, call->in[0]);
 }
 
-static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
+static attncl_status append_rows(struct launcher *l, const struct op_call *call, int32_t kind,
+                                 struct span y)
 {
-    const struct bias_activation_fwd_params *params = call->sig.params;
     const int64_t width = call->sig.in[1].dim[0];
     const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
     struct row_pass p =
         attncl__row_pass(l->caps, "op/activation.cl", "activation_rows_fwd", rows, width);
 
-    kspec_int(&p.spec, "KIND", params->kind);
+    kspec_int(&p.spec, "KIND", kind);
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(y),
                                arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));
+}
+
+static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct bias_activation_fwd_params *params = call->sig.params;
+
+    if (!attncl__desc_present(&call->sig.out[ARGUMENT]))
+        return append_rows(l, call, params->kind, call->out[0]);
+    TRY(append_rows(l, call, ATTNCL_IDENTITY, call->out[ARGUMENT]));
+    return append_flat(l, call, params->kind, call->out[ARGUMENT]);
 }
 
 // One operation per element, whatever it takes.
@@ -92,12 +114,22 @@ static void bias_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
     *bytes_ret = 8 * count + 4 * (double)sig->in[1].dim[0];
 }
 
+// REF_T(0): the gradient of x + bias.
+static const struct grad_rule bias_grad[] = {
+    {.op = &attncl__op_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_T(0)}},
+    {.in = {REF_T(0)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_T(0)}, .out = {REF_DX(1)}},
+};
+
 const struct op_class attncl__op_bias_activation_fwd = {
     .name = "bias_activation_fwd",
     .params_bytes = sizeof(struct bias_activation_fwd_params),
     .n_in = 2,
-    .n_out = 1,
+    .n_out = 2,
+    .kept = 1u << ARGUMENT,
     .infer = bias_infer,
     .launch = bias_launch,
     .cost = bias_cost,
+    .grad = bias_grad,
+    .n_grad = sizeof bias_grad / sizeof bias_grad[0],
 };

@@ -62,6 +62,16 @@ static void forward(const void *params, struct host *const *in, struct host *con
     ref_activation_fwd(in[0], p->kind, out[0]);
 }
 
+// f(x + bias)
+static void with_bias(const void *params, struct host *const *in, struct host *const *out)
+{
+    struct host *sum = host_like(in[0]);
+
+    for (int64_t i = 0; i < sum->count; ++i)
+        sum->data[i] = in[0]->data[i] + in[1]->data[i % in[1]->count];
+    forward(params, (struct host *const[]){sum}, out);
+}
+
 START_TEST(meets_finite_differences)
 {
     const struct activation_fwd_params params = {_i};
@@ -69,6 +79,10 @@ START_TEST(meets_finite_differences)
     ck_assert_double_le(
         grad_error("activation_fwd", &params, HOSTS(host_random(7, DIMS(3, 17))), 1, forward),
         1e-5);
+    ck_assert_double_le(grad_error("bias_activation_fwd", &params,
+                                   HOSTS(host_random(7, DIMS(3, 17)), host_random(8, DIMS(17))), 3,
+                                   with_bias),
+                        1e-5);
 }
 END_TEST
 
