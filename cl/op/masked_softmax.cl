@@ -3,29 +3,18 @@
 // Host side: lib/op/masked_softmax.c
 //
 //   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
-//   Memory    reads the visible columns of x twice, writes y and reads it once more
+//   Memory    reads the visible columns of x twice, writes y and reads its visible columns once more
 //   Numerics  as softmax; the masked score is a finite number that competes: length 0 gives 1/K
-//             everywhere
+//             everywhere.  All masked columns of a row have one value
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
 //   LS        work-items in a group, a power of two    1 .. 256
 
 #include "common/math.clh"
-#include "common/reduce.clh"
+#include "common/rows.clh"
 
 #define MASKED_SCORE -1e6f
-
-// Scores at columns c, c + 1 ...: x before `length`, MASKED_SCORE before `width`, beyond it what
-// counts for nothing.
-static inline FV scores(__global const float *xr, int c, int length, int width)
-{
-    if (c + VW <= length)
-        return VLOAD(xr + c);
-    const FV x = c < length ? load_part(xr + c, length - c, 0.0f) : (FV)(0.0f);
-    const FV shown = LANES < (IV)(length - c) ? x : (FV)(MASKED_SCORE);
-    return LANES < (IV)(width - c) ? shown : (FV)(-INFINITY);
-}
 
 // lens: absent (rows_per_length 0), or one for each `rows_per_length` rows.  The other arguments as
 // in softmax.cl.
@@ -46,29 +35,33 @@ KERNEL void masked_softmax_rows_fwd(__global const float *restrict x,
         int c;
 
         // Pass 1: the largest score.
-        FV top_v = (FV)(-INFINITY);
-        for (c = from; c < width; c += VW * LS)
-            top_v = max_v(scores(xr, c, length, width), top_v);
-        const float largest = GROUP_MAX(max_lanes(top_v), tmp);
+        const float visible = ROW_MAX(xr, length, tmp);
+        const float largest = length < width ? fmax(visible, MASKED_SCORE) : visible;
         const float top = largest == -INFINITY ? 0.0f : largest;
+        const float masked = exp_nonpos_f(MASKED_SCORE - top);
 
-        // Pass 2: numerators and their sum.
+        // Pass 2: numerators of the visible columns, and the sum of all.
         FV sum_v = (FV)(0.0f);
-        for (c = from; c < width; c += VW * LS) {
-            const FV e = exp_nonpos_v(scores(xr, c, length, width) - top);
-            if (c + VW <= width)
-                VSTORE(e, yr + c);
-            else
-                store_part(e, yr + c, width - c);
+        for (c = from; c + VW <= length; c += VW * LS) {
+            const FV e = exp_nonpos_v(VLOAD(xr + c) - top);
+            VSTORE(e, yr + c);
             sum_v += e;
         }
-        const float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
+        if (c < length) {
+            const FV e = exp_nonpos_v(load_tail(xr, length, -INFINITY) - top);
+            store_tail(e, yr, length);
+            sum_v += e;
+        }
+        float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
+        sum += length < width ? masked * (float)(width - length) : 0.0f;
 
-        // Pass 3: each work-item divides what it wrote itself.
+        // Pass 3: each work-item divides what it wrote itself; the masked columns.
         const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
-        for (c = from; c + VW <= width; c += VW * LS)
+        for (c = from; c + VW <= length; c += VW * LS)
             VSTORE(VLOAD(yr + c) * factor, yr + c);
-        if (c < width)
-            store_part(load_part(yr + c, width - c, 0.0f) * factor, yr + c, width - c);
+        if (c < length)
+            store_tail(load_tail(yr, length, 0.0f) * factor, yr, length);
+        for (c = length + from; c < width; c += VW * LS)
+            store_some((FV)(masked * factor), yr + c, width - c);
     }
 }
