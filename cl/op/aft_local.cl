@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, CPU form, last pass: y = sigmoid(q) * B / A.  Host side: lib/op/aft_local.c
+// AFT-local, CPU form, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv -
+// e^k B.  Host side: lib/op/aft_mix.c
 //
 //   Work      one work-item = a block of ROWS target rows, for `group` lanes of channels, which
 //             share its weights
-//   Memory    reads q once, packed sources of the blocks that the window (or the mask) reaches
-//             once, writes y once; k and v are read only where a product of factors will not do.
+//   Memory    reads targets once, packed sources of the blocks that the window (or the mask)
+//             reaches once, writes results once; the sources themselves are read only where a
+//             product of factors will not do.
 //             Local memory: the weights of `segment` source blocks; with more than one segment also
 //             the lanes' sums meanwhile
 //   Numerics  a lane takes the product of factors where ranges allow it (common/aft_product.clh),
@@ -15,6 +17,7 @@
 //   LS        work-items in a group                                          1
 //   ROWS      rows of a block                                                12
 //   PANEL     blocks of a panel                                              8
+//   BACKWARD  targets are keys, sources queries                               0, 1
 //   MASKED    a mask tensor says what is seen, at any distance                0, 1
 //   PATH      0: by range; 1: running maxima always; 2: element by element   0; 1, 2 for tests
 
@@ -39,6 +42,7 @@
 
 #include "common/aft_exact.clh"
 #include "common/aft_product.clh"
+#include "common/aft_source.clh"
 #include "common/aft_weights.clh"
 
 // Sums kept from one segment to the next.
@@ -58,15 +62,6 @@ LOCAL_INLINE void mix_load(struct mix *s, __local const float *from)
         s->a[r] = VLOAD(from + (ROWS + r) * VW);
         s->b[r] = VLOAD(from + (2 * ROWS + r) * VW);
     }
-}
-
-// q, y: the lane's channels of target row 0
-static inline void mix_finish(const struct mix *s, __global const float *q, long q_row,
-                              __global float *y, long y_row, int rows, int width)
-{
-    for (int r = 0; r < rows; ++r)
-        lane_store(gated_mean(lane_load(q + r * q_row, width), s->a[r], s->b[r]), y + r * y_row,
-                   width);
 }
 
 // A block of target rows: those there are, the source blocks [from, to) they have biases to, their
@@ -100,23 +95,25 @@ static inline struct outside outside_load(const struct targets *x, __global cons
 {
     struct outside o = {sums_of_none(), sums_of_none()};
 #if !MASKED
-    if (x->from > 0)
+    if (w->causal >= 0 && x->from > 0)
         o.before = sums_load(before, x->from, VW);
-    if (!w->causal && x->to * ROWS < w->steps)
+    if (w->causal <= 0 && x->to * ROWS < w->steps)
         o.after = sums_load(after, x->to - 1, VW);
 #endif
     return o;
 }
 
-// Adds the source blocks [s0, s1) of one lane; starts when they are the first.
-LOCAL_INLINE void add_segment(struct mix *s, const struct targets *x, const struct outside *o,
+// Adds the source blocks [s0, s1) of one lane; starts when they are the first.  True: the sums are
+// those of a product.
+LOCAL_INLINE bool add_segment(struct mix *s, const struct targets *x, const struct outside *o,
                               __global const float *packed, __global const float *ranges,
                               const struct source *raw, const struct bias *w,
                               __local const float *weights, int s0, int s1, ulong seen)
 {
     const int panel = x->from / PANEL, panel_end = (x->to - 1) / PANEL + 1;
+    const bool product = PATH == 0 && product_holds(ranges, panel, panel_end, o, x->lowest);
 
-    if (PATH == 0 && product_holds(ranges, panel, panel_end, o, x->lowest)) {
+    if (product) {
         if (s0 == x->from)
             product_start(s, VLOAD(ranges + panel * 2 * VW), o, x->peak, x->scaled ? x->scale : 0);
         product_segment(s, packed, ranges, weights, s0, s1, seen);
@@ -125,57 +122,54 @@ LOCAL_INLINE void add_segment(struct mix *s, const struct targets *x, const stru
             exact_start(s, o);
         exact_segment(s, raw, w, x->t0, x->peak, weights, s0, s1, seen, PATH == 2);
     }
+    return product;
 }
 
-// q, k, v: [T, batch] rows of `channels`, k also of one key; y: the same; pos_bias: see struct bias
-// scratch: from aft_local_sources_fwd and, without a mask, aft_local_scan_fwd
+// pos_bias: see struct bias
+// scratch: from aft_local_sources and, without a mask, aft_local_scan
 // weights: (segment * ROWS + VW) * ROWS floats; parked: 3 * ROWS * VW per lane of the group, or 4
 // bytes
-KERNEL void aft_local_mix_fwd(__global const float *restrict q, long q_start, long q_stride,
-                              __global const float *restrict k, long k_start, long k_stride,
-                              __global const float *restrict v, long v_start, long v_stride,
-                              __global float *restrict y, long y_start, long y_stride,
-                              __global const float *restrict scratch, long lane_floats,
-                              long ranges_at, long before_at, long after_at,
-                              __global const float *restrict pos_bias, long bias_start,
-                              int bias_row, __global const uchar *restrict mask, long mask_start,
-                              long mask_row,
-                              int mask_column, int steps, int batch, int channels, int lane0,
-                              int lanes, int window, int causal, int group, int segment,
-                              __local float *weights, __local float *parked)
+KERNEL void aft_local_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
+                          long lane_floats, long ranges_at, long before_at, long after_at,
+                          __global const float *restrict pos_bias, long bias_start, int bias_row,
+                          __global const uchar *restrict mask, long mask_start, long mask_row,
+                          int mask_column, int steps, int batch, int channels, int lane0, int lanes,
+                          int window, int causal, int group, int segment, __local float *weights,
+                          __local float *parked)
 {
     // Late rows first: under a causal mask and a wide window they are the long ones.
-    const int block = get_num_groups(0) - 1 - get_group_id(0);
+    const int place = get_group_id(0);
+    const int block = causal < 0 ? place : (int)get_num_groups(0) - 1 - place;
     const int lane_first = get_group_id(1) * group, lane_end = min(lane_first + group, lanes);
     const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
                            mask + mask_start,     mask_row, mask_column, steps};
     struct targets x;
     targets_find(&x, &w, block);
 
-    q += q_start + (long)x.t0 * batch * q_stride;
-    y += y_start + (long)x.t0 * batch * y_stride;
     for (int s0 = x.from; s0 < x.to; s0 += segment) {
         const int s1 = min(s0 + segment, x.to);
         const ulong seen = weights_pack(&w, x.t0, s0 * ROWS, s1 * ROWS, x.peak, weights);
 
         for (int lane = lane_first; lane < lane_end; ++lane) {
-            const int l = lane0 + lane, width = lane_width(l, channels);
+            const int l = lane0 + lane;
             __global const float *packed = scratch + lane * lane_floats;
             __local float *park = parked + (lane - lane_first) * 3 * ROWS * VW;
-            const struct source raw = {k + k_start + key_start(l, channels, k_stride),
-                                       v + v_start + lane_start(l, channels, v_stride),
-                                       batch * k_stride, batch * v_stride, width};
+            const struct source raw = SOURCE_AT(l);
             const struct outside o = outside_load(&x, packed + before_at, packed + after_at, &w);
             struct mix s;
 
             if (s0 > x.from)
                 mix_load(&s, park);
-            add_segment(&s, &x, &o, packed, packed + ranges_at, &raw, &w, weights, s0, s1, seen);
-            if (s1 < x.to)
+            const bool product = add_segment(&s, &x, &o, packed, packed + ranges_at, &raw, &w,
+                                             weights, s0, s1, seen);
+            if (s1 < x.to) {
                 mix_store(&s, park);
-            else
-                mix_finish(&s, q + lane_start(l, channels, q_stride), batch * q_stride,
-                           y + lane_start(l, channels, y_stride), batch * y_stride, x.rows, width);
+                continue;
+            }
+            const struct target to = TARGET_AT(l);
+            for (int r = 0; r < x.rows; ++r)
+                target_store(&to, x.t0 + r, product ? s.top[0] + (FV)(x.peak[r]) : s.top[r], s.a[r],
+                             s.b[r]);
         }
     }
 }

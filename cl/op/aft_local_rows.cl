@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form, last pass: y = sigmoid(q) * B / A.  Host side: lib/op/aft_local.c
+// AFT-local, GPU form, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv -
+// e^k B.  Host side: lib/op/aft_mix.c
 //
 //   Work      one work-item = one lane of channels, TARGETS target rows; a group = LS lanes, which
 //             share the rows' biases
-//   Memory    reads k and v of the blocks that the window (or the mask) reaches once per TARGETS
-//             rows, q once, writes y once; local memory: LS * (TARGETS + 1) floats
+//   Memory    reads sources of the blocks that the window (or the mask) reaches once per TARGETS
+//             rows, targets once, writes results once; local memory: LS * (TARGETS + 1) floats
 //   Numerics  every exponential by itself, relative to the row's running maximum: right for any
 //             finite input.  A row that sees nothing gives 0
 //
@@ -14,6 +15,7 @@
 //   BLOCK     source rows of a block                               16
 //   TARGETS   target rows of a work-item, a divisor of BLOCK       8
 //   CHUNK     sources added between two updates of a maximum       8
+//   BACKWARD  targets are keys, sources queries                    0, 1
 //   MASKED    a mask tensor says what is seen, at any distance     0, 1
 
 #ifndef VW
@@ -36,10 +38,11 @@
 #endif
 
 #include "common/aft_bias.clh"
+#include "common/aft_source.clh"
 
 // Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
-LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta[CHUNK],
-                            __local const float *bias)
+LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alpha[CHUNK],
+                            const FV beta[CHUNK], __local const float *bias)
 {
     FV sum[CHUNK], error[CHUNK], top = s->top;
     for (int j = 0; j < CHUNK; ++j) {
@@ -50,7 +53,7 @@ LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta
     FV a = s->a * old, b = s->b * old;
     for (int j = 0; j < CHUNK; ++j) {
         const FV e = exp_nonpos_v((sum[j] - top) + error[j]);
-        a += e;
+        a += e * alpha[j];
         b += e * beta[j];
     }
     s->top = top;
@@ -58,24 +61,19 @@ LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV beta
     s->b = b;
 }
 
-// Arguments as in aft_local_mix_fwd; sums: [2][blocks][3][lanes], of all blocks before and of all
-// after each.
-KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, long q_stride,
-                               __global const float *restrict k, long k_start, long k_stride,
-                               __global const float *restrict v, long v_start, long v_stride,
-                               __global float *restrict y, long y_start, long y_stride,
-                               __global const float *restrict sums,
-                               __global const float *restrict pos_bias, long bias_start,
-                               int bias_row, __global const uchar *restrict mask, long mask_start,
-                               long mask_row,
-                               int mask_column, int steps, int batch, int channels, int lane0,
-                               int lanes, int window, int causal)
+// Arguments as in aft_local_mix; sums: [2][blocks][3][lanes], of all blocks before and of all after
+// each.
+KERNEL void aft_local_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict sums,
+                           __global const float *restrict pos_bias, long bias_start, int bias_row,
+                           __global const uchar *restrict mask, long mask_start, long mask_row,
+                           int mask_column, int steps, int batch, int channels, int lane0,
+                           int lanes, int window, int causal)
 {
     __local float bias[LS * TARGETS]; // [source][target]
     __local int seen[LS];
     const int live = get_global_id(0) < lanes, lane = min((int)get_global_id(0), lanes - 1),
               id = get_local_id(0);
-    const int l = lane0 + lane, width = lane_width(l, channels);
+    const int l = lane0 + lane;
     const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0);
     const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
                            mask + mask_start,     mask_row, mask_column, steps};
@@ -85,17 +83,16 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
     int from, to;
     bias_region(&w, t0, rows, BLOCK, &from, &to);
     struct sums outside = sums_of_none(), s[TARGETS];
-    if (!MASKED && from > 0)
+    if (!MASKED && causal >= 0 && from > 0)
         outside = sums_load(sums + (long)lane * VW, from, lanes * VW);
-    if (!MASKED && !causal && to < blocks)
+    if (!MASKED && causal <= 0 && to < blocks)
         outside =
             sums_merge(outside, sums_load(sums + (long)lane * VW, blocks + to - 1, lanes * VW));
     UNROLL
     for (int r = 0; r < TARGETS; ++r)
         s[r] = outside;
 
-    k += k_start + key_start(l, channels, k_stride);
-    v += v_start + lane_start(l, channels, v_stride);
+    const struct source source = SOURCE_AT(l);
     const int end = min(to * BLOCK, steps);
     for (int j0 = from * BLOCK; j0 < end; j0 += LS) {
         // Each work-item finds the biases of one source.
@@ -109,29 +106,28 @@ KERNEL void aft_local_rows_fwd(__global const float *restrict q, long q_start, l
         barrier(CLK_LOCAL_MEM_FENCE);
 
         for (int c = 0; c < LS; c += CHUNK) {
-            FV kappa[CHUNK], beta[CHUNK];
+            FV kappa[CHUNK], alpha[CHUNK], beta[CHUNK];
             int any_source = 0;
             for (int j = 0; j < CHUNK; ++j)
                 any_source |= seen[c + j];
             if (!any_source)
                 continue;
             for (int j = 0; j < CHUNK; ++j) {
-                const long row = (long)min(j0 + c + j, steps - 1) * batch;
-                kappa[j] = key_load(k + row * k_stride, width);
-                beta[j] = lane_load(v + row * v_stride, width);
+                const int t = min(j0 + c + j, steps - 1);
+                kappa[j] = source_kappa(&source, t);
+                alpha[j] = source_alpha(&source, t);
+                beta[j] = source_beta(&source, t);
             }
             UNROLL
             for (int r = 0; r < TARGETS; ++r)
-                add_chunk(&s[r], kappa, beta, bias + c * TARGETS + r);
+                add_chunk(&s[r], kappa, alpha, beta, bias + c * TARGETS + r);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 
-    q += q_start + (long)t0 * batch * q_stride + lane_start(l, channels, q_stride);
-    y += y_start + (long)t0 * batch * y_stride + lane_start(l, channels, y_stride);
+    const struct target results = TARGET_AT(l);
     UNROLL
     for (int r = 0; r < TARGETS; ++r)
         if (r < rows && live)
-            lane_store(gated_mean(lane_load(q + (long)r * batch * q_stride, width), s[r].a, s[r].b),
-                       y + (long)r * batch * y_stride, width);
+            target_store(&results, t0 + r, s[r].top, s[r].a, s[r].b);
 }

@@ -22,8 +22,8 @@
 // scratch: lane l at l * lane_stride; in it
 //   before: [blocks][3][step], in: the sums of each block, out: of all blocks before it
 //   after: the same shape, out: of all blocks after it; not touched when two_sided is 0
-KERNEL void aft_local_scan_fwd(__global float *scratch, long lane_stride, long before_at,
-                               long after_at, int step, int blocks, int lanes, int two_sided)
+KERNEL void aft_local_scan(__global float *scratch, long lane_stride, long before_at, long after_at,
+                           int step, int blocks, int lanes, int two_sided)
 {
     const int lane = get_global_id(0);
     struct sums s = sums_of_none();

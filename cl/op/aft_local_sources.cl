@@ -4,7 +4,7 @@
 //
 //   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for GROUP lanes of
 //             channels
-//   Memory    reads k and v once, writes 2 floats per element and 3 per block and channel
+//   Memory    reads the sources twice, writes 2 floats per element and 3 per block and channel
 //   Numerics  packed rows are relative to their panel's maximum, block sums to the block's own: a
 //             later large key in the panel must not flush an earlier block to 0, for causal rows
 //             see only that one
@@ -15,6 +15,7 @@
 //   ROWS      source rows of a block                 12
 //   PANEL     blocks of a panel                      8
 //   GROUP     lanes of a work-item                   4
+//   BACKWARD  sources are queries                    0, 1
 
 #ifndef VW
 #error "VW: channels of a lane"
@@ -32,12 +33,12 @@
 #error "GROUP: lanes of a work-item"
 #endif
 
-#include "common/aft.clh"
+#include "common/aft_source.clh"
 
-// Replaces n rows of (kappa, beta) by (e^(kappa - top), e^(kappa - top) beta); the block's sums go
-// to place `block`.
-static inline void weigh_block(__global float *rows, int n, FV top, FV block_top,
-                               __global float *sums, int block)
+// Replaces n rows of (kappa, beta) by (e^(kappa - top) alpha, e^(kappa - top) beta); the block's
+// sums go to place `block`.  t0: the first row's.
+static inline void weigh_block(__global float *rows, const struct source *from, int t0, int n,
+                               FV top, FV block_top, __global float *sums, int block)
 {
     const int near = all(top - block_top <= (FV)(REACH));
     struct sums s = sums_of_none();
@@ -45,9 +46,10 @@ static inline void weigh_block(__global float *rows, int n, FV top, FV block_top
     for (int t = 0; t < n; ++t, rows += 2 * VW) {
         const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW), e = exp_nonpos_v(kappa - top);
         const FV own = near ? e : exp_nonpos_v(kappa - block_top);
-        s.a += own;
+        const FV alpha = source_alpha(from, t0 + t);
+        s.a += own * alpha;
         s.b += own * beta;
-        VSTORE(e, rows);
+        VSTORE(e * alpha, rows);
         VSTORE(e * beta, rows + VW);
     }
     if (near) {
@@ -60,8 +62,8 @@ static inline void weigh_block(__global float *rows, int n, FV top, FV block_top
 
 // One lane of a panel whose n rows lie in `rows` as (kappa, beta).  range: [2][VW], the panel's
 // maximum and minimum.
-static inline void weigh_panel(__global float *rows, int n, __global float *range,
-                               __global float *sums, int block)
+static inline void weigh_panel(__global float *rows, const struct source *from, int n,
+                               __global float *range, __global float *sums, int block)
 {
     FV block_top[PANEL];
     FV top = (FV)(NOTHING), bottom = (FV)(-NOTHING);
@@ -78,20 +80,17 @@ static inline void weigh_panel(__global float *rows, int n, __global float *rang
     VSTORE(top, range);
     VSTORE(bottom, range + VW);
     for (int i = 0; i * ROWS < n; ++i)
-        weigh_block(rows + (size_t)i * ROWS * 2 * VW, min(ROWS, n - i * ROWS), top, block_top[i],
-                    sums, block + i);
+        weigh_block(rows + (size_t)i * ROWS * 2 * VW, from, (block + i) * ROWS,
+                    min(ROWS, n - i * ROWS), top, block_top[i], sums, block + i);
 }
 
-// k, v: [T, batch] rows of `channels`, or of one key
 // scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors; in
 // it
 //   packed rows at 0: [blocks * ROWS][2][VW]; ranges: [panels][2][VW]; sums of blocks at before_at:
 //   [blocks][3][VW]
-KERNEL void aft_local_sources_fwd(__global const float *restrict k, long k_start, long k_stride,
-                                  __global const float *restrict v, long v_start, long v_stride,
-                                  __global float *restrict scratch, long lane_floats,
-                                  long ranges_at, long before_at, int steps, int batch,
-                                  int channels, int lane0, int lanes)
+KERNEL void aft_local_sources(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
+                              long ranges_at, long before_at, int steps, int batch, int channels,
+                              int lane0, int lanes)
 {
     const int panel = get_group_id(0), first = get_group_id(1) * GROUP,
               end = min(first + GROUP, lanes);
@@ -101,22 +100,19 @@ KERNEL void aft_local_sources_fwd(__global const float *restrict k, long k_start
     // Neighbouring lanes row by row: whole cache lines of k and v.
     for (int t = 0; t < n; ++t)
         for (int lane = first; lane < end; ++lane) {
-            const int width = lane_width(lane0 + lane, channels);
-            const long row = (long)(t0 + t) * batch;
+            const int l = lane0 + lane;
+            const struct source from = SOURCE_AT(l);
             __global float *to = rows0 + lane * lane_floats + (size_t)t * 2 * VW;
-            VSTORE(key_load(k + k_start + row * k_stride +
-                                key_start(lane0 + lane, channels, k_stride),
-                            width),
-                   to);
-            VSTORE(lane_load(v + v_start + row * v_stride +
-                                 lane_start(lane0 + lane, channels, v_stride),
-                             width),
-                   to + VW);
+            VSTORE(source_kappa(&from, t0 + t), to);
+            VSTORE(source_beta(&from, t0 + t), to + VW);
         }
 
     for (int lane = first; lane < end; ++lane) {
+        const int l = lane0 + lane;
+        const struct source from = SOURCE_AT(l);
         __global float *rows = rows0 + lane * lane_floats;
-        weigh_panel(rows, n, scratch + lane * lane_floats + ranges_at + (size_t)panel * 2 * VW,
+        weigh_panel(rows, &from, n,
+                    scratch + lane * lane_floats + ranges_at + (size_t)panel * 2 * VW,
                     scratch + lane * lane_floats + before_at, panel * PANEL);
         // The last block is full for its readers.
         for (int t = n; t % ROWS != 0; ++t) {

@@ -23,10 +23,10 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(k->rank == 3 && k->dim[0] == q->dim[0] && k->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
             "k is %s, q is %s, expected [T, B, H] and [T, B, C]", SHAPE(k), SHAPE(q));
     TRY(attncl__aft_check_filter(&sig->in[AFT_IN_BIAS], q->dim[2], k->dim[2]));
-    return attncl__infer_like_first(sig);
+    return attncl__aft_infer(sig);
 }
 
-static struct aft_form form_of(const struct op_sig *sig)
+struct aft_form attncl__aft_conv_form(const struct op_sig *sig)
 {
     const struct aft_conv_fwd_params *p = sig->params;
     struct aft_form form = attncl__aft_filter_form(&sig->in[AFT_IN_BIAS], sig->in[AFT_IN_K].dim[2]);
@@ -38,31 +38,43 @@ static struct aft_form form_of(const struct op_sig *sig)
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct aft_form form = form_of(sig);
+    const struct aft_form form = attncl__aft_conv_form(sig);
     return attncl__aft_scratch(sig, &form, bytes_ret);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct aft_form form = form_of(&call->sig);
+    const struct aft_form form = attncl__aft_conv_form(&call->sig);
     return attncl__aft_launch(l, call, &form);
 }
 
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const struct aft_form form = form_of(sig);
+    const struct aft_form form = attncl__aft_conv_form(sig);
     attncl__aft_cost(sig, &form, flop_ret, bytes_ret);
 }
+
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_aft_conv_bwd,
+        .in = {REF_X(AFT_IN_Q), REF_X(AFT_IN_K), REF_X(AFT_IN_V), REF_X(AFT_IN_BIAS),
+               REF_X(AFT_IN_MASK), REF_Y(AFT_OUT_Y), REF_Y(AFT_OUT_LOG), REF_DY(AFT_OUT_Y)},
+        .out = {REF_DX(AFT_IN_Q), REF_DX(AFT_IN_K), REF_DX(AFT_IN_V), REF_DX(AFT_IN_BIAS)},
+    },
+};
 
 const struct op_class attncl__op_aft_conv_fwd = {
     .name = "aft_conv_fwd",
     .params_bytes = sizeof(struct aft_conv_fwd_params),
     .n_in = 5,
-    .n_out = 1,
+    .n_out = 2,
     .optional = 1u << AFT_IN_MASK,
     .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
+    .kept = 1u << AFT_OUT_LOG,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
 };

@@ -6,7 +6,7 @@
 // (cl/op/aft_local_rows.cl).  Channels are cut into slices that run one after another in the same
 // scratch.
 
-#include "op/aft_plan.h"
+#include "op/aft_slice.h"
 
 attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels, int64_t heads)
 {
@@ -75,6 +75,14 @@ attncl_status attncl__aft_check(const struct op_sig *sig, bool causal)
     return check_mask(sig, causal);
 }
 
+attncl_status attncl__aft_infer(struct op_sig *sig)
+{
+    TRY(attncl__infer_like_first(sig));
+    if (sig->keep)
+        sig->out[AFT_OUT_LOG] = sig->out[AFT_OUT_Y];
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__aft_scratch(const struct op_sig *sig, const struct aft_form *form,
                                   size_t *bytes_ret)
 {
@@ -88,24 +96,7 @@ attncl_status attncl__aft_scratch(const struct op_sig *sig, const struct aft_for
     return ATTNCL_OK;
 }
 
-// q, k, v or y of a series.
-struct matrix {
-    struct span span;
-    int64_t start, stride;
-};
-
-// One slice of one series.
-struct slice {
-    const struct aft_plan *p;
-    struct matrix q, k, v, y;
-    struct span scratch, bias, mask;
-    int64_t bias_start, bias_row;
-    int64_t mask_start, mask_row, mask_column;
-    int64_t lane0, lanes;
-    int causal, path;
-};
-
-static struct kspec spec_of(const struct aft_plan *p, const char *file, const char *kernel)
+struct kspec attncl__aft_spec(const struct aft_plan *p, const char *file, const char *kernel)
 {
     struct kspec spec = kspec_begin(file, kernel);
     kspec_form(&spec, p->vw, p->local);
@@ -113,10 +104,10 @@ static struct kspec spec_of(const struct aft_plan *p, const char *file, const ch
     return spec;
 }
 
-static attncl_status launch_scan(struct launcher *l, const struct slice *s)
+static attncl_status launch_scan(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
-    const struct kspec spec = spec_of(p, "op/aft_local_scan.cl", "aft_local_scan_fwd");
+    const struct kspec spec = attncl__aft_spec(p, "op/aft_local_scan.cl", "aft_local_scan");
     const int64_t lane_stride = p->cpu ? p->lane_floats : 1,
                   step = p->cpu ? (int64_t)p->vw : s->lanes;
     const int64_t after = p->cpu ? p->after_at : p->blocks * 3 * s->lanes;
@@ -124,111 +115,160 @@ static attncl_status launch_scan(struct launcher *l, const struct slice *s)
     return attncl__launch(l, &spec, grid_1d(ceil_div(s->lanes, (int64_t)p->local), p->local),
                           ARGS(arg_mem(s->scratch), arg_i64(lane_stride), arg_i64(p->before_at),
                                arg_i64(after), arg_i32(step), arg_i32(p->blocks), arg_i32(s->lanes),
-                               arg_i32(!s->causal)));
+                               arg_i32(s->causal <= 0)));
 }
 
-#define MATRIX(m) arg_mem((m).span), arg_i64((m).start), arg_i64((m).stride)
-#define RANGE(s)                                                                                   \
-    arg_i32((s)->p->steps), arg_i32((s)->p->batch), arg_i32((s)->p->channels),                     \
-        arg_i32((s)->lane0), arg_i32((s)->lanes)
-#define BIAS(s)                                                                                    \
-    arg_mem((s)->bias), arg_i64((s)->bias_start), arg_i32((s)->bias_row), arg_mem((s)->mask),      \
-        arg_i64((s)->mask_start), arg_i64((s)->mask_row), arg_i32((s)->mask_column)
+// A kernel's arguments: those that depend on the direction first (SOURCE_PARAMS and TARGET_PARAMS
+// of cl/common/aft_source.clh).
+enum { ARGS_MOST = 64 };
+struct words {
+    struct arg arg[ARGS_MOST];
+    size_t n;
+};
 
-static attncl_status launch_cpu(struct launcher *l, const struct slice *s)
+static void put(struct words *w, const struct arg *args, size_t n)
+{
+    assert(w->n + n <= ARGS_MOST);
+    memcpy(w->arg + w->n, args, n * sizeof *args);
+    w->n += n;
+}
+
+static void put_sources(struct words *w, const struct aft_slice *s)
+{
+    for (int i = 0; i < (s->backward ? 4 : 2); ++i)
+        put(w, ARGS(AFT_MATRIX(s->source[i])));
+}
+
+static void put_targets(struct words *w, const struct aft_slice *s)
+{
+    for (int i = 0; i < (s->backward ? 2 : 1); ++i)
+        put(w, ARGS(AFT_MATRIX(s->target[i])));
+    put(w, ARGS(arg_mem(s->to.span)));
+    if (s->backward)
+        put(w, ARGS(arg_i64(s->to_at), arg_mem(s->to_too)));
+    else
+        put(w, ARGS(arg_mem(s->to_too), arg_i32(s->keep)));
+    put(w, ARGS(arg_i64(s->to.start), arg_i64(s->to.stride)));
+}
+
+attncl_status attncl__aft_sources(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
-    struct kspec sources = spec_of(p, "op/aft_local_sources.cl", "aft_local_sources_fwd");
-    struct kspec mix = spec_of(p, "op/aft_local.cl", "aft_local_mix_fwd");
-    kspec_int(&sources, "ROWS", AFT_ROWS);
-    kspec_int(&sources, "PANEL", AFT_PANEL);
-    kspec_int(&sources, "GROUP", AFT_SOURCE_GROUP);
-    kspec_int(&mix, "ROWS", AFT_ROWS);
-    kspec_int(&mix, "PANEL", AFT_PANEL);
-    kspec_int(&mix, "MASKED", p->masked);
-    kspec_int(&mix, "PATH", s->path);
+    struct kspec spec = attncl__aft_spec(p, "op/aft_local_sources.cl", "aft_local_sources");
+    struct words w = {.n = 0};
 
-    TRY(attncl__launch(l, &sources, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_GROUP), 1, 1),
-                       ARGS(MATRIX(s->k), MATRIX(s->v), arg_mem(s->scratch),
-                            arg_i64(p->lane_floats), arg_i64(p->ranges_at), arg_i64(p->before_at),
-                            RANGE(s))));
-    if (!p->masked)
-        TRY(launch_scan(l, s));
-    return attncl__launch(l, &mix, grid_2d(p->blocks, ceil_div(s->lanes, p->group), 1, 1),
-                          ARGS(MATRIX(s->q), MATRIX(s->k), MATRIX(s->v), MATRIX(s->y),
-                               arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
-                               arg_i64(p->before_at), arg_i64(p->after_at), BIAS(s), RANGE(s),
-                               arg_i32(p->window), arg_i32(s->causal), arg_i32(p->group),
-                               arg_i32(p->segment), arg_local(p->weights_bytes),
-                               arg_local(p->parked_bytes)));
+    kspec_int(&spec, "ROWS", AFT_ROWS);
+    kspec_int(&spec, "PANEL", AFT_PANEL);
+    kspec_int(&spec, "GROUP", AFT_SOURCE_GROUP);
+    kspec_int(&spec, "BACKWARD", s->backward);
+    put_sources(&w, s);
+    put(&w, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                 arg_i64(p->before_at), AFT_RANGE(s)));
+    return attncl__launch(l, &spec, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_GROUP), 1, 1),
+                          w.arg, w.n);
 }
 
-static struct kspec rows_spec(const struct aft_plan *p)
+static attncl_status launch_cpu(struct launcher *l, const struct aft_slice *s)
 {
-    struct kspec spec = spec_of(p, "op/aft_local_rows.cl", "aft_local_rows_fwd");
+    const struct aft_plan *p = s->p;
+    struct kspec spec = attncl__aft_spec(p, "op/aft_local.cl", "aft_local_mix");
+    struct words w = {.n = 0};
+
+    TRY(attncl__aft_sources(l, s));
+    if (!p->masked)
+        TRY(launch_scan(l, s));
+    kspec_int(&spec, "ROWS", AFT_ROWS);
+    kspec_int(&spec, "PANEL", AFT_PANEL);
+    kspec_int(&spec, "BACKWARD", s->backward);
+    kspec_int(&spec, "MASKED", p->masked);
+    kspec_int(&spec, "PATH", s->path);
+    put_targets(&w, s);
+    put_sources(&w, s);
+    put(&w, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                 arg_i64(p->before_at), arg_i64(p->after_at), AFT_BIAS(s), AFT_RANGE(s),
+                 arg_i32(p->window), arg_i32(s->causal), arg_i32(p->group), arg_i32(p->segment),
+                 arg_local(p->weights_bytes), arg_local(p->parked_bytes)));
+    return attncl__launch(l, &spec, grid_2d(p->blocks, ceil_div(s->lanes, p->group), 1, 1), w.arg,
+                          w.n);
+}
+
+static struct kspec rows_spec(const struct aft_plan *p, bool backward)
+{
+    struct kspec spec = attncl__aft_spec(p, "op/aft_local_rows.cl", "aft_local_rows");
     kspec_int(&spec, "BLOCK", AFT_BLOCK);
     kspec_int(&spec, "TARGETS", AFT_TARGETS);
     kspec_int(&spec, "CHUNK", AFT_CHUNK);
+    kspec_int(&spec, "BACKWARD", backward);
     kspec_int(&spec, "MASKED", p->masked);
     return spec;
 }
 
-// Smaller groups until one fits the kernel's registers.
-static void fit_group(struct launcher *l, struct aft_plan *p)
+void attncl__aft_fit(struct launcher *l, struct aft_plan *p, bool backward)
 {
-    struct kspec spec = rows_spec(p);
+    struct kspec spec = rows_spec(p, backward);
 
-    while (p->local > AFT_CHUNK && !attncl__launch_fits(l, &spec, p->local)) {
+    while (!p->cpu && p->local > AFT_CHUNK && !attncl__launch_fits(l, &spec, p->local)) {
         p->local /= 2;
-        spec = rows_spec(p);
+        spec = rows_spec(p, backward);
     }
 }
 
-static attncl_status launch_gpu(struct launcher *l, const struct slice *s)
+static attncl_status launch_gpu(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
     const int64_t groups = ceil_div(s->lanes, (int64_t)p->local);
-    const struct kspec rows = rows_spec(p);
-    struct kspec blocks = spec_of(p, "op/aft_local_blocks.cl", "aft_local_blocks_fwd");
-    kspec_int(&blocks, "BLOCK", AFT_BLOCK);
+    const struct kspec rows = rows_spec(p, s->backward);
+    struct kspec blocks = attncl__aft_spec(p, "op/aft_local_blocks.cl", "aft_local_blocks");
+    struct words w = {.n = 0};
 
+    kspec_int(&blocks, "BLOCK", AFT_BLOCK);
+    kspec_int(&blocks, "BACKWARD", s->backward);
     if (!p->masked) {
-        TRY(attncl__launch(l, &blocks, grid_2d(groups, p->blocks, p->local, 1),
-                           ARGS(MATRIX(s->k), MATRIX(s->v), arg_mem(s->scratch), RANGE(s))));
+        put_sources(&w, s);
+        put(&w, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
+        TRY(attncl__launch(l, &blocks, grid_2d(groups, p->blocks, p->local, 1), w.arg, w.n));
         TRY(launch_scan(l, s));
     }
+    w.n = 0;
+    put_targets(&w, s);
+    put_sources(&w, s);
+    put(&w, ARGS(arg_mem(s->scratch), AFT_BIAS(s), AFT_RANGE(s), arg_i32(p->window),
+                 arg_i32(s->causal)));
     return attncl__launch(l, &rows, grid_2d(groups, ceil_div(p->steps, AFT_TARGETS), p->local, 1),
-                          ARGS(MATRIX(s->q), MATRIX(s->k), MATRIX(s->v), MATRIX(s->y),
-                               arg_mem(s->scratch), BIAS(s), RANGE(s), arg_i32(p->window),
-                               arg_i32(s->causal)));
+                          w.arg, w.n);
 }
 
-// One series: entry `b` of an input, or with batch entries folded all of it, from `first` in each
-// row.
-static struct matrix matrix_of(const struct op_call *call, const struct aft_plan *p, int input,
-                               int64_t b, int64_t first)
+attncl_status attncl__aft_slice(struct launcher *l, const struct aft_slice *s)
 {
-    const struct tensor_desc *x = &call->sig.in[input];
+    return s->p->cpu ? launch_cpu(l, s) : launch_gpu(l, s);
+}
+
+struct aft_matrix attncl__aft_matrix(const struct aft_plan *p, const struct tensor_desc *x,
+                                     struct span span, int64_t b, int64_t first)
+{
     struct rows rows;
     const bool ok = attncl__desc_rows(x, &rows);
     assert(ok);
     (void)ok;
     const int64_t stride = p->folded ? p->channels : rows.stride;
-    return (struct matrix){call->in[input], x->start + b * rows.stride + first, stride};
+    return (struct aft_matrix){span, x->start + b * rows.stride + first, stride};
 }
 
 static attncl_status launch_series(struct launcher *l, const struct op_call *call,
                                    const struct aft_form *form, const struct aft_plan *p,
                                    int64_t head, int64_t b)
 {
-    const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
+    const struct tensor_desc *in = call->sig.in, *mask = &in[AFT_IN_MASK];
     const int64_t first = head * p->channels, width = p->heads * p->channels;
-    struct slice s = {
+    struct aft_slice s = {
         .p = p,
-        .q = matrix_of(call, p, AFT_IN_Q, b, first),
-        .k = matrix_of(call, p, AFT_IN_K, b, p->per_head ? head : first),
-        .v = matrix_of(call, p, AFT_IN_V, b, first),
-        .y = {call->out[0], b * width + first, width},
+        .target = {attncl__aft_matrix(p, &in[AFT_IN_Q], call->in[AFT_IN_Q], b, first)},
+        .source = {attncl__aft_matrix(p, &in[AFT_IN_K], call->in[AFT_IN_K], b,
+                                      p->per_head ? head : first),
+                   attncl__aft_matrix(p, &in[AFT_IN_V], call->in[AFT_IN_V], b, first)},
+        .to = {call->out[0], b * width + first, width},
+        .to_too = call->out[1],
+        .keep = attncl__desc_present(&call->sig.out[1]),
         .scratch = call->scratch,
         .bias = call->in[AFT_IN_BIAS],
         .mask = call->in[AFT_IN_MASK],
@@ -244,7 +284,7 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
     }
     for (; s.lane0 < p->lanes; s.lane0 += p->slice) {
         s.lanes = p->lanes - s.lane0 < p->slice ? p->lanes - s.lane0 : p->slice;
-        TRY(p->cpu ? launch_cpu(l, &s) : launch_gpu(l, &s));
+        TRY(attncl__aft_slice(l, &s));
     }
     return ATTNCL_OK;
 }
@@ -255,8 +295,7 @@ attncl_status attncl__aft_launch(struct launcher *l, const struct op_call *call,
     struct aft_plan p = attncl__aft_plan(&call->sig, form);
 
     TRY(attncl__check_loops(l->caps, "attention-free mixing", p.iterations));
-    if (!p.cpu)
-        fit_group(l, &p);
+    attncl__aft_fit(l, &p, false);
     for (int64_t head = 0; head < p.heads; ++head)
         for (int64_t b = 0; b < p.entries; ++b)
             TRY(launch_series(l, call, form, &p, head, b));

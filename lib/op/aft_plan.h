@@ -6,6 +6,10 @@
 #include "op/op.h"
 
 enum aft_input { AFT_IN_Q, AFT_IN_K, AFT_IN_V, AFT_IN_BIAS, AFT_IN_MASK };
+// The gradient ops take three more; g is the gradient of y.
+enum aft_bwd_input { AFT_IN_Y = AFT_IN_MASK + 1, AFT_IN_LOG, AFT_IN_G };
+// log: the logarithms of the sums of weights, [T, B, C], kept for gradients.
+enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 
 // Forms of the kernels, see their macro tables: CPU, then GPU.
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
@@ -38,6 +42,10 @@ struct aft_plan {
     int64_t iterations; // of the loops of one work-item, at the most
 };
 
+// Of the forward ops and of their gradients.
+struct aft_form attncl__aft_local_form(const struct op_sig *sig);
+struct aft_form attncl__aft_conv_form(const struct op_sig *sig);
+
 // The inputs are not empty.
 struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form *form);
 
@@ -55,6 +63,19 @@ enum {
     AFT_LENGTH_MOST = 1 << 30
 }; // of T, and of B C: kernels count them with ints and double them
 attncl_status attncl__aft_check(const struct op_sig *sig, bool causal);
+
+// y and, where gradients read it, log.
+attncl_status attncl__aft_infer(struct op_sig *sig);
+
+// Gradients (aft_mix_bwd.c): inputs and outputs dq, dk, dv and, with biases, dw.  The forward op's
+// own checks come first.
+attncl_status attncl__aft_bwd_infer(struct op_sig *sig);
+attncl_status attncl__aft_bwd_scratch(const struct op_sig *sig, const struct aft_form *form,
+                                      size_t *bytes_ret);
+attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *call,
+                                     const struct aft_form *form);
+void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_form *form, double *flop_ret,
+                          double *bytes_ret);
 
 // AFT-conv's biases [H, s], s odd, and the form they make.
 attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels,

@@ -31,6 +31,17 @@ void ref_aft_conv_fwd(const struct host *q, const struct host *k, const struct h
                       const struct host *w, const struct host *mask, int causal, struct host *y,
                       struct host *scale); // aft_conv.c
 
+// What their gradients come from: g is that of y; pos_bias and mask may be NULL.
+struct ref_aft_data {
+    struct host *q, *k, *v, *pos_bias, *mask, *g;
+    int window, causal;
+};
+// log: of the sums of weights; dw NULL without biases.  sizes: aft_local_bwd.c
+void ref_aft_local_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret, struct host *dq,
+                       struct host *dk, struct host *dv, struct host *dw);
+void ref_aft_conv_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret, struct host *dq,
+                      struct host *dk, struct host *dv, struct host *dw); // pos_bias: w [H, s]
+
 // -- softmax attention: attention.c
 struct ref_attention {
     double scale;

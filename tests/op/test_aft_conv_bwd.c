@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Gradients of AFT-conv against their definition (tests/ref/aft_conv_bwd.c), and that against
+// differences.
+
+#include <math.h>
+
+#include "device/context.h"
+#include "ref/ref.h"
+#include "support/derivative.h"
+#include "support/op_test.h"
+
+// Relative to the sum of the sizes of all terms.  As for the forward op 1e-5, and what the rounding
+// of a logarithm, a key, a bias, their sums and a maximum does to an exponent.
+static double tolerance(const struct ref_aft_data *x, const struct host *log)
+{
+    double most = 0;
+
+    for (int64_t i = 0; i < log->count; ++i)
+        most = fmax(most, fabs(log->data[i]));
+    for (int64_t i = 0; i < x->k->count; ++i)
+        if (x->k->data[i] > -INFINITY)
+            most = fmax(most, fabs(x->k->data[i]));
+    return 1e-5 + 5 * 6e-8 * most;
+}
+
+static const double tiny = 1e-25; // size of what float's exponents cannot tell from 0
+
+static void check_one(const struct host *got, const struct host *want, const struct host *size,
+                      double allowed, const char *name)
+{
+    for (int64_t i = 0; i < got->count; ++i) {
+        const double error = fabs(got->data[i] - want->data[i]) / (size->data[i] + tiny);
+        ck_assert_msg(error <= allowed, "%s[%lld of %lld] is %.9g, want %.9g, relative %.2g", name,
+                      (long long)i, (long long)got->count, got->data[i], want->data[i], error);
+    }
+}
+
+static void check(const struct ref_aft_data *x, int path)
+{
+    const struct aft_conv_bwd_params params = {x->causal, path};
+    struct host *y = host_like(x->q), *scale = host_like(x->q), *log = host_like(x->q);
+    struct host *in[] = {x->q, x->k, x->v, x->pos_bias}, *got[4], *want[4], *size[4];
+    static const char *const names[] = {"dq", "dk", "dv", "dw"};
+    const int n_out = x->pos_bias ? 4 : 3;
+
+    for (int i = 0; i < 4; ++i) {
+        got[i] = in[i] ? host_like(in[i]) : NULL;
+        want[i] = in[i] ? host_like(in[i]) : NULL;
+        size[i] = in[i] ? host_like(in[i]) : NULL;
+    }
+    ref_aft_conv_fwd(x->q, x->k, x->v, x->pos_bias, x->mask, x->causal, y, scale);
+    ref_aft_conv_bwd(x, true, log, size[0], size[1], size[2], size[3]);
+    ref_aft_conv_bwd(x, false, log, want[0], want[1], want[2], want[3]);
+    ck_ok(run_op("aft_conv_bwd", &params,
+                 HOSTS(x->q, x->k, x->v, x->pos_bias, x->mask, y, log, x->g), got, n_out));
+    for (int i = 0; i < n_out; ++i)
+        check_one(got[i], want[i], size[i], tolerance(x, log), names[i]);
+}
+
+// `window`: the filter's size, odd.
+static struct ref_aft_data random_problem(int steps, int batch, int channels, int window,
+                                          int causal)
+{
+    const int heads = channels % 3 == 0 ? 3 : 1;
+
+    return (struct ref_aft_data){
+        .q = host_random(1, DIMS(steps, batch, channels)),
+        .k = host_random(2, DIMS(steps, batch, heads)),
+        .v = host_random(3, DIMS(steps, batch, channels)),
+        .g = host_random(4, DIMS(steps, batch, channels)),
+        .pos_bias = host_random(5, DIMS(heads, window)),
+        .causal = causal,
+    };
+}
+
+// Simulators take minutes for what others do in seconds: for them a few small shapes.
+static bool on_simulator(void)
+{
+    const enum device_vendor vendor = test_context()->caps.vendor;
+    return vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
+}
+
+static const struct {
+    int steps, batch, channels, window;
+} shapes[] = {
+    {1, 1, 1, 1},   {5, 2, 3, 3},   {13, 1, 17, 5},    {29, 2, 6, 1},
+    {40, 1, 33, 7}, {97, 2, 9, 21}, {130, 1, 20, 201}, {200, 1, 5, 31},
+};
+enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
+
+START_TEST(meets_the_definition)
+{
+    for (int i = 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
+        const struct ref_aft_data x = random_problem(shapes[i].steps, shapes[i].batch,
+                                                     shapes[i].channels, shapes[i].window, _i % 2);
+        check(&x, _i / 2);
+    }
+}
+END_TEST
+
+START_TEST(masks)
+{
+    for (int i = 1; i < (on_simulator() ? 2 : 7); ++i) {
+        const int t = shapes[i].steps, b = shapes[i].batch;
+        struct ref_aft_data x = random_problem(t, b, shapes[i].channels, shapes[i].window, 0);
+        x.mask = i % 3 == 0   ? host_mask(6, 0.5, DIMS(t, t, b))
+                 : i % 3 == 1 ? host_mask(6, 0.1, DIMS(t, t, 1))
+                              : host_mask(6, 0.5, DIMS(1, t, b));
+        check(&x, 0);
+    }
+}
+END_TEST
+
+static void add(struct host *x, int64_t from, int64_t to, double value)
+{
+    for (int64_t i = from; i < to; ++i)
+        x->data[i] = (float)(x->data[i] + value);
+}
+
+// A late key, keys and biases far apart, keys that are absent.
+START_TEST(extremes)
+{
+    struct ref_aft_data x = random_problem(on_simulator() ? 14 : 131, 1, 9, 9, _i % 2);
+    const int64_t row = x.k->count / x.k->dim[0], last = x.k->count;
+
+    switch (_i / 2) {
+    case 0:
+        add(x.k, last - row, last, 400);
+        break;
+    case 1:
+        add(x.k, last / 2, last, -80);
+        add(x.pos_bias, 0, x.pos_bias->count / 2, 80);
+        break;
+    case 2:
+        for (int64_t i = 0; i < last; ++i)
+            x.k->data[i] = i / row % 3 == 1 ? -INFINITY : (float)(20 * x.k->data[i]);
+        break;
+    default:
+        host_scale(x.pos_bias, 30);
+        host_scale(x.k, 60);
+    }
+    check(&x, 0);
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    const struct ref_aft_data x = random_problem(0, 2, 3, 3, 0), z = random_problem(3, 0, 3, 3, 1);
+
+    check(&x, 0);
+    check(&z, 0);
+}
+END_TEST
+
+static double loss(void *context)
+{
+    const struct ref_aft_data *x = context;
+    struct host *y = host_like(x->q), *scale = host_like(x->q);
+
+    ref_aft_conv_fwd(x->q, x->k, x->v, x->pos_bias, x->mask, x->causal, y, scale);
+    return host_dot(y, x->g);
+}
+
+START_TEST(the_definition_meets_differences)
+{
+    struct ref_aft_data x = random_problem(5, 2, 3, 3, _i == 1);
+    struct host *dq = host_like(x.q), *dk = host_like(x.k), *dv = host_like(x.v);
+    struct host *dw = host_like(x.pos_bias);
+
+    if (_i == 2)
+        x.mask = host_mask(7, 0.6, DIMS(5, 5, 2));
+    ref_aft_conv_bwd(&x, false, host_like(x.q), dq, dk, dv, dw);
+    ck_derivative(loss, &x, x.q, dq, "q");
+    ck_derivative(loss, &x, x.k, dk, "k");
+    ck_derivative(loss, &x, x.v, dv, "v");
+    ck_derivative(loss, &x, x.pos_bias, dw, "w");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.aft_conv_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_loop_test(core, meets_the_definition, 0, 6);
+    tcase_add_test(core, masks);
+    tcase_add_loop_test(core, extremes, 0, 8);
+    tcase_add_test(core, empty_is_fine);
+    tcase_add_loop_test(core, the_definition_meets_differences, 0, 3);
+    suite_add_tcase(s, core);
+    return s;
+}
