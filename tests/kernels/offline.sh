@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # offline.sh FOLDER [--report]: every specialised kernel source in FOLDER, as ATTNCL_DUMP_CL writes them, compiles
-# without warnings for NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.
+# without warnings for NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.  Sources of the
+# CPU form alone, of which no group has two work-items, are compiled for the last: no GPU gets them.
 # --report also prints, where libclc is installed, registers, spills and local memory of each kernel on an AMD gfx1030.
 # Skipped (77) without clang or when FOLDER holds nothing.
 set -u
@@ -21,10 +22,15 @@ n=$(find "$folder" -name '*.cl' 2>/dev/null | wc -l)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-# compile FILE: for the three, stopping at the first that refuses.
+targets='"spir64 -emit-llvm -c"'
+if grep -qlrE '^#define LS ([2-9]|1[0-9])' "$folder"; then
+    targets='"nvptx64-nvidia-nvcl -march=sm_75 -S" "amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -S" '$targets
+fi
+
+# compile FILE: for each, stopping at the first that refuses.
 cat >"$tmp/compile" <<END
 status=0
-for target in "nvptx64-nvidia-nvcl -march=sm_75 -S" "amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -S" "spir64 -emit-llvm -c"; do
+for target in $targets; do
     for file in "\$@"; do
         $clang -x cl -cl-std=CL1.2 -O1 -Wall -Wno-unused-function -Wno-pass-failed -Werror -target \$target "\$file" -o /dev/null \
             2>"$tmp/log.\$\$" || {
@@ -53,5 +59,5 @@ if [ "$report" = --report ]; then
         ' "$tmp/k.s"
     done
 fi
-echo "$n kernel sources, three targets: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
+echo "$n kernel sources for $targets: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
 [ $status = 0 ]
