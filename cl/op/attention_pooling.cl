@@ -15,58 +15,16 @@
 //   KIND      Gaussian, boxcar, constant, Epanechikov                   0 .. 3
 //   WEIGHTS   the weights are stored                                    0, 1
 
-#include "common/math.clh"
+#include "common/pooling.clh"
 
 #ifndef LS
 #error "LS: work-items in a group"
-#endif
-#ifndef KIND
-#error "KIND: Gaussian, boxcar, constant, Epanechikov"
 #endif
 #ifndef WEIGHTS
 #error "WEIGHTS: the weights are stored"
 #endif
 
 enum { BLOCK = 64 };
-
-#if KIND == 0
-// (|z - x|^2 - |z - near|^2) / (2 sigma^2) as a product of differences: right also where the
-// squares, or the two distances of a query far from all keys, are equal as floats.
-static inline FV beyond(float x, FV near, FV z, float inverse)
-{
-    const FV apart = (0.5f * x - 0.5f * near) * inverse;
-    const FV sum = ((0.5f * x - 0.5f * z) + (0.5f * near - 0.5f * z)) * inverse;
-    return apart == 0.0f || sum == 0.0f ? z - z : 2.0f * apart * sum;
-}
-#endif
-
-// The nearest key of each column.
-static inline FV nearest_key(__global const float *keys, int n, FV z, float inverse)
-{
-    FV near = (FV)(n > 0 ? keys[0] : 0.0f);
-#if KIND == 0
-    for (int i = 1; i < n; ++i)
-        near = beyond(keys[i], near, z, inverse) < 0.0f ? (FV)(keys[i]) : near;
-#endif
-    return near;
-}
-
-static inline FV weight_of(float x, FV near, FV z, float inverse)
-{
-#if KIND == 0
-    const FV e = beyond(x, near, z, inverse);
-    return exp_nonpos_v(e < 0.0f ? (FV)(0.0f) : -e);
-#elif KIND == 2
-    return (FV)(1.0f);
-#else
-    const FV u = fabs(x - z);
-#if KIND == 1
-    return u != u ? u : u < 1.0f ? (FV)(1.0f) : (FV)(0.0f);
-#else
-    return u > 1.0f ? (FV)(0.0f) : 1.0f - u;
-#endif
-#endif
-}
 
 // keys, values: [n]; queries, y: [m]; weights: [n, m]; inverse: 1 / |sigma|
 KERNEL void attention_pooling_columns_fwd(__global const float *restrict keys,
@@ -85,7 +43,7 @@ KERNEL void attention_pooling_columns_fwd(__global const float *restrict keys,
     for (int from = 0; from < n; from += BLOCK) {
         FV s = (FV)(0.0f), w = (FV)(0.0f);
         for (int i = from; i < min(from + BLOCK, n); ++i) {
-            const FV e = weight_of(keys[i], near, z, inverse);
+            const FV e = weight_of((FV)(keys[i]), near, z, inverse);
             s += e;
             w += e * values[i];
         }
@@ -96,7 +54,7 @@ KERNEL void attention_pooling_columns_fwd(__global const float *restrict keys,
 #if WEIGHTS
     const FV scale = sum == 0.0f ? (FV)(0.0f) : 1.0f / sum;
     for (int i = 0; i < n; ++i)
-        store_some(weight_of(keys[i], near, z, inverse) * scale,
+        store_some(weight_of((FV)(keys[i]), near, z, inverse) * scale,
                    weights + (long)i * m + first, width);
 #endif
 }

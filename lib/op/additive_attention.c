@@ -128,6 +128,22 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
             *bytes_ret += 4 * (double)attncl__desc_count(&sig->in[i]);
 }
 
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_additive_attention_bwd,
+        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0)},
+        .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
+    },
+};
+static const struct grad_rule weights_grad[] = {
+    {
+        .op = &attncl__op_additive_attention_bwd,
+        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0),
+               REF_DY(1)},
+        .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
+    },
+};
+
 const struct op_class attncl__op_additive_attention_fwd = {
     .name = "additive_attention_fwd",
     .params_bytes = sizeof(struct additive_attention_fwd_params),
@@ -138,6 +154,8 @@ const struct op_class attncl__op_additive_attention_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
 };
 
 // The same with p as output 1.
@@ -151,4 +169,6 @@ const struct op_class attncl__op_additive_attention_weights_fwd = {
     .infer = weights_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
 };

@@ -95,6 +95,21 @@ static void weights_cost(const struct op_sig *sig, double *flop_ret, double *byt
     *bytes_ret = 4 * (2 * n + 2 * m + n * m);
 }
 
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_attention_pooling_bwd,
+        .in = {REF_X(IN_KEYS), REF_X(IN_VALUES), REF_X(IN_QUERIES), REF_DY(0)},
+        .out = {REF_DX(IN_KEYS), REF_DX(IN_VALUES), REF_DX(IN_QUERIES)},
+    },
+};
+static const struct grad_rule weights_grad[] = {
+    {
+        .op = &attncl__op_attention_pooling_bwd,
+        .in = {REF_X(IN_KEYS), REF_X(IN_VALUES), REF_X(IN_QUERIES), REF_DY(0), REF_DY(1)},
+        .out = {REF_DX(IN_KEYS), REF_DX(IN_VALUES), REF_DX(IN_QUERIES)},
+    },
+};
+
 const struct op_class attncl__op_attention_pooling_fwd = {
     .name = "attention_pooling_fwd",
     .params_bytes = sizeof(struct attention_pooling_fwd_params),
@@ -103,6 +118,8 @@ const struct op_class attncl__op_attention_pooling_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
 };
 
 const struct op_class attncl__op_attention_pooling_weights_fwd = {
@@ -113,4 +130,6 @@ const struct op_class attncl__op_attention_pooling_weights_fwd = {
     .infer = weights_infer,
     .launch = weights_launch,
     .cost = weights_cost,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
 };

@@ -73,6 +73,9 @@ void ref_additive_attention(const struct host *q, const struct host *k, const st
                             const struct host *w, const struct host *lens, struct host *y,
                             struct host *weights);
 
+// in: q, k, v, w, lens, g, c (of y and of the weights), NULL where absent; out: dq, dk, dv, dw
+void ref_additive_attention_bwd(struct host *const *in, bool sizes, struct host *const *out);
+
 // -- feedback
 struct ref_feedback {
     struct host *q, *k, *v;  // [B, H D], [S, B, H, D]
@@ -100,6 +103,10 @@ void ref_rotate_fwd(const struct host *x, const struct host *table, struct host 
 // kind: Gaussian, boxcar, constant, Epanechikov; attention_pooling.c
 void ref_attention_pooling_fwd(int kind, double sigma, const struct host *x, const struct host *y,
                                const struct host *z, struct host *out, struct host *weights);
+
+// in: x, y, z, g, c (of y and of the weights); out: dx, dy, dz
+void ref_attention_pooling_bwd(int kind, double sigma, struct host *const *in, bool sizes,
+                               struct host *const *out);
 
 struct ref_adam {
     double learning_rate, beta1, beta2, eps, weight_decay;

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Gradients of additive attention against their definition (tests/ref/additive_attention_bwd.c),
+// and that against differences.
+
+#include <math.h>
+
+#include "ref/ref.h"
+#include "support/derivative.h"
+#include "support/op_test.h"
+
+enum { Q, K, V, W, LENS, G, C, N_IN };
+
+// Relative to the sum of the sizes of all terms: p to twice what a score of some hundred terms is
+// off, 4e-6, and sums.
+static const double tolerance = 1e-5;
+
+static void fill(struct host **in, int64_t batch, int64_t n_queries, int64_t n_keys, int64_t n,
+                 int64_t width, struct host *lens, bool weights)
+{
+    in[Q] = host_random(1, DIMS(batch, n_queries, n));
+    in[K] = host_random(2, DIMS(batch, n_keys, n));
+    in[V] = host_random(3, DIMS(batch, n_keys, width));
+    in[W] = n % 2 ? host_random(4, DIMS(n)) : host_random(4, DIMS(1, n));
+    in[LENS] = lens;
+    in[G] = host_random(5, DIMS(batch, n_queries, width));
+    in[C] = weights ? host_random(6, DIMS(batch, n_queries, n_keys)) : NULL;
+}
+
+static void check(struct host *const *in)
+{
+    static const char *const names[] = {"dq", "dk", "dv", "dw"};
+    struct host *got[4], *want[4], *size[4];
+
+    for (int i = 0; i < 4; ++i) {
+        got[i] = host_like(in[i]);
+        want[i] = host_like(in[i]);
+        size[i] = host_like(in[i]);
+    }
+    ref_additive_attention_bwd(in, false, want);
+    ref_additive_attention_bwd(in, true, size);
+    ck_ok(run_op("additive_attention_bwd", NULL, in, N_IN, got, 4));
+    for (int i = 0; i < 4; ++i)
+        for (int64_t e = 0; e < got[i]->count; ++e) {
+            const double error = fabs(got[i]->data[e] - want[i]->data[e]);
+            ck_assert_msg(error <= tolerance * size[i]->data[e] + 1e-30,
+                          "%s[%lld] is %.9g, want %.9g", names[i], (long long)e, got[i]->data[e],
+                          want[i]->data[e]);
+        }
+}
+
+START_TEST(meets_the_definition)
+{
+    struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 25, DIMS(4, 3));
+    struct host *in[N_IN];
+
+    host_set(one, (const double[]){0, 1, 13, 1000});
+    fill(in, 1, 1, 1, 1, 1, NULL, true);
+    check(in);
+    fill(in, 2, 3, 5, 4, 6, NULL, false);
+    check(in);
+    fill(in, 1, 2, 70, 33, 17, NULL, true);
+    check(in);
+    fill(in, 4, 3, 20, 7, 9, one, false);
+    check(in);
+    fill(in, 4, 3, 20, 8, 9, two, true);
+    check(in);
+}
+END_TEST
+
+START_TEST(empty_is_fine)
+{
+    struct host *in[N_IN];
+
+    fill(in, 0, 2, 3, 4, 5, NULL, false);
+    check(in);
+    fill(in, 2, 0, 3, 4, 5, NULL, true);
+    check(in);
+    fill(in, 2, 3, 0, 4, 5, NULL, true);
+    check(in);
+}
+END_TEST
+
+static double loss(void *context)
+{
+    struct host **in = context, *y = host_like(in[G]), *p = host_like(in[C]);
+
+    ref_additive_attention(in[Q], in[K], in[V], in[W], in[LENS], y, p);
+    return host_dot(y, in[G]) + host_dot(p, in[C]);
+}
+
+START_TEST(the_definition_meets_differences)
+{
+    struct host *in[N_IN], *out[4], *lens = host_new(ATTNCL_I32, DIMS(2));
+    static const char *const names[] = {"q", "k", "v", "w"};
+
+    host_set(lens, (const double[]){3, 0});
+    fill(in, 2, 3, 4, 3, 2, _i ? lens : NULL, true);
+    for (int i = 0; i < 4; ++i)
+        out[i] = host_like(in[i]);
+    ref_additive_attention_bwd(in, false, out);
+    for (int i = 0; i < 4; ++i)
+        ck_derivative(loss, in, in[i], out[i], names[i]);
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.additive_attention_bwd");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_test(core, empty_is_fine);
+    tcase_add_loop_test(core, the_definition_meets_differences, 0, 2);
+    suite_add_tcase(s, core);
+    return s;
+}
