@@ -37,10 +37,11 @@ struct ref_aft_data {
     int window, causal;
 };
 // log: of the sums of weights; dw NULL without biases.  sizes: aft_local_bwd.c
-void ref_aft_local_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret, struct host *dq,
-                       struct host *dk, struct host *dv, struct host *dw);
-void ref_aft_conv_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret, struct host *dq,
-                      struct host *dk, struct host *dv, struct host *dw); // pos_bias: w [H, s]
+void ref_aft_local_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret,
+                       struct host *dq, struct host *dk, struct host *dv, struct host *dw);
+void ref_aft_conv_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret,
+                      struct host *dq, struct host *dk, struct host *dv,
+                      struct host *dw); // pos_bias: w [H, s]
 
 // -- softmax attention: attention.c
 struct ref_attention {
