@@ -29,7 +29,7 @@ have_device=1
 # run FORM FOLDER: the examples succeed and print a line.
 run() {
     [ $have_device = 1 ] || return 0
-    for words in one_layer attention gmlp feedback recurrent "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do
+    for words in one_layer attention gmlp feedback recurrent train "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do
         # shellcheck disable=SC2086
         if ! "$2"/$words >"$tmp/out" 2>"$tmp/err" || [ ! -s "$tmp/out" ] || [ -s "$tmp/err" ]; then
             say "$1: $words failed"
@@ -63,7 +63,7 @@ for static in no yes; do
         mkdir "$dir"
         libs=$(pkg-config --libs attncl)
         [ $static = no ] || libs=$(pkg-config --static --libs attncl | sed "s:-lattncl\b:$libdir/libattncl.a:")
-        for example in one_layer attention gmlp feedback recurrent run_model interop; do
+        for example in one_layer attention gmlp feedback recurrent train run_model interop; do
             # shellcheck disable=SC2046,SC2086
             $compile -Wall -Wextra -pedantic -Werror $(pkg-config --cflags attncl) "$root/examples/$example.c" -x none \
                 -o "$dir/$example" $libs -lOpenCL -lm || { say "$form: $example does not build"; exit 1; }
