@@ -18,7 +18,7 @@ typedef struct attncl_model attncl_model;
  * Opens a model file and uploads its weights, once for every graph made of it.
  *
  * ERR_IO, ERR_FORMAT (damaged file, metadata missing, configuration not acceptable, a parameter
- * missing or of a wrong shape), ERR_UNSUPPORTED (an architecture this version does not have;
+ * missing or of a wrong shape), ERR_UNSUPPORTED (a model inside `train` that cannot be trained;
  * named).
  *
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context

@@ -74,8 +74,6 @@ attncl_status attncl__config_choice(const struct json *config, const char *key,
     for (size_t i = 0; i < n; ++i) {
         if (strcmp(choices[i].word, word) != 0)
             continue;
-        REQUIRE(choices[i].value != CHOICE_LATER, ATTNCL_ERR_UNSUPPORTED,
-                "%s %s is not supported by this version", key, word);
         *ret = choices[i].value;
         return ATTNCL_OK;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reading a configuration: typed keys with their ranges and defaults.  Every failure is ERR_FORMAT
-// and names the key, but for a choice that only a later version has.
+// and names the key.
 #ifndef ATTNCL_MODEL_CONFIG_H
 #define ATTNCL_MODEL_CONFIG_H
 
@@ -21,8 +21,7 @@ attncl_status attncl__config_number(const struct json *config, const char *key, 
 attncl_status attncl__config_number_or(const struct json *config, const char *key, double least,
                                        double otherwise, double *ret);
 
-// One of some words.  `value` CHOICE_LATER: a word that this version refuses with ERR_UNSUPPORTED.
-enum { CHOICE_LATER = -1 };
+// One of some words.
 struct choice {
     const char *word;
     int value;

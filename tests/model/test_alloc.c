@@ -45,12 +45,8 @@ static const struct {
     const char *golden;
     attncl_status (*act)(const struct golden *golden);
 } walks[] = {
-    {"linear", whole_run},
-    {"lm_sample", whole_run},
-    {"encoder_gmlp", whole_run},
-    {"lm_aft_local", decode},
-    {"linear_grad", whole_run},
-    {"train_lm_gmlp", whole_run},
+    {"linear", whole_run},    {"lm_sample", whole_run},   {"encoder_gmlp", whole_run},
+    {"lm_aft_local", decode}, {"linear_grad", whole_run}, {"train_lm_gmlp", whole_run},
 };
 enum { N_WALKS = sizeof walks / sizeof walks[0] };
 
