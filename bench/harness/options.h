@@ -14,7 +14,7 @@ struct options {
     const char *devices[OPTIONS_MAX_DEVICES];
     size_t n_devices; // 0: every device
     bool suites[N_SUITES];
-    const char *only;  // part of a case's or family's name; NULL: all
+    const char *only;  // parts of names of cases or families, commas between; NULL: all
     const char *json;  // file; NULL: none
     const char *label; // of this machine, for reports of several; NULL: none
     bool quick, full;  // which sizes; neither: as the device can

@@ -16,10 +16,24 @@
 // Of a case that nobody sees.
 static const double most_for_roofline_s = 0.5;
 
+// True when the case's or family's name contains one of the texts, which commas part.
+static bool is_named(const struct bench_case *c, const char *texts)
+{
+    char text[128];
+
+    for (const char *at = texts; *at;) {
+        const size_t n = strcspn(at, ",");
+        snprintf(text, sizeof text, "%.*s", (int)n, at);
+        if (n > 0 && (strcasestr(c->name, text) || strcasestr(c->family->name, text)))
+            return true;
+        at += at[n] ? n + 1 : n;
+    }
+    return false;
+}
+
 static bool asked_for(const struct bench_case *c, const struct options *o)
 {
-    return o->suites[c->family->suite] &&
-           (!o->only || strcasestr(c->name, o->only) || strcasestr(c->family->name, o->only));
+    return o->suites[c->family->suite] && (!o->only || is_named(c, o->only));
 }
 
 // A case that nobody asked for, but whose figures others are measured by.

@@ -33,3 +33,8 @@ expect 2 surplus
 expect 1 --json "$0/report.json"
 expect 3 --device "no device has this name"
 OCL_ICD_VENDORS=/nonexistent expect 3
+
+# Several names: the cases of either, and no others.
+found=$("$bench" --quick --no-cold --no-roofline --budget 0.05 --runs 1 --rounds 1 --only "gelu 64,,SOFTMAX 64x256" 2>/dev/null |
+    grep -cE '  (GELU|bias \+ GELU|softmax) 64x256 ')
+[ "$found" -ge 2 ] || { echo "--only with two names runs $found cases"; exit 1; }
