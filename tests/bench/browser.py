@@ -16,6 +16,15 @@ def find():
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
+def starts():
+    """Whether the browser runs here at all: some sandboxes let none start."""
+    try:
+        with Browser():
+            return True
+    except (RuntimeError, OSError):
+        return False
+
+
 class Browser:
     """`with Browser() as b`: one page.  What it complained about and asked the network for is kept."""
 

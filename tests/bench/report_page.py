@@ -121,6 +121,9 @@ def main(bench, keep=None):
     if not shutil.which("gnuplot") or not browser.find():
         print("skipped: gnuplot and Chromium are needed")
         return 77
+    if not browser.starts():
+        print("skipped: Chromium does not start here")
+        return 77
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "page #1.html")
         subprocess.run([sys.executable, os.path.join(bench, "report"), *inputs(folder), "-o", path], check=True)
