@@ -325,7 +325,7 @@ KERNEL void attention_groups_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS
     __local int flag;
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
-    const int split = (int)get_group_id(2) % n_splits, e0 = (int)get_group_id(2) / n_splits * PE;
+    const int e0 = (int)get_group_id(2) / n_splits * PE;
     const int count = min(BR, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {
@@ -365,6 +365,7 @@ KERNEL void attention_groups_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS
     }
 #else
     const bool whole = n_splits == 1;
+    const int split = (int)get_group_id(2) % n_splits;
     const long n_rows = (long)get_num_groups(0) * n_queries;
     const int from = max(first_key(&visible, i0) / BC * BC, split * split_keys);
     const int last = end_key(&visible, i0 + count - 1);
