@@ -195,7 +195,8 @@ KERNEL void aft_local_bwd_table(
             for (int j = first + (from - first) / TJ * TJ; j < to && product; j += TJ)
                 for (int i = 0; i < x.rows; i += TI) {
                     FV sums[TI][TJ];
-                    if (x.t0 + i + TI - 1 <= j - window || x.t0 + i >= j + TJ - 1 + window)
+                    if (x.t0 + i + TI - 1 <= j - window || x.t0 + i >= j + TJ - 1 + window ||
+                        (causal && j > x.t0 + i + TI - 1))
                         continue;
                     multiply_tile(packed + (long)j * 2 * VW, lane_floats, factors + i * 2 * VW, n,
                                   sums);

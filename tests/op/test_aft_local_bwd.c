@@ -88,7 +88,7 @@ enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 START_TEST(meets_the_definition)
 {
-    for (int i = 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
+    for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
         const struct ref_aft_data x = random_problem(shapes[i].steps, shapes[i].batch,
                                                      shapes[i].channels, shapes[i].window, _i % 2);
         check(&x, _i / 2);
@@ -121,6 +121,8 @@ START_TEST(extremes)
     struct ref_aft_data x = random_problem(on_simulator() ? 14 : 131, 1, 9, 9, _i % 2);
     const int64_t row = x.k->count / x.k->dim[0], last = x.k->count;
 
+    if (on_simulator() && _i % 3 != 0)
+        return;
     switch (_i / 2) {
     case 0:
         add(x.k, last - row, last, 400);
