@@ -146,7 +146,7 @@ START_TEST(ranges)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
-        if (!on_simulator() || i % 4 == 1)
+        if (!on_simulator() || i == 9)
             check_random((struct size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a, i % 2,
                          i % 3 == 1);
     }
@@ -155,7 +155,7 @@ END_TEST
 
 START_TEST(masks)
 {
-    const struct size n = {2, 2, 37, 135, 6, 5};
+    const struct size n = {on_simulator() ? 1 : 2, on_simulator() ? 1 : 2, 37, 135, 6, 5};
     struct host *kinds[] = {
         host_mask(5, 0.5, DIMS(37, 135, 1)),  host_mask(6, 0.01, DIMS(37, 135, 2)),
         host_mask(7, 0.5, DIMS(1, 135, 2)),   host_mask(8, 0.02, DIMS(1, 135, 1)),
@@ -165,7 +165,7 @@ START_TEST(masks)
     for (int64_t j = 0; j < 135; ++j) // the first and the last query see nothing
         kinds[0]->data[j] = kinds[0]->data[kinds[0]->count - 1 - j] = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
-        if (!on_simulator() || i == 1)
+        if (!on_simulator() || i == 0)
             check_random(n, (struct ref_attention){.mask = kinds[i]}, i % 2, i % 3 == 0);
 }
 END_TEST
@@ -201,13 +201,13 @@ START_TEST(extremes)
     static const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
     static const double lowest[] = {-1e6 - 3, -1e6 + 60, -1e6 + 110, -2e6};
 
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < (on_simulator() ? 1 : 3); ++i) {
         const struct problem p = lines(40, 70, (struct ref_attention){.scale = 1, .causal = i != 1},
                                        q[i], k[i], step[i]);
         host_scale(p.x.v, 1e4);
         check(&p);
     }
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < (on_simulator() ? 1 : 4); ++i) {
         struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
         host_set(lens, (const double[]){2, 31, 299});
         const struct problem p = lines(
