@@ -10,7 +10,7 @@
 //   VW        floats in a vector                       1 | 4 | 8 | 16
 //   LS        work-items in a group, a power of two    1 .. 256
 
-#include "common/rows.clh"
+#include "common/norm.clh"
 
 // A work-item's part of the sum of one row.
 static inline float row_sum(__global const float *x, long stride, int width, int parts)
@@ -19,31 +19,6 @@ static inline float row_sum(__global const float *x, long stride, int width, int
     for (int part = 0; part < parts; ++part)
         sum += item_sum(x + part * stride, width);
     return sum;
-}
-
-// A work-item's sums over one row of x - mean and of its square.
-static inline float2 row_distances(__global const float *x, long stride, int width, int parts,
-                                   float mean)
-{
-    FV d0 = (FV)(0.0f), d1 = d0, s0 = d0, s1 = d0; // distances, squares; of every second vector
-
-    for (int part = 0; part < parts; ++part, x += stride) {
-        int c = VW * (int)get_local_id(0);
-        for (; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
-            const FV a = VLOAD(x + c) - mean, b = VLOAD(x + c + ROW_STEP) - mean;
-            d0 += a;
-            d1 += b;
-            s0 += a * a;
-            s1 += b * b;
-        }
-        for (; c < width; c += ROW_STEP) {
-            const FV v = c + VW <= width ? VLOAD(x + c) : load_tail(x, width, mean);
-            const FV a = v - mean;
-            d0 += a;
-            s0 += a * a;
-        }
-    }
-    return (float2)(sum_lanes(d0 + d1), sum_lanes(s0 + s1));
 }
 
 // y = (x - mean - rest) * scale * weight + bias over one piece; norm: mean, rest, scale.  Returns
@@ -105,10 +80,10 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
         const float mean = GROUP_SUM(sum, tmp) / n;
 
         // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
-        const float2 d = row_distances(xr, stride, width, parts, mean);
-        const float rest = GROUP_SUM(d.x, tmp) / n;
-        const float variance = fmax(GROUP_SUM(d.y, tmp) / n - rest * rest, 0.0f);
-        const float scale = 1.0f / sqrt(variance + eps);
+        float2 d = row_distances(xr, stride, width, parts, mean);
+        d = (float2)(GROUP_SUM(d.x, tmp), GROUP_SUM(d.y, tmp));
+        const float rest = d.x / n;
+        const float scale = norm_scale(d, n, eps);
 
         // Pass 3: normalise.
         sum = 0.0f;

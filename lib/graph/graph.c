@@ -63,6 +63,7 @@ bool attncl__graph_building(attncl_graph *g)
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
         return false;
     }
+    attncl__graph_split(g);
     g->planned = false;
     return true;
 }

@@ -201,7 +201,9 @@ attncl_status attncl__graph_plan(attncl_graph *g)
 
     if (g->planned)
         return ATTNCL_OK;
+    attncl__graph_split(g);
     TRY(mark_live(g));
+    TRY(attncl__graph_merge(g));
     TRY(ask_scratch(g));
     report_fixed(g, &report);
     TRY(plan_arena(g, &report));

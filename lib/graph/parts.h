@@ -38,8 +38,10 @@ struct node {
     char *scope;
     int in[OP_MAX_IN]; // value ids, 0 for absent ones
     int out[OP_MAX_OUT];
-    bool live; // something depends on it
-    bool keep; // a gradient reads its kept outputs
+    bool live;                     // something depends on it
+    bool keep;                     // a gradient reads its kept outputs
+    const struct op_merge *merged; // with node `before`, while planned; NULL: not
+    int before;
     size_t scratch_bytes;
     struct storage scratch;
 };
@@ -123,6 +125,10 @@ struct attncl_graph {
 // graph/memory.c: marks live nodes, asks for scratch, plans the arena.
 attncl_status attncl__graph_plan(attncl_graph *g);
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig);
+// graph/merge.c: makes one node of two where ops say that it suits, among live nodes; takes that
+// back.
+attncl_status attncl__graph_merge(attncl_graph *g);
+void attncl__graph_split(attncl_graph *g);
 // graph/compile.c: back to the state before compile.
 void attncl__graph_release(attncl_graph *g);
 // graph/tensor.c

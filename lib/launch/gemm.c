@@ -32,6 +32,8 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
 {
     const char *refusal = attncl__clblast_refuses(g);
 
+    if (g->norm.weight.storage)
+        return (struct choice){BY_FEW_ROWS, "few rows, normalised"};
     if (l->gemm && strcmp(l->gemm, "own") == 0)
         return choose_own(l->caps, g, "ATTNCL_GEMM=own");
     if (refusal)
@@ -102,6 +104,7 @@ static attncl_status check(const struct launcher *l, const struct gemm *g)
             g->m, g->k, g->k, g->n, g->batch, most);
     REQUIRE(!l->gemm || strcmp(l->gemm, "own") == 0 || strcmp(l->gemm, "clblast") == 0,
             ATTNCL_ERR_ARGUMENT, "ATTNCL_GEMM is \"%s\", it can be own or clblast", l->gemm);
+    assert(!g->norm.weight.storage || (attncl__gemm_norms(l->caps, g) && g->n > 1));
     assert(!g->causal || (g->m == g->k && !g->trans_a));
     assert((g->bias_kind == GEMM_BIAS_NONE) == (g->bias.storage == NULL));
     return ATTNCL_OK;

@@ -28,6 +28,12 @@ struct gemm_matrix {
     int64_t batch_stride; // 0: shared by all entries
 };
 
+// Layer normalisation of the rows of A, weight and bias [k]; absent: none.
+struct gemm_norm {
+    struct span weight, bias;
+    float eps;
+};
+
 struct gemm {
     int64_t batch, m, n, k;
     struct gemm_matrix a, b, c;
@@ -41,12 +47,17 @@ struct gemm {
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent
     size_t scratch_bytes;
+    struct gemm_norm norm; // only where attncl__gemm_norms()
     struct span kept; // present: receives A B + bias, dense [batch, m, n], for a gradient to read
 };
 
 // Scratch with which a product whose C alone would not fill the device is cut along k; 0: of no
 // use.  Reads sizes and form of the product only.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
+
+// Whether the product can normalise the rows of A itself, for less than a launch of its own takes.
+// Reads sizes and form of the product only.
+bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
 
 // Appends the product.  k = 0 gives the epilogue of zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);

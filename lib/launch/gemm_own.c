@@ -12,7 +12,8 @@ enum { PART_BIAS_COLUMN = 1, PART_BIAS_ROW = 2, PART_GATE = 4, PART_RESIDUAL = 8
 enum { GEMV_ROWS = 4, GEMV_OUT = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
 // gemm_rows: rows of A at most, columns side by side (OUT) where there are more than two rows.
-enum { MOST_FEW_ROWS = 16, FEW_ROWS_OUT = 4 };
+// Where rows are normalised, so many vectors of columns share that.
+enum { MOST_FEW_ROWS = 16, FEW_ROWS_OUT = 4, NORM_VECTORS = 16 };
 
 static int epilogue_parts(const struct gemm *g)
 {
@@ -107,6 +108,22 @@ bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g)
            within_loop_limit(caps, iterations);
 }
 
+// Normalised rows, each padded to whole vectors.
+static size_t norm_bytes(const struct device_caps *caps, const struct gemm *g)
+{
+    const size_t vw = caps->vector_width;
+    return (size_t)g->m * (((size_t)g->k + vw - 1) / vw * vw) * sizeof(float);
+}
+
+bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
+{
+    enum { MOST_K = 4096 }; // rows that stay in the second-level cache
+
+    return by_products(caps, g) && attncl__gemv_fits(caps, g) && g->n > 1 && g->k > 0 &&
+           g->k <= MOST_K && g->batch == 1 && norm_bytes(caps, g) <= caps->local_bytes / 2 &&
+           within_loop_limit(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
+}
+
 // CPU: wide vectors, no group.  GPU: scalar work-items read neighbouring elements.
 static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
 {
@@ -155,8 +172,17 @@ static struct kspec rows_spec(const struct device_caps *caps, const struct gemm 
     kspec_int(&spec, "OUT", g->m <= 2 ? vw / g->m : FEW_ROWS_OUT);
     kspec_int(&spec, "MOST_ROWS", g->m <= 2 ? g->m : MOST_FEW_ROWS);
     kspec_int(&spec, "TAIL", g->k % vw != 0);
+    kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
+}
+
+static void add_norm(struct gemm_args *args, const struct device_caps *caps, const struct gemm *g)
+{
+    attncl__gemm_add_arg(args, arg_mem(g->norm.weight));
+    attncl__gemm_add_arg(args, arg_mem(g->norm.bias));
+    attncl__gemm_add_arg(args, arg_f32(g->norm.eps));
+    attncl__gemm_add_arg(args, arg_local(norm_bytes(caps, g)));
 }
 
 attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
@@ -168,9 +194,12 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     int64_t columns; // of a group
     struct gemm_args args = {.n = 0};
 
-    if (by_products(l->caps, g)) {
+    const bool products = by_products(l->caps, g);
+    const bool norms = g->norm.weight.storage != NULL;
+
+    if (products) {
         spec = rows_spec(l->caps, g);
-        columns = vw;
+        columns = norms ? NORM_VECTORS * vw : vw;
     } else {
         local = fitting_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
         columns = g->trans_b ? GEMV_OUT : (cpu ? GEMV_VECTORS * vw : 1) * (int64_t)local;
@@ -184,10 +213,14 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     attncl__gemm_add_arg(&args, arg_i32(g->n));
     attncl__gemm_add_arg(&args, arg_i32(g->k));
     attncl__gemm_add_arg(&args, arg_i32(groups_n));
+    if (products)
+        attncl__gemm_add_arg(&args, arg_i32(columns));
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
+    if (norms)
+        add_norm(&args, l->caps, g);
     snprintf(how, GEMM_HOW_BYTES, "own %s, groups of %zu", spec.kernel, local);
     return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
 }

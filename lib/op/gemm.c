@@ -6,15 +6,16 @@
 //            p = x W^T + b                             y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
-// launch/gemm.c chooses who computes them.
+// launch/gemm.c chooses who computes them.  A layer norm in front of a linear map of few rows
+// becomes part of it (norm_linear.c).
 //
 // p is there only for gradients, and only where y = p does not do: it is kept, for making it again
 // would take the product again, a third of what the backward pass costs.
 
 #include "launch/gemm.h"
-#include "op/op.h"
+#include "op/linear.h"
 
-enum { X, WEIGHT, BIAS, GATE, RESIDUAL, N_LINEAR_INPUTS };
+enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };
 enum { Y, ARGUMENT, N_LINEAR_OUTPUTS };
 static const char *const linear_names[] = {"x", "weight", "bias", "gate", "residual"};
 
@@ -75,8 +76,7 @@ static int64_t rows_count(const struct tensor_desc *d)
     return count;
 }
 
-// Sizes and form, no operands.
-static struct gemm linear_product(const struct op_sig *sig)
+struct gemm attncl__linear_product(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[WEIGHT];
 
@@ -89,17 +89,17 @@ static struct gemm linear_product(const struct op_sig *sig)
 
 static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct gemm g = linear_product(sig);
+    const struct gemm g = attncl__linear_product(sig);
 
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
 }
 
-static attncl_status linear_launch(struct launcher *l, const struct op_call *call)
+struct gemm attncl__linear_operands(const struct op_call *call,
+                                    const struct linear_fwd_params *params)
 {
-    const struct linear_fwd_params *params = call->sig.params;
     const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
-    struct gemm g = linear_product(&call->sig);
+    struct gemm g = attncl__linear_product(&call->sig);
 
     g.a = rows_of(call, X);
     g.b = rows_of(call, WEIGHT);
@@ -110,6 +110,13 @@ static attncl_status linear_launch(struct launcher *l, const struct op_call *cal
     g.activation = (enum gemm_activation)params->activation;
     g.gate = rows_of(call, GATE);
     g.residual = rows_of(call, RESIDUAL);
+    return g;
+}
+
+static attncl_status linear_launch(struct launcher *l, const struct op_call *call)
+{
+    struct gemm g = attncl__linear_operands(call, call->sig.params);
+
     if (attncl__desc_present(&call->sig.out[ARGUMENT]))
         g.kept = call->out[ARGUMENT];
     g.scratch = call->scratch;
@@ -171,6 +178,7 @@ const struct op_class attncl__op_linear_fwd = {
     .cost = linear_cost,
     .grad = linear_grad,
     .n_grad = sizeof linear_grad / sizeof linear_grad[0],
+    .merge = &attncl__linear_merge,
 };
 
 static attncl_status bmm_infer(struct op_sig *sig)

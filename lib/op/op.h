@@ -90,6 +90,19 @@ struct grad_rule {
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
+// Two ops as one node, made when a graph is planned (graph/merge.c).  Inputs of `into`: `op`'s,
+// with the first of `before` in the place of `input`, then the rest of `before`'s.  Its parameters:
+// `op`'s, then `before`'s.
+struct op_merge {
+    const struct op_class *before; // its output 0 is `input` of `op`
+    const struct op_class *op;
+    int input;
+    const struct op_class *into;
+    // Whether it is worth it, for these sizes on this device; merged: the signature of `into`
+    // without outputs.
+    bool (*suits)(const struct op_sig *merged);
+};
+
 struct op_class {
     const char *name;
     size_t params_bytes;
@@ -116,6 +129,8 @@ struct op_class {
 
     const struct grad_rule *grad;
     int n_grad;
+
+    const struct op_merge *merge; // its `op` is this class; NULL: none
 };
 
 // Every op class, by name; NULL when there is none.  And by index for walks.

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+//
+// Two nodes as one: where every reader of a node's result can do that node's work itself, each
+// does, and the node is dead.  Work done several times over is cheaper than a launch (struct
+// op_merge).
+//
+// The graph as it was built comes back when nodes are added to a planned graph: gradients are those
+// of the ops apart.
+
+#include "base/alloc.h"
+#include "graph/parts.h"
+
+// Inputs of the merged node: `reader`'s, with the first of `before` for its result, then the rest.
+static void merged_inputs(const struct node *reader, const struct node *before, int in[OP_MAX_IN])
+{
+    const struct op_merge *merge = reader->cls->merge;
+    int n = reader->cls->n_in;
+
+    memset(in, 0, OP_MAX_IN * sizeof in[0]);
+    memcpy(in, reader->in, (size_t)n * sizeof in[0]);
+    in[merge->input] = before->in[0];
+    for (int i = 1; i < before->cls->n_in; ++i)
+        in[n++] = before->in[i];
+    assert(n == merge->into->n_in);
+}
+
+// Whether node n writes to what node `before` reads.
+static bool overwrites(const attncl_graph *g, int n, const struct node *before)
+{
+    const struct node *node = &g->nodes[n];
+
+    for (int i = 0; node->live && node->cls->state && i < node->cls->n_in; ++i)
+        for (int j = 0; (node->cls->state >> i & 1) && j < before->cls->n_in; ++j)
+            if (g->values[node->in[i]].base == g->values[before->in[j]].base)
+                return true;
+    return false;
+}
+
+// Whether the reader takes the result itself, once, where the op says, and the op finds it worth
+// it.
+static bool takes_over(const attncl_graph *g, const struct node *reader, const struct node *before)
+{
+    const struct op_merge *merge = reader->cls->merge;
+    struct op_sig sig = {.caps = &g->ctx->caps, .params = reader->params};
+    int in[OP_MAX_IN];
+
+    if (!merge || merge->before != before->cls || reader->keep ||
+        reader->in[merge->input] != before->out[0])
+        return false;
+    for (int i = 0; i < reader->cls->n_in; ++i)
+        if (i != merge->input && g->values[reader->in[i]].base == before->out[0])
+            return false;
+    merged_inputs(reader, before, in);
+    sig.n_in = merge->into->n_in;
+    for (int i = 0; i < sig.n_in; ++i)
+        if (in[i])
+            sig.in[i] = g->values[in[i]].desc;
+    return merge->suits(&sig);
+}
+
+static bool reads(const attncl_graph *g, const struct node *node, int value)
+{
+    for (int i = 0; node->live && i < node->cls->n_in; ++i)
+        if (g->values[node->in[i]].base == value)
+            return true;
+    return false;
+}
+
+// Whether every reader of node n's result takes it over, before anybody writes to what n reads.
+static bool all_take_over(const attncl_graph *g, int n)
+{
+    const struct node *before = &g->nodes[n];
+    const struct loop *loop = attncl__graph_loop_of(g, n);
+    bool overwritten = false;
+
+    for (int m = n + 1; m < g->n_nodes; ++m) {
+        if (reads(g, &g->nodes[m], before->out[0]) &&
+            (overwritten || attncl__graph_loop_of(g, m) != loop ||
+             !takes_over(g, &g->nodes[m], before)))
+            return false;
+        overwritten |= overwrites(g, m, before);
+    }
+    return true;
+}
+
+static attncl_status merge_into(attncl_graph *g, int n, struct node *reader)
+{
+    const struct op_merge *merge = reader->cls->merge;
+    const struct node *before = &g->nodes[n];
+    const size_t own = reader->cls->params_bytes, more = before->cls->params_bytes;
+    char *params = attncl__alloc_zero(own + more);
+    int in[OP_MAX_IN];
+
+    REQUIRE(params, ATTNCL_ERR_NO_MEMORY, "node of %s", merge->into->name);
+    assert(merge->into->params_bytes == own + more);
+    memcpy(params, reader->params, own);
+    memcpy(params + own, before->params, more);
+    attncl__free(reader->params);
+    reader->params = params;
+    merged_inputs(reader, before, in);
+    memcpy(reader->in, in, sizeof in);
+    reader->cls = merge->into;
+    reader->merged = merge;
+    reader->before = n;
+    return ATTNCL_OK;
+}
+
+// Whether any op takes over what this class does.
+static bool is_taken_over(const struct op_class *cls)
+{
+    for (size_t i = 0; i < attncl__n_ops; ++i)
+        if (attncl__op_table[i]->merge && attncl__op_table[i]->merge->before == cls)
+            return true;
+    return false;
+}
+
+attncl_status attncl__graph_merge(attncl_graph *g)
+{
+    for (int n = 0; n < g->n_nodes; ++n) {
+        struct node *node = &g->nodes[n];
+        const int result = node->out[0];
+        if (!node->live || !is_taken_over(node->cls) || g->values[result].is_output ||
+            !all_take_over(g, n))
+            continue;
+        for (int m = n + 1; m < g->n_nodes; ++m)
+            if (reads(g, &g->nodes[m], result))
+                TRY(merge_into(g, n, &g->nodes[m]));
+        node->live = false;
+    }
+    return ATTNCL_OK;
+}
+
+void attncl__graph_split(attncl_graph *g)
+{
+    for (int n = 0; n < g->n_nodes; ++n) {
+        struct node *node = &g->nodes[n];
+        const struct op_merge *merge = node->merged;
+        if (!merge)
+            continue;
+        node->cls = merge->op; // the parameters begin with its own
+        node->in[merge->input] = g->nodes[node->before].out[0];
+        node->merged = NULL;
+    }
+}

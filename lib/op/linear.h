@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// What linear_fwd (gemm.c) and norm_linear_fwd (norm_linear.c) share: inputs, outputs, the product.
+#ifndef ATTNCL_OP_LINEAR_H
+#define ATTNCL_OP_LINEAR_H
+
+#include "launch/gemm.h"
+#include "op/op.h"
+
+enum linear_input {
+    LINEAR_X,
+    LINEAR_WEIGHT,
+    LINEAR_BIAS,
+    LINEAR_GATE,
+    LINEAR_RESIDUAL,
+    N_LINEAR_INPUTS
+};
+
+// Sizes and form, no operands.
+struct gemm attncl__linear_product(const struct op_sig *sig);
+// The same with operands and epilogue.
+struct gemm attncl__linear_operands(const struct op_call *call,
+                                    const struct linear_fwd_params *params);
+
+// How a layer norm in front becomes part of it.
+extern const struct op_merge attncl__linear_merge;
+
+#endif
