@@ -109,7 +109,9 @@ static void plan_splits(const struct device_caps *caps, struct attention_plan *p
 {
     enum { GROUPS_PER_UNIT = 2, LEAST_KEYS = 256 };
     const int64_t groups = p->heads * ceil_div(p->n_queries, p->block);
-    const int64_t wanted = ceil_div((int64_t)GROUPS_PER_UNIT * caps->compute_units, groups);
+    // No query: the gradients' plan, whose keys get zeros.
+    const int64_t wanted =
+        groups > 0 ? ceil_div((int64_t)GROUPS_PER_UNIT * caps->compute_units, groups) : 1;
     const int64_t most = p->n_keys / LEAST_KEYS;
     const int64_t splits = wanted < most ? wanted : most;
 
