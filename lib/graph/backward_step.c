@@ -133,9 +133,8 @@ static void keep_outputs(struct step *s)
 
 attncl_value attncl__backward_zeros(attncl_graph *g, int value)
 {
-    const struct zeros_fwd_params params = {g->values[value].desc};
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    return attncl__graph_add(g, &attncl__op_zeros_fwd, &params, &none, 0);
+    const struct tensor_desc *d = &g->values[value].desc;
+    return attncl__graph_zeros(g, d->rank, d->dim);
 }
 
 // The value a reference stands for; the null value where it is absent or nothing flows.

@@ -25,6 +25,9 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
 // The value's shape; NULL for the null value.  Valid until the next node is added.
 const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value v);
 
+// F32 zeros.
+attncl_value attncl__graph_zeros(attncl_graph *g, int rank, const int64_t *dim);
+
 // What is added until the matching end is done `n_rounds` times in each run, round after round.
 // Returns the round's number, I32 [1], counted from 0.  A value made inside and used behind the
 // loop is the last round's; what rounds hand on is state (a stack of rows: loop_stack_fwd).  Loops
@@ -65,9 +68,11 @@ attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const cha
 // True once a builder has failed.
 bool attncl__graph_failed(const attncl_graph *g);
 
-// The value behind the i-th input or output.
+// The value behind the i-th input.
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
-attncl_value attncl__graph_output_value(const attncl_graph *g, size_t i);
+
+// The value behind the output called `name`; the null value when there is none.
+attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name);
 
 // attncl_graph_write() without its wait: `data` must stay as it is until the queue has been waited
 // for.

@@ -129,3 +129,15 @@ attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i)
     assert(v->kind == VALUE_RESULT && i < g->nodes[v->node].cls->n_out);
     return (attncl_value){g->nodes[v->node].out[i]};
 }
+
+attncl_value attncl__graph_zeros(attncl_graph *g, int rank, const int64_t *dim)
+{
+    struct zeros_fwd_params params;
+
+    if (attncl__graph_failed(g))
+        return ATTNCL_NONE_VALUE;
+    const attncl_status status = attncl__desc_make(ATTNCL_F32, rank, dim, &params.shape);
+    if (status != ATTNCL_OK)
+        return attncl__graph_keep_failure(g, status);
+    return attncl__graph_add(g, &attncl__op_zeros_fwd, &params, NULL, 0);
+}

@@ -48,10 +48,10 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
     return (attncl_value){g->inputs[i].value};
 }
 
-attncl_value attncl__graph_output_value(const attncl_graph *g, size_t i)
+attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 {
-    assert(i < (size_t)g->n_outputs);
-    return (attncl_value){g->outputs[i].value};
+    const int i = attncl__port_find(g->outputs, g->n_outputs, name);
+    return i < 0 ? ATTNCL_NONE_VALUE : (attncl_value){g->outputs[i].value};
 }
 
 static attncl_shape shape_of(const struct tensor_desc *d)

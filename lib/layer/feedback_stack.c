@@ -12,15 +12,6 @@
 #include "base/alloc.h"
 #include "layer/layer.h"
 
-static attncl_value zeros(attncl_graph *g, int64_t width)
-{
-    struct zeros_fwd_params params = {.shape = {.dtype = ATTNCL_F32}};
-
-    if (attncl__desc_make(ATTNCL_F32, 1, &width, &params.shape) != ATTNCL_OK)
-        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "%lld channels", (long long)width);
-    return attncl__graph_add(g, &attncl__op_zeros_fwd, &params, NULL, 0);
-}
-
 static bool has_biases(const attncl_feedback_transformer_params *p)
 {
     for (int64_t i = 0; i < p->n_layers; ++i)
@@ -32,7 +23,7 @@ static bool has_biases(const attncl_feedback_transformer_params *p)
 static void fill(attncl_graph *g, const attncl_feedback_transformer_params *p, int64_t width,
                  attncl_value *weights, attncl_value *biases)
 {
-    const attncl_value none = has_biases(p) ? zeros(g, width) : ATTNCL_NONE_VALUE;
+    const attncl_value none = has_biases(p) ? attncl__graph_zeros(g, 1, &width) : ATTNCL_NONE_VALUE;
 
     for (int64_t i = 0; i < p->n_layers; ++i) {
         const attncl_feedback_params *attn = &p->layers[i].attn;

@@ -169,20 +169,10 @@ static attncl_status list_trained(const struct build *b, struct trained *t)
     return ATTNCL_OK;
 }
 
-static attncl_value zero_rows(attncl_graph *g, const attncl_shape *like, int64_t n_rows)
+static attncl_value zero_rows(attncl_graph *g, attncl_shape like, int64_t n_rows)
 {
-    int64_t dim[ATTNCL_MAX_RANK], count = 1;
-    memcpy(dim, like->dim, sizeof dim);
-    dim[0] = n_rows;
-    for (int i = 0; i < like->rank; ++i)
-        count *= dim[i];
-    float *zeros = attncl__alloc_array((size_t)count, sizeof *zeros);
-    if (!zeros)
-        return ATTNCL_NONE_VALUE;
-    memset(zeros, 0, (size_t)count * sizeof *zeros);
-    const attncl_value value = attncl_graph_constant(g, ATTNCL_F32, like->rank, dim, zeros);
-    attncl__free(zeros);
-    return value;
+    like.dim[0] = n_rows;
+    return attncl__graph_zeros(g, like.rank, like.dim);
 }
 
 // Rows of a stack that no parameter of the file fills stay zero: nothing trains them.
@@ -204,14 +194,14 @@ static attncl_value without_filler(attncl_graph *g, const struct param_table *t,
         is_stack = true;
         if (piece->first > next) {
             has_filler = true;
-            parts[n++] = zero_rows(g, &shape, piece->first - next);
+            parts[n++] = zero_rows(g, shape, piece->first - next);
         }
         next = piece->first + piece->n_rows;
         parts[n++] = attncl_slice(g, gradient, 0, piece->first, next);
     }
     if (is_stack && next < shape.dim[0]) {
         has_filler = true;
-        parts[n++] = zero_rows(g, &shape, shape.dim[0] - next);
+        parts[n++] = zero_rows(g, shape, shape.dim[0] - next);
     }
     return has_filler ? attncl_concat(g, n, parts, 0) : gradient;
 }
@@ -243,30 +233,19 @@ static void add_updates(attncl_graph *g, const struct train_settings *s, const s
     }
 }
 
-static attncl_status find_output(const attncl_graph *g, attncl_value *ret, attncl_shape *shape)
-{
-    const char *name;
-    for (size_t i = 0; (name = attncl_graph_output_name(g, i, shape)) != NULL; ++i) {
-        *ret = attncl__graph_output_value(g, i);
-        if (strcmp(name, "output") == 0)
-            return ATTNCL_OK;
-    }
-    assert(!"a trained model has an output of that name");
-    return FAIL(ATTNCL_ERR_STATE, "the model has no output");
-}
-
 static attncl_status add_step(struct build *b, const struct train_settings *s, struct trained *t)
 {
     attncl_graph *g = b->graph;
     attncl_value output, targets, step;
-    attncl_shape shape;
 
     b->n_inputs -= 1; // the model alone
     b->gradients = true;
     TRY(s->inner->build(b, s->inner_settings));
     TRY(attncl_graph_status(g));
     b->n_inputs += 1;
-    TRY(find_output(g, &output, &shape));
+    output = attncl__graph_output_named(g, "output");
+    assert(output.id); // what is trained has one
+    const attncl_shape shape = attncl_graph_shape(g, output);
     const int64_t n_classes = shape.dim[shape.rank - 1];
     TRY(attncl__input_index(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
     step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);

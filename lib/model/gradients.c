@@ -95,19 +95,15 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
 {
     for (size_t i = 0; i < b->n_inputs; ++i) {
         const attncl_array *a = &b->inputs[i];
-        attncl_shape shape;
-        const char *name = NULL;
-        size_t o = 0;
         if (!is_cotangent(a))
             continue;
-        while ((name = attncl_graph_output_name(b->graph, o, &shape)) != NULL &&
-               strcmp(name, a->name + PREFIX_LENGTH) != 0)
-            ++o;
-        REQUIRE(name, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name,
-                a->name + PREFIX_LENGTH);
+        const char *name = a->name + PREFIX_LENGTH;
+        const attncl_value y = attncl__graph_output_named(b->graph, name);
+        REQUIRE(y.id, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name, name);
+        const attncl_shape shape = attncl_graph_shape(b->graph, y);
         TRY(attncl__input_real(b, a->name, shape.rank, shape.dim, &l->dy[l->n_y]));
         if (!is_detached(arch, name))
-            l->y[l->n_y++] = attncl__graph_output_value(b->graph, o);
+            l->y[l->n_y++] = y;
     }
     return ATTNCL_OK;
 }

@@ -6,14 +6,15 @@
 
 #include "attncl/gradient.h"
 #include "graph/graph.h"
+#include "support/derivative.h"
 
 static double weighted_sum(struct host *const *out, struct host *const *dy, int n_out)
 {
     double sum = 0;
 
     for (int k = 0; k < n_out; ++k)
-        for (int64_t i = 0; out[k] && dy[k] && i < out[k]->count; ++i)
-            sum += out[k]->data[i] * dy[k]->data[i];
+        if (out[k] && dy[k])
+            sum += host_dot(out[k], dy[k]);
     return sum;
 }
 
