@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "example.h"
+
 // T positions, B sequences, C channels.
 enum { T = 64, B = 2, C = 32, WINDOW = 8 };
 
@@ -22,15 +24,6 @@ enum { N_WEIGHTS = 9, LARGEST = T * T > C *C ? T *T : C *C };
         }                                                                                          \
     } while (0)
 
-// Uniform in [-scale, scale), the same numbers on every machine.
-static void fill(float *x, size_t n, float scale, uint32_t *seed)
-{
-    for (size_t i = 0; i < n; i++) {
-        *seed = *seed * 1664525u + 1013904223u;
-        x[i] = ((float)(*seed >> 8) / 8388608.0f - 1.0f) * scale;
-    }
-}
-
 // Weights live on the device, apart from any graph.
 static attncl_status make_weights(attncl_context *context, attncl_tensor **weights, uint32_t *seed)
 {
@@ -40,7 +33,7 @@ static attncl_status make_weights(attncl_context *context, attncl_tensor **weigh
     for (int i = 0; i < N_WEIGHTS; i++) {
         const int rank = i % 2 == 0 ? 2 : 1;
         const int64_t *dim = i == N_WEIGHTS - 1 ? positions : rank == 2 ? matrix : bias;
-        fill(data, LARGEST, 0.2f, seed);
+        example_fill(data, LARGEST, 0.2f, seed);
         const attncl_status status =
             attncl_tensor_create(context, ATTNCL_F32, rank, dim, ATTNCL_F32, data, &weights[i]);
         if (status != ATTNCL_OK)
@@ -84,7 +77,7 @@ int main(int argc, char **argv)
 
     for (int run = 0; run < 3; run++) {
         double sum = 0;
-        fill(x, T * B * C, 1.0f, &seed);
+        example_fill(x, T * B * C, 1.0f, &seed);
         CHECK(attncl_graph_write(g, "x", x, sizeof x));
         CHECK(attncl_graph_run(g));
         CHECK(attncl_graph_read(g, "y", y, sizeof y));

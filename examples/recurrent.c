@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "example.h"
+
 // T steps, B sequences, I channels in, H channels of a state, LAYERS layers.
 enum { T = 32, B = 4, I = 24, H = 40, LAYERS = 2, N_WEIGHTS = 4 * LAYERS, LARGEST = 3 * H * H };
 
@@ -21,15 +23,6 @@ enum { T = 32, B = 4, I = 24, H = 40, LAYERS = 2, N_WEIGHTS = 4 * LAYERS, LARGES
         }                                                                                          \
     } while (0)
 
-// Uniform in [-scale, scale), the same numbers on every machine.
-static void fill(float *x, size_t n, float scale, uint32_t *seed)
-{
-    for (size_t i = 0; i < n; i++) {
-        *seed = *seed * 1664525u + 1013904223u;
-        x[i] = ((float)(*seed >> 8) / 8388608.0f - 1.0f) * scale;
-    }
-}
-
 // Weight and bias of the input, weight and bias of the state, layer by layer.
 static attncl_status make_weights(attncl_context *context, attncl_tensor **weights, uint32_t *seed)
 {
@@ -37,7 +30,7 @@ static attncl_status make_weights(attncl_context *context, attncl_tensor **weigh
 
     for (int i = 0; i < N_WEIGHTS; i++) {
         const int64_t dim[] = {3 * H, i == 0 ? I : H};
-        fill(data, LARGEST, 0.2f, seed);
+        example_fill(data, LARGEST, 0.2f, seed);
         const attncl_status status = attncl_tensor_create(context, ATTNCL_F32, i % 2 == 0 ? 2 : 1,
                                                           dim, ATTNCL_F32, data, &weights[i]);
         if (status != ATTNCL_OK)
@@ -96,7 +89,7 @@ int main(int argc, char **argv)
     build(g, weights);
     CHECK(attncl_graph_compile(g, NULL));
 
-    fill(x, T * B * I, 1.0f, &seed);
+    example_fill(x, T * B * I, 1.0f, &seed);
     CHECK(attncl_graph_write(g, "x", x, sizeof x));
     CHECK(attncl_graph_run(g));
     CHECK(attncl_graph_read(g, "at once", at_once, sizeof at_once));

@@ -68,9 +68,7 @@ static struct data make(const struct variant *x, unsigned seed)
 // Simulators take seconds for what others do in milliseconds.
 static bool skipped(const struct variant *x)
 {
-    const enum device_vendor vendor = test_context()->caps.vendor;
-
-    return (vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU) && x->steps > 40;
+    return on_simulator() && x->steps > 40;
 }
 
 static void compare(const struct host *got, const struct host *want, const struct host *scale,

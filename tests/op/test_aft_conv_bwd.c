@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "device/context.h"
 #include "ref/ref.h"
 #include "support/derivative.h"
 #include "support/op_test.h"
@@ -71,13 +70,6 @@ static struct ref_aft_data random_problem(int steps, int batch, int channels, in
         .pos_bias = host_random(5, DIMS(heads, window)),
         .causal = causal,
     };
-}
-
-// Simulators take minutes for what others do in seconds: for them a few small shapes.
-static bool on_simulator(void)
-{
-    const enum device_vendor vendor = test_context()->caps.vendor;
-    return vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
 }
 
 static const struct {

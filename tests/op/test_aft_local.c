@@ -18,10 +18,7 @@ static const double tiny = 1e-25; // scale of a value that float's exponents can
 // sixth kind of data at each.
 static bool skipped(int steps, int kind, int turn)
 {
-    const enum device_vendor vendor = test_context()->caps.vendor;
-    const bool simulator = vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
-
-    return simulator && (steps > 40 || (kind + turn) % 6 != 0);
+    return on_simulator() && (steps > 40 || (kind + turn) % 6 != 0);
 }
 
 struct data {

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "device/context.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -101,10 +100,7 @@ static void check_row(const struct host *y, const struct host *want, const struc
 // wrapped.
 static int64_t n_checked(int64_t steps)
 {
-    const enum device_vendor vendor = test_context()->caps.vendor;
-    const bool simulator = vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
-
-    return simulator && steps > 12 ? 12 : steps;
+    return on_simulator() && steps > 12 ? 12 : steps;
 }
 
 static void check(struct decoder *d)

@@ -5,7 +5,6 @@
 #include <math.h>
 
 #include "attncl/kinds.h"
-#include "device/context.h"
 #include "ref/ref.h"
 #include "support/derivative.h"
 #include "support/op_test.h"
@@ -95,13 +94,6 @@ static void check_random(struct size n, struct ref_attention a, bool time_first,
 {
     const struct problem p = random_problem(n, a, time_first, weights);
     check(&p);
-}
-
-// Simulators take minutes for what others do in seconds: for them a few small shapes.
-static bool on_simulator(void)
-{
-    const enum device_vendor vendor = test_context()->caps.vendor;
-    return vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
 }
 
 START_TEST(meets_the_definition)

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/alloc.h"
+#include "device/context.h"
 #include "graph/graph.h"
 #include "graph/parts.h"
 
@@ -187,4 +188,10 @@ attncl_status run_op(const char *name, const void *params, struct host *const *i
 done:
     attncl_graph_destroy(r.g);
     return status;
+}
+
+bool on_simulator(void)
+{
+    const enum device_vendor vendor = test_context()->caps.vendor;
+    return vendor == VENDOR_OCLGRIND || vendor == VENDOR_MESA_CPU;
 }

@@ -18,4 +18,8 @@
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
                      struct host *const *out, int n_out);
 
+// True on devices that take minutes for what others do in seconds (Oclgrind, llvmpipe): a test
+// gives them a few small shapes.
+bool on_simulator(void);
+
 #endif
