@@ -58,12 +58,16 @@ class Peer:
         self.environment = environment
 
     def ask(self, **request):
-        """{} once the process is gone: what it runs may take more memory than there is."""
+        """{} once the process is gone: what it runs may take more memory than there is.  What it said
+        before it went, that there is no PyTorch, is still read."""
         try:
             self.process.stdin.write(json.dumps(request) + "\n")
             self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        try:
             return json.loads(self.process.stdout.readline() or "{}")
-        except (BrokenPipeError, json.JSONDecodeError):
+        except json.JSONDecodeError:
             return {}
 
     def describe(self):
@@ -93,7 +97,10 @@ class Peer:
 
     def stop(self):
         self.finish()
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:  # what was asked of a process that is gone
+            pass
         self.process.wait()
 
     def entry(self, ours):

@@ -53,6 +53,17 @@ def without_torch():
     return ours["devices"][0]["results"][0]
 
 
+def ended_before_it_was_asked():
+    """A peer that ends at once, before its first question, is still heard."""
+    with tempfile.TemporaryDirectory() as folder:
+        with open(os.path.join(folder, "torch.py"), "w", encoding="utf-8") as file:
+            file.write("raise ImportError('not here')\n")
+        peer = measure.Peer("ended", {"PYTHONPATH": folder}, [])
+        peer.process.wait()
+        check(peer.describe().get("error") == "ImportError: not here", f"the reason is heard: {peer.about}")
+        peer.stop()
+
+
 def judged(result):
     case = {key: result[key] for key in ("case", "suite", "family", "set", "sizes")}
     f = {"variant": "softmax", "reference": False, "probe": list(result["probe"]), "largest": 0.02}
@@ -75,6 +86,7 @@ def with_torch(folder):
 
 
 def main():
+    ended_before_it_was_asked()
     judged(without_torch())
     if "--torch" in sys.argv:
         with tempfile.TemporaryDirectory() as folder:
