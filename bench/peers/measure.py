@@ -12,6 +12,9 @@ and jemalloc or tcmalloc where installed; with threads that sleep while they wai
 CUDA where there is a device.  All get the same number of
 threads and the same numbers.  A peer whose result is not the library's is reported wrong, without its
 times.  Without PyTorch the library alone is measured.
+
+Both reports are replaced after every case: what ends the run leaves those of the cases before.
+SIGINT and SIGTERM end it in order, with exit status 130.
 """
 import argparse
 import ctypes.util
@@ -19,6 +22,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -31,6 +35,7 @@ KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "85899
 PROBE_LIMIT = 1e-4
 # Formulations that take longer are timed in the first round only.
 SLOW_S = 2.0
+STOPPED = 130  # exit status
 
 
 def settings():
@@ -51,7 +56,8 @@ class Peer:
         self.name = name
         self.process = subprocess.Popen(
             [sys.executable, os.path.join(HERE, "torch_worker.py"), *options], text=True,
-            env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            start_new_session=True)  # the terminal's Ctrl-C is for this process
         self.about = None
         self.found = []  # (case, formulation, samples, rounds)
         self.case, self.open, self.samples, self.rounds = None, [], {}, 0
@@ -96,11 +102,15 @@ class Peer:
         self.case = None
 
     def stop(self):
-        self.finish()
         try:
             self.process.stdin.close()
         except BrokenPipeError:  # what was asked of a process that is gone
             pass
+        self.process.wait()
+
+    def kill(self):
+        """It may be anywhere in a case, which is lost."""
+        self.process.kill()
         self.process.wait()
 
     def entry(self, ours):
@@ -164,13 +174,25 @@ class Ours:
             self.process.stdin.write("\n")
             self.process.stdin.flush()
 
+    def read(self):
+        """Its report as far as it has come: all cases before the present one are in it."""
+        with open(self.path, encoding="utf-8") as file:
+            self.report = json.load(file)
+
     def end(self):
         """The exit status; there is a report unless there was no device."""
         status = self.process.wait()
         if status in (0, 1):
-            with open(self.path, encoding="utf-8") as file:
-                self.report = json.load(file)
+            self.read()
         return status
+
+    def stop(self):
+        """It ends the round that it is in, if it has heard of this before or not."""
+        self.process.terminate()
+        self.process.stdin.close()
+        for line in self.process.stdout:
+            if not line.startswith("turn\t"):
+                print(line, end="", flush=True)
 
     def result(self, name):
         """The case on the first device that did it."""
@@ -199,15 +221,39 @@ def start_peers(arguments):
     return [p for p in peers if "version" in p.describe()]
 
 
-def write_peers(path, peers, ours):
+def write_peers(path, peers, ours, complete):
+    """Replaces the file in one step."""
     host = {**ours.report["host"], "python": platform.python_version()}
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     report = {"schema": 2, "program": "PyTorch", "version": peers[0].about["version"], "revision": None,
-              "date": now, "command": sys.argv, "label": ours.report["label"], "host": host,
-              "devices": [p.entry(ours) for p in peers]}
-    with open(path, "w", encoding="utf-8") as file:
+              "date": now, "command": sys.argv, "complete": complete, "label": ours.report["label"],
+              "host": host, "devices": [p.entry(ours) for p in peers]}
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
         json.dump(report, file, indent=1)
         file.write("\n")
+    os.replace(path + ".tmp", path)
+
+
+def take_turns(ours, peers, cases, arguments, path):
+    """Until attncl-bench ends; the peers' report is written when it turns to another case, and at the end."""
+    last = None
+    for name in ours.turns():
+        if last not in (None, name):
+            for peer in peers:
+                peer.finish()
+            if peers:
+                ours.read()
+                write_peers(path, peers, ours, complete=False)
+        last = name
+        for peer in peers:
+            peer.turn(cases[name], arguments.peer_budget, arguments.peer_runs)
+    for peer in peers:
+        peer.finish()
+        peer.stop()
+    status = ours.end()
+    if ours.report and peers:
+        write_peers(path, peers, ours, complete=ours.report["complete"])
+    return status
 
 
 def openblas(arguments):
@@ -242,16 +288,20 @@ def main():
         arguments.peer_budget = 0.05 if quick else 0.3
     cases = listed(arguments.bench)
     os.makedirs(arguments.out, exist_ok=True)
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.default_int_handler)
     peers = start_peers(arguments)
     ours = Ours(arguments)
-    for name in ours.turns():
+    try:
+        status = take_turns(ours, peers, cases, arguments, os.path.join(arguments.out, "torch.json"))
+    except KeyboardInterrupt:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_DFL)
         for peer in peers:
-            peer.turn(cases[name], arguments.peer_budget, arguments.peer_runs)
-    for peer in peers:
-        peer.stop()
-    status = ours.end()
-    if ours.report and peers:
-        write_peers(os.path.join(arguments.out, "torch.json"), peers, ours)
+            peer.kill()
+        ours.stop()
+        ours.end()
+        return STOPPED
     if ours.report:
         openblas(arguments)
     return status
