@@ -129,6 +129,14 @@ static json_t *memory_object(const struct result *x)
                      "state_bytes", (json_int_t)m->state_bytes);
 }
 
+void json_set_shares(json_t *object, const struct result *x)
+{
+    json_object_set_new(object, "bound", x->bound ? json_string(x->bound) : json_null());
+    json_object_set_new(object, "roofline_percent",
+                        x->bound ? json_real(x->roofline_percent) : json_null());
+    json_object_set_new(object, "copy_percent", known(x->copy_percent));
+}
+
 static void add_timing(json_t *object, const struct result *x)
 {
     const struct timing *t = &x->timing;
@@ -151,10 +159,7 @@ static void add_timing(json_t *object, const struct result *x)
     json_object_set_new(object, "bytes", known(t->bytes));
     json_object_set_new(object, "gflop_s", known(1e-9 * t->flop / w->min));
     json_object_set_new(object, "gb_s", known(1e-9 * t->bytes / w->min));
-    json_object_set_new(object, "bound", x->bound ? json_string(x->bound) : json_null());
-    json_object_set_new(object, "roofline_percent",
-                        x->bound ? json_real(x->roofline_percent) : json_null());
-    json_object_set_new(object, "copy_percent", known(x->copy_percent));
+    json_set_shares(object, x);
     json_object_set_new(object, "memory", memory_object(x));
     json_object_set_new(object, "tokens", known(tokens));
     json_object_set_new(object, "tokens_per_s", known(tokens / w->min));
@@ -169,7 +174,7 @@ static json_t *probes(const struct result *x)
     return list;
 }
 
-void json_add_result(json_t *device, const struct result *x)
+json_t *json_add_result(json_t *device, const struct result *x)
 {
     static const char *const outcomes[] = {"ok", "wrong", "failed", "not run"};
     const bool checked = x->outcome == OUTCOME_OK || x->outcome == OUTCOME_WRONG;
@@ -186,6 +191,7 @@ void json_add_result(json_t *device, const struct result *x)
         add_timing(object, x);
     }
     json_array_append_new(json_object_get(device, "results"), object);
+    return object;
 }
 
 void json_set_roofline(json_t *device, const struct roofline *x)

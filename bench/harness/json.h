@@ -13,7 +13,10 @@ const char *json_device_type(attncl_device_type type);
 json_t *json_add_device(json_t *root, const attncl_device_info *info, enum case_set set,
                         uint64_t limit);
 void json_add_refusal(json_t *root, const attncl_device_info *info, const char *reason);
-void json_add_result(json_t *device, const struct result *x);
+// Returns it, borrowed.
+json_t *json_add_result(json_t *device, const struct result *x);
+// Its bound and its shares of roofline and copy, as they are now.
+void json_set_shares(json_t *object, const struct result *x);
 void json_set_roofline(json_t *device, const struct roofline *x);
 
 #endif

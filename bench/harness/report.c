@@ -89,8 +89,8 @@ static void print_timed(const struct result *x)
         printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / wall->min);
 }
 
-void report_result(struct report *r, json_t *device, const attncl_device_info *info,
-                   const struct result *x)
+json_t *report_result(struct report *r, json_t *device, const attncl_device_info *info,
+                      const struct result *x)
 {
     printf("%3d:%-2d %-42s ", info->platform, info->device, x->c->name);
     switch (x->outcome) {
@@ -111,14 +111,15 @@ void report_result(struct report *r, json_t *device, const attncl_device_info *i
     }
     printf("\n");
     fflush(stdout);
-    json_add_result(device, x);
+    return json_add_result(device, x);
 }
 
-void report_roofline(json_t *device, const attncl_device_info *info, const struct roofline *x)
+void report_roofline(json_t *device, const attncl_device_info *info, const char *what,
+                     const struct roofline *x)
 {
     char copy[24], fma[24], launch[24], queued[24];
 
-    printf("%3d:%-2d roofline: copy %s GB/s, FMA %s GFLOP/s", info->platform, info->device,
+    printf("%3d:%-2d %s: copy %s GB/s, FMA %s GFLOP/s", info->platform, info->device, what,
            number(1e-9 * x->copy_rate, 3, copy), number(1e-9 * x->fma_rate, 4, fma));
     if (x->launch_s > 0)
         printf(", launch %s us, in a queue %s us", number(1e6 * x->launch_s, 3, launch),

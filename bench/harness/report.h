@@ -22,9 +22,12 @@ json_t *report_device(struct report *r, const attncl_device_info *info, enum cas
                       uint64_t limit);
 void report_no_device(struct report *r, const attncl_device_info *info, const char *reason);
 void report_heading(void);
-void report_result(struct report *r, json_t *device, const attncl_device_info *info,
-                   const struct result *x);
-void report_roofline(json_t *device, const attncl_device_info *info, const struct roofline *x);
+// Returns its part of the JSON, borrowed.
+json_t *report_result(struct report *r, json_t *device, const attncl_device_info *info,
+                      const struct result *x);
+// what: which one it is, "roofline".
+void report_roofline(json_t *device, const attncl_device_info *info, const char *what,
+                     const struct roofline *x);
 // Writes the JSON as it is so far, replacing the file in one step; false, with a message printed,
 // when it cannot.  True when none is wanted.
 bool report_write(const struct report *r, bool complete);

@@ -9,12 +9,19 @@
 
 #include "base/alloc.h"
 #include "harness/attempt.h"
+#include "harness/json.h"
 #include "harness/progress.h"
 #include "harness/station.h"
 #include "harness/stop.h"
 
 // Of a case that nobody sees.
 static const double most_for_roofline_s = 0.5;
+// Bandwidth and peak are measured again after so many cases, and at the end: what disturbed the
+// machine once would make every share too large.
+enum { CASES_BETWEEN_ROOFLINES = 16 };
+static const double roofline_again_s = 0.1;
+// A roofline that has grown by less is not told again.
+static const double growth_to_tell = 1.02;
 
 // True when the case's or family's name contains one of the texts, which commas part.
 static bool is_named(const struct bench_case *c, const char *texts)
@@ -36,12 +43,16 @@ static bool asked_for(const struct bench_case *c, const struct options *o)
     return o->suites[c->family->suite] && (!o->only || is_named(c, o->only));
 }
 
-// A case that nobody asked for, but whose figures others are measured by.
+// What others are measured by.
+static bool is_limit(const struct bench_case *c)
+{
+    return c->family->quantity == QUANTITY_COPY || c->family->quantity == QUANTITY_FMA;
+}
+
+// A case that nobody asked for.
 static bool only_for_roofline(const struct bench_case *c, const struct options *o)
 {
-    const enum quantity q = c->family->quantity;
-
-    return o->roofline && (q == QUANTITY_COPY || q == QUANTITY_FMA) && !asked_for(c, o);
+    return o->roofline && is_limit(c) && !asked_for(c, o);
 }
 
 static bool wanted(const struct bench_case *c, const struct options *o)
@@ -81,7 +92,7 @@ static void conclude(struct station *s, struct report *report, bool silent)
     roofline_take(&s->roofline, r);
     roofline_judge(&s->roofline, r);
     if (!silent || r->outcome == OUTCOME_WRONG || r->outcome == OUTCOME_FAILED)
-        report_result(report, s->json, &s->info, r);
+        shares_add(&s->shares, r, report_result(report, s->json, &s->info, r));
     s->spent_s += a->spent_s;
     ++s->n_done;
     attempt_free(a);
@@ -94,6 +105,7 @@ struct run {
     struct report *report;
     struct stations stations;
     size_t n_steps, n_steps_done; // rounds, for the progress bar
+    size_t n_since_roofline;      // cases since it was measured
 };
 
 static void show(struct run *run, const struct bench_case *c, const struct station *s)
@@ -185,9 +197,61 @@ static void report_stations(struct run *run)
 static void report_rooflines(struct run *run)
 {
     for (size_t i = 0; i < run->stations.n; ++i) {
-        const struct station *s = &run->stations.list[i];
+        struct station *s = &run->stations.list[i];
+        s->first_roofline = s->roofline;
         if (s->json && (s->roofline.copy_rate > 0 || s->roofline.fma_rate > 0))
-            report_roofline(s->json, &s->info, &s->roofline);
+            report_roofline(s->json, &s->info, "roofline", &s->roofline);
+    }
+}
+
+// The case once more on all devices, for the roofline alone.
+static void run_limit_again(struct run *run, const struct bench_case *c)
+{
+    const struct measure_options again = {.budget_s = roofline_again_s, .min_runs = 1};
+    struct measure_options options[STATIONS_MAX];
+    struct stations *all = &run->stations;
+
+    begin_case(run, c, options);
+    for (size_t i = 0; i < all->n; ++i) {
+        struct station *s = &all->list[i];
+        if (!s->attempt)
+            continue;
+        options[i] = again;
+        options[i].driver_does_not_wait = s->driver_does_not_wait;
+        attempt_round(s->attempt, &options[i]);
+        attempt_end(s->attempt, &options[i]);
+        roofline_take(&s->roofline, &s->attempt->result);
+        attempt_free(s->attempt);
+        s->attempt = NULL;
+    }
+}
+
+static void run_rooflines_again(struct run *run)
+{
+    run->n_since_roofline = 0;
+    for (size_t i = 0; i < bench_n_cases && !stop_wanted(); ++i)
+        if (is_limit(&bench_cases[i]) && wanted(&bench_cases[i], run->o))
+            run_limit_again(run, &bench_cases[i]);
+    progress_clear();
+    for (size_t i = 0; i < run->stations.n; ++i) {
+        struct station *s = &run->stations.list[i];
+        if (s->json && (s->roofline.copy_rate > 0 || s->roofline.fma_rate > 0))
+            json_set_roofline(s->json, &s->roofline);
+        shares_judge(&s->shares, &s->roofline);
+    }
+    report_write(run->report, false);
+}
+
+// The rows above were judged by what was known then.
+static void report_growth(const struct run *run)
+{
+    for (size_t i = 0; i < run->stations.n; ++i) {
+        const struct station *s = &run->stations.list[i];
+        const struct roofline *first = &s->first_roofline, *last = &s->roofline;
+        if (s->json && (last->copy_rate > growth_to_tell * first->copy_rate ||
+                        last->fma_rate > growth_to_tell * first->fma_rate))
+            report_roofline(s->json, &s->info,
+                            "best roofline of the run, which the report's shares are of", last);
     }
 }
 
@@ -205,9 +269,14 @@ static void run_cases(struct run *run)
             rooflines_known = true;
         }
         run_case(run, c);
+        if (c->family->suite != SUITE_DEVICE && ++run->n_since_roofline == CASES_BETWEEN_ROOFLINES)
+            run_rooflines_again(run);
     }
     if (!rooflines_known)
         report_rooflines(run);
+    if (run->n_since_roofline > 0)
+        run_rooflines_again(run);
+    report_growth(run);
 }
 
 bool session_run(const struct options *o, const char *folder, struct report *report)

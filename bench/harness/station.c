@@ -93,6 +93,7 @@ size_t stations_close(struct stations *all)
     size_t n_failed = 0;
 
     for (size_t i = 0; i < all->n; ++i) {
+        shares_free(&all->list[i].shares);
         if (attncl_context_destroy(all->list[i].ctx) == ATTNCL_OK)
             continue;
         fprintf(stderr, "attncl-bench: %s\n", attncl_last_error());

@@ -7,6 +7,7 @@
 
 #include "harness/attempt.h"
 #include "harness/options.h"
+#include "harness/shares.h"
 
 enum { STATIONS_MAX = 64 };
 
@@ -20,9 +21,10 @@ struct station {
     uint64_t loop_limit; // 0: none known
     bool limited;        // full sizes are left out for it
     bool driver_does_not_wait;
-    size_t n_wanted, n_done; // cases
-    double spent_s;          // timing
-    struct roofline roofline;
+    size_t n_wanted, n_done;                  // cases
+    double spent_s;                           // timing
+    struct roofline roofline, first_roofline; // the best until now; before the cases
+    struct shares shares;
     struct attempt *attempt; // at the present case; NULL: none
     json_t *json;            // borrowed from the report
 };

@@ -44,6 +44,17 @@ def close(a, b):
     return abs(a - b) <= 1e-6 * abs(b)
 
 
+def check_shares(x, roofline, where):
+    """They are of the roofline that the report names, whenever that was found."""
+    if x["suite"] == "device" or not x["bytes"]:
+        return
+    seconds = {"compute": (x["flop"] or 0) / roofline["fma_flop_per_s"],
+               "memory": x["bytes"] / roofline["copy_bytes_per_s"]}
+    bound = max(seconds, key=seconds.get)
+    need(x["bound"] == bound, f"{where}: bound by {x['bound']}, not {bound}")
+    need(close(x["roofline_percent"], 100 * seconds[bound] / x["wall"]["min_s"]), f"{where}: roofline_percent")
+
+
 def check_timed(x, where):
     fields(x, TIMED, where)
     wall = x["wall"]
@@ -75,6 +86,7 @@ def check_device(device):
         if x["outcome"] == "ok":
             need(x["error"] <= x["error_limit"], f"{x['case']}: error")
             check_timed(x, x["case"])
+            check_shares(x, device["roofline"], x["case"])
 
 
 def main():
