@@ -8,11 +8,12 @@
 //
 //   Work      one work-item = `span` columns of C, VW at a time, all rows.  ROWS x OUT products of
 //             a row of A with one of B run side by side, ROWS = VW / OUT; 1-D grid: columns
-//             fastest, then batch entries.  With NORM, each work-item normalises all rows for itself:
-//             less than a launch takes, and some 1/20 of its products
+//             fastest, then batch entries.  With NORM, each work-item normalises all rows for
+//             itself: less than a launch takes, and some 1/20 of its products
 //   Memory    reads each row of B once from memory, once per ROWS rows of A from the first-level
-//             cache: nothing is packed, which would take as long as the product.  With NORM,
-//             normalised rows wait in local memory, zeros behind them up to a whole vector
+//             cache: nothing is packed, which would take as long as the product.  Asks for the rows
+//             of B `ahead` of the present ones.  With NORM, normalised rows wait in local memory,
+//             zeros behind them up to a whole vector
 //   Numerics  float; VW chains of multiply-adds for each element, summed by a tree; normalised as
 //             by layer_norm.cl
 //
@@ -23,8 +24,10 @@
 //   MOST_ROWS  most rows of A                                       a multiple of VW / OUT
 //   TAIL       k is no multiple of VW                               0 | 1
 //   NORM       the rows of A are normalised                         0 | 1
+//   AHEAD      as in ahead.clh                                      0 | 1
 //   ACT        activation of the epilogue                           0 .. 5
 
+#include "common/ahead.clh"
 #include "common/lane_sums.clh"
 
 #ifndef OUT
@@ -47,7 +50,7 @@
 #if NORM
 #include "common/norm.clh"
 
-#define A_SPACE            __local
+#define A_SPACE              __local
 #define LOAD_PART_OF_A(p, n) VLOAD(p)
 
 // One row, behind it zeros up to a multiple of VW.
@@ -75,9 +78,9 @@ LOCAL_INLINE void normalise(__global const float *x, int k, __global const float
 #endif
 
 // Products of rows 0 .. ROWS - 1 of a with rows 0 .. OUT - 1 of b, lane r OUT + o for rows r and o;
-// missing rows repeat the last one.
+// missing rows repeat the last one.  What lies `ahead` floats behind b's rows is wanted next.
 LOCAL_INLINE FV products(A_SPACE const float *a, long lda, int rows, __global const float *b,
-                         long ldb, int columns, int k)
+                         long ldb, int columns, int k, long ahead)
 {
     A_SPACE const float *from[ROWS];
     __global const float *weight[OUT];
@@ -97,8 +100,10 @@ LOCAL_INLINE FV products(A_SPACE const float *a, long lda, int rows, __global co
     for (; c + VW <= k; c += VW) {
         FV w[OUT];
 #pragma unroll
-        for (int o = 0; o < OUT; o++)
+        for (int o = 0; o < OUT; o++) {
             w[o] = VLOAD(weight[o] + c);
+            fetch_ahead(weight[o] + c + ahead);
+        }
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const FV x = VLOAD(from[r] + c);
@@ -121,15 +126,17 @@ LOCAL_INLINE FV products(A_SPACE const float *a, long lda, int rows, __global co
 
 // The columns j0 .. j0 + columns - 1 of C, VW at most.
 LOCAL_INLINE void vector_of_columns(A_SPACE const float *a, long lda, int m,
-                                    __global const float *b, long ldb, int k, int j0, int columns,
-                                    const struct epilogue *e, __global float *c, long ldc)
+                                    __global const float *b, long ldb, long ahead, int k, int j0,
+                                    int columns, const struct epilogue *e, __global float *c,
+                                    long ldc)
 {
     float tile[MOST_ROWS * VW];
 
     for (int j = 0; j < columns; j += OUT)
         for (int i = 0; i < m; i += ROWS) {
             float block[VW];
-            VSTORE(products(a + i * lda, lda, m - i, b + j * ldb, ldb, columns - j, k), block);
+            VSTORE(products(a + i * lda, lda, m - i, b + j * ldb, ldb, columns - j, k, ahead),
+                   block);
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
@@ -152,7 +159,7 @@ LOCAL_INLINE void vector_of_columns(A_SPACE const float *a, long lda, int m,
 #define NORM_PARAMS
 #endif
 
-KERNEL void gemm_rows(int m, int n, int k, int groups_n, int span,
+KERNEL void gemm_rows(int m, int n, int k, int groups_n, int span, int ahead,
                       __global const float *restrict a_base, long a_start, long lda, long a_batch,
                       __global const float *restrict b_base, long b_start, long ldb, long b_batch,
                       __global float *restrict c_base, long c_start, long ldc, long c_batch,
@@ -176,6 +183,6 @@ KERNEL void gemm_rows(int m, int n, int k, int groups_n, int span,
     A_SPACE const float *a = from;
 #endif
     for (int j0 = first; j0 < end; j0 += VW)
-        vector_of_columns(a, pitch, m, b + j0 * ldb, ldb, k, j0, min(VW, end - j0), &e, c + j0,
-                          ldc);
+        vector_of_columns(a, pitch, m, b + j0 * ldb, ldb, ahead * ldb, k, j0, min(VW, end - j0), &e,
+                          c + j0, ldc);
 }

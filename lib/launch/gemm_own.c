@@ -163,18 +163,34 @@ static size_t fitting_group(struct launcher *l, const struct gemm *g, int64_t wi
     return local;
 }
 
+// Columns of gemm_rows whose products run side by side.
+static int64_t rows_out(const struct device_caps *caps, const struct gemm *g)
+{
+    return g->m <= 2 ? caps->vector_width / g->m : FEW_ROWS_OUT;
+}
+
 static struct kspec rows_spec(const struct device_caps *caps, const struct gemm *g)
 {
     const int64_t vw = caps->vector_width;
     struct kspec spec = kspec_begin("op/gemm_rows.cl", "gemm_rows");
 
     kspec_form(&spec, caps->vector_width, 1);
-    kspec_int(&spec, "OUT", g->m <= 2 ? vw / g->m : FEW_ROWS_OUT);
+    kspec_int(&spec, "OUT", rows_out(caps, g));
     kspec_int(&spec, "MOST_ROWS", g->m <= 2 ? g->m : MOST_FEW_ROWS);
     kspec_int(&spec, "TAIL", g->k % vw != 0);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    kspec_int(&spec, "AHEAD", caps->builtin_prefetch);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
+}
+
+// Rows of B ahead of the present ones that are worth asking for: the next ones at least, and
+// AHEAD_BYTES.
+static int64_t rows_ahead(const struct device_caps *caps, const struct gemm *g)
+{
+    enum { AHEAD_BYTES = 8192 };
+    const int64_t out = rows_out(caps, g);
+    return out * ceil_div(AHEAD_BYTES, out * g->k * (int64_t)sizeof(float) + 1);
 }
 
 static void add_norm(struct gemm_args *args, const struct device_caps *caps, const struct gemm *g)
@@ -213,8 +229,10 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     attncl__gemm_add_arg(&args, arg_i32(g->n));
     attncl__gemm_add_arg(&args, arg_i32(g->k));
     attncl__gemm_add_arg(&args, arg_i32(groups_n));
-    if (products)
+    if (products) {
         attncl__gemm_add_arg(&args, arg_i32(columns));
+        attncl__gemm_add_arg(&args, arg_i32(rows_ahead(l->caps, g)));
+    }
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, &g->c);
