@@ -45,7 +45,7 @@ struct device_caps {
     unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
-    bool builtin_prefetch; // kernels may use the compiler's __builtin_prefetch, and gain by it
+    bool builtin_prefetch;    // kernels may use the compiler's __builtin_prefetch, and gain by it
     struct tune_table *tuned; // measured values (device/tuned.h); NULL: none
 };
 
