@@ -20,8 +20,10 @@
 //   TRANS_A   A is [k, m]                                          0 | 1
 //   TRANS_B   B is [n, k]                                          0 | 1
 //   CAUSAL    A is square and lower triangular                     0 | 1; 0 with TRANS_A
+//   AHEAD     as in ahead.clh                                      0 | 1
 //   ACT       activation of the epilogue                           0 .. 5
 
+#include "common/ahead.clh"
 #include "common/transpose.clh"
 #include "common/types.clh"
 
@@ -43,6 +45,8 @@
 // Six rows by four vectors leave AVX-512 room for the operands: 24 sums, 4 of B and 1 of A in 32 registers.
 #define MR 6
 #define NR (NV * VW)
+// Elements of a row of A that are fetched ahead together: a cache line.
+#define LINE 16
 // A row of a transposed A's panel is copied as eight floats; the last two belong to the next panel and are not used.
 #define AR 8
 // Floats between panels of A: a line of padding keeps their rows, stored one after the other, out of one cache set.
@@ -125,32 +129,44 @@ LOCAL_INLINE void pack_a(__global const float *a, long lda, int rows, int there,
 #define A_SPACE __global
 #endif
 
-// C's panel `out`, of height x width elements, becomes or grows by the product of a panel of A and one of B.  Row r of
-// A takes part while k < k_all + r, and k < kc.  a: row 0 of the panel; packed (rows interleaved) when TRANS_A.
-LOCAL_INLINE void multiply_panels(A_SPACE const float *a, long lda, __local const float *b, int kc,
-                                  int k_all, bool grow, __global float *out, long ldc, int height,
-                                  int width)
+// A panel of A.  Row r takes part while k < k_all + r.
+struct a_panel {
+    A_SPACE const float *at; // packed, rows interleaved, when TRANS_A
+    long ld;
+    long ahead; // from a row to the one that has its place in the next panel
+    int height, k_all;
+};
+
+// sums [MR][NV] = a panel of A times a packed one of B, kc terms
+LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *b, int kc,
+                                  FV (*sums)[NV])
 {
-    FV c[MR][NV];
+    const int end = CAUSAL ? min(a->k_all, kc) : kc;
     int k = 0;
 
 #if TRANS_A
-#define A_AT(r) a[k * AR + r]
+#define A_AT(r) a->at[k * AR + r]
 #else
     A_SPACE const float *row[MR]; // a missing row repeats the last one and is not stored
 #pragma unroll
     for (int r = 0; r < MR; r++)
-        row[r] = a + min(r, height - 1) * lda;
+        row[r] = a->at + min(r, a->height - 1) * a->ld;
 #define A_AT(r) row[r][k]
 #endif
 #pragma unroll
     for (int r = 0; r < MR; r++)
 #pragma unroll
         for (int v = 0; v < NV; v++)
-            c[r][v] = (FV)(0.0f);
+            sums[r][v] = (FV)(0.0f);
 
-    for (const int end = min(k_all, kc); k < end; k++, b += NR) {
+    for (; k < end; k++, b += NR) {
         FV bv[NV];
+#if !TRANS_A
+        if (k % LINE == 0)
+#pragma unroll
+            for (int r = 0; r < MR; r++)
+                fetch_ahead(row[r] + a->ahead + k);
+#endif
 #pragma unroll
         for (int v = 0; v < NV; v++)
             bv[v] = VLOAD(b + v * VW);
@@ -159,51 +175,59 @@ LOCAL_INLINE void multiply_panels(A_SPACE const float *a, long lda, __local cons
             const FV av = (FV)(A_AT(r));
 #pragma unroll
             for (int v = 0; v < NV; v++)
-                c[r][v] += av * bv[v];
+                sums[r][v] += av * bv[v];
         }
     }
 #if CAUSAL
-    for (const int end = min(k_all + height - 1, kc); k < end; k++, b += NR)
+    for (const int last = min(a->k_all + a->height - 1, kc); k < last; k++, b += NR)
 #pragma unroll
         for (int r = 1; r < MR; r++)
-            if (k < k_all + r) {
+            if (k < a->k_all + r) {
                 const FV av = (FV)(A_AT(r));
 #pragma unroll
                 for (int v = 0; v < NV; v++)
-                    c[r][v] += av * VLOAD(b + v * VW);
+                    sums[r][v] += av * VLOAD(b + v * VW);
             }
 #endif
+}
 
-    if (height == MR && width == NR) {
+// Where sums belong: height x width elements of C from (i, j), the first at `out`.
+struct c_panel {
+    __global float *out;
+    long ld;
+    int i, j, height, width;
+    bool grow, finish; // there are earlier sums; these are the last
+};
+
+LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e, FV (*sums)[NV])
+{
+    if (!c->finish && c->height == MR && c->width == NR) {
 #pragma unroll
         for (int r = 0; r < MR; r++)
 #pragma unroll
             for (int v = 0; v < NV; v++) {
-                __global float *to = out + r * ldc + v * VW;
-                VSTORE(grow ? VLOAD(to) + c[r][v] : c[r][v], to);
+                __global float *to = c->out + r * c->ld + v * VW;
+                VSTORE(c->grow ? VLOAD(to) + sums[r][v] : sums[r][v], to);
             }
     } else {
-        float edge[MR * NR];
+        // By way of memory: in registers the epilogue would be there MR NV times.
+        float waiting[MR * NR];
 #pragma unroll
         for (int r = 0; r < MR; r++)
 #pragma unroll
             for (int v = 0; v < NV; v++)
-                VSTORE(c[r][v], edge + r * NR + v * VW);
-        for (int r = 0; r < height; r++)
-            for (int x = 0; x < width; x++)
-                out[r * ldc + x] = grow ? out[r * ldc + x] + edge[r * NR + x] : edge[r * NR + x];
-    }
-}
-
-static inline void finish_tile(const struct epilogue *e, __global float *out, long ldc, int i0,
-                               int j0, int rows, int columns)
-{
-    for (int i = i0; i < i0 + rows; i++, out += ldc) {
-        int j = 0;
-        for (; j + VW <= columns; j += VW)
-            VSTORE(epilogue_v(e, VLOAD(out + j), i, j0 + j), out + j);
-        for (; j < columns; j++)
-            out[j] = epilogue_f(e, out[j], i, j0 + j);
+                VSTORE(sums[r][v], waiting + r * NR + v * VW);
+        for (int r = 0; r < c->height; r++)
+            for (int x = 0; x < c->width; x += VW) {
+                __global float *to = c->out + r * c->ld + x;
+                const int n = c->width - x;
+                FV sum = VLOAD(waiting + r * NR + x);
+                if (c->grow)
+                    sum += load_some(to, n, 0.0f);
+                if (c->finish)
+                    sum = epilogue_some(e, sum, c->i + r, c->j + x, n);
+                store_some(sum, to, n);
+            }
     }
 }
 
@@ -222,14 +246,15 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     const int j0 = group % tiles_n * tile_n;
     const int i0 = (CAUSAL ? tiles_m - 1 - row_tile : row_tile) * tile_m;
     const int rows = min(tile_m, m - i0), columns = min(tile_n, n - j0);
-    const int k_end = CAUSAL ? min(k_to, i0 + rows) : k_to;
+    const int k_all = CAUSAL ? min(k, i0 + rows) : k, k_end = min(k_to, k_all);
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const float *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
+    const struct epilogue e = EPILOGUE_OF(entry);
 
-    // k = 0 still stores zeros.
-    for (int k0 = k_from; k0 < k_end || k0 == 0; k0 += tile_k) {
+    for (int k0 = k_from; k0 < k_end; k0 += tile_k) {
         const int kc = min(tile_k, k_end - k0);
+        const bool finish = k0 + kc == k_all && !epilogue_is_empty(&e);
 
         for (int j = 0; j < columns; j += NR)
             pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,
@@ -238,18 +263,20 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
 #if TRANS_A
             if (i % A_ROWS == 0)
                 pack_a(a + k0 * lda + i0 + i, lda, min(A_ROWS, rows - i), m - i0 - i, kc, a_pack);
-            A_SPACE const float *a_panel = a_pack + i % A_ROWS / MR * A_PANEL(kc);
+            A_SPACE const float *a_at = a_pack + i % A_ROWS / MR * A_PANEL(kc);
 #else
-            A_SPACE const float *a_panel = a + (i0 + i) * lda + k0;
+            A_SPACE const float *a_at = a + (i0 + i) * lda + k0;
 #endif
-            for (int j = 0; j < columns; j += NR)
-                multiply_panels(a_panel, lda, b_pack + j * kc, kc, CAUSAL ? i0 + i + 1 - k0 : kc,
-                                k0 > 0, c + i * ldc + j, ldc, min(MR, rows - i),
-                                min(NR, columns - j));
+            const int height = min(MR, rows - i);
+            const struct a_panel a_panel = {a_at, lda, MR * lda, height, i0 + i + 1 - k0};
+
+            for (int j = 0; j < columns; j += NR) {
+                const struct c_panel c_panel = {
+                    c + i * ldc + j, ldc, i0 + i, j0 + j, height, min(NR, columns - j), k0 > 0, finish};
+                FV sums[MR][NV];
+                multiply_panels(&a_panel, b_pack + j * kc, kc, sums);
+                store_panel(&c_panel, &e, sums);
+            }
         }
     }
-
-    const struct epilogue e = EPILOGUE_OF(entry);
-    if (k_to == k && !epilogue_is_empty(&e))
-        finish_tile(&e, c, ldc, i0, j0, rows, columns);
 }

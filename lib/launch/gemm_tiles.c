@@ -30,9 +30,9 @@ struct cpu_tile {
 // The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied, should meet
 // many columns.
 static const struct cpu_tile cpu_tiles[] = {
-    {768, 512, 96},  {384, 512, 96},  {192, 512, 96},  {192, 256, 160}, // wide
-    {768, 128, 256}, {384, 128, 256}, {192, 128, 256}, {96, 128, 192},
-    {48, 64, 256},   {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
+    {768, 512, 96},   {384, 512, 96},   {192, 512, 96},  {192, 256, 160}, // wide
+    {3072, 64, 1024}, {1536, 64, 1024}, {768, 128, 512}, {384, 128, 512}, {192, 128, 256},
+    {96, 128, 192},   {48, 64, 256},    {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
 };
 enum { N_CPU_WIDE_TILES = 4, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
@@ -156,6 +156,7 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
     TRY(attncl__gemm_check_groups(g, tiles_m * tiles_n));
     kspec_form(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
+    kspec_int(&spec, "AHEAD", l->caps->builtin_prefetch);
     attncl__gemm_add_form(&spec, g);
     snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d%s, %" PRId64 " groups", t.m, t.n, t.k,
              tuned ? " (tuned)" : "", tiles_m * tiles_n * g->batch);
