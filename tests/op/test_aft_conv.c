@@ -65,10 +65,10 @@ static struct data make(const struct variant *x, unsigned seed)
     return d;
 }
 
-// Simulators take seconds for what others do in milliseconds.
+// Simulators take seconds for what others do in milliseconds: the short shapes, not the extremes.
 static bool skipped(const struct variant *x)
 {
-    return on_simulator() && x->steps > 40;
+    return on_simulator() && (x->steps > 40 || x->key_scale != 1 || x->bias_scale != 1);
 }
 
 static void compare(const struct host *got, const struct host *want, const struct host *scale,
@@ -117,6 +117,8 @@ START_TEST(meets_the_definition_under_masks)
     if (skipped(x))
         return;
     for (int form = 0; form < 3; ++form) {
+        if (on_simulator() && (_i + form) % 3 != 0)
+            continue;
         const int64_t rows = form == 1 ? 1 : x->steps, entries = form == 2 ? x->batch : 1;
         d.mask = host_mask(7u + (unsigned)form, 0.5, DIMS(rows, x->steps, entries));
         for (int64_t i = 3; i < rows; i += 5)
@@ -172,7 +174,7 @@ START_TEST(steps_follow_the_causal_pass)
         return;
     sums->data[0] = NAN; // whatever the state held, position 0 starts anew
     ref_aft_conv_fwd(d.q, d.k, d.v, d.w, NULL, 1, want, scale);
-    for (int64_t t = 0; t < x->steps && t < 60; ++t) {
+    for (int64_t t = 0; t < x->steps && t < (on_simulator() ? 14 : 60); ++t) {
         struct host *q = row_of(d.q, t), *k = row_of(d.k, t), *v = row_of(d.v, t);
         struct host *y = host_like(q);
         at->data[0] = (double)t;

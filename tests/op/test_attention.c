@@ -84,11 +84,16 @@ static void check(struct size n, struct ref_attention a, bool time_first)
     check_all(&x, &a, time_first, false);
 }
 
-// The simulator takes minutes for what others do in seconds: one layout and one density are enough
-// for it.
+// The simulator takes minutes for what others do in seconds: one layout, one density and one of
+// several values are enough for it, and a head more does nothing new.
 static bool left_out(int i)
 {
-    return i > 0 && test_context()->caps.vendor == VENDOR_OCLGRIND;
+    return i > 0 && on_simulator();
+}
+
+static int64_t heads(void)
+{
+    return on_simulator() ? 1 : 2;
 }
 
 START_TEST(meets_the_definition)
@@ -146,7 +151,10 @@ START_TEST(ranges)
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
-        check((struct size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a, i % 2);
+        // 150 keys in a causal window meet what the other long ones do.
+        if (on_simulator() && i != 7 && cases[i].queries * cases[i].keys > 5000)
+            continue;
+        check((struct size){1, heads(), cases[i].queries, cases[i].keys, 9, 10}, a, i % 2);
     }
 }
 END_TEST
@@ -164,7 +172,7 @@ static struct host *with_empty_rows(struct host *mask)
 START_TEST(masks)
 {
     const double p = _i == 0 ? 0.5 : 0.01;
-    const struct size n = {2, 2, 37, 135, 6, 5};
+    const struct size n = {2, heads(), 37, 135, 6, 5};
     struct host *kinds[] = {
         with_empty_rows(host_mask(5, p, DIMS(37, 135, 1))),
         with_empty_rows(host_mask(6, p, DIMS(37, 135, 2))),
@@ -182,7 +190,7 @@ END_TEST
 
 START_TEST(lengths)
 {
-    const struct size n = {4, 2, 29, 140, 6, 21};
+    const struct size n = {4, heads(), 29, 140, 6, 21};
     struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 29));
 
     if (left_out(_i))
@@ -209,7 +217,7 @@ START_TEST(masked_scores_compete)
 {
     static const double lowest[] = {-1e6 - 3, -1e6 + 1, -1e6 + 60, -1e6 + 86, -1e6 + 110, -2e6};
 
-    for (size_t i = 0; i < sizeof lowest / sizeof lowest[0]; ++i) {
+    for (size_t i = 0; i < sizeof lowest / sizeof lowest[0] && !left_out((int)i); ++i) {
         const struct inputs x = lines(3, 300, 1, lowest[i], 0.25);
         struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
         host_set(lens, (const double[]){2, 31, 299});
@@ -222,7 +230,7 @@ START_TEST(extremes)
 {
     const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
 
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 3 && !left_out(i); ++i) {
         const struct inputs x = lines(40, 70, q[i], k[i], step[i]);
         host_scale(x.v, 1e4);
         check_all(&x, &(struct ref_attention){.scale = 1, .causal = 1}, true, true);

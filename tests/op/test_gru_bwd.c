@@ -53,6 +53,8 @@ START_TEST(meets_the_definition)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
         const struct shape s = shapes[i];
         check(s, true, NULL);
+        if (on_simulator() && s.width > 40) // minutes there, and the same kernels
+            continue;
         check(s, false, host_random(4, DIMS(s.batch, s.width)));
         check(s, true, host_view(host_random(5, DIMS(s.batch, s.width))));
         check(s, false, NULL);
