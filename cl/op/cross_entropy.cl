@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Cross entropy of logits with target classes.  Host side: lib/op/cross_entropy.c
 //
-//   Work      rows: a group takes `per_group` rows, work-item i vectors i, i + LS ... of each;
-//             block: a group sums `block` rows' losses; total: one group sums the blocks
-//   Memory    reads the logits twice, the second time from cache
+//   Work      rows: ITEMS work-items share a row, LS / ITEMS rows a group; CPU form: one work-item
+//             walks `per_group` rows; block: a group sums `block` rows' losses; total: one group
+//             sums the blocks
+//   Memory    reads the logits once; CPU form: twice, the second time from cache
 //   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; sums
 //             are trees over row numbers, without atomics: the same bits at every run
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro     Meaning                                              Values
+//   VW        floats in a vector                                   1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two                1 .. 256
+//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
 
-#include "common/math.clh"
-#include "common/rows.clh"
+#include "common/exp_rows.clh"
 
 // logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0
 // when has_pad; one outside the row counts as its nearest column, so that no other memory is read.
@@ -21,31 +23,19 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
                                    __global float *restrict loss, long start, long stride,
                                    int width, long rows, int per_group, int pad, int has_pad)
 {
-    GROUP_SPACE(tmp);
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, rows);
-    const int from = VW * (int)get_local_id(0);
+    SHARE_SPACE(tmp, 2);
 
-    for (long row = first; row < end; ++row) {
-        __global const float *xr = logits + start + row * stride;
-        const int target = targets[row];
+    FOR_ROWS(row, rows, per_group) {
+        const int target = row < rows ? targets[row] : 0;
         const int is_pad = has_pad && target == pad;
-        const int n = is_pad ? 0 : width; // nothing to do, but barriers to be met
-        int c;
+        // Without columns there is nothing to do, but barriers to be met.
+        struct exp_row r = {.x = logits + start + row * stride,
+                            .n = row < rows && !is_pad ? width : 0};
 
-        // Pass 1: the row maximum keeps exp() in range.
-        const float top = ROW_MAX(xr, n, tmp);
-
-        // Pass 2: the sum.
-        FV sum_v = (FV)(0.0f);
-        for (c = from; c + VW <= n; c += VW * LS)
-            sum_v += exp_nonpos_v(VLOAD(xr + c) - top);
-        if (c < n)
-            sum_v += exp_nonpos_v(load_tail(xr, n, -INFINITY) - top);
-        const float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
-
-        if (from == 0)
-            loss[row] = is_pad ? 0.0f : log_f(sum) + (top - xr[clamp(target, 0, width - 1)]);
+        exp_row_sum(&r, -INFINITY, 0, tmp);
+        if (row < rows && SHARE_FROM == 0)
+            loss[row] =
+                is_pad ? 0.0f : log_f(r.sum) + (r.top - r.x[clamp(target, 0, width - 1)]);
     }
 }
 

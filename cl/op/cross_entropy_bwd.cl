@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The gradient of cross entropy.  Host side: lib/op/cross_entropy_bwd.c
 //
-//   Work      rows: a group takes `per_group` rows, work-item i vectors i, i + LS ... of each;
-//             count: one group
-//   Memory    reads the logits three times, all but the first from cache, and writes as much once
+//   Work      rows: ITEMS work-items share a row, LS / ITEMS rows a group; CPU form: one work-item
+//             walks `per_group` rows; count: one group
+//   Memory    reads the logits once and writes as much; rows that are not held are read twice.  CPU
+//             form: three times, all but the first from cache
 //   Numerics  exp(x - max) / sum
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro     Meaning                                              Values
+//   VW        floats in a vector                                   1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two                1 .. 256
+//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
 
-#include "common/math.clh"
-#include "common/rows.clh"
+#include "common/exp_rows.clh"
 
 // count[0]: how many of the rows are not padding.  Exact below 2^24 rows in a work-item.
 KERNEL void cross_entropy_bwd_count(__global const int *restrict targets,
@@ -35,32 +37,22 @@ KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
                                    int width, long rows, int per_group, int pad, int has_pad,
                                    int each, int mean)
 {
-    GROUP_SPACE(tmp);
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, rows);
-    const int from = VW * (int)get_local_id(0);
+    SHARE_SPACE(tmp, 2);
 
-    for (long row = first; row < end; ++row) {
-        __global const float *xr = logits + row * width;
-        __global float *dxr = dx + row * width;
-        const int is_pad = has_pad && targets[row] == pad;
-        const int target = clamp(targets[row], 0, width - 1);
-        const float up = is_pad ? 0.0f : dy[each ? row : 0];
+    FOR_ROWS(row, rows, per_group) {
+        const int n = row < rows ? width : 0;
+        const int chosen = n ? targets[row] : 0;
+        const int is_pad = has_pad && chosen == pad, target = clamp(chosen, 0, width - 1);
+        const float up = is_pad || n == 0 ? 0.0f : dy[each ? row : 0];
         const float scale = mean && !is_pad ? up / count[0] : up;
-        int c;
+        struct exp_row r = {.x = logits + row * width, .n = n};
 
-        const float top = ROW_MAX(xr, width, tmp);
-        FV sum_v = (FV)(0.0f);
-        for (c = from; c + VW <= width; c += ROW_STEP)
-            sum_v += exp_nonpos_v(VLOAD(xr + c) - top);
-        if (c < width)
-            sum_v += exp_nonpos_v(load_tail(xr, width, -INFINITY) - top);
-        const float factor = 1.0f / GROUP_SUM(sum_lanes(sum_v), tmp);
-
-        for (c = from; c < width; c += ROW_STEP) {
-            const FV p = exp_nonpos_v(load_some(xr + c, width - c, -INFINITY) - top) * factor;
+        exp_row_sum(&r, -INFINITY, 0, tmp);
+        const float factor = 1.0f / r.sum;
+        FOR_SHARE(k, c, n) {
+            const FV p = exp_row_at(&r, k, c) * factor;
             const FV d = LANES == (IV)(target - c) ? p - 1.0f : p;
-            store_some(is_pad ? (FV)(0.0f) : d * scale, dxr + c, width - c);
+            share_store(is_pad ? (FV)(0.0f) : d * scale, dx + row * width, c, n);
         }
     }
 }

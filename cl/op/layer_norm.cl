@@ -1,19 +1,33 @@
 // SPDX-License-Identifier: MIT
 // Layer normalisation.  Host side: lib/op/layer_norm.c
 //
-//   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
-//   Memory    reads x three times, the second and third time from cache, and writes y once
-//   Numerics  the variance is a second pass around the mean, which that pass also corrects: no
-//             cancellation, however large the mean is beside the spread
+//   Work      ITEMS work-items share a row, LS / ITEMS rows a group; CPU form: one work-item walks
+//             `per_group` rows
+//   Memory    reads x once and writes y once; rows that are not held are read twice.  CPU form:
+//             reads x three times, the second and third time from cache
+//   Numerics  the variance is a pass around the mean, which that pass also corrects: no
+//             cancellation, however large the mean is beside the spread.  In GPU form, rows that
+//             are not held: around the mean of the first 16 ITEMS of n columns, which costs the
+//             variance log2(n / (16 ITEMS)) bits at worst
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro     Meaning                                              Values
+//   VW        floats in a vector                                   1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two                1 .. 256
+//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
+//   PIECES    a row is several pieces                              0 | 1
 
 #include "common/norm.clh"
+#include "common/shares.clh"
+
+#ifndef PIECES
+#error "PIECES: a row is several pieces"
+#endif
+
+#if LS == 1
 
 // A work-item's part of the sum of one row.
-static inline float row_sum(__global const float *x, long stride, int width, int parts)
+static inline float piece_sums(__global const float *x, long stride, int width, int parts)
 {
     float sum = 0.0f;
     for (int part = 0; part < parts; ++part)
@@ -57,6 +71,64 @@ static inline float write_piece(__global const float *x, __global const float *w
     return sum_lanes(a0 + a1);
 }
 
+#else
+
+// Where column c of a row lies.
+static inline long place_of(int c, int width, long stride)
+{
+    return PIECES ? c / width * stride + c % width : c;
+}
+
+struct norm_row {
+    __global const float *x;
+    int n, width; // columns, of a piece
+    long stride;
+    FV v[BATCH]; // a batch, or what is held
+};
+
+static inline FV load_at(const struct norm_row *r, int c)
+{
+    return share_load(r->x + place_of(c, r->width, r->stride) - c, c, r->n, 0.0f);
+}
+
+static inline void load_batch(struct norm_row *r, int from)
+{
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k)
+        r->v[k] = load_at(r, from + k * SHARE_STEP);
+}
+
+// Mean, what its rounding left out, and 1 / sqrt(variance + eps).
+LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
+{
+    int c = SHARE_FROM;
+    FV sum = (FV)(0.0f), d_sum = sum, s_sum = sum;
+
+    load_batch(r, c);
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k)
+        sum += r->v[k];
+    const float near = row_sum(sum_lanes(sum), ROW_SPACE(tmp, 0)) /
+                       (float)min(r->n, BATCH * SHARE_STEP);
+    do {
+#pragma unroll
+        for (int k = 0; k < BATCH; ++k) {
+            const FV d = c + k * SHARE_STEP < r->n ? r->v[k] - near : (FV)(0.0f);
+            d_sum += d;
+            s_sum += d * d;
+        }
+        c += BATCH * SHARE_STEP;
+        if (!HELD)
+            load_batch(r, c);
+    } while (!HELD && c < r->n);
+
+    const float2 d =
+        row_sum2((float2)(sum_lanes(d_sum), sum_lanes(s_sum)), ROW_SPACE(tmp, 1));
+    return (float3)(near, d.x / (float)r->n, norm_scale(d, (float)r->n, eps));
+}
+
+#endif
+
 // A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised
 // over several axes.  weight, bias: [parts, width]; y: [rows, parts, width]
 KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
@@ -65,23 +137,23 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                 long start, long stride, int width, int parts, long rows,
                                 int per_group, float eps)
 {
-    GROUP_SPACE(tmp);
+    SHARE_SPACE(tmp, 2);
+#if LS == 1
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
     const float n = (float)width * (float)parts;
     const long row_stride = parts * stride;
-    float sum = row_sum(x + start + first * row_stride, stride, width, parts);
+    float sum = piece_sums(x + start + first * row_stride, stride, width, parts);
 
     for (long row = first; row < end; ++row) {
         __global const float *xr = x + start + row * row_stride;
         __global float *yr = y + row * parts * width;
 
         // Pass 1, done with the row before: the mean, rounded.
-        const float mean = GROUP_SUM(sum, tmp) / n;
+        const float mean = sum / n;
 
         // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
-        float2 d = row_distances(xr, stride, width, parts, mean);
-        d = (float2)(GROUP_SUM(d.x, tmp), GROUP_SUM(d.y, tmp));
+        const float2 d = row_distances(xr, stride, width, parts, mean);
         const float rest = d.x / n;
         const float scale = norm_scale(d, n, eps);
 
@@ -95,4 +167,19 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                (float3)(mean, rest, scale));
         }
     }
+#else
+    FOR_ROWS(row, rows, per_group) {
+        const int n = row < rows ? width * parts : 0;
+        struct norm_row r = {
+            .x = x + start + row * parts * stride, .n = n, .width = width, .stride = stride};
+        const float3 norm = norm_of(&r, eps, tmp);
+        __global float *yr = y + row * parts * width;
+
+        FOR_SHARE(k, c, n) {
+            const FV v = SHARE_AGAIN(r.v, k, load_at(&r, c));
+            const FV d = ((v - norm.x) - norm.y) * norm.z;
+            share_store(d * share_load(weight, c, n, 0.0f) + share_load(bias, c, n, 0.0f), yr, c, n);
+        }
+    }
+#endif
 }

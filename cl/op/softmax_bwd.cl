@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: MIT
 // The gradient of softmax over the last axis.  Host side: lib/op/softmax_bwd.c
 //
-//   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
-//   Memory    reads y and dy twice, the second time from cache, and writes dx once
+//   Work      ITEMS work-items share a row, LS / ITEMS rows a group; CPU form: one work-item walks
+//             `per_group` rows
+//   Memory    reads y and dy once and writes dx once; rows that are not held are read twice, in CPU
+//             form the second time from cache
 //   Numerics  the sum over the row comes first: rows of y sum to 1, so that dy - sum is no larger
 //             than twice the largest |dy|
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro     Meaning                                              Values
+//   VW        floats in a vector                                   1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two                1 .. 256
+//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
 
-#include "common/rows.clh"
+#include "common/shares.clh"
 
 // y, dy, dx: [rows, width]; lens: absent (rows_per_length 0), or one for each `rows_per_length`
 // rows: dx is 0 from there on
@@ -18,29 +22,25 @@ KERNEL void softmax_bwd_rows(__global const float *restrict y, __global const fl
                              __global const int *restrict lens, __global float *restrict dx,
                              int width, long rows, int per_group, long rows_per_length)
 {
-    GROUP_SPACE(tmp);
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, rows);
-    const int from = VW * (int)get_local_id(0);
+    SHARE_SPACE(tmp, 1);
 
-    for (long row = first; row < end; ++row) {
-        __global const float *yr = y + row * width;
-        __global const float *dyr = dy + row * width;
-        __global float *dxr = dx + row * width;
-        const int length = rows_per_length ? clamp(lens[row / rows_per_length], 0, width) : width;
-        int c;
+    FOR_ROWS(row, rows, per_group) {
+        const int n = row < rows ? width : 0;
+        const int length = n && rows_per_length ? clamp(lens[row / rows_per_length], 0, n) : n;
+        __global const float *yr = y + row * width, *dyr = dy + row * width;
+        SHARE_ARRAY(y_v);
+        SHARE_ARRAY(dy_v);
 
         FV sum_v = (FV)(0.0f);
-        for (c = from; c + VW <= width; c += ROW_STEP)
-            sum_v += VLOAD(yr + c) * VLOAD(dyr + c);
-        if (c < width)
-            sum_v += load_tail(yr, width, 0.0f) * load_tail(dyr, width, 0.0f);
-        const float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
+        FOR_SHARE(k, c, n)
+            sum_v += SHARE_KEEP(y_v, k, share_load(yr, c, n, 0.0f)) *
+                     SHARE_KEEP(dy_v, k, share_load(dyr, c, n, 0.0f));
+        const float sum = row_sum(sum_lanes(sum_v), ROW_SPACE(tmp, 0));
 
-        for (c = from; c < width; c += ROW_STEP) {
-            const FV g = load_some(dyr + c, width - c, 0.0f) - sum;
-            const FV d = load_some(yr + c, width - c, 0.0f) * g;
-            store_some(LANES < (IV)(length - c) ? d : (FV)(0.0f), dxr + c, width - c);
+        FOR_SHARE(k, c, n) {
+            const FV g = SHARE_AGAIN(dy_v, k, share_load(dyr, c, n, 0.0f)) - sum;
+            const FV d = SHARE_AGAIN(y_v, k, share_load(yr, c, n, 0.0f)) * g;
+            share_store(LANES < (IV)(length - c) ? d : (FV)(0.0f), dx + row * width, c, n);
         }
     }
 }

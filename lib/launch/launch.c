@@ -181,5 +181,5 @@ size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)
         group *= 2;
     while (group > most)
         group /= 2;
-    return group ? group : 1;
+    return group >= 4 ? group : 1;
 }

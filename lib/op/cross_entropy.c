@@ -86,8 +86,10 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     const bool ok = attncl__desc_rows(logits, &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p = attncl__row_pass(l->caps, "op/cross_entropy.cl",
-                                               "cross_entropy_rows_fwd", rows.count, rows.width);
+    const struct row_pass p = attncl__share_rows(
+        l,
+        &(struct row_work){kspec_begin("op/cross_entropy.cl", "cross_entropy_rows_fwd"), rows.count,
+                           rows.width, 1, attncl__rows_are_whole(logits->start, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
@@ -100,10 +102,10 @@ static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
     const struct layout at = lay_out(&call->sig);
-    struct row_pass blocks = attncl__row_pass(l->caps, "op/cross_entropy.cl",
-                                              "cross_entropy_block_fwd", at.n_blocks, at.block);
+    struct row_pass blocks = attncl__group_rows(l, "op/cross_entropy.cl", "cross_entropy_block_fwd",
+                                                at.n_blocks, at.block);
     const struct row_pass total =
-        attncl__row_pass(l->caps, "op/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
+        attncl__group_rows(l, "op/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
 
     blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a group for each block
     TRY(attncl__launch(l, &blocks.spec, blocks.grid,

@@ -45,10 +45,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p = attncl__row_pass(l->caps, "op/cross_entropy_bwd.cl",
-                                               "cross_entropy_bwd_rows", rows.count, rows.width);
+    const struct row_pass p = attncl__share_rows(
+        l, &(struct row_work){kspec_begin("op/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"),
+                              rows.count, rows.width, 1, attncl__rows_are_whole(0, &rows)});
     const struct row_pass count =
-        attncl__row_pass(l->caps, "op/cross_entropy_bwd.cl", "cross_entropy_bwd_count", 1, 1024);
+        attncl__group_rows(l, "op/cross_entropy_bwd.cl", "cross_entropy_bwd_count", 1, 1024);
 
     if (mean)
         TRY(attncl__launch(l, &count.spec, count.grid,

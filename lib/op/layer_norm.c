@@ -50,8 +50,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         rows.width = normalised;
         rows.stride = normalised;
     }
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/layer_norm.cl", "layer_norm_rows_fwd", count, rows.width);
+    struct row_work work = {kspec_begin("op/layer_norm.cl", "layer_norm_rows_fwd"), count,
+                            normalised, 1, attncl__rows_are_whole(x->start, &rows)};
+    kspec_int(&work.spec, "PIECES", rows.width < normalised);
+    const struct row_pass p = attncl__share_rows(l, &work);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),

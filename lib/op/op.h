@@ -150,9 +150,26 @@ struct row_pass {
     struct kspec spec; // VW and LS are set
     struct grid grid;
     int64_t rows_per_group;
+    unsigned vw;
 };
 struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
                                  const char *kernel, int64_t rows, int64_t width);
+int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
+
+// A kernel that shares rows out among work-items (cl/common/shares.clh).
+struct row_work {
+    struct kspec spec; // begun, with the macros that are the op's own
+    int64_t rows, width;
+    int arrays; // of how many a work-item keeps its part of a row
+    bool whole; // attncl__rows_are_whole() of each of them
+};
+struct row_pass attncl__share_rows(struct launcher *l, const struct row_work *w);
+// For a kernel of the same file whose groups take a row at a time: attncl__row_pass() with smaller
+// groups where the device runs none so large.
+struct row_pass attncl__group_rows(struct launcher *l, const char *file, const char *kernel,
+                                   int64_t rows, int64_t width);
+// Rows consist of whole float4s, aligned if the first is: start and stride are the array's.
+bool attncl__rows_are_whole(int64_t start, const struct rows *rows);
 
 // A kernel that walks `count` elements, `per_group` consecutive ones in each group.
 struct flat_pass {

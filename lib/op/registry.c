@@ -42,16 +42,22 @@ static unsigned cpu_vector(const struct device_caps *caps, const int *tuned, int
     return tuned ? (unsigned)tuned[field] : caps->vector_width;
 }
 
+int attncl__row_class(int64_t width)
+{
+    enum { WIDE = 512 };
+    return width < WIDE ? TUNE_NARROW : TUNE_WIDE;
+}
+
 struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
                                  const char *kernel, int64_t rows, int64_t width)
 {
     // CPU: a group is one work-item with rows of some 64K elements, beside which its start is
     // nothing and from which kernels can look ahead; eight groups for each core, if there are rows
     // for them.  GPU: a group per row.
-    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16, WIDE = 512 };
+    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
     const bool cpu = caps->form == FORM_CPU;
-    const int *tuned = attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU,
-                                     width < WIDE ? TUNE_NARROW : TUNE_WIDE);
+    const int *tuned =
+        attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU, attncl__row_class(width));
     const int64_t elements = caps->loop_limit ? (int64_t)caps->loop_limit / PASSES
                              : cpu && tuned   ? tuned[ROWS_CPU_ELEMENTS]
                                               : ELEMENTS;
@@ -63,9 +69,9 @@ struct row_pass attncl__row_pass(const struct device_caps *caps, const char *fil
     const int64_t most = least(wanted, shared);
     const int64_t per_group = most > 1 ? most : 1;
     struct row_pass pass = {kspec_begin(file, kernel), grid_1d(ceil_div(rows, per_group), local),
-                            per_group};
+                            per_group, cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1};
 
-    kspec_form(&pass.spec, cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1, local);
+    kspec_form(&pass.spec, pass.vw, local);
     return pass;
 }
 

@@ -35,6 +35,7 @@ START_TEST(meets_the_definition)
         check(host_random(1, DIMS(7)), host_ints(2, 0, 7, 0, NULL), _i, pad);
         check(host_random(1, DIMS(3, 1)), host_ints(2, 0, 1, DIMS(3)), _i, pad);
     }
+    check(host_random(1, DIMS(2, 8193)), host_ints(2, 0, 8193, DIMS(2)), _i, -1);
     check(host_view(host_random(1, DIMS(4, 3, 20))), host_ints(2, 0, 20, DIMS(4, 3)), _i, 7);
 }
 END_TEST

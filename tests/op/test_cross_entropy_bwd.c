@@ -27,6 +27,8 @@ START_TEST(meets_the_definition)
     check(host_random(1, DIMS(3, 5, 7)), _i, -1);
     check(host_random(2, DIMS(37, 19)), _i, 3);
     check(host_uniform(3, -60, 60, DIMS(5, 301)), _i, -1);
+    check(host_uniform(3, -60, 60, DIMS(5, 64)), _i, -1);
+    check(host_uniform(3, -60, 60, DIMS(2, 8196)), _i, -1);
 }
 END_TEST
 

@@ -10,7 +10,8 @@
 // row.
 static const struct shape {
     int rows, cols;
-} shapes[] = {{1, 1}, {3, 7}, {5, 16}, {70, 19}, {4, 256}, {5, 257}, {2, 4099}};
+} shapes[] = {{1, 1},  {3, 7},    {5, 16},   {70, 19},  {4, 256},  {5, 257},
+              {9, 32}, {3, 1024}, {2, 1025}, {1, 4100}, {2, 8196}, {1, 8209}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static double most(const struct host *h)
@@ -75,6 +76,22 @@ START_TEST(large_means)
 }
 END_TEST
 
+// Rows that a GPU does not hold have their spread measured around the mean of their first columns.
+START_TEST(first_columns_unlike_the_rest)
+{
+    enum { WIDTH = 8196 };
+    struct host *x = host_random(16, DIMS(4, WIDTH));
+
+    for (int c = 0; c < WIDTH; ++c) {
+        x->data[c] = (float)(x->data[c] + (c < 4096 ? 1e4 : -1e4));
+        x->data[WIDTH + c] = (float)(x->data[WIDTH + c] + 1e4 + c);
+        x->data[2 * WIDTH + c] = c == 0 ? 1e6 : (float)(x->data[2 * WIDTH + c] + 100);
+        x->data[3 * WIDTH + c] = -7.25;
+    }
+    check(x, host_random(11, DIMS(WIDTH)), host_random(12, DIMS(WIDTH)), 1e-5f);
+}
+END_TEST
+
 START_TEST(extreme_rows)
 {
     struct host *x = host_random(13, DIMS(5, 40));
@@ -133,6 +150,7 @@ Suite *suite(void)
     tcase_add_test(core, over_several_axes);
     tcase_add_test(core, takes_views);
     tcase_add_test(core, large_means);
+    tcase_add_test(core, first_columns_unlike_the_rest);
     tcase_add_test(core, extreme_rows);
     tcase_add_test(core, not_a_number_stays_in_its_row);
     tcase_add_test(core, refusals);

@@ -42,6 +42,9 @@ START_TEST(a_length_per_row)
     check(host_random(2, DIMS(3, 7, 19)), host_ints(3, 0, 21, DIMS(3, 7)), 9);
     check(host_random(2, DIMS(2, 2, 300)), host_ints(4, 0, 301, DIMS(2, 2)), 9);
     check(host_random(2, DIMS(4, 1, 1)), host_ints(4, 0, 2, DIMS(4, 1)), 9);
+    // Whole float4s, of which a length cuts one; and rows that a GPU does not hold.
+    check(host_random(2, DIMS(3, 7, 36)), host_ints(3, 0, 37, DIMS(3, 7)), 9);
+    check(host_random(2, DIMS(1, 3, 8200)), host_ints(5, 0, 8201, DIMS(1, 3)), 9);
 }
 END_TEST
 

@@ -7,10 +7,12 @@
 #include "support/op_test.h"
 
 // Chosen to hit: one column, less than a vector, exactly one, a ragged tail, several rows to a
-// work-item, a long row.
+// work-item or to a group, of which the last has fewer; both sides of the widths at which a GPU's
+// rows take more work-items, and cease to be held.
 static const struct shape {
     int rows, cols;
-} shapes[] = {{1, 1}, {3, 7}, {5, 16}, {37, 19}, {4, 256}, {5, 257}, {70, 64}, {2, 4099}};
+} shapes[] = {{1, 1},  {3, 7},  {5, 16},   {37, 19},  {70, 64},  {4, 256},  {5, 257},  {3, 31},
+              {9, 32}, {9, 33}, {5, 1024}, {3, 1025}, {1, 4099}, {1, 8192}, {2, 8196}, {1, 8197}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 // Relative error of exp(x - m): the subtraction's rounding (span units in the last place), exp and
@@ -66,17 +68,40 @@ START_TEST(extreme_rows)
 }
 END_TEST
 
+// Where a GPU reads a row piece by piece, each piece may change the maximum, or hold nothing.
+START_TEST(extreme_long_rows)
+{
+    enum { WIDTH = 8196 };
+    struct host *x = host_random(9, DIMS(5, WIDTH));
+
+    for (int c = 0; c < WIDTH; ++c) {
+        x->data[c] = (float)(x->data[c] + c / 8);                    // rises
+        x->data[WIDTH + c] = (float)(x->data[WIDTH + c] - c / 8);    // falls
+        x->data[2 * WIDTH + c] = c < 8190 ? -INFINITY : c;           // the end alone counts
+        x->data[3 * WIDTH + c] = -INFINITY;                          // none counts
+        x->data[4 * WIDTH + c] = c == 1 || c == 8194 ? 3e38 : -3e38; // far apart
+    }
+    check(x, 90);
+}
+END_TEST
+
+static void check_nan(int width)
+{
+    struct host *x = host_random(8, DIMS(3, width)), *got = host_like(x);
+
+    x->data[width + width - 1] = NAN;
+    ck_ok(run_op("softmax_fwd", NULL, HOSTS(x), HOSTS(got)));
+    for (int c = 0; c < width; ++c) {
+        ck_assert(isfinite(got->data[c]));
+        ck_assert(isnan(got->data[width + c]));
+        ck_assert(isfinite(got->data[2 * width + c]));
+    }
+}
+
 START_TEST(not_a_number_stays_in_its_row)
 {
-    struct host *x = host_random(8, DIMS(3, 18)), *got = host_like(x);
-
-    x->data[18 + 17] = NAN;
-    ck_ok(run_op("softmax_fwd", NULL, HOSTS(x), HOSTS(got)));
-    for (int c = 0; c < 18; ++c) {
-        ck_assert(isfinite(got->data[c]));
-        ck_assert(isnan(got->data[18 + c]));
-        ck_assert(isfinite(got->data[36 + c]));
-    }
+    check_nan(18);
+    check_nan(8196);
 }
 END_TEST
 
@@ -106,6 +131,7 @@ Suite *suite(void)
     tcase_add_test(core, takes_views);
     tcase_add_test(core, wide_spans);
     tcase_add_test(core, extreme_rows);
+    tcase_add_test(core, extreme_long_rows);
     tcase_add_test(core, not_a_number_stays_in_its_row);
     tcase_add_test(core, empty_is_fine);
     tcase_add_test(core, refusals);

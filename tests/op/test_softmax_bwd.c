@@ -11,7 +11,7 @@
 // row.
 static const struct shape {
     int rows, cols;
-} shapes[] = {{1, 1}, {3, 7}, {5, 16}, {37, 19}, {5, 257}, {2, 4099}};
+} shapes[] = {{1, 1}, {3, 7}, {5, 16}, {37, 19}, {5, 257}, {9, 64}, {1, 4096}, {2, 4099}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 // Each product and the sum of a row round: log2 of its length and a few more, in units of the
