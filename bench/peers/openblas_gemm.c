@@ -42,7 +42,7 @@ struct problem {
     int m, n, k;
     bool trans_a, trans_b, causal;
     float *a, *b, *c, *want;
-    struct storage on_device[3];
+    struct storage on_device[4]; // A, B, C, scratch
     struct recording recording;
 };
 
@@ -99,16 +99,23 @@ static void open_problem(struct problem *p)
     put(&p->on_device[0], p->a, m * k);
     put(&p->on_device[1], p->b, k * n);
     put(&p->on_device[2], p->c, m * n);
-    const struct gemm g = {.batch = 1,
-                           .m = p->m,
-                           .n = p->n,
-                           .k = p->k,
-                           .trans_a = p->trans_a,
-                           .trans_b = p->trans_b,
-                           .causal = p->causal,
-                           .a = {{&p->on_device[0]}, 0, p->trans_a ? p->m : p->k, 0},
-                           .b = {{&p->on_device[1]}, 0, p->trans_b ? p->k : p->n, 0},
-                           .c = {{&p->on_device[2]}, 0, p->n, 0}};
+    struct gemm g = {.batch = 1,
+                     .m = p->m,
+                     .n = p->n,
+                     .k = p->k,
+                     .trans_a = p->trans_a,
+                     .trans_b = p->trans_b,
+                     .causal = p->causal,
+                     .a = {{&p->on_device[0]}, 0, p->trans_a ? p->m : p->k, 0},
+                     .b = {{&p->on_device[1]}, 0, p->trans_b ? p->k : p->n, 0},
+                     .c = {{&p->on_device[2]}, 0, p->n, 0}};
+    g.scratch_bytes = attncl__gemm_scratch(&ctx->caps, &g);
+    if (g.scratch_bytes > 0) {
+        p->on_device[3].bytes = g.scratch_bytes;
+        if (attncl__buffer_create(ctx, g.scratch_bytes, &p->on_device[3].mem) != ATTNCL_OK)
+            die("scratch");
+        g.scratch.storage = &p->on_device[3];
+    }
     if (attncl__recording_begin(ctx, &p->recording) != ATTNCL_OK ||
         attncl__gemm(&l, &g) != ATTNCL_OK)
         die("gemm");
@@ -117,7 +124,7 @@ static void open_problem(struct problem *p)
 static void close_problem(struct problem *p)
 {
     attncl__recording_free(&p->recording);
-    for (int i = 0; i < 3; ++i)
+    for (int i = 0; i < 4; ++i)
         attncl__buffer_release(&p->on_device[i].mem);
     free(p->a);
     free(p->b);

@@ -7,7 +7,7 @@
 //             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
 //             longest sums, first)
 //   Memory    blocks of tile_k: B's part is packed into `b_pack` [panel][k][NR], zeros beyond n; that of a transposed A
-//             into `a_pack` [panel][k][AR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of
+//             into `a_pack` [panel][k][MR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of
 //             earlier launches [0, k_from), wait in C
 //   Numerics  float; one chain of multiply-adds (fused where the device does) per block, blocks added in order.
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
@@ -47,10 +47,10 @@
 #define NR (NV * VW)
 // Elements of a row of A that are fetched ahead together: a cache line.
 #define LINE 16
-// A row of a transposed A's panel is copied as eight floats; the last two belong to the next panel and are not used.
-#define AR 8
-// Floats between panels of A: a line of padding keeps their rows, stored one after the other, out of one cache set.
-#define A_PANEL(kc) ((kc)*AR + 16)
+// A row of a transposed A's panel is copied as eight floats, of which the next row, or the gap, takes the last two.
+#define COPIED 8
+// Floats from a panel of A to the next: with the gap, a line, their rows do not all fall into one cache set.
+#define A_PANEL(kc) ((kc)*MR + 16)
 // Rows of a transposed A that are copied together.
 #define AK 8
 // Rows of C, whole cache lines of a transposed A, that are packed at a time: few, since the cache is B's.
@@ -101,29 +101,37 @@ LOCAL_INLINE void pack_b(__global const float *b, long ldb, int width, int kc, _
 #if TRANS_A
 #define A_SPACE __local
 
-// a: kc rows, `rows` columns of the transposed A, of which `there` can be read -> pack [panel][kc][AR]; missing columns
+#ifdef __clang__
+typedef float8 COPIED_ANYWHERE __attribute__((aligned(4)));
+#define COPY(from, to)                                                                             \
+    (*(__local COPIED_ANYWHERE *)(to) = *(__global const COPIED_ANYWHERE *)(from))
+#else
+#define COPY(from, to) vstore8(vload8(0, from), 0, to)
+#endif
+
+// a: kc rows, `rows` columns of the transposed A, of which `there` can be read -> pack [panel][kc][MR]; missing columns
 // repeat the last one
 LOCAL_INLINE void pack_a(__global const float *a, long lda, int rows, int there, int kc,
                          __local float *pack)
 {
-    const int whole = min(rows, max(there - AR + MR, 0) / MR * MR); // panels whose eight floats exist
+    const int whole = min(rows, max(there - COPIED + MR, 0) / MR * MR); // panels that COPY may read
     int k = 0;
 
     // Several rows at a time: more loads on their way, and stores of whole cache lines.
     for (; k + AK <= kc; k += AK)
         for (int i = 0; i < whole; i += MR) {
-            __local float *to = pack + i / MR * A_PANEL(kc) + k * AR;
+            __local float *to = pack + i / MR * A_PANEL(kc) + k * MR;
 #pragma unroll
             for (int x = 0; x < AK; x++)
-                vstore8(vload8(0, a + (k + x) * lda + i), 0, to + x * AR);
+                COPY(a + (k + x) * lda + i, to + x * MR);
         }
     for (; k < kc; k++)
         for (int i = 0; i < whole; i += MR)
-            vstore8(vload8(0, a + k * lda + i), 0, pack + i / MR * A_PANEL(kc) + k * AR);
+            COPY(a + k * lda + i, pack + i / MR * A_PANEL(kc) + k * MR);
     for (int i = whole; i < rows; i += MR)
         for (k = 0; k < kc; k++)
             for (int r = 0; r < MR; r++)
-                pack[i / MR * A_PANEL(kc) + k * AR + r] = a[k * lda + min(i + r, rows - 1)];
+                pack[i / MR * A_PANEL(kc) + k * MR + r] = a[k * lda + min(i + r, rows - 1)];
 }
 #else
 #define A_SPACE __global
@@ -145,7 +153,7 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *
     int k = 0;
 
 #if TRANS_A
-#define A_AT(r) a->at[k * AR + r]
+#define A_AT(r) a->at[k * MR + r]
 #else
     A_SPACE const float *row[MR]; // a missing row repeats the last one and is not stored
 #pragma unroll

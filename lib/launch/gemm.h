@@ -52,7 +52,7 @@ struct gemm {
 };
 
 // Scratch with which a product whose C alone would not fill the device is cut along k; 0: of no
-// use.  Reads sizes and form of the product only.
+// use.  Reads sizes and form of the product only, so that launching asks for as much again.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
 // Whether the product can normalise the rows of A itself, for less than a launch of its own takes.

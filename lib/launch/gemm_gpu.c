@@ -155,13 +155,10 @@ static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct g
     return NULL;
 }
 
-size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g)
+size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gemm *g)
 {
     int64_t step = 0;
 
-    if (caps->form != FORM_GPU || g->m == 0 || g->n == 0 || g->batch == 0 ||
-        attncl__gemv_fits(caps, g))
-        return 0;
     for (int i = 0; i < N_GPU_TILES; ++i)
         if (is_for_device(caps, &gpu_tiles[i]) && suits(caps, g, &gpu_tiles[i])) {
             const int64_t parts = parts_of(caps, g, &gpu_tiles[i], &step);

@@ -41,6 +41,9 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
 attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
                                      char how[GEMM_HOW_BYTES]);
 
+// Scratch of the tile forms, for a product that is not empty and not of few rows.
+size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gemm *g);
+
 // The product's class among tuned rows: TUNE_SMALL, TUNE_MEDIUM or TUNE_LARGE.
 int attncl__gemm_class(const struct gemm *g);
 

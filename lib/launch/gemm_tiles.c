@@ -8,9 +8,9 @@
 
 #include "launch/gemm_own.h"
 
-// MR, AR, A_ROWS and A_PANEL's gap of cl/op/gemm_cpu.cl, and NV by vector width: panels of 64, 16
-// and 8 columns.
-enum { CPU_MR = 6, CPU_AR = 8, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
+// MR, A_ROWS and A_PANEL's gap of cl/op/gemm_cpu.cl, and NV by vector width: panels of 64, 16 and 8
+// columns.
+enum { CPU_MR = 6, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
 static int cpu_vectors(unsigned vw)
 {
     return vw == 16 ? 4 : 2;
@@ -23,6 +23,8 @@ static int cpu_vectors(unsigned vw)
 enum { CPU_PACK_BYTES = 256 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
 // Blocks shorter than this spend too much on reading and writing C between them.
 enum { CPU_LEAST_K = 96, CPU_SMALL_TILE = 24 * 64 };
+// Of a transposed A: tiles for each core, and the shortest part of a long sum.
+enum { CPU_WIDE_PER_CORE = 2, CPU_PART_K = 1024 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
@@ -30,11 +32,12 @@ struct cpu_tile {
 // The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied, should meet
 // many columns.
 static const struct cpu_tile cpu_tiles[] = {
-    {768, 512, 96},   {384, 512, 96},   {192, 512, 96},  {192, 256, 160}, // wide
+    {1536, 512, 96},  {768, 512, 96},   {384, 512, 96},  {192, 512, 96},  {384, 256, 160},
+    {192, 256, 160}, // wide
     {3072, 64, 1024}, {1536, 64, 1024}, {768, 128, 512}, {384, 128, 512}, {192, 128, 256},
     {96, 128, 192},   {48, 64, 256},    {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
 };
-enum { N_CPU_WIDE_TILES = 4, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
+enum { N_CPU_WIDE_TILES = 6, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -51,7 +54,7 @@ static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *t)
     const int rows = t->m < CPU_A_ROWS ? t->m : CPU_A_ROWS;
     const int64_t panels = g->trans_a ? ceil_div(rows, CPU_MR) : 0;
 
-    return sizeof(float) * (size_t)(panels * (CPU_AR * t->k + CPU_A_GAP));
+    return sizeof(float) * (size_t)(panels * (CPU_MR * t->k + CPU_A_GAP));
 }
 
 // An upper bound of a work-item's loop iterations for each k of a launch, and besides.
@@ -108,6 +111,32 @@ static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g,
            (groups >= 2 * (int64_t)caps->compute_units || ret->m * ret->n <= CPU_SMALL_TILE);
 }
 
+static size_t part_bytes(const struct gemm *g, int64_t parts)
+{
+    return sizeof(float) * (size_t)(parts * g->m * g->n);
+}
+
+// Parts that the sums are cut into, so that each tile is computed several times over a part of k
+// each; 1: they are not.  Where C is small and k long this keeps all cores busy with tiles that
+// need not be small: the copies of A and B would take too long for those.
+static int64_t cpu_parts(const struct device_caps *caps, const struct gemm *g,
+                         const struct cpu_tile *t)
+{
+    const int64_t wanted = CPU_WIDE_PER_CORE * caps->compute_units;
+    const int64_t tiles = attncl__gemm_tile_count(g, t->m, t->n);
+
+    if (!g->trans_a || g->batch != 1 || caps->loop_limit || tiles >= wanted)
+        return 1;
+    for (int64_t parts = ceil_div(wanted, tiles); parts <= 2 * wanted; ++parts) {
+        const bool small = 8 * parts * g->m * g->n <= (g->m + g->n) * g->k;
+        const bool alike = g->k % (parts * CPU_K_MULTIPLE) == 0;
+        if (small && alike && g->k / parts >= CPU_PART_K &&
+            part_bytes(g, parts) <= g->scratch_bytes)
+            return parts;
+    }
+    return 1;
+}
+
 static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                        int panel, bool *tuned_ret)
 {
@@ -124,6 +153,11 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
             continue;
         // Small tiles cost more than idle cores once a panel of columns does not fill.
         if (groups >= per_core * caps->compute_units || t.m * t.n <= CPU_SMALL_TILE)
+            break;
+        // Wide ones do as well where all cores get as many.
+        if (cpu_parts(caps, g, &t) > 1 ||
+            (g->trans_a && groups >= CPU_WIDE_PER_CORE * caps->compute_units &&
+             groups % caps->compute_units == 0))
             break;
     }
     return t;
@@ -142,15 +176,12 @@ static int64_t cpu_k_step(const struct device_caps *caps, const struct gemm *g,
     return limit / per_block > 1 ? limit / per_block * t->k : t->k;
 }
 
-attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
-                                     char how[GEMM_HOW_BYTES])
+static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
+                                  const struct cpu_tile *t, int panel)
 {
     const unsigned vw = l->caps->vector_width;
-    const int panel = cpu_vectors(vw) * (int)vw;
-    bool tuned = false;
-    const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
-    const int64_t tiles_m = ceil_div(g->m, t.m), tiles_n = ceil_div(g->n, t.n);
-    const int64_t k_step = cpu_k_step(l->caps, g, &t, panel);
+    const int64_t tiles_m = ceil_div(g->m, t->m), tiles_n = ceil_div(g->n, t->n);
+    const int64_t k_step = cpu_k_step(l->caps, g, t, panel);
     struct kspec spec = kspec_begin("op/gemm_cpu.cl", "gemm_cpu_tile");
 
     TRY(attncl__gemm_check_groups(g, tiles_m * tiles_n));
@@ -158,32 +189,82 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
     kspec_int(&spec, "NV", cpu_vectors(vw));
     kspec_int(&spec, "AHEAD", l->caps->builtin_prefetch);
     attncl__gemm_add_form(&spec, g);
-    snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d%s, %" PRId64 " groups", t.m, t.n, t.k,
-             tuned ? " (tuned)" : "", tiles_m * tiles_n * g->batch);
-
     for (int64_t k = 0; k < g->k; k += k_step) {
         struct gemm_args args = {.n = 0};
 
         attncl__gemm_add_sizes(&args, g, k, k + k_step < g->k ? k + k_step : g->k);
-        attncl__gemm_add_arg(&args, arg_i32(t.m));
-        attncl__gemm_add_arg(&args, arg_i32(t.n));
-        attncl__gemm_add_arg(&args, arg_i32(t.k));
+        attncl__gemm_add_arg(&args, arg_i32(t->m));
+        attncl__gemm_add_arg(&args, arg_i32(t->n));
+        attncl__gemm_add_arg(&args, arg_i32(t->k));
         attncl__gemm_add_arg(&args, arg_i32(tiles_m));
         attncl__gemm_add_arg(&args, arg_i32(tiles_n));
         attncl__gemm_add_arg(&args, arg_i32(g->batch));
         attncl__gemm_add_matrix(&args, &g->a);
         attncl__gemm_add_matrix(&args, &g->b);
         attncl__gemm_add_matrix(&args, &g->c);
-        attncl__gemm_add_arg(&args, arg_local(b_pack_bytes(&t, panel)));
-        attncl__gemm_add_arg(&args, arg_local(a_pack_bytes(g, &t)));
+        attncl__gemm_add_arg(&args, arg_local(b_pack_bytes(t, panel)));
+        attncl__gemm_add_arg(&args, arg_local(a_pack_bytes(g, t)));
         attncl__gemm_add_epilogue(&args, g);
         TRY(attncl__launch(l, &spec, grid_1d(tiles_m * tiles_n * g->batch, 1), args.arg, args.n));
     }
     return ATTNCL_OK;
 }
 
+// Parts of the sums as entries of a batch, and their sum.
+static attncl_status launch_parts(struct launcher *l, const struct gemm *g,
+                                  const struct cpu_tile *t, int panel, int64_t parts)
+{
+    const int64_t k = g->k / parts;
+    const struct gemm batch = {
+        .batch = parts,
+        .m = g->m,
+        .n = g->n,
+        .k = k,
+        .a = {g->a.span, g->a.start, g->a.ld, g->trans_a ? k * g->a.ld : k},
+        .b = {g->b.span, g->b.start, g->b.ld, g->trans_b ? k : k * g->b.ld},
+        .c = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n},
+        .trans_a = g->trans_a,
+        .trans_b = g->trans_b,
+    };
+
+    TRY(launch_tiles(l, &batch, t, panel));
+    return attncl__gemm_finish(l, g, GEMM_SUMS_IN_PARTS, parts);
+}
+
+attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES])
+{
+    const int panel = cpu_vectors(l->caps->vector_width) * (int)l->caps->vector_width;
+    bool tuned = false;
+    const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
+    const int64_t parts = cpu_parts(l->caps, g, &t);
+
+    snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d%s, %" PRId64 " groups", t.m, t.n, t.k,
+             tuned ? " (tuned)" : "", attncl__gemm_tile_count(g, t.m, t.n) * g->batch * parts);
+    return parts > 1 ? launch_parts(l, g, &t, panel, parts) : launch_tiles(l, g, &t, panel);
+}
+
 attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
     return l->caps->form == FORM_CPU ? attncl__gemm_cpu_tiles(l, g, how)
                                      : attncl__gemm_gpu_tiles(l, g, how);
+}
+
+static size_t cpu_scratch(const struct device_caps *caps, const struct gemm *product)
+{
+    const int panel = cpu_vectors(caps->vector_width) * (int)caps->vector_width;
+    struct gemm g = *product;
+    bool tuned = false;
+
+    g.scratch_bytes = SIZE_MAX; // whatever it asks for
+    const struct cpu_tile t = choose_cpu_tile(caps, &g, panel, &tuned);
+    const int64_t parts = cpu_parts(caps, &g, &t);
+    return parts > 1 ? part_bytes(&g, parts) : 0;
+}
+
+size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g)
+{
+    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemv_fits(caps, g))
+        return 0;
+    return caps->form == FORM_CPU ? cpu_scratch(caps, g) : attncl__gemm_gpu_scratch(caps, g);
 }

@@ -18,9 +18,10 @@ struct product {
     bool gate, residual;
     int gap;       // elements between rows, and before the first
     bool shared_b; // one B for all entries
+    bool scratch;  // what the product asks for
 };
 
-enum { A, B, C, BIAS, GATE, RESIDUAL, N_OPERANDS };
+enum { A, B, C, BIAS, GATE, RESIDUAL, SCRATCH, N_OPERANDS };
 
 struct setup {
     struct gemm g;
@@ -70,6 +71,8 @@ static void lay_out(struct setup *s, const struct product *p)
     s->count[BIAS] = p->bias == GEMM_BIAS_ROW ? p->m : p->bias ? p->n : 0;
     s->count[GATE] = p->gate ? place(&g->gate, p->batch, p->m, p->n, p->gap) : 0;
     s->count[RESIDUAL] = p->residual ? place(&g->residual, p->batch, p->m, p->n, 2 * p->gap) : 0;
+    g->scratch_bytes = p->scratch ? attncl__gemm_scratch(caps, g) : 0;
+    s->count[SCRATCH] = (int64_t)(g->scratch_bytes / sizeof(float));
 }
 
 // What no product may read or overwrite.
@@ -102,7 +105,7 @@ static void fill(struct setup *s)
         s->exact[o] = calloc((size_t)s->count[o] + 1, sizeof(double));
         ck_assert(s->data[o] && s->exact[o]);
         for (int64_t i = 0; i < s->count[o]; ++i)
-            s->data[o][i] = o == C ? NAN : next_random();
+            s->data[o][i] = o == C || o == SCRATCH ? NAN : next_random();
     }
     poison(s, A, &g->a, g->trans_a ? g->k : g->m, g->trans_a ? g->m : g->k);
     poison(s, B, &g->b, g->trans_b ? g->n : g->k, g->trans_b ? g->k : g->n);
@@ -137,6 +140,7 @@ static void upload(struct setup *s)
     g->bias.storage = s->count[BIAS] ? &s->storage[BIAS] : NULL;
     g->gate.span.storage = s->count[GATE] ? &s->storage[GATE] : NULL;
     g->residual.span.storage = s->count[RESIDUAL] ? &s->storage[RESIDUAL] : NULL;
+    g->scratch.storage = s->count[SCRATCH] ? &s->storage[SCRATCH] : NULL;
 }
 
 static attncl_status run(struct setup *s)
@@ -424,6 +428,32 @@ START_TEST(tall_tiles_of_a_transposed_a)
 }
 END_TEST
 
+// A long sum into a small C is cut into parts as long as each other, if it can be.
+START_TEST(long_sums_in_parts)
+{
+    struct device_caps single = test_context()->caps;
+    const bool cuts = single.form == FORM_CPU && single.loop_limit == 0;
+
+    single.compute_units = 1;
+    caps = &single;
+    for (int i = 0; i < 4; ++i) {
+        check(&(struct product){.batch = 1,
+                                .m = 7,
+                                .n = 5,
+                                .k = i < 2 ? 2048 : 2049,
+                                .trans_a = true,
+                                .trans_b = i % 2,
+                                .bias = GEMM_BIAS_COLUMN,
+                                .residual = true,
+                                .gap = 3,
+                                .scratch = true});
+        if (cuts)
+            ck_assert_int_eq((int)n_launched, i < 2 ? 2 : 1);
+    }
+    caps = &test_context()->caps;
+}
+END_TEST
+
 // The GPU tiles of vendors that are not here are built, for kernels.offline to compile, but not
 // run: on a processor each takes many seconds to become machine code.
 static const struct vendor {
@@ -528,6 +558,7 @@ Suite *suite(void)
     tcase_add_test(c, batches);
     tcase_add_test(c, limited_loops);
     tcase_add_test(c, tall_tiles_of_a_transposed_a);
+    tcase_add_test(c, long_sums_in_parts);
     tcase_add_test(c, nothing_to_sum_gives_the_epilogue_of_zero);
     tcase_add_test(c, empty_results_launch_nothing);
     c = add_case(s, "causal");
