@@ -3,7 +3,7 @@
 import os
 import re
 
-from . import ratios, units
+from . import goals, ratios, units
 
 BEGIN, END = "<!-- bench/report --markdown -->\n", "<!-- end of bench/report -->\n"
 
@@ -19,17 +19,28 @@ def table(head, rows):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
+def goals_by(device, key):
+    """Of goals that are ratios to a peer: a cell for each group or case."""
+    found = {}
+    for row in goals.rows(device):
+        if not row.at_most and row.against in (goals.PEERS[p] for p in ("fastest", "published", "offered")):
+            found.setdefault(key(row), []).append(row)
+    return {name: goals.short(rows) for name, rows in found.items()}
+
+
 def by_kind(device):
-    rows = [[words(g.name), str(len(g.pairs)), g.spread(), g.spread(True), g.share()]
+    wanted = goals_by(device, lambda row: row.group)
+    rows = [[words(g.name), str(len(g.pairs)), g.spread(), g.spread(True), wanted.get(g.name, units.ABSENT), g.share()]
             for g in ratios.groups(device) if g.pairs]
-    return table(["peer's time / ours", "cases", "fastest peer", "published code", "of the roofline"], rows)
+    return table(["peer's time / ours", "cases", "fastest peer", "published code", "goal", "of the roofline"], rows)
 
 
 def by_case(device):
+    wanted = goals_by(device, lambda row: row.case)
     rows = [[words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.sides[p.best()][1].seconds),
-             units.ratio(p.best_ratio()), units.ratio(p.best_ratio(True)), units.percent(p.ours.roofline_percent),
-             words(p.which())] for p in ratios.against(device)[0]]
-    return table(["case", "ours, ms", "fastest peer, ms", "ratio", "published code", "of the roofline",
+             units.ratio(p.best_ratio()), units.ratio(p.best_ratio(True)), wanted.get(p.ours.case, units.ABSENT),
+             units.percent(p.ours.roofline_percent), words(p.which())] for p in ratios.against(device)[0]]
+    return table(["case", "ours, ms", "fastest peer, ms", "ratio", "published code", "goal", "of the roofline",
                   "fastest peer"], rows)
 
 

@@ -183,6 +183,7 @@ def result_of(entry):
         values[name] = entry.positive(name)
     for name in ("io", "weights", "activations", "scratch", "arena", "state"):
         values[name + "_bytes"] = memory.number(name + "_bytes")
+    values["library_min_s"] = entry.positive("library_min_s")
     if outcome == "ok" and not values["min_s"]:
         raise read.BadReport(f"{entry.place}: outcome ok without wall.min_s")
     reference = entry.field("reference", (bool,), "true or false") or False

@@ -131,6 +131,10 @@ def summary(joined):
 def sections(page):
     joined = page.joined
     yield summary(joined)
+    yield page.per_device("goals", "Goals", "What the library means to reach on a processor, and whether it did in these "
+                          "reports: the peer's fastest run over the library's; of operations bound by memory, the share of "
+                          "the bandwidth of a copy as large, with arrays that no cache holds; memory beside inputs, outputs "
+                          "and weights. Times are in ms.", lambda id, d: [tables.goals(d)])
     yield section("problems", "Wrong, failed, not run",
                   "Results are compared with a definition in double precision before they are timed; a wrong one "
                   "is not timed.", problems(joined))

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The report's figures as tables of the page."""
+from . import goals as goal_list
 from . import ratios, units
 from .html import el, table
 
@@ -28,6 +29,17 @@ def headline(device):
     holder = table(head, rows)
     holder.set("class", holder.get("class") + (" compared" if compared else ""))
     return holder
+
+
+def goals(device):
+    """A row for each goal; None when nothing of them was measured."""
+    found = goal_list.rows(device)
+    if not found:
+        return None
+    signs = {None: "absent", True: "met", False: "unmet"}
+    return table(["case", "against", "ours", "theirs", "ratio, share or memory", "goal", "reached"],
+                 [(signs[r.met], [r.case, r.against, r.ours, r.theirs, r.shown(r.value), r.wanted(),
+                                  el("td", r.verdict())]) for r in found], words=2)
 
 
 def devices(joined):

@@ -4,6 +4,7 @@
 import copy
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -118,6 +119,46 @@ def sparse(tool):
     check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "a picture of nothing: " + ran.stderr)
 
 
+def goals(tool):
+    from reporting import goals, merge
+
+    def found(*contents):
+        joined = merge.join([tool.file(c) for c in contents])
+        return {(r.case, r.against): r for r in goals.rows(joined.own()[0])}
+    blas = reports.peer(name="OpenBLAS 0.3")
+    del blas["devices"][0]["results"][7:]
+    for r in blas["devices"][0]["results"]:
+        r["library_min_s"] = r["wall"]["min_s"] * 1.02
+    rows = found(reports.ours(), reports.peer(), blas)
+    for case, against, verdict, value in (
+            ("softmax 4096x1024", "fastest peer", "met", 2.97), ("layer norm 4096x1024", "fastest peer", "not met", 0.74),
+            ("AFT-local s=64 T=4096 B=8", "published code", "not met", 11.9),
+            ("AFT-local s=64 T=1024 B=8", "published code", "met", 11.9),
+            ("attention BH=16 T=1024 d=64 causal", "best that the peer offers", "met", 2.99),
+            ("product NN 512", "OpenBLAS", "met", 0.98), ("product TN 2048", "OpenBLAS", "not measured", None),
+            ("softmax 65536x1024", "bandwidth of the large copy", "not met", 0.71),
+            ("GELU 65536x1024", "bandwidth of the large copy", "not measured", None),
+            ("AFT-local s=64 T=4096 B=8", "memory beside inputs, outputs, weights", "not met", 89740629)):
+        r = rows.get((case, against))
+        check(r and r.verdict() == verdict and (r.value is None if value is None else abs(r.value / value - 1) < 0.01),
+              f"goal {case}, {against}: {r}")
+    check(not goals.rows(merge.join([tool.file({"schema": 2, "devices": []}), tool.file(reports.report([
+        dict(reports.device("0:0", "gpu", 1), type="gpu")]))]).own()[0]), "a GPU has a processor's goals")
+    # Without peers: what is ours alone, and nothing else.
+    alone = [r for r in found(reports.ours()).values() if r.met is not None]
+    check({r.case for r in alone} == {"softmax 65536x1024", "AFT-local s=64 T=4096 B=8",
+                                      "AFT-local s=64 T=4096 B=8 causal"}, f"goals without peers: {alone}")
+    # Cases that the programs run.
+    with open(os.path.join(os.path.dirname(tool.program), "cases.def"), encoding="utf-8") as file:
+        known = set(re.findall(r'^FULL\(\w+, "([^"]+)"', file.read(), re.M))
+    for goal in goals.load():
+        for case in goal["cases"]:
+            blas = goal.get("peer") == "OpenBLAS" and re.fullmatch(r"product [NT]{2} \d+(x\d+x\d+)?", case)
+            check(case in known or blas, f"a goal for {case}, which is no case")
+    lines = tool.run(tool.file(reports.ours()), tool.file(reports.peer()), "--markdown").stdout
+    check("≥ 4 to 16: 2 of 3 met |" in lines and "≥ 1.3: not met |" in lines, "--markdown has no goals: " + lines)
+
+
 def refusals(tool):
     good = reports.ours()
     tool.refused(dict(good, schema=1), "schema 1", "schema 2")
@@ -207,6 +248,7 @@ def main(bench):
         tool = Tool(bench, folder)
         joining(tool)
         sparse(tool)
+        goals(tool)
         refusals(tool)
         outputs(tool)
         readable()

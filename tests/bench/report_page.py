@@ -42,6 +42,21 @@ LOOK = """JSON.stringify([...document.querySelectorAll('figure')].map(figure => 
 }))"""
 
 
+# The tables of goals: what each row says at its end, and whether it can be seen.
+GOALS = """JSON.stringify([...document.querySelectorAll('#goals table')].map(table =>
+    [...table.querySelectorAll('tbody tr')].filter(row => row.getBoundingClientRect().height > 10
+        && getComputedStyle(row).visibility == 'visible').map(row => row.lastElementChild.textContent)))"""
+
+
+def faults_of_goals(tables):
+    """A table for each device, in which goals are missed and not measured, and reached but by the slow one."""
+    if len(tables) != 3:
+        return [f"{len(tables)} tables of goals, expected 3"]
+    expected = ({"met", "not met", "not measured"},) * 2 + ({"not met", "not measured"},)
+    return [f"goals: table {i} says {sorted(set(t))} in {len(t)} rows" for i, t in enumerate(tables)
+            if len(t) < 40 or set(t) != expected[i]]
+
+
 def faults_of(figures):
     """What is wrong with what LOOK found."""
     found = []
@@ -89,6 +104,7 @@ def look_at(page, path, keep):
     for name, width, dark in (("wide", 1200, False), ("dark", 1200, True), ("phone", 400, False)):
         page.open(path, width=width, dark=dark)
         found += [f"{name}: {what}" for what in faults_of(json.loads(page.value(LOOK)))]
+        found += [f"{name}: {what}" for what in faults_of_goals(json.loads(page.value(GOALS)))]
         found += [f"{name}: {what}" for what in page.complaints]
         found += [f"{name}: the page asks for {u}" for u in page.requests[1:] if not u.startswith("data:")]
         for state in ("closed", "open"):
@@ -135,6 +151,9 @@ def main(bench, keep=None):
                 page.value(breakage)
                 if len(faults_of(json.loads(page.value(LOOK)))) <= before:
                     found.append("a broken figure was not noticed: " + breakage)
+            page.value("document.querySelector('#goals table').style.display = 'none'")
+            if not faults_of_goals(json.loads(page.value(GOALS))):
+                found.append("a hidden table of goals was not noticed")
     for what in found:
         print("FAIL", what)
     return 1 if found else 0

@@ -17,7 +17,7 @@ def cases():
     yield "linear + bias 4096x512->2048", "op", "linear", {"M": 4096, "K": 512, "N": 2048}, 8.6e9, 4.6e7
     for t in (1024, 2048):
         for causal in (False, True):
-            yield (f"attention d=64 T={t} BH=16" + causal * " causal", "op", "attention",
+            yield (f"attention BH=16 T={t} d=64" + causal * " causal", "op", "attention",
                    {"T": t, "S": t, "B": 16, "causal": causal}, 4.0 * 16 * t * t * 64 / (1 + causal), 16.0 * 4 * t * 64)
     for t in (512, 1024, 4096):
         for causal in (False, True):
@@ -25,6 +25,7 @@ def cases():
                    {"T": t, "B": 8, "C": 512, "window": 64, "causal": causal}, 512.0 * 8 * t * 260, 16.0 * 8 * t * 512)
     yield "gMLP block d=512 f=2048 T=256 B=32", "layer", "gmlp_block", {"T": 256, "B": 32, "C": 512}, 2.6e10, 1.4e8
     yield "lm decode AFT-local d=128 4 layers B=1", "model", "lm_decode", {"T": 128, "B": 1}, 1e8, 1e8
+    yield "softmax 65536x1024", "op", "softmax", {"M": 65536, "N": 1024}, 3.4e8, 5.4e8
 
 
 def result(case, slowness, peer=False):
