@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form, first pass: sums of blocks of source rows.  Host side: lib/op/aft_local.c
+// AFT-local, GPU form, first pass: sums and ranges of blocks of source rows.  Host side:
+// lib/op/aft_groups.c
 //
 //   Work      one work-item = one lane of channels, one block of BLOCK source rows
-//   Memory    reads the sources, kappa twice, writes 3 floats per block and channel
+//   Memory    reads the sources, kappa twice, writes 5 floats per block and channel
 //   Numerics  sums are relative to the block's own maximum
 //
 //   Macro     Meaning                  Values
@@ -23,7 +24,8 @@
 
 #include "common/aft_source.clh"
 
-// sums: [blocks][3][lanes]
+// sums: [blocks][3][lanes]; after as many more, for those after each block, the ranges:
+// [blocks][2][lanes], the largest kappa and the largest -kappa
 KERNEL void aft_local_blocks(SOURCE_PARAMS, __global float *restrict sums, int steps, int batch,
                              int channels, int lane0, int lanes)
 {
@@ -32,15 +34,22 @@ KERNEL void aft_local_blocks(SOURCE_PARAMS, __global float *restrict sums, int s
     const int l = lane0 + lane;
     const struct source from = SOURCE_AT(l);
     struct sums s = sums_of_none();
+    FV least = (FV)(-NOTHING);
 
     if (lane >= lanes)
         return;
-    for (int t = t0; t < t0 + n; ++t)
-        s.top = max_v(source_kappa(&from, t), s.top);
+    for (int t = t0; t < t0 + n; ++t) {
+        const FV kappa = source_kappa(&from, t);
+        s.top = max_v(kappa, s.top);
+        least = min_v(kappa, least);
+    }
     for (int t = t0; t < t0 + n; ++t) {
         const FV e = exp_nonpos_v(source_kappa(&from, t) - s.top);
         s.a += e * source_alpha(&from, t);
         s.b += e * source_beta(&from, t);
     }
     sums_store(s, sums + (long)lane * VW, block, lanes * VW);
+    sums += ((long)get_num_groups(1) * 6 + block * 2) * lanes * VW + (long)lane * VW;
+    VSTORE(s.top, sums);
+    VSTORE(-least, sums + lanes * VW);
 }

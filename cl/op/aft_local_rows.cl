@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv -
-// e^k B.  Host side: lib/op/aft_mix.c
+// AFT-local, GPU form, last pass, under a mask and where the product of aft_local_band will not do:
+// y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
+// lib/op/aft_groups.c
 //
 //   Work      one work-item = one lane of channels, TARGETS target rows; a group = LS lanes, which
 //             share the rows' biases
@@ -61,9 +62,23 @@ LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alph
     s->b = b;
 }
 
+// Whether the group is to do its rows from t0 on.
+static inline int any_flag(__global const float *flags, int t0, int lanes, int flag_rows,
+                           int flag_lanes)
+{
+    const int first = get_group_id(0) * LS, last = min(first + LS, lanes) - 1;
+    float any = 0.0f;
+    flags += (long)(t0 / flag_rows) * ((lanes + flag_lanes - 1) / flag_lanes);
+    for (int i = first / flag_lanes; i <= last / flag_lanes; ++i)
+        any += flags[i];
+    return any > 0.0f;
+}
+
 // Arguments as in aft_local_mix; sums: [2][blocks][3][lanes], of all blocks before and of all after
-// each.
+// each.  flag_rows: 0, or only what aft_local_band has flagged, each flag for so many rows and
+// lanes.
 KERNEL void aft_local_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict sums,
+                           long flags_at, int flag_rows, int flag_lanes,
                            __global const float *restrict pos_bias, long bias_start, int bias_row,
                            __global const uchar *restrict mask, long mask_start, long mask_row,
                            int mask_column, int steps, int batch, int channels, int lane0,
@@ -71,17 +86,21 @@ KERNEL void aft_local_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *r
 {
     __local float bias[LS * TARGETS]; // [source][target]
     __local int seen[LS];
-    const int live = get_global_id(0) < lanes, lane = min((int)get_global_id(0), lanes - 1),
-              id = get_local_id(0);
+    const int lane = min((int)get_global_id(0), lanes - 1), id = get_local_id(0);
     const int l = lane0 + lane;
     const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0);
     const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
                            mask + mask_start,     mask_row, mask_column, steps};
 
+    const int wanted =
+        MASKED || flag_rows == 0 || any_flag(sums + flags_at, t0, lanes, flag_rows, flag_lanes);
+    const int live = wanted && get_global_id(0) < lanes;
+
     // What lies outside of the region comes as sums.
     const int blocks = (steps + BLOCK - 1) / BLOCK;
     int from, to;
     bias_region(&w, t0, rows, BLOCK, &from, &to);
+    from = wanted ? from : 0;
     struct sums outside = sums_of_none(), s[TARGETS];
     if (!MASKED && causal >= 0 && from > 0)
         outside = sums_load(sums + (long)lane * VW, from, lanes * VW);
@@ -93,7 +112,7 @@ KERNEL void aft_local_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *r
         s[r] = outside;
 
     const struct source source = SOURCE_AT(l);
-    const int end = min(to * BLOCK, steps);
+    const int end = wanted ? min(to * BLOCK, steps) : 0;
     for (int j0 = from * BLOCK; j0 < end; j0 += LS) {
         // Each work-item finds the biases of one source.
         int any_row = 0;

@@ -2,9 +2,8 @@
 //
 // What AFT-local and AFT-conv share: checks, scratch, launches, cost.
 //
-// CPU form: sources, scan, mix (cl/op/aft_local*.cl); GPU form: blocks, scan, rows
-// (cl/op/aft_local_rows.cl).  Channels are cut into slices that run one after another in the same
-// scratch.
+// CPU form: sources, scan, mix (cl/op/aft_local*.cl); GPU form: aft_groups.c.  Channels are cut
+// into slices that run one after another in the same scratch.
 
 #include "op/aft_slice.h"
 
@@ -89,10 +88,7 @@ attncl_status attncl__aft_scratch(const struct op_sig *sig, const struct aft_for
     *bytes_ret = 0;
     if (attncl__desc_count(&sig->in[AFT_IN_Q]) == 0)
         return ATTNCL_OK;
-    const struct aft_plan p = attncl__aft_plan(sig, form);
-    const int64_t gpu_floats = p.masked ? 0 : p.blocks * 2 * 3;
-
-    *bytes_ret = (size_t)(p.slice * (p.cpu ? p.lane_floats : gpu_floats)) * sizeof(float);
+    *bytes_ret = (size_t)attncl__aft_plan(sig, form).slice_floats * sizeof(float);
     return ATTNCL_OK;
 }
 
@@ -104,7 +100,7 @@ struct kspec attncl__aft_spec(const struct aft_plan *p, const char *file, const 
     return spec;
 }
 
-static attncl_status launch_scan(struct launcher *l, const struct aft_slice *s)
+attncl_status attncl__aft_scan(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
     const struct kspec spec = attncl__aft_spec(p, "op/aft_local_scan.cl", "aft_local_scan");
@@ -118,129 +114,76 @@ static attncl_status launch_scan(struct launcher *l, const struct aft_slice *s)
                                arg_i32(s->causal <= 0)));
 }
 
-// A kernel's arguments: those that depend on the direction first (SOURCE_PARAMS and TARGET_PARAMS
-// of cl/common/aft_source.clh).
-enum { ARGS_MOST = 64 };
-struct words {
-    struct arg arg[ARGS_MOST];
-    size_t n;
-};
-
-static void put(struct words *w, const struct arg *args, size_t n)
+void attncl__aft_put(struct aft_args *to, const struct arg *args, size_t n)
 {
-    assert(w->n + n <= ARGS_MOST);
-    memcpy(w->arg + w->n, args, n * sizeof *args);
-    w->n += n;
+    assert(to->n + n <= AFT_ARGS_MOST);
+    memcpy(to->arg + to->n, args, n * sizeof *args);
+    to->n += n;
 }
 
-static void put_sources(struct words *w, const struct aft_slice *s)
+void attncl__aft_put_sources(struct aft_args *to, const struct aft_slice *s)
 {
     for (int i = 0; i < (s->backward ? 4 : 2); ++i)
-        put(w, ARGS(AFT_MATRIX(s->source[i])));
+        attncl__aft_put(to, ARGS(AFT_MATRIX(s->source[i])));
 }
 
-static void put_targets(struct words *w, const struct aft_slice *s)
+void attncl__aft_put_targets(struct aft_args *to, const struct aft_slice *s)
 {
     for (int i = 0; i < (s->backward ? 2 : 1); ++i)
-        put(w, ARGS(AFT_MATRIX(s->target[i])));
-    put(w, ARGS(arg_mem(s->to.span)));
+        attncl__aft_put(to, ARGS(AFT_MATRIX(s->target[i])));
+    attncl__aft_put(to, ARGS(arg_mem(s->to.span)));
     if (s->backward)
-        put(w, ARGS(arg_i64(s->to_at), arg_mem(s->to_too)));
+        attncl__aft_put(to, ARGS(arg_i64(s->to_at), arg_mem(s->to_too)));
     else
-        put(w, ARGS(arg_mem(s->to_too), arg_i32(s->keep)));
-    put(w, ARGS(arg_i64(s->to.start), arg_i64(s->to.stride)));
+        attncl__aft_put(to, ARGS(arg_mem(s->to_too), arg_i32(s->keep)));
+    attncl__aft_put(to, ARGS(arg_i64(s->to.start), arg_i64(s->to.stride)));
 }
 
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "op/aft_local_sources.cl", "aft_local_sources");
-    struct words w = {.n = 0};
+    struct aft_args args = {.n = 0};
 
     kspec_int(&spec, "ROWS", AFT_ROWS);
     kspec_int(&spec, "PANEL", AFT_PANEL);
     kspec_int(&spec, "GROUP", AFT_SOURCE_GROUP);
     kspec_int(&spec, "BACKWARD", s->backward);
-    put_sources(&w, s);
-    put(&w, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
-                 arg_i64(p->before_at), AFT_RANGE(s)));
+    attncl__aft_put_sources(&args, s);
+    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                                arg_i64(p->before_at), AFT_RANGE(s)));
     return attncl__launch(l, &spec, grid_2d(p->panels, ceil_div(s->lanes, AFT_SOURCE_GROUP), 1, 1),
-                          w.arg, w.n);
+                          args.arg, args.n);
 }
 
 static attncl_status launch_cpu(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "op/aft_local.cl", "aft_local_mix");
-    struct words w = {.n = 0};
+    struct aft_args args = {.n = 0};
 
     TRY(attncl__aft_sources(l, s));
     if (!p->masked)
-        TRY(launch_scan(l, s));
+        TRY(attncl__aft_scan(l, s));
     kspec_int(&spec, "ROWS", AFT_ROWS);
     kspec_int(&spec, "PANEL", AFT_PANEL);
     kspec_int(&spec, "BACKWARD", s->backward);
     kspec_int(&spec, "MASKED", p->masked);
     kspec_int(&spec, "PATH", s->path);
-    put_targets(&w, s);
-    put_sources(&w, s);
-    put(&w, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
-                 arg_i64(p->before_at), arg_i64(p->after_at), AFT_BIAS(s), AFT_RANGE(s),
-                 arg_i32(p->window), arg_i32(s->causal), arg_i32(p->group), arg_i32(p->segment),
-                 arg_local(p->weights_bytes), arg_local(p->parked_bytes)));
-    return attncl__launch(l, &spec, grid_2d(p->blocks, ceil_div(s->lanes, p->group), 1, 1), w.arg,
-                          w.n);
-}
-
-static struct kspec rows_spec(const struct aft_plan *p, bool backward)
-{
-    struct kspec spec = attncl__aft_spec(p, "op/aft_local_rows.cl", "aft_local_rows");
-    kspec_int(&spec, "BLOCK", AFT_BLOCK);
-    kspec_int(&spec, "TARGETS", AFT_TARGETS);
-    kspec_int(&spec, "CHUNK", AFT_CHUNK);
-    kspec_int(&spec, "BACKWARD", backward);
-    kspec_int(&spec, "MASKED", p->masked);
-    return spec;
-}
-
-void attncl__aft_fit(struct launcher *l, struct aft_plan *p, bool backward)
-{
-    struct kspec spec = rows_spec(p, backward);
-
-    while (!p->cpu && p->local > AFT_CHUNK && !attncl__launch_fits(l, &spec, p->local)) {
-        p->local /= 2;
-        spec = rows_spec(p, backward);
-    }
-}
-
-static attncl_status launch_gpu(struct launcher *l, const struct aft_slice *s)
-{
-    const struct aft_plan *p = s->p;
-    const int64_t groups = ceil_div(s->lanes, (int64_t)p->local);
-    const struct kspec rows = rows_spec(p, s->backward);
-    struct kspec blocks = attncl__aft_spec(p, "op/aft_local_blocks.cl", "aft_local_blocks");
-    struct words w = {.n = 0};
-
-    kspec_int(&blocks, "BLOCK", AFT_BLOCK);
-    kspec_int(&blocks, "BACKWARD", s->backward);
-    if (!p->masked) {
-        put_sources(&w, s);
-        put(&w, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
-        TRY(attncl__launch(l, &blocks, grid_2d(groups, p->blocks, p->local, 1), w.arg, w.n));
-        TRY(launch_scan(l, s));
-    }
-    w.n = 0;
-    put_targets(&w, s);
-    put_sources(&w, s);
-    put(&w, ARGS(arg_mem(s->scratch), AFT_BIAS(s), AFT_RANGE(s), arg_i32(p->window),
-                 arg_i32(s->causal)));
-    return attncl__launch(l, &rows, grid_2d(groups, ceil_div(p->steps, AFT_TARGETS), p->local, 1),
-                          w.arg, w.n);
+    attncl__aft_put_targets(&args, s);
+    attncl__aft_put_sources(&args, s);
+    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                                arg_i64(p->before_at), arg_i64(p->after_at), AFT_BIAS(s),
+                                AFT_RANGE(s), arg_i32(p->window), arg_i32(s->causal),
+                                arg_i32(p->group), arg_i32(p->segment), arg_local(p->weights_bytes),
+                                arg_local(p->parked_bytes)));
+    return attncl__launch(l, &spec, grid_2d(p->blocks, ceil_div(s->lanes, p->group), 1, 1),
+                          args.arg, args.n);
 }
 
 attncl_status attncl__aft_slice(struct launcher *l, const struct aft_slice *s)
 {
-    return s->p->cpu ? launch_cpu(l, s) : launch_gpu(l, s);
+    return s->p->cpu ? launch_cpu(l, s) : attncl__aft_groups(l, s);
 }
 
 struct aft_matrix attncl__aft_matrix(const struct aft_plan *p, const struct tensor_desc *x,
@@ -295,7 +238,7 @@ attncl_status attncl__aft_launch(struct launcher *l, const struct op_call *call,
     struct aft_plan p = attncl__aft_plan(&call->sig, form);
 
     TRY(attncl__check_loops(l->caps, "attention-free mixing", p.iterations));
-    attncl__aft_fit(l, &p, false);
+    attncl__aft_fit(l, &p, false, form->path);
     for (int64_t head = 0; head < p.heads; ++head)
         for (int64_t b = 0; b < p.entries; ++b)
             TRY(launch_series(l, call, form, &p, head, b));

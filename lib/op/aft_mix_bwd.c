@@ -52,9 +52,8 @@ struct places {
 
 static struct places places_of(const struct op_sig *sig, const struct aft_plan *p)
 {
-    const int64_t slice = p->slice * (p->cpu ? p->lane_floats : p->masked ? 0 : p->blocks * 2 * 3);
     const int64_t row = 2 * p->window - 1, table = p->window > 0 ? p->steps * row : 0;
-    struct places x = {.turned_at = slice + SLACK, .table_row = row};
+    struct places x = {.turned_at = p->slice_floats + SLACK, .table_row = row};
 
     if (!p->per_head) {
         x.floats = x.turned_at + table + SLACK;
@@ -309,7 +308,7 @@ attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *c
     const struct places x = places_of(&call->sig, &p);
 
     TRY(attncl__check_loops(l->caps, "gradients of attention-free mixing", p.iterations));
-    attncl__aft_fit(l, &p, true);
+    attncl__aft_fit(l, &p, true, form->path);
     TRY(launch_gate(l, call));
     TRY(launch_turn(l, call, &p, &x));
     if (!p.per_head && attncl__desc_present(w))

@@ -23,6 +23,9 @@ enum { CPU_LEAST_LOCAL_BYTES = 65536 };
 
 enum { GPU_GROUP = 64 }; // neighbouring channels read together
 
+// Scratch of the GPU form beside the slices': the weights of as many rows as fit, at least a tile.
+enum { WEIGHT_BYTES = 3 << 20 };
+
 static bool contiguous(const struct op_sig *sig)
 {
     return attncl__desc_contiguous(&sig->in[AFT_IN_Q]) &&
@@ -96,6 +99,40 @@ static int64_t count_iterations(const struct aft_plan *p)
     return most > 2 * p->blocks ? most : 2 * p->blocks; // the scan's
 }
 
+// What is in reach of AFT_BLOCK rows, in whole blocks.
+static int64_t find_pitch(const struct aft_plan *p)
+{
+    const int64_t window = p->window > 1 ? p->window : 1;
+    const int64_t blocks = ceil_div(2 * window + AFT_BLOCK - 3, AFT_BLOCK) + 1;
+
+    return AFT_BLOCK * (blocks < p->blocks ? blocks : p->blocks);
+}
+
+// Without a mask: sums before and after each block and its range, flags, weights.
+static void plan_gpu(struct aft_plan *p, size_t max_group)
+{
+    const int64_t lane_floats = p->blocks * (2 * 3 + 2);
+
+    while (p->local < GPU_GROUP && 2 * p->local <= max_group)
+        p->local *= 2;
+    p->slice = p->lanes;
+    if (p->masked)
+        return;
+    const int64_t most = SLICE_BYTES_MOST / (lane_floats * (int64_t)sizeof(float));
+    const int64_t slice = most < GPU_GROUP ? GPU_GROUP : most / GPU_GROUP * GPU_GROUP;
+    if (p->slice > slice)
+        p->slice = slice;
+
+    p->pitch = find_pitch(p);
+    const int64_t row_floats = p->pitch + 1, all = ceil_div(p->steps, AFT_TILE);
+    const int64_t fit = WEIGHT_BYTES / ((int64_t)sizeof(float) * row_floats * AFT_TILE);
+    p->weight_rows = AFT_TILE * (fit < 1 ? 1 : fit < all ? fit : all);
+    p->flags_at = p->slice * lane_floats;
+    p->weights_at = p->flags_at + ceil_div(p->steps, AFT_LEAST_ROWS) *
+                                      ceil_div(p->slice, (int64_t)AFT_TILE_LANES);
+    p->slice_floats = p->weights_at + p->weight_rows * row_floats;
+}
+
 struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form *form)
 {
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *mask = &sig->in[AFT_IN_MASK];
@@ -133,16 +170,10 @@ struct aft_plan attncl__aft_plan(const struct op_sig *sig, const struct aft_form
                 break;
             p.group /= 2;
         }
+        p.slice_floats = p.slice * p.lane_floats;
         return p;
     }
     p.iterations = count_iterations(&p);
-    while (p.local < GPU_GROUP && 2 * p.local <= sig->caps->max_group)
-        p.local *= 2;
-    const int64_t lane_bytes = p.blocks * 2 * 3 * (int64_t)sizeof(float);
-    p.slice = SLICE_BYTES_MOST / lane_bytes / GPU_GROUP * GPU_GROUP;
-    if (p.slice < GPU_GROUP)
-        p.slice = GPU_GROUP;
-    if (p.slice > p.lanes || p.masked)
-        p.slice = p.lanes;
+    plan_gpu(&p, sig->caps->max_group);
     return p;
 }

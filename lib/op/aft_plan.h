@@ -15,6 +15,13 @@ enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8 };
 
+// Shape of a group of aft_local_band, as in its macro table.  TY * ROWS divides AFT_TILE, and a
+// group has at least AFT_TILE_LANES lanes.
+struct aft_row {
+    int rows, item_lanes, tx, ty, keys;
+};
+enum { AFT_TILE = 64, AFT_TILE_LANES = 8, AFT_LEAST_ROWS = 8 };
+
 // What is mixed, of an op's signature: keys [T, B, C] and one table of biases, or, with heads, keys
 // [T, B, H] and for each head a row of biases by distance.
 struct aft_form {
@@ -37,6 +44,12 @@ struct aft_plan {
     int64_t group, segment; // CPU: lanes of a work-item, source blocks packed at a time
     int64_t lane_floats, ranges_at, before_at, after_at; // CPU: scratch of one lane
     size_t weights_bytes, parked_bytes;                  // CPU: local memory
+    // GPU form without a mask: the row chosen, NULL where none runs or none is wanted; where flags
+    // and weights begin in the scratch; sources that a row's weights are for; rows whose weights
+    // fit.
+    const struct aft_row *row;
+    int64_t flags_at, weights_at, pitch, weight_rows;
+    int64_t slice_floats; // scratch of a slice
     unsigned vw;
     size_t local;       // work-items of a group
     int64_t iterations; // of the loops of one work-item, at the most

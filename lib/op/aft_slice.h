@@ -41,8 +41,24 @@ attncl_status attncl__aft_sources(struct launcher *l, const struct aft_slice *s)
 // All passes of a slice.
 attncl_status attncl__aft_slice(struct launcher *l, const struct aft_slice *s);
 
-// Smaller groups until one fits the last pass's registers (GPU form).
-void attncl__aft_fit(struct launcher *l, struct aft_plan *p, bool backward);
+// GPU form (aft_groups.c): which groups the device runs, for a form's `path` as the CPU kernel's
+// PATH; and its launches of a slice.
+void attncl__aft_fit(struct launcher *l, struct aft_plan *p, bool backward, int path);
+attncl_status attncl__aft_groups(struct launcher *l, const struct aft_slice *s);
+
+// Sums of blocks become sums of all before and after each.
+attncl_status attncl__aft_scan(struct launcher *l, const struct aft_slice *s);
+
+// A kernel's arguments: those that depend on the direction first (SOURCE_PARAMS and TARGET_PARAMS
+// of cl/common/aft_source.clh).
+enum { AFT_ARGS_MOST = 64 };
+struct aft_args {
+    struct arg arg[AFT_ARGS_MOST];
+    size_t n;
+};
+void attncl__aft_put(struct aft_args *to, const struct arg *args, size_t n);
+void attncl__aft_put_sources(struct aft_args *to, const struct aft_slice *s);
+void attncl__aft_put_targets(struct aft_args *to, const struct aft_slice *s);
 
 #define AFT_MATRIX(m) arg_mem((m).span), arg_i64((m).start), arg_i64((m).stride)
 #define AFT_RANGE(s)                                                                               \

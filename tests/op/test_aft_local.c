@@ -264,6 +264,60 @@ START_TEST(long_and_wide)
 }
 END_TEST
 
+static struct host *mix(const struct data *d, const struct variant *x, int path)
+{
+    struct host *y = host_like(d->q);
+    const struct aft_local_fwd_params params = {x->window, x->causal, path};
+
+    ck_ok(run_op("aft_local_fwd", &params, HOSTS(d->q, d->k, d->v, d->w, d->mask), HOSTS(y)));
+    return y;
+}
+
+// A product of factors, which rounds otherwise, for the rows before one huge key; running maxima,
+// to the bit, from it on.  The row before it is right.
+START_TEST(a_product_where_ranges_allow)
+{
+    const struct variant x = {229, 1, 9, 5, 1, 0};
+    const int64_t huge = 180, width = 9;
+    int64_t differ = 0;
+
+    if (on_simulator())
+        return;
+    struct data d = make(0, &x, 12);
+    add_row(d.k, huge, 400);
+    check(&d, &x, "one huge key");
+    const struct host *by_range = mix(&d, &x, 0), *maxima = mix(&d, &x, 1);
+    for (int64_t i = 0; i < 64 * width; ++i)
+        differ += by_range->data[i] != maxima->data[i];
+    ck_assert_int_gt(differ, 0);
+    for (int64_t i = huge * width; i < by_range->count; ++i)
+        ck_assert_msg(by_range->data[i] == maxima->data[i], "y[%lld] = %.9g, by maxima %.9g",
+                      (long long)i, by_range->data[i], maxima->data[i]);
+}
+END_TEST
+
+// Groups of the shapes that GPUs of each vendor get, products and running maxima in each.
+START_TEST(groups_of_other_vendors)
+{
+    static const struct {
+        enum device_vendor vendor;
+        unsigned group_multiple;
+    } vendors[] = {{VENDOR_NVIDIA, 32}, {VENDOR_AMD, 32}, {VENDOR_AMD, 64}};
+    const struct variant x = {70, 1, 9, 5, 1, 0};
+    struct device_caps *caps = &test_context()->caps, before = *caps;
+
+    if (caps->form != FORM_GPU || caps->max_group < 256 || (on_simulator() && _i < 2))
+        return;
+    caps->vendor = vendors[_i].vendor;
+    caps->group_multiple = vendors[_i].group_multiple;
+    caps->compute_units = 1;
+    struct data d = make(0, &x, 13);
+    add_row(d.k, 40, 400);
+    check(&d, &x, "groups of another vendor");
+    *caps = before;
+}
+END_TEST
+
 START_TEST(without_a_table_biases_are_0)
 {
     const struct variant x = {25, 2, 7, 3, _i, 0};
@@ -367,6 +421,8 @@ Suite *suite(void)
     tcase_add_loop_test(core, meets_the_definition_under_masks, 0, 5);
     tcase_add_loop_test(core, every_path_is_right, 0, 2);
     tcase_add_loop_test(core, long_and_wide, 0, 2);
+    tcase_add_test(core, a_product_where_ranges_allow);
+    tcase_add_loop_test(core, groups_of_other_vendors, 0, 3);
     tcase_add_loop_test(core, without_a_table_biases_are_0, 0, 2);
     tcase_add_test(core, takes_views);
     tcase_add_loop_test(core, empty_is_fine, 0, 3);
