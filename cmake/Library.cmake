@@ -10,7 +10,7 @@ foreach(row IN LISTS rows)
 endforeach()
 list(REMOVE_DUPLICATES attncl_ops)
 set(op_sources lib/op/registry.c lib/op/aft_mix.c lib/op/aft_mix_bwd.c lib/op/aft_groups.c
-    lib/op/aft_plan.c lib/op/attention_plan.c lib/op/attention_groups.c lib/op/share_rows.c
+    lib/op/aft_plan.c lib/op/attention_plan.c lib/op/attention_groups.c lib/op/parts.c lib/op/share_rows.c
     lib/op/walk.c lib/op/column_sum.c)
 foreach(op IN LISTS attncl_ops)
     list(APPEND op_sources lib/op/${op}.c)

@@ -27,31 +27,23 @@
 //   AHEAD      as in ahead.clh                                      0 | 1
 //   ACT        activation of the epilogue                           0 .. 5
 
-#include "common/ahead.clh"
-#include "common/lane_sums.clh"
-
-#ifndef OUT
-#error "OUT: columns whose products run side by side"
-#endif
-#ifndef MOST_ROWS
-#error "MOST_ROWS: most rows of A"
-#endif
-#ifndef TAIL
-#error "TAIL: k is no multiple of VW"
-#endif
 #ifndef NORM
 #error "NORM: the rows of A are normalised"
 #endif
 
 #include "common/epilogue.clh"
 
-#define ROWS (VW / OUT)
+#if NORM
+#define A_SPACE              __local
+#define LOAD_PART_OF_A(p, n) VLOAD(p)
+#else
+#define A_SPACE              __global
+#define LOAD_PART_OF_A(p, n) load_part(p, n, 0.0f)
+#endif
+#include "common/few_rows.clh"
 
 #if NORM
 #include "common/norm.clh"
-
-#define A_SPACE              __local
-#define LOAD_PART_OF_A(p, n) VLOAD(p)
 
 // One row, behind it zeros up to a multiple of VW.
 LOCAL_INLINE void normalise(__global const float *x, int k, __global const float *weight,
@@ -72,57 +64,7 @@ LOCAL_INLINE void normalise(__global const float *x, int k, __global const float
            y + c);
 #endif
 }
-#else
-#define A_SPACE              __global
-#define LOAD_PART_OF_A(p, n) load_part(p, n, 0.0f)
 #endif
-
-// Products of rows 0 .. ROWS - 1 of a with rows 0 .. OUT - 1 of b, lane r OUT + o for rows r and o;
-// missing rows repeat the last one.  What lies `ahead` floats behind b's rows is wanted next.
-LOCAL_INLINE FV products(A_SPACE const float *a, long lda, int rows, __global const float *b,
-                         long ldb, int columns, int k, long ahead)
-{
-    A_SPACE const float *from[ROWS];
-    __global const float *weight[OUT];
-    FV sum[VW];
-    int c = 0;
-
-#pragma unroll
-    for (int r = 0; r < ROWS; r++)
-        from[r] = a + min(r, rows - 1) * lda;
-#pragma unroll
-    for (int o = 0; o < OUT; o++)
-        weight[o] = b + min(o, columns - 1) * ldb;
-#pragma unroll
-    for (int i = 0; i < VW; i++)
-        sum[i] = (FV)(0.0f);
-
-    for (; c + VW <= k; c += VW) {
-        FV w[OUT];
-#pragma unroll
-        for (int o = 0; o < OUT; o++) {
-            w[o] = VLOAD(weight[o] + c);
-            fetch_ahead(weight[o] + c + ahead);
-        }
-#pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const FV x = VLOAD(from[r] + c);
-#pragma unroll
-            for (int o = 0; o < OUT; o++)
-                sum[r * OUT + o] += x * w[o];
-        }
-    }
-#if TAIL
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const FV x = LOAD_PART_OF_A(from[r] + c, k - c);
-#pragma unroll
-        for (int o = 0; o < OUT; o++)
-            sum[r * OUT + o] += x * load_part(weight[o] + c, k - c, 0.0f);
-    }
-#endif
-    return lane_sums(sum);
-}
 
 // The columns j0 .. j0 + columns - 1 of C, VW at most.
 LOCAL_INLINE void vector_of_columns(A_SPACE const float *a, long lda, int m,
@@ -132,17 +74,7 @@ LOCAL_INLINE void vector_of_columns(A_SPACE const float *a, long lda, int m,
 {
     float tile[MOST_ROWS * VW];
 
-    for (int j = 0; j < columns; j += OUT)
-        for (int i = 0; i < m; i += ROWS) {
-            float block[VW];
-            VSTORE(products(a + i * lda, lda, m - i, b + j * ldb, ldb, columns - j, k, ahead),
-                   block);
-#pragma unroll
-            for (int r = 0; r < ROWS; r++)
-#pragma unroll
-                for (int o = 0; o < OUT; o++)
-                    tile[(i + r) * VW + j + o] = block[r * OUT + o];
-        }
+    tile_of_products(a, lda, m, b, ldb, ahead, k, columns, tile);
     for (int i = 0; i < m; i++)
         if (columns == VW)
             VSTORE(epilogue_v(e, VLOAD(tile + i * VW), i, j0), c + i * ldc);

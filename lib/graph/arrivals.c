@@ -220,7 +220,7 @@ static struct piece place(attncl_graph *g, const struct piece *pieces, int n, in
                           int64_t high)
 {
     struct place_fwd_params params = {.count = high - low};
-    attncl_value in[OP_MAX_IN];
+    attncl_value in[PLACE_MAX_IN];
 
     for (int i = 0; i < n; ++i) {
         params.view[i] = pieces[i].view;
@@ -238,10 +238,10 @@ static attncl_value place_all(attncl_graph *g, struct piece *list, int n, int64_
 {
     for (bool last = false; !last && !attncl__graph_failed(g);) {
         int n_left = 0;
-        last = n <= OP_MAX_IN;
+        last = n <= PLACE_MAX_IN;
         qsort(list, (size_t)n, sizeof *list, in_memory);
-        for (int first = 0; first < n; first += OP_MAX_IN) {
-            const int here = n - first < OP_MAX_IN ? n - first : OP_MAX_IN;
+        for (int first = 0; first < n; first += PLACE_MAX_IN) {
+            const int here = n - first < PLACE_MAX_IN ? n - first : PLACE_MAX_IN;
             int64_t high = 0;
             for (int i = first; i < first + here; ++i)
                 high = list[i].high > high ? list[i].high : high;

@@ -63,6 +63,7 @@ bool attncl__graph_building(attncl_graph *g)
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
         return false;
     }
+    attncl__graph_restore(g);
     attncl__graph_split(g);
     g->planned = false;
     return true;
@@ -97,6 +98,7 @@ void attncl_graph_destroy(attncl_graph *g)
     if (g->compiled)
         attncl__queue_finish(g->ctx);
     attncl__graph_release(g);
+    attncl__graph_restore(g);
     attncl__profile_free(g->profile);
     for (int i = 0; i < g->n_values; ++i) {
         attncl__free(g->values[i].name);

@@ -81,7 +81,7 @@ static size_t list_items(const attncl_graph *g, const int *last_use, struct plac
             continue;
         for (int i = 0; i < node->cls->n_out; ++i) {
             const struct value *v = &g->values[node->out[i]];
-            if (v->is_output)
+            if (!node->out[i] || v->is_output)
                 continue;
             const int last = last_use[node->out[i]] > n ? last_use[node->out[i]] : n;
             places[n_items] = (struct placement){
@@ -201,9 +201,11 @@ attncl_status attncl__graph_plan(attncl_graph *g)
 
     if (g->planned)
         return ATTNCL_OK;
+    attncl__graph_restore(g);
     attncl__graph_split(g);
     TRY(mark_live(g));
     TRY(attncl__graph_merge(g));
+    TRY(attncl__graph_rewrite(g));
     TRY(ask_scratch(g));
     report_fixed(g, &report);
     TRY(plan_arena(g, &report));

@@ -24,8 +24,7 @@ static void merged_inputs(const struct node *reader, const struct node *before, 
     assert(n == merge->into->n_in);
 }
 
-// Whether node n writes to what node `before` reads.
-static bool overwrites(const attncl_graph *g, int n, const struct node *before)
+bool attncl__graph_overwrites(const attncl_graph *g, int n, const struct node *before)
 {
     const struct node *node = &g->nodes[n];
 
@@ -78,7 +77,7 @@ static bool all_take_over(const attncl_graph *g, int n)
             (overwritten || attncl__graph_loop_of(g, m) != loop ||
              !takes_over(g, &g->nodes[m], before)))
             return false;
-        overwritten |= overwrites(g, m, before);
+        overwritten |= attncl__graph_overwrites(g, m, before);
     }
     return true;
 }

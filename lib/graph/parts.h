@@ -42,6 +42,7 @@ struct node {
     bool keep;                     // a gradient reads its kept outputs
     const struct op_merge *merged; // with node `before`, while planned; NULL: not
     int before;
+    struct as_built *as_built; // while rewritten: what to go back to
     size_t scratch_bytes;
     struct storage scratch;
 };
@@ -131,6 +132,11 @@ attncl_status attncl__graph_merge(attncl_graph *g);
 void attncl__graph_split(attncl_graph *g);
 // graph/compile.c: back to the state before compile.
 void attncl__graph_release(attncl_graph *g);
+// graph/merge.c: whether node n writes to what node `before` reads.
+bool attncl__graph_overwrites(const attncl_graph *g, int n, const struct node *before);
+// graph/rewrite.c: makes two nodes of a chain where an op's rule says so; takes that back.
+attncl_status attncl__graph_rewrite(attncl_graph *g);
+void attncl__graph_restore(attncl_graph *g);
 // graph/tensor.c
 struct tensor_desc attncl__tensor_desc(const attncl_tensor *t);
 struct storage *attncl__tensor_storage(attncl_tensor *t);

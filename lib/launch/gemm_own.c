@@ -3,6 +3,7 @@
 // What the own kernels for matrix products share, and the small ones: few rows, the epilogue alone.
 
 #include "launch/gemm_own.h"
+#include "launch/few_rows.h"
 
 // Bits of `parts` in cl/common/epilogue.clh.
 enum { PART_BIAS_COLUMN = 1, PART_BIAS_ROW = 2, PART_GATE = 4, PART_RESIDUAL = 8 };
@@ -11,9 +12,9 @@ enum { PART_BIAS_COLUMN = 1, PART_BIAS_ROW = 2, PART_GATE = 4, PART_RESIDUAL = 8
 // gemv_axpy (NV).
 enum { GEMV_ROWS = 4, GEMV_OUT = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
-// gemm_rows: rows of A at most, columns side by side (OUT) where there are more than two rows.
-// Where rows are normalised, so many vectors of columns share that.
-enum { MOST_FEW_ROWS = 16, FEW_ROWS_OUT = 4, NORM_VECTORS = 16 };
+// gemm_rows: columns side by side (OUT) where there are more than two rows.  Where rows are
+// normalised, so many vectors of columns share that.
+enum { FEW_ROWS_OUT = 4, NORM_VECTORS = 16 };
 
 static int epilogue_parts(const struct gemm *g)
 {
@@ -104,7 +105,7 @@ bool attncl__gemv_fits(const struct device_caps *caps, const struct gemm *g)
     const bool products = by_products(caps, g);
     const int64_t iterations = products ? g->m * (g->k + 16) : g->trans_b ? g->k : 2 * g->m * g->k;
 
-    return g->m <= (products ? MOST_FEW_ROWS : GEMV_ROWS) && !g->trans_a && !g->causal &&
+    return g->m <= (products ? FEW_ROWS_MOST : GEMV_ROWS) && !g->trans_a && !g->causal &&
            within_loop_limit(caps, iterations);
 }
 
@@ -163,10 +164,26 @@ static size_t fitting_group(struct launcher *l, const struct gemm *g, int64_t wi
     return local;
 }
 
-// Columns of gemm_rows whose products run side by side.
-static int64_t rows_out(const struct device_caps *caps, const struct gemm *g)
+// Rows of weights whose products run side by side.
+static int64_t few_rows_out(const struct device_caps *caps, int64_t m)
 {
-    return g->m <= 2 ? caps->vector_width / g->m : FEW_ROWS_OUT;
+    return m <= 2 ? caps->vector_width / m : FEW_ROWS_OUT;
+}
+
+void attncl__few_rows_form(const struct device_caps *caps, int64_t m, struct kspec *spec)
+{
+    kspec_form(spec, caps->vector_width, 1);
+    kspec_int(spec, "OUT", few_rows_out(caps, m));
+    kspec_int(spec, "MOST_ROWS", m <= 2 ? m : FEW_ROWS_MOST);
+    kspec_int(spec, "AHEAD", caps->builtin_prefetch);
+}
+
+// The next ones at least, and AHEAD_BYTES.
+int64_t attncl__few_rows_ahead(const struct device_caps *caps, int64_t m, int64_t k)
+{
+    enum { AHEAD_BYTES = 8192 };
+    const int64_t out = few_rows_out(caps, m), bytes = out * k * (int64_t)sizeof(float);
+    return out * ceil_div(AHEAD_BYTES, bytes > 0 ? bytes : 1);
 }
 
 static struct kspec rows_spec(const struct device_caps *caps, const struct gemm *g)
@@ -174,23 +191,11 @@ static struct kspec rows_spec(const struct device_caps *caps, const struct gemm 
     const int64_t vw = caps->vector_width;
     struct kspec spec = kspec_begin("op/gemm_rows.cl", "gemm_rows");
 
-    kspec_form(&spec, caps->vector_width, 1);
-    kspec_int(&spec, "OUT", rows_out(caps, g));
-    kspec_int(&spec, "MOST_ROWS", g->m <= 2 ? g->m : MOST_FEW_ROWS);
+    attncl__few_rows_form(caps, g->m, &spec);
     kspec_int(&spec, "TAIL", g->k % vw != 0);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
-    kspec_int(&spec, "AHEAD", caps->builtin_prefetch);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
-}
-
-// Rows of B ahead of the present ones that are worth asking for: the next ones at least, and
-// AHEAD_BYTES.
-static int64_t rows_ahead(const struct device_caps *caps, const struct gemm *g)
-{
-    enum { AHEAD_BYTES = 8192 };
-    const int64_t out = rows_out(caps, g);
-    return out * ceil_div(AHEAD_BYTES, out * g->k * (int64_t)sizeof(float) + 1);
 }
 
 static void add_norm(struct gemm_args *args, const struct device_caps *caps, const struct gemm *g)
@@ -231,7 +236,7 @@ attncl_status attncl__gemv(struct launcher *l, const struct gemm *g, char how[GE
     attncl__gemm_add_arg(&args, arg_i32(groups_n));
     if (products) {
         attncl__gemm_add_arg(&args, arg_i32(columns));
-        attncl__gemm_add_arg(&args, arg_i32(rows_ahead(l->caps, g)));
+        attncl__gemm_add_arg(&args, arg_i32(attncl__few_rows_ahead(l->caps, g->m, g->k)));
     }
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);

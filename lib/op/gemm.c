@@ -164,6 +164,9 @@ static const struct grad_rule linear_grad[] = {
     {.in = {REF_DY(Y)}, .out = {REF_DX(RESIDUAL)}},
 };
 
+static const struct op_rewrite *const linear_rewrites[] = {
+    &attncl__aft_parts_rewrite, &attncl__aft_parts_rewrite_first, &attncl__ffn_parts_rewrite};
+
 const struct op_class attncl__op_linear_fwd = {
     .name = "linear_fwd",
     .params_bytes = sizeof(struct linear_fwd_params),
@@ -179,6 +182,8 @@ const struct op_class attncl__op_linear_fwd = {
     .grad = linear_grad,
     .n_grad = sizeof linear_grad / sizeof linear_grad[0],
     .merge = &attncl__linear_merge,
+    .rewrites = linear_rewrites,
+    .n_rewrites = sizeof linear_rewrites / sizeof linear_rewrites[0],
 };
 
 static attncl_status bmm_infer(struct op_sig *sig)

@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "launch/launch.h"
 
-enum { OP_MAX_IN = 10, OP_MAX_OUT = 6 };
+enum { OP_MAX_IN = 17, OP_MAX_OUT = 6, PLACE_MAX_IN = 10 };
 
 // The parameter struct of each op class, `struct CLASS_params`, from its line in op_list.def.
 #define NO_PARAMS char none;
@@ -103,6 +103,45 @@ struct op_merge {
     bool (*suits)(const struct op_sig *merged);
 };
 
+// A chain of nodes as two others, made when a graph is planned (graph/rewrite.c), as data.  part[0]
+// is the node the rule is about, part[i > 0] makes input `input` of part[of] and nobody else reads
+// its result.  The first node made takes the place of part[1], the second that of part[0]; the
+// other parts are dead.
+enum rewrite_ref_kind { REWRITE_NONE, REWRITE_IN, REWRITE_OUT };
+struct rewrite_ref {
+    enum rewrite_ref_kind kind;
+    int part, index;
+};
+#define IN_OF(part, index)                                                                         \
+    {                                                                                              \
+        REWRITE_IN, (part), (index)                                                                \
+    }
+#define OUT_OF(part, index)                                                                        \
+    {                                                                                              \
+        REWRITE_OUT, (part), (index)                                                               \
+    }
+enum { REWRITE_PARTS = 6, REWRITE_REFS = 12 };
+struct op_rewrite {
+    int n_parts;
+    struct {
+        const struct op_class *cls;
+        int of, input;
+    } part[REWRITE_PARTS];
+    struct rewrite_ref same[REWRITE_REFS / 2][2]; // pairs that must be one value
+    struct rewrite_ref absent[REWRITE_REFS];      // inputs that must not be there
+    // A part whose result the first node makes too: others may read it.  0: none.
+    int passed_on;
+    // What is made: values of the chain as they were.  The first node's output 0 is the result of
+    // part[1], whose shape becomes what `into` infers; its output 1 that of part[passed_on].
+    struct {
+        const struct op_class *into;
+        struct rewrite_ref in[OP_MAX_IN];
+    } made[2];
+    // Fills the first node's parameters from those of the parts; false: not worth it, for these
+    // sizes on this device.  sig: the first node's, without outputs.
+    bool (*prepare)(const struct op_sig *sig, const void *const *part_params, void *params);
+};
+
 struct op_class {
     const char *name;
     size_t params_bytes;
@@ -130,7 +169,9 @@ struct op_class {
     const struct grad_rule *grad;
     int n_grad;
 
-    const struct op_merge *merge; // its `op` is this class; NULL: none
+    const struct op_merge *merge;             // its `op` is this class; NULL: none
+    const struct op_rewrite *const *rewrites; // whose part[0] is this class; the first that fits
+    int n_rewrites;
 };
 
 // Every op class, by name; NULL when there is none.  And by index for walks.

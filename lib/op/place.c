@@ -134,9 +134,9 @@ static attncl_status place_launch(struct launcher *l, const struct op_call *call
 const struct op_class attncl__op_place_fwd = {
     .name = "place_fwd",
     .params_bytes = sizeof(struct place_fwd_params),
-    .n_in = OP_MAX_IN,
+    .n_in = PLACE_MAX_IN,
     .n_out = 1,
-    .optional = (1u << OP_MAX_IN) - 2, // all but the first
+    .optional = (1u << PLACE_MAX_IN) - 2, // all but the first
     .infer = place_infer,
     .launch = place_launch,
 };

@@ -30,7 +30,7 @@ static struct tensor_desc swapped(struct tensor_desc d, int a, int b)
 static void check(const struct tensor_desc *base, const struct tensor_desc *views, int n)
 {
     struct place_fwd_params params = {.count = attncl__desc_count(base)};
-    struct host *x[OP_MAX_IN];
+    struct host *x[PLACE_MAX_IN];
     struct host *got = host_new(ATTNCL_F32, 1, &params.count), *want = host_like(got);
 
     for (int i = 0; i < n; ++i) {
@@ -71,12 +71,12 @@ END_TEST
 
 START_TEST(as_many_as_there_can_be)
 {
-    struct tensor_desc base, v[OP_MAX_IN];
-    ck_ok(attncl__desc_make(ATTNCL_F32, DIMS(2 * OP_MAX_IN, 2503), &base));
+    struct tensor_desc base, v[PLACE_MAX_IN];
+    ck_ok(attncl__desc_make(ATTNCL_F32, DIMS(2 * PLACE_MAX_IN, 2503), &base));
 
-    for (int i = 0; i < OP_MAX_IN; ++i)
+    for (int i = 0; i < PLACE_MAX_IN; ++i)
         v[i] = part(&base, 0, 2 * i, 2 * i + 2);
-    check(&base, v, OP_MAX_IN);
+    check(&base, v, PLACE_MAX_IN);
 }
 END_TEST
 

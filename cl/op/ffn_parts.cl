@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// A feed-forward network of few rows with the layer norm in front of it, its result in parts, CPU
+// form.  Host side: lib/op/ffn_parts.c
+//
+//   x' = x + (before_bias + sum_s before[s])              joined_rows.clh
+//   parts[g] = act(LN(x') W1_g^T + b1_g) W2_g^T           W1_g, b1_g, W2_g: a slice of the hidden
+//   units
+//
+//   Work      one group = one slice of `slice` hidden units, for all rows: it needs nothing of the
+//             others, so that both products are one launch.  Each group joins and normalises all
+//             rows for itself: less than a launch takes
+//   Memory    reads each weight once; rows and a slice's hidden units in local memory
+//   Numerics  float; VW chains of multiply-adds for each product, summed by a tree
+//
+//   Macro      Meaning                                              Values
+//   LS         work-items in a group                                1
+//   VW         vector width, a divisor of all widths                4 | 8 | 16
+//   OUT MOST_ROWS TAIL AHEAD   as in few_rows.clh, TAIL = 0
+//   ACT        the activation                                       0 .. 5
+
+#include "common/epilogue.clh"
+
+#define A_SPACE              __local
+#define LOAD_PART_OF_A(p, n) VLOAD(p)
+#include "common/few_rows.clh"
+#include "common/joined_rows.clh"
+
+// w1: [f, d]; b1: [f]; w2: [d_out, f]; out: [groups, m, d_out]; x_whole: [m, d]
+// ahead_1, ahead_2: rows of w1 and w2 that are asked for early
+// rows: [m, d]; hidden: [m, slice]
+KERNEL void ffn_parts_fwd(JOINED_PARAMS, __global float *restrict x_whole, int f, int slice,
+                          int d_out, int ahead_1, int ahead_2, __global const float *restrict w1,
+                          int has_b1, __global const float *restrict b1,
+                          __global const float *restrict w2, __global float *restrict out,
+                          __local float *restrict rows, __local float *restrict hidden)
+{
+    const int group = (int)get_group_id(0), first = group * slice, width = min(slice, f - first);
+    float tile[MOST_ROWS * VW];
+
+    joined_rows(m, d, n_parts, has_parts_bias, x, parts, parts_bias, norm_weight, norm_bias, eps,
+                x_whole, rows);
+    for (int j = 0; j < width; j += VW) {
+        tile_of_products(rows, d, m, w1 + (long)(first + j) * d, d, (long)ahead_1 * d, d, VW, tile);
+        const FV bias = has_b1 ? VLOAD(b1 + first + j) : (FV)(0.0f);
+        for (int i = 0; i < m; ++i)
+            VSTORE(ACTIVATE(v, FV, VLOAD(tile + i * VW) + bias), hidden + i * slice + j);
+    }
+    for (int j = 0; j < d_out; j += VW) {
+        tile_of_products(hidden, slice, m, w2 + (long)j * f + first, f, (long)ahead_2 * f, width,
+                         VW, tile);
+        for (int i = 0; i < m; ++i)
+            VSTORE(VLOAD(tile + i * VW), out + ((long)group * m + i) * d_out + j);
+    }
+}
