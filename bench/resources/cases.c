@@ -189,6 +189,9 @@ const struct resource_case resource_cases[] = {
             DIM3(256, 1, 512), DIM3(256, 1, 512), DIM2(256, 256)),
     OP_CASE("AFT-local, mask", aft_local_fwd, VALUES(.window = 64), DIM3(4096, 1, 512),
             DIM3(4096, 1, 512), DIM3(4096, 1, 512), DIM2(4096, 4096), MASK3(4096, 4096, 1)),
+    OP_CASE("AFT-local, gradients", aft_local_bwd, VALUES(.window = 64), DIM3(4096, 8, 512),
+            DIM3(4096, 8, 512), DIM3(4096, 8, 512), DIM2(4096, 4096), ABSENT, DIM3(4096, 8, 512),
+            DIM3(4096, 8, 512), DIM3(4096, 8, 512)),
     OP_CASE("AFT-conv", aft_conv_fwd, VALUES(0), DIM3(4096, 8, 512), DIM3(4096, 8, 8),
             DIM3(4096, 8, 512), DIM2(8, 63)),
 

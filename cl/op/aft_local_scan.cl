@@ -6,9 +6,11 @@
 //   Memory    reads and writes 3 floats per block and channel, twice when two_sided
 //   Numerics  running maximum and sums relative to it, from either end: nothing is subtracted
 //
-//   Macro     Meaning                  Values
-//   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-items in a group    1 (CPU), 64 .. 8 (GPU)
+//   Macro     Meaning                                             Values
+//   VW        channels of a lane                                  16, 8, 4 (CPU), 1 (GPU)
+//   LS        work-items in a group                               1 (CPU), 64 .. 8 (GPU)
+//   AHEAD     blocks read before the first of them is merged:     1 (CPU), 8 (GPU)
+//             lanes are few, and each merge waits for the last
 
 #ifndef VW
 #error "VW: channels of a lane"
@@ -17,7 +19,20 @@
 #error "LS: work-items in a group"
 #endif
 
+#ifndef AHEAD
+#error "AHEAD: blocks read before the first of them is merged"
+#endif
+
 #include "common/aft.clh"
+
+// The sums of AHEAD blocks, from `first` on in a direction; past the last or first, that once more.
+static inline void load_ahead(struct sums next[AHEAD], __global const float *sums, int first,
+                              int direction, int blocks, int step)
+{
+    UNROLL
+    for (int n = 0; n < AHEAD; ++n)
+        next[n] = sums_load(sums, clamp(first + n * direction, 0, blocks - 1), step);
+}
 
 // scratch: lane l at l * lane_stride; in it
 //   before: [blocks][3][step], in: the sums of each block, out: of all blocks before it
@@ -32,16 +47,26 @@ KERNEL void aft_local_scan(__global float *scratch, long lane_stride, long befor
         return;
     __global float *before = scratch + lane * lane_stride + before_at;
     __global float *after = scratch + lane * lane_stride + after_at;
+    struct sums own[AHEAD];
     if (two_sided) {
-        for (int i = blocks - 1; i >= 0; --i) {
-            sums_store(s, after, i, step);
-            s = sums_merge(s, sums_load(before, i, step));
+        for (int last = blocks - 1; last >= 0; last -= AHEAD) {
+            load_ahead(own, before, last, -1, blocks, step);
+            UNROLL
+            for (int n = 0; n < AHEAD; ++n)
+                if (last - n >= 0) {
+                    sums_store(s, after, last - n, step);
+                    s = sums_merge(s, own[n]);
+                }
         }
         s = sums_of_none();
     }
-    for (int i = 0; i < blocks; ++i) {
-        const struct sums own = sums_load(before, i, step);
-        sums_store(s, before, i, step);
-        s = sums_merge(s, own);
+    for (int first = 0; first < blocks; first += AHEAD) {
+        load_ahead(own, before, first, 1, blocks, step);
+        UNROLL
+        for (int n = 0; n < AHEAD; ++n)
+            if (first + n < blocks) {
+                sums_store(s, before, first + n, step);
+                s = sums_merge(s, own[n]);
+            }
     }
 }

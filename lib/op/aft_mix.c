@@ -103,11 +103,12 @@ struct kspec attncl__aft_spec(const struct aft_plan *p, const char *file, const 
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_slice *s)
 {
     const struct aft_plan *p = s->p;
-    const struct kspec spec = attncl__aft_spec(p, "op/aft_local_scan.cl", "aft_local_scan");
+    struct kspec spec = attncl__aft_spec(p, "op/aft_local_scan.cl", "aft_local_scan");
     const int64_t lane_stride = p->cpu ? p->lane_floats : 1,
                   step = p->cpu ? (int64_t)p->vw : s->lanes;
     const int64_t after = p->cpu ? p->after_at : p->blocks * 3 * s->lanes;
 
+    kspec_int(&spec, "AHEAD", p->cpu ? 1 : AFT_SCAN_AHEAD);
     return attncl__launch(l, &spec, grid_1d(ceil_div(s->lanes, (int64_t)p->local), p->local),
                           ARGS(arg_mem(s->scratch), arg_i64(lane_stride), arg_i64(p->before_at),
                                arg_i64(after), arg_i32(step), arg_i32(p->blocks), arg_i32(s->lanes),

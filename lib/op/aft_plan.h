@@ -13,7 +13,7 @@ enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 
 // Forms of the kernels, see their macro tables: CPU, then GPU.
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
-enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8 };
+enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8, AFT_SCAN_AHEAD = 8 };
 
 // Shape of a group of aft_local_band, as in its macro table.  TY * ROWS divides AFT_TILE, and a
 // group has at least AFT_TILE_LANES lanes.
