@@ -117,7 +117,7 @@ void attncl__aft_fit(struct launcher *l, struct aft_plan *p, bool backward, int 
         p->local /= 2;
         spec = rows_spec(p, backward);
     }
-    p->row = p->masked || path != 0 ? NULL : choose_row(l, p, backward);
+    p->row = p->weight_rows > 0 && path == 0 ? choose_row(l, p, backward) : NULL;
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct aft_slice *s)

@@ -23,7 +23,8 @@ enum { CPU_LEAST_LOCAL_BYTES = 65536 };
 
 enum { GPU_GROUP = 64 }; // neighbouring channels read together
 
-// Scratch of the GPU form beside the slices': the weights of as many rows as fit, at least a tile.
+// Scratch of the GPU form beside the slices': the weights of as many rows as fit, at least a tile
+// where that is no more than a slice.
 enum { WEIGHT_BYTES = 3 << 20 };
 
 static bool contiguous(const struct op_sig *sig)
@@ -125,8 +126,11 @@ static void plan_gpu(struct aft_plan *p, size_t max_group)
 
     p->pitch = find_pitch(p);
     const int64_t row_floats = p->pitch + 1, all = ceil_div(p->steps, AFT_TILE);
-    const int64_t fit = WEIGHT_BYTES / ((int64_t)sizeof(float) * row_floats * AFT_TILE);
-    p->weight_rows = AFT_TILE * (fit < 1 ? 1 : fit < all ? fit : all);
+    const int64_t tile_bytes = (int64_t)sizeof(float) * row_floats * AFT_TILE;
+    const int64_t fit = WEIGHT_BYTES > tile_bytes        ? WEIGHT_BYTES / tile_bytes
+                        : tile_bytes <= SLICE_BYTES_MOST ? 1
+                                                         : 0;
+    p->weight_rows = AFT_TILE * (fit < all ? fit : all);
     p->flags_at = p->slice * lane_floats;
     p->weights_at = p->flags_at + ceil_div(p->steps, AFT_LEAST_ROWS) *
                                       ceil_div(p->slice, (int64_t)AFT_TILE_LANES);
