@@ -225,17 +225,30 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
 #pragma unroll
             for (int v = 0; v < NV; v++)
                 VSTORE(sums[r][v], waiting + r * NR + v * VW);
-        for (int r = 0; r < c->height; r++)
-            for (int x = 0; x < c->width; x += VW) {
-                __global float *to = c->out + r * c->ld + x;
-                const int n = c->width - x;
-                FV sum = VLOAD(waiting + r * NR + x);
-                if (c->grow)
-                    sum += load_some(to, n, 0.0f);
-                if (c->finish)
-                    sum = epilogue_some(e, sum, c->i + r, c->j + x, n);
-                store_some(sum, to, n);
+        for (int r = 0; r < c->height; r++) {
+            __global float *out = c->out + r * c->ld;
+            if (c->width == NR) {
+#pragma unroll
+                for (int x = 0; x < NR; x += VW) {
+                    FV sum = VLOAD(waiting + r * NR + x);
+                    if (c->grow)
+                        sum += VLOAD(out + x);
+                    if (c->finish)
+                        sum = epilogue_v(e, sum, c->i + r, c->j + x);
+                    VSTORE(sum, out + x);
+                }
+            } else {
+                for (int x = 0; x < c->width; x += VW) {
+                    const int n = c->width - x;
+                    FV sum = VLOAD(waiting + r * NR + x);
+                    if (c->grow)
+                        sum += load_some(out + x, n, 0.0f);
+                    if (c->finish)
+                        sum = epilogue_some(e, sum, c->i + r, c->j + x, n);
+                    store_some(sum, out + x, n);
+                }
             }
+        }
     }
 }
 

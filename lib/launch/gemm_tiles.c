@@ -16,7 +16,7 @@ static int cpu_vectors(unsigned vw)
     return vw == 16 ? 4 : 2;
 }
 
-// Largest first.  Packed panels of a tile must stay in a core's second-level cache beside C's tile:
+// Packed panels of a tile must stay in a core's second-level cache beside what passes through it:
 // half of 512 KiB.
 // A causal product's tiles differ in work, so it takes more of them to keep all cores busy to the
 // end.
@@ -29,13 +29,14 @@ enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
 };
-// The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied, should meet
-// many columns.
+// Largest first.  The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied,
+// should meet many columns.
 static const struct cpu_tile cpu_tiles[] = {
-    {1536, 512, 96},  {768, 512, 96},   {384, 512, 96},  {192, 512, 96},  {384, 256, 160},
-    {192, 256, 160}, // wide
-    {3072, 64, 1024}, {1536, 64, 1024}, {768, 128, 512}, {384, 128, 512}, {192, 128, 256},
-    {96, 128, 192},   {48, 64, 256},    {24, 64, 256},   {12, 16, 256},   {6, 8, 256},
+    {1536, 512, 96},  {768, 512, 96},   {384, 512, 96},   {192, 512, 96},
+    {384, 256, 160},  {192, 256, 160}, // wide
+    {6144, 64, 1024}, {3072, 64, 1024}, {1536, 64, 1024}, {768, 128, 512},
+    {384, 128, 512},  {192, 128, 256},  {96, 128, 192},   {48, 64, 256},
+    {24, 64, 256},    {12, 16, 256},    {6, 8, 256},
 };
 enum { N_CPU_WIDE_TILES = 6, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
