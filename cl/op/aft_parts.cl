@@ -19,27 +19,8 @@
 //   OUT MOST_ROWS TAIL AHEAD   as in few_rows.clh, TAIL = 0
 //   PER_HEAD   as in aft.clh                                        0
 
-#define A_SPACE              __local
-#define LOAD_PART_OF_A(p, n) VLOAD(p)
+#include "common/slices.clh"
 #include "common/aft_step.clh"
-#include "common/few_rows.clh"
-#include "common/joined_rows.clh"
-
-// A slice of one map of all rows: to[i * slice + j].
-LOCAL_INLINE void map_slice(__local const float *rows, int m, int d, __global const float *weight,
-                            __global const float *bias, int has_bias, int ahead, int first,
-                            int width, int slice, __local float *to)
-{
-    float tile[MOST_ROWS * VW];
-
-    for (int j = 0; j < width; j += VW) {
-        tile_of_products(rows, d, m, weight + (long)(first + j) * d, d, (long)ahead * d, d, VW,
-                         tile);
-        const FV b = has_bias ? VLOAD(bias + first + j) : (FV)(0.0f);
-        for (int i = 0; i < m; ++i)
-            VSTORE(VLOAD(tile + i * VW) + b, to + i * slice + j);
-    }
-}
 
 // wq, wk, wv: [channels, d]; wo: [d_out, channels]; has_bias: bits 0, 1, 2 for bq, bk, bv
 // pos_bias: [n, n], not read when window is 0; position: [1]; sums, keys, values: as in
@@ -51,17 +32,16 @@ KERNEL void aft_parts_fwd(JOINED_PARAMS, __global float *restrict x_whole, int c
                           __global const float *restrict wq, __global const float *restrict bq,
                           __global const float *restrict wk, __global const float *restrict bk,
                           __global const float *restrict wv, __global const float *restrict bv,
-                          __global const float *restrict pos_bias, int n, int window,
-                          __global const int *restrict position, __global float *restrict sums,
-                          __global float *restrict keys, __global float *restrict values,
                           __global const float *restrict wo, __global float *restrict out,
                           __local float *restrict rows, __local float *restrict q,
-                          __local float *restrict k, __local float *restrict v)
+                          __local float *restrict k, __local float *restrict v,
+                          __global const float *restrict pos_bias, int n, int window,
+                          __global const int *restrict position, __global float *restrict sums,
+                          __global float *restrict keys, __global float *restrict values)
 {
     const int group = (int)get_group_id(0), first = group * slice;
     const int width = min(slice, channels - first), t = *position;
     const long all = (long)m * channels;
-    float tile[MOST_ROWS * VW];
 
     joined_rows(m, d, n_parts, has_parts_bias, x, parts, parts_bias, norm_weight, norm_bias, eps,
                 x_whole, rows);
@@ -81,10 +61,5 @@ KERNEL void aft_parts_fwd(JOINED_PARAMS, __global float *restrict x_whole, int c
             VSTORE(mixed, y);
         }
 
-    for (int j = 0; j < d_out; j += VW) {
-        tile_of_products(q, slice, m, wo + (long)j * channels + first, channels,
-                         (long)ahead_2 * channels, width, VW, tile);
-        for (int i = 0; i < m; ++i)
-            VSTORE(VLOAD(tile + i * VW), out + ((long)group * m + i) * d_out + j);
-    }
+    addend_of_slice(q, m, slice, width, wo + first, channels, d_out, ahead_2, group, out);
 }

@@ -20,10 +20,7 @@
 
 #include "common/epilogue.clh"
 
-#define A_SPACE              __local
-#define LOAD_PART_OF_A(p, n) VLOAD(p)
-#include "common/few_rows.clh"
-#include "common/joined_rows.clh"
+#include "common/slices.clh"
 
 // w1: [f, d]; b1: [f]; w2: [d_out, f]; out: [groups, m, d_out]; x_whole: [m, d]
 // ahead_1, ahead_2: rows of w1 and w2 that are asked for early
@@ -45,10 +42,5 @@ KERNEL void ffn_parts_fwd(JOINED_PARAMS, __global float *restrict x_whole, int f
         for (int i = 0; i < m; ++i)
             VSTORE(ACTIVATE(v, FV, VLOAD(tile + i * VW) + bias), hidden + i * slice + j);
     }
-    for (int j = 0; j < d_out; j += VW) {
-        tile_of_products(hidden, slice, m, w2 + (long)j * f + first, f, (long)ahead_2 * f, width,
-                         VW, tile);
-        for (int i = 0; i < m; ++i)
-            VSTORE(VLOAD(tile + i * VW), out + ((long)group * m + i) * d_out + j);
-    }
+    addend_of_slice(hidden, m, slice, width, w2 + first, f, d_out, ahead_2, group, out);
 }

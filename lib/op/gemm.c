@@ -165,7 +165,10 @@ static const struct grad_rule linear_grad[] = {
 };
 
 static const struct op_rewrite *const linear_rewrites[] = {
-    &attncl__aft_parts_rewrite, &attncl__aft_parts_rewrite_first, &attncl__ffn_parts_rewrite};
+    &attncl__aft_parts_rewrite,       &attncl__aft_parts_rewrite_first,
+    &attncl__attention_parts_rewrite, &attncl__attention_parts_rewrite_first,
+    &attncl__ffn_parts_rewrite,
+};
 
 const struct op_class attncl__op_linear_fwd = {
     .name = "linear_fwd",

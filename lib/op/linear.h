@@ -24,8 +24,10 @@ struct gemm attncl__linear_operands(const struct op_call *call,
 // How a layer norm in front becomes part of it.
 extern const struct op_merge attncl__linear_merge;
 
-// How chains that end in one become two launches (ffn_parts.c, aft_parts.c).
-extern const struct op_rewrite attncl__ffn_parts_rewrite, attncl__aft_parts_rewrite,
-    attncl__aft_parts_rewrite_first;
+// How chains that end in one become two launches (ffn_parts.c, aft_parts.c, attention_parts.c).
+extern const struct op_rewrite attncl__ffn_parts_rewrite;
+extern const struct op_rewrite attncl__aft_parts_rewrite, attncl__aft_parts_rewrite_first;
+extern const struct op_rewrite attncl__attention_parts_rewrite,
+    attncl__attention_parts_rewrite_first;
 
 #endif

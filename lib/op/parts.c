@@ -117,3 +117,105 @@ void attncl__parts_args(const struct op_call *call, float eps, struct arg args[P
     };
     memcpy(args, all, sizeof all);
 }
+
+static attncl_status check_maps(const struct op_sig *sig)
+{
+    static const char *const names[] = {"wq", "bq", "wk", "bk", "wv", "bv"};
+    const int64_t channels = sig->in[PARTS_WQ].dim[0];
+
+    for (int i = PARTS_WQ; i <= PARTS_BV; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        const bool bias = (i - PARTS_WQ) % 2;
+        if (bias && !attncl__desc_present(x))
+            continue;
+        TRY(attncl__check_input(names[i - PARTS_WQ], x, ATTNCL_F32, bias ? 1 : 2));
+        REQUIRE(x->dim[0] == channels && (bias || x->dim[1] == attncl__parts_width(sig)),
+                ATTNCL_ERR_SHAPE, "%s is %s, wq is %s, x has %" PRId64 " channels",
+                names[i - PARTS_WQ], SHAPE(x), SHAPE(&sig->in[PARTS_WQ]), attncl__parts_width(sig));
+    }
+    REQUIRE(sig->in[PARTS_WO].dim[1] == channels, ATTNCL_ERR_SHAPE, "wo is %s, wq is %s",
+            SHAPE(&sig->in[PARTS_WO]), SHAPE(&sig->in[PARTS_WQ]));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__parts_infer_mapped(struct op_sig *sig, int64_t n_slices)
+{
+    TRY(attncl__check_input("wq", &sig->in[PARTS_WQ], ATTNCL_F32, 2));
+    TRY(attncl__check_input("wo", &sig->in[PARTS_WO], ATTNCL_F32, 2));
+    TRY(attncl__parts_infer(sig, n_slices, sig->in[PARTS_WO].dim[0]));
+    return check_maps(sig);
+}
+
+bool attncl__parts_suit_mapped(const struct op_sig *sig, int64_t slice, int64_t local)
+{
+    const int64_t widths[] = {sig->in[PARTS_WQ].dim[0], attncl__parts_width(sig),
+                              sig->in[PARTS_WO].dim[0]};
+
+    return attncl__parts_suit(sig, widths, 3, 3 * attncl__parts_rows(sig) * slice + local);
+}
+
+void attncl__parts_mapped_form(const struct device_caps *caps, const struct op_call *call,
+                               struct kspec *spec)
+{
+    attncl__few_rows_form(caps, attncl__parts_rows(&call->sig), spec);
+    kspec_int(spec, "TAIL", 0);
+}
+
+void attncl__parts_mapped_args(const struct device_caps *caps, const struct op_call *call,
+                               float eps, int64_t slice, struct arg args[PARTS_MAPPED_ARGS])
+{
+    const struct tensor_desc *in = call->sig.in;
+    const int64_t m = attncl__parts_rows(&call->sig), d = attncl__parts_width(&call->sig);
+    const int has_bias = attncl__desc_present(&in[PARTS_BQ]) |
+                         attncl__desc_present(&in[PARTS_BK]) << 1 |
+                         attncl__desc_present(&in[PARTS_BV]) << 2;
+    const size_t slice_bytes = (size_t)(m * slice) * sizeof(float);
+    const struct arg own[PARTS_MAPPED_ARGS - PARTS_ARGS] = {
+        arg_i32(in[PARTS_WQ].dim[0]),
+        arg_i32(slice),
+        arg_i32(in[PARTS_WO].dim[0]),
+        arg_i32(attncl__few_rows_ahead(caps, m, d)),
+        arg_i32(attncl__few_rows_ahead(caps, m, slice)),
+        arg_i32(has_bias),
+        arg_mem(call->in[PARTS_WQ]),
+        arg_mem(call->in[PARTS_BQ]),
+        arg_mem(call->in[PARTS_WK]),
+        arg_mem(call->in[PARTS_BK]),
+        arg_mem(call->in[PARTS_WV]),
+        arg_mem(call->in[PARTS_BV]),
+        arg_mem(call->in[PARTS_WO]),
+        arg_mem(call->out[PARTS_RESULT]),
+        arg_local((size_t)(m * d) * sizeof(float)),
+        arg_local(slice_bytes),
+        arg_local(slice_bytes),
+        arg_local(slice_bytes),
+    };
+
+    attncl__parts_args(call, eps, args);
+    memcpy(args + PARTS_ARGS, own, sizeof own);
+}
+
+void attncl__parts_mapped_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double weights =
+        (double)sig->in[PARTS_WQ].dim[0] *
+        (3 * (double)attncl__parts_width(sig) + (double)sig->in[PARTS_WO].dim[0]);
+
+    *flop_ret = 2 * weights * (double)attncl__parts_rows(sig);
+    *bytes_ret = 4 * weights;
+}
+
+bool attncl__parts_maps_plain(const void *const *part_params, float *eps_ret)
+{
+    const struct linear_fwd_params *outer = part_params[CHAIN_OUTER];
+
+    if (outer->activation != GEMM_ACT_NONE)
+        return false;
+    for (int i = CHAIN_Q; i <= CHAIN_V; ++i) {
+        const struct norm_linear_fwd_params *map = part_params[i];
+        if (map->linear.activation != GEMM_ACT_NONE || (i > CHAIN_Q && map->norm.eps != *eps_ret))
+            return false;
+        *eps_ret = map->norm.eps;
+    }
+    return true;
+}

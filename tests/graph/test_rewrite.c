@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: MIT
-// A step of AFT layers becomes two launches a layer where nobody looks between, and computes the
-// same.
+// A step of AFT layers, or of attention layers, becomes two launches a layer where nobody looks
+// between, and computes the same.
 
 #include <math.h>
 #include <string.h>
 
 #include "attncl/aft.h"
+#include "attncl/attention.h"
 #include "attncl/ops.h"
 #include "attncl/transformer.h"
 #include "graph/parts.h"
 #include "support/test.h"
 
-enum { ROWS = 2, C = 32, F = 48, WINDOW = 2, STEPS = 4, LAYERS = 2, MANY = 17 };
+enum { ROWS = 2, C = 32, F = 48, WINDOW = 2, STEPS = 4, LAYERS = 2, MANY = 17, HEADS = 2 };
 
 struct stack {
     attncl_graph *g;
@@ -32,11 +33,13 @@ static attncl_value norm(attncl_graph *g, attncl_value x, float phase)
     return attncl_layer_norm(g, x, filled(g, 1, C, 0, phase), filled(g, 1, C, 0, phase + 1), 1e-5f);
 }
 
-static attncl_value layer(attncl_graph *g, attncl_value x, attncl_value position, float phase,
-                          attncl_value between[2])
+enum kind { AFT, MHA, N_KINDS };
+
+static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_value position,
+                        float phase, attncl_value x)
 {
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
-    const attncl_aft_params aft = {
+    const attncl_aft_params p = {
         .query_weight = filled(g, 2, C, C, phase + 1),
         .query_bias = filled(g, 1, C, 0, phase + 2),
         .key_weight = filled(g, 2, C, C, phase + 3),
@@ -46,6 +49,25 @@ static attncl_value layer(attncl_graph *g, attncl_value x, attncl_value position
         .output_weight = filled(g, 2, C, C, phase + 7),
         .output_bias = filled(g, 1, C, 0, phase + 8),
     };
+    const attncl_mha_params mha = {
+        .query_weight = p.query_weight,
+        .query_bias = p.query_bias,
+        .key_weight = p.key_weight,
+        .value_weight = p.value_weight,
+        .value_bias = p.value_bias,
+        .output_weight = p.output_weight,
+        .output_bias = p.output_bias,
+    };
+
+    desc.window = WINDOW;
+    desc.causal = 1;
+    return kind == AFT ? attncl_aft_step(g, &desc, &p, z, position, x)
+                       : attncl_multi_head_attention_step(g, &mha, HEADS, STEPS, z, position, x);
+}
+
+static attncl_value layer(attncl_graph *g, enum kind kind, attncl_value x, attncl_value position,
+                          float phase, attncl_value between[2])
+{
     const attncl_ffn_params ffn = {
         .layer1_weight = filled(g, 2, F, C, phase + 9),
         .layer1_bias = filled(g, 1, F, 0, phase + 10),
@@ -53,15 +75,13 @@ static attncl_value layer(attncl_graph *g, attncl_value x, attncl_value position
         .layer2_bias = filled(g, 1, C, 0, phase + 12),
     };
 
-    desc.window = WINDOW;
-    desc.causal = 1;
     between[0] = norm(g, x, phase);
-    x = attncl_aft_step(g, &desc, &aft, between[0], position, x);
+    x = mix(g, kind, between[0], position, phase, x);
     between[1] = norm(g, x, phase + 20);
     return attncl_feed_forward(g, &ffn, ATTNCL_GELU, between[1], x);
 }
 
-static struct stack build(int64_t rows)
+static struct stack build(enum kind kind, int64_t rows)
 {
     struct stack s = {.g = NULL};
     char scope[8];
@@ -73,7 +93,7 @@ static struct stack build(int64_t rows)
     for (int i = 0; i < LAYERS; ++i) {
         snprintf(scope, sizeof scope, "%d", i);
         attncl_graph_push_scope(s.g, scope);
-        x = layer(s.g, x, position, 50.0f * (float)i, s.between + 2 * i);
+        x = layer(s.g, kind, x, position, 50.0f * (float)i, s.between + 2 * i);
         attncl_graph_pop_scope(s.g);
     }
     s.y = x;
@@ -94,14 +114,18 @@ static int count_live(const attncl_graph *g, const struct op_class *cls)
     return n;
 }
 
-static void expect(const attncl_graph *g, int aft, int ffn, int joins)
+static void expect(const attncl_graph *g, int mixes, int ffn, int joins)
 {
     const bool does = device_rewrites();
 
-    ck_assert_int_eq(count_live(g, &attncl__op_aft_parts_fwd), does ? aft : 0);
+    ck_assert_int_eq(count_live(g, &attncl__op_aft_parts_fwd) +
+                         count_live(g, &attncl__op_attention_parts_fwd),
+                     does ? mixes : 0);
     ck_assert_int_eq(count_live(g, &attncl__op_ffn_parts_fwd), does ? ffn : 0);
     ck_assert_int_eq(count_live(g, &attncl__op_join_fwd), does ? joins : 0);
-    ck_assert_int_eq(count_live(g, &attncl__op_aft_step_fwd), does ? LAYERS - aft : LAYERS);
+    ck_assert_int_eq(count_live(g, &attncl__op_aft_step_fwd) +
+                         count_live(g, &attncl__op_attention_step_fwd),
+                     does ? LAYERS - mixes : LAYERS);
 }
 
 // y of all steps.
@@ -130,14 +154,14 @@ static void near_each_other(float a[STEPS][ROWS * C], float b[STEPS][ROWS * C])
 START_TEST(two_launches_a_layer_compute_the_same)
 {
     float rewritten[STEPS][ROWS * C], apart[STEPS][ROWS * C];
-    struct stack s = build(ROWS);
+    struct stack s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_compile(s.g, NULL));
     expect(s.g, LAYERS, LAYERS, 1);
     run(&s, rewritten);
     attncl_graph_destroy(s.g);
 
-    s = build(ROWS);
+    s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     for (int i = 0; i < 2 * LAYERS; ++i)
         attncl_graph_output(s.g, (const char *[]){"a", "b", "c", "d"}[i], s.between[i]);
@@ -154,13 +178,13 @@ START_TEST(plans_are_made_anew)
 {
     float once[STEPS][ROWS * C], again[STEPS][ROWS * C];
     attncl_memory_report report;
-    struct stack s = build(ROWS);
+    struct stack s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_compile(s.g, NULL));
     run(&s, once);
     attncl_graph_destroy(s.g);
 
-    s = build(ROWS);
+    s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_memory(s.g, &report));
     expect(s.g, LAYERS, LAYERS, 1);
@@ -172,7 +196,7 @@ START_TEST(plans_are_made_anew)
     ck_assert_int_eq(memcmp(once, again, sizeof once), 0);
     attncl_graph_destroy(s.g);
 
-    s = build(ROWS);
+    s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_memory(s.g, &report));
     attncl_graph_destroy(s.g);
@@ -183,13 +207,13 @@ END_TEST
 START_TEST(chains_end_where_somebody_looks)
 {
     float rewritten[STEPS][ROWS * C], apart[STEPS][ROWS * C];
-    struct stack s = build(ROWS);
+    struct stack s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_compile(s.g, NULL));
     run(&s, apart);
     attncl_graph_destroy(s.g);
 
-    s = build(ROWS);
+    s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     attncl_graph_output(s.g, "z", s.between[1]); // the first network's input
     ck_ok(attncl_graph_compile(s.g, NULL));
@@ -198,7 +222,7 @@ START_TEST(chains_end_where_somebody_looks)
     near_each_other(rewritten, apart);
     attncl_graph_destroy(s.g);
 
-    s = build(MANY);
+    s = build((enum kind)_i, MANY);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_compile(s.g, NULL));
     expect(s.g, 0, 0, 0);
@@ -212,9 +236,9 @@ Suite *suite(void)
     TCase *core = tcase_create("core");
 
     tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, two_launches_a_layer_compute_the_same);
-    tcase_add_test(core, plans_are_made_anew);
-    tcase_add_test(core, chains_end_where_somebody_looks);
+    tcase_add_loop_test(core, two_launches_a_layer_compute_the_same, 0, N_KINDS);
+    tcase_add_loop_test(core, plans_are_made_anew, 0, N_KINDS);
+    tcase_add_loop_test(core, chains_end_where_somebody_looks, 0, N_KINDS);
     suite_add_tcase(s, core);
     return s;
 }

@@ -83,7 +83,7 @@ static void check(const struct layer *l)
         const attncl_status status =
             run_op("aft_parts_fwd", &params,
                    HOSTS(s.x, s.norm_weight, s.norm_bias, s.parts, s.bias, w.wq, w.bq, w.wk, w.bk,
-                         w.wv, w.bv, w.table, at, sums, keys, values, w.wo),
+                         w.wv, w.bv, w.wo, w.table, at, sums, keys, values),
                    (struct host *const[]){parts, whole}, s.parts ? 2 : 1);
         if (test_context()->caps.form != FORM_CPU || test_context()->caps.loop_limit) {
             ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot be one launch on this device");
@@ -124,7 +124,7 @@ START_TEST(refusals)
 #define ATTEMPT(wk, ring)                                                                          \
     run_op("aft_parts_fwd", &params,                                                               \
            HOSTS(s.x, s.norm_weight, s.norm_bias, NULL, NULL, w.wq, w.bq, wk, w.bk, w.wv, w.bv,    \
-                 w.table, at, sums, ring, keys, w.wo),                                             \
+                 w.wo, w.table, at, sums, ring, keys),                                             \
            HOSTS(y))
     ck_fails(ATTEMPT(map, keys), ATTNCL_ERR_SHAPE, "wk is [16, 17], wq is [16, 16]");
     ck_fails(ATTEMPT(w.wk, three), ATTNCL_ERR_SHAPE, "keys is [3, 16], expected [2, 16]");
