@@ -218,7 +218,10 @@ def start_peers(arguments):
     first = peers[0].describe()
     if "version" not in first:
         print(f"PyTorch is not measured: {first.get('error', 'it does not start')}", file=sys.stderr)
-    return [p for p in peers if "version" in p.describe()]
+    found = [p for p in peers if "version" in p.describe()]
+    for peer in found:
+        print(f"by turns with {peer.about['name']}", flush=True)
+    return found
 
 
 def write_peers(path, peers, ours, complete):
