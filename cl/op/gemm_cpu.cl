@@ -145,9 +145,9 @@ struct a_panel {
     int height, k_all;
 };
 
-// sums [MR][NV] = a panel of A times a packed one of B, kc terms
+// sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of its columns; absent: NULL
 LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *b, int kc,
-                                  FV (*sums)[NV])
+                                  __global const float *bias, FV (*sums)[NV])
 {
     const int end = CAUSAL ? min(a->k_all, kc) : kc;
     int k = 0;
@@ -165,7 +165,7 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *
     for (int r = 0; r < MR; r++)
 #pragma unroll
         for (int v = 0; v < NV; v++)
-            sums[r][v] = (FV)(0.0f);
+            sums[r][v] = bias ? VLOAD(bias + v * VW) : (FV)(0.0f);
 
     for (; k < end; k++, b += NR) {
         FV bv[NV];
@@ -272,10 +272,13 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     __global const float *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
     const struct epilogue e = EPILOGUE_OF(entry);
+    // Where one block makes the sums of whole panels, they start from the bias: it may then be all the epilogue there is.
+    struct epilogue rest = e;
 
+    rest.parts &= ~PART_BIAS_COLUMN;
     for (int k0 = k_from; k0 < k_end; k0 += tile_k) {
         const int kc = min(tile_k, k_end - k0);
-        const bool finish = k0 + kc == k_all && !epilogue_is_empty(&e);
+        const bool with_bias = (parts & PART_BIAS_COLUMN) && kc == k_all;
 
         for (int j = 0; j < columns; j += NR)
             pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,
@@ -292,11 +295,15 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
             const struct a_panel a_panel = {a_at, lda, MR * lda, height, i0 + i + 1 - k0};
 
             for (int j = 0; j < columns; j += NR) {
+                const int width = min(NR, columns - j);
+                const bool started = with_bias && width == NR;
+                const struct epilogue *left = started ? &rest : &e;
                 const struct c_panel c_panel = {
-                    c + i * ldc + j, ldc, i0 + i, j0 + j, height, min(NR, columns - j), k0 > 0, finish};
+                    c + i * ldc + j, ldc, i0 + i, j0 + j, height, width, k0 > 0,
+                    k0 + kc == k_all && !epilogue_is_empty(left)};
                 FV sums[MR][NV];
-                multiply_panels(&a_panel, b_pack + j * kc, kc, sums);
-                store_panel(&c_panel, &e, sums);
+                multiply_panels(&a_panel, b_pack + j * kc, kc, started ? bias + j0 + j : 0, sums);
+                store_panel(&c_panel, left, sums);
             }
         }
     }
