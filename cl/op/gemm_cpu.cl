@@ -24,118 +24,17 @@
 //   ACT       activation of the epilogue                           0 .. 5
 
 #include "common/ahead.clh"
-#include "common/transpose.clh"
 #include "common/types.clh"
 
-#ifndef NV
-#error "NV: vectors across a panel of columns"
-#endif
-#ifndef TRANS_A
-#error "TRANS_A: A is [k, m]"
-#endif
-#ifndef TRANS_B
-#error "TRANS_B: B is [n, k]"
-#endif
 #ifndef CAUSAL
 #error "CAUSAL: A is lower triangular"
 #endif
 
 #include "common/epilogue.clh"
+#include "common/gemm_pack.clh"
 
-// Six rows by four vectors leave AVX-512 room for the operands: 24 sums, 4 of B and 1 of A in 32 registers.
-#define MR 6
-#define NR (NV * VW)
 // Elements of a row of A that are fetched ahead together: a cache line.
 #define LINE 16
-// A row of a transposed A's panel is copied as eight floats, of which the next row, or the gap, takes the last two.
-#define COPIED 8
-// Floats from a panel of A to the next: with the gap, a line, their rows do not all fall into one cache set.
-#define A_PANEL(kc) ((kc)*MR + 16)
-// Rows of a transposed A that are copied together.
-#define AK 8
-// Rows of C, whole cache lines of a transposed A, that are packed at a time: few, since the cache is B's.
-#define A_ROWS 96
-
-#if TRANS_B
-LOCAL_INLINE void copy_square(__global const float *from, long ld, __local float *to)
-{
-    FV row[VW];
-
-#pragma unroll
-    for (int i = 0; i < VW; i++)
-        row[i] = VLOAD(from + i * ld);
-    transpose_square(row);
-#pragma unroll
-    for (int i = 0; i < VW; i++)
-        VSTORE(row[i], to + i * NR);
-}
-#endif
-
-// b: kc rows, `width` columns of B -> pack [kc][NR], zeros in the missing columns
-LOCAL_INLINE void pack_b(__global const float *b, long ldb, int width, int kc, __local float *pack)
-{
-#if TRANS_B
-    const int whole = width / VW * VW, whole_k = kc / VW * VW;
-
-    for (int k = 0; k < whole_k; k += VW)
-        for (int c = 0; c < whole; c += VW)
-            copy_square(b + c * ldb + k, ldb, pack + k * NR + c);
-    for (int k = whole_k; k < kc; k++)
-        for (int c = 0; c < whole; c++)
-            pack[k * NR + c] = b[c * ldb + k];
-    for (int k = 0; k < kc && whole < NR; k++)
-        for (int c = whole; c < NR; c++)
-            pack[k * NR + c] = c < width ? b[c * ldb + k] : 0.0f;
-#else
-    for (int k = 0; k < kc; k++, b += ldb, pack += NR)
-        for (int c = 0; c < NR; c += VW) {
-            if (c + VW <= width)
-                VSTORE(VLOAD(b + c), pack + c);
-            else
-                for (int x = c; x < c + VW; x++)
-                    pack[x] = x < width ? b[x] : 0.0f;
-        }
-#endif
-}
-
-#if TRANS_A
-#define A_SPACE __local
-
-#ifdef __clang__
-typedef float8 COPIED_ANYWHERE __attribute__((aligned(4)));
-#define COPY(from, to)                                                                             \
-    (*(__local COPIED_ANYWHERE *)(to) = *(__global const COPIED_ANYWHERE *)(from))
-#else
-#define COPY(from, to) vstore8(vload8(0, from), 0, to)
-#endif
-
-// a: kc rows, `rows` columns of the transposed A, of which `there` can be read -> pack [panel][kc][MR]; missing columns
-// repeat the last one
-LOCAL_INLINE void pack_a(__global const float *a, long lda, int rows, int there, int kc,
-                         __local float *pack)
-{
-    const int whole = min(rows, max(there - COPIED + MR, 0) / MR * MR); // panels that COPY may read
-    int k = 0;
-
-    // Several rows at a time: more loads on their way, and stores of whole cache lines.
-    for (; k + AK <= kc; k += AK)
-        for (int i = 0; i < whole; i += MR) {
-            __local float *to = pack + i / MR * A_PANEL(kc) + k * MR;
-#pragma unroll
-            for (int x = 0; x < AK; x++)
-                COPY(a + (k + x) * lda + i, to + x * MR);
-        }
-    for (; k < kc; k++)
-        for (int i = 0; i < whole; i += MR)
-            COPY(a + k * lda + i, pack + i / MR * A_PANEL(kc) + k * MR);
-    for (int i = whole; i < rows; i += MR)
-        for (k = 0; k < kc; k++)
-            for (int r = 0; r < MR; r++)
-                pack[i / MR * A_PANEL(kc) + k * MR + r] = a[k * lda + min(i + r, rows - 1)];
-}
-#else
-#define A_SPACE __global
-#endif
 
 // A panel of A.  Row r takes part while k < k_all + r.
 struct a_panel {
@@ -272,7 +171,8 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     __global const float *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
     const struct epilogue e = EPILOGUE_OF(entry);
-    // Where one block makes the sums of whole panels, they start from the bias: it may then be all the epilogue there is.
+    // Sums that one block makes start from the bias, which may be all the epilogue there is; a panel's rest of columns does
+    // not, since the bias ends with these.
     struct epilogue rest = e;
 
     rest.parts &= ~PART_BIAS_COLUMN;

@@ -8,8 +8,8 @@
 
 #include "launch/gemm_own.h"
 
-// MR, A_ROWS and A_PANEL's gap of cl/op/gemm_cpu.cl, and NV by vector width: panels of 64, 16 and 8
-// columns.
+// MR, A_ROWS and A_PANEL's gap of cl/common/gemm_pack.clh, and NV by vector width: panels of 64, 16
+// and 8 columns.
 enum { CPU_MR = 6, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
 static int cpu_vectors(unsigned vw)
 {
