@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Elementwise activations.  Host side: lib/op/activation.c
 //
-//   Work      a group takes `per_group` consecutive elements, or rows, work-item i vectors i, i +
-//   LS
-//             ... of them
+//   Work      flat: a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ...
+//             of them; rows: ITEMS work-items share a row
 //   Memory    reads and writes each element once, the bias once for each row, from cache
 //   Numerics  cl/common/math.clh; NaN stays NaN
 //
@@ -12,12 +11,12 @@
 //             sigmoid, tanh, SiLU
 //   VW        floats in a vector                            1 | 4 | 8 | 16
 //   LS        work-items in a group, a power of two         1 .. 256
+//   ITEMS     work-items that share a row, a power of two   1 where LS is 1 | 4 .. LS
+//   HELD      none of a row is kept                         0
+
+#include "common/shares.clh"
 
 #include "common/activation.clh"
-
-#ifndef LS
-#error "LS: work-items in a group"
-#endif
 
 KERNEL void activation_flat_fwd(__global const float *restrict x, __global float *restrict y,
                                 long count, int per_group)
@@ -43,20 +42,14 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
                                 __global const float *restrict bias, __global float *restrict y,
                                 int width, long rows, int per_group)
 {
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, rows);
+    FOR_ROWS(row, rows, per_group) {
+        const int n = row < rows ? width : 0;
+        __global const float *xr = x + row * width;
+        __global float *yr = y + row * width;
 
-    x += first * width;
-    y += first * width;
-    for (long row = first; row < end; ++row, x += width, y += width) {
-        int c = VW * (int)get_local_id(0);
-        for (; c + VW <= width; c += VW * LS) {
-            const FV v = VLOAD(x + c) + VLOAD(bias + c);
-            VSTORE(ACTIVATE(v), y + c);
-        }
-        if (c < width) {
-            const FV v = load_part(x + c, width - c, 0.0f) + load_part(bias + c, width - c, 0.0f);
-            store_part(ACTIVATE(v), y + c, width - c);
+        FOR_SHARE(k, c, n) {
+            const FV v = share_load(xr, c, n, 0.0f) + share_load(bias, c, n, 0.0f);
+            share_store(ACTIVATE(v), yr, c, n);
         }
     }
 }

@@ -12,6 +12,7 @@
 //   VW        floats in a vector                       1 | 4 | 8 | 16
 //   LS        work-items in a group, a power of two    1 .. 256
 
+#define ALIGNED_VECTORS
 #include "common/reduce.clh"
 #include "common/vector.clh"
 

@@ -17,8 +17,9 @@
 //   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
 //   PIECES    a row is several pieces                              0 | 1
 
-#include "common/norm.clh"
 #include "common/shares.clh"
+
+#include "common/norm.clh"
 
 #ifndef PIECES
 #error "PIECES: a row is several pieces"

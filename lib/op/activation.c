@@ -49,6 +49,7 @@ static attncl_status append_flat(struct launcher *l, const struct op_call *call,
         attncl__flat_pass(l->caps, "op/activation.cl", "activation_flat_fwd", count);
 
     kspec_int(&p.spec, "KIND", kind);
+    attncl__share_nothing(&p.spec, p.grid.local[0]);
     return attncl__launch(
         l, &p.spec, p.grid,
         ARGS(arg_mem(x), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
@@ -65,10 +66,11 @@ static attncl_status append_rows(struct launcher *l, const struct op_call *call,
 {
     const int64_t width = call->sig.in[1].dim[0];
     const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
-    struct row_pass p =
-        attncl__row_pass(l->caps, "op/activation.cl", "activation_rows_fwd", rows, width);
+    struct row_work work = {kspec_begin("op/activation.cl", "activation_rows_fwd"), rows, width, 0,
+                            width % 4 == 0};
+    kspec_int(&work.spec, "KIND", kind);
+    const struct row_pass p = attncl__share_rows(l, &work);
 
-    kspec_int(&p.spec, "KIND", kind);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(y),
                                arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));

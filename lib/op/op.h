@@ -201,10 +201,12 @@ int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
 struct row_work {
     struct kspec spec; // begun, with the macros that are the op's own
     int64_t rows, width;
-    int arrays; // of how many a work-item keeps its part of a row
+    int arrays; // of how many a work-item keeps its part of a row; 0: it reads each element once
     bool whole; // attncl__rows_are_whole() of each of them
 };
 struct row_pass attncl__share_rows(struct launcher *l, const struct row_work *w);
+// For another kernel of such a file, whose groups of this size share no rows.
+void attncl__share_nothing(struct kspec *spec, size_t group);
 // For a kernel of the same file whose groups take a row at a time: attncl__row_pass() with smaller
 // groups where the device runs none so large.
 struct row_pass attncl__group_rows(struct launcher *l, const char *file, const char *kernel,

@@ -52,9 +52,8 @@ static bool is_for_device(const struct device_caps *caps, const struct share_row
            (size_t)r->items <= caps->max_group;
 }
 
-static void add_macros(struct kspec *spec, unsigned vw, int64_t group, int items, int held)
+static void add_shares(struct kspec *spec, int items, int held)
 {
-    kspec_form(spec, vw, (size_t)group);
     kspec_int(spec, "ITEMS", items);
     kspec_int(spec, "HELD", held);
 }
@@ -71,7 +70,8 @@ static struct row_pass pass_of(const struct device_caps *caps, const struct row_
         rows /= 2;
     struct row_pass pass = {w->spec, grid_1d(ceil_div(w->rows, rows), (size_t)(rows * r->items)),
                             rows, vw};
-    add_macros(&pass.spec, vw, rows * r->items, r->items, r->held * (4 / (int)vw));
+    kspec_form(&pass.spec, vw, pass.grid.local[0]);
+    add_shares(&pass.spec, r->items, r->held * (4 / (int)vw));
     return pass;
 }
 
@@ -97,6 +97,24 @@ static bool tuned_pass(struct launcher *l, const struct row_work *w, struct row_
     return false;
 }
 
+// Rows of which nothing is kept: as many work-items as have two vectors each, in large groups.
+static struct row_pass loose_pass(struct launcher *l, const struct row_work *w)
+{
+    static const int groups[] = {256, 64, 16, 4, 1};
+    struct row_pass pass = {.rows_per_group = 1};
+
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; ++i) {
+        struct share_row r = {.items = groups[i] < 8 ? groups[i] : 8, .held = 0};
+        while (r.items < groups[i] && 8 * (int64_t)r.items < w->width)
+            r.items *= 2;
+        r.rows = groups[i] / r.items;
+        pass = pass_of(l->caps, w, &r);
+        if (is_for_device(l->caps, &r) && attncl__launch_fits(l, &pass.spec, pass.grid.local[0]))
+            break;
+    }
+    return pass;
+}
+
 // The first row that keeps all values of a work-item in registers; else any; else the last, which
 // says at launch why it does not run.
 static struct row_pass gpu_pass(struct launcher *l, const struct row_work *w)
@@ -117,14 +135,20 @@ static struct row_pass gpu_pass(struct launcher *l, const struct row_work *w)
     return pass;
 }
 
+void attncl__share_nothing(struct kspec *spec, size_t group)
+{
+    add_shares(spec, (int)group, 0);
+}
+
 struct row_pass attncl__share_rows(struct launcher *l, const struct row_work *w)
 {
     if (l->caps->form == FORM_GPU)
-        return gpu_pass(l, w);
+        return w->arrays > 0 ? gpu_pass(l, w) : loose_pass(l, w);
     struct row_pass pass =
         attncl__row_pass(l->caps, w->spec.file, w->spec.kernel, w->rows, w->width);
     pass.spec = w->spec;
-    add_macros(&pass.spec, pass.vw, 1, 1, 0);
+    kspec_form(&pass.spec, pass.vw, 1);
+    attncl__share_nothing(&pass.spec, 1);
     return pass;
 }
 
@@ -142,7 +166,8 @@ struct row_pass attncl__group_rows(struct launcher *l, const char *file, const c
     do {
         pass.spec = kspec_begin(file, kernel);
         pass.grid.local[0] = local;
-        add_macros(&pass.spec, pass.vw, (int64_t)local, (int)local, 0);
+        kspec_form(&pass.spec, pass.vw, local);
+        attncl__share_nothing(&pass.spec, local);
         local = local > 4 ? local / 2 : 1; // the kernels know no group of two
     } while (pass.grid.local[0] > 1 && !attncl__launch_fits(l, &pass.spec, pass.grid.local[0]));
     return pass;
