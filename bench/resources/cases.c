@@ -147,6 +147,8 @@ enum { MANY = 1 << 16 };
                 INTS1(16)),                                                                        \
         OP_CASE("layer norm " name, layer_norm_fwd, VALUES(.eps = 1e-5f), DIM2(MANY, width),       \
                 DIM1(width), DIM1(width)),                                                         \
+        OP_CASE("layer norm gradient " name, layer_norm_bwd, VALUES(.eps = 1e-5f),                 \
+                DIM2(MANY, width), DIM1(width), DIM2(MANY, width)),                                \
         OP_CASE("argmax " name, argmax_fwd, VALUES(0), DIM2(MANY, width)),                         \
         OP_CASE("cross entropy " name, cross_entropy_fwd, VALUES(.pad = -1), DIM2(MANY, width),    \
                 INTS1(MANY)),                                                                      \
@@ -203,6 +205,10 @@ const struct resource_case resource_cases[] = {
     OP_CASE("GELU", activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM1(1 << 20)),
     OP_CASE("tanh", activation_fwd, VALUES(.kind = GEMM_ACT_TANH), DIM1(1 << 20)),
     OP_CASE("SiLU", activation_fwd, VALUES(.kind = GEMM_ACT_SILU), DIM1(1 << 20)),
+    OP_CASE("bias + GELU", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM2(4096, 1024),
+            DIM1(1024)),
+    OP_CASE("bias + GELU of 63", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM2(4096, 63),
+            DIM1(63)),
     OP_CASE("add", add_fwd, VALUES(0), DIM1(1 << 20), DIM1(1 << 20)),
     OP_CASE("multiply", mul_fwd, VALUES(0), DIM1(1 << 20), DIM1(1 << 20)),
 };

@@ -138,7 +138,7 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                 long start, long stride, int width, int parts, long rows,
                                 int per_group, float eps)
 {
-    SHARE_SPACE(tmp, 2);
+    SHARE_SPACE(tmp, 3);
 #if LS == 1
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);

@@ -1,107 +1,109 @@
 // SPDX-License-Identifier: MIT
 // The gradients of layer normalisation.  Host side: lib/op/layer_norm_bwd.c
 //
-//   Work      rows: a group takes a block of `block` rows, work-item i vectors i, i + LS ... of
-//             each, always the same columns; sum: work-items take vectors of columns
-//   Memory    reads x four times and dy twice, all but the first time from cache; writes dx once
-//             and, for each block, a row of partial sums, which it updates row by row in cache
-//   Numerics  mean and variance as in layer_norm.cl; sums over rows in their order
+//   Work      ITEMS work-items share a block of `block` rows, always the same columns of each, and
+//             LS / ITEMS blocks make a group; CPU form: one work-item walks `per_group` blocks
+//   Memory    reads x and dy and writes dx once, and a row of partial sums for each block.  Where
+//             rows are not held, reads x three times and dy twice, all but the first from cache,
+//             and updates the partial sums row by row in cache
+//   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
+//             their order
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro     Meaning                                              Values
+//   VW        floats in a vector                                   1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two                1 .. 256
+//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
 
-#include "common/rows.clh"
+#include "common/shares.clh"
 
-// A work-item's sums over one row of x - mean and of its square.
-static inline float2 distances(__global const float *x, int width, float mean)
+#include "common/norm.clh"
+
+// A work-item's part of the sums of four columns of one row, d = x - near, g = dy weight.
+struct sums {
+    FV d, dd, g, gd;
+};
+
+static inline void add_vector(struct sums *s, FV d, FV g)
 {
-    FV d = (FV)(0.0f), s = d;
-
-    for (int c = VW * (int)get_local_id(0); c < width; c += ROW_STEP) {
-        const FV v = (c + VW <= width ? VLOAD(x + c) : load_tail(x, width, mean)) - mean;
-        d += v;
-        s += v * v;
-    }
-    return (float2)(sum_lanes(d), sum_lanes(s));
+    s->d += d;
+    s->dd += d * d;
+    s->g += g;
+    s->gd += g * d;
 }
 
-// The same of g = dy weight and of g h;  h = (x - norm.x) norm.y
-static inline float2 row_sums(__global const float *x, __global const float *weight,
-                              __global const float *dy, int width, float2 norm)
+// A sum over rows: a register where columns are held, else memory.
+static inline void add_to(FV *held, __global float *sum, FV v, int c, int n)
 {
-    FV g_sum = (FV)(0.0f), gh_sum = g_sum;
-
-    for (int c = VW * (int)get_local_id(0); c < width; c += ROW_STEP) {
-        const int n = width - c;
-        const FV g = load_some(dy + c, n, 0.0f) * load_some(weight + c, n, 0.0f);
-        const FV h = (load_some(x + c, n, 0.0f) - norm.x) * norm.y;
-        g_sum += g;
-        gh_sum += g * h;
-    }
-    return (float2)(sum_lanes(g_sum), sum_lanes(gh_sum));
+#if HELD
+    *held += c < n ? v : (FV)(0.0f);
+#else
+    share_store(share_load(sum, c, n, 0.0f) + v, sum, c, n);
+#endif
 }
 
-// x, dy, dx: [rows, width]; parts: [blocks, 2, width], the sums of dy h and of dy
+// x, dy, dx: [rows, width]; parts: [blocks, 2, width], the sums of dy h and of dy, where
+// h = (x - mean) scale
 KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                                 __global const float *restrict weight,
                                 __global const float *restrict dy, __global float *restrict dx,
                                 __global float *restrict parts, int width, long rows, int block,
-                                float eps)
+                                long blocks, int per_group, float eps)
 {
-    GROUP_SPACE(tmp);
-    const long first = (long)get_group_id(0) * block;
-    const long end = min(first + block, rows);
-    const float n = (float)width;
-    const int from = VW * (int)get_local_id(0);
-    __global float *dw = parts + 2 * (long)get_group_id(0) * width, *db = dw + width;
+    SHARE_SPACE(tmp, 5);
 
-    for (int c = from; c < width; c += ROW_STEP) {
-        store_some((FV)(0.0f), dw + c, width - c);
-        store_some((FV)(0.0f), db + c, width - c);
-    }
-    for (long row = first; row < end; ++row) {
-        __global const float *xr = x + row * width, *dyr = dy + row * width;
-        __global float *dxr = dx + row * width;
+    FOR_ROWS(part, blocks, per_group) {
+        const int columns = part < blocks ? width : 0;
+        __global float *dw = parts + 2 * part * width, *db = dw + width;
+        FV dw_v[HELD ? HELD : 1], db_v[HELD ? HELD : 1];
+        SHARE_ARRAY(x_v);
+        SHARE_ARRAY(dy_v);
 
-        // The mean, rounded, and what rounding left out; then the spread.
-        const float mean = GROUP_SUM(item_sum(xr, width), tmp) / n;
-        const float2 d = distances(xr, width, mean);
-        const float rest = GROUP_SUM(d.x, tmp) / n;
-        const float variance = fmax(GROUP_SUM(d.y, tmp) / n - rest * rest, 0.0f);
-        const float2 norm = (float2)(mean + rest, 1.0f / sqrt(variance + eps));
-
-        const float2 sums = row_sums(xr, weight, dyr, width, norm);
-        const float g_mean = GROUP_SUM(sums.x, tmp) / n;
-        const float gh_mean = GROUP_SUM(sums.y, tmp) / n;
-
-        for (int c = from; c < width; c += ROW_STEP) {
-            const int left = width - c;
-            const FV d_y = load_some(dyr + c, left, 0.0f);
-            const FV h = (load_some(xr + c, left, 0.0f) - norm.x) * norm.y;
-            const FV g = d_y * load_some(weight + c, left, 0.0f);
-            store_some(norm.y * ((g - g_mean) - h * gh_mean), dxr + c, left);
-            store_some(load_some(dw + c, left, 0.0f) + d_y * h, dw + c, left);
-            store_some(load_some(db + c, left, 0.0f) + d_y, db + c, left);
+        FOR_SHARE(k, c, columns) {
+            dw_v[HELD ? k : 0] = db_v[HELD ? k : 0] = (FV)(0.0f);
+            share_store((FV)(0.0f), dw, c, columns);
+            share_store((FV)(0.0f), db, c, columns);
         }
-    }
-}
+        for (int i = 0; i < block; ++i) {
+            const long row = part * block + i;
+            const int n = row < rows ? columns : 0; // nothing to do, but barriers to be met
+            __global const float *xr = x + row * width, *dyr = dy + row * width;
+            const float count = (float)n;
 
-// The blocks of parts, added in their order.
-KERNEL void layer_norm_bwd_sum(__global const float *restrict parts, __global float *restrict dw,
-                               __global float *restrict db, int width, long blocks, int per_group)
-{
-    const int first = (int)get_group_id(0) * per_group;
-    const int end = min(first + per_group, width);
+            FV sum = (FV)(0.0f);
+            FOR_SHARE(k, c, n)
+                sum += SHARE_KEEP(x_v, k, share_load(xr, c, n, 0.0f));
+            const float near = row_sum(sum_lanes(sum), ROW_SPACE(tmp, 0)) / count;
 
-    for (int c = first + VW * (int)get_local_id(0); c < end; c += ROW_STEP) {
-        FV w = (FV)(0.0f), b = w;
-        for (long k = 0; k < blocks; ++k) {
-            __global const float *part = parts + 2 * k * width + c;
-            w += load_some(part, end - c, 0.0f);
-            b += load_some(part + width, end - c, 0.0f);
+            struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
+            FOR_SHARE(k, c, n) {
+                const FV v = SHARE_AGAIN(x_v, k, share_load(xr, c, n, 0.0f));
+                const FV g = SHARE_KEEP(dy_v, k, share_load(dyr, c, n, 0.0f)) *
+                             share_load(weight, c, n, 0.0f);
+                add_vector(&s, LANES < (IV)(n - c) ? v - near : (FV)(0.0f), g);
+            }
+            const float4 all = row_sum4((float4)(sum_lanes(s.d), sum_lanes(s.dd), sum_lanes(s.g),
+                                                 sum_lanes(s.gd)),
+                                        ROW_SPACE(tmp, 1));
+            const float rest = all.x / count, scale = norm_scale(all.xy, count, eps);
+            const float g_mean = all.z / count;
+            const float gh_mean = (all.w - rest * all.z) * scale / count;
+
+            FOR_SHARE(k, c, n) {
+                const FV v = SHARE_AGAIN(x_v, k, share_load(xr, c, n, 0.0f));
+                const FV d_y = SHARE_AGAIN(dy_v, k, share_load(dyr, c, n, 0.0f));
+                const FV h = ((v - near) - rest) * scale;
+                const FV g = d_y * share_load(weight, c, n, 0.0f);
+                share_store(scale * ((g - g_mean) - h * gh_mean), dx + row * width, c, n);
+                add_to(&dw_v[HELD ? k : 0], dw, d_y * h, c, n);
+                add_to(&db_v[HELD ? k : 0], db, d_y, c, n);
+            }
         }
-        store_some(w, dw + c, end - c);
-        store_some(b, db + c, end - c);
+#if HELD
+        FOR_SHARE(k, c, columns) {
+            share_store(dw_v[k], dw, c, columns);
+            share_store(db_v[k], db, c, columns);
+        }
+#endif
     }
 }

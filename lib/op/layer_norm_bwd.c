@@ -7,7 +7,8 @@
 //                                             dbias   = sum over rows of dy
 //
 // One walk over the rows makes dx and, for each block of rows, its part of the sums; a second
-// kernel adds the blocks (cl/op/layer_norm_bwd.cl).  Blocks depend on the shape alone.
+// kernel adds the blocks (cl/op/layer_norm_bwd.cl, layer_norm_bwd_sum.cl).  Blocks depend on the
+// shape alone.
 
 #include "op/op.h"
 
@@ -60,16 +61,17 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct layer_norm_bwd_params *params = call->sig.params;
     const struct blocks b = blocks_of(&call->sig);
-    struct row_pass p =
-        attncl__row_pass(l->caps, "op/layer_norm_bwd.cl", "layer_norm_bwd_rows", b.rows, b.width);
+    const struct row_pass p = attncl__share_rows(
+        l, &(struct row_work){kspec_begin("op/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
+                              b.width, 4, b.width % 4 == 0});
     const struct flat_pass sum =
-        attncl__flat_pass(l->caps, "op/layer_norm_bwd.cl", "layer_norm_bwd_sum", b.width);
+        attncl__flat_pass(l->caps, "op/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
 
-    p.grid = grid_1d(b.n, p.grid.local[0]);
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                             arg_mem(call->out[0]), arg_mem(call->scratch), arg_i32(b.width),
-                            arg_i64(b.rows), arg_i32(b.block), arg_f32(params->eps))));
+                            arg_i64(b.rows), arg_i32(b.block), arg_i64(b.n),
+                            arg_i32(p.rows_per_group), arg_f32(params->eps))));
     return attncl__launch(l, &sum.spec, sum.grid,
                           ARGS(arg_mem(call->scratch), arg_mem(call->out[1]), arg_mem(call->out[2]),
                                arg_i32(b.width), arg_i64(b.n), arg_i32(sum.per_group)));

@@ -15,20 +15,24 @@ struct share_row {
     int items, held, rows;     // work-items of a row, float4s that each holds, rows of a group
 };
 
-// By columns, 4 items held; of those for as many, the one with most in a work-item first.  From
-// what PyTorch, llm.c and oneDNN do (docs/kernels.md); not yet measured on a GPU.
+// By columns, of which a row takes at most 4 items held; several for as many: by vendor, and by how
+// many arrays are held.  From what PyTorch, llm.c and
+// oneDNN do (docs/kernels.md); not yet measured on a GPU.
 static const struct share_row share_rows[] = {
     {VENDOR_OTHER, 0, 8, 2, 16},  // up to 64 columns
     {VENDOR_OTHER, 0, 16, 2, 8},  // 128
     {VENDOR_OTHER, 0, 32, 2, 4},  // 256
     {VENDOR_OTHER, 0, 32, 4, 4},  // 512
+    {VENDOR_OTHER, 0, 64, 2, 2},  // 512 of four arrays
     {VENDOR_AMD, 64, 64, 4, 4},   // 1024: a wave for each row
-    {VENDOR_INTEL, 0, 64, 4, 2},  // half the registers of others
-    {VENDOR_OTHER, 0, 32, 8, 4},  //
-    {VENDOR_OTHER, 0, 64, 4, 2},  //
+    {VENDOR_INTEL, 0, 64, 4, 2},  // 1024: half the registers of others
+    {VENDOR_OTHER, 0, 32, 8, 4},  // 1024
+    {VENDOR_OTHER, 0, 64, 4, 2},  // 1024 of two arrays
+    {VENDOR_OTHER, 0, 128, 2, 1}, // 1024 of four
     {VENDOR_INTEL, 0, 256, 4, 1}, // 4096
-    {VENDOR_OTHER, 0, 128, 8, 1}, //
-    {VENDOR_OTHER, 0, 256, 4, 1}, //
+    {VENDOR_OTHER, 0, 128, 8, 1}, // 4096
+    {VENDOR_OTHER, 0, 256, 4, 1}, // 4096 of two arrays
+    {VENDOR_OTHER, 0, 256, 2, 1}, // 2048 of four
     {VENDOR_OTHER, 0, 256, 8, 1}, // 8192
     {VENDOR_OTHER, 0, 256, 0, 1}, // any
     {VENDOR_OTHER, 0, 64, 0, 1},  {VENDOR_OTHER, 0, 16, 0, 1}, {VENDOR_OTHER, 0, 1, 0, 1},

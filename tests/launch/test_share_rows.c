@@ -70,6 +70,9 @@ static const struct {
     {VENDOR_AMD, 64, 1024, 1, true, 4, 64, 4, 256},
     {VENDOR_INTEL, 1, 1024, 1, true, 4, 64, 4, 128},
     {VENDOR_NVIDIA, 32, 1024, 2, true, 4, 64, 4, 128}, // two arrays: half of each
+    {VENDOR_NVIDIA, 32, 1024, 4, true, 4, 128, 2, 128},
+    {VENDOR_NVIDIA, 32, 64, 0, true, 4, 8, 0, 256}, // nothing kept
+    {VENDOR_NVIDIA, 32, 1000, 0, true, 4, 128, 0, 256},
     {VENDOR_NVIDIA, 32, 1025, 1, false, 1, 128, 32, 128},
     {VENDOR_INTEL, 1, 4096, 1, true, 4, 256, 4, 256},
     {VENDOR_OTHER, 1, 8192, 1, true, 4, 256, 8, 256},

@@ -9,10 +9,11 @@
 
 static const struct layer_norm_fwd_params params = {1e-5f};
 
-// Chosen to hit: less than a vector, a ragged tail, several blocks of rows, a long row.
+// Chosen to hit: less than a vector, a ragged tail, whole vectors, several blocks of rows, the last
+// of which is short, a long row.
 static const struct shape {
     int rows, cols;
-} shapes[] = {{3, 7}, {37, 19}, {300, 33}, {3, 4099}};
+} shapes[] = {{3, 7}, {37, 19}, {300, 33}, {37, 64}, {9, 1028}, {3, 4099}, {2, 4100}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 // Sums of n terms of size up to 4, and the roundings of each.
