@@ -59,7 +59,7 @@ static const struct quirk quirks[] = {
 
     // A work-item's loops end after 65,535 iterations, silently.
     {.vendor = VENDOR_MESA_CPU,
-     .max_group = 256,
+     .max_group = 32, // of any kernel, whatever it says of the device
      .loop_limit = 65535,
      .no_clblast = true,
      .cpu_form = true},

@@ -23,7 +23,7 @@ static const struct {
     {ATTNCL_DEVICE_CPU, "Portable Computing Language", "GenuineIntel", "pthread-haswell-Intel",
      VENDOR_POCL, 256, 8, 0, false},
     {ATTNCL_DEVICE_CPU, "rusticl", "Mesa/X.org", "llvmpipe (LLVM 15.0.6, 256 bits)",
-     VENDOR_MESA_CPU, 256, 8, 65535, false},
+     VENDOR_MESA_CPU, 32, 8, 65535, false},
     {ATTNCL_DEVICE_GPU, "rusticl", "AMD", "AMD Radeon RX 6600", VENDOR_AMD, 256, 8, 0, true},
     {ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind", "Oclgrind Simulator", VENDOR_OCLGRIND, 256, 8, 0,
      false},
