@@ -16,13 +16,13 @@ static int cpu_vectors(unsigned vw)
     return vw == 16 ? 4 : 2;
 }
 
-// Packed panels of a tile must stay in a core's second-level cache beside what passes through it:
-// half of 512 KiB.
+// Packed panels of a tile must stay in a core's second-level cache, 512 KiB, beside what passes
+// through it.
 // A causal product's tiles differ in work, so it takes more of them to keep all cores busy to the
 // end.
-enum { CPU_PACK_BYTES = 256 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
+enum { CPU_PACK_BYTES = 288 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
 // Blocks shorter than this spend too much on reading and writing C between them.
-enum { CPU_LEAST_K = 96, CPU_SMALL_TILE = 24 * 64 };
+enum { CPU_LEAST_K = 64, CPU_SMALL_TILE = 24 * 64 };
 // Of a transposed A: tiles for each core, and the shortest part of a long sum.
 enum { CPU_WIDE_PER_CORE = 2, CPU_PART_K = 1024 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
@@ -32,13 +32,13 @@ struct cpu_tile {
 // Largest first.  The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied,
 // should meet many columns.
 static const struct cpu_tile cpu_tiles[] = {
-    {1536, 512, 96},  {768, 512, 96},   {384, 512, 96},   {192, 512, 96},
-    {384, 256, 160},  {192, 256, 160}, // wide
+    {1536, 1024, 64}, {1536, 512, 96},  {768, 512, 96},   {384, 512, 96},
+    {192, 512, 96},   {384, 256, 160},  {192, 256, 160}, // wide
     {6144, 64, 1024}, {3072, 64, 1024}, {1536, 64, 1024}, {768, 128, 512},
     {384, 128, 512},  {192, 128, 256},  {96, 128, 192},   {48, 64, 256},
     {24, 64, 256},    {12, 16, 256},    {6, 8, 256},
 };
-enum { N_CPU_WIDE_TILES = 6, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
+enum { N_CPU_WIDE_TILES = 7, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
