@@ -37,19 +37,22 @@ KERNEL void activation_flat_fwd(__global const float *restrict x, __global float
     }
 }
 
+static inline FV activated(FV v)
+{
+    return ACTIVATE(v);
+}
+
 // y = f(x + bias); x, y: [rows, width], bias: [width]
 KERNEL void activation_rows_fwd(__global const float *restrict x,
                                 __global const float *restrict bias, __global float *restrict y,
                                 int width, long rows, int per_group)
 {
     FOR_ROWS(row, rows, per_group) {
-        const int n = row < rows ? width : 0;
         __global const float *xr = x + row * width;
         __global float *yr = y + row * width;
 
-        FOR_SHARE(k, c, n) {
-            const FV v = share_load(xr, c, n, 0.0f) + share_load(bias, c, n, 0.0f);
-            share_store(ACTIVATE(v), yr, c, n);
-        }
+        SHARE_MAP(c, n, row < rows ? width : 0,
+                  share_store(activated(share_load(xr, c, n, 0.0f) + share_load(bias, c, n, 0.0f)),
+                              yr, c, n));
     }
 }

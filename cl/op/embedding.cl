@@ -1,38 +1,29 @@
 // SPDX-License-Identifier: MIT
 // Rows of a table, chosen by tokens.  Host side: lib/op/embedding.c
 //
-//   Work      a group takes `per_group` tokens, work-item i vectors i, i + LS ... of each row
+//   Work      ITEMS work-items share a token's row; CPU form: one walks `per_group` rows
 //   Memory    reads the chosen rows, writes as much
 //   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host
 //             refuses such tokens where it sees them)
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro     Meaning                                              Values
+//   VW        floats in a vector                                   1 | 4 | 8 | 16
+//   LS        work-items in a group, a power of two                1 .. 256
+//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   HELD      none of a row is kept                                0
 
-#include "common/vector.clh"
-
-#ifndef LS
-#error "LS: work-items in a group"
-#endif
+#include "common/shares.clh"
 
 // tokens: [rows]; weight: [n_tokens, width]; y: [rows, width]
 KERNEL void embedding_rows_fwd(__global const int *restrict tokens,
                                __global const float *restrict weight, __global float *restrict y,
                                int n_tokens, int width, long rows, int per_group, float scale)
 {
-    const long first = (long)get_group_id(0) * per_group;
-    const long end = min(first + per_group, rows);
-    const int from = VW * (int)get_local_id(0);
+    FOR_ROWS(row, rows, per_group) {
+        const int token = row < rows ? clamp(tokens[row], 0, n_tokens - 1) : 0;
+        __global const float *w = weight + (long)token * width;
 
-    for (long row = first; row < end; ++row) {
-        __global const float *w = weight + (long)clamp(tokens[row], 0, n_tokens - 1) * width;
-        __global float *yr = y + row * width;
-        int c;
-
-        for (c = from; c + VW <= width; c += VW * LS)
-            VSTORE(VLOAD(w + c) * scale, yr + c);
-        if (c < width)
-            store_part(load_part(w + c, width - c, 0.0f) * scale, yr + c, width - c);
+        SHARE_MAP(c, n, row < rows ? width : 0,
+                  share_store(share_load(w, c, n, 0.0f) * scale, y + row * width, c, n));
     }
 }

@@ -67,13 +67,20 @@ static struct rows rows_of(const struct tensor_desc *x)
     return rows;
 }
 
+static struct row_pass share_rows(struct launcher *l, const char *kernel,
+                                  const struct tensor_desc *x, const struct rows *rows)
+{
+    return attncl__share_rows(l, &(struct row_work){kspec_begin("op/positions.cl", kernel),
+                                                    rows->count, rows->width, 0,
+                                                    attncl__rows_are_whole(x->start, rows)});
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = rows_of(x);
     const int64_t inner = time_axis(&call->sig) == 0 ? x->dim[1] : 1;
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/positions.cl", "positions_rows_fwd", rows.count, rows.width);
+    const struct row_pass p = share_rows(l, "positions_rows_fwd", x, &rows);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
@@ -86,8 +93,7 @@ static attncl_status at_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = rows_of(x);
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/positions.cl", "positions_at_fwd", rows.count, rows.width);
+    const struct row_pass p = share_rows(l, "positions_at_fwd", x, &rows);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
