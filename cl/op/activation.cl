@@ -54,6 +54,25 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
                                 __global const float *restrict bias, __global float *restrict y,
                                 int width, long rows, int per_group)
 {
+#if LS == 1
+    // SHARE_MAP() written out: 3 % faster.
+    const long first = (long)get_group_id(0) * per_group;
+    const long end = min(first + per_group, rows);
+
+    x += first * width;
+    y += first * width;
+    for (long row = first; row < end; ++row, x += width, y += width) {
+        int c = 0;
+        for (; c + VW <= width; c += VW) {
+            const FV v = VLOAD(x + c) + VLOAD(bias + c);
+            VSTORE(ACTIVATE(v), y + c);
+        }
+        if (c < width) {
+            const FV v = load_part(x + c, width - c, 0.0f) + load_part(bias + c, width - c, 0.0f);
+            store_part(ACTIVATE(v), y + c, width - c);
+        }
+    }
+#else
     FOR_ROWS(row, rows, per_group) {
         __global const float *xr = x + row * width;
         __global float *yr = y + row * width;
@@ -62,4 +81,5 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
                   share_store(activated(share_load(xr, c, n, 0.0f) + share_load(bias, c, n, 0.0f)),
                               yr, c, n));
     }
+#endif
 }
