@@ -204,6 +204,7 @@ attncl_status attncl__graph_plan(attncl_graph *g)
     attncl__graph_restore(g);
     attncl__graph_split(g);
     TRY(mark_live(g));
+    g->merged = true;
     TRY(attncl__graph_merge(g));
     TRY(attncl__graph_rewrite(g));
     TRY(ask_scratch(g));

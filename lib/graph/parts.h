@@ -110,6 +110,7 @@ struct attncl_graph {
     int scope_depth;
 
     bool planned;
+    bool merged; // planning may have joined or rewritten nodes
     struct placement *placements;
     size_t n_placements;
     attncl_memory_report report;
