@@ -433,9 +433,11 @@ START_TEST(long_sums_in_parts)
 {
     struct device_caps single = test_context()->caps;
     const bool cuts = single.form == FORM_CPU && single.loop_limit == 0;
+    const char *const before = forced;
 
     single.compute_units = 1;
     caps = &single;
+    forced = "own";
     for (int i = 0; i < 4; ++i) {
         check(&(struct product){.batch = 1,
                                 .m = 7,
@@ -451,6 +453,7 @@ START_TEST(long_sums_in_parts)
             ck_assert_int_eq((int)n_launched, i < 2 ? 2 : 1);
     }
     caps = &test_context()->caps;
+    forced = before;
 }
 END_TEST
 
