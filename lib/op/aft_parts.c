@@ -107,7 +107,8 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
     struct aft_parts_fwd_params *made = params;
 
     made->window = step->window;
-    made->n_slices = attncl__parts_slices(sig->caps, sig->in[PARTS_WQ].dim[0]);
+    made->n_slices = attncl__parts_slices(sig->caps, sig->in[PARTS_WQ].dim[0],
+                                          attncl__parts_mapped_products(sig));
     return attncl__parts_maps_plain(part_params, &made->eps) && suits(sig, made->n_slices);
 }
 

@@ -120,7 +120,8 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
     struct attention_parts_fwd_params *made = params;
 
     made->step = *step;
-    made->n_slices = attncl__parts_slices(sig->caps, sig->in[PARTS_WQ].dim[0]);
+    made->n_slices = attncl__parts_slices(sig->caps, sig->in[PARTS_WQ].dim[0],
+                                          attncl__parts_mapped_products(sig));
     if (made->n_slices > step->n_heads)
         made->n_slices = step->n_heads;
     made->n_slices = (int32_t)ceil_div(step->n_heads, ceil_div(step->n_heads, made->n_slices));

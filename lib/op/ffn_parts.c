@@ -113,7 +113,9 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
 
     made->eps = inner->norm.eps;
     made->activation = inner->linear.activation;
-    made->n_slices = attncl__parts_slices(sig->caps, sig->in[W1].dim[0]);
+    made->n_slices = attncl__parts_slices(sig->caps, sig->in[W1].dim[0],
+                                          attncl__parts_rows(sig) * sig->in[W1].dim[0] *
+                                              (sig->in[W1].dim[1] + sig->in[W2].dim[0]));
     return outer->activation == GEMM_ACT_NONE && suits(sig, made->n_slices);
 }
 

@@ -81,15 +81,18 @@ bool attncl__parts_suit(const struct op_sig *sig, const int64_t *widths, int n_w
     return (size_t)(m * d + local) * sizeof(float) <= caps->local_bytes / 2;
 }
 
-// Two slices for each compute unit: whoever is ready takes the next one.
-int32_t attncl__parts_slices(const struct device_caps *caps, int64_t width)
+// Two slices for each compute unit: whoever is ready takes the next one.  Waking another unit takes
+// as long as some 100,000 multiply-adds.
+int32_t attncl__parts_slices(const struct device_caps *caps, int64_t width, int64_t products)
 {
-    enum { MOST_SLICES = 16, VECTORS = 2 }; // of a slice at least
+    enum { MOST_SLICES = 16, VECTORS = 2, PRODUCTS = 1 << 17 }; // of a slice at least
     const int64_t units = 2 * (int64_t)caps->compute_units;
     const int64_t most = ceil_div(width, VECTORS * (int64_t)caps->vector_width);
+    const int64_t worth = ceil_div(products, PRODUCTS);
     int64_t n = units < MOST_SLICES ? units : MOST_SLICES;
 
     n = n < most ? n : most;
+    n = n < worth ? n : worth;
     return (int32_t)ceil_div(width, attncl__parts_slice(caps, width, n > 0 ? n : 1));
 }
 
@@ -195,14 +198,20 @@ void attncl__parts_mapped_args(const struct device_caps *caps, const struct op_c
     memcpy(args + PARTS_ARGS, own, sizeof own);
 }
 
+static int64_t mapped_weights(const struct op_sig *sig)
+{
+    return sig->in[PARTS_WQ].dim[0] * (3 * attncl__parts_width(sig) + sig->in[PARTS_WO].dim[0]);
+}
+
+int64_t attncl__parts_mapped_products(const struct op_sig *sig)
+{
+    return attncl__parts_rows(sig) * mapped_weights(sig);
+}
+
 void attncl__parts_mapped_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const double weights =
-        (double)sig->in[PARTS_WQ].dim[0] *
-        (3 * (double)attncl__parts_width(sig) + (double)sig->in[PARTS_WO].dim[0]);
-
-    *flop_ret = 2 * weights * (double)attncl__parts_rows(sig);
-    *bytes_ret = 4 * weights;
+    *flop_ret = 2 * (double)attncl__parts_mapped_products(sig);
+    *bytes_ret = 4 * (double)mapped_weights(sig);
 }
 
 bool attncl__parts_maps_plain(const void *const *part_params, float *eps_ret)

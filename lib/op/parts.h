@@ -48,8 +48,9 @@ attncl_status attncl__parts_infer(struct op_sig *sig, int64_t n_slices, int64_t 
 bool attncl__parts_suit(const struct op_sig *sig, const int64_t *widths, int n_widths,
                         int64_t local);
 
-// Slices of `width` for this device, and how wide each but the last is.
-int32_t attncl__parts_slices(const struct device_caps *caps, int64_t width);
+// Slices of `width` for this device, where all of them take `products` multiply-adds; and how wide
+// each but the last is.
+int32_t attncl__parts_slices(const struct device_caps *caps, int64_t width, int64_t products);
 int64_t attncl__parts_slice(const struct device_caps *caps, int64_t width, int64_t n_slices);
 
 // JOINED_PARAMS and x_whole; the number of arguments.
@@ -65,6 +66,8 @@ void attncl__parts_mapped_args(const struct device_caps *caps, const struct op_c
                                float eps, int64_t slice, struct arg args[PARTS_MAPPED_ARGS]);
 void attncl__parts_mapped_form(const struct device_caps *caps, const struct op_call *call,
                                struct kspec *spec);
+// Multiply-adds of the maps.
+int64_t attncl__parts_mapped_products(const struct op_sig *sig);
 // Floating-point operations of the maps, and bytes of their weights.
 void attncl__parts_mapped_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
 

@@ -79,5 +79,6 @@ int slices_of(int64_t width, int wanted)
     const struct device_caps *caps = &test_context()->caps;
     const int64_t slice = attncl__parts_slice(caps, width, wanted > 0 ? wanted : 1);
 
-    return wanted > 0 ? (int)((width + slice - 1) / slice) : attncl__parts_slices(caps, width);
+    return wanted > 0 ? (int)((width + slice - 1) / slice)
+                      : attncl__parts_slices(caps, width, INT32_MAX);
 }
