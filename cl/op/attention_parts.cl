@@ -38,32 +38,16 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys
     }
 }
 
-// wq, wk, wv: [channels, d]; wo: [d_out, channels]; has_bias: bits 0, 1, 2 for bq, bk, bv
-// position: [1]; keys, values: [limit, m, channels]; head: channels of a head
-// out: [groups, m, d_out]; rows: [m, d]; q, k, v: [m, slice] each; sums: [head]
-KERNEL void
-attention_parts_fwd(JOINED_PARAMS, __global float *restrict x_whole, int channels, int slice,
-                    int d_out, int ahead_1, int ahead_2, int has_bias,
-                    __global const float *restrict wq, __global const float *restrict bq,
-                    __global const float *restrict wk, __global const float *restrict bk,
-                    __global const float *restrict wv, __global const float *restrict bv,
-                    __global const float *restrict wo, __global float *restrict out,
-                    __local float *restrict rows, __local float *restrict q,
-                    __local float *restrict k, __local float *restrict v, int head, int limit,
-                    float scale, __global const int *restrict position, __global float *keys,
-                    __global float *values, __local float *sums)
+// position: [1]; keys, values: [limit, m, channels]; head: channels of a head; sums: [head]
+KERNEL void attention_parts_fwd(MAPPED_PARAMS, int head, int limit, float scale,
+                                __global const int *restrict position, __global float *keys,
+                                __global float *values, __local float *sums)
 {
     ROW_SPACE;
-    const int group = (int)get_group_id(0), first = group * slice;
-    const int width = min(slice, channels - first), t = clamp(position[0], 0, limit - 1);
+    const int t = clamp(position[0], 0, limit - 1);
     const long row = (long)m * channels;
 
-    joined_rows(m, d, n_parts, has_parts_bias, x, parts, parts_bias, norm_weight, norm_bias, eps,
-                x_whole, rows);
-    map_slice(rows, m, d, wq, bq, has_bias & 1, ahead_1, first, width, slice, q);
-    map_slice(rows, m, d, wk, bk, has_bias & 2, ahead_1, first, width, slice, k);
-    map_slice(rows, m, d, wv, bv, has_bias & 4, ahead_1, first, width, slice, v);
-
+    MAP_SLICE;
     for (int i = 0; i < m; ++i)
         for (int c = 0; c < width; c += VW) {
             const long at = t * row + (long)i * channels + first + c;

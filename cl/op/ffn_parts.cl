@@ -32,15 +32,14 @@ KERNEL void ffn_parts_fwd(JOINED_PARAMS, __global float *restrict x_whole, int f
                           __local float *restrict rows, __local float *restrict hidden)
 {
     const int group = (int)get_group_id(0), first = group * slice, width = min(slice, f - first);
-    float tile[MOST_ROWS * VW];
 
     joined_rows(m, d, n_parts, has_parts_bias, x, parts, parts_bias, norm_weight, norm_bias, eps,
                 x_whole, rows);
-    for (int j = 0; j < width; j += VW) {
-        tile_of_products(rows, d, m, w1 + (long)(first + j) * d, d, (long)ahead_1 * d, d, VW, tile);
-        const FV bias = has_b1 ? VLOAD(b1 + first + j) : (FV)(0.0f);
-        for (int i = 0; i < m; ++i)
-            VSTORE(ACTIVATE(v, FV, VLOAD(tile + i * VW) + bias), hidden + i * slice + j);
-    }
+    map_slice(rows, m, d, w1, b1, has_b1, ahead_1, first, width, slice, hidden);
+    for (int i = 0; i < m; ++i)
+        for (int j = 0; j < width; j += VW) {
+            __local float *h = hidden + i * slice + j;
+            VSTORE(ACTIVATE(v, FV, VLOAD(h)), h);
+        }
     addend_of_slice(hidden, m, slice, width, w2 + first, f, d_out, ahead_2, group, out);
 }

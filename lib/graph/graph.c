@@ -63,11 +63,7 @@ bool attncl__graph_building(attncl_graph *g)
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
         return false;
     }
-    if (g->merged) { // not node by node, which would be quadratic
-        attncl__graph_restore(g);
-        attncl__graph_split(g);
-        g->merged = false;
-    }
+    attncl__graph_restore(g);
     g->planned = false;
     return true;
 }

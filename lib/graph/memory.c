@@ -33,13 +33,18 @@ static attncl_status mark_live(attncl_graph *g)
     return ATTNCL_OK;
 }
 
+void attncl__graph_sig_inputs(const attncl_graph *g, const int in[OP_MAX_IN], struct op_sig *sig)
+{
+    for (int i = 0; i < sig->n_in; ++i)
+        if (in[i])
+            sig->in[i] = g->values[in[i]].desc;
+}
+
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig)
 {
     *sig = (struct op_sig){
         .caps = &g->ctx->caps, .params = node->params, .n_in = node->cls->n_in, .keep = node->keep};
-    for (int i = 0; i < node->cls->n_in; ++i)
-        if (node->in[i])
-            sig->in[i] = g->values[node->in[i]].desc;
+    attncl__graph_sig_inputs(g, node->in, sig);
     for (int i = 0; i < node->cls->n_out; ++i)
         sig->out[i] = g->values[node->out[i]].desc;
 }
@@ -202,9 +207,7 @@ attncl_status attncl__graph_plan(attncl_graph *g)
     if (g->planned)
         return ATTNCL_OK;
     attncl__graph_restore(g);
-    attncl__graph_split(g);
     TRY(mark_live(g));
-    g->merged = true;
     TRY(attncl__graph_merge(g));
     TRY(attncl__graph_rewrite(g));
     TRY(ask_scratch(g));

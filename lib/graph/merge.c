@@ -3,9 +3,6 @@
 // Two nodes as one: where every reader of a node's result can do that node's work itself, each
 // does, and the node is dead.  Work done several times over is cheaper than a launch (struct
 // op_merge).
-//
-// The graph as it was built comes back when nodes are added to a planned graph: gradients are those
-// of the ops apart.
 
 #include "base/alloc.h"
 #include "graph/parts.h"
@@ -51,18 +48,17 @@ static bool takes_over(const attncl_graph *g, const struct node *reader, const s
             return false;
     merged_inputs(reader, before, in);
     sig.n_in = merge->into->n_in;
-    for (int i = 0; i < sig.n_in; ++i)
-        if (in[i])
-            sig.in[i] = g->values[in[i]].desc;
+    attncl__graph_sig_inputs(g, in, &sig);
     return merge->suits(&sig);
 }
 
-static bool reads(const attncl_graph *g, const struct node *node, int value)
+int attncl__graph_count_reads(const attncl_graph *g, const struct node *node, int value)
 {
+    int count = 0;
+
     for (int i = 0; node->live && i < node->cls->n_in; ++i)
-        if (g->values[node->in[i]].base == value)
-            return true;
-    return false;
+        count += g->values[node->in[i]].base == value;
+    return count;
 }
 
 // Whether every reader of node n's result takes it over, before anybody writes to what n reads.
@@ -73,7 +69,7 @@ static bool all_take_over(const attncl_graph *g, int n)
     bool overwritten = false;
 
     for (int m = n + 1; m < g->n_nodes; ++m) {
-        if (reads(g, &g->nodes[m], before->out[0]) &&
+        if (attncl__graph_count_reads(g, &g->nodes[m], before->out[0]) &&
             (overwritten || attncl__graph_loop_of(g, m) != loop ||
              !takes_over(g, &g->nodes[m], before)))
             return false;
@@ -82,25 +78,21 @@ static bool all_take_over(const attncl_graph *g, int n)
     return true;
 }
 
-static attncl_status merge_into(attncl_graph *g, int n, struct node *reader)
+static attncl_status merge_into(attncl_graph *g, int n, int reader_of_it)
 {
+    const struct node *before = &g->nodes[n], *reader = &g->nodes[reader_of_it];
     const struct op_merge *merge = reader->cls->merge;
-    const struct node *before = &g->nodes[n];
     const size_t own = reader->cls->params_bytes, more = before->cls->params_bytes;
-    char *params = attncl__alloc_zero(own + more);
     int in[OP_MAX_IN];
 
+    TRY(attncl__graph_keep_as_built(g, reader_of_it));
+    char *params = attncl__alloc_zero(own + more);
     REQUIRE(params, ATTNCL_ERR_NO_MEMORY, "node of %s", merge->into->name);
     assert(merge->into->params_bytes == own + more);
     memcpy(params, reader->params, own);
     memcpy(params + own, before->params, more);
-    attncl__free(reader->params);
-    reader->params = params;
     merged_inputs(reader, before, in);
-    memcpy(reader->in, in, sizeof in);
-    reader->cls = merge->into;
-    reader->merged = merge;
-    reader->before = n;
+    attncl__graph_become(g, reader_of_it, merge->into, params, in);
     return ATTNCL_OK;
 }
 
@@ -122,22 +114,9 @@ attncl_status attncl__graph_merge(attncl_graph *g)
             !all_take_over(g, n))
             continue;
         for (int m = n + 1; m < g->n_nodes; ++m)
-            if (reads(g, &g->nodes[m], result))
-                TRY(merge_into(g, n, &g->nodes[m]));
+            if (attncl__graph_count_reads(g, &g->nodes[m], result))
+                TRY(merge_into(g, n, m));
         node->live = false;
     }
     return ATTNCL_OK;
-}
-
-void attncl__graph_split(attncl_graph *g)
-{
-    for (int n = 0; n < g->n_nodes; ++n) {
-        struct node *node = &g->nodes[n];
-        const struct op_merge *merge = node->merged;
-        if (!merge)
-            continue;
-        node->cls = merge->op; // the parameters begin with its own
-        node->in[merge->input] = g->nodes[node->before].out[0];
-        node->merged = NULL;
-    }
 }

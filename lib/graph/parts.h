@@ -38,11 +38,9 @@ struct node {
     char *scope;
     int in[OP_MAX_IN]; // value ids, 0 for absent ones
     int out[OP_MAX_OUT];
-    bool live;                     // something depends on it
-    bool keep;                     // a gradient reads its kept outputs
-    const struct op_merge *merged; // with node `before`, while planned; NULL: not
-    int before;
-    struct as_built *as_built; // while rewritten: what to go back to
+    bool live;                 // something depends on it
+    bool keep;                 // a gradient reads its kept outputs
+    struct as_built *as_built; // what to go back to, where planning changed it
     size_t scratch_bytes;
     struct storage scratch;
 };
@@ -110,7 +108,7 @@ struct attncl_graph {
     int scope_depth;
 
     bool planned;
-    bool merged; // planning may have joined or rewritten nodes
+    bool changed; // planning merged or rewrote nodes
     struct placement *placements;
     size_t n_placements;
     attncl_memory_report report;
@@ -127,17 +125,23 @@ struct attncl_graph {
 // graph/memory.c: marks live nodes, asks for scratch, plans the arena.
 attncl_status attncl__graph_plan(attncl_graph *g);
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig);
-// graph/merge.c: makes one node of two where ops say that it suits, among live nodes; takes that
-// back.
+void attncl__graph_sig_inputs(const attncl_graph *g, const int in[OP_MAX_IN], struct op_sig *sig);
+// graph/merge.c: makes one node of two where ops say that it suits, among live nodes.
 attncl_status attncl__graph_merge(attncl_graph *g);
-void attncl__graph_split(attncl_graph *g);
+// Whether node n writes to what node `before` reads; how many inputs of a node are this value or a
+// view of it, 0 where it is dead.
+bool attncl__graph_overwrites(const attncl_graph *g, int n, const struct node *before);
+int attncl__graph_count_reads(const attncl_graph *g, const struct node *node, int value);
+// graph/rewrite.c: makes two nodes of a chain where an op's rule says so.
+attncl_status attncl__graph_rewrite(attncl_graph *g);
+// graph/as_built.c: before planning changes node n; node n, kept, becomes one of `cls`, which takes
+// `params`; takes all of that back.
+attncl_status attncl__graph_keep_as_built(attncl_graph *g, int n);
+void attncl__graph_become(attncl_graph *g, int n, const struct op_class *cls, void *params,
+                          const int in[OP_MAX_IN]);
+void attncl__graph_restore(attncl_graph *g);
 // graph/compile.c: back to the state before compile.
 void attncl__graph_release(attncl_graph *g);
-// graph/merge.c: whether node n writes to what node `before` reads.
-bool attncl__graph_overwrites(const attncl_graph *g, int n, const struct node *before);
-// graph/rewrite.c: makes two nodes of a chain where an op's rule says so; takes that back.
-attncl_status attncl__graph_rewrite(attncl_graph *g);
-void attncl__graph_restore(attncl_graph *g);
 // graph/tensor.c
 struct tensor_desc attncl__tensor_desc(const attncl_tensor *t);
 struct storage *attncl__tensor_storage(attncl_tensor *t);

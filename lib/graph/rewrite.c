@@ -2,18 +2,9 @@
 //
 // A chain of nodes as two others, where an op's rule (struct op_rewrite) finds it, so that a step
 // of a few rows takes fewer launches.
-//
-// The graph as it was built comes back when nodes are added to a planned graph: gradients are those
-// of the ops apart.
 
 #include "base/alloc.h"
 #include "graph/parts.h"
-
-// Of a node that was rewritten: what it was at first, and its first result's shape.
-struct as_built {
-    struct node node;
-    struct tensor_desc result;
-};
 
 // Where a rule applies.
 struct match {
@@ -36,8 +27,7 @@ static int count_readers(const attncl_graph *g, int value, int first)
     int count = 0;
 
     for (int n = first; n < g->n_nodes; ++n)
-        for (int i = 0; g->nodes[n].live && i < g->nodes[n].cls->n_in; ++i)
-            count += g->values[g->nodes[n].in[i]].base == value;
+        count += attncl__graph_count_reads(g, &g->nodes[n], value);
     return count;
 }
 
@@ -101,35 +91,9 @@ static bool can_stand(const attncl_graph *g, const struct match *m)
     const int result = g->nodes[m->node[passed_on]].out[0];
     int early = count_readers(g, result, 0) - count_readers(g, result, place);
     for (int i = 1; i < m->rule->n_parts; ++i)
-        for (int k = 0; m->node[i] < place && k < g->nodes[m->node[i]].cls->n_in; ++k)
-            early -= g->values[g->nodes[m->node[i]].in[k]].base == result;
+        if (m->node[i] < place)
+            early -= attncl__graph_count_reads(g, &g->nodes[m->node[i]], result);
     return early == 0;
-}
-
-static attncl_status keep_as_built(attncl_graph *g, int n)
-{
-    struct node *node = &g->nodes[n];
-    if (node->as_built)
-        return ATTNCL_OK;
-
-    struct as_built *old = attncl__alloc_zero(sizeof *old);
-    REQUIRE(old, ATTNCL_ERR_NO_MEMORY, "node of %s", node->cls->name);
-    *old = (struct as_built){*node, g->values[node->out[0]].desc};
-    node->as_built = old;
-    return ATTNCL_OK;
-}
-
-// Node `n` becomes one of `cls`; it keeps its first result.
-static void become(attncl_graph *g, int n, const struct op_class *cls, void *params,
-                   const int in[OP_MAX_IN])
-{
-    struct node *node = &g->nodes[n];
-
-    node->cls = cls;
-    node->params = params;
-    node->merged = NULL;
-    memcpy(node->in, in, sizeof node->in);
-    memset(node->out + 1, 0, sizeof node->out - sizeof node->out[0]);
 }
 
 static void inputs_of(const attncl_graph *g, const struct match *m, int made, int in[OP_MAX_IN])
@@ -151,9 +115,7 @@ static void *prepare(const attncl_graph *g, const struct match *m, struct op_sig
         *status = FAIL(ATTNCL_ERR_NO_MEMORY, "node of %s", into->name);
         return NULL;
     }
-    for (int i = 0; i < into->n_in; ++i)
-        if (in[i])
-            sig->in[i] = g->values[in[i]].desc;
+    attncl__graph_sig_inputs(g, in, sig);
     for (int i = 0; i < m->rule->n_parts; ++i)
         part_params[i] = g->nodes[m->node[i]].params;
     if (m->rule->prepare(sig, part_params, params))
@@ -170,18 +132,19 @@ static attncl_status apply(attncl_graph *g, const struct match *m, const struct 
 
     inputs_of(g, m, 1, second_in);
     for (int i = 0; i < rule->n_parts; ++i)
-        TRY(keep_as_built(g, m->node[i]));
+        TRY(attncl__graph_keep_as_built(g, m->node[i]));
     const int passed = rule->passed_on ? g->nodes[m->node[rule->passed_on]].out[0] : 0;
     struct node *first = &g->nodes[m->node[1]];
 
     for (int i = 1; i < rule->n_parts; ++i)
         g->nodes[m->node[i]].live = i == 1;
-    become(g, m->node[1], rule->made[0].into, params, first_in);
+    attncl__graph_become(g, m->node[1], rule->made[0].into, params, first_in);
     g->values[first->out[0]].desc = sig->out[0];
+    memset(first->out + 1, 0, sizeof first->out - sizeof first->out[0]);
     first->out[1] = passed;
     if (passed)
         g->values[passed].node = m->node[1];
-    become(g, m->node[0], rule->made[1].into, NULL, second_in);
+    attncl__graph_become(g, m->node[0], rule->made[1].into, NULL, second_in);
     return ATTNCL_OK;
 }
 
@@ -217,23 +180,4 @@ attncl_status attncl__graph_rewrite(attncl_graph *g)
             TRY(try_rule(g, n, cls->rewrites[i], &done));
     }
     return ATTNCL_OK;
-}
-
-void attncl__graph_restore(attncl_graph *g)
-{
-    for (int n = 0; n < g->n_nodes; ++n) {
-        struct node *node = &g->nodes[n];
-        struct as_built *old = node->as_built;
-        if (!old)
-            continue;
-        if (node->params != old->node.params)
-            attncl__free(node->params);
-        *node = old->node;
-        g->values[node->out[0]].desc = old->result;
-        attncl__free(old);
-    }
-    for (int n = 0; n < g->n_nodes; ++n)
-        for (int i = 0; i < g->nodes[n].cls->n_out; ++i)
-            if (g->nodes[n].out[i])
-                g->values[g->nodes[n].out[i]].node = n;
 }

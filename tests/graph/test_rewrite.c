@@ -143,6 +143,17 @@ static void run(struct stack *s, float y[STEPS][ROWS * C])
     }
 }
 
+static void run_rewritten(enum kind kind, float y[STEPS][ROWS * C])
+{
+    struct stack s = build(kind, ROWS);
+
+    attncl_graph_output(s.g, "y", s.y);
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect(s.g, LAYERS, LAYERS, 1);
+    run(&s, y);
+    attncl_graph_destroy(s.g);
+}
+
 static void near_each_other(float a[STEPS][ROWS * C], float b[STEPS][ROWS * C])
 {
     for (int t = 0; t < STEPS; ++t)
@@ -154,14 +165,9 @@ static void near_each_other(float a[STEPS][ROWS * C], float b[STEPS][ROWS * C])
 START_TEST(two_launches_a_layer_compute_the_same)
 {
     float rewritten[STEPS][ROWS * C], apart[STEPS][ROWS * C];
-    struct stack s = build((enum kind)_i, ROWS);
-    attncl_graph_output(s.g, "y", s.y);
-    ck_ok(attncl_graph_compile(s.g, NULL));
-    expect(s.g, LAYERS, LAYERS, 1);
-    run(&s, rewritten);
-    attncl_graph_destroy(s.g);
+    run_rewritten((enum kind)_i, rewritten);
 
-    s = build((enum kind)_i, ROWS);
+    struct stack s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     for (int i = 0; i < 2 * LAYERS; ++i)
         attncl_graph_output(s.g, (const char *[]){"a", "b", "c", "d"}[i], s.between[i]);
@@ -178,13 +184,9 @@ START_TEST(plans_are_made_anew)
 {
     float once[STEPS][ROWS * C], again[STEPS][ROWS * C];
     attncl_memory_report report;
-    struct stack s = build((enum kind)_i, ROWS);
-    attncl_graph_output(s.g, "y", s.y);
-    ck_ok(attncl_graph_compile(s.g, NULL));
-    run(&s, once);
-    attncl_graph_destroy(s.g);
+    run_rewritten((enum kind)_i, once);
 
-    s = build((enum kind)_i, ROWS);
+    struct stack s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_memory(s.g, &report));
     expect(s.g, LAYERS, LAYERS, 1);
@@ -207,13 +209,9 @@ END_TEST
 START_TEST(chains_end_where_somebody_looks)
 {
     float rewritten[STEPS][ROWS * C], apart[STEPS][ROWS * C];
-    struct stack s = build((enum kind)_i, ROWS);
-    attncl_graph_output(s.g, "y", s.y);
-    ck_ok(attncl_graph_compile(s.g, NULL));
-    run(&s, apart);
-    attncl_graph_destroy(s.g);
+    run_rewritten((enum kind)_i, apart);
 
-    s = build((enum kind)_i, ROWS);
+    struct stack s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     attncl_graph_output(s.g, "z", s.between[1]); // the first network's input
     ck_ok(attncl_graph_compile(s.g, NULL));
