@@ -17,27 +17,12 @@ enum { BIAS = PARTS_MAPPED_INPUTS, POSITION, SUMS, KEYS, VALUES, N_INPUTS };
 // Inputs of aft_step_fwd behind q, k and v, in the same order.
 enum { STEP_BIAS = 3, STEP_POSITION, STEP_SUMS, STEP_KEYS, STEP_VALUES };
 
-// The same step by itself, which checks state, table and position.
-static attncl_status check_step(const struct op_sig *sig)
-{
-    const struct aft_parts_fwd_params *params = sig->params;
-    const struct aft_step_fwd_params step_params = {params->window};
-    const int64_t dim[2] = {attncl__parts_rows(sig), sig->in[PARTS_WQ].dim[0]};
-    struct op_sig step = {.params = &step_params, .n_in = STEP_VALUES + 1};
-
-    for (int i = 0; i < STEP_BIAS; ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &step.in[i]));
-    for (int i = STEP_BIAS; i <= STEP_VALUES; ++i)
-        step.in[i] = sig->in[BIAS + i - STEP_BIAS];
-    return attncl__op_aft_step_fwd.infer(&step);
-}
-
 static attncl_status infer(struct op_sig *sig)
 {
     const struct aft_parts_fwd_params *params = sig->params;
+    const struct aft_step_fwd_params step = {params->window};
 
-    TRY(attncl__parts_infer_mapped(sig, params->n_slices));
-    return check_step(sig);
+    return attncl__parts_infer_mapped(sig, params->n_slices, &attncl__op_aft_step_fwd, &step);
 }
 
 static bool suits(const struct op_sig *sig, int64_t n_slices)

@@ -18,26 +18,12 @@ enum { POSITION = PARTS_MAPPED_INPUTS, KEYS, VALUES, N_INPUTS };
 // Inputs of attention_step_fwd behind q, k and v, in the same order.
 enum { STEP_POSITION = 3, STEP_KEYS, STEP_VALUES };
 
-// The same step by itself, which checks heads, caches and position.
-static attncl_status check_step(const struct op_sig *sig)
-{
-    const struct attention_parts_fwd_params *params = sig->params;
-    const int64_t dim[2] = {attncl__parts_rows(sig), sig->in[PARTS_WQ].dim[0]};
-    struct op_sig step = {.params = &params->step, .n_in = STEP_VALUES + 1};
-
-    for (int i = 0; i < STEP_POSITION; ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &step.in[i]));
-    for (int i = STEP_POSITION; i <= STEP_VALUES; ++i)
-        step.in[i] = sig->in[POSITION + i - STEP_POSITION];
-    return attncl__op_attention_step_fwd.infer(&step);
-}
-
 static attncl_status infer(struct op_sig *sig)
 {
     const struct attention_parts_fwd_params *params = sig->params;
 
-    TRY(attncl__parts_infer_mapped(sig, params->n_slices));
-    return check_step(sig);
+    return attncl__parts_infer_mapped(sig, params->n_slices, &attncl__op_attention_step_fwd,
+                                      &params->step);
 }
 
 static int64_t head_width(const struct op_sig *sig)

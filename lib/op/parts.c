@@ -141,12 +141,28 @@ static attncl_status check_maps(const struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__parts_infer_mapped(struct op_sig *sig, int64_t n_slices)
+static attncl_status check_step(const struct op_sig *sig, const struct op_class *cls,
+                                const void *params)
+{
+    enum { N_MAPS = 3 };
+    const int64_t dim[2] = {attncl__parts_rows(sig), sig->in[PARTS_WQ].dim[0]};
+    struct op_sig step = {.params = params, .n_in = cls->n_in};
+
+    for (int i = 0; i < N_MAPS; ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &step.in[i]));
+    for (int i = N_MAPS; i < cls->n_in; ++i)
+        step.in[i] = sig->in[PARTS_MAPPED_INPUTS + i - N_MAPS];
+    return cls->infer(&step);
+}
+
+attncl_status attncl__parts_infer_mapped(struct op_sig *sig, int64_t n_slices,
+                                         const struct op_class *step, const void *step_params)
 {
     TRY(attncl__check_input("wq", &sig->in[PARTS_WQ], ATTNCL_F32, 2));
     TRY(attncl__check_input("wo", &sig->in[PARTS_WO], ATTNCL_F32, 2));
     TRY(attncl__parts_infer(sig, n_slices, sig->in[PARTS_WO].dim[0]));
-    return check_maps(sig);
+    TRY(check_maps(sig));
+    return check_step(sig, step, step_params);
 }
 
 bool attncl__parts_suit_mapped(const struct op_sig *sig, int64_t slice, int64_t local)

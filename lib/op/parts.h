@@ -57,9 +57,11 @@ int64_t attncl__parts_slice(const struct device_caps *caps, int64_t width, int64
 enum { PARTS_ARGS = 11 };
 void attncl__parts_args(const struct op_call *call, float eps, struct arg args[PARTS_ARGS]);
 
-// The same around a step of mixing.  infer: with what the maps and the stream are checked for;
-// suit: `local` floats more; args: up to the local arrays rows, q, k and v of cl/op/aft_parts.cl.
-attncl_status attncl__parts_infer_mapped(struct op_sig *sig, int64_t n_slices);
+// The same around a step of mixing.  infer: stream, maps, and the step by itself, which has q, k
+// and v first and then what the op has behind PARTS_MAPPED_INPUTS; suit: `local` floats more; args:
+// up to the local arrays rows, q, k and v of cl/op/aft_parts.cl.
+attncl_status attncl__parts_infer_mapped(struct op_sig *sig, int64_t n_slices,
+                                         const struct op_class *step, const void *step_params);
 bool attncl__parts_suit_mapped(const struct op_sig *sig, int64_t slice, int64_t local);
 enum { PARTS_MAPPED_ARGS = PARTS_ARGS + 18 };
 void attncl__parts_mapped_args(const struct device_caps *caps, const struct op_call *call,

@@ -36,17 +36,7 @@ static void check_linear(const struct linear *f)
     struct host *got = host_new(ATTNCL_F32, x->rank, dim);
     ck_ok(run_op("linear_fwd", &params, HOSTS(f->x, f->weight, f->bias, f->gate, f->residual),
                  HOSTS(got)));
-    const struct gemm g = {.batch = 1,
-                           .m = rows,
-                           .n = out,
-                           .k = in,
-                           .a.ld = in,
-                           .b.ld = in,
-                           .trans_b = true,
-                           .bias_kind = f->bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
-                           .activation = (enum gemm_activation)f->activation,
-                           .gate.ld = out,
-                           .residual.ld = out};
+    const struct gemm g = ref_linear(rows, out, in, f->bias != NULL, f->activation);
     compare(&g,
             &(struct ref_operands){x->data, f->weight->data, f->bias ? f->bias->data : NULL,
                                    f->gate ? f->gate->data : NULL,

@@ -45,17 +45,7 @@ static void check(const struct norm_linear *f)
     struct host *norm_weight = host_random(31, DIMS(in)), *norm_bias = host_random(32, DIMS(in));
     struct host *z = host_like(f->x), *got = host_new(ATTNCL_F32, DIMS(rows, out));
     struct host *want = host_like(got), *bound = host_like(got);
-    const struct gemm g = {.batch = 1,
-                           .m = rows,
-                           .n = out,
-                           .k = in,
-                           .a.ld = in,
-                           .b.ld = in,
-                           .trans_b = true,
-                           .bias_kind = f->bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
-                           .activation = (enum gemm_activation)f->activation,
-                           .gate.ld = out,
-                           .residual.ld = out};
+    const struct gemm g = ref_linear(rows, out, in, f->bias != NULL, f->activation);
     const attncl_status status = run_op(
         "norm_linear_fwd", &params,
         HOSTS(f->x, f->weight, f->bias, f->gate, f->residual, norm_weight, norm_bias), HOSTS(got));

@@ -68,3 +68,18 @@ double ref_worst(const double *got, const double *want, const double *bound, int
     }
     return worst;
 }
+
+struct gemm ref_linear(int64_t rows, int64_t out, int64_t in, bool biased, int activation)
+{
+    return (struct gemm){.batch = 1,
+                         .m = rows,
+                         .n = out,
+                         .k = in,
+                         .a.ld = in,
+                         .b.ld = in,
+                         .trans_b = true,
+                         .bias_kind = biased ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
+                         .activation = (enum gemm_activation)activation,
+                         .gate.ld = out,
+                         .residual.ld = out};
+}

@@ -91,6 +91,8 @@ void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, str
 void ref_concat_fwd(struct host *const *x, int n, struct host *y);
 
 // -- matrix products: gemm.c
+// The product of a linear map of `rows` rows, everything dense.
+struct gemm ref_linear(int64_t rows, int64_t out, int64_t in, bool biased, int activation);
 struct ref_operands {
     const double *a, *b, *bias, *gate, *residual; // indexed as struct gemm says; NULL: absent
 };
