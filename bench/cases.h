@@ -9,22 +9,22 @@
 
 #include "attncl/status.h"
 
-struct trial;
+struct case_data;
 struct check;
 
 // A case's extents, in the letters of the public headers; each family reads the ones it knows.
 struct sizes {
     int64_t B, T, C, F, V; // batch, positions, channels, hidden channels, vocabulary
-    int64_t M, N, K;       // rows, columns, inner length of a product; rows and width of row ops
+    int64_t M, N, K;       // rows, columns, inner length of a GEMM; rows and width of row ops
     int64_t S, E;          // source positions, embedded channels
     int64_t heads, layers;
     int64_t window; // AFT-conv: length of the filter
     bool causal;
-    bool transposed;   // products: B is [N, K]
+    bool transposed;   // GEMMs: B is [N, K]
     const char *layer; // language models: as "layer" in their configuration
     // suite `device`
     int64_t VW;           // floats in a vector
-    const char *provider; // of products: "own", "clblast"
+    const char *provider; // of GEMMs: "native", "clblast"
 };
 
 // What a case measures: the device itself, one operation, a layer of several, a whole model.
@@ -51,21 +51,21 @@ struct family {
     enum suite suite;
     enum quantity quantity;
     const char *output; // what the graph calls the result; NULL: "y"
-    // Adds inputs, weights and nodes to trial->graph and names the output.  Failures are the
-    // graph's or trial->status's.
-    void (*build)(struct trial *t);
+    // Adds inputs, weights and nodes to t->graph and names the output.  Failures are the
+    // graph's or t->status's.
+    void (*build)(struct case_data *t);
     // Instead of build: opens whatever is run.
-    attncl_status (*open)(struct trial *t);
-    // Instead of one run of trial->graph.  Enqueues; the caller waits.
-    attncl_status (*run)(struct trial *t);
-    // Instead of reading the output of trial->graph into the array "y".
-    attncl_status (*read)(struct trial *t);
+    attncl_status (*open)(struct case_data *t);
+    // Instead of one run of t->graph.  Enqueues; the caller waits.
+    attncl_status (*run)(struct case_data *t);
+    // Instead of reading the output of t->graph into the array "y".
+    attncl_status (*read)(struct case_data *t);
     // Instead of read, where a run must be waited for by reading something: less of it.
-    attncl_status (*settle)(struct trial *t);
-    void (*close)(struct trial *t);
+    attncl_status (*settle)(struct case_data *t);
+    void (*close)(struct case_data *t);
     // Compares what array "y" holds with the double-precision definition, for a part of the result
     // when the whole would take too long.
-    void (*check)(const struct trial *t, struct check *c);
+    void (*check)(const struct case_data *t, struct check *c);
     // Length of the longest sum behind an element of the result: the error's limit grows with it.
     double (*sum_length)(const struct sizes *s);
     // Tokens that one run takes; NULL: tokens mean nothing here.

@@ -11,7 +11,7 @@ extern const struct family bench_copy, bench_copy_buffer, bench_to_device, bench
 // cases/rows.c
 extern const struct family bench_softmax, bench_masked_softmax, bench_layer_norm, bench_gelu,
     bench_bias_gelu, bench_embedding, bench_cross_entropy;
-// cases/products.c
+// cases/gemm.c
 extern const struct family bench_gemm, bench_bmm, bench_linear, bench_feed_forward;
 // cases/aft.c
 extern const struct family bench_aft_local, bench_aft_full, bench_aft_simple, bench_aft_conv;

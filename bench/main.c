@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "harness/compare.h"
-#include "harness/folder.h"
+#include "harness/directory.h"
 #include "harness/session.h"
 #include "harness/stop.h"
 
@@ -26,16 +26,16 @@ static int list_cases(void)
 
 static int run(const struct options *o, struct report *report)
 {
-    struct folder programs = {""};
+    struct directory programs = {""};
 
     // A run of minutes does not end with a file that cannot be written.
     if (!report_write(report, false))
         return EXIT_WRONG;
     stop_on_signals();
-    if (o->cold && !folder_make(&programs))
+    if (o->cold && !directory_make(&programs))
         return EXIT_WRONG;
     const bool ran = session_run(o, o->cold ? programs.path : NULL, report);
-    folder_remove(&programs);
+    directory_remove(&programs);
     if (!ran)
         return EXIT_NO_DEVICE;
     if (stop_wanted())

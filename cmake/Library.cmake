@@ -1,5 +1,5 @@
 # The library: one set of objects, a shared library with the public symbols and a static one.
-# lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures; other folders are taken whole.
+# lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures; other directories are taken whole.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${CMAKE_CURRENT_SOURCE_DIR}/lib/op/op_list.def)
 file(STRINGS lib/op/op_list.def rows REGEX "^OP\\(")
@@ -9,9 +9,9 @@ foreach(row IN LISTS rows)
     list(APPEND attncl_ops ${op})
 endforeach()
 list(REMOVE_DUPLICATES attncl_ops)
-set(op_sources lib/op/registry.c lib/op/aft_mix.c lib/op/aft_mix_bwd.c lib/op/aft_groups.c
-    lib/op/aft_plan.c lib/op/attention_plan.c lib/op/attention_groups.c lib/op/parts.c lib/op/share_rows.c
-    lib/op/walk.c lib/op/column_sum.c)
+set(op_sources lib/op/registry.c lib/op/aft_mix.c lib/op/aft_mix_bwd.c lib/op/aft_gpu.c
+    lib/op/aft_tiling.c lib/op/attention_tiling.c lib/op/attention_gpu.c lib/op/fused_step.c lib/op/row_tiling.c
+    lib/op/strided_iter.c lib/op/column_sum.c)
 foreach(op IN LISTS attncl_ops)
     list(APPEND op_sources lib/op/${op}.c)
 endforeach()

@@ -113,7 +113,7 @@ static void build(attncl_graph *g, attncl_tensor **params)
     }
 }
 
-// B windows of the text, which has no end, and the characters behind theirs: [T, B].
+// B windows of the text, which has no end, and the characters after theirs: [T, B].
 static void draw(int32_t *tokens, int32_t *targets, uint32_t *seed)
 {
     const size_t length = strlen(text);

@@ -33,7 +33,7 @@ static const struct weights_output of_a_layer = {NULL, NULL, "qkbh", NULL};
 enum { N_OUTPUTS = sizeof outputs / sizeof outputs[0] };
 
 // Panels of one picture.
-enum { MOST_ROWS = 8, MOST_COLUMNS = 8 };
+enum { MAX_ROWS = 8, MAX_COLUMNS = 8 };
 
 // Matrices of queries times keys, a grid of them.
 struct stack {
@@ -107,7 +107,7 @@ static bool read_axes(struct stack *s, const attncl_array *array, const char *ax
 
 static double largest(const struct stack *s)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t b = 0; b < s->n_batch; b++)
         for (int64_t h = 0; h < s->n_heads; h++)
             for (int64_t q = 0; q < s->n_queries; q++)
@@ -115,17 +115,17 @@ static double largest(const struct stack *s)
                     const double x = s->data[b * s->batch_step + h * s->head_step +
                                              q * s->query_step + k * s->key_step];
                     const double size = x < 0 ? -x : x;
-                    if (size > most && size < 1e30)
-                        most = size;
+                    if (size > largest && size < 1e30)
+                        largest = size;
                 }
-    return most;
+    return largest;
 }
 
 // A file name of an array's: letters, digits, dots, dashes.
-static void clean_name(const char *name, char *clean, size_t room)
+static void clean_name(const char *name, char *clean, size_t capacity)
 {
     size_t n = 0;
-    for (; name[n] && n + 1 < room; n++) {
+    for (; name[n] && n + 1 < capacity; n++) {
         const char c = name[n];
         const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
                            (c >= 'a' && c <= 'z') || c == '-' || c == '_' || (c == '.' && n > 0);
@@ -139,8 +139,8 @@ static void clean_name(const char *name, char *clean, size_t room)
 // The panels from batch entry b0 and head h0 on.
 static int draw_page(const struct stack *s, const char *path, int64_t b0, int64_t h0)
 {
-    const int64_t rows = s->n_batch - b0 < MOST_ROWS ? s->n_batch - b0 : MOST_ROWS;
-    const int64_t columns = s->n_heads - h0 < MOST_COLUMNS ? s->n_heads - h0 : MOST_COLUMNS;
+    const int64_t rows = s->n_batch - b0 < MAX_ROWS ? s->n_batch - b0 : MAX_ROWS;
+    const int64_t columns = s->n_heads - h0 < MAX_COLUMNS ? s->n_heads - h0 : MAX_COLUMNS;
     struct picture picture;
     char title[160];
 
@@ -161,22 +161,22 @@ static int draw_page(const struct stack *s, const char *path, int64_t b0, int64_
     return picture_close(&picture, TOOL_OK);
 }
 
-static int draw_stack(const struct stack *s, const char *folder)
+static int draw_stack(const struct stack *s, const char *directory)
 {
-    const bool one = s->n_batch <= MOST_ROWS && s->n_heads <= MOST_COLUMNS;
+    const bool one = s->n_batch <= MAX_ROWS && s->n_heads <= MAX_COLUMNS;
     char clean[160], path[4096];
 
     clean_name(s->name, clean, sizeof clean);
-    for (int64_t b = 0; b < s->n_batch; b += MOST_ROWS)
-        for (int64_t h = 0; h < s->n_heads; h += MOST_COLUMNS) {
+    for (int64_t b = 0; b < s->n_batch; b += MAX_ROWS)
+        for (int64_t h = 0; h < s->n_heads; h += MAX_COLUMNS) {
             int n;
             if (one)
-                n = snprintf(path, sizeof path, "%s/%s.png", folder, clean);
+                n = snprintf(path, sizeof path, "%s/%s.png", directory, clean);
             else
-                n = snprintf(path, sizeof path, "%s/%s-batch%lld-head%lld.png", folder, clean,
+                n = snprintf(path, sizeof path, "%s/%s-batch%lld-head%lld.png", directory, clean,
                              (long long)b, (long long)h);
             if (n < 0 || (size_t)n >= sizeof path)
-                return tool_error("%s: the path is too long", folder);
+                return tool_error("%s: the path is too long", directory);
             if (draw_page(s, path, b, h) != TOOL_OK)
                 return TOOL_FAILED;
         }
@@ -206,7 +206,7 @@ static const struct weights_output *find_output(const char *arch, const attncl_a
 }
 
 static int draw_weights(const struct session *session, const attncl_results *results,
-                        const char *folder, int *n_drawn)
+                        const char *directory, int *n_drawn)
 {
     for (size_t i = 0; i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
@@ -223,7 +223,7 @@ static int draw_weights(const struct session *session, const attncl_results *res
             return TOOL_FAILED;
         s.data = values;
         s.high = largest(&s);
-        const int status = draw_stack(&s, folder);
+        const int status = draw_stack(&s, directory);
         free(values);
         if (status != TOOL_OK)
             return status;
@@ -247,12 +247,12 @@ static float *spread(const float *w, int64_t heads, int64_t size, int64_t n)
 }
 
 // One parameter that holds biases; another is left alone.
-static int draw_bias(const struct session *session, const attncl_array *array, const char *folder,
+static int draw_bias(const struct session *session, const attncl_array *array, const char *directory,
                      int *n_drawn)
 {
     const bool table = ends_with(array->name, "pos_bias") && array->rank == 2;
     const bool conv = ends_with(array->name, "w") && array->rank == 2;
-    const int64_t n_most = 256; // of AFT-conv, whose biases repeat along the diagonal
+    const int64_t n_max = 256; // of AFT-conv, whose biases repeat along the diagonal
     struct stack s = {.name = array->name, .n_batch = 1, .n_heads = 1};
 
     if (!table && !conv)
@@ -265,7 +265,7 @@ static int draw_bias(const struct session *session, const attncl_array *array, c
     if (conv) {
         const int64_t heads = array->dim[0], size = array->dim[1];
         int64_t n = attncl_model_config_int(session->model, "seq_len", 2 * size);
-        n = n < n_most ? n : n_most;
+        n = n < n_max ? n : n_max;
         float *matrices = spread(values, heads, size, n);
         free(values);
         values = matrices;
@@ -289,7 +289,7 @@ static int draw_bias(const struct session *session, const attncl_array *array, c
     if (s.n_queries * s.n_keys > 0) {
         s.high = largest(&s) > 0 ? largest(&s) : 1;
         s.low = -s.high;
-        status = draw_stack(&s, folder);
+        status = draw_stack(&s, directory);
         ++*n_drawn;
     }
     free(values);
@@ -305,19 +305,19 @@ static bool has_biases(const attncl_model *model)
 }
 
 int draw_heatmaps(const struct session *session, const char *model_path,
-                  const attncl_results *results, const char *folder)
+                  const attncl_results *results, const char *directory)
 {
     attncl_safetensors *file = NULL;
     int n_drawn = 0, status;
 
-    if (mkdir(folder, 0777) != 0 && errno != EEXIST)
-        return tool_error("%s: %s", folder, strerror(errno));
-    status = draw_weights(session, results, folder, &n_drawn);
+    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+        return tool_error("%s: %s", directory, strerror(errno));
+    status = draw_weights(session, results, directory, &n_drawn);
     if (status == TOOL_OK && has_biases(session->model)) {
         if (attncl_safetensors_open(model_path, &file) != ATTNCL_OK)
             return tool_failed();
         for (size_t i = 0; status == TOOL_OK && i < attncl_safetensors_count(file); i++)
-            status = draw_bias(session, attncl_safetensors_at(file, i), folder, &n_drawn);
+            status = draw_bias(session, attncl_safetensors_at(file, i), directory, &n_drawn);
         attncl_safetensors_close(file);
     }
     if (status == TOOL_OK && n_drawn == 0)

@@ -16,7 +16,7 @@ static const char usage[] =
     "  eval MODEL TEXT           how well a language model predicts a text\n"
     "  sample MODEL              writes text with a language model\n"
     "  plot MODEL INPUT FILE.png draws a positional encoding or attention pooling\n"
-    "  tune                      measures tiles and group sizes and keeps what is faster\n"
+    "  tune                      measures tiles and work-group sizes and keeps what is faster\n"
     "\n"
     "Every command takes --help and --verbose.  ATTNCL_DEVICE names the device where --device does "
     "not.\n"

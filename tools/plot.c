@@ -31,7 +31,7 @@ static const struct command command = {
     .n_operands = 3,
 };
 
-enum { MOST_CURVES = 16 };
+enum { MAX_CURVES = 16 };
 
 struct request {
     const char *model, *input, *output, *device;
@@ -48,17 +48,17 @@ static const attncl_array *result_named(const attncl_results *results, const cha
 
 static double largest(const float *x, int64_t n)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t i = 0; i < n; i++)
-        most = x[i] > most ? x[i] : most;
-    return most;
+        largest = x[i] > largest ? x[i] : largest;
+    return largest;
 }
 
 static int draw_encoding(const struct request *r, const struct session *s,
                          const attncl_results *results)
 {
     const attncl_array *table = result_named(results, "encoding");
-    struct curve curves[MOST_CURVES];
+    struct curve curves[MAX_CURVES];
     struct picture picture;
     int n = 0;
 
@@ -70,10 +70,10 @@ static int draw_encoding(const struct request *r, const struct session *s,
         first = width > 6 ? 6 : 0;
         last = first + 3 < width ? first + 3 : width - 1;
     }
-    if (last >= width || last - first >= MOST_CURVES)
+    if (last >= width || last - first >= MAX_CURVES)
         return tool_error(
             "--columns %lld:%lld: the encoding has %lld columns, at most %d are drawn",
-            (long long)first, (long long)last, (long long)width, MOST_CURVES);
+            (long long)first, (long long)last, (long long)width, MAX_CURVES);
     float *values = array_floats(s->context, table);
     if (!values)
         return TOOL_FAILED;

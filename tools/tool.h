@@ -66,7 +66,7 @@ int session_open(const char *device, bool profile, const char *path, struct sess
 int session_run(const struct session *session, const attncl_safetensors *input,
                 attncl_results **results_ret, attncl_graph **graph_ret);
 
-// Closes both; graphs and decoders must be gone.  Returns `status`, or a failure of closing.
+// Closes both; destroy graphs and decoders first.  Returns `status`, or a failure of closing.
 int session_close(struct session *session, int status);
 
 // -- text (text.c)

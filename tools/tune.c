@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl tune: measures tiles and group sizes on a device, and keeps those that are faster.
+// attncl tune: measures tiles and work-group sizes on a device, and keeps those that are faster.
 
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "tool.h"
 
 enum { VAL_DEVICE = 'd', VAL_SECONDS = 's', VAL_KERNEL = 'k', VAL_CHECK = 'c' };
-static const double most_seconds = 3600.0;
+static const double max_seconds = 3600.0;
 
 static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
                                         {"seconds", required_argument, NULL, VAL_SECONDS},
@@ -21,7 +21,7 @@ static const struct command command = {
     .usage =
         "usage: attncl tune [options]\n"
         "\n"
-        "Measures each kernel's tiles and group sizes against the built-in choice.  Rows that are "
+        "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows that are "
         "5 "
         "% faster or more\n"
         "are written to ATTNCL_TUNE's file, else $XDG_CONFIG_HOME/attncl/tune.txt or\n"
@@ -134,7 +134,7 @@ int command_tune(int argc, char **argv)
             device = optarg;
             break;
         case VAL_SECONDS:
-            if (!tool_number("--seconds", optarg, 0.1, most_seconds, &o.seconds))
+            if (!tool_number("--seconds", optarg, 0.1, max_seconds, &o.seconds))
                 return TOOL_USAGE;
             break;
         case VAL_KERNEL:

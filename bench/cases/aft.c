@@ -18,16 +18,16 @@ static double by_t(const struct sizes *s)
     return (double)s->T;
 }
 
-static void build_mix(struct trial *t, attncl_aft_kind kind)
+static void build_mix(struct case_data *t, attncl_aft_kind kind)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
-    const attncl_value q = trial_input(t, "q", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value k = trial_input(t, "k", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value v = trial_input(t, "v", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value q = case_data_input(t, "q", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value k = case_data_input(t, "k", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value v = case_data_input(t, "v", 2, DIMS(s->T, s->B, s->C));
     const attncl_value pos_bias = kind == ATTNCL_AFT_SIMPLE
                                       ? ATTNCL_NONE_VALUE
-                                      : trial_weight(t, "pos_bias", 1, DIMS(s->T, s->T));
+                                      : case_data_weight(t, "pos_bias", 1, DIMS(s->T, s->T));
 
     desc.kind = kind;
     desc.window = s->window;
@@ -45,11 +45,11 @@ static struct part checked_channels(const struct sizes *s)
     return part_spread(n > 1 ? n : 1, s->C);
 }
 
-static void check_mix(const struct trial *t, struct check *c, attncl_aft_kind kind)
+static void check_mix(const struct case_data *t, struct check *c, attncl_aft_kind kind)
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1), channels = checked_channels(s);
-    const struct host *pos_bias = kind == ATTNCL_AFT_SIMPLE ? NULL : trial_whole(t, "pos_bias");
+    const struct host *pos_bias = kind == ATTNCL_AFT_SIMPLE ? NULL : case_data_whole(t, "pos_bias");
 
     check_compare(c, PART(t, "y", ALL, batch, channels),
                   define_aft(PART(t, "q", ALL, batch, channels), PART(t, "k", ALL, batch, channels),
@@ -57,12 +57,12 @@ static void check_mix(const struct trial *t, struct check *c, attncl_aft_kind ki
                              s->causal));
 }
 
-static void build_local(struct trial *t)
+static void build_local(struct case_data *t)
 {
     build_mix(t, ATTNCL_AFT_LOCAL);
 }
 
-static void check_local(const struct trial *t, struct check *c)
+static void check_local(const struct case_data *t, struct check *c)
 {
     check_mix(t, c, ATTNCL_AFT_LOCAL);
 }
@@ -70,12 +70,12 @@ static void check_local(const struct trial *t, struct check *c)
 const struct family bench_aft_local = {
     .name = "aft_local", .build = build_local, .check = check_local, .sum_length = by_t};
 
-static void build_full(struct trial *t)
+static void build_full(struct case_data *t)
 {
     build_mix(t, ATTNCL_AFT_FULL);
 }
 
-static void check_full(const struct trial *t, struct check *c)
+static void check_full(const struct case_data *t, struct check *c)
 {
     check_mix(t, c, ATTNCL_AFT_FULL);
 }
@@ -83,12 +83,12 @@ static void check_full(const struct trial *t, struct check *c)
 const struct family bench_aft_full = {
     .name = "aft_full", .build = build_full, .check = check_full, .sum_length = by_t};
 
-static void build_simple(struct trial *t)
+static void build_simple(struct case_data *t)
 {
     build_mix(t, ATTNCL_AFT_SIMPLE);
 }
 
-static void check_simple(const struct trial *t, struct check *c)
+static void check_simple(const struct case_data *t, struct check *c)
 {
     check_mix(t, c, ATTNCL_AFT_SIMPLE);
 }
@@ -97,14 +97,14 @@ const struct family bench_aft_simple = {
     .name = "aft_simple", .build = build_simple, .check = check_simple, .sum_length = by_t};
 
 // A head's channels share keys and biases: k [T, B, heads], pos_bias [heads, window].
-static void build_conv(struct trial *t)
+static void build_conv(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
-    const attncl_value q = trial_input(t, "q", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value k = trial_input(t, "k", 2, DIMS(s->T, s->B, s->heads));
-    const attncl_value v = trial_input(t, "v", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value filter = trial_weight(t, "pos_bias", 1, DIMS(s->heads, s->window));
+    const attncl_value q = case_data_input(t, "q", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value k = case_data_input(t, "k", 2, DIMS(s->T, s->B, s->heads));
+    const attncl_value v = case_data_input(t, "v", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value filter = case_data_weight(t, "pos_bias", 1, DIMS(s->heads, s->window));
 
     desc.kind = ATTNCL_AFT_CONV;
     desc.causal = s->causal;
@@ -113,7 +113,7 @@ static void build_conv(struct trial *t)
 }
 
 // The first channel of some heads.
-static void check_conv(const struct trial *t, struct check *c)
+static void check_conv(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);

@@ -23,14 +23,14 @@ static double by_layer(const struct sizes *s)
     return (double)(3 * s->C + s->T);
 }
 
-static void build_attention(struct trial *t)
+static void build_attention(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     const int64_t width = s->C / s->heads;
-    const attncl_value q = trial_input(t, "q", 2, DIMS(s->B, s->heads, s->T, width));
-    const attncl_value k = trial_input(t, "k", 2, DIMS(s->B, s->heads, s->T, width));
-    const attncl_value v = trial_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value q = case_data_input(t, "q", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value k = case_data_input(t, "k", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value v = case_data_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
 
     desc.causal = s->causal;
     desc.layout = ATTNCL_LAYOUT_BTC;
@@ -39,7 +39,7 @@ static void build_attention(struct trial *t)
     attncl_graph_output(t->graph, "y", attncl_merge_heads(t->graph, y, ATTNCL_LAYOUT_BTC));
 }
 
-static void check_attention(const struct trial *t, struct check *c)
+static void check_attention(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
     const int64_t width = s->C / s->heads;
@@ -60,22 +60,22 @@ const struct family bench_attention = {.name = "attention",
                                        .check = check_attention,
                                        .sum_length = by_scores};
 
-static attncl_value bias_of(struct trial *t, const char *name)
+static attncl_value bias_of(struct case_data *t, const char *name)
 {
-    return trial_weight(t, name, 1, DIMS(t->c->sizes.C));
+    return case_data_weight(t, name, 1, DIMS(t->c->sizes.C));
 }
 
-static attncl_value square(struct trial *t, const char *name)
+static attncl_value square(struct case_data *t, const char *name)
 {
-    return trial_map(t, name, t->c->sizes.C, t->c->sizes.C);
+    return case_data_map(t, name, t->c->sizes.C, t->c->sizes.C);
 }
 
 // labml's: sequence first, every map with a bias.
-static void build_mha_labml(struct trial *t)
+static void build_mha_labml(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const attncl_value x = trial_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->T, s->B, s->C));
     const attncl_mha_params params = {
         .query_weight = square(t, "query.weight"),
         .query_bias = bias_of(t, "query.bias"),
@@ -95,12 +95,12 @@ static void build_mha_labml(struct trial *t)
 }
 
 // d2l's: batch first, no biases, lengths.
-static void build_mha_d2l(struct trial *t)
+static void build_mha_d2l(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const attncl_value x = trial_input(t, "x", 1, DIMS(s->B, s->T, s->C));
-    const attncl_value lens = trial_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
+    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->B, s->T, s->C));
+    const attncl_value lens = case_data_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
     const attncl_mha_params params = {
         .query_weight = square(t, "query.weight"),
         .key_weight = square(t, "key.weight"),
@@ -115,7 +115,7 @@ static void build_mha_d2l(struct trial *t)
                                                     NULL));
 }
 
-static void check_mha(const struct trial *t, struct check *c, bool time_first,
+static void check_mha(const struct case_data *t, struct check *c, bool time_first,
                       const struct ref_mha *params, const struct host *lens)
 {
     const struct sizes *s = &t->c->sizes;
@@ -130,25 +130,25 @@ static void check_mha(const struct trial *t, struct check *c, bool time_first,
     check_compare(c, PART(t, "y", first, second, ALL), y);
 }
 
-static void check_mha_labml(const struct trial *t, struct check *c)
+static void check_mha_labml(const struct case_data *t, struct check *c)
 {
     const struct ref_mha params = {
-        trial_whole(t, "query.weight"),  trial_whole(t, "query.bias"),
-        trial_whole(t, "key.weight"),    trial_whole(t, "key.bias"),
-        trial_whole(t, "value.weight"),  trial_whole(t, "value.bias"),
-        trial_whole(t, "output.weight"), trial_whole(t, "output.bias"),
+        case_data_whole(t, "query.weight"),  case_data_whole(t, "query.bias"),
+        case_data_whole(t, "key.weight"),    case_data_whole(t, "key.bias"),
+        case_data_whole(t, "value.weight"),  case_data_whole(t, "value.bias"),
+        case_data_whole(t, "output.weight"), case_data_whole(t, "output.bias"),
     };
 
     check_mha(t, c, true, &params, NULL);
 }
 
-static void check_mha_d2l(const struct trial *t, struct check *c)
+static void check_mha_d2l(const struct case_data *t, struct check *c)
 {
     const struct ref_mha params = {
-        .query_weight = trial_whole(t, "query.weight"),
-        .key_weight = trial_whole(t, "key.weight"),
-        .value_weight = trial_whole(t, "value.weight"),
-        .output_weight = trial_whole(t, "output.weight"),
+        .query_weight = case_data_whole(t, "query.weight"),
+        .key_weight = case_data_whole(t, "key.weight"),
+        .value_weight = case_data_whole(t, "value.weight"),
+        .output_weight = case_data_whole(t, "output.weight"),
     };
 
     check_mha(t, c, false, &params, PART(t, "valid_lens", part_one(t->c->sizes.B - 1)));
@@ -166,33 +166,33 @@ const struct family bench_mha_d2l = {.name = "mha_d2l",
                                      .sum_length = by_layer};
 
 // With the projections of queries and keys, as d2l's layer has them.
-static void build_additive(struct trial *t)
+static void build_additive(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_graph *g = t->graph;
-    const attncl_value queries = trial_input(t, "queries", 1, DIMS(s->B, s->T, s->C));
-    const attncl_value keys = trial_input(t, "keys", 1, DIMS(s->B, s->S, s->C));
-    const attncl_value values = trial_input(t, "values", 1, DIMS(s->B, s->S, s->C));
-    const attncl_value lens = trial_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
+    const attncl_value queries = case_data_input(t, "queries", 1, DIMS(s->B, s->T, s->C));
+    const attncl_value keys = case_data_input(t, "keys", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value values = case_data_input(t, "values", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value lens = case_data_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
     const attncl_value q = attncl_linear(g, queries, square(t, "W_q"), ATTNCL_NONE_VALUE);
     const attncl_value k = attncl_linear(g, keys, square(t, "W_k"), ATTNCL_NONE_VALUE);
-    const attncl_value w = trial_map(t, "w_v", 1, s->C);
+    const attncl_value w = case_data_map(t, "w_v", 1, s->C);
 
     attncl_graph_output(g, "y", attncl_additive_attention(g, q, k, values, w, lens, NULL));
 }
 
-static void check_additive(const struct trial *t, struct check *c)
+static void check_additive(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
     const struct host *q =
-        define_linear(PART(t, "queries", batch, ALL, ALL), trial_whole(t, "W_q"), NULL);
+        define_linear(PART(t, "queries", batch, ALL, ALL), case_data_whole(t, "W_q"), NULL);
     const struct host *k =
-        define_linear(PART(t, "keys", batch, ALL, ALL), trial_whole(t, "W_k"), NULL);
+        define_linear(PART(t, "keys", batch, ALL, ALL), case_data_whole(t, "W_k"), NULL);
     struct host *y = host_new(ATTNCL_F32, DIMS(1, s->T, s->C));
     struct host *weights = host_new(ATTNCL_F32, DIMS(1, s->T, s->S));
 
-    ref_additive_attention(q, k, PART(t, "values", batch, ALL, ALL), trial_whole(t, "w_v"),
+    ref_additive_attention(q, k, PART(t, "values", batch, ALL, ALL), case_data_whole(t, "w_v"),
                            PART(t, "valid_lens", batch), y, weights);
     check_compare(c, PART(t, "y", batch, ALL, ALL), y);
 }
@@ -209,24 +209,24 @@ const struct family bench_additive_attention = {.name = "additive_attention",
                                                 .sum_length = by_additive};
 
 // d2l's kernel regression: N training points, M to predict.
-static void build_pooling(struct trial *t)
+static void build_pooling(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
-    const attncl_value x = trial_input(t, "x_train", 5, DIMS(s->N));
-    const attncl_value y = trial_input(t, "y_train", 2, DIMS(s->N));
-    const attncl_value at = trial_input(t, "x_val", 5, DIMS(s->M));
+    const attncl_value x = case_data_input(t, "x_train", 5, DIMS(s->N));
+    const attncl_value y = case_data_input(t, "y_train", 2, DIMS(s->N));
+    const attncl_value at = case_data_input(t, "x_val", 5, DIMS(s->M));
 
     attncl_graph_output(
         t->graph, "y", attncl_attention_pooling(t->graph, ATTNCL_POOL_GAUSSIAN, 1, x, y, at, NULL));
 }
 
-static void check_pooling(const struct trial *t, struct check *c)
+static void check_pooling(const struct case_data *t, struct check *c)
 {
     const struct part points = part_spread(N_CHECKED_POINTS, t->c->sizes.M);
-    const struct host *x = trial_whole(t, "x_train"), *at = PART(t, "x_val", points);
+    const struct host *x = case_data_whole(t, "x_train"), *at = PART(t, "x_val", points);
     struct host *y = host_like(at);
 
-    ref_attention_pooling_fwd(ATTNCL_POOL_GAUSSIAN, 1, x, trial_whole(t, "y_train"), at, y,
+    ref_attention_pooling_fwd(ATTNCL_POOL_GAUSSIAN, 1, x, case_data_whole(t, "y_train"), at, y,
                               host_new(ATTNCL_F32, DIMS(x->count, at->count)));
     check_compare(c, PART(t, "y", points), y);
 }

@@ -6,7 +6,7 @@
 
 #include "attncl/aft.h"
 #include "attncl/ops.h"
-#include "harness/trial.h"
+#include "harness/case_data.h"
 
 struct host *define_linear(const struct host *x, const struct host *weight,
                            const struct host *bias);

@@ -25,22 +25,22 @@ static const char *name_of(int64_t layer, const char *part, char text[NAME_BYTES
     return text;
 }
 
-static attncl_value vector(struct trial *t, int64_t layer, const char *part, int64_t n)
+static attncl_value vector(struct case_data *t, int64_t layer, const char *part, int64_t n)
 {
     char text[NAME_BYTES];
 
-    return trial_weight(t, name_of(layer, part, text), 1, DIMS(n));
+    return case_data_weight(t, name_of(layer, part, text), 1, DIMS(n));
 }
 
-static attncl_value map(struct trial *t, int64_t layer, const char *part, int64_t out, int64_t in)
+static attncl_value map(struct case_data *t, int64_t layer, const char *part, int64_t out, int64_t in)
 {
     char text[NAME_BYTES];
 
-    return trial_map(t, name_of(layer, part, text), out, in);
+    return case_data_map(t, name_of(layer, part, text), out, in);
 }
 
-// Keys and values are projected by one product for all layers.
-static attncl_feedback_layer_params make_layer(struct trial *t, int64_t l)
+// Keys and values are projected by one GEMM for all layers.
+static attncl_feedback_layer_params make_layer(struct case_data *t, int64_t l)
 {
     const struct sizes *s = &t->c->sizes;
     const int64_t width = s->C / s->heads;
@@ -52,9 +52,9 @@ static attncl_feedback_layer_params make_layer(struct trial *t, int64_t l)
         .attn = {.query_weight = map(t, l, "attn.query.linear.weight", s->C, s->C),
                  .output_weight = map(t, l, "attn.output.weight", s->C, s->C),
                  .output_bias = vector(t, l, "attn.output.bias", s->C),
-                 .key_pos_embeddings = trial_weight(t, name_of(l, "attn.key_pos_embeddings", text),
+                 .key_pos_embeddings = case_data_weight(t, name_of(l, "attn.key_pos_embeddings", text),
                                                     1, DIMS(s->T, s->heads, width)),
-                 .query_pos_bias = trial_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
+                 .query_pos_bias = case_data_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
                                                 DIMS(s->heads, width))},
         .norm_ffn_weight = vector(t, l, "norm_ff.weight", s->C),
         .norm_ffn_bias = vector(t, l, "norm_ff.bias", s->C),
@@ -66,11 +66,11 @@ static attncl_feedback_layer_params make_layer(struct trial *t, int64_t l)
     };
 }
 
-static void build_feedback(struct trial *t)
+static void build_feedback(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_feedback_layer_params layers[MAX_LAYERS];
-    const attncl_value x = trial_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->T, s->B, s->C));
 
     for (int64_t l = 0; l < s->layers; ++l)
         layers[l] = make_layer(t, l);
@@ -78,24 +78,24 @@ static void build_feedback(struct trial *t)
         .layers = layers,
         .n_layers = s->layers,
         .n_heads = s->heads,
-        .weights = trial_weight(t, "weights", 1, DIMS(s->layers + 1)),
-        .key_value_weight = trial_map(t, "key_value.weight", 2 * s->layers * s->C, s->C),
-        .key_value_bias = trial_weight(t, "key_value.bias", 1, DIMS(2 * s->layers * s->C)),
-        .norm_weight = trial_weight(t, "norm.weight", 1, DIMS(s->C)),
-        .norm_bias = trial_weight(t, "norm.bias", 1, DIMS(s->C)),
+        .weights = case_data_weight(t, "weights", 1, DIMS(s->layers + 1)),
+        .key_value_weight = case_data_map(t, "key_value.weight", 2 * s->layers * s->C, s->C),
+        .key_value_bias = case_data_weight(t, "key_value.bias", 1, DIMS(2 * s->layers * s->C)),
+        .norm_weight = case_data_weight(t, "norm.weight", 1, DIMS(s->C)),
+        .norm_bias = case_data_weight(t, "norm.bias", 1, DIMS(s->C)),
     };
     attncl_graph_output(t->graph, "y", attncl_feedback_transformer(t->graph, &params, x, NULL));
 }
 
-static struct host *whole(const struct trial *t, int64_t layer, const char *part)
+static struct host *whole(const struct case_data *t, int64_t layer, const char *part)
 {
     char text[NAME_BYTES];
 
-    return trial_whole(t, name_of(layer, part, text));
+    return case_data_whole(t, name_of(layer, part, text));
 }
 
 // A key's bias moves all scores of a query alike, so the definition has none.
-static struct ref_feedback_layer define_layer(const struct trial *t, int64_t l)
+static struct ref_feedback_layer define_layer(const struct case_data *t, int64_t l)
 {
     const int64_t n = t->c->sizes.C;
     const struct part keys = {2 * l * n, n, 1}, values = {(2 * l + 1) * n, n, 1};
@@ -120,14 +120,14 @@ static struct ref_feedback_layer define_layer(const struct trial *t, int64_t l)
     };
 }
 
-static void check_feedback(const struct trial *t, struct check *c)
+static void check_feedback(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
     struct ref_feedback_layer layers[MAX_LAYERS];
-    const struct define_feedback params = {layers, s->layers, trial_whole(t, "weights"),
-                                           trial_whole(t, "norm.weight"),
-                                           trial_whole(t, "norm.bias")};
+    const struct define_feedback params = {layers, s->layers, case_data_whole(t, "weights"),
+                                           case_data_whole(t, "norm.weight"),
+                                           case_data_whole(t, "norm.bias")};
 
     for (int64_t l = 0; l < s->layers; ++l)
         layers[l] = define_layer(t, l);

@@ -19,29 +19,29 @@ static double by_block(const struct sizes *s)
     return (double)(2 * s->C + s->F + s->T);
 }
 
-static attncl_sgu_params gate_params(struct trial *t)
+static attncl_sgu_params gate_params(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
 
     return (attncl_sgu_params){
-        .norm_weight = trial_weight(t, "sgu.norm.weight", 1, DIMS(s->F / 2)),
-        .norm_bias = trial_weight(t, "sgu.norm.bias", 1, DIMS(s->F / 2)),
-        .weight = trial_weight(t, "sgu.weight", 0.1, DIMS(s->T, s->T)),
-        .bias = trial_weight(t, "sgu.bias", 1, DIMS(s->T)),
+        .norm_weight = case_data_weight(t, "sgu.norm.weight", 1, DIMS(s->F / 2)),
+        .norm_bias = case_data_weight(t, "sgu.norm.bias", 1, DIMS(s->F / 2)),
+        .weight = case_data_weight(t, "sgu.weight", 0.1, DIMS(s->T, s->T)),
+        .bias = case_data_weight(t, "sgu.bias", 1, DIMS(s->T)),
     };
 }
 
-static struct host *define_gate(const struct trial *t, const struct host *z)
+static struct host *define_gate(const struct case_data *t, const struct host *z)
 {
-    return define_spatial_gate(z, trial_whole(t, "sgu.norm.weight"),
-                               trial_whole(t, "sgu.norm.bias"), trial_whole(t, "sgu.weight"),
-                               trial_whole(t, "sgu.bias"), t->c->sizes.causal);
+    return define_spatial_gate(z, case_data_whole(t, "sgu.norm.weight"),
+                               case_data_whole(t, "sgu.norm.bias"), case_data_whole(t, "sgu.weight"),
+                               case_data_whole(t, "sgu.bias"), t->c->sizes.causal);
 }
 
-static void build_spatial_gate(struct trial *t)
+static void build_spatial_gate(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
-    const attncl_value z = trial_input(t, "z", 2, DIMS(s->T, s->B, s->F));
+    const attncl_value z = case_data_input(t, "z", 2, DIMS(s->T, s->B, s->F));
     const attncl_sgu_params params = gate_params(t);
 
     attncl_graph_output(
@@ -49,7 +49,7 @@ static void build_spatial_gate(struct trial *t)
         attncl_spatial_gating_unit(t->graph, &params, z, s->causal, ATTNCL_NONE_VALUE));
 }
 
-static void check_spatial_gate(const struct trial *t, struct check *c)
+static void check_spatial_gate(const struct case_data *t, struct check *c)
 {
     const struct part batch = part_one(t->c->sizes.B - 1);
 
@@ -61,35 +61,35 @@ const struct family bench_spatial_gate = {.name = "spatial_gate",
                                           .check = check_spatial_gate,
                                           .sum_length = by_gate};
 
-static void build_gmlp_block(struct trial *t)
+static void build_gmlp_block(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
-    const attncl_value x = trial_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->T, s->B, s->C));
     const attncl_gmlp_params params = {
-        .norm_weight = trial_weight(t, "norm.weight", 1, DIMS(s->C)),
-        .norm_bias = trial_weight(t, "norm.bias", 1, DIMS(s->C)),
-        .proj1_weight = trial_map(t, "proj1.weight", s->F, s->C),
-        .proj1_bias = trial_weight(t, "proj1.bias", 1, DIMS(s->F)),
+        .norm_weight = case_data_weight(t, "norm.weight", 1, DIMS(s->C)),
+        .norm_bias = case_data_weight(t, "norm.bias", 1, DIMS(s->C)),
+        .proj1_weight = case_data_map(t, "proj1.weight", s->F, s->C),
+        .proj1_bias = case_data_weight(t, "proj1.bias", 1, DIMS(s->F)),
         .sgu = gate_params(t),
-        .proj2_weight = trial_map(t, "proj2.weight", s->C, s->F / 2),
-        .proj2_bias = trial_weight(t, "proj2.bias", 1, DIMS(s->C)),
+        .proj2_weight = case_data_map(t, "proj2.weight", s->C, s->F / 2),
+        .proj2_bias = case_data_weight(t, "proj2.bias", 1, DIMS(s->C)),
     };
 
     attncl_graph_output(t->graph, "y",
                         attncl_gmlp_block(t->graph, &params, x, s->causal, ATTNCL_NONE_VALUE));
 }
 
-static void check_gmlp_block(const struct trial *t, struct check *c)
+static void check_gmlp_block(const struct case_data *t, struct check *c)
 {
     const struct part batch = part_one(t->c->sizes.B - 1);
     const struct part positions = part_spread(N_CHECKED_POSITIONS, t->c->sizes.T);
     const struct host *x = PART(t, "x", ALL, batch, ALL);
     struct host *h =
-        define_layer_norm(x, trial_whole(t, "norm.weight"), trial_whole(t, "norm.bias"));
+        define_layer_norm(x, case_data_whole(t, "norm.weight"), case_data_whole(t, "norm.bias"));
 
-    h = define_linear(h, trial_whole(t, "proj1.weight"), trial_whole(t, "proj1.bias"));
+    h = define_linear(h, case_data_whole(t, "proj1.weight"), case_data_whole(t, "proj1.bias"));
     h = define_pick(define_gate(t, define_activation(h, ATTNCL_GELU)), positions);
-    h = define_linear(h, trial_whole(t, "proj2.weight"), trial_whole(t, "proj2.bias"));
+    h = define_linear(h, case_data_whole(t, "proj2.weight"), case_data_whole(t, "proj2.bias"));
     check_compare(c, PART(t, "y", positions, batch, ALL), define_add(define_pick(x, positions), h));
 }
 

@@ -27,7 +27,7 @@ static double all_tokens(const struct sizes *s)
     return (double)(s->T * s->B);
 }
 
-static attncl_status open_model(struct trial *t, struct lm_state **state_ret)
+static attncl_status open_model(struct case_data *t, struct lm_state **state_ret)
 {
     const struct sizes *s = &t->c->sizes;
     struct lm_state *state = attncl__alloc_zero(sizeof *state);
@@ -36,13 +36,13 @@ static attncl_status open_model(struct trial *t, struct lm_state **state_ret)
     t->state = state; // released by close_lm() from here on
     TRY(lm_parameters(t));
     TRY(lm_open(t, &state->model));
-    trial_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
-    trial_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
+    case_data_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
+    case_data_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
     *state_ret = state;
     return t->status;
 }
 
-static void close_lm(struct trial *t)
+static void close_lm(struct case_data *t)
 {
     struct lm_state *state = t->state;
 
@@ -56,25 +56,25 @@ static void close_lm(struct trial *t)
     t->state = NULL;
 }
 
-static attncl_status open_lm(struct trial *t)
+static attncl_status open_lm(struct case_data *t)
 {
     struct lm_state *state = NULL;
 
     TRY(open_model(t, &state));
-    const struct trial_array *tokens = trial_array_find(t, "tokens");
+    const struct case_data_array *tokens = case_data_array_find(t, "tokens");
     const attncl_array input = {.name = "tokens",
                                 .dtype = ATTNCL_I32,
                                 .rank = 2,
                                 .dim = {tokens->dim[0], tokens->dim[1]},
                                 .data = tokens->data,
-                                .bytes = trial_array_bytes(tokens)};
+                                .bytes = case_data_array_bytes(tokens)};
     const double start = clock_now();
     TRY(attncl_model_graph(state->model, &input, 1, &t->graph));
     t->compile_s = clock_now() - start;
-    return attncl_graph_write(t->graph, "tokens", tokens->data, trial_array_bytes(tokens));
+    return attncl_graph_write(t->graph, "tokens", tokens->data, case_data_array_bytes(tokens));
 }
 
-static void check_lm(const struct trial *t, struct check *c)
+static void check_lm(const struct case_data *t, struct check *c)
 {
     const struct part batch = part_one(t->c->sizes.B - 1);
 
@@ -90,7 +90,7 @@ const struct family bench_lm = {.name = "lm",
                                 .sum_length = by_depth,
                                 .tokens = all_tokens};
 
-static attncl_status open_decode(struct trial *t)
+static attncl_status open_decode(struct case_data *t)
 {
     struct lm_state *state = NULL;
 
@@ -102,12 +102,12 @@ static attncl_status open_decode(struct trial *t)
 }
 
 // A text of T tokens; each step's scores are read back, as sampling needs them.
-static attncl_status run_decode(struct trial *t)
+static attncl_status run_decode(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     const struct lm_state *state = t->state;
-    const int32_t *tokens = trial_array_find(t, "tokens")->data;
-    float *logits = trial_array_find(t, "y")->data;
+    const int32_t *tokens = case_data_array_find(t, "tokens")->data;
+    float *logits = case_data_array_find(t, "y")->data;
 
     TRY(attncl_decoder_reset(state->decoder));
     for (int64_t p = 0; p < s->T; ++p)
@@ -115,7 +115,7 @@ static attncl_status run_decode(struct trial *t)
     return ATTNCL_OK;
 }
 
-static attncl_status read_decode(struct trial *t)
+static attncl_status read_decode(struct case_data *t)
 {
     (void)t; // run_decode() has read every step
     return ATTNCL_OK;

@@ -10,26 +10,26 @@
 #include "cases/feedback.h"
 #include "cases/lm.h"
 
-static struct host *param(const struct trial *t, int64_t layer, const char *name, const char *part)
+static struct host *param(const struct case_data *t, int64_t layer, const char *name, const char *part)
 {
     char text[LM_NAME_BYTES];
 
-    return trial_whole(t, lm_name(t, layer, name, part, text));
+    return case_data_whole(t, lm_name(t, layer, name, part, text));
 }
 
-static struct host *map(const struct trial *t, int64_t layer, const char *name,
+static struct host *map(const struct case_data *t, int64_t layer, const char *name,
                         const struct host *x)
 {
     return define_linear(x, param(t, layer, name, "weight"), param(t, layer, name, "bias"));
 }
 
-static struct host *norm(const struct trial *t, int64_t layer, const char *name,
+static struct host *norm(const struct case_data *t, int64_t layer, const char *name,
                          const struct host *x)
 {
     return define_layer_norm(x, param(t, layer, name, "weight"), param(t, layer, name, "bias"));
 }
 
-static struct host *gmlp_layer(const struct trial *t, int64_t layer, const struct host *x)
+static struct host *gmlp_layer(const struct case_data *t, int64_t layer, const struct host *x)
 {
     struct host *h = map(t, layer, "proj1", norm(t, layer, "norm", x));
 
@@ -40,7 +40,7 @@ static struct host *gmlp_layer(const struct trial *t, int64_t layer, const struc
     return define_add(x, map(t, layer, "proj2", h));
 }
 
-static struct host *aft(const struct trial *t, int64_t layer, const struct host *n)
+static struct host *aft(const struct case_data *t, int64_t layer, const struct host *n)
 {
     const struct host *q = map(t, layer, "self_attn.query", n);
     const struct host *k = map(t, layer, "self_attn.key", n);
@@ -58,7 +58,7 @@ static struct host *aft(const struct trial *t, int64_t layer, const struct host 
     return map(t, layer, "self_attn.output", h);
 }
 
-static struct host *attention(const struct trial *t, int64_t layer, const struct host *n)
+static struct host *attention(const struct case_data *t, int64_t layer, const struct host *n)
 {
     const struct sizes *s = &t->c->sizes;
     const int64_t steps = n->dim[0];
@@ -80,7 +80,7 @@ static struct host *attention(const struct trial *t, int64_t layer, const struct
 }
 
 // x += attn(LN x);  x += ffn(LN x)
-static struct host *pre_norm_layer(const struct trial *t, int64_t layer, const struct host *x)
+static struct host *pre_norm_layer(const struct case_data *t, int64_t layer, const struct host *x)
 {
     struct host *n = norm(t, layer, "norm_self_attn", x);
     struct host *h =
@@ -90,10 +90,10 @@ static struct host *pre_norm_layer(const struct trial *t, int64_t layer, const s
     return define_add(h, map(t, layer, "feed_forward.layer2", define_activation(n, ATTNCL_RELU)));
 }
 
-static struct host *embed(const struct trial *t, const struct host *tokens)
+static struct host *embed(const struct case_data *t, const struct host *tokens)
 {
     const struct sizes *s = &t->c->sizes;
-    const struct host *weight = trial_whole(t, "src_embed.linear.weight");
+    const struct host *weight = case_data_whole(t, "src_embed.linear.weight");
     struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C));
 
     for (int64_t p = 0; p < tokens->dim[0]; ++p)
@@ -106,7 +106,7 @@ static struct host *embed(const struct trial *t, const struct host *tokens)
     return x;
 }
 
-static struct ref_feedback_layer feedback_layer(const struct trial *t, int64_t l)
+static struct ref_feedback_layer feedback_layer(const struct case_data *t, int64_t l)
 {
     const bool own = lm_is(t, "feedback");
 
@@ -115,9 +115,9 @@ static struct ref_feedback_layer feedback_layer(const struct trial *t, int64_t l
         .norm_attn_bias = param(t, l, "norm_self_attn", "bias"),
         .query_weight = param(t, l, "attn.query.linear", "weight"),
         .key_weight = own ? param(t, l, "attn.key.linear", "weight")
-                          : trial_whole(t, "transformer.key.linear.weight"),
+                          : case_data_whole(t, "transformer.key.linear.weight"),
         .value_weight = own ? param(t, l, "attn.value.linear", "weight")
-                            : trial_whole(t, "transformer.value.linear.weight"),
+                            : case_data_whole(t, "transformer.value.linear.weight"),
         .value_bias = own ? param(t, l, "attn.value.linear", "bias") : NULL,
         .output_weight = param(t, l, "attn.output", "weight"),
         .output_bias = param(t, l, "attn.output", "bias"),
@@ -134,23 +134,23 @@ static struct ref_feedback_layer feedback_layer(const struct trial *t, int64_t l
 }
 
 // Neither a scale nor positions.
-static struct host *feedback_lm(const struct trial *t, const struct host *tokens)
+static struct host *feedback_lm(const struct case_data *t, const struct host *tokens)
 {
     const struct sizes *s = &t->c->sizes;
     struct ref_feedback_layer layers[16];
-    const struct define_feedback params = {layers, s->layers, trial_whole(t, "transformer.weights"),
-                                           trial_whole(t, "transformer.norm.weight"),
-                                           trial_whole(t, "transformer.norm.bias")};
+    const struct define_feedback params = {layers, s->layers, case_data_whole(t, "transformer.weights"),
+                                           case_data_whole(t, "transformer.norm.weight"),
+                                           case_data_whole(t, "transformer.norm.bias")};
     struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C));
 
     for (int64_t l = 0; l < s->layers; ++l)
         layers[l] = feedback_layer(t, l);
-    ref_embedding_fwd(tokens, trial_whole(t, "src_embed.weight"), 1, x);
-    return define_linear(define_feedback(&params, x), trial_whole(t, "generator.weight"),
-                         trial_whole(t, "generator.bias"));
+    ref_embedding_fwd(tokens, case_data_whole(t, "src_embed.weight"), 1, x);
+    return define_linear(define_feedback(&params, x), case_data_whole(t, "generator.weight"),
+                         case_data_whole(t, "generator.bias"));
 }
 
-struct host *lm_define(const struct trial *t, const struct host *tokens)
+struct host *lm_define(const struct case_data *t, const struct host *tokens)
 {
     const struct sizes *s = &t->c->sizes;
 
@@ -159,8 +159,8 @@ struct host *lm_define(const struct trial *t, const struct host *tokens)
     struct host *x = embed(t, tokens);
     for (int64_t layer = 0; layer < s->layers; ++layer)
         x = lm_is(t, "gmlp") ? gmlp_layer(t, layer, x) : pre_norm_layer(t, layer, x);
-    x = define_layer_norm(x, trial_whole(t, "encoder.norm.weight"),
-                          trial_whole(t, "encoder.norm.bias"));
-    return define_linear(x, trial_whole(t, "generator.projection.weight"),
-                         trial_whole(t, "generator.projection.bias"));
+    x = define_layer_norm(x, case_data_whole(t, "encoder.norm.weight"),
+                          case_data_whole(t, "encoder.norm.bias"));
+    return define_linear(x, case_data_whole(t, "generator.projection.weight"),
+                         case_data_whole(t, "generator.projection.bias"));
 }

@@ -9,17 +9,17 @@
 #include "base/try.h"
 #include "cases/lm.h"
 
-bool lm_is(const struct trial *t, const char *layer)
+bool lm_is(const struct case_data *t, const char *layer)
 {
     return strcmp(t->c->sizes.layer, layer) == 0;
 }
 
-bool lm_is_feedback(const struct trial *t)
+bool lm_is_feedback(const struct case_data *t)
 {
     return lm_is(t, "feedback") || lm_is(t, "feedback_kv");
 }
 
-const char *lm_name(const struct trial *t, int64_t layer, const char *name, const char *part,
+const char *lm_name(const struct case_data *t, int64_t layer, const char *name, const char *part,
                     char text[LM_NAME_BYTES])
 {
     snprintf(text, LM_NAME_BYTES, "%s.layers.%d.%s.%s",
@@ -27,32 +27,32 @@ const char *lm_name(const struct trial *t, int64_t layer, const char *name, cons
     return text;
 }
 
-static void add_weight(struct trial *t, int64_t layer, const char *name, int64_t out, int64_t in)
+static void add_weight(struct case_data *t, int64_t layer, const char *name, int64_t out, int64_t in)
 {
     char text[LM_NAME_BYTES];
 
-    trial_array_add(t, lm_name(t, layer, name, "weight", text), sqrt(3.0 / (double)in),
+    case_data_array_add(t, lm_name(t, layer, name, "weight", text), sqrt(3.0 / (double)in),
                     DIMS(out, in));
 }
 
-static void add_map(struct trial *t, int64_t layer, const char *name, int64_t out, int64_t in)
+static void add_map(struct case_data *t, int64_t layer, const char *name, int64_t out, int64_t in)
 {
     char text[LM_NAME_BYTES];
 
     add_weight(t, layer, name, out, in);
-    trial_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(out));
+    case_data_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(out));
 }
 
-static void add_norm(struct trial *t, int64_t layer, const char *name)
+static void add_norm(struct case_data *t, int64_t layer, const char *name)
 {
     const int64_t n = strcmp(name, "sgu.norm") == 0 ? t->c->sizes.F / 2 : t->c->sizes.C;
     char text[LM_NAME_BYTES];
 
-    trial_array_add(t, lm_name(t, layer, name, "weight", text), 1, DIMS(n));
-    trial_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(n));
+    case_data_array_add(t, lm_name(t, layer, name, "weight", text), 1, DIMS(n));
+    case_data_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(n));
 }
 
-static void add_gmlp_layer(struct trial *t, int64_t layer)
+static void add_gmlp_layer(struct case_data *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
     char text[LM_NAME_BYTES];
@@ -60,12 +60,12 @@ static void add_gmlp_layer(struct trial *t, int64_t layer)
     add_norm(t, layer, "norm");
     add_map(t, layer, "proj1", s->F, s->C);
     add_norm(t, layer, "sgu.norm");
-    trial_array_add(t, lm_name(t, layer, "sgu", "weight", text), 0.1, DIMS(s->T, s->T));
-    trial_array_add(t, lm_name(t, layer, "sgu", "bias", text), 1, DIMS(s->T));
+    case_data_array_add(t, lm_name(t, layer, "sgu", "weight", text), 0.1, DIMS(s->T, s->T));
+    case_data_array_add(t, lm_name(t, layer, "sgu", "bias", text), 1, DIMS(s->T));
     add_map(t, layer, "proj2", s->C, s->F / 2);
 }
 
-static void add_aft(struct trial *t, int64_t layer)
+static void add_aft(struct case_data *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
     const bool conv = lm_is(t, "aft_conv");
@@ -75,13 +75,13 @@ static void add_aft(struct trial *t, int64_t layer)
     add_map(t, layer, "self_attn.key", conv ? s->heads : s->C, s->C);
     add_map(t, layer, "self_attn.value", s->C, s->C);
     if (conv)
-        trial_array_add(t, lm_name(t, layer, "self_attn", "w", text), 1, DIMS(s->heads, s->window));
+        case_data_array_add(t, lm_name(t, layer, "self_attn", "w", text), 1, DIMS(s->heads, s->window));
     else if (!lm_is(t, "aft_simple"))
-        trial_array_add(t, lm_name(t, layer, "self_attn", "pos_bias", text), 1, DIMS(s->T, s->T));
+        case_data_array_add(t, lm_name(t, layer, "self_attn", "pos_bias", text), 1, DIMS(s->T, s->T));
     add_map(t, layer, "self_attn.output", s->C, s->C);
 }
 
-static void add_attention(struct trial *t, int64_t layer)
+static void add_attention(struct case_data *t, int64_t layer)
 {
     const int64_t n = t->c->sizes.C;
 
@@ -92,7 +92,7 @@ static void add_attention(struct trial *t, int64_t layer)
 }
 
 // Distances are told apart by embeddings and, where keys are shared, by a bias too.
-static void add_feedback(struct trial *t, int64_t layer)
+static void add_feedback(struct case_data *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
     const int64_t width = s->C / s->heads;
@@ -103,16 +103,16 @@ static void add_feedback(struct trial *t, int64_t layer)
         add_weight(t, layer, "attn.key.linear", s->C, s->C);
         add_map(t, layer, "attn.value.linear", s->C, s->C);
     } else {
-        trial_array_add(t, lm_name(t, layer, "attn", "key_pos_bias", text), 1,
+        case_data_array_add(t, lm_name(t, layer, "attn", "key_pos_bias", text), 1,
                         DIMS(s->T, s->heads));
     }
-    trial_array_add(t, lm_name(t, layer, "attn", "key_pos_embeddings", text), 1,
+    case_data_array_add(t, lm_name(t, layer, "attn", "key_pos_embeddings", text), 1,
                     DIMS(s->T, s->heads, width));
-    trial_array_add(t, lm_name(t, layer, "attn", "query_pos_bias", text), 1, DIMS(s->heads, width));
+    case_data_array_add(t, lm_name(t, layer, "attn", "query_pos_bias", text), 1, DIMS(s->heads, width));
     add_map(t, layer, "attn.output", s->C, s->C);
 }
 
-static void add_layer(struct trial *t, int64_t layer)
+static void add_layer(struct case_data *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
 
@@ -132,27 +132,27 @@ static void add_layer(struct trial *t, int64_t layer)
     add_map(t, layer, "feed_forward.layer2", s->C, s->F);
 }
 
-attncl_status lm_parameters(struct trial *t)
+attncl_status lm_parameters(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     const bool feedback = lm_is_feedback(t);
     const double spread = sqrt(3.0 / (double)s->C);
 
-    trial_array_add(t, feedback ? "src_embed.weight" : "src_embed.linear.weight",
+    case_data_array_add(t, feedback ? "src_embed.weight" : "src_embed.linear.weight",
                     feedback ? 1 : spread, DIMS(s->V, s->C));
     for (int64_t layer = 0; layer < s->layers; ++layer)
         add_layer(t, layer);
     if (feedback)
-        trial_array_add(t, "transformer.weights", 1, DIMS(s->layers + 1));
+        case_data_array_add(t, "transformer.weights", 1, DIMS(s->layers + 1));
     if (lm_is(t, "feedback_kv")) {
-        trial_array_add(t, "transformer.key.linear.weight", spread, DIMS(s->C, s->C));
-        trial_array_add(t, "transformer.value.linear.weight", spread, DIMS(s->C, s->C));
+        case_data_array_add(t, "transformer.key.linear.weight", spread, DIMS(s->C, s->C));
+        case_data_array_add(t, "transformer.value.linear.weight", spread, DIMS(s->C, s->C));
     }
-    trial_array_add(t, feedback ? "transformer.norm.weight" : "encoder.norm.weight", 1, DIMS(s->C));
-    trial_array_add(t, feedback ? "transformer.norm.bias" : "encoder.norm.bias", 0.5, DIMS(s->C));
-    trial_array_add(t, feedback ? "generator.weight" : "generator.projection.weight", spread,
+    case_data_array_add(t, feedback ? "transformer.norm.weight" : "encoder.norm.weight", 1, DIMS(s->C));
+    case_data_array_add(t, feedback ? "transformer.norm.bias" : "encoder.norm.bias", 0.5, DIMS(s->C));
+    case_data_array_add(t, feedback ? "generator.weight" : "generator.projection.weight", spread,
                     DIMS(s->V, s->C));
-    trial_array_add(t, feedback ? "generator.bias" : "generator.projection.bias", 0.5, DIMS(s->V));
+    case_data_array_add(t, feedback ? "generator.bias" : "generator.projection.bias", 0.5, DIMS(s->V));
     return t->status;
 }
 
@@ -167,36 +167,36 @@ static void config_text(const struct sizes *s, char text[512])
              (int)s->window, (int)s->heads, (int)s->T, (int)s->F, (int)s->F);
 }
 
-static attncl_status write_model(const struct trial *t, const char *path)
+static attncl_status write_model(const struct case_data *t, const char *path)
 {
-    attncl_array arrays[TRIAL_MAX_ARRAYS] = {0};
+    attncl_array arrays[MAX_CASE_ARRAYS] = {0};
     char config[512];
     const char *const metadata[] = {"attncl.arch", "lm", "attncl.config", config, NULL};
     size_t n = 0;
 
     config_text(&t->c->sizes, config);
     for (int i = 0; i < t->n_arrays; ++i) {
-        const struct trial_array *a = &t->arrays[i];
+        const struct case_data_array *a = &t->arrays[i];
         if (a->dtype != ATTNCL_F32)
             continue;
         arrays[n] = (attncl_array){.name = a->name,
                                    .dtype = a->dtype,
                                    .rank = a->rank,
                                    .data = a->data,
-                                   .bytes = trial_array_bytes(a)};
+                                   .bytes = case_data_array_bytes(a)};
         memcpy(arrays[n++].dim, a->dim, sizeof a->dim);
     }
     return attncl_safetensors_write(path, arrays, n, metadata);
 }
 
-attncl_status lm_open(struct trial *t, attncl_model **model_ret)
+attncl_status lm_open(struct case_data *t, attncl_model **model_ret)
 {
-    const char *folder = getenv("TMPDIR");
+    const char *directory = getenv("TMPDIR");
     char path[512];
 
-    snprintf(path, sizeof path, "%s/attncl-bench-XXXXXX", folder && folder[0] ? folder : "/tmp");
+    snprintf(path, sizeof path, "%s/attncl-bench-XXXXXX", directory && directory[0] ? directory : "/tmp");
     const int fd = mkstemp(path);
-    REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s cannot be made", path);
+    REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s cannot be created", path);
     close(fd);
     attncl_status status = write_model(t, path);
     if (status == ATTNCL_OK)

@@ -30,37 +30,37 @@ static const char *name_of(int64_t layer, const char *part, char text[64])
     return text;
 }
 
-static void make_layers(struct trial *t, int64_t n_in, attncl_gru_params *layers)
+static void make_layers(struct case_data *t, int64_t n_in, attncl_gru_params *layers)
 {
     const int64_t n = t->c->sizes.C;
     char text[64];
 
     for (int64_t k = 0; k < t->c->sizes.layers; ++k) {
-        layers[k].weight_ih = trial_map(t, name_of(k, "weight_ih", text), 3 * n, k ? n : n_in);
-        layers[k].bias_ih = trial_weight(t, name_of(k, "bias_ih", text), 0.5, DIMS(3 * n));
-        layers[k].weight_hh = trial_map(t, name_of(k, "weight_hh", text), 3 * n, n);
-        layers[k].bias_hh = trial_weight(t, name_of(k, "bias_hh", text), 0.5, DIMS(3 * n));
+        layers[k].weight_ih = case_data_map(t, name_of(k, "weight_ih", text), 3 * n, k ? n : n_in);
+        layers[k].bias_ih = case_data_weight(t, name_of(k, "bias_ih", text), 0.5, DIMS(3 * n));
+        layers[k].weight_hh = case_data_map(t, name_of(k, "weight_hh", text), 3 * n, n);
+        layers[k].bias_hh = case_data_weight(t, name_of(k, "bias_hh", text), 0.5, DIMS(3 * n));
     }
 }
 
-static void define_layers(const struct trial *t, struct ref_gru *layers)
+static void define_layers(const struct case_data *t, struct ref_gru *layers)
 {
     char text[64];
 
     for (int64_t k = 0; k < t->c->sizes.layers; ++k) {
-        layers[k].weight_ih = trial_whole(t, name_of(k, "weight_ih", text));
-        layers[k].bias_ih = trial_whole(t, name_of(k, "bias_ih", text));
-        layers[k].weight_hh = trial_whole(t, name_of(k, "weight_hh", text));
-        layers[k].bias_hh = trial_whole(t, name_of(k, "bias_hh", text));
+        layers[k].weight_ih = case_data_whole(t, name_of(k, "weight_ih", text));
+        layers[k].bias_ih = case_data_whole(t, name_of(k, "bias_ih", text));
+        layers[k].weight_hh = case_data_whole(t, name_of(k, "weight_hh", text));
+        layers[k].bias_hh = case_data_whole(t, name_of(k, "bias_hh", text));
     }
 }
 
-static void build_gru(struct trial *t)
+static void build_gru(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_gru_params layers[MAX_LAYERS];
     attncl_value states[MAX_LAYERS] = {{0}};
-    const attncl_value x = trial_input(t, "x", 1, DIMS(s->T, s->B, s->E));
+    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->T, s->B, s->E));
 
     make_layers(t, s->E, layers);
     attncl_graph_output(
@@ -68,7 +68,7 @@ static void build_gru(struct trial *t)
         attncl_gru_layers(t->graph, layers, s->layers, x, ATTNCL_LAYOUT_TBC, states));
 }
 
-static void check_gru(const struct trial *t, struct check *c)
+static void check_gru(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
@@ -89,27 +89,27 @@ const struct family bench_gru = {.name = "gru",
                                  .check = check_gru,
                                  .sum_length = by_gru};
 
-static attncl_value state_input(struct trial *t, int64_t layer)
+static attncl_value state_input(struct case_data *t, int64_t layer)
 {
     const struct sizes *s = &t->c->sizes;
     char text[64];
 
-    return trial_input(t, name_of(layer, "state", text), 1, DIMS(s->B, s->C));
+    return case_data_input(t, name_of(layer, "state", text), 1, DIMS(s->B, s->C));
 }
 
 // Tokens to scores, teacher forcing.
-static void build_bahdanau(struct trial *t)
+static void build_bahdanau(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_graph *g = t->graph;
     attncl_gru_params layers[MAX_LAYERS];
     attncl_value states[MAX_LAYERS];
-    const attncl_value tokens = trial_indices(t, "tokens", 0, s->V, DIMS(s->B, s->T));
-    const attncl_value outputs = trial_input(t, "enc_outputs", 1, DIMS(s->B, s->S, s->C));
-    const attncl_value lens = trial_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
-    const attncl_bahdanau_params params = {.query_weight = trial_map(t, "W_q", s->C, s->C),
-                                           .key_weight = trial_map(t, "W_k", s->C, s->C),
-                                           .score_weight = trial_map(t, "w_v", 1, s->C),
+    const attncl_value tokens = case_data_indices(t, "tokens", 0, s->V, DIMS(s->B, s->T));
+    const attncl_value outputs = case_data_input(t, "enc_outputs", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value lens = case_data_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
+    const attncl_bahdanau_params params = {.query_weight = case_data_map(t, "W_q", s->C, s->C),
+                                           .key_weight = case_data_map(t, "W_k", s->C, s->C),
+                                           .score_weight = case_data_map(t, "w_v", 1, s->C),
                                            .layers = layers,
                                            .n_layers = s->layers};
 
@@ -118,21 +118,21 @@ static void build_bahdanau(struct trial *t)
         states[k] = state_input(t, k);
     const attncl_bahdanau_source source = attncl_bahdanau_attend(g, &params, outputs, lens);
     const attncl_value x =
-        attncl_embedding(g, tokens, trial_weight(t, "embedding", 1, DIMS(s->V, s->E)), 1);
+        attncl_embedding(g, tokens, case_data_weight(t, "embedding", 1, DIMS(s->V, s->E)), 1);
     const attncl_value y = attncl_bahdanau_decoder(g, &params, &source, x, states, NULL);
     attncl_graph_output(g, "y",
-                        attncl_linear(g, y, trial_map(t, "dense.weight", s->V, s->C),
-                                      trial_weight(t, "dense.bias", 1, DIMS(s->V))));
+                        attncl_linear(g, y, case_data_map(t, "dense.weight", s->V, s->C),
+                                      case_data_weight(t, "dense.bias", 1, DIMS(s->V))));
 }
 
-static void check_bahdanau(const struct trial *t, struct check *c)
+static void check_bahdanau(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
     struct ref_gru layers[MAX_LAYERS];
     struct host *states[MAX_LAYERS];
-    const struct ref_bahdanau params = {trial_whole(t, "W_q"), trial_whole(t, "W_k"),
-                                        trial_whole(t, "w_v"), layers, (int)s->layers};
+    const struct ref_bahdanau params = {case_data_whole(t, "W_q"), case_data_whole(t, "W_k"),
+                                        case_data_whole(t, "w_v"), layers, (int)s->layers};
     struct host *x = host_new(ATTNCL_F32, DIMS(1, s->T, s->E));
     struct host *y = host_new(ATTNCL_F32, DIMS(1, s->T, s->C));
     struct host *weights = host_new(ATTNCL_F32, DIMS(1, s->T, s->S));
@@ -141,11 +141,11 @@ static void check_bahdanau(const struct trial *t, struct check *c)
     define_layers(t, layers);
     for (int64_t k = 0; k < s->layers; ++k)
         states[k] = PART(t, name_of(k, "state", text), batch, ALL);
-    ref_embedding_fwd(PART(t, "tokens", batch, ALL), trial_whole(t, "embedding"), 1, x);
+    ref_embedding_fwd(PART(t, "tokens", batch, ALL), case_data_whole(t, "embedding"), 1, x);
     ref_bahdanau_decoder(&params, PART(t, "enc_outputs", batch, ALL, ALL),
                          PART(t, "valid_lens", batch), x, states, y, weights);
     check_compare(c, PART(t, "y", batch, ALL, ALL),
-                  define_linear(y, trial_whole(t, "dense.weight"), trial_whole(t, "dense.bias")));
+                  define_linear(y, case_data_whole(t, "dense.weight"), case_data_whole(t, "dense.bias")));
 }
 
 const struct family bench_bahdanau = {.name = "bahdanau",

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/side.h"
+#include "harness/report_set.h"
 
 struct table {
     bool markdown;
@@ -22,21 +22,21 @@ struct table {
 // +1: A is faster by more than the spread, -1: B is, 0: neither.
 static int beyond_spread(const json_t *a, const json_t *b)
 {
-    const double a_min = side_wall(a, "min_s"), b_min = side_wall(b, "min_s");
+    const double a_min = report_set_wall(a, "min_s"), b_min = report_set_wall(b, "min_s");
 
-    if (side_wall(a, "q3_s") < side_wall(b, "q1_s") && a_min < b_min)
+    if (report_set_wall(a, "q3_s") < report_set_wall(b, "q1_s") && a_min < b_min)
         return 1;
-    if (side_wall(b, "q3_s") < side_wall(a, "q1_s") && b_min < a_min)
+    if (report_set_wall(b, "q3_s") < report_set_wall(a, "q1_s") && b_min < a_min)
         return -1;
     return 0;
 }
 
 static const char *milliseconds(const json_t *x, char text[32])
 {
-    if (x && side_is_ok(x))
-        snprintf(text, 32, "%.4g", 1e3 * side_wall(x, "min_s"));
+    if (x && report_set_is_ok(x))
+        snprintf(text, 32, "%.4g", 1e3 * report_set_wall(x, "min_s"));
     else
-        snprintf(text, 32, "%s", x ? side_text(x, "outcome") : "-");
+        snprintf(text, 32, "%s", x ? report_set_text(x, "outcome") : "-");
     return text;
 }
 
@@ -51,14 +51,14 @@ static void print_row(const struct table *t, const char *name, const char *a, co
 static void compare_results(struct table *t, const json_t *a, const json_t *b)
 {
     static const char *const notes[] = {"B faster", "", "A faster"};
-    const char *variant = side_text(b ? b : a, "variant");
+    const char *variant = report_set_text(b ? b : a, "variant");
     char name[160], a_ms[32], b_ms[32], ratio[32] = "-";
     const char *note = a ? "only in A" : "only in B";
 
-    snprintf(name, sizeof name, "%s%s%s%s", side_text(a ? a : b, "case"), *variant ? " [" : "",
+    snprintf(name, sizeof name, "%s%s%s%s", report_set_text(a ? a : b, "case"), *variant ? " [" : "",
              variant, *variant ? "]" : "");
-    if (a && b && side_is_ok(a) && side_is_ok(b)) {
-        const double r = side_wall(b, "min_s") / side_wall(a, "min_s");
+    if (a && b && report_set_is_ok(a) && report_set_is_ok(b)) {
+        const double r = report_set_wall(b, "min_s") / report_set_wall(a, "min_s");
         const int faster = beyond_spread(a, b);
 
         ++t->n;
@@ -75,7 +75,7 @@ static void compare_results(struct table *t, const json_t *a, const json_t *b)
     print_row(t, name, milliseconds(a, a_ms), milliseconds(b, b_ms), ratio, note);
 }
 
-// Compares `x` of one side with all of the other side's runs of its case (a peer may have several
+// Compares `x` of one side with all of the other side's runs of its case (a baseline may have several
 // variants); false when there is none.
 static bool compare_with_all(struct table *t, const json_t *x, const json_t *others)
 {
@@ -85,7 +85,7 @@ static bool compare_with_all(struct table *t, const json_t *x, const json_t *oth
 
     json_array_foreach(others, i, other)
     {
-        if (strcmp(side_text(x, "case"), side_text(other, "case")) != 0)
+        if (strcmp(report_set_text(x, "case"), report_set_text(other, "case")) != 0)
             continue;
         compare_results(t, x, other);
         found = true;
@@ -100,7 +100,7 @@ static bool has_case(const json_t *results, const json_t *x)
 
     json_array_foreach(results, i, other)
     {
-        if (strcmp(side_text(x, "case"), side_text(other, "case")) == 0)
+        if (strcmp(report_set_text(x, "case"), report_set_text(other, "case")) == 0)
             return true;
     }
     return false;
@@ -108,11 +108,11 @@ static bool has_case(const json_t *results, const json_t *x)
 
 static void print_side(char name, const json_t *device)
 {
-    const char *platform = side_text(device, "platform"), *driver = side_text(device, "driver");
-    const char *reason = side_text(device, "reason"), *setting;
+    const char *platform = report_set_text(device, "platform"), *driver = report_set_text(device, "driver");
+    const char *reason = report_set_text(device, "reason"), *setting;
     json_t *value;
 
-    printf("%c: %s  %s%s%s%s%s", name, side_text(device, "device"), side_text(device, "name"),
+    printf("%c: %s  %s%s%s%s%s", name, report_set_text(device, "device"), report_set_text(device, "name"),
            *platform ? ", " : "", platform, *driver ? ", driver " : "", driver);
     json_object_foreach(json_object_get(device, "settings"), setting, value)
     {
@@ -167,7 +167,7 @@ static size_t compare_same_devices(const json_t *a, const json_t *b, bool markdo
     {
         json_array_foreach(b, j, y)
         {
-            if (side_match(a, x, b, y)) {
+            if (report_set_match(a, x, b, y)) {
                 n += compare_devices(x, y, markdown);
                 *any_ret = true;
             }
@@ -187,10 +187,10 @@ static void print_missing(char name, const json_t *side, const json_t *other)
         bool found = false;
         json_array_foreach(other, j, y)
         {
-            found = found || side_match(side, x, other, y);
+            found = found || report_set_match(side, x, other, y);
         }
         if (!found)
-            printf("\nonly in %c: %s  %s\n", name, side_text(x, "device"), side_text(x, "name"));
+            printf("\nonly in %c: %s  %s\n", name, report_set_text(x, "device"), report_set_text(x, "name"));
     }
 }
 
@@ -211,7 +211,7 @@ static size_t compare_all_devices(const json_t *a, const json_t *b, bool markdow
 
 int compare_reports(const char *a, const char *b, bool markdown)
 {
-    json_t *a_devices = side_load(a), *b_devices = side_load(b);
+    json_t *a_devices = report_set_load(a), *b_devices = report_set_load(b);
     bool same_devices = false;
     size_t n = 0;
 

@@ -196,13 +196,13 @@ json_t *json_add_result(json_t *device, const struct result *x)
 
 void json_set_roofline(json_t *device, const struct roofline *x)
 {
-    json_t *copies = json_array(), *products = json_array();
+    json_t *copies = json_array(), *gemms = json_array();
 
     for (size_t i = 0; i < x->n_copies; ++i)
         json_array_append_new(copies, json_pack("{s:f, s:f}", "footprint_bytes", x->copy[i].bytes,
                                                 "bytes_per_s", x->copy[i].rate));
     for (size_t i = 0; i < x->n_providers; ++i)
-        json_array_append_new(products, json_pack("{s:s, s:f}", "provider", x->gemm[i].name,
+        json_array_append_new(gemms, json_pack("{s:s, s:f}", "provider", x->gemm[i].name,
                                                   "flop_per_s", x->gemm[i].rate));
     json_object_set_new(
         device, "roofline",
@@ -210,5 +210,5 @@ void json_set_roofline(json_t *device, const struct roofline *x)
                   known(x->copy_rate), "copies", copies, "fma_flop_per_s", known(x->fma_rate),
                   "launch_s", known(x->launch_s), "launch_queued_s", known(x->launch_queued_s),
                   "to_device_bytes_per_s", known(x->to_device_rate), "from_device_bytes_per_s",
-                  known(x->from_device_rate), "gemm", products));
+                  known(x->from_device_rate), "gemm", gemms));
 }

@@ -13,7 +13,7 @@
 
 // The value of the first line "KEY<separator>value" of a file, without quotes; "" when there is
 // none.
-static void value_of(const char *path, const char *key, char separator, char *text, size_t room)
+static void value_of(const char *path, const char *key, char separator, char *text, size_t capacity)
 {
     char line[512];
     FILE *file = fopen(path, "r");
@@ -25,7 +25,7 @@ static void value_of(const char *path, const char *key, char separator, char *te
         if (strncmp(line, key, strlen(key)) != 0 || !value)
             continue;
         value += 1 + strspn(value + 1, " \t\"");
-        snprintf(text, room, "%.*s", (int)strcspn(value, "\"\n"), value);
+        snprintf(text, capacity, "%.*s", (int)strcspn(value, "\"\n"), value);
     }
     if (file)
         fclose(file);
@@ -64,7 +64,7 @@ json_t *machine_describe(void)
 
 json_t *machine_settings(void)
 {
-    static const char *const names[] = {"ATTNCL_TUNE",   "ATTNCL_GEMM",   "ATTNCL_FORM",
+    static const char *const names[] = {"ATTNCL_TUNE",   "ATTNCL_GEMM",   "ATTNCL_VARIANT",
                                         "ATTNCL_GUARD",  "ATTNCL_CL_DIR", "POCL_MAX_PTHREAD_COUNT",
                                         "POCL_AFFINITY", "LP_NUM_THREADS"};
     json_t *settings = json_object();

@@ -7,17 +7,17 @@
 
 enum { MAX_RUNS_OF_ROUND = 2000, N_EVENT_RUNS = 5, N_WARM_UP_RUNS = 3 };
 
-attncl_status measure_once(struct trial *t, bool driver_does_not_wait, double *seconds_ret)
+attncl_status measure_once(struct case_data *t, bool driver_does_not_wait, double *seconds_ret)
 {
     const double start = clock_now();
 
-    TRY(trial_run(t));
-    TRY(driver_does_not_wait ? trial_settle(t) : attncl_context_finish(t->ctx));
+    TRY(case_data_run(t));
+    TRY(driver_does_not_wait ? case_data_settle(t) : attncl_context_finish(t->ctx));
     *seconds_ret = (clock_now() - start) / (double)t->repeats;
     return ATTNCL_OK;
 }
 
-attncl_status measure_warm_up(struct trial *t, const struct measure_options *o)
+attncl_status measure_warm_up(struct case_data *t, const struct measure_options *o)
 {
     const double start = clock_now();
     double seconds;
@@ -27,7 +27,7 @@ attncl_status measure_warm_up(struct trial *t, const struct measure_options *o)
     return ATTNCL_OK;
 }
 
-attncl_status measure_round(struct trial *t, const struct measure_options *o, struct samples *wall)
+attncl_status measure_round(struct case_data *t, const struct measure_options *o, struct samples *wall)
 {
     double seconds;
 
@@ -62,7 +62,7 @@ static struct sums profile_sums(const attncl_graph *g)
     return s;
 }
 
-attncl_status measure_events(struct trial *t, const struct measure_options *o,
+attncl_status measure_events(struct case_data *t, const struct measure_options *o,
                              struct timing *timing)
 {
     const double start = clock_now();

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Timing of a case, in rounds: the devices of a run take turns, so that what disturbs one disturbs
-// all.
+// Timing of a case, in rounds: the devices of a run are interleaved, so that background load
+// affects all devices equally.
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
 #include "harness/stats.h"
-#include "harness/trial.h"
+#include "harness/case_data.h"
 
 struct measure_options {
     double budget_s; // of one round
-    size_t min_runs; // of one round; made even when they take longer, up to four times the budget
+    size_t min_runs; // of one round; done even when they take longer, up to four times the budget
     // The driver's clFinish and event times do not wait for the work: a run ends with its result
     // read, and there is no device time.
     bool driver_does_not_wait;
@@ -23,15 +23,15 @@ struct timing {
 };
 
 // One run and the wait for it.
-attncl_status measure_once(struct trial *t, bool driver_does_not_wait, double *seconds_ret);
+attncl_status measure_once(struct case_data *t, bool driver_does_not_wait, double *seconds_ret);
 
 // Before the first round: until caches, clocks and the driver's own late compilation have settled.
-attncl_status measure_warm_up(struct trial *t, const struct measure_options *o);
+attncl_status measure_warm_up(struct case_data *t, const struct measure_options *o);
 // One round: a run to warm up again, then runs whose times are added to `wall`.
-attncl_status measure_round(struct trial *t, const struct measure_options *o, struct samples *wall);
+attncl_status measure_round(struct case_data *t, const struct measure_options *o, struct samples *wall);
 // After the last round: device times in runs of their own, so that asking for events does not slow
 // what is timed; operations and bytes.
-attncl_status measure_events(struct trial *t, const struct measure_options *o,
+attncl_status measure_events(struct case_data *t, const struct measure_options *o,
                              struct timing *timing);
 
 #endif

@@ -11,8 +11,8 @@ static const char usage[] =
     "Usage: attncl-bench [OPTION]...\n"
     "       attncl-bench --compare A.json[,AGAIN.json...] B.json[,AGAIN.json...] [--markdown]\n"
     "Runs the library's operations, layers and models on every OpenCL device, compares each\n"
-    "result with its definition in double precision, times the right ones and prints a table.\n"
-    "The devices take turns, case by case and round by round.\n"
+    "result with its reference in double precision, times the right ones and prints a table.\n"
+    "The devices are interleaved, case by case and round by round.\n"
     "\n"
     "  --suite S[,S]  only these: device (bandwidth, peak, launches), op, layer, model\n"
     "  --only TEXT    only cases whose name or family contains TEXT, case ignored; several with\n"
@@ -22,17 +22,17 @@ static const char usage[] =
     "  --quick        small sizes (taken anyway on devices that limit the length of loops)\n"
     "  --full         full sizes on every device\n"
     "  --budget S     seconds of timing per device, default 60; checks and builds come on top\n"
-    "  --rounds N     turns that each device gets at a case, default 3\n"
+    "  --rounds N     rounds of each device at a case, default 3\n"
     "  --runs N       least number of timed runs of a case, default 5\n"
     "  --no-cold      do not time compilation; programs come from the usual caches\n"
     "  --no-roofline  do not measure bandwidth and peak when suite device is not among the wanted\n"
     "  --json FILE    write everything as JSON (bench/JSON.md)\n"
     "  --label TEXT   what to call this machine in reports of several\n"
-    "  --turns        for peers: after a round of a case print \"turn\", a tab and its name, and "
+    "  --interleaved  for baselines: after a round of a case print \"turn\", a tab and its name, and "
     "wait\n"
     "                 for a line on standard input\n"
     "  --list         print the cases as JSON and end\n"
-    "  --compare A B  compare two sides, from JSON reports of this program or of peers: ratios of\n"
+    "  --compare A B  compare two sides, from JSON reports of this program or of baselines: ratios of\n"
     "                 B's times to A's, above 1 where A is faster; marked where the spreads part\n"
     "  --markdown     the comparison as a Markdown table\n"
     "  --help         this text\n"
@@ -42,7 +42,7 @@ static const char usage[] =
     "fastest run and the operations' own counts; share of the roofline, of compute (c) or of\n"
     "a large copy (m); share of a copy with the same footprint; compilation with nothing\n"
     "cached, and with programs in the cache; memory beside inputs, outputs and weights;\n"
-    "error: largest distance from the definition relative to the largest value.\n"
+    "error: largest distance from the reference relative to the largest value.\n"
     "\n"
     "Exit status: 0, 1 when a result is wrong or a case failed or nothing could be compared,\n"
     "2 for a mistake on the command line, 3 when there is no device.\n";
@@ -60,7 +60,7 @@ enum {
     OPT_NO_ROOFLINE,
     OPT_JSON,
     OPT_LABEL,
-    OPT_TURNS,
+    OPT_INTERLEAVED,
     OPT_LIST,
     OPT_COMPARE,
     OPT_MARKDOWN,
@@ -132,8 +132,8 @@ static bool take_switch(struct options *o, int option)
         return o->quick = true;
     case OPT_FULL:
         return o->full = true;
-    case OPT_TURNS:
-        return o->turns = true;
+    case OPT_INTERLEAVED:
+        return o->interleaved = true;
     case OPT_LIST:
         return o->list = true;
     case OPT_MARKDOWN:
@@ -215,7 +215,8 @@ enum options_next options_read(int argc, char **argv, struct options *ret, int *
         {"no-roofline", no_argument, NULL, OPT_NO_ROOFLINE},
         {"json", required_argument, NULL, OPT_JSON},
         {"label", required_argument, NULL, OPT_LABEL},
-        {"turns", no_argument, NULL, OPT_TURNS},
+        {"interleaved", no_argument, NULL, OPT_INTERLEAVED},
+        {"turns", no_argument, NULL, OPT_INTERLEAVED}, // its former name
         {"list", no_argument, NULL, OPT_LIST},
         {"compare", required_argument, NULL, OPT_COMPARE},
         {"markdown", no_argument, NULL, OPT_MARKDOWN},

@@ -21,7 +21,7 @@ struct options {
     bool list;
     bool cold;       // time compilation
     bool roofline;   // measure it even where suite `device` is not wanted
-    bool turns;      // stop after each round of a case, until a line comes
+    bool interleaved; // stop after each round of a case, until a line comes
     double budget_s; // per device
     size_t min_runs; // per case
     size_t n_rounds;

@@ -24,7 +24,7 @@ static void take_copy(struct roofline *r, double bytes, double rate)
     r->copy_rate = r->copy[r->n_copies - 1].rate;
 }
 
-static void take_product(struct roofline *r, const char *name, double rate)
+static void take_gemm(struct roofline *r, const char *name, double rate)
 {
     for (size_t i = 0; i < r->n_providers; ++i)
         if (strcmp(r->gemm[i].name, name) == 0) {
@@ -63,7 +63,7 @@ void roofline_take(struct roofline *r, const struct result *x)
         r->from_device_rate = t->bytes / seconds;
         break;
     case QUANTITY_GEMM:
-        take_product(r, x->c->sizes.provider, t->flop / seconds);
+        take_gemm(r, x->c->sizes.provider, t->flop / seconds);
         break;
     }
 }

@@ -8,14 +8,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "harness/attempt.h"
+#include "harness/case_run.h"
 #include "harness/json.h"
 #include "harness/progress.h"
-#include "harness/station.h"
+#include "harness/bench_device.h"
 #include "harness/stop.h"
 
-// Of a case that nobody sees.
-static const double most_for_roofline_s = 0.5;
+// For a case that is not reported.
+static const double max_for_roofline_s = 0.5;
 // Bandwidth and peak are measured again after so many cases, and at the end: what disturbed the
 // machine once would make every share too large.
 enum { CASES_BETWEEN_ROOFLINES = 16 };
@@ -49,7 +49,7 @@ static bool is_limit(const struct bench_case *c)
     return c->family->quantity == QUANTITY_COPY || c->family->quantity == QUANTITY_FMA;
 }
 
-// A case that nobody asked for.
+// A case that was not requested.
 static bool only_for_roofline(const struct bench_case *c, const struct options *o)
 {
     return o->roofline && is_limit(c) && !asked_for(c, o);
@@ -70,45 +70,45 @@ static size_t count_wanted(const struct options *o, enum case_set set)
 }
 
 // One round of one case on one device, out of what is left of the device's time.
-static struct measure_options round_options(const struct station *s, const struct bench_case *c,
+static struct measure_options round_options(const struct bench_device *s, const struct bench_case *c,
                                             const struct options *o)
 {
-    const double share = station_share(s, o->budget_s);
-    const double most = only_for_roofline(c, o) ? most_for_roofline_s : o->budget_s / 10;
+    const double share = bench_device_time_share(s, o->budget_s);
+    const double longest = only_for_roofline(c, o) ? max_for_roofline_s : o->budget_s / 10;
 
     return (struct measure_options){
-        .budget_s = (share < most ? share : most) / (double)o->n_rounds,
+        .budget_s = (share < longest ? share : longest) / (double)o->n_rounds,
         .min_runs = (o->min_runs + o->n_rounds - 1) / o->n_rounds,
         .driver_does_not_wait = s->driver_does_not_wait,
     };
 }
 
-// Takes the finished attempt's result and lets go of it.
-static void conclude(struct station *s, struct report *report, bool silent)
+// Takes the finished case run's result and lets go of it.
+static void conclude(struct bench_device *s, struct report *report, bool silent)
 {
-    struct attempt *a = s->attempt;
+    struct case_run *a = s->case_run;
     struct result *r = &a->result;
 
     roofline_take(&s->roofline, r);
     roofline_judge(&s->roofline, r);
     if (!silent || r->outcome == OUTCOME_WRONG || r->outcome == OUTCOME_FAILED)
-        shares_add(&s->shares, r, report_result(report, s->json, &s->info, r));
+        roofline_shares_add(&s->shares, r, report_result(report, s->json, &s->info, r));
     s->spent_s += a->spent_s;
     ++s->n_done;
-    attempt_free(a);
-    s->attempt = NULL;
+    case_run_free(a);
+    s->case_run = NULL;
 }
 
 struct run {
     const struct options *o;
-    const char *folder;
+    const char *directory;
     struct report *report;
-    struct stations stations;
+    struct bench_devices bench_devices;
     size_t n_steps, n_steps_done; // rounds, for the progress bar
     size_t n_since_roofline;      // cases since it was measured
 };
 
-static void show(struct run *run, const struct bench_case *c, const struct station *s)
+static void show(struct run *run, const struct bench_case *c, const struct bench_device *s)
 {
     char what[160];
 
@@ -116,8 +116,8 @@ static void show(struct run *run, const struct bench_case *c, const struct stati
     progress_show(run->n_steps_done, run->n_steps, what);
 }
 
-// A peer's turn: it answers with a line when it is done.  One that is gone is not waited for.
-static void pass_turn(const struct bench_case *c)
+// A baseline's round: it answers with a line when it is done.  One that is gone is not waited for.
+static void run_baseline_round(const struct bench_case *c)
 {
     int character;
 
@@ -131,21 +131,21 @@ static void pass_turn(const struct bench_case *c)
 // False when no device runs the case.
 static bool begin_case(struct run *run, const struct bench_case *c, struct measure_options *options)
 {
-    struct stations *all = &run->stations;
+    struct bench_devices *all = &run->bench_devices;
     bool any = false;
 
     for (size_t i = 0; i < all->n; ++i) {
-        struct station *s = &all->list[i];
-        if (!station_runs(s, c->set))
+        struct bench_device *s = &all->list[i];
+        if (!bench_device_runs(s, c->set))
             continue;
         show(run, c, s);
         options[i] = round_options(s, c, run->o);
-        const struct attempt_setting setting = {.ctx = s->ctx,
+        const struct case_run_setting setting = {.ctx = s->ctx,
                                                 .device = s->address,
-                                                .folder = run->folder,
+                                                .directory = run->directory,
                                                 .driver_does_not_wait = s->driver_does_not_wait};
-        s->attempt = attempt_begin(&setting, c);
-        any = any || s->attempt;
+        s->case_run = case_run_begin(&setting, c);
+        any = any || s->case_run;
     }
     return any;
 }
@@ -153,42 +153,42 @@ static bool begin_case(struct run *run, const struct bench_case *c, struct measu
 static void run_case(struct run *run, const struct bench_case *c)
 {
     const struct options *o = run->o;
-    struct measure_options options[STATIONS_MAX];
-    struct stations *all = &run->stations;
+    struct measure_options options[MAX_BENCH_DEVICES];
+    struct bench_devices *all = &run->bench_devices;
 
     if (!begin_case(run, c, options))
         return;
     for (size_t round = 0; round < o->n_rounds && !stop_wanted(); ++round) {
         for (size_t i = 0; i < all->n; ++i)
-            if (all->list[i].attempt) {
+            if (all->list[i].case_run) {
                 show(run, c, &all->list[i]);
-                attempt_round(all->list[i].attempt, &options[i]);
+                case_run_round(all->list[i].case_run, &options[i]);
                 ++run->n_steps_done;
             }
-        if (o->turns && c->family->suite != SUITE_DEVICE)
-            pass_turn(c);
+        if (o->interleaved && c->family->suite != SUITE_DEVICE)
+            run_baseline_round(c);
     }
     progress_clear();
     for (size_t i = 0; i < all->n; ++i)
-        if (all->list[i].attempt) {
-            attempt_end(all->list[i].attempt, &options[i]);
+        if (all->list[i].case_run) {
+            case_run_end(all->list[i].case_run, &options[i]);
             conclude(&all->list[i], run->report, only_for_roofline(c, o));
         }
     report_write(run->report, false);
 }
 
-static void report_stations(struct run *run)
+static void report_bench_devices(struct run *run)
 {
     const struct options *o = run->o;
 
-    for (size_t i = 0; i < run->stations.n; ++i) {
-        struct station *s = &run->stations.list[i];
+    for (size_t i = 0; i < run->bench_devices.n; ++i) {
+        struct bench_device *s = &run->bench_devices.list[i];
         if (!s->ctx) {
             report_no_device(run->report, &s->info, s->reason);
             run->report->n_failed += s->failed;
             continue;
         }
-        s->json = report_device(run->report, &s->info, s->set, s->limited ? s->loop_limit : 0);
+        s->json = report_device(run->report, &s->info, s->set, s->limited ? s->max_loop_iterations : 0);
         s->n_wanted = count_wanted(o, s->set);
         run->n_steps += s->n_wanted * o->n_rounds;
     }
@@ -196,8 +196,8 @@ static void report_stations(struct run *run)
 
 static void report_rooflines(struct run *run)
 {
-    for (size_t i = 0; i < run->stations.n; ++i) {
-        struct station *s = &run->stations.list[i];
+    for (size_t i = 0; i < run->bench_devices.n; ++i) {
+        struct bench_device *s = &run->bench_devices.list[i];
         s->first_roofline = s->roofline;
         if (s->json && (s->roofline.copy_rate > 0 || s->roofline.fma_rate > 0))
             report_roofline(s->json, &s->info, "roofline", &s->roofline);
@@ -208,21 +208,21 @@ static void report_rooflines(struct run *run)
 static void run_limit_again(struct run *run, const struct bench_case *c)
 {
     const struct measure_options again = {.budget_s = roofline_again_s, .min_runs = 1};
-    struct measure_options options[STATIONS_MAX];
-    struct stations *all = &run->stations;
+    struct measure_options options[MAX_BENCH_DEVICES];
+    struct bench_devices *all = &run->bench_devices;
 
     begin_case(run, c, options);
     for (size_t i = 0; i < all->n; ++i) {
-        struct station *s = &all->list[i];
-        if (!s->attempt)
+        struct bench_device *s = &all->list[i];
+        if (!s->case_run)
             continue;
         options[i] = again;
         options[i].driver_does_not_wait = s->driver_does_not_wait;
-        attempt_round(s->attempt, &options[i]);
-        attempt_end(s->attempt, &options[i]);
-        roofline_take(&s->roofline, &s->attempt->result);
-        attempt_free(s->attempt);
-        s->attempt = NULL;
+        case_run_round(s->case_run, &options[i]);
+        case_run_end(s->case_run, &options[i]);
+        roofline_take(&s->roofline, &s->case_run->result);
+        case_run_free(s->case_run);
+        s->case_run = NULL;
     }
 }
 
@@ -233,11 +233,11 @@ static void run_rooflines_again(struct run *run)
         if (is_limit(&bench_cases[i]) && wanted(&bench_cases[i], run->o))
             run_limit_again(run, &bench_cases[i]);
     progress_clear();
-    for (size_t i = 0; i < run->stations.n; ++i) {
-        struct station *s = &run->stations.list[i];
+    for (size_t i = 0; i < run->bench_devices.n; ++i) {
+        struct bench_device *s = &run->bench_devices.list[i];
         if (s->json && (s->roofline.copy_rate > 0 || s->roofline.fma_rate > 0))
             json_set_roofline(s->json, &s->roofline);
-        shares_judge(&s->shares, &s->roofline);
+        roofline_shares_update(&s->shares, &s->roofline);
     }
     report_write(run->report, false);
 }
@@ -245,8 +245,8 @@ static void run_rooflines_again(struct run *run)
 // The rows above were judged by what was known then.
 static void report_growth(const struct run *run)
 {
-    for (size_t i = 0; i < run->stations.n; ++i) {
-        const struct station *s = &run->stations.list[i];
+    for (size_t i = 0; i < run->bench_devices.n; ++i) {
+        const struct bench_device *s = &run->bench_devices.list[i];
         const struct roofline *first = &s->first_roofline, *last = &s->roofline;
         if (s->json && (last->copy_rate > growth_to_tell * first->copy_rate ||
                         last->fma_rate > growth_to_tell * first->fma_rate))
@@ -279,14 +279,14 @@ static void run_cases(struct run *run)
     report_growth(run);
 }
 
-bool session_run(const struct options *o, const char *folder, struct report *report)
+bool session_run(const struct options *o, const char *directory, struct report *report)
 {
-    struct run run = {.o = o, .folder = folder, .report = report};
+    struct run run = {.o = o, .directory = directory, .report = report};
 
-    if (!stations_open(&run.stations, o))
+    if (!bench_devices_open(&run.bench_devices, o))
         return false;
-    report_stations(&run);
+    report_bench_devices(&run);
     run_cases(&run);
-    report->n_failed += stations_close(&run.stations);
+    report->n_failed += bench_devices_close(&run.bench_devices);
     return true;
 }

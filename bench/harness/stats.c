@@ -8,14 +8,14 @@
 
 bool samples_add(struct samples *s, double value)
 {
-    if (s->n == s->room) {
-        const size_t room = s->room ? 2 * s->room : 64;
-        double *grown = attncl__grow_array(s->values, room, sizeof *grown);
+    if (s->n == s->capacity) {
+        const size_t capacity = s->capacity ? 2 * s->capacity : 64;
+        double *grown = attncl__grow_array(s->values, capacity, sizeof *grown);
 
         if (!grown)
             return false;
         s->values = grown;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->values[s->n++] = value;
     return true;

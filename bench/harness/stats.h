@@ -14,7 +14,7 @@ struct spread {
 // A growing list.
 struct samples {
     double *values;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 bool samples_add(struct samples *s, double value); // false: no memory

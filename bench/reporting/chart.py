@@ -192,5 +192,5 @@ class Script:
 
 def bounds(values):
     low, high = min(values), max(values)
-    room = max(1.15, (high / low) ** 0.04)
-    return low / room, high * room
+    margin = max(1.15, (high / low) ** 0.04)
+    return low / margin, high * margin

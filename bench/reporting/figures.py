@@ -70,7 +70,7 @@ def roofline_chart(id, device):
         caches = [[(max(low, 0.02 * peak / rate), max(low * rate, 0.02 * peak) / 1e9), (peak / rate, peak / 1e9)]
                   for rate in device.copies.values() if rate > 1.1 * copy]
     return Chart(id, "Roofline", "Arithmetic rate over arithmetic intensity; the line is the device's measured "
-                 "copy bandwidth and multiply-add peak, thin lines are copies that fit its caches.",
+                 "copy bandwidth and FMA peak, thin lines are copies that fit its caches.",
                  "operations per byte (logarithmic)",
                  [Series(s, colour(i), p) for i, (s, p) in enumerate(points.items())],
                  plain_tics, y_label="GFLOP/s", y_tics=plain_tics, roof=roof, roofs=caches)
@@ -100,8 +100,8 @@ def ratio_chart(id, device):
     def value(case, side):
         p = by_case[case]
         return side in p.sides and (p.ratio(side), f"{case}: {units.ratio(p.ratio(side))}, {side}")
-    c = by_rows(id, "Peer's time / ours", "One row per case, one mark per peer; right of the line at 1.0 the "
-                "library is faster.", "peer's time / ours (logarithmic)", [(s, s) for s in sides],
+    c = by_rows(id, "Baseline's time / ours", "One row per case, one mark per baseline; right of the line at 1.0 the "
+                "library is faster.", "baseline's time / ours (logarithmic)", [(s, s) for s in sides],
                 plain_tics, list(by_case), value, mark=1.0, mark_label="1.0")
     c.stems = [(1.0, by_case[case].best_ratio(), row) for row, case in enumerate(c.rows)]
     return c
@@ -112,8 +112,8 @@ def kinds_chart(id, device):
     found = [g for g in groups(device) if g.pairs]
     points = [(p.best_ratio(), row, f"{p.ours.case}: {units.ratio(p.best_ratio())}, {p.which()}")
               for row, g in enumerate(found) for p in g.pairs]
-    c = Chart(id, "Fastest peer's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the "
-              "library is faster than every peer measured.", "fastest peer's time / libattncl's (logarithmic)",
+    c = Chart(id, "Fastest baseline's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the "
+              "library is faster than every baseline measured.", "fastest baseline's time / libattncl's (logarithmic)",
               [Series("cases", 0, points)], plain_tics, rows=[g.name for g in found], mark=1.0, mark_label="1.0")
     c.stems = [(1.0, g.ratios()[0], row) for row, g in enumerate(found)]
     return c
@@ -134,26 +134,26 @@ def scaling_charts(joined):
     """Time over T for whatever was measured at two or more of them and is otherwise the same."""
     alike, n = {}, len(joined.machines)
     for machine in joined.machines:
-        for device in sorted(machine.devices, key=lambda d: d.peer):
+        for device in sorted(machine.devices, key=lambda d: d.baseline):
             for r in device.ok():
                 if isinstance(r.sizes.get("T"), (int, float)) and r.sizes["T"] > 0:
                     alike.setdefault(scaling_key(r), []).append((device, r))
     charts, colours = [], {}
     for entries in alike.values():
-        own = [r for d, r in entries if not d.peer]
+        own = [r for d, r in entries if not d.baseline]
         if len({r.sizes["T"] for r in own}) < 2:
             continue
         lines = {}
         for d, r in entries:
-            name = d.title(n) if not d.peer else f"{d.machine.name}: {side_of(d, r)}" if n > 1 else side_of(d, r)
-            line = lines.setdefault((name, d.peer), {})
+            name = d.title(n) if not d.baseline else f"{d.machine.name}: {side_of(d, r)}" if n > 1 else side_of(d, r)
+            line = lines.setdefault((name, d.baseline), {})
             line[r.sizes["T"]] = min(r.seconds, line.get(r.sizes["T"], r.seconds))
         for key in lines:
             colours.setdefault(key, colour(len(colours)))
-        series = [Series(name, colours[name, peer], points_over_t(name, line), line=True, dashed=peer)
-                  for (name, peer), line in lines.items()]
+        series = [Series(name, colours[name, baseline], points_over_t(name, line), line=True, dashed=baseline)
+                  for (name, baseline), line in lines.items()]
         charts.append(Chart(f"scaling{len(charts)}", shared_title(own) or own[0].group,
-                            "Time of the fastest run over the length T; broken lines are peers.",
+                            "Time of the fastest run over the length T; broken lines are baselines.",
                             "T (logarithmic)", series, lengths_tics(own), y_label="time",
                             y_tics=seconds_tics, widths=(PANEL,)))
     return charts
@@ -182,7 +182,7 @@ def memory_chart(id, device):
 
 
 def needed_chart(id, device):
-    """What a run takes beside the caller's data, against what peers' processes grow by."""
+    """What a run takes beside the caller's data, against what baselines' processes grow by."""
     cases = [r for r in device.ok() if r.arena_bytes]
     found = {r.case: {s: min((x.arena_bytes for _, x in results if x.arena_bytes), default=None)
                       for s, results in sides_of(device, r.case).items()} for r in cases}
@@ -192,7 +192,7 @@ def needed_chart(id, device):
         x = found[case].get(side) if side else device.results[(case, "")].arena_bytes
         return x and (x, f"{case}, {side or 'libattncl'}: {units.memory(x)}")
     return by_rows(id, "Memory beside the caller's data", "The library's one allocation for activations and scratch, "
-                   "and the growth of a peer's process in one run, its results among it.", "memory (logarithmic)",
+                   "and the growth of a baseline's process in one run, its results among it.", "memory (logarithmic)",
                    [("libattncl", "")] + [(s, s) for s in sides], memory_tics, list(found), value)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""What the library means to reach on a processor (bench/goals.json), and whether it did.
+"""What the library means to reach on a CPU (bench/goals.json), and whether it did.
 
-A goal names cases and one of: a ratio to a peer's time, "fastest" of all, "published" code, the best that it "offered"
-beside that, or "OpenBLAS" by turns in one process; a share of the large copy's bandwidth; bytes beside inputs,
+A goal names cases and one of: a ratio to a baseline's time, "fastest" of all, "published" code, the best that it "offered"
+beside that, or "OpenBLAS" interleaved in one process; a share of the large copy's bandwidth; bytes beside inputs,
 outputs and weights.
 """
 import json
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from . import ratios, units
 
 PATH = os.path.join(os.path.dirname(__file__), "..", "goals.json")
-PEERS = {"fastest": "fastest peer", "published": "published code", "offered": "best that the peer offers",
+BASELINES = {"fastest": "fastest baseline", "published": "published code", "offered": "best that the baseline offers",
          "OpenBLAS": "OpenBLAS"}
 
 
@@ -49,19 +49,19 @@ def load():
         return json.load(file)
 
 
-def best_of(pair, peer):
-    """(device, result) of the peer that the goal names; None when it was not measured."""
-    sides = [s for s, (_, r) in pair.sides.items() if peer == "fastest" or r.reference == (peer == "published")]
+def best_of(pair, baseline):
+    """(device, result) of the baseline that the goal names; None when it was not measured."""
+    sides = [s for s, (_, r) in pair.sides.items() if baseline == "fastest" or r.reference == (baseline == "published")]
     return pair.sides[min(sides, key=pair.ratio)] if sides else None
 
 
-def fill_ratio(row, peer, device, pair):
-    if peer == "OpenBLAS":
-        found = [r for p in device.machine.peers_of(device) for r in p.ok() if r.case == row.case and r.library_min_s]
+def fill_ratio(row, baseline, device, pair):
+    if baseline == "OpenBLAS":
+        found = [r for p in device.machine.baselines_of(device) for r in p.ok() if r.case == row.case and r.library_min_s]
         theirs = min(found, key=lambda r: r.seconds, default=None)
         ours = theirs and theirs.library_min_s
     else:
-        found = pair and best_of(pair, peer)
+        found = pair and best_of(pair, baseline)
         theirs, ours = (found[1], pair.ours.seconds) if found else (None, None)
     if theirs:
         row.value, row.ours, row.theirs = theirs.seconds / ours, units.ms(ours), units.ms(theirs.seconds)
@@ -84,8 +84,8 @@ def row_of(goal, case, device, pairs):
     """The goal for this case as far as the device's reports tell."""
     result = next((r for r in device.ok() if r.case == case), None)
     if "ratio" in goal:
-        row = Row(case, PEERS[goal["peer"]], False, goal["ratio"])
-        fill_ratio(row, goal["peer"], device, pairs.get(case))
+        row = Row(case, BASELINES[goal["baseline"]], False, goal["ratio"])
+        fill_ratio(row, goal["baseline"], device, pairs.get(case))
     elif "copy_share" in goal:
         row = Row(case, "bandwidth of the large copy", False, goal["copy_share"])
         fill_share(row, device, result)

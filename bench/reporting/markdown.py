@@ -20,10 +20,10 @@ def table(head, rows):
 
 
 def goals_by(device, key):
-    """Of goals that are ratios to a peer: a cell for each group or case."""
+    """Of goals that are ratios to a baseline: a cell for each group or case."""
     found = {}
     for row in goals.rows(device):
-        if not row.at_most and row.against in (goals.PEERS[p] for p in ("fastest", "published", "offered")):
+        if not row.at_most and row.against in (goals.BASELINES[p] for p in ("fastest", "published", "offered")):
             found.setdefault(key(row), []).append(row)
     return {name: goals.short(rows) for name, rows in found.items()}
 
@@ -32,7 +32,7 @@ def by_kind(device):
     wanted = goals_by(device, lambda row: row.group)
     rows = [[words(g.name), str(len(g.pairs)), g.spread(), g.spread(True), wanted.get(g.name, units.ABSENT), g.share()]
             for g in ratios.groups(device) if g.pairs]
-    return table(["peer's time / ours", "cases", "fastest peer", "published code", "goal", "of the roofline"], rows)
+    return table(["baseline's time / ours", "cases", "fastest baseline", "published code", "goal", "of the roofline"], rows)
 
 
 def by_case(device):
@@ -40,11 +40,11 @@ def by_case(device):
     rows = [[words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.sides[p.best()][1].seconds),
              units.ratio(p.best_ratio()), units.ratio(p.best_ratio(True)), wanted.get(p.ours.case, units.ABSENT),
              units.percent(p.ours.roofline_percent), words(p.which())] for p in ratios.against(device)[0]]
-    return table(["case", "ours, ms", "fastest peer, ms", "ratio", "published code", "goal", "of the roofline",
-                  "fastest peer"], rows)
+    return table(["case", "ours, ms", "fastest baseline, ms", "ratio", "published code", "goal", "of the roofline",
+                  "fastest baseline"], rows)
 
 
-def without_folders(command):
+def without_directories(command):
     return " ".join(os.path.basename(w) if w.startswith("/") else w for w in command.split(" "))
 
 
@@ -57,15 +57,15 @@ def preamble(device):
     least = min(p.best_ratio() for p in pairs)
     mean = units.geometric_mean([p.best_ratio() for p in pairs])
     bad = sum(r.outcome in ("wrong", "failed") for r in device.results.values())
-    text = (f"{device.title()} ({device.program}) against {'; '.join(sides)} on {host['cpu'] or 'an unknown processor'}"
+    text = (f"{device.title()} ({device.program}) against {'; '.join(sides)} on {host['cpu'] or 'an unknown CPU'}"
             f"{threads}, {dates}. Of {len(pairs)} cases {sum(p.best_ratio() >= 1 for p in pairs)} are at least as fast as "
-            f"the fastest peer; geometric mean {units.ratio(mean)}, lowest {units.ratio(least)}; {bad} wrong or failed.")
-    commands = dict.fromkeys(without_folders(r["command"]) for r in runs if r["command"])
+            f"the fastest baseline; geometric mean {units.ratio(mean)}, lowest {units.ratio(least)}; {bad} wrong or failed.")
+    commands = dict.fromkeys(without_directories(r["command"]) for r in runs if r["command"])
     return words(text) + "\n\n" + "".join(f"    {c}\n" for c in commands)
 
 
 def render(joined, kind):
-    """A part for each device that has peers, by kind of case ("kinds") or case by case ("cases")."""
+    """A part for each device that has baselines, by kind of case ("kinds") or case by case ("cases")."""
     make = by_case if kind == "cases" else by_kind
     return "\n".join(f"{preamble(d)}\n{make(d)}" for d in joined.own() if ratios.against(d)[0])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Machines, their devices and peers, and of each case the fastest run, out of any number of reports.
+"""Machines, their devices and baselines, and of each case the fastest run, out of any number of reports.
 
 Reports of one machine and device are runs of the same thing: the fastest counts, because whatever else a
 machine does only adds time.  A case that was wrong in one report stays wrong.
@@ -12,7 +12,7 @@ from . import read
 FAMILIES = {
     "softmax": "softmax", "masked_softmax": "masked softmax", "layer_norm": "layer norm", "gelu": "GELU",
     "bias_gelu": "bias + GELU", "embedding": "embedding", "cross_entropy": "cross entropy",
-    "gemm": "matrix product", "bmm": "batched product", "linear": "linear", "feed_forward": "feed-forward",
+    "gemm": "GEMM", "bmm": "batched GEMM", "linear": "linear", "feed_forward": "feed-forward",
     "attention": "attention", "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)",
     "aft_local": "AFT-local", "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv",
     "spatial_gate": "spatial gate", "gmlp_block": "gMLP block", "encoder_layer": "encoder layer",
@@ -28,7 +28,7 @@ class Result:
     suite: str
     family: str
     variant: str
-    reference: bool  # a peer's formulation as it was published
+    reference: bool  # a baseline's formulation as it was published
     sizes: dict
     outcome: str
     reason: str
@@ -51,7 +51,7 @@ class Result:
         layer = self.sizes.get("layer")
         if isinstance(layer, str):
             name += ", " + FAMILIES.get(layer, read.clean(layer).replace("_", " "))
-        # A language model has no other form.
+        # A language model is always causal.
         return name + (", causal" if self.sizes.get("causal") is True and not layer else "")
 
     def remark(self):
@@ -65,9 +65,9 @@ class Result:
 
 @dataclass
 class Device:
-    """An OpenCL device, or one configuration of a peer."""
+    """An OpenCL device, or one configuration of a baseline."""
     machine: "Machine"
-    peer: bool
+    baseline: bool
     address: str
     type: str
     name: str
@@ -85,7 +85,7 @@ class Device:
     def title(self, machines=1):
         """Enough to tell it from the others in a legend."""
         title = self.name
-        if not self.peer:
+        if not self.baseline:
             changed = ", ".join(f"{k}={v}" for k, v in self.settings.items() if k.startswith("ATTNCL_"))
             title = ", ".join(filter(None, (f"{self.address} {title}", self.facts.get("platform"), changed)))
         return f"{self.machine.name}: {title}" if machines > 1 else title
@@ -104,11 +104,11 @@ class Machine:
     runs: list = field(default_factory=list)
 
     def own(self):
-        return [d for d in self.devices if not d.peer]
+        return [d for d in self.devices if not d.baseline]
 
-    def peers_of(self, device):
-        """Peers on the same kind of processor: a CPU is not measured against a GPU."""
-        return [p for p in self.devices if p.peer and (not p.type or not device.type or p.type == device.type)]
+    def baselines_of(self, device):
+        """Baselines on the same kind of CPU: a CPU is not measured against a GPU."""
+        return [p for p in self.devices if p.baseline and (not p.type or not device.type or p.type == device.type)]
 
 
 @dataclass
@@ -158,7 +158,7 @@ def machines_of(reports):
 
 
 def name_machines(machines):
-    """Names that differ, even where labels and processors are the same."""
+    """Names that differ, even where labels and CPUs are the same."""
     for m in machines:
         m.name = m.label or m.host["cpu"] or "machine"
     for m in machines:
@@ -201,18 +201,18 @@ def device_of(machine, report, entry):
     facts.update({name: entry.positive(name) for name in (
         "compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")})
     kind = entry.needed("kind")
-    if kind not in ("opencl", "peer"):
-        raise read.BadReport(f"{entry.place}.kind: {kind!r} is neither opencl nor peer")
+    if kind not in ("opencl", "baseline", "peer"):
+        raise read.BadReport(f"{entry.place}.kind: {kind!r} is neither opencl nor baseline")
     program = program_of(report)
     if kind == "opencl" and report.text("revision"):
         program += f" ({report.text('revision')})"
     settings = {read.clean(str(k)): read.plain(v) for k, v in entry.object("settings").value.items() if v is not None}
-    new = Device(machine, kind == "peer", entry.needed("device"), entry.text("type") or "",
+    new = Device(machine, kind != "opencl", entry.needed("device"), entry.text("type") or "",
                  entry.text("name") or entry.needed("device"), facts, settings, program,
                  entry.text("sizes") or "")
     for known in machine.devices:
         if all(getattr(known, f) == getattr(new, f) for f in (
-                "peer", "address", "name", "facts", "settings", "program")):
+                "baseline", "address", "name", "facts", "settings", "program")):
             return known
     machine.devices.append(new)
     return new

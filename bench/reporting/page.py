@@ -70,11 +70,11 @@ def details(summary, content):
 
 def counts(joined):
     results = [r for d in joined.own() for r in d.results.values()]
-    peers = len({p.name for m in joined.machines for p in m.devices if p.peer and p.ok()})
-    tiles = [(len(joined.machines), "machine"), (len(joined.own()), "OpenCL device"), (peers, "peer"),
+    baselines = len({p.name for m in joined.machines for p in m.devices if p.baseline and p.ok()})
+    tiles = [(len(joined.machines), "machine"), (len(joined.own()), "OpenCL device"), (baselines, "baseline"),
              (sum(len(d.ok()) for d in joined.own()), "right and timed")]
     tiles += [(sum(r.outcome == o for r in results), o) for o in ("wrong", "failed", "not run")]
-    plural = ("machine", "OpenCL device", "peer")
+    plural = ("machine", "OpenCL device", "baseline")
     return el("ul", [el("li", el("b", str(n)), " " + what + ("s" if what in plural and n != 1 else ""),
                         class_="bad" if n and what in ("wrong", "failed") else None) for n, what in tiles],
               class_="tiles")
@@ -109,7 +109,7 @@ def verdict(device):
     least = min(pairs, key=lambda p: p.best_ratio())
     faster = sum(p.best_ratio() >= 1 for p in pairs)
     mean = units.geometric_mean([p.best_ratio() for p in pairs])
-    return el("p", el("strong", f"{units.ratio(mean)} times as fast as the fastest peer"), " in the geometric mean of "
+    return el("p", el("strong", f"{units.ratio(mean)} times as fast as the fastest baseline"), " in the geometric mean of "
               f"{len(pairs)} cases; at least as fast in {faster} of them. The lowest ratio is "
               f"{units.ratio(least.best_ratio())}: {least.ours.case} against {least.which()}.", class_="verdict")
 
@@ -120,9 +120,9 @@ def summary(joined):
         if device.results:
             content += [el("h3", device.title(len(joined.machines))), verdict(device), tables.headline(device)]
     return section("summary", "Summary",
-                   "Ratios are a peer's fastest run over the library's on the same machine, smallest and largest "
-                   "of the group's cases: above 1 the library is faster. The fastest peer is the fastest of all "
-                   "formulations and settings; published: the peer runs the code as it was published. The share of "
+                   "Ratios are a baseline's fastest run over the library's on the same machine, smallest and largest "
+                   "of the group's cases: above 1 the library is faster. The fastest baseline is the fastest of all "
+                   "formulations and settings; published: the baseline runs the code as it was published. The share of "
                    "the roofline is of what the device was measured to reach, with the data where the case has it, in "
                    "memory or in a cache.",
                    content)
@@ -131,8 +131,8 @@ def summary(joined):
 def sections(page):
     joined = page.joined
     yield summary(joined)
-    yield page.per_device("goals", "Goals", "What the library means to reach on a processor, and whether it did in these "
-                          "reports: the peer's fastest run over the library's; of operations bound by memory, the share of "
+    yield page.per_device("goals", "Goals", "What the library means to reach on a CPU, and whether it did in these "
+                          "reports: the baseline's fastest run over the library's; of operations bound by memory, the share of "
                           "the bandwidth of a copy as large, with arrays that no cache holds; memory beside inputs, outputs "
                           "and weights. Times are in ms.", lambda id, d: [tables.goals(d)])
     yield section("problems", "Wrong, failed, not run",
@@ -141,7 +141,7 @@ def sections(page):
     yield section("side-by-side", "Devices side by side", "What each device was measured to reach, and the time of "
                   "each case.", [tables.devices(joined), page.figure(
                       figures.devices_chart(joined), details("Figures", tables.side_by_side(joined)))])
-    yield page.per_device("ratios", "Against peers", "Peers run the same cases on the same machine.", lambda id, d: [
+    yield page.per_device("ratios", "Against baselines", "Baselines run the same cases on the same machine.", lambda id, d: [
         page.figure(figures.kinds_chart(id + "k", d)),
         page.figure(figures.ratio_chart(id, d), details("Figures", tables.ratios_of(d)))])
     yield page.per_device("roofline", "Roofline", "A case is bound by arithmetic or by memory, whichever takes "
@@ -149,7 +149,7 @@ def sections(page):
                               page.figure(figures.roofline_chart(id, d)),
                               page.figure(figures.share_chart(id + "s", d))])
     yield section("scaling", "Scaling over T", "Fastest runs of cases that differ in length only; broken lines are "
-                  "peers.", scaling(page))
+                  "baselines.", scaling(page))
     yield page.per_device("memory", "Memory", "Of the compiled graph: what a run needs beside the caller's data is "
                           "activations and scratch.", lambda id, d: [
                               page.figure(figures.memory_chart(id, d), details("Figures", tables.memory(d))),

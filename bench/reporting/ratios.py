@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library's times against the peers' on the same machine: peer's time / ours, above 1 the library is faster."""
+"""The library's times against the baselines' on the same machine: baseline's time / ours, above 1 the library is faster."""
 from dataclasses import dataclass
 
 from . import units
@@ -7,7 +7,7 @@ from . import units
 
 @dataclass
 class Against:
-    """A case of ours, and for each side of the peers the fastest of its settings: (device, result)."""
+    """A case of ours, and for each side of the baselines the fastest of its settings: (device, result)."""
     ours: object
     sides: dict
 
@@ -24,29 +24,29 @@ class Against:
         return side and self.ratio(side)
 
     def which(self):
-        """The fastest peer with its settings."""
+        """The fastest baseline with its settings."""
         device, result = self.sides[self.best()]
         return ", ".join(filter(None, (device.name, result.variant)))
 
 
-def side_of(peer, result):
-    """What a peer's result stands for.  Settings as the allocator are not told apart: the best counts."""
-    return ", ".join(filter(None, (peer.program, peer.settings.get("mode"),
+def side_of(baseline, result):
+    """What a baseline's result stands for.  Settings as the allocator are not told apart: the best counts."""
+    return ", ".join(filter(None, (baseline.program, baseline.settings.get("mode"),
                                    "published formulation" if result.reference else "")))
 
 
 def sides_of(device, case):
     """Each side's results of a case on the device's machine, fastest first."""
     found = {}
-    for peer in device.machine.peers_of(device):
-        for r in peer.ok():
+    for baseline in device.machine.baselines_of(device):
+        for r in baseline.ok():
             if r.case == case:
-                found.setdefault(side_of(peer, r), []).append((peer, r))
+                found.setdefault(side_of(baseline, r), []).append((baseline, r))
     return {side: sorted(results, key=lambda x: x[1].seconds) for side, results in found.items()}
 
 
 def against(device):
-    """Against for each case that a peer has timed too, and the sides' names in order."""
+    """Against for each case that a baseline has timed too, and the sides' names in order."""
     pairs = [Against(r, {s: results[0] for s, results in sides_of(device, r.case).items()}) for r in device.ok()]
     pairs = [p for p in pairs if p.sides]
     return pairs, list(dict.fromkeys(s for p in pairs for s in p.sides))
@@ -63,7 +63,7 @@ class Group:
         return sorted(filter(None, (p.best_ratio(published) for p in self.pairs)))
 
     def spread(self, published=False):
-        """The ratios to the fastest peer: "1.31", or "1.31 to 2.20"."""
+        """The ratios to the fastest baseline: "1.31", or "1.31 to 2.20"."""
         values = self.ratios(published)
         if not values:
             return units.ABSENT

@@ -19,7 +19,7 @@ SENTINELS = {name: f"#01{i:02x}7f" for i, name in enumerate(PALETTE)}
 
 
 class CannotMake(Exception):
-    """Why a picture or a file could not be made, in one line."""
+    """Why a picture or a file could not be created, in one line."""
 
 
 def commands(script, path):
@@ -29,10 +29,10 @@ def commands(script, path):
 
 def draw(scripts):
     """An svg element for each of SCRIPTS, by one gnuplot."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         source = "".join(commands(s, f"{i}.svg") for i, s in enumerate(scripts)) + "set output\n"
         try:
-            ran = subprocess.run(["gnuplot", "-"], input=source, cwd=folder, capture_output=True,
+            ran = subprocess.run(["gnuplot", "-"], input=source, cwd=directory, capture_output=True,
                                  encoding="utf-8", errors="replace", check=False,
                                  env=dict(os.environ, GNUTERM="svg", LC_ALL="C.UTF-8"))
         except OSError:
@@ -40,7 +40,7 @@ def draw(scripts):
         if ran.returncode or ran.stderr.strip():
             words = " ".join(ran.stderr.split()) or f"status {ran.returncode}"
             raise CannotMake(f"gnuplot failed: {words[:400]}")
-        return [element(s, os.path.join(folder, f"{i}.svg")) for i, s in enumerate(scripts)]
+        return [element(s, os.path.join(directory, f"{i}.svg")) for i, s in enumerate(scripts)]
 
 
 def element(script, path):

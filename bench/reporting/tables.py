@@ -9,7 +9,7 @@ def headline(device):
     """A row for each kind of case: how it compares, whether it is right, how near the roof it is."""
     found = ratios.groups(device)
     compared = any(g.pairs for g in found)
-    head = ["cases"] + (["× fastest peer", "× published"] if compared else ["fastest, ms"]) + ["of the roofline"]
+    head = ["cases"] + (["× fastest baseline", "× published"] if compared else ["fastest, ms"]) + ["of the roofline"]
     rows = []
     for g in found:
         lacking = [r.outcome for r in g.cases if not r.seconds]
@@ -57,8 +57,8 @@ def devices(joined):
     def latency(name):
         return lambda d: units.seconds(d.roofline.get(name))
     rows = [line("copy bandwidth", rate("copy_bytes_per_s", "B/s")),
-            line("multiply-add peak", rate("fma_flop_per_s", "FLOP/s"))]
-    rows += [line(f"matrix product, {p}", lambda d, p=p: units.per_second(d.gemm.get(p), "FLOP/s"))
+            line("FMA peak", rate("fma_flop_per_s", "FLOP/s"))]
+    rows += [line(f"GEMM, {p}", lambda d, p=p: units.per_second(d.gemm.get(p), "FLOP/s"))
              for p in dict.fromkeys(p for d in own for p in d.gemm)]
     rows += [line("launch and wait", latency("launch_s")), line("launch in a queue", latency("launch_queued_s")),
              line("to the device", rate("to_device_bytes_per_s", "B/s")),
@@ -100,7 +100,7 @@ def ratios_of(device):
             else:
                 cells += [units.ABSENT] * 2
         rows.append(cells + [el("td", p.which())])
-    return table(["case", "ours, ms"] + [h for s in sides for h in (s + ", ms", "ratio")] + ["fastest peer"], rows)
+    return table(["case", "ours, ms"] + [h for s in sides for h in (s + ", ms", "ratio")] + ["fastest baseline"], rows)
 
 
 def memory(device):
@@ -146,8 +146,8 @@ def settings_of(device):
 def origin(machine, n):
     """What the machine is, what ran on it, and with which commands."""
     host = machine.host
-    facts = [("processor", host["cpu"]), ("system", ", ".join(filter(None, (host["os"], host["kernel"])))),
-             ("logical processors", host["cores"] and f"{host['cores']:.0f}"),
+    facts = [("CPU", host["cpu"]), ("system", ", ".join(filter(None, (host["os"], host["kernel"])))),
+             ("logical CPUs", host["cores"] and f"{host['cores']:.0f}"),
              ("usable threads", host["threads"] and f"{host['threads']:.0f}"),
              ("memory", host["memory_bytes"] and units.memory(host["memory_bytes"]))]
     runs = [[r["program"], r["revision"] or units.ABSENT, r["date"] or units.ABSENT,
@@ -159,4 +159,4 @@ def origin(machine, n):
     return el("div", el("h3", machine.name) if n > 1 else None,
               el("dl", [[el("dt", name), el("dd", value)] for name, value in facts if value]),
               table(["program", "revision", "date", "threads", "command"], runs, words=5),
-              table(["device or peer", "driver or version", "settings", "sizes"], used, words=4))
+              table(["device or baseline", "driver or version", "settings", "sizes"], used, words=4))

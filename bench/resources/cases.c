@@ -3,8 +3,8 @@
 #include "resources/cases.h"
 
 #include "attncl/kinds.h"
-#include "launch/gemm_own.h"
-#include "launch/recording.h"
+#include "launch/gemm_native.h"
+#include "launch/command_list.h"
 
 // No launch of ours reads or writes it.
 static struct storage nothing;
@@ -32,9 +32,9 @@ static attncl_status run_op(struct launcher *l, const struct resource_case *c)
     return cls->launch(l, &call);
 }
 
-static attncl_status run_product(struct launcher *l, const struct resource_case *c)
+static attncl_status run_gemm(struct launcher *l, const struct resource_case *c)
 {
-    struct gemm g = c->product;
+    struct gemm g = c->gemm;
     char how[GEMM_HOW_BYTES];
 
     g.a.span.storage = g.b.span.storage = g.c.span.storage = &nothing;
@@ -48,24 +48,24 @@ static attncl_status run_product(struct launcher *l, const struct resource_case 
 
 static attncl_status run_gemv(struct launcher *l, const struct resource_case *c)
 {
-    struct gemm g = c->product;
+    struct gemm g = c->gemm;
     char how[GEMM_HOW_BYTES];
 
     g.a.span.storage = g.b.span.storage = g.c.span.storage = &nothing;
-    return attncl__gemv(l, &g, how);
+    return attncl__gemm_skinny(l, &g, how);
 }
 
-#define PRODUCT(name, n_batch, rows, columns, terms, ...)                                          \
+#define GEMM(name, n_batch, rows, columns, terms, ...)                                          \
     {                                                                                              \
-        .label = name, .run = run_product,                                                         \
-        .product = {.batch = (n_batch), .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__},   \
+        .label = name, .run = run_gemm,                                                         \
+        .gemm = {.batch = (n_batch), .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__},   \
     }
 // The forms of one size that differ in code.
-#define PRODUCTS(name, batch, m, n, k)                                                             \
-    PRODUCT(name " NN", batch, m, n, k, .trans_a = false),                                         \
-        PRODUCT(name " NT GELU", batch, m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),    \
-        PRODUCT(name " TN", batch, m, n, k, .trans_a = true),                                      \
-        PRODUCT(name " NN unaligned", batch, m, n, (k) + 1, .trans_a = false)
+#define GEMMS(name, batch, m, n, k)                                                             \
+    GEMM(name " NN", batch, m, n, k, .trans_a = false),                                         \
+        GEMM(name " NT GELU", batch, m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),    \
+        GEMM(name " TN", batch, m, n, k, .trans_a = true),                                      \
+        GEMM(name " NN unaligned", batch, m, n, (k) + 1, .trans_a = false)
 
 #define OP_CASE(name, cls, values, ...)                                                            \
     {                                                                                              \
@@ -157,21 +157,21 @@ enum { MANY = 1 << 16 };
                 INTS1(MANY), DIM1(MANY))
 
 const struct resource_case resource_cases[] = {
-    PRODUCTS("4096 x 4096 x 4096", 1, 4096, 4096, 4096),
-    PRODUCT("4096 x 4096 x 4096 causal", 1, 4096, 4096, 4096, .causal = true),
-    PRODUCT("4096 x 4096 x 4096 NT causal", 1, 4096, 4096, 4096, .trans_b = true, .causal = true),
-    PRODUCTS("1024 x 1024 x 1024", 1, 1024, 1024, 1024),
-    PRODUCTS("256 x 256 x 256", 1, 256, 256, 256),
-    PRODUCTS("32 x 512 x 512", 1, 32, 512, 512),
-    PRODUCTS("64 x 64 x 65536", 1, 64, 64, 65536),
-    {.label = "1 row NN", .run = run_gemv, .product = {.batch = 1, .m = 1, .n = 4096, .k = 4096}},
-    {.label = "4 rows NN", .run = run_gemv, .product = {.batch = 1, .m = 4, .n = 4096, .k = 4096}},
+    GEMMS("4096 x 4096 x 4096", 1, 4096, 4096, 4096),
+    GEMM("4096 x 4096 x 4096 causal", 1, 4096, 4096, 4096, .causal = true),
+    GEMM("4096 x 4096 x 4096 NT causal", 1, 4096, 4096, 4096, .trans_b = true, .causal = true),
+    GEMMS("1024 x 1024 x 1024", 1, 1024, 1024, 1024),
+    GEMMS("256 x 256 x 256", 1, 256, 256, 256),
+    GEMMS("32 x 512 x 512", 1, 32, 512, 512),
+    GEMMS("64 x 64 x 65536", 1, 64, 64, 65536),
+    {.label = "1 row NN", .run = run_gemv, .gemm = {.batch = 1, .m = 1, .n = 4096, .k = 4096}},
+    {.label = "4 rows NN", .run = run_gemv, .gemm = {.batch = 1, .m = 4, .n = 4096, .k = 4096}},
     {.label = "1 row NT",
      .run = run_gemv,
-     .product = {.batch = 1, .m = 1, .n = 4096, .k = 4096, .trans_b = true}},
+     .gemm = {.batch = 1, .m = 1, .n = 4096, .k = 4096, .trans_b = true}},
     {.label = "4 rows NT GELU",
      .run = run_gemv,
-     .product = {.batch = 1, .m = 4, .n = 4096, .k = 4096, .trans_b = true, .activation = 1}},
+     .gemm = {.batch = 1, .m = 4, .n = 4096, .k = 4096, .trans_b = true, .activation = 1}},
 
     WIDTHS(2048, 2048, "attention"),
     WIDTHS(1, 8192, "decoding"),

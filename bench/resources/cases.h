@@ -16,7 +16,7 @@ struct resource_case {
         int rank;
         int64_t dim[4];
     } in[OP_MAX_IN];
-    struct gemm product; // of run_product; spans are filled in
+    struct gemm gemm; // of run_gemm; spans are filled in
 };
 
 extern const struct resource_case resource_cases[];

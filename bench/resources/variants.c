@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl-gpu-variants FOLDER: the kernels that the library's rows give each vendor's GPUs, without
+// attncl-gpu-variants DIRECTORY: the kernels that the library's rows give each vendor's GPUs, without
 // a GPU.  Each case is launched on a device that is only described (devices[]), once as if all
 // rows fitted and again with one more row refused each time, until none is left.  Every distinct
-// specialisation goes into FOLDER as a complete source; standard output tells, a line each and tabs
-// between: source, device, kernel, work-items in a group, bytes of local memory passed as
+// specialisation goes into DIRECTORY as a complete source; standard output tells, a line each and tabs
+// between: source, device, kernel, work-group size, bytes of local memory passed as
 // arguments, rows refused before, case.
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 
 #define GPU(maker, multiple, group, units, local)                                                  \
     {                                                                                              \
-        .vendor = (maker), .form = FORM_GPU, .is_gpu = true, .compute_units = (units),             \
+        .vendor = (maker), .variant = VARIANT_GPU, .is_gpu = true, .compute_units = (units),             \
         .max_group = (group), .local_bytes = (local), .global_bytes = 16ull << 30,                 \
         .max_buffer_bytes = 4ull << 30, .align_bytes = 128, .vector_width = 4,                     \
         .group_multiple = (multiple), .address_bits = 64                                           \
@@ -37,15 +37,15 @@ static const struct {
     {"intel", GPU(VENDOR_INTEL, 1, 256, 32, 65536)},
     {"any", GPU(VENDOR_OTHER, 1, 256, 32, 32768)},
 };
-enum { N_DEVICES = sizeof devices / sizeof devices[0], MOST_STEPS = 16, MOST_SEEN = 4096 };
+enum { N_DEVICES = sizeof devices / sizeof devices[0], MAX_STEPS = 16, MAX_SEEN = 4096 };
 
-struct walk {
+struct variant_writer {
     attncl_context ctx; // nothing but where sources come from
-    const char *folder, *device, *label;
+    const char *directory, *device, *label;
     int step, refusals; // fits() says no to the first `step` different rows
-    char refused[MOST_STEPS][KSPEC_DEFINES_BYTES];
+    char refused[MAX_STEPS][KSPEC_DEFINES_BYTES];
     bool failed;
-    uint32_t seen[MOST_SEEN]; // what this device has already
+    uint32_t seen[MAX_SEEN]; // what this device has already
     size_t n_seen;
 };
 
@@ -56,12 +56,12 @@ static uint32_t hash_text(uint32_t hash, const char *text)
     return hash;
 }
 
-static bool fits(void *user, const struct kspec *spec, size_t local, bool registers)
+static bool fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
 {
-    struct walk *w = user;
+    struct variant_writer *w = user;
 
     (void)local;
-    (void)registers;
+    (void)no_spills;
     for (int i = 0; i < w->refusals; ++i)
         if (strcmp(w->refused[i], spec->defines) == 0)
             return false;
@@ -71,7 +71,7 @@ static bool fits(void *user, const struct kspec *spec, size_t local, bool regist
     return false;
 }
 
-static attncl_status write_source(struct walk *w, const struct kspec *spec, const char *path)
+static attncl_status write_source(struct variant_writer *w, const struct kspec *spec, const char *path)
 {
     char *text = NULL;
 
@@ -89,7 +89,7 @@ static attncl_status write_source(struct walk *w, const struct kspec *spec, cons
 static attncl_status launch(void *user, const struct kspec *spec, const struct grid *grid,
                             size_t local_arg_bytes)
 {
-    struct walk *w = user;
+    struct variant_writer *w = user;
     const char *base = strrchr(spec->file, '/');
     const uint32_t program = hash_text(hash_text(2166136261u, spec->file), spec->defines);
     const uint32_t kernel = hash_text(program, spec->kernel);
@@ -98,9 +98,9 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
     for (size_t i = 0; i < w->n_seen; ++i)
         if (w->seen[i] == kernel)
             return ATTNCL_OK;
-    REQUIRE(w->n_seen < MOST_SEEN, ATTNCL_ERR_STATE, "more than %d kernels", MOST_SEEN);
+    REQUIRE(w->n_seen < MAX_SEEN, ATTNCL_ERR_STATE, "more than %d kernels", MAX_SEEN);
     w->seen[w->n_seen++] = kernel;
-    snprintf(path, sizeof path, "%s/%s.%08" PRIx32 ".cl", w->folder, base ? base + 1 : spec->file,
+    snprintf(path, sizeof path, "%s/%s.%08" PRIx32 ".cl", w->directory, base ? base + 1 : spec->file,
              program);
     TRY(write_source(w, spec, path));
     printf("%s\t%s\t%s\t%zu\t%zu\t%d\t%s\n", path, w->device, spec->kernel,
@@ -108,11 +108,11 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
     return ATTNCL_OK;
 }
 
-// All rows of the case's ladder; a launch that finds none is the end of it.
-static bool walk_case(struct walk *w, struct launcher *l, const struct resource_case *c)
+// All rows of the case's fallback list; a launch that finds none is the end of it.
+static bool write_case(struct variant_writer *w, struct launcher *l, const struct resource_case *c)
 {
     w->label = c->label;
-    for (w->step = 0; w->step < MOST_STEPS; ++w->step) {
+    for (w->step = 0; w->step < MAX_STEPS; ++w->step) {
         w->refusals = 0;
         const attncl_status status = c->run(l, c);
         const bool end = status == ATTNCL_ERR_UNSUPPORTED || w->refusals < w->step;
@@ -131,20 +131,20 @@ int main(int argc, char **argv)
     bool ok = true;
 
     if (argc != 2) {
-        fputs("usage: attncl-gpu-variants FOLDER\n", stderr);
+        fputs("usage: attncl-gpu-variants DIRECTORY\n", stderr);
         return 2;
     }
     for (size_t d = 0; d < N_DEVICES; ++d) {
-        struct walk *w = calloc(1, sizeof *w);
+        struct variant_writer *w = calloc(1, sizeof *w);
         if (!w)
             return 1;
         w->ctx.ignore_environment = true;
-        w->folder = argv[1];
+        w->directory = argv[1];
         w->device = devices[d].name;
-        const struct launch_watch watch = {fits, launch, w};
-        struct launcher l = {.caps = &devices[d].caps, .gemm = "own", .watch = &watch};
+        const struct launch_hooks hooks = {fits, launch, w};
+        struct launcher l = {.caps = &devices[d].caps, .gemm = "native", .hooks = &hooks};
         for (size_t i = 0; i < n_resource_cases; ++i)
-            ok &= walk_case(w, &l, &resource_cases[i]);
+            ok &= write_case(w, &l, &resource_cases[i]);
         free(w);
     }
     return ok ? 0 : 1;

@@ -8,13 +8,13 @@
 #include "base/alloc.h"
 #include "device/clerr.h"
 #include "families.h"
-#include "launch/recording.h"
+#include "launch/command_list.h"
 #include "roofline/rig.h"
 
-// Vectors that one work-item of a CPU form copies: 4 KiB of float16.
+// Vectors that one work-item of a CPU variant copies: 4 KiB of float16.
 enum { CPU_RUN = 64, GPU_GROUP = 256 };
 
-static attncl_status open_buffers(struct trial *t, struct rig **ret)
+static attncl_status open_buffers(struct case_data *t, struct rig **ret)
 {
     TRY(rig_open(t, ret));
     (*ret)->n = (size_t)t->c->sizes.N;
@@ -24,9 +24,9 @@ static attncl_status open_buffers(struct trial *t, struct rig **ret)
     return ATTNCL_OK;
 }
 
-static attncl_status open_copy(struct trial *t)
+static attncl_status open_copy(struct case_data *t)
 {
-    // Whatever form the library takes; llvmpipe runs the work-items of a group side by side.
+    // Whatever variant the library uses; llvmpipe runs the work-items of a work-group side by side.
     const bool gpu = !t->ctx->caps.is_cpu || t->ctx->caps.vendor == VENDOR_MESA_CPU;
     const int vw = gpu ? 4 : 16, per = gpu ? 1 : CPU_RUN;
     struct rig *r;
@@ -36,8 +36,8 @@ static attncl_status open_copy(struct trial *t)
             "a CPU device needs no copy of this length");
     TRY(open_buffers(t, &r));
     TRY(rig_kernel(t, "roofline_copy", vw, per));
-    TRY(attncl__recording_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_FROM]));
-    TRY(attncl__recording_set_arg(r->kernel, 1, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_FROM]));
+    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof(cl_mem), &r->buffer[RIG_TO]));
     r->global = r->n / (size_t)(vw * per);
     r->local = gpu ? GPU_GROUP : 1;
     return ATTNCL_OK;
@@ -54,14 +54,14 @@ const struct family bench_copy = {.name = "copy",
                                   .check = rig_check,
                                   .sum_length = rig_no_sum};
 
-static attncl_status open_copy_buffer(struct trial *t)
+static attncl_status open_copy_buffer(struct case_data *t)
 {
     struct rig *r;
 
     return open_buffers(t, &r);
 }
 
-static attncl_status run_copy_buffer(struct trial *t)
+static attncl_status run_copy_buffer(struct case_data *t)
 {
     const struct rig *r = t->state;
 
@@ -81,7 +81,7 @@ const struct family bench_copy_buffer = {.name = "copy_buffer",
                                          .check = rig_check,
                                          .sum_length = rig_no_sum};
 
-static attncl_status open_transfer(struct trial *t, bool to_device)
+static attncl_status open_transfer(struct case_data *t, bool to_device)
 {
     struct rig *r;
 
@@ -95,12 +95,12 @@ static attncl_status open_transfer(struct trial *t, bool to_device)
     return rig_buffer(t, RIG_TO, !to_device);
 }
 
-static attncl_status open_to_device(struct trial *t)
+static attncl_status open_to_device(struct case_data *t)
 {
     return open_transfer(t, true);
 }
 
-static attncl_status run_to_device(struct trial *t)
+static attncl_status run_to_device(struct case_data *t)
 {
     const struct rig *r = t->state;
 
@@ -120,12 +120,12 @@ const struct family bench_to_device = {.name = "to_device",
                                        .check = rig_check,
                                        .sum_length = rig_no_sum};
 
-static attncl_status open_from_device(struct trial *t)
+static attncl_status open_from_device(struct case_data *t)
 {
     return open_transfer(t, false);
 }
 
-static attncl_status run_from_device(struct trial *t)
+static attncl_status run_from_device(struct case_data *t)
 {
     const struct rig *r = t->state;
 
@@ -134,7 +134,7 @@ static attncl_status run_from_device(struct trial *t)
     return ATTNCL_OK;
 }
 
-static attncl_status read_from_device(struct trial *t)
+static attncl_status read_from_device(struct case_data *t)
 {
     struct rig *r = t->state;
 

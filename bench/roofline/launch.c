@@ -5,10 +5,10 @@
 
 #include "device/clerr.h"
 #include "families.h"
-#include "launch/recording.h"
+#include "launch/command_list.h"
 #include "roofline/rig.h"
 
-static attncl_status open_launch(struct trial *t)
+static attncl_status open_launch(struct case_data *t)
 {
     const cl_int nothing = 0;
     struct rig *r;
@@ -18,12 +18,12 @@ static attncl_status open_launch(struct trial *t)
     t->repeats = (size_t)t->c->sizes.N;
     TRY(rig_buffer(t, RIG_TO, true));
     TRY(rig_kernel(t, "roofline_launch", 1, 1));
-    TRY(attncl__recording_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
-    TRY(attncl__recording_set_arg(r->kernel, 1, sizeof nothing, &nothing));
+    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof nothing, &nothing));
     return ATTNCL_OK;
 }
 
-static attncl_status run_launch(struct trial *t)
+static attncl_status run_launch(struct case_data *t)
 {
     for (size_t i = 0; i < t->repeats; ++i)
         TRY(rig_enqueue(t));

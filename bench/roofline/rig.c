@@ -14,7 +14,7 @@ extern const struct embedded_source bench_sources[];
 
 enum { CHUNK = 1 << 18 }; // floats moved at a time where only the content matters
 
-attncl_status rig_open(struct trial *t, struct rig **ret)
+attncl_status rig_open(struct case_data *t, struct rig **ret)
 {
     struct rig *r = attncl__alloc_zero(sizeof *r);
 
@@ -24,7 +24,7 @@ attncl_status rig_open(struct trial *t, struct rig **ret)
     return ATTNCL_OK;
 }
 
-void rig_close(struct trial *t)
+void rig_close(struct case_data *t)
 {
     struct rig *r = t->state;
 
@@ -42,7 +42,7 @@ void rig_close(struct trial *t)
     t->state = NULL;
 }
 
-attncl_status rig_kernel(struct trial *t, const char *name, int vw, int per)
+attncl_status rig_kernel(struct case_data *t, const char *name, int vw, int per)
 {
     struct rig *r = t->state;
     char options[64];
@@ -63,7 +63,7 @@ void rig_fill(float *x, size_t first, size_t n)
         x[i] = rig_pattern(first + i);
 }
 
-static attncl_status write_pattern(struct trial *t, cl_mem mem, size_t n)
+static attncl_status write_pattern(struct case_data *t, cl_mem mem, size_t n)
 {
     attncl_status status = ATTNCL_OK;
     float *chunk = attncl__alloc_array(CHUNK, sizeof *chunk);
@@ -80,7 +80,7 @@ done:
     return status;
 }
 
-attncl_status rig_buffer(struct trial *t, int which, bool pattern)
+attncl_status rig_buffer(struct case_data *t, int which, bool pattern)
 {
     struct rig *r = t->state;
     const float minus_one = -1;
@@ -99,7 +99,7 @@ attncl_status rig_buffer(struct trial *t, int which, bool pattern)
     return attncl_context_finish(t->ctx);
 }
 
-attncl_status rig_enqueue(struct trial *t)
+attncl_status rig_enqueue(struct case_data *t)
 {
     const struct rig *r = t->state;
 
@@ -108,7 +108,7 @@ attncl_status rig_enqueue(struct trial *t)
     return ATTNCL_OK;
 }
 
-attncl_status rig_read_pattern(struct trial *t)
+attncl_status rig_read_pattern(struct case_data *t)
 {
     struct rig *r = t->state;
     attncl_status status = ATTNCL_OK;
@@ -129,7 +129,7 @@ done:
     return status;
 }
 
-void rig_check(const struct trial *t, struct check *c)
+void rig_check(const struct case_data *t, struct check *c)
 {
     const struct rig *r = t->state;
 
@@ -138,7 +138,7 @@ void rig_check(const struct trial *t, struct check *c)
     c->difference = (double)r->n_missed;
 }
 
-attncl_status rig_settle(struct trial *t)
+attncl_status rig_settle(struct case_data *t)
 {
     const struct rig *r = t->state;
     float one;

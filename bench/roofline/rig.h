@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What the cases of suite `device` share: their kernel, two buffers, and a pattern that shows
-// whether every element arrived.  A rig is the state of its trial.
+// whether every element arrived.  A rig is the state of its case_data.
 #ifndef BENCH_RIG_H
 #define BENCH_RIG_H
 
 #include "device/context.h"
-#include "harness/trial.h"
+#include "harness/case_data.h"
 
 enum { RIG_FROM, RIG_TO, N_RIG_BUFFERS };
 
@@ -20,13 +20,13 @@ struct rig {
 };
 
 // An empty rig as t->state; rig_close() releases it with all it holds.
-attncl_status rig_open(struct trial *t, struct rig **ret);
-void rig_close(struct trial *t);
+attncl_status rig_open(struct case_data *t, struct rig **ret);
+void rig_close(struct case_data *t);
 // Builds roofline.cl with these macros and takes one kernel of it.
-attncl_status rig_kernel(struct trial *t, const char *name, int vw, int per);
+attncl_status rig_kernel(struct case_data *t, const char *name, int vw, int per);
 // A buffer of r->n floats that holds the pattern, or -1 everywhere.
-attncl_status rig_buffer(struct trial *t, int which, bool pattern);
-attncl_status rig_enqueue(struct trial *t);
+attncl_status rig_buffer(struct case_data *t, int which, bool pattern);
+attncl_status rig_enqueue(struct case_data *t);
 
 // Element i of the pattern: exact in float.
 static inline float rig_pattern(size_t i)
@@ -36,11 +36,11 @@ static inline float rig_pattern(size_t i)
 void rig_fill(float *x, size_t first, size_t n);
 
 // Counts in n_missed what differs from the pattern: in buffer RIG_TO, for family.read.
-attncl_status rig_read_pattern(struct trial *t);
+attncl_status rig_read_pattern(struct case_data *t);
 // family.check: nothing may differ.
-void rig_check(const struct trial *t, struct check *c);
+void rig_check(const struct case_data *t, struct check *c);
 // family.settle: waits by reading one element of RIG_TO.
-attncl_status rig_settle(struct trial *t);
+attncl_status rig_settle(struct case_data *t);
 double rig_no_sum(const struct sizes *s);
 
 #endif

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
 // Elementwise activations.  Host side: lib/op/activation.c
 //
-//   Work      flat: a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ...
-//             of them; rows: ITEMS work-items share a row
+//   Work      flat: a work-group takes `per_group` consecutive elements, work-item i vectors i, i + LS ...
+//             of them; rows: LANES_PER_ROW work-items share a row
 //   Memory    reads and writes each element once, the bias once for each row, from cache
 //   Numerics  cl/common/math.clh; NaN stays NaN
 //
-//   Macro     Meaning                                       Values
-//   KIND      attncl_activation: identity, GELU, ReLU,      0 .. 5
+//   Macro          Meaning                                       Values
+//   KIND           attncl_activation: identity, GELU, ReLU,      0 .. 5
 //             sigmoid, tanh, SiLU
-//   VW        floats in a vector                            1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two         1 .. 256
-//   ITEMS     work-items that share a row, a power of two   1 where LS is 1 | 4 .. LS
-//   HELD      none of a row is kept                         0
-//   AHEAD     the compiler's own prefetch is used           0 | 1
+//   VW             floats in a vector                            1 | 4 | 8 | 16
+//   LS             work-group size, a power of two               1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two   1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  nothing of a row is cached                    0
+//   USE_PREFETCH     __builtin_prefetch is used                    0 | 1
 
-#include "common/ahead.clh"
-#include "common/shares.clh"
+#include "common/prefetch.clh"
+#include "common/row_tiling.clh"
 
 #include "common/activation.clh"
 
-// Floats.  The arithmetic is long enough to keep a processor from reading on in an array beyond its
+// Floats.  The arithmetic is long enough to keep a CPU from reading on in an array beyond its
 // caches: GELU of 256 MiB takes 0.4 of the time, and of what the caches hold the same.
-#define DISTANCE 256
+#define PREFETCH_DISTANCE 256
 
 KERNEL void activation_flat_fwd(__global const float *restrict x, __global float *restrict y,
                                 long count, int per_group)
@@ -35,7 +35,7 @@ KERNEL void activation_flat_fwd(__global const float *restrict x, __global float
     y += first;
     for (; c + VW <= n; c += VW * LS) {
         const FV v = VLOAD(x + c);
-        fetch_ahead(x + c + DISTANCE);
+        prefetch_l2(x + c + PREFETCH_DISTANCE);
         VSTORE(ACTIVATE(v), y + c);
     }
     if (c < n) {
@@ -55,7 +55,7 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
                                 int width, long rows, int per_group)
 {
 #if LS == 1
-    // SHARE_MAP() written out: 3 % faster.
+    // MAP_ROW_VECS() written out: 3 % faster.
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
 
@@ -77,8 +77,8 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
         __global const float *xr = x + row * width;
         __global float *yr = y + row * width;
 
-        SHARE_MAP(c, n, row < rows ? width : 0, fetch_ahead(xr + c + DISTANCE);
-                  share_store(activated(share_load(xr, c, n, 0.0f) + share_load(bias, c, n, 0.0f)),
+        MAP_ROW_VECS(c, n, row < rows ? width : 0, prefetch_l2(xr + c + PREFETCH_DISTANCE);
+                  row_vec_store(activated(row_vec_load(xr, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f)),
                               yr, c, n));
     }
 #endif

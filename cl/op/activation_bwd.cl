@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The gradients of activations, with a gate or without.  Host side: lib/op/activation_bwd.c
 //
-//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
+//   Work      a work-group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
 //             them
 //   Memory    reads each input once, writes each output once
 //   Numerics  cl/common/activation.clh
@@ -10,7 +10,7 @@
 //   KIND      attncl_activation                             0 .. 5
 //   GATE      y = f(x) gate, else y = f(x)                  0 | 1
 //   VW        floats in a vector                            1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two         1 .. 256
+//   LS        work-group size, a power of two               1 .. 256
 
 #define ALIGNED_VECTORS
 #include "common/activation.clh"
@@ -19,7 +19,7 @@
 #error "GATE: whether there is one"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // All [count].  Without GATE, gate and dgate are absent.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adam.  Host side: lib/op/adam.c, which has the formulas.
 //
-//   Work      rates: one work-item; step: a group takes `per_group` consecutive elements, work-item
+//   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements, work-item
 //             i vectors i, i + LS ... of them
 //   Memory    step: reads four arrays, writes three, which may be the same; AMSGrad one more of each
 //   Numerics  1 - b^t as -expm1(t log b): right from the first step on
@@ -9,7 +9,7 @@
 //   Macro     Meaning                                  Values
 //   AMSGRAD   the largest mean square so far is kept   0, 1
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"
@@ -18,7 +18,7 @@
 #error "AMSGRAD: the largest mean square so far is kept"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // taken: [1], steps taken; rates: [2]
@@ -72,10 +72,10 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;
         const int some = n - c;
-        const FV top = AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f);
+        const FV max_square = AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f);
         const struct step s = step_of(load_some(p + at, some, 0.0f), load_some(g + at, some, 0.0f),
                                       load_some(m + at, some, 0.0f), load_some(v + at, some, 0.0f),
-                                      top, k);
+                                      max_square, k);
         store_some(s.p, p_new + at, some);
         store_some(s.m, m_new + at, some);
         store_some(s.v, v_new + at, some);

@@ -6,15 +6,15 @@
 //   dq_i = sum_j ds_ij w (1 - t_ij^2)    dk_j = sum_i of the same    dw = sum_ij ds_ij t_ij
 //   dv_j = sum_i p_ij g_i
 //
-//   Work      rows: one group = one query, work-item i takes keys i, i + LS ...; queries: one group =
-//             one query, work-items share its channels; keys: one group = one key, likewise; sum:
+//   Work      rows: one work-group = one query, work-item i takes keys i, i + LS ...; queries: one work-group =
+//             one query, work-items share its channels; keys: one work-group = one key, likewise; sum:
 //             one work-item = VW columns
 //   Memory    p and ds [B, T, S] in the scratch; [B, T, S, N] is never formed
 //   Numerics  float; masked scores, a constant, have no gradient; sums in a fixed order
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 //   MASKING   lengths are given                        0 | 2
 
 #include "common/attention.clh"
@@ -26,7 +26,7 @@ static inline float dot(__global const float *a, __global const float *b, int wi
 
     for (int d = 0; d < width; d += VW)
         sum += load_some(a + d, width - d, 0.0f) * load_some(b + d, width - d, 0.0f);
-    return sum_lanes(sum);
+    return horizontal_sum(sum);
 }
 
 static inline float score(__global const float *q, __global const float *k,
@@ -37,7 +37,7 @@ static inline float score(__global const float *q, __global const float *k,
     for (int d = 0; d < width; d += VW)
         sum += load_some(w + d, width - d, 0.0f) *
                tanh_v(load_some(q + d, width - d, 0.0f) + load_some(k + d, width - d, 0.0f));
-    return sum_lanes(sum);
+    return horizontal_sum(sum);
 }
 
 // All tensors contiguous.  c: [B, T, S], read where has_c.  lengths: [batch] when lengths_t is 0,
@@ -55,17 +55,17 @@ KERNEL void additive_attention_bwd_rows(
     const int length =
         MASKING == BY_LENGTHS ? clamp(lengths[lengths_t ? row : b], 0, n_keys) : n_keys;
     __global float *p = scratch + row * n_keys, *ds = p + ds_at;
-    float top = -INFINITY, total = 0.0f, mean = 0.0f;
+    float row_max = -INFINITY, total = 0.0f, mean = 0.0f;
 
     for (int j = id; j < n_keys; j += LS) {
         const long key = (long)b * n_keys + j;
         p[j] = j < length ? score(q + row * width, k + key * width, w, width) : MASKED_SCORE;
-        top = max_v(p[j], top);
+        row_max = max_v(p[j], row_max);
     }
-    top = GROUP_MAX(top, tmp);
+    row_max = GROUP_MAX(row_max, tmp);
     for (int j = id; j < n_keys; j += LS) {
         const long key = (long)b * n_keys + j;
-        p[j] = exp_nonpos_f(p[j] - top);
+        p[j] = exp_nonpos_f(p[j] - row_max);
         ds[j] = dot(g + row * value_width, v + key * value_width, value_width);
         if (has_c)
             ds[j] += c[row * n_keys + j];

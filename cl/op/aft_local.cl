@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, CPU form, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv -
+// AFT-local, CPU variant, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv -
 // e^k B.  Host side: lib/op/aft_mix.c
 //
 //   Work      one work-item = a block of ROWS target rows, for `group` lanes of channels, which
@@ -14,7 +14,7 @@
 //
 //   Macro     Meaning                                                        Values
 //   VW        channels of a lane                                             16, 8, 4
-//   LS        work-items in a group                                          1
+//   LS        work-group size                                                1
 //   ROWS      rows of a block                                                12
 //   PANEL     blocks of a panel                                              8
 //   BACKWARD  targets are keys, sources queries                               0, 1
@@ -25,7 +25,7 @@
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef ROWS
 #error "ROWS: rows of a block"
@@ -49,7 +49,7 @@
 LOCAL_INLINE void mix_store(const struct mix *s, __local float *to)
 {
     for (int r = 0; r < ROWS; ++r) {
-        VSTORE(s->top[r], to + r * VW);
+        VSTORE(s->max_exponent[r], to + r * VW);
         VSTORE(s->a[r], to + (ROWS + r) * VW);
         VSTORE(s->b[r], to + (2 * ROWS + r) * VW);
     }
@@ -58,14 +58,14 @@ LOCAL_INLINE void mix_store(const struct mix *s, __local float *to)
 LOCAL_INLINE void mix_load(struct mix *s, __local const float *from)
 {
     for (int r = 0; r < ROWS; ++r) {
-        s->top[r] = VLOAD(from + r * VW);
+        s->max_exponent[r] = VLOAD(from + r * VW);
         s->a[r] = VLOAD(from + (ROWS + r) * VW);
         s->b[r] = VLOAD(from + (2 * ROWS + r) * VW);
     }
 }
 
 // A block of target rows: those there are, the source blocks [from, to) they have biases to, their
-// largest biases and e^-peak.  scaled: that and e^(outside - top) stay in float's range by
+// largest biases and e^-peak.  scaled: that and e^(outside - max_exponent) stay in float's range by
 // themselves, not only as a product.
 struct targets {
     int t0, rows, from, to;
@@ -127,7 +127,7 @@ LOCAL_INLINE bool add_segment(struct mix *s, const struct targets *x, const stru
 
 // pos_bias: see struct bias
 // scratch: from aft_local_sources and, without a mask, aft_local_scan
-// weights: (segment * ROWS + VW) * ROWS floats; parked: 3 * ROWS * VW per lane of the group, or 4
+// weights: (segment * ROWS + VW) * ROWS floats; spilled: 3 * ROWS * VW per lane of the group, or 4
 // bytes
 KERNEL void aft_local_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
                           long lane_floats, long ranges_at, long before_at, long after_at,
@@ -135,7 +135,7 @@ KERNEL void aft_local_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *re
                           __global const uchar *restrict mask, long mask_start, long mask_row,
                           int mask_column, int steps, int batch, int channels, int lane0, int lanes,
                           int window, int causal, int group, int segment, __local float *weights,
-                          __local float *parked)
+                          __local float *spilled)
 {
     // Late rows first: under a causal mask and a wide window they are the long ones.
     const int place = get_group_id(0);
@@ -153,22 +153,22 @@ KERNEL void aft_local_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *re
         for (int lane = lane_first; lane < lane_end; ++lane) {
             const int l = lane0 + lane;
             __global const float *packed = scratch + lane * lane_floats;
-            __local float *park = parked + (lane - lane_first) * 3 * ROWS * VW;
+            __local float *spill = spilled + (lane - lane_first) * 3 * ROWS * VW;
             const struct source raw = SOURCE_AT(l);
             const struct outside o = outside_load(&x, packed + before_at, packed + after_at, &w);
             struct mix s;
 
             if (s0 > x.from)
-                mix_load(&s, park);
+                mix_load(&s, spill);
             const bool product = add_segment(&s, &x, &o, packed, packed + ranges_at, &raw, &w,
                                              weights, s0, s1, seen);
             if (s1 < x.to) {
-                mix_store(&s, park);
+                mix_store(&s, spill);
                 continue;
             }
             const struct target to = TARGET_AT(l);
             for (int r = 0; r < x.rows; ++r)
-                target_store(&to, x.t0 + r, product ? s.top[0] + (FV)(x.peak[r]) : s.top[r], s.a[r],
+                target_store(&to, x.t0 + r, product ? s.max_exponent[0] + (FV)(x.peak[r]) : s.max_exponent[r], s.a[r],
                              s.b[r]);
         }
     }

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form, the rows in reach as a product of two factors: y = sigmoid(q) * B / A, or
-// backward dv = e^k A and dk = v dv - e^k B.  Host side: lib/op/aft_groups.c
+// AFT-local, GPU variant, the rows inside the window as a product of two factors: y = sigmoid(q) * B / A, or
+// backward dv = e^k A and dk = v dv - e^k B.  Host side: lib/op/aft_gpu.c
 //
-//   e^(w + kappa) = e^(w - peak) e^(kappa - top) e^(peak + top)
+//   e^(w + kappa) = e^(w - peak) e^(kappa - max_exponent) e^(peak + max_exponent)
 //
-//   Work      one work-item = ITEM_LANES lanes of channels, ROWS target rows; a group = TX *
-//             ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES multiply-adds to
-//             a work-item; its exponential is made once for the group
-//   Memory    reads the sources in reach of the group once, their ranges, the rows' weights and
+//   Work      one work-item = ITEM_LANES lanes of channels, ROWS target rows; a work-group = TX *
+//             ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES FMAs to
+//             a work-item; its exponential is computed once for the work-group
+//   Memory    reads the sources inside the work-group's window once, their ranges, the rows' weights and
 //             the targets once; writes results once.  Local memory: KEYS * (2 * TX * ITEM_LANES +
 //             TY * ROWS) + LS floats
-//   Numerics  top is the largest kappa in reach of the group.  A block of rows and TX * ITEM_LANES
-//             lanes is done here where its exponents stay within REACH: kappa >= top - REACH in its
-//             reach, so that the source of a row's peak keeps the row's sum above e^-REACH, and at
-//             most e^REACH from outside->  Else it is flagged, for aft_local_rows
+//   Numerics  max_exponent is the largest kappa inside the work-group's window.  A block of rows and TX * ITEM_LANES
+//             lanes is done here where its exponents stay within REACH: kappa >= max_exponent - REACH inside its
+//             window, so that the source of a row's peak keeps the row's sum above e^-REACH, and at
+//             most e^REACH from outside.  Else it is flagged, for aft_local_rows
 //
 //   Macro       Meaning                                           Values
 //   VW          channels of a lane                                1
-//   LS          work-items in a group, TX * TY                    256 .. 16
+//   LS          work-group size, TX * TY                          256 .. 16
 //   BLOCK       source rows of a block                            16
 //   ROWS        target rows of a work-item, a divisor of BLOCK    16, 8
 //   ITEM_LANES  lanes of a work-item, TX apart                    1, 2
-//   TX TY       work-items across lanes, and across rows          the table in lib/op/aft_groups.c
+//   TX TY       work-items across lanes, and across rows          the table in lib/op/aft_gpu.c
 //   KEYS        sources in local memory                           32, 16, 8
 //   BACKWARD    targets are keys, sources queries                 0, 1
 //   MASKED      a mask tensor says what is seen                   0
@@ -48,7 +48,7 @@
 #error "MASKED: 0"
 #endif
 #if !defined LS || LS != TX * TY
-#error "LS: work-items in a group, TX * TY"
+#error "LS: work-group size, TX * TY"
 #endif
 
 #include "common/aft_bias.clh"
@@ -57,7 +57,7 @@
 #define QUADS       (ROWS / 4)
 #define SOURCE_STEP (ITEM_LANES * 2 * TX) // floats of a source in local memory
 
-// The target rows of a work-item: those there are, and the sources [from, to) in their reach.
+// The target rows of a work-item: those there are, and the sources [from, to) inside their window.
 struct tile {
     int t0, rows, from, to;
 };
@@ -89,15 +89,15 @@ static inline void tile_outside(struct sums *s, const struct tile *x, const stru
 // The largest of one lane's figures for the blocks of sources from .. to - 1, `step` apart.
 static inline float largest(__global const float *figures, int from, int to, int step)
 {
-    float top = NOTHING;
+    float max_exponent = NOTHING;
     for (int i = from / BLOCK; i * BLOCK < to; ++i)
-        top = max_v(figures[(long)i * step], top);
-    return top;
+        max_exponent = max_v(figures[(long)i * step], max_exponent);
+    return max_exponent;
 }
 
-// Sums of one lane; row r stands for e^(top + peak[r]) times them.
+// Sums of one lane; row r stands for e^(max_exponent + peak[r]) times them.
 struct part {
-    float top;
+    float max_exponent;
     float4 a[QUADS], b[QUADS];
 };
 
@@ -107,32 +107,32 @@ static inline float4 over_peaks(float x, const float *peak)
     return (float4)(exp_f(x - peak[0]), exp_f(x - peak[1]), exp_f(x - peak[2]), exp_f(x - peak[3]));
 }
 
-// What lies outside of the reach, before any source in it.  True: a product will do.
+// What lies outside the window, before any source inside it.  True: a product will do.
 static inline int part_start(struct part *s, const struct tile *x, const struct sums *outside,
-                             const float peak[ROWS], float top, float bottom)
+                             const float peak[ROWS], float max_exponent, float bottom)
 {
     float lowest = -NOTHING;
     UNROLL
     for (int r = 0; r < ROWS; ++r)
         lowest = r < x->rows ? min_v(peak[r], lowest) : lowest;
-    s->top = top;
+    s->max_exponent = max_exponent;
     UNROLL
     for (int q = 0; q < QUADS; ++q) {
-        const float4 f = over_peaks(outside->top - top, peak + 4 * q);
+        const float4 f = over_peaks(outside->max_exponent - max_exponent, peak + 4 * q);
         s->a[q] = f * outside->a;
         s->b[q] = f * outside->b;
     }
-    return top - bottom <= REACH && outside->top <= top + (REACH + lowest);
+    return max_exponent - bottom <= REACH && outside->max_exponent <= max_exponent + (REACH + lowest);
 }
 
 // Every TY-th of the sources [j0, j0 + KEYS), which end at `end`, for one lane.
 // packed: [source][lane][2][TX] from the work-item's lane on
-LOCAL_INLINE void pack_sources(__local float *packed, const struct source *from, float top, int j0,
+LOCAL_INLINE void pack_sources(__local float *packed, const struct source *from, float max_exponent, int j0,
                                int end, int first)
 {
     for (int j = first; j < KEYS; j += TY) {
         const int t = min(j0 + j, end - 1);
-        const float e = exp_nonpos_f(source_kappa(from, t) - top);
+        const float e = exp_nonpos_f(source_kappa(from, t) - max_exponent);
         packed[j * SOURCE_STEP] = e * source_alpha(from, t);
         packed[j * SOURCE_STEP + TX] = e * source_beta(from, t);
     }
@@ -172,12 +172,12 @@ static inline void part_store(const struct part *s, const struct tile *x, const 
     UNROLL
     for (int r = 0; r < ROWS; ++r)
         if (r < x->rows)
-            target_store(to, x->t0 + r, s->top + peak[r], a[r], b[r]);
+            target_store(to, x->t0 + r, s->max_exponent + peak[r], a[r], b[r]);
 }
 
 // Arguments as in aft_local_rows, and those of aft_local_weights that say where weights are.
 // scratch: sums as there, then [blocks][2][lanes], the largest kappa and the largest -kappa; at
-// flags_at, for each block of rows and each group along lanes, 1 where aft_local_rows is to do it
+// flags_at, for each block of rows and each work-group along lanes, 1 where aft_local_rows is to do it
 KERNEL void aft_local_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, long flags_at,
                            int row0, long weights_at, int pitch, int steps, int batch, int channels,
                            int lane0, int lanes, int window, int causal)
@@ -223,7 +223,7 @@ KERNEL void aft_local_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch
     for (int j0 = head.from; j0 < tail.to; j0 += KEYS) {
         UNROLL
         for (int n = 0; n < ITEM_LANES; ++n)
-            pack_sources(packed + n * 2 * TX + tx, &source[n], s[n].top, j0, tail.to, ty);
+            pack_sources(packed + n * 2 * TX + tx, &source[n], s[n].max_exponent, j0, tail.to, ty);
         for (int i = tx; i < KEYS * ROWS; i += TX) {
             const int at = (j0 - mine.from) * ROWS + i;
             const int there = at >= 0 && at < (mine.to - mine.from) * ROWS;

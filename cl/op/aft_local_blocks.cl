@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form, first pass: sums and ranges of blocks of source rows.  Host side:
-// lib/op/aft_groups.c
+// AFT-local, GPU variant, first pass: sums and ranges of blocks of source rows.  Host side:
+// lib/op/aft_gpu.c
 //
 //   Work      one work-item = one lane of channels, one block of BLOCK source rows
 //   Memory    reads the sources, kappa twice, writes 5 floats per block and channel
@@ -8,7 +8,7 @@
 //
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       1
-//   LS        work-items in a group    64 .. 8, what the device can run
+//   LS        work-group size          64 .. 8, what the device can run
 //   BLOCK     source rows of a block   16
 //   BACKWARD  sources are queries      0, 1
 
@@ -16,7 +16,7 @@
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef BLOCK
 #error "BLOCK: source rows of a block"
@@ -34,22 +34,22 @@ KERNEL void aft_local_blocks(SOURCE_PARAMS, __global float *restrict sums, int s
     const int l = lane0 + lane;
     const struct source from = SOURCE_AT(l);
     struct sums s = sums_of_none();
-    FV least = (FV)(-NOTHING);
+    FV lowest = (FV)(-NOTHING);
 
     if (lane >= lanes)
         return;
     for (int t = t0; t < t0 + n; ++t) {
         const FV kappa = source_kappa(&from, t);
-        s.top = max_v(kappa, s.top);
-        least = min_v(kappa, least);
+        s.max_exponent = max_v(kappa, s.max_exponent);
+        lowest = min_v(kappa, lowest);
     }
     for (int t = t0; t < t0 + n; ++t) {
-        const FV e = exp_nonpos_v(source_kappa(&from, t) - s.top);
+        const FV e = exp_nonpos_v(source_kappa(&from, t) - s.max_exponent);
         s.a += e * source_alpha(&from, t);
         s.b += e * source_beta(&from, t);
     }
     sums_store(s, sums + (long)lane * VW, block, lanes * VW);
     sums += ((long)get_num_groups(1) * 6 + block * 2) * lanes * VW + (long)lane * VW;
-    VSTORE(s.top, sums);
-    VSTORE(-least, sums + lanes * VW);
+    VSTORE(s.max_exponent, sums);
+    VSTORE(-lowest, sums + lanes * VW);
 }

@@ -11,10 +11,10 @@
 //
 //   Macro     Meaning                  Values
 //   VW        floats in a vector       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-items in a group    1 (CPU), 64 .. 8 (GPU)
+//   LS        work-group size          1 (CPU), 64 .. 8 (GPU)
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 #include "common/math.clh"
@@ -87,6 +87,6 @@ KERNEL void aft_local_bwd_sums(__global const float *restrict x, long start, lon
         FV sum = (FV)(0.0f);
         for (int c = 0; c < n; c += VW)
             sum += load_some(row + c, n - c, 0.0f);
-        y[y_start + first + r] = sum_lanes(sum);
+        y[y_start + first + r] = horizontal_sum(sum);
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Gradient of attention-free mixing's biases, GPU form.  Host side: lib/op/aft_mix_bwd.c
+// Gradient of attention-free mixing's biases, GPU variant.  Host side: lib/op/aft_mix_bwd.c
 //
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i)
 //
-//   Work      one group = QUERIES queries and LS / QUERIES keys, one work-item = one pair; groups
+//   Work      one work-group = QUERIES queries and LS / QUERIES keys, one work-item = one pair; work-groups
 //   of
 //             keys start where the window of their queries does
 //   Memory    CHANNELS channels at a time pass through local memory
@@ -12,8 +12,8 @@
 //
 //   Macro     Meaning                                              Values
 //   VW        channels of a lane                                   1
-//   LS        work-items in a group, a multiple of QUERIES         64 .. 8
-//   QUERIES   queries of a group                                   8
+//   LS        work-group size, a multiple of QUERIES               64 .. 8
+//   QUERIES   queries of a work-group                                   8
 //   CHANNELS  channels at a time                                   16
 //   MASKED    a mask tensor says what is seen, at any distance     0, 1
 
@@ -21,10 +21,10 @@
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef QUERIES
-#error "QUERIES: queries of a group"
+#error "QUERIES: queries of a work-group"
 #endif
 #ifndef CHANNELS
 #error "CHANNELS: channels at a time"

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Gradient of attention-free mixing's biases, CPU form.  Host side: lib/op/aft_mix_bwd.c
+// Gradient of attention-free mixing's biases, CPU variant.  Host side: lib/op/aft_mix_bwd.c
 //
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i), as a product of factors
-//     e^(w_ij - peak_i) [ (e^(top - L_i + peak_i) a_i) (e^(k_j - top) v_j)
-//                         - (e^(top - L_i + peak_i) g_i y_i) e^(k_j - top) ]
+//     e^(w_ij - peak_i) [ (e^(max_exponent - L_i + peak_i) a_i) (e^(k_j - max_exponent) v_j)
+//                         - (e^(max_exponent - L_i + peak_i) g_i y_i) e^(k_j - max_exponent) ]
 //
 //   Work      one work-item = a block of ROWS queries i and the keys j near them, over all lanes of
-//             the slice, CHUNK lanes at a time; tiles of TI x TJ pairs
-//   Memory    packed keys of the panels in reach once per block, what queries have once per panel;
+//             the channel block, CHUNK lanes at a time; tiles of TI x TJ pairs
+//   Memory    packed keys of the panels inside the window once per block, what queries have once per panel;
 //             local memory: two numbers for each query and channel of the lanes
 //   Numerics  lanes whose exponents do not fit a product (as common/aft_product.clh says) are taken
 //             exponential by exponential; pairs in a fixed order
 //
 //   Macro     Meaning                                                        Values
 //   VW        channels of a lane                                             16, 8, 4
-//   LS        work-items in a group                                          1
+//   LS        work-group size                                                1
 //   ROWS      rows of a block                                                12
 //   PANEL     blocks of a panel                                              8
 //   CHUNK     lanes at a time                                                16
@@ -26,7 +26,7 @@
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef ROWS
 #error "ROWS: rows of a block"
@@ -48,9 +48,9 @@
 #define TI 4
 #define TJ 6
 
-// What e^(top - bottom) may be, and e^(top - L + peak).
-#define SPAN_MOST   85.0f
-#define FACTOR_MOST REACH
+// What e^(max_exponent - bottom) may be, and e^(max_exponent - L + peak).
+#define MAX_SPAN   85.0f
+#define MAX_FACTOR REACH
 
 // The tensors of one lane, at row 0, and their distance of rows.
 struct lane {
@@ -94,17 +94,17 @@ static inline void queries_find(struct queries *x, const struct bias *w, int blo
 }
 
 // factors [ROWS][2][VW] of a lane; zeros and false where the product does not hold.
-LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps, FV top,
+LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps, FV max_exponent,
                                FV bottom, __local float *factors)
 {
-    IV good = top - bottom <= (FV)(SPAN_MOST);
+    IV good = max_exponent - bottom <= (FV)(MAX_SPAN);
 
     for (int r = 0; r < ROWS; ++r) {
         const long at = min(x->t0 + r, steps - 1) * l->row;
         const FV g = lane_load(l->g + at, l->width),
-                 z = (top - lane_load(l->log + at, l->width)) + (FV)(x->peak[r]);
+                 z = (max_exponent - lane_load(l->log + at, l->width)) + (FV)(x->peak[r]);
         const FV e = exp_v(z);
-        good &= z <= (FV)(FACTOR_MOST);
+        good &= z <= (FV)(MAX_FACTOR);
         VSTORE(e * (g * sigmoid_v(lane_load(l->q + at, l->width))), factors + r * 2 * VW);
         VSTORE(-e * (g * lane_load(l->y + at, l->width)), factors + r * 2 * VW + VW);
     }
@@ -206,7 +206,7 @@ KERNEL void aft_local_bwd_table(
                             const float bias = bias_one(&w, t, z);
                             if (abs(t - z) < window && bias > NOTHING)
                                 table[(long)t * table_row + z] +=
-                                    exp_nonpos_f(bias - x.peak[r]) * sum_lanes(sums[r - i][z - j]);
+                                    exp_nonpos_f(bias - x.peak[r]) * horizontal_sum(sums[r - i][z - j]);
                         }
                 }
             if (product == (n < 32 ? (1u << n) - 1 : ~0u))
@@ -234,7 +234,7 @@ KERNEL void aft_local_bwd_table(
                         const FV p = exp_nonpos_v(min_v(exponent, (FV)(0.0f)));
                         sum += p * (VLOAD(f) * lane_load(l.v + z * l.row, l.width) - VLOAD(f + VW));
                     }
-                    table[(long)t * table_row + z] += sum_lanes(sum);
+                    table[(long)t * table_row + z] += horizontal_sum(sum);
                 }
         }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU form, last pass, under a mask and where the product of aft_local_band will not do:
+// AFT-local, GPU variant, last pass, under a mask and where the product of aft_local_band will not do:
 // y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
-// lib/op/aft_groups.c
+// lib/op/aft_gpu.c
 //
-//   Work      one work-item = one lane of channels, TARGETS target rows; a group = LS lanes, which
+//   Work      one work-item = one lane of channels, TARGETS target rows; a work-group = LS lanes, which
 //             share the rows' biases
 //   Memory    reads sources of the blocks that the window (or the mask) reaches once per TARGETS
 //             rows, targets once, writes results once; local memory: LS * (TARGETS + 1) floats
@@ -12,7 +12,7 @@
 //
 //   Macro     Meaning                                              Values
 //   VW        channels of a lane                                   1
-//   LS        work-items in a group, a multiple of CHUNK           64 .. 8, what the device can run
+//   LS        work-group size, a multiple of CHUNK                 64 .. 8, what the device can run
 //   BLOCK     source rows of a block                               16
 //   TARGETS   target rows of a work-item, a divisor of BLOCK       8
 //   CHUNK     sources added between two updates of a maximum       8
@@ -23,7 +23,7 @@
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef BLOCK
 #error "BLOCK: source rows of a block"
@@ -45,24 +45,24 @@
 LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alpha[CHUNK],
                             const FV beta[CHUNK], __local const float *bias)
 {
-    FV sum[CHUNK], error[CHUNK], top = s->top;
+    FV sum[CHUNK], error[CHUNK], max_exponent = s->max_exponent;
     for (int j = 0; j < CHUNK; ++j) {
         two_sum_seen(kappa[j], bias[j * TARGETS], &sum[j], &error[j]);
-        top = max_v(sum[j], top);
+        max_exponent = max_v(sum[j], max_exponent);
     }
-    const FV old = exp_nonpos_v(s->top - top);
+    const FV old = exp_nonpos_v(s->max_exponent - max_exponent);
     FV a = s->a * old, b = s->b * old;
     for (int j = 0; j < CHUNK; ++j) {
-        const FV e = exp_nonpos_v((sum[j] - top) + error[j]);
+        const FV e = exp_nonpos_v((sum[j] - max_exponent) + error[j]);
         a += e * alpha[j];
         b += e * beta[j];
     }
-    s->top = top;
+    s->max_exponent = max_exponent;
     s->a = a;
     s->b = b;
 }
 
-// Whether the group is to do its rows from t0 on.
+// Whether the work-group is to do its rows from t0 on.
 static inline int any_flag(__global const float *flags, int t0, int lanes, int flag_rows,
                            int flag_lanes)
 {
@@ -148,5 +148,5 @@ KERNEL void aft_local_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *r
     UNROLL
     for (int r = 0; r < TARGETS; ++r)
         if (r < rows && live)
-            target_store(&results, t0 + r, s[r].top, s[r].a, s[r].b);
+            target_store(&results, t0 + r, s[r].max_exponent, s[r].a, s[r].b);
 }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, both forms: sums of blocks become sums of all blocks before and after each.  Host
+// AFT-local, both variants: sums of blocks become sums of all blocks before and after each.  Host
 // side: lib/op/aft_local.c
 //
 //   Work      one work-item = one lane, over all blocks
 //   Memory    reads and writes 3 floats per block and channel, twice when two_sided
 //   Numerics  running maximum and sums relative to it, from either end: nothing is subtracted
 //
-//   Macro     Meaning                                             Values
-//   VW        channels of a lane                                  16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-items in a group                               1 (CPU), 64 .. 8 (GPU)
-//   AHEAD     blocks read before the first of them is merged:     1 (CPU), 8 (GPU)
-//             lanes are few, and each merge waits for the last
+//   Macro             Meaning                                             Values
+//   VW                channels of a lane                                  16, 8, 4 (CPU), 1 (GPU)
+//   LS                work-group size                                     1 (CPU), 64 .. 8 (GPU)
+//   LOOKAHEAD_BLOCKS  blocks read before the first of them is merged:     1 (CPU), 8 (GPU)
+//                     lanes are few, and each merge waits for the last
 
 #ifndef VW
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
-#ifndef AHEAD
-#error "AHEAD: blocks read before the first of them is merged"
+#ifndef LOOKAHEAD_BLOCKS
+#error "LOOKAHEAD_BLOCKS: blocks read before the first of them is merged"
 #endif
 
 #include "common/aft.clh"
 
-// The sums of AHEAD blocks, from `first` on in a direction; past the last or first, that once more.
-static inline void load_ahead(struct sums next[AHEAD], __global const float *sums, int first,
+// The sums of LOOKAHEAD_BLOCKS blocks, from `first` on in a direction; past the last or first, that once more.
+static inline void load_lookahead(struct sums next[LOOKAHEAD_BLOCKS], __global const float *sums, int first,
                               int direction, int blocks, int step)
 {
     UNROLL
-    for (int n = 0; n < AHEAD; ++n)
+    for (int n = 0; n < LOOKAHEAD_BLOCKS; ++n)
         next[n] = sums_load(sums, clamp(first + n * direction, 0, blocks - 1), step);
 }
 
@@ -47,12 +47,12 @@ KERNEL void aft_local_scan(__global float *scratch, long lane_stride, long befor
         return;
     __global float *before = scratch + lane * lane_stride + before_at;
     __global float *after = scratch + lane * lane_stride + after_at;
-    struct sums own[AHEAD];
+    struct sums own[LOOKAHEAD_BLOCKS];
     if (two_sided) {
-        for (int last = blocks - 1; last >= 0; last -= AHEAD) {
-            load_ahead(own, before, last, -1, blocks, step);
+        for (int last = blocks - 1; last >= 0; last -= LOOKAHEAD_BLOCKS) {
+            load_lookahead(own, before, last, -1, blocks, step);
             UNROLL
-            for (int n = 0; n < AHEAD; ++n)
+            for (int n = 0; n < LOOKAHEAD_BLOCKS; ++n)
                 if (last - n >= 0) {
                     sums_store(s, after, last - n, step);
                     s = sums_merge(s, own[n]);
@@ -60,10 +60,10 @@ KERNEL void aft_local_scan(__global float *scratch, long lane_stride, long befor
         }
         s = sums_of_none();
     }
-    for (int first = 0; first < blocks; first += AHEAD) {
-        load_ahead(own, before, first, 1, blocks, step);
+    for (int first = 0; first < blocks; first += LOOKAHEAD_BLOCKS) {
+        load_lookahead(own, before, first, 1, blocks, step);
         UNROLL
-        for (int n = 0; n < AHEAD; ++n)
+        for (int n = 0; n < LOOKAHEAD_BLOCKS; ++n)
             if (first + n < blocks) {
                 sums_store(s, before, first + n, step);
                 s = sums_merge(s, own[n]);

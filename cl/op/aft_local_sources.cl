@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, CPU form, first pass: what the others need of keys and values.  Host side:
+// AFT-local, CPU variant, first pass: what the others need of keys and values.  Host side:
 // lib/op/aft_local.c
 //
 //   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for GROUP lanes of
@@ -11,7 +11,7 @@
 //
 //   Macro     Meaning                                Values
 //   VW        channels of a lane                     16, 8, 4
-//   LS        work-items in a group                  1
+//   LS        work-group size                        1
 //   ROWS      source rows of a block                 12
 //   PANEL     blocks of a panel                      8
 //   GROUP     lanes of a work-item                   4
@@ -21,7 +21,7 @@
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef ROWS
 #error "ROWS: source rows of a block"
@@ -35,17 +35,17 @@
 
 #include "common/aft_source.clh"
 
-// Replaces n rows of (kappa, beta) by (e^(kappa - top) alpha, e^(kappa - top) beta); the block's
+// Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent) beta); the block's
 // sums go to place `block`.  t0: the first row's.
 static inline void weigh_block(__global float *rows, const struct source *from, int t0, int n,
-                               FV top, FV block_top, __global float *sums, int block)
+                               FV max_exponent, FV block_max, __global float *sums, int block)
 {
-    const int near = all(top - block_top <= (FV)(REACH));
+    const int near = all(max_exponent - block_max <= (FV)(REACH));
     struct sums s = sums_of_none();
-    s.top = block_top;
+    s.max_exponent = block_max;
     for (int t = 0; t < n; ++t, rows += 2 * VW) {
-        const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW), e = exp_nonpos_v(kappa - top);
-        const FV own = near ? e : exp_nonpos_v(kappa - block_top);
+        const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW), e = exp_nonpos_v(kappa - max_exponent);
+        const FV own = near ? e : exp_nonpos_v(kappa - block_max);
         const FV alpha = source_alpha(from, t0 + t);
         s.a += own * alpha;
         s.b += own * beta;
@@ -53,7 +53,7 @@ static inline void weigh_block(__global float *rows, const struct source *from, 
         VSTORE(e * beta, rows + VW);
     }
     if (near) {
-        const FV scale = exp_v(top - block_top);
+        const FV scale = exp_v(max_exponent - block_max);
         s.a *= scale;
         s.b *= scale;
     }
@@ -65,8 +65,8 @@ static inline void weigh_block(__global float *rows, const struct source *from, 
 static inline void weigh_panel(__global float *rows, const struct source *from, int n,
                                __global float *range, __global float *sums, int block)
 {
-    FV block_top[PANEL];
-    FV top = (FV)(NOTHING), bottom = (FV)(-NOTHING);
+    FV block_max[PANEL];
+    FV max_exponent = (FV)(NOTHING), bottom = (FV)(-NOTHING);
     for (int i = 0; i < PANEL; ++i) {
         FV m = (FV)(NOTHING);
         for (int t = i * ROWS; t < min(i * ROWS + ROWS, n); ++t) {
@@ -74,14 +74,14 @@ static inline void weigh_panel(__global float *rows, const struct source *from, 
             m = max_v(kappa, m);
             bottom = min_v(kappa, bottom);
         }
-        block_top[i] = m;
-        top = max_v(m, top);
+        block_max[i] = m;
+        max_exponent = max_v(m, max_exponent);
     }
-    VSTORE(top, range);
+    VSTORE(max_exponent, range);
     VSTORE(bottom, range + VW);
     for (int i = 0; i * ROWS < n; ++i)
         weigh_block(rows + (size_t)i * ROWS * 2 * VW, from, (block + i) * ROWS,
-                    min(ROWS, n - i * ROWS), top, block_top[i], sums, block + i);
+                    min(ROWS, n - i * ROWS), max_exponent, block_max[i], sums, block + i);
 }
 
 // scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors; in

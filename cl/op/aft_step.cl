@@ -9,13 +9,13 @@
 //
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-items in a group    1 (CPU), a warp or wave (GPU)
+//   LS        work-group size          1 (CPU), a warp or wave (GPU)
 
 #ifndef VW
 #error "VW: channels of a lane"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 #include "common/aft_step.clh"

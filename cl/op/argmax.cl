@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The place of a row's largest element, the first among equals.  Host side: lib/op/argmax.c
 //
-//   Work      a group takes `per_group` rows, work-item i vectors i, i + LS ... of each
-//   Memory    reads x once in groups, up to twice by single work-items: the second comes from cache
+//   Work      a work-group takes `per_group` rows, work-item i vectors i, i + LS ... of each
+//   Memory    reads x once in work-groups, up to twice by single work-items: the second comes from cache
 //   Numerics  exact; NaN is never the largest; a row of NaN only gives 0
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/rows.clh"
 
@@ -15,7 +15,7 @@
 
 static inline int first_largest(__global const float *xr, int width)
 {
-    const float largest = ROW_MAX(xr, width, 0);
+    const float largest = WORKGROUP_ROW_MAX(xr, width, 0);
     int place = 0;
 
     while (place < width && xr[place] != largest)

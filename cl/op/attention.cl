@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Fused attention with an online softmax, CPU form.  Host side: lib/op/attention.c
+// Fused attention with an online softmax, CPU variant.  Host side: lib/op/attention.c
 //
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
 //   Work      one work-item = `block` queries of one head; grid (heads of all batch entries,
 //             blocks), last block first since a causal one has the most keys.  A tile of BC keys at
 //             a time: scores in panels of MR x NS vectors, online softmax, products with the values
-//             in panels of PR x NE vectors.  Tiles nobody sees are skipped
+//             in panels of PR x NE vectors.  Tiles that no query sees are skipped
 //   Memory    keys packed by attention_pack.cl, values packed or in place; in local memory
 //             `queries` [block / MR][width][MR], `scores` [block][BC], `sums` [block][value_pitch]
 //             and `rows` [2][block]
@@ -15,7 +15,7 @@
 //             bit for bit
 //
 //   Macro     Meaning                                           Values
-//   LS        work-items in a group                             1
+//   LS        work-group size                                   1
 //   VW        floats in a vector                                4 | 8 | 16
 //   BC        keys of a tile, a multiple of NS VW               8 .. 128
 //   NS        vectors across a panel of scores                  1 .. 2
@@ -35,17 +35,17 @@
 static inline void absorb_row(const struct block *x, int r, int columns)
 {
     __local float *s = x->scores + r * BC;
-    FV top_v[NS], sum_v[NS];
+    FV row_max_v[NS], sum_v[NS];
 
 #pragma unroll
     for (int n = 0; n < NS; n++)
-        top_v[n] = VLOAD(s + n * VW);
+        row_max_v[n] = VLOAD(s + n * VW);
     for (int c = PANEL; c < columns; c += PANEL)
 #pragma unroll
         for (int n = 0; n < NS; n++)
-            top_v[n] = max_v(VLOAD(s + c + n * VW), top_v[n]);
-    const float before = x->top[r];
-    const float now = max_v(before, max_lanes(max_v(top_v[0], top_v[NS - 1])));
+            row_max_v[n] = max_v(VLOAD(s + c + n * VW), row_max_v[n]);
+    const float before = x->row_max[r];
+    const float now = max_v(before, horizontal_max(max_v(row_max_v[0], row_max_v[NS - 1])));
     const float shift = now == -INFINITY ? 0.0f : now;
 
 #pragma unroll
@@ -61,13 +61,13 @@ static inline void absorb_row(const struct block *x, int r, int columns)
 #if NS == 2
     sum_v[0] += sum_v[1];
 #endif
-    const float sum = sum_lanes(sum_v[0]);
+    const float sum = horizontal_sum(sum_v[0]);
     if (now == before) {
         x->total[r] += sum;
         return;
     }
     const float factor = exp_nonpos_f(before - shift);
-    x->top[r] = now;
+    x->row_max[r] = now;
     x->total[r] = x->total[r] * factor + sum;
     for (int e = 0; e < x->sum_pitch; e += VW) {
         __local float *o = x->sums + r * x->sum_pitch + e;
@@ -78,7 +78,7 @@ static inline void absorb_row(const struct block *x, int r, int columns)
 static inline void start_rows(const struct block *x)
 {
     for (int r = 0; r < x->padded; r++) {
-        x->top[r] = -INFINITY;
+        x->row_max[r] = -INFINITY;
         x->total[r] = 0.0f;
         for (int e = 0; e < x->sum_pitch; e += VW)
             VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + e);
@@ -104,7 +104,7 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
                                  int n_keys, int keys)
 {
     for (int r = 0; r < x->count; r++, weights += n_keys) {
-        const float shift = x->top[r] == -INFINITY ? 0.0f : x->top[r];
+        const float shift = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r];
         const float factor = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
         __local const float *s = x->scores + r * BC;
         for (int c = 0; c < keys; c += VW) {

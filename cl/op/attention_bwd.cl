@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of fused attention, CPU form.  Host side: lib/op/attention_bwd.c
+// Gradients of fused attention, CPU variant.  Host side: lib/op/attention_bwd.c
 //
 //   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij g_i
@@ -8,16 +8,16 @@
 //
 //   Work      one work-item = every n-th block of `block` queries of one head; grid (heads of all
 //             batch entries, n).  A block meets the keys twice, a tile of BC at a time: maxima and
-//             totals of its rows, then the gradients.  Tiles nobody sees are skipped
+//             totals of its rows, then the gradients.  Tiles that no query sees are skipped
 //   Memory    keys and values packed in tiles and keys as rows by attention_pack.cl; in local
 //   memory
 //             queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
 //             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_sum.cl adds
-//   Numerics  float; p as attention.cl makes it; a row that sees no key gives and gets 0.  Masked
+//   Numerics  float; p as attention.cl computes it; a row that sees no key gives and gets 0.  Masked
 //             scores, a constant, have no gradient.  Sums in a fixed order
 //
 //   Macro     Meaning                                           Values
-//   LS        work-items in a group                             1
+//   LS        work-group size                                   1
 //   VW        floats in a vector                                4 | 8 | 16
 //   BC        keys of a tile, a multiple of NS VW               8 .. 128
 //   NS        vectors across a panel of scores                  1 .. 2
@@ -62,7 +62,7 @@ LOCAL_INLINE float dot_row(__local const float *a, __global const float *b, int 
         sum += VLOAD(a + e) * VLOAD(b + e);
     if (e < width)
         sum += VLOAD(a + e) * load_part(b + e, width - e, 0.0f);
-    return sum_lanes(sum);
+    return horizontal_sum(sum);
 }
 
 // Row r takes a tile's scores into its maximum, its total and, relative to it, sum p c.
@@ -70,28 +70,28 @@ LOCAL_INLINE void count_row(const struct block *x, int r, int keys, __global con
                             int has_c, __local float *weighted)
 {
     __local const float *s = x->scores + r * BC;
-    FV top = (FV)(-INFINITY), sum = (FV)(0.0f), both = (FV)(0.0f);
+    FV row_max = (FV)(-INFINITY), sum = (FV)(0.0f), both = (FV)(0.0f);
 
     for (int i = 0; i < keys; i += VW)
-        top = max_v(VLOAD(s + i), top);
-    const float now = max_v(x->top[r], max_lanes(top));
+        row_max = max_v(VLOAD(s + i), row_max);
+    const float now = max_v(x->row_max[r], horizontal_max(row_max));
     const float shift = now == -INFINITY ? 0.0f : now;
-    const float factor = exp_nonpos_f(x->top[r] - shift);
+    const float factor = exp_nonpos_f(x->row_max[r] - shift);
     for (int i = 0; i < keys; i += VW) {
         const FV e = exp_nonpos_v(VLOAD(s + i) - shift);
         sum += e;
         if (has_c)
             both += e * load_some(c + i, keys - i, 0.0f);
     }
-    x->top[r] = now;
-    x->total[r] = x->total[r] * factor + sum_lanes(sum);
-    weighted[r] = weighted[r] * factor + sum_lanes(both);
+    x->row_max[r] = now;
+    x->total[r] = x->total[r] * factor + horizontal_sum(sum);
+    weighted[r] = weighted[r] * factor + horizontal_sum(both);
 }
 
 // Scores become weights; x->total is 1 / total by now.
 static inline void weigh_row(const struct block *x, int r, int columns)
 {
-    const float shift = x->top[r] == -INFINITY ? 0.0f : x->top[r], factor = x->total[r];
+    const float shift = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r], factor = x->total[r];
     __local float *s = x->scores + r * BC;
 
     for (int i = 0; i < columns; i += VW)
@@ -166,7 +166,7 @@ static inline void count_keys(const struct block *x, const struct gradient *y,
                               int reach)
 {
     for (int r = 0; r < x->padded; r++) {
-        x->top[r] = -INFINITY;
+        x->row_max[r] = -INFINITY;
         x->total[r] = 0.0f;
     }
     __local float *weighted = y->ds;
@@ -230,7 +230,7 @@ KERNEL void attention_bwd(HEADS(q), __global const float *restrict y, long y_b, 
                           VISIBILITY_PARAMS, __global float *restrict dq,
                           __global float *restrict sums, long dk_at, long dv_at, int n_heads,
                           int n_queries, int n_keys, int width, int value_width, int key_pitch,
-                          int value_pitch, float scale, int block, __local float *room)
+                          int value_pitch, float scale, int block, __local float *local_space)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int part = get_group_id(1), parts = get_num_groups(1);
@@ -248,11 +248,11 @@ KERNEL void attention_bwd(HEADS(q), __global const float *restrict y, long y_b, 
     x.width = width;
     x.sum_pitch = key_pitch;
     x.scale = scale;
-    x.queries = room;
+    x.queries = local_space;
     x.scores = x.queries + padded_block * width;
     x.sums = x.scores + padded_block * BC;
-    x.top = x.sums + padded_block * key_pitch;
-    x.total = x.top + padded_block;
+    x.row_max = x.sums + padded_block * key_pitch;
+    x.total = x.row_max + padded_block;
     z.value_width = value_width;
     z.value_pitch = value_pitch;
     z.n_keys = n_keys;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Gradients of fused attention, GPU form, first pass: what each query's row of weights comes from.
+// Gradients of fused attention, GPU variant, first pass: what each query's row of weights comes from.
 // Host side: lib/op/attention_bwd.c
 //
 //   delta_i = g_i . y_i + sum_j p_ij c_ij
 //
-//   Work      one group of TX x TY work-items = BR queries of one head; grid (heads of all batch
+//   Work      one work-group of TX x TY work-items = BR queries of one head; grid (heads of all batch
 //             entries, blocks)
-//   Memory    as attention_groups.cl, without values; writes 4 numbers a row
+//   Memory    as attention_gpu.cl, without values; writes 4 numbers a row
 //   Numerics  float; a row that sees no key has 1 / total = 0
 //
 //   Macro     Meaning                                           Values
-//   LS        work-items in a group                             TX TY
+//   LS        work-group size                                   TX TY
 //   VW        floats in a vector                                4
 //   NE        float4s of a row's sums that a work-item holds    1
 //   MASKING   what hides keys, beside the range                 0 .. 2
@@ -31,7 +31,7 @@ static inline void dot_rows(__global const float *g, long g_t, __global const fl
 
 // A tile's scores become exponentials; maxima, totals and sums of p c follow.
 LOCAL_INLINE void count_tile(float s[4][4], __global const float *c, int has_c, int n_keys, int i0,
-                             int j0, float top[4], float total[4], float weighted[4],
+                             int j0, float row_max[4], float total[4], float weighted[4],
                              __local float *red)
 {
     float now[4];
@@ -40,10 +40,10 @@ LOCAL_INLINE void count_tile(float s[4][4], __global const float *c, int has_c, 
         now[r] = max_v(max_v(s[r][0], s[r][1]), max_v(s[r][2], s[r][3]));
     reduce_rows(now, true, red, now);
     for (int r = 0; r < 4; r++) {
-        now[r] = max_v(top[r], now[r]);
+        now[r] = max_v(row_max[r], now[r]);
         const float shift = now[r] == -INFINITY ? 0.0f : now[r];
-        const float factor = exp_nonpos_f(top[r] - shift);
-        top[r] = now[r];
+        const float factor = exp_nonpos_f(row_max[r] - shift);
+        row_max[r] = now[r];
         total[r] *= factor;
         weighted[r] *= factor;
         for (int n = 0; n < 4; n++) {
@@ -70,11 +70,11 @@ KERNEL void attention_bwd_rows(HEADS(q), HEADS(k), __global const float *restric
     const struct visibility visible = VISIBILITY_OF(b);
     const struct rows queries = {HEAD_OF(q, b, h) + i0 * q_t, q_t, count};
     const int from = first_key(&visible, i0) / BC * BC, to = end_key(&visible, i0 + count - 1);
-    float top[4], total[4], weighted[4], delta[4];
+    float row_max[4], total[4], weighted[4], delta[4];
 
     c += (long)head * n_queries * n_keys;
     for (int r = 0; r < 4; r++) {
-        top[r] = -INFINITY;
+        row_max[r] = -INFINITY;
         total[r] = weighted[r] = 0.0f;
     }
     for (int j0 = from; j0 < to; j0 += BC) {
@@ -92,7 +92,7 @@ KERNEL void attention_bwd_rows(HEADS(q), HEADS(k), __global const float *restric
 #endif
             s[n / 4][n % 4] = r < count && is_visible(&visible, i, j) ? score : -INFINITY;
         }
-        count_tile(s, c, has_c, n_keys, i0, j0, top, total, weighted, red);
+        count_tile(s, c, has_c, n_keys, i0, j0, row_max, total, weighted, red);
     }
     dot_rows(g + b * g_b + i0 * g_t + (long)h * value_width, g_t,
              y + b * y_b + i0 * y_t + (long)h * value_width, y_t, count, value_width, delta);
@@ -103,7 +103,7 @@ KERNEL void attention_bwd_rows(HEADS(q), HEADS(k), __global const float *restric
     if (TILE_X == 0)
         for (int r = 4 * TILE_Y; r < min(4 * TILE_Y + 4, count); r++) {
             __global float *to_row = rows + 4 * ((long)head * n_queries + i0 + r);
-            to_row[0] = top[r % 4] == -INFINITY ? 0.0f : top[r % 4];
+            to_row[0] = row_max[r % 4] == -INFINITY ? 0.0f : row_max[r % 4];
             to_row[1] = total[r % 4] == 0.0f ? 0.0f : 1.0f / total[r % 4];
             to_row[2] = delta[r % 4];
             to_row[3] = 0.0f;

@@ -7,7 +7,7 @@
 //   Numerics  float, in the order of the parts
 //
 //   Macro     Meaning                                           Values
-//   LS        work-items in a group                             1
+//   LS        work-group size                                   1
 //   VW        floats in a vector                                4 | 8 | 16
 
 #include "common/vector.clh"

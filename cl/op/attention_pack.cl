@@ -9,7 +9,7 @@
 //   Numerics  exact
 //
 //   Macro     Meaning                                  Values
-//   LS        work-items in a group                    1
+//   LS        work-group size                          1
 //   VW        floats in a vector                       4 | 8 | 16
 //   BC        keys of a tile, a multiple of PANEL      8 .. 128
 //   PANEL     keys of a panel of scores                8 .. 32

@@ -11,14 +11,14 @@
 //
 //   Macro     Meaning                                                   Values
 //   VW        columns of a work-item                                    1 | 4 | 8 | 16
-//   LS        work-items in a group                                     1 .. 64
+//   LS        work-group size                                           1 .. 64
 //   KIND      Gaussian, boxcar, constant, Epanechikov                   0 .. 3
 //   WEIGHTS   the weights are stored                                    0, 1
 
 #include "common/pooling.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef WEIGHTS
 #error "WEIGHTS: the weights are stored"

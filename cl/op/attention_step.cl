@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Attention of one position over the keys so far, for decoding.  Host side: lib/op/attention_step.c
 //
-//   Work      one group = one head of one batch entry
+//   Work      one work-group = one head of one batch entry
 //   Memory    stores this position's key and value in the caches [limit][batch][heads * width],
 //             reads all up to it; `sums` [width] in local memory
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/attention_row.clh"
 
@@ -21,7 +21,7 @@ static inline float dot_rows(__global const float *a, __global const float *b, i
         sum_v += VLOAD(a + d) * VLOAD(b + d);
     if (d < width)
         sum_v += load_part(a + d, width - d, 0.0f) * load_part(b + d, width - d, 0.0f);
-    return sum_lanes(sum_v);
+    return horizontal_sum(sum_v);
 }
 
 // q, k, v: rows of all heads, `_stride` apart per batch entry.
@@ -33,7 +33,7 @@ KERNEL void attention_step_fwd(__global const float *restrict q, long q_start, l
                                int n_heads, int width, int limit, float scale,
                                __local float *sums)
 {
-    ROW_SPACE;
+    SOFTMAX_LOCALS;
     const int b = (int)get_group_id(0) / n_heads, h = (int)get_group_id(0) - b * n_heads;
     const int t = clamp(position[0], 0, limit - 1);
     const long row = (long)batch * n_heads * width, at = (long)get_group_id(0) * width;
@@ -48,13 +48,13 @@ KERNEL void attention_step_fwd(__global const float *restrict q, long q_start, l
 #if LS > 1
     barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
 #endif
-    struct running r = row_start(width, sums);
+    struct online_softmax_state r = online_softmax_start(width, sums);
     for (int j0 = 0; j0 <= t; j0 += CHUNK) {
         const int n = min(CHUNK, t + 1 - j0);
         for (int i = (int)get_local_id(0); i < CHUNK; i += LS)
             scores[i] =
                 i < n ? scale * dot_rows(query, keys + (j0 + i) * row + at, width) : -INFINITY;
-        r = row_take(r, scores, n, values + j0 * row + at, row, width, sums, tmp);
+        r = online_softmax_update(r, scores, n, values + j0 * row + at, row, width, sums, tmp);
     }
-    row_store(r, sums, width, y + at);
+    online_softmax_store(r, sums, width, y + at);
 }

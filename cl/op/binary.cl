@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sums and products of two arrays of one shape.  Host side: lib/op/binary.c
 //
-//   Work      a group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
+//   Work      a work-group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
 //             them
 //   Memory    reads two arrays, writes one
 //   Numerics  one rounding
@@ -9,7 +9,7 @@
 //   Macro     Meaning                                  Values
 //   OPERATOR  what joins two elements                  + | *
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #define ALIGNED_VECTORS
 #include "common/vector.clh"
@@ -18,7 +18,7 @@
 #error "OPERATOR: what joins two elements"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 KERNEL void binary_flat_fwd(__global const float *restrict a, __global const float *restrict b,

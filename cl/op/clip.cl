@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Clipping by norm.  Host side: lib/op/clip.c
 //
-//   Work      squares, scale: a group takes `per_group` consecutive elements, work-item i vectors i,
-//             i + LS ... of them; total: one group; factor: one work-item
+//   Work      squares, scale: a work-group takes `per_group` consecutive elements, work-item i vectors i,
+//             i + LS ... of them; total: one work-group; factor: one work-item
 //   Memory    squares reads x once, scale reads and writes once
 //   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
 //             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
@@ -10,7 +10,7 @@
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #define ALIGNED_VECTORS
 #include "common/reduce.clh"
@@ -51,9 +51,9 @@ KERNEL void clip_squares_fwd(__global const float *restrict x, __global float *r
         all.down += s.down;
         all.up += s.up;
     }
-    const float plain = GROUP_SUM(sum_lanes(all.plain), tmp);
-    const float down = GROUP_SUM(sum_lanes(all.down), tmp);
-    const float up = GROUP_SUM(sum_lanes(all.up), tmp);
+    const float plain = GROUP_SUM(horizontal_sum(all.plain), tmp);
+    const float down = GROUP_SUM(horizontal_sum(all.down), tmp);
+    const float up = GROUP_SUM(horizontal_sum(all.up), tmp);
     if (get_local_id(0) == 0) {
         sums[get_group_id(0)] = plain;
         sums[blocks + get_group_id(0)] = down;
@@ -72,7 +72,7 @@ KERNEL void clip_total_fwd(__global const float *restrict sums,
         FV s = (FV)(0.0f);
         for (int c = VW * (int)get_local_id(0); c < blocks; c += VW * LS)
             s += load_some(sums + c, blocks - c, 0.0f);
-        const float all = GROUP_SUM(sum_lanes(s), tmp);
+        const float all = GROUP_SUM(horizontal_sum(s), tmp);
         if (get_local_id(0) == 0)
             result[i] = has_previous ? previous[i] + all : all;
     }

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: MIT
 // Sums of blocks of rows, column by column.  Host side: lib/op/column_sum.c
 //
-//   Work      a group sums `block` rows of one chunk of 4 VW LS columns, work-item i vectors i,
+//   Work      a work-group sums `block` rows of one chunk of 4 VW LS columns, work-item i vectors i,
 //             i + LS, i + 2 LS and i + 3 LS of them
 //   Memory    reads x once, in rows of a chunk; writes one row for each block
 //   Numerics  rows are added in their order
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 enum { STEP = VW * LS, CHUNK = 4 * STEP };
 
-// x: [batch, rows, width]; y: [batch, blocks, width]; group = (batch, block, chunk)
+// x: [batch, rows, width]; y: [batch, blocks, width]; work-group = (batch, block, chunk)
 KERNEL void column_sum_blocks(__global const float *restrict x, __global float *restrict y,
                               long rows, long width, long block, long blocks, long n_chunks)
 {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Values one after another along the middle axis.  Host side: lib/op/concat.c
 //
-//   Work      a group takes `per_group` elements of one value's block of one index of the first
+//   Work      a work-group takes `per_group` elements of one value's block of one index of the first
 //             axis, work-item i elements i, i + LS ...; 1-D grid: chunks fastest, then values
 //   Memory    reads and writes each element once
 //   Numerics  bits are copied, floats or ints alike
 //
 //   Macro     Meaning                                  Values
-//   LS        work-items in a group                    1 .. 256
+//   LS        work-group size                          1 .. 256
 
 #include "common/types.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 #define TAKE(i, before)                                                                            \

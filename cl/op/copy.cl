@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A contiguous copy of any view.  Host side: lib/op/copy.c
 //
-//   Work      a group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
+//   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
 //             of the first row is found by division, the next ones by counting up
 //   Memory    reads and writes each element once
 //   Numerics  bits are copied
@@ -9,7 +9,7 @@
 //   Macro     Meaning                                  Values
 //   ELEMENT   type of an element                       uint | uchar
 //   VW        elements moved at once                   1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/types.clh"
 
@@ -20,7 +20,7 @@
 #error "VW: elements moved at once"
 #endif
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 #if VW == 1

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The gradient of cross entropy.  Host side: lib/op/cross_entropy_bwd.c
 //
-//   Work      rows: ITEMS work-items share a row, LS / ITEMS rows a group; CPU form: one work-item
-//             walks `per_group` rows; count: one group
+//   Work      rows: LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item
+//             walks `per_group` rows; count: one work-group
 //   Memory    reads the logits once and writes as much; rows that are not held are read twice.  CPU
-//             form: three times, all but the first from cache
+//             variant: three times, all but the first from cache
 //   Numerics  exp(x - max) / sum
 //
-//   Macro     Meaning                                              Values
-//   VW        floats in a vector                                   1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two                1 .. 256
-//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
-//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 .. 32
 
-#include "common/exp_rows.clh"
+#include "common/online_softmax.clh"
 
 // count[0]: how many of the rows are not padding.  Exact below 2^24 rows in a work-item.
 KERNEL void cross_entropy_bwd_count(__global const int *restrict targets,
@@ -37,7 +37,7 @@ KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
                                    int width, long rows, int per_group, int pad, int has_pad,
                                    int each, int mean)
 {
-    SHARE_SPACE(tmp, 2);
+    ROW_REDUCE_LOCALS(tmp, 2);
 
     FOR_ROWS(row, rows, per_group) {
         const int n = row < rows ? width : 0;
@@ -45,14 +45,14 @@ KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
         const int is_pad = has_pad && chosen == pad, target = clamp(chosen, 0, width - 1);
         const float up = is_pad || n == 0 ? 0.0f : dy[each ? row : 0];
         const float scale = mean && !is_pad ? up / count[0] : up;
-        struct exp_row r = {.x = logits + row * width, .n = n};
+        struct softmax_row r = {.x = logits + row * width, .n = n};
 
-        exp_row_sum(&r, -INFINITY, 0, tmp);
+        softmax_row_reduce(&r, -INFINITY, 0, tmp);
         const float factor = 1.0f / r.sum;
-        FOR_SHARE(k, c, n) {
-            const FV p = exp_row_at(&r, k, c) * factor;
+        FOR_ROW_VECS(k, c, n) {
+            const FV p = softmax_row_at(&r, k, c) * factor;
             const FV d = LANES == (IV)(target - c) ? p - 1.0f : p;
-            share_store(is_pad ? (FV)(0.0f) : d * scale, dx + row * width, c, n);
+            row_vec_store(is_pad ? (FV)(0.0f) : d * scale, dx + row * width, c, n);
         }
     }
 }

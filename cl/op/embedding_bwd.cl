@@ -2,7 +2,7 @@
 // The gradient of an embedding's table.  Host side: lib/op/embedding_bwd.c
 //
 //   Work      none: work-items take rows of the table; link: one work-item for all places (LS = 1),
-//             or one for each; rows: a group takes `per_group` rows of the table, work-item i
+//             or one for each; rows: a work-group takes `per_group` rows of the table, work-item i
 //             vectors i, i + LS ... of each
 //   Memory    rows: reads each row of dy once, writes the table once; the sums of a row of the table
 //             are updated in cache
@@ -11,12 +11,12 @@
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // lists: [n_tokens] the first place of each token, then [n] the next place of the same token; -1:

@@ -6,24 +6,24 @@
 //   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale
 //   y = sum_j softmax(s)_j v_j
 //
-//   Work      a group takes one head of one batch entry: scores of BLOCK memories, AT_ONCE of them
+//   Work      a work-group takes one head of one batch entry: scores of BLOCK memories, AT_ONCE of them
 //             by one work-item, then their values, work-item i vectors i, i + LS ... of the columns
 //   Memory    reads keys, values and positions once; y holds the running sum meanwhile
 //   Numerics  online softmax: sums are relative to the largest score so far; no memory gives 0
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 (CPU) .. 256
+//   LS        work-group size, a power of two          1 (CPU) .. 256
 //   BLOCK     memories scored before values are read   a multiple of 16
 //   AT_ONCE   memories scored side by side             1 (GPU), VW (CPU)
-//   TAIL      the width is no multiple of VW           0, 1
+//   HAS_TAIL  the width is no multiple of VW           0, 1
 //   SPLIT     split scores                             0, 1
 //   WEIGHTS   the weights are an output too            0, 1
 
 #include "common/math.clh"
 #include "common/reduce.clh"
 #if AT_ONCE > 1
-#include "common/lane_sums.clh"
+#include "common/transpose_reduce.clh"
 #endif
 
 #ifndef BLOCK
@@ -32,8 +32,8 @@
 #ifndef AT_ONCE
 #error "AT_ONCE: memories scored side by side"
 #endif
-#ifndef TAIL
-#error "TAIL: the width is no multiple of VW"
+#ifndef HAS_TAIL
+#error "HAS_TAIL: the width is no multiple of VW"
 #endif
 #ifndef SPLIT
 #error "SPLIT: split scores"
@@ -50,7 +50,7 @@ struct query {
 
 // Adds VW columns of the products of a query with rows of keys and of positions, from `c` on;
 // `left` columns are there.
-static inline void add_products(const struct query *query, __global const float *keys,
+static inline void add_dot_products(const struct query *query, __global const float *keys,
                                 __global const float *places, const long *key, const long *place,
                                 int c, int left, FV *all)
 {
@@ -68,8 +68,8 @@ static inline void add_products(const struct query *query, __global const float 
     }
 }
 
-// The products with rows j .. j + AT_ONCE - 1; rows at or behind `n` count as the last one.
-static inline FV products(const struct query *query, __global const float *keys, long key_stride,
+// The products with rows j .. j + AT_ONCE - 1; rows at or after `n` count as the last one.
+static inline FV dot_products(const struct query *query, __global const float *keys, long key_stride,
                           __global const float *places, long place_stride, int j, int n)
 {
     FV all[AT_ONCE];
@@ -84,14 +84,14 @@ static inline FV products(const struct query *query, __global const float *keys,
         all[i] = (FV)(0.0f);
     }
     for (; c + VW <= query->width; c += VW)
-        add_products(query, keys, places, key, place, c, VW, all);
-#if TAIL
-    add_products(query, keys, places, key, place, c, query->width - c, all);
+        add_dot_products(query, keys, places, key, place, c, VW, all);
+#if HAS_TAIL
+    add_dot_products(query, keys, places, key, place, c, query->width - c, all);
 #endif
 #if AT_ONCE == 1
     return all[0];
 #else
-    return lane_sums(all);
+    return transpose_reduce(all);
 #endif
 }
 
@@ -133,22 +133,22 @@ static inline void scale_columns(__global float *y, int width, float factor)
 // The largest of scores[0 .. n), n a multiple of VW, in every work-item.
 LOCAL_INLINE float largest_score(__local const float *scores, int n)
 {
-    FV top = (FV)(-INFINITY);
+    FV row_max = (FV)(-INFINITY);
     for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS)
-        top = max_v(VLOAD(scores + j), top);
-    return max_lanes(top);
+        row_max = max_v(VLOAD(scores + j), row_max);
+    return horizontal_max(row_max);
 }
 
-// scores[j] becomes exp(scores[j] - top): this work-item's sum of them.
-LOCAL_INLINE float exponentials(__local float *scores, int n, float top)
+// scores[j] becomes exp(scores[j] - row_max): this work-item's sum of them.
+LOCAL_INLINE float exponentials(__local float *scores, int n, float row_max)
 {
     FV sum = (FV)(0.0f);
     for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS) {
-        const FV e = exp_nonpos_v(VLOAD(scores + j) - top);
+        const FV e = exp_nonpos_v(VLOAD(scores + j) - row_max);
         VSTORE(e, scores + j);
         sum += e;
     }
-    return sum_lanes(sum);
+    return horizontal_sum(sum);
 }
 
 // q: [B, H width], rows q_stride apart; keys, values: element (j, b, h, c) at start + j * memory +
@@ -178,7 +178,7 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
     const long place_stride = (long)n_heads * width, place = n_places - count;
     const struct query query = {q + q_start + b * q_stride + (long)h * width, u + (long)h * width,
                                 width};
-    float top = -INFINITY, sum = 0.0f;
+    float row_max = -INFINITY, sum = 0.0f;
 
     keys += key_start + b * key_batch + h * key_head;
     values += value_start + b * value_batch + h * value_head;
@@ -194,7 +194,7 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
 
         // Pass 1: scores.
         for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
-            VSTORE(scale * products(&query, keys + first * key_memory, key_memory,
+            VSTORE(scale * dot_products(&query, keys + first * key_memory, key_memory,
                                     places + first * place_stride, place_stride, j, n),
                    scores + j);
             for (int i = j; i < min(j + AT_ONCE, n); ++i) {
@@ -213,11 +213,11 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
 #endif
 
         // Pass 2: their exponentials, relative to the largest so far.
-        const float larger = fmax(top, GROUP_MAX(largest_score(scores, padded), tmp));
+        const float larger = fmax(row_max, GROUP_MAX(largest_score(scores, padded), tmp));
         const float base = larger == -INFINITY ? 0.0f : larger;
-        const float decay = exp_nonpos_f(top - base);
+        const float decay = exp_nonpos_f(row_max - base);
         sum = sum * decay + GROUP_SUM(exponentials(scores, padded, base), tmp);
-        top = larger;
+        row_max = larger;
 
         // Pass 3: values.
         add_values(y, width, decay, scores, values + first * value_memory, value_memory, n);
@@ -232,7 +232,7 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
 #if LS > 1
     barrier(CLK_GLOBAL_MEM_FENCE);
 #endif
-    const float base = top == -INFINITY ? 0.0f : top;
+    const float base = row_max == -INFINITY ? 0.0f : row_max;
     for (int j = lid; j < count; j += LS)
         weights[j * n_rows] = exp_nonpos_f(weights[j * n_rows] - base) * factor;
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Back through attention of one query per batch entry to the memories before it.  Host side:
+// Backward pass of attention of one query per batch entry to the memories before it.  Host side:
 // lib/op/feedback_attention_bwd.c
 //
 //   joint   s_j = (q + u) . (k_j + U_j) * scale
@@ -10,7 +10,7 @@
 //   dU_j = sum_b ds_j (q + u), split: ds_j q;   dw_j = sum_b ds_j
 //   du = sum_b dq, split: sum_b sum_j ds_j k_j
 //
-//   Work      query: a group takes one head of one batch entry; memory: one memory of those;
+//   Work      query: a work-group takes one head of one batch entry; memory: one memory of those;
 //             places: one head of one place, the last of all u
 //   Memory    `scores` holds p and ds, [2][batch][heads][memories]; each is read once more
 //   Numerics  the softmax is relative to the largest score; no memory gives 0; sums over batch
@@ -18,7 +18,7 @@
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 (CPU) .. 256
+//   LS        work-group size, a power of two          1 (CPU) .. 256
 //   SPLIT     split scores                             0, 1
 
 #include "common/math.clh"
@@ -50,7 +50,7 @@ static inline float score(__global const float *q, __global const float *u,
         all += both * (key + at);
 #endif
     }
-    return sum_lanes(all);
+    return horizontal_sum(all);
 }
 
 static inline float dot_rows(__global const float *a, __global const float *b, int width)
@@ -59,7 +59,7 @@ static inline float dot_rows(__global const float *a, __global const float *b, i
 
     for (int c = 0; c < width; c += VW)
         all += load_some(a + c, width - c, 0.0f) * load_some(b + c, width - c, 0.0f);
-    return sum_lanes(all);
+    return horizontal_sum(all);
 }
 
 // q, dy: [B, H width], rows of q q_stride apart; keys, values: element (j, b, h, c) at start + j *
@@ -89,7 +89,7 @@ KERNEL void feedback_attention_bwd_query(
     __global const float *v = values + value_start + b * value_batch + h * value_head;
     __global const float *at = places + first_place * place_stride + (long)h * width;
     __global float *p = scores + row * n_memories, *ds = p + n_rows * n_memories;
-    float top = -INFINITY, total = 0.0f, mean = 0.0f;
+    float row_max = -INFINITY, total = 0.0f, mean = 0.0f;
 
     // Pass 1: scores, and their largest.
     for (int j = lid; j < count; j += LS) {
@@ -99,13 +99,13 @@ KERNEL void feedback_attention_bwd_query(
         s += place_bias[(long)(first_place + j) * n_heads + h];
 #endif
         p[j] = s * scale;
-        top = fmax(top, s * scale);
+        row_max = fmax(row_max, s * scale);
     }
-    top = GROUP_MAX(top, tmp);
+    row_max = GROUP_MAX(row_max, tmp);
 
     // Pass 2: exponentials and the gradients of the weights; their sums.
     for (int j = lid; j < count; j += LS) {
-        const float e = exp_nonpos_f(p[j] - top);
+        const float e = exp_nonpos_f(p[j] - row_max);
         const float dp = dot_rows(dy + row * width, v + j * value_memory, width) +
                          (has_dweights ? dweights[j * n_rows + row] : 0.0f);
         p[j] = e;
@@ -141,7 +141,7 @@ KERNEL void feedback_attention_bwd_query(
 }
 
 // dkeys, dvalues: as keys and values of the forward op.  Growing: the memories that there are get
-// another step's part; the first step back, the one of n_memories, starts them unless `adds`.
+// another step's part; the first backward step, the one of n_memories, starts them unless `adds`.
 KERNEL void feedback_attention_bwd_memory(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict u,
     __global const float *restrict scores, __global const float *restrict dy,
@@ -177,8 +177,8 @@ KERNEL void feedback_attention_bwd_memory(
     }
 }
 
-// dplaces: [P, H, width], dplace_bias: [P, H], du: [H, width].  Group (h, P) makes du.
-KERNEL void feedback_attention_bwd_places(
+// dplaces: [P, H, width], dplace_bias: [P, H], du: [H, width].  Work-group (h, P) computes du.
+KERNEL void feedback_attention_bwd_positions(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict u,
     __global const float *restrict scores, __global const float *restrict du_parts,
     __global const int *restrict position, __global float *restrict dplaces,

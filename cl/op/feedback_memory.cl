@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
 // What a step of a feedback transformer does with its memory.  Host side: lib/op/feedback_memory.c
 //
-//   Work      store: a group takes `per_group` rows of `width`, work-item i vectors i, i + LS ... of
-//             each; mix, gate: a group takes `per_group` elements
+//   Work      store: a work-group takes `per_group` rows of `width`, work-item i vectors i, i + LS ... of
+//             each; mix, gate: a work-group takes `per_group` elements
 //   Memory    store reads and writes a step's keys and values once; mix reads each value once
 //   Numerics  mix subtracts the largest weight; sums in the order of the values
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group                    1 .. 256
+//   LS        work-group size                          1 .. 256
 //   N_X       values that are mixed at once            1 .. 8; 0: not for mixing
 
 #include "common/math.clh"
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 #ifndef N_X
 #error "N_X: values that are mixed at once"
@@ -45,7 +45,7 @@ KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
     }
 }
 
-// y = 1 behind position 0, where there are memories to attend to, else 0.
+// y = 1 after position 0, where there are memories to attend to, else 0.
 KERNEL void feedback_memory_gate_fwd(__global const int *restrict position,
                                      __global float *restrict y, long count, int per_group)
 {
@@ -73,14 +73,14 @@ KERNEL void feedback_memory_mix_fwd(__global const float *restrict weights,
     __global const float *const x[8] = {x0, x1, x2, x3, x4, x5, x6, x7};
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
-    float top = -INFINITY, total = 0.0f, share[N_X];
+    float row_max = -INFINITY, total = 0.0f, share[N_X];
 
     for (int i = 0; i < n_weights; ++i)
-        top = fmax(top, weights[i]);
+        row_max = fmax(row_max, weights[i]);
     for (int i = 0; i < n_weights; ++i)
-        total += exp_nonpos_f(weights[i] - top);
+        total += exp_nonpos_f(weights[i] - row_max);
     for (int i = 0; i < N_X; ++i)
-        share[i] = exp_nonpos_f(weights[first_x + i] - top) / total;
+        share[i] = exp_nonpos_f(weights[first_x + i] - row_max) / total;
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Back through a feedback transformer's memory.  Host side: lib/op/feedback_memory_bwd.c
+// Backward pass of a feedback transformer's memory.  Host side: lib/op/feedback_memory_bwd.c
 //
 //   forward   y = sum + sum_f p_f x_f,   p = softmax(weights)
 //   backward  dx_f = p_f dy,   dot_f = dy . x_f,   dweights_i = p_i ([i was mixed] dot_i - sum_f p_f
 //             dot_f)
 //
-//   Work      parts: a group takes `per_group` elements; dots: a group takes one x; weights: one
-//             work-item; load: a group takes `per_group` rows of `width`, work-item i vectors i,
+//   Work      parts: a work-group takes `per_group` elements; dots: a work-group takes one x; weights: one
+//             work-item; load: a work-group takes `per_group` rows of `width`, work-item i vectors i,
 //             i + LS ... of each
 //   Memory    parts and dots read dy and every x once
 //   Numerics  sums over elements in an order that depends on LS alone
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 //   N_X       values that were mixed at once           1 .. 8; 0: not for mixing
 
 #include "common/math.clh"
@@ -25,7 +25,7 @@
 
 // The gradient of what a step stored: place position[0] of n_slots slots from `slot` on of the
 // gradients [.., B, H, limit, width], 0 for a place outside 0 .. limit - 1, which was not stored,
-// and for place n_steps - 1, which nobody read.  y: [B, n_slots, H, width]
+// and for place n_steps - 1, which no consumer read.  y: [B, n_slots, H, width]
 KERNEL void feedback_memory_bwd_load(__global const float *restrict cache,
                                      __global const int *restrict position,
                                      __global float *restrict y, int slot, int n_slots,
@@ -58,14 +58,14 @@ KERNEL void feedback_memory_bwd_parts(__global const float *restrict weights,
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
-    float top = -INFINITY, total = 0.0f, share[N_X];
+    float row_max = -INFINITY, total = 0.0f, share[N_X];
 
     for (int i = 0; i < n_weights; ++i)
-        top = fmax(top, weights[i]);
+        row_max = fmax(row_max, weights[i]);
     for (int i = 0; i < n_weights; ++i)
-        total += exp_nonpos_f(weights[i] - top);
+        total += exp_nonpos_f(weights[i] - row_max);
     for (int i = 0; i < N_X; ++i)
-        share[i] = exp_nonpos_f(weights[first_x + i] - top) / total;
+        share[i] = exp_nonpos_f(weights[first_x + i] - row_max) / total;
 
     for (long i = first + VW * (long)get_local_id(0); i < end; i += VW * LS) {
         const int n = (int)min(end - i, (long)VW);
@@ -93,7 +93,7 @@ KERNEL void feedback_memory_bwd_dots(__global const float *dy, __global const fl
         const int n = (int)min(count - i, (long)VW);
         sum_v += load_some(dy + i, n, 0.0f) * load_some(x + i, n, 0.0f);
     }
-    const float sum = GROUP_SUM(sum_lanes(sum_v), tmp);
+    const float sum = GROUP_SUM(horizontal_sum(sum_v), tmp);
     if (get_local_id(0) == 0)
         dots[k] = sum;
 }
@@ -103,18 +103,18 @@ KERNEL void feedback_memory_bwd_weights(__global const float *restrict weights,
                                         __global float *restrict dweights, int n_weights,
                                         int first_x)
 {
-    float top = -INFINITY, total = 0.0f, mean = 0.0f;
+    float row_max = -INFINITY, total = 0.0f, mean = 0.0f;
 
     for (int i = 0; i < n_weights; ++i)
-        top = fmax(top, weights[i]);
+        row_max = fmax(row_max, weights[i]);
     for (int i = 0; i < n_weights; ++i)
-        total += exp_nonpos_f(weights[i] - top);
+        total += exp_nonpos_f(weights[i] - row_max);
     for (int k = 0; k < N_X; ++k)
-        mean += exp_nonpos_f(weights[first_x + k] - top) / total * dots[k];
+        mean += exp_nonpos_f(weights[first_x + k] - row_max) / total * dots[k];
     for (int i = 0; i < n_weights; ++i) {
         const int k = i - first_x;
         const float own = k >= 0 && k < N_X ? dots[k] : 0.0f;
-        dweights[i] = exp_nonpos_f(weights[i] - top) / total * (own - mean);
+        dweights[i] = exp_nonpos_f(weights[i] - row_max) / total * (own - mean);
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix product with an epilogue, CPU form.  Host side: lib/launch/gemm_tiles.c
+// GEMM with an epilogue, CPU variant.  Host side: lib/launch/gemm_tiles.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
 //
@@ -9,21 +9,21 @@
 //   Memory    blocks of tile_k: B's part is packed into `b_pack` [panel][k][NR], zeros beyond n; that of a transposed A
 //             into `a_pack` [panel][k][MR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of
 //             earlier launches [0, k_from), wait in C
-//   Numerics  float; one chain of multiply-adds (fused where the device does) per block, blocks added in order.
+//   Numerics  float; one chain of FMAs (fused where the device does) per block, blocks added in order.
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
 //             B hold
 //
-//   Macro     Meaning                                              Values
-//   LS        work-items in a group                                1
-//   VW        vector width                                         4 | 8 | 16
-//   NV        vectors across a panel of columns                    1 .. 4
-//   TRANS_A   A is [k, m]                                          0 | 1
-//   TRANS_B   B is [n, k]                                          0 | 1
-//   CAUSAL    A is square and lower triangular                     0 | 1; 0 with TRANS_A
-//   AHEAD     as in ahead.clh                                      0 | 1
-//   ACT       activation of the epilogue                           0 .. 5
+//   Macro         Meaning                                              Values
+//   LS            work-group size                                      1
+//   VW            vector width                                         4 | 8 | 16
+//   NV            vectors across a panel of columns                    1 .. 4
+//   TRANS_A       A is [k, m]                                          0 | 1
+//   TRANS_B       B is [n, k]                                          0 | 1
+//   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
+//   USE_PREFETCH  as in prefetch.clh                                   0 | 1
+//   ACT           activation of the epilogue                           0 .. 5
 
-#include "common/ahead.clh"
+#include "common/prefetch.clh"
 #include "common/types.clh"
 
 #ifndef CAUSAL
@@ -33,14 +33,14 @@
 #include "common/epilogue.clh"
 #include "common/gemm_pack.clh"
 
-// Elements of a row of A that are fetched ahead together: a cache line.
+// Elements of a row of A that are prefetched together: a cache line.
 #define LINE 16
 
 // A panel of A.  Row r takes part while k < k_all + r.
 struct a_panel {
     A_SPACE const float *at; // packed, rows interleaved, when TRANS_A
     long ld;
-    long ahead; // from a row to the one that has its place in the next panel
+    long prefetch_distance; // from a row to the one that has its place in the next panel
     int height, k_all;
 };
 
@@ -72,7 +72,7 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *
         if (k % LINE == 0)
 #pragma unroll
             for (int r = 0; r < MR; r++)
-                fetch_ahead(row[r] + a->ahead + k);
+                prefetch_l2(row[r] + a->prefetch_distance + k);
 #endif
 #pragma unroll
         for (int v = 0; v < NV; v++)
@@ -103,18 +103,18 @@ struct c_panel {
     __global float *out;
     long ld;
     int i, j, height, width;
-    bool grow, finish; // there are earlier sums; these are the last
+    bool accumulate, apply_epilogue; // there are earlier sums; these are the last
 };
 
 LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e, FV (*sums)[NV])
 {
-    if (!c->finish && c->height == MR && c->width == NR) {
+    if (!c->apply_epilogue && c->height == MR && c->width == NR) {
 #pragma unroll
         for (int r = 0; r < MR; r++)
 #pragma unroll
             for (int v = 0; v < NV; v++) {
                 __global float *to = c->out + r * c->ld + v * VW;
-                VSTORE(c->grow ? VLOAD(to) + sums[r][v] : sums[r][v], to);
+                VSTORE(c->accumulate ? VLOAD(to) + sums[r][v] : sums[r][v], to);
             }
     } else {
         // By way of memory: in registers the epilogue would be there MR NV times.
@@ -130,9 +130,9 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
 #pragma unroll
                 for (int x = 0; x < NR; x += VW) {
                     FV sum = VLOAD(waiting + r * NR + x);
-                    if (c->grow)
+                    if (c->accumulate)
                         sum += VLOAD(out + x);
-                    if (c->finish)
+                    if (c->apply_epilogue)
                         sum = epilogue_v(e, sum, c->i + r, c->j + x);
                     VSTORE(sum, out + x);
                 }
@@ -140,9 +140,9 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
                 for (int x = 0; x < c->width; x += VW) {
                     const int n = c->width - x;
                     FV sum = VLOAD(waiting + r * NR + x);
-                    if (c->grow)
+                    if (c->accumulate)
                         sum += load_some(out + x, n, 0.0f);
-                    if (c->finish)
+                    if (c->apply_epilogue)
                         sum = epilogue_some(e, sum, c->i + r, c->j + x, n);
                     store_some(sum, out + x, n);
                 }
@@ -175,10 +175,10 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     // not, since the bias ends with these.
     struct epilogue rest = e;
 
-    rest.parts &= ~PART_BIAS_COLUMN;
+    rest.flags &= ~EPI_BIAS_COL;
     for (int k0 = k_from; k0 < k_end; k0 += tile_k) {
         const int kc = min(tile_k, k_end - k0);
-        const bool with_bias = (parts & PART_BIAS_COLUMN) && kc == k_all;
+        const bool with_bias = (flags & EPI_BIAS_COL) && kc == k_all;
 
         for (int j = 0; j < columns; j += NR)
             pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,

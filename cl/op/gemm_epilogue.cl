@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The epilogue alone, for products that CLBlast made or that were cut along k.  Host side:
-// lib/launch/gemm_own.c
+// The epilogue alone, for GEMMs by CLBlast or with split-K.  Host side:
+// lib/launch/gemm_native.c
 //
-//   C = act(S + bias) * gate + residual          per batch entry; S is C, zero, or a sum of parts
+//   C = act(S + bias) * gate + residual          per batch entry; S is C, zero, or the sum of split-K partials
 //
-//   Work      one group = one row of C
+//   Work      one work-group = one row of C
 //   Memory    writes C once, reads what S is made of, gate and residual once
-//   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; parts are added in their order
+//   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; partial sums are added in order
 //
 //   Macro     Meaning                                    Values
-//   LS        work-items in a group                      1 .. 256
+//   LS        work-group size                            1 .. 256
 //   VW        vector width                               1 | 4 | 8 | 16
 //   ACT       activation of the epilogue                 0 .. 5
 
@@ -19,31 +19,31 @@
 
 #define SUMS_IN_C     0
 #define SUMS_ZERO     1
-#define SUMS_IN_PARTS 2
+#define SUMS_SPLIT_K 2
 
-// The first n of a vector of S; c: in C, part: the same in the first part.
-static inline FV sums_at(int sums, __global const float *c, __global const float *part, int n_parts,
-                         long part_stride, int n)
+// The first n of a vector of S; c: in C, partial: the same in the first partial sums.
+static inline FV sums_at(int sums, __global const float *c, __global const float *partial, int n_splits,
+                         long split_stride, int n)
 {
     FV x = sums == SUMS_IN_C ? load_some(c, n, 0.0f) : (FV)(0.0f);
-    for (int p = 0; p < n_parts; p++)
-        x += load_some(part + p * part_stride, n, 0.0f);
+    for (int p = 0; p < n_splits; p++)
+        x += load_some(partial + p * split_stride, n, 0.0f);
     return x;
 }
 
-// parts: n_parts times [batch, m, n], part_stride apart; read where sums is SUMS_IN_PARTS.
-KERNEL void gemm_epilogue(int m, int n, int sums, __global const float *restrict part_base,
-                          int n_parts, long part_stride, __global float *restrict c_base,
+// partials: n_splits times [batch, m, n], split_stride apart; read where sums is SUMS_SPLIT_K.
+KERNEL void gemm_epilogue(int m, int n, int sums, __global const float *restrict partials,
+                          int n_splits, long split_stride, __global float *restrict c_base,
                           long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
 {
     const int entry = (int)get_group_id(0) / m;
     const int i = (int)get_group_id(0) % m;
     __global float *c = c_base + c_start + entry * c_batch + i * ldc;
-    __global const float *part = part_base + (long)get_group_id(0) * n;
+    __global const float *partial = partials + (long)get_group_id(0) * n;
     const struct epilogue e = EPILOGUE_OF(entry);
 
     for (int j = (int)get_local_id(0) * VW; j < n; j += LS * VW) {
-        const FV x = sums_at(sums, c + j, part + j, n_parts, part_stride, n - j);
+        const FV x = sums_at(sums, c + j, partial + j, n_splits, split_stride, n - j);
         store_some(epilogue_some(&e, x, i, j, n - j), c + j, n - j);
     }
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Matrix product with an epilogue, GPU form.  Host side: lib/launch/gemm_gpu.c
+// GEMM with an epilogue, GPU variant.  Host side: lib/launch/gemm_gpu.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
 //
-//   Work      one group of TX x TY work-items = one tile of BM x BN of C; a work-item owns RM x RN of it, as 4 x 4
+//   Work      one work-group of TX x TY work-items = one tile of BM x BN of C; a work-item owns RM x RN of it, as 4 x 4
 //             squares TY * 4 rows and TX * 4 columns apart, so that neighbours read and store neighbouring float4s.
 //             grid: column tiles fastest, then batch entries, then row tiles (last first when CAUSAL); along the second
-//             axis parts of k, each with a C of its own
+//             axis the splits of k (split-K), each with its own C
 //   Memory    blocks of BK: A's and B's part wait in local memory k-major, (BM + BN + 8) BK floats; the next block is
 //             on its way in registers meanwhile.  Sums of earlier launches [0, k_from) wait in C
-//   Numerics  float; one chain of multiply-adds over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
+//   Numerics  float; one chain of FMAs over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
 //             right whatever later rows of B hold
 //
 //   Macro     Meaning                                            Values
-//   LS        work-items in a group                              TX TY
+//   LS        work-group size                                    TX TY
 //   VW        vector width                                       4
 //   BM        rows of a tile                                     a multiple of 4 TY
 //   BN        columns of a tile                                  a multiple of 4 TX
@@ -163,7 +163,7 @@ LOCAL_INLINE void place_block(__local float *a_block, __local float *b_block, co
 #define TILE_ROW(r)    ((r) / 4 * (4 * TY) + ty * 4 + (r) % 4)
 #define TILE_COLUMN(c) ((c) * (4 * TX) + tx * 4)
 
-// sum += the product of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
+// sum += the GEMM of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
 // block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops between two barriers wrongly.
 LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
@@ -188,10 +188,10 @@ LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const fl
     }
 }
 
-// Elements k_from .. k_to - 1 of the sums, k_step of them in each part; parts are c_part apart.  What is in C is added
-// where k_from > 0, and `finish` ends with the epilogue: both with one part alone.
-KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int finish,
-                          long c_part, int tiles_m, int tiles_n, int batch, __global const float *restrict a_base, long a_start, long lda,
+// Elements k_from .. k_to - 1 of the sums, k_step of them per split; their results are c_split apart.  What is in C is added
+// where k_from > 0, and `apply_epilogue` applies the epilogue: both without split-K.
+KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int apply_epilogue,
+                          long c_split, int tiles_m, int tiles_n, int batch, __global const float *restrict a_base, long a_start, long lda,
                           long a_batch, __global const float *restrict b_base, long b_start,
                           long ldb, long b_batch, __global float *restrict c_base, long c_start,
                           long ldc, long c_batch, EPILOGUE_PARAMS)
@@ -208,7 +208,7 @@ KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int fi
     const int k_end = CAUSAL ? min(k_stop, i0 + BM) : k_stop;
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const float *b = b_base + b_start + entry * b_batch;
-    __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_part;
+    __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_split;
     const struct epilogue e = EPILOGUE_OF(entry);
     float4 sum[RM][RN / 4], a_part[A_PARTS], b_part[B_PARTS];
 
@@ -239,7 +239,7 @@ KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int fi
                 continue;
             if (k_from > 0)
                 x += load_some(to, left, 0.0f);
-            if (finish)
+            if (apply_epilogue)
                 x = epilogue_some(&e, x, i, j, left);
             store_some(x, to, left);
         }

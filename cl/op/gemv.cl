@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Matrix product of a few rows with an epilogue: B, the weights, streams through once.  Host side: lib/launch/gemm_own.c
+// Skinny GEMM (small M) with an epilogue: B, the weights, streams through once.  Host side: lib/launch/gemm_native.c
 //
-//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= ROWS, B [k, n] or [n, k]
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [k, n] or [n, k]
 //
-//   Work      gemv_dot (B is [n, k]): one group = OUT elements of each row of C, its work-items share the sums over k.
+//   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C, its work-items share the sums over k.
 //             gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid: columns fastest, then batch entries
-//   Memory    reads B once, A once per group; writes C once; LS floats of local memory in gemv_dot
-//   Numerics  float; gemv_dot: LS VW chains of multiply-adds, summed by a tree; gemv_axpy: one chain over k
+//   Memory    reads B once, A once per work-group; writes C once; LS floats of local memory in gemv_dot
+//   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree; gemv_axpy: one chain over k
 //
 //   Macro     Meaning                                              Values
-//   LS        work-items in a group, a power of two                1 .. 256
+//   LS        work-group size, a power of two                      1 .. 256
 //   VW        vector width                                         1 | 4 | 8 | 16
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
-//   ROWS      most rows of A                                       1 | 4
+//   MAX_ROWS  maximum rows of A                                    1 | 4
 //   ACT       activation of the epilogue                           0 .. 5
 
 #include "common/types.clh"
@@ -22,13 +22,13 @@
 #ifndef NV
 #error "NV: vectors of columns of a work-item"
 #endif
-#ifndef ROWS
-#error "ROWS: most rows of A"
+#ifndef MAX_ROWS
+#error "MAX_ROWS: maximum rows of A"
 #endif
 
 #include "common/epilogue.clh"
 
-#define OUT 4
+#define COLS_PER_GROUP 4
 
 KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *restrict a_base,
                      long a_start, long lda, long a_batch, __global const float *restrict b_base,
@@ -37,42 +37,42 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
 {
     GROUP_SPACE(tmp);
     const int entry = (int)get_group_id(0) / groups_n;
-    const int j0 = (int)get_group_id(0) % groups_n * OUT;
+    const int j0 = (int)get_group_id(0) % groups_n * COLS_PER_GROUP;
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const float *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch;
     const struct epilogue e = EPILOGUE_OF(entry);
-    FV sum[ROWS][OUT];
+    FV sum[MAX_ROWS][COLS_PER_GROUP];
 
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < MAX_ROWS; r++)
 #pragma unroll
-        for (int o = 0; o < OUT; o++)
+        for (int o = 0; o < COLS_PER_GROUP; o++)
             sum[r][o] = (FV)(0.0f);
 
     for (int k0 = (int)get_local_id(0) * VW; k0 < k; k0 += LS * VW) {
         const int left = k - k0;
-        FV x[ROWS];
+        FV x[MAX_ROWS];
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
+        for (int r = 0; r < MAX_ROWS; r++) {
             __global const float *from = a + min(r, m - 1) * lda + k0;
             x[r] = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
         }
 #pragma unroll
-        for (int o = 0; o < OUT; o++) {
+        for (int o = 0; o < COLS_PER_GROUP; o++) {
             __global const float *from = b + min(j0 + o, n - 1) * ldb + k0;
             const FV w = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
 #pragma unroll
-            for (int r = 0; r < ROWS; r++)
+            for (int r = 0; r < MAX_ROWS; r++)
                 sum[r][o] += x[r] * w;
         }
     }
 
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < MAX_ROWS; r++)
 #pragma unroll
-        for (int o = 0; o < OUT; o++) {
-            const float dot = GROUP_SUM(sum_lanes(sum[r][o]), tmp);
+        for (int o = 0; o < COLS_PER_GROUP; o++) {
+            const float dot = GROUP_SUM(horizontal_sum(sum[r][o]), tmp);
             if (get_local_id(0) == 0 && r < m && j0 + o < n)
                 c[r * ldc + j0 + o] = epilogue_f(&e, dot, r, j0 + o);
         }
@@ -90,10 +90,10 @@ KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *r
     __global float *c = c_base + c_start + entry * c_batch;
     const struct epilogue e = EPILOGUE_OF(entry);
     const int columns = min(NV * VW, n - j0);
-    FV sum[ROWS][NV];
+    FV sum[MAX_ROWS][NV];
 
 #pragma unroll
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < MAX_ROWS; r++)
 #pragma unroll
         for (int v = 0; v < NV; v++)
             sum[r][v] = (FV)(0.0f);
@@ -104,11 +104,11 @@ KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *r
             for (int v = 0; v < NV; v++) {
                 const FV w = VLOAD(b + v * VW);
 #pragma unroll
-                for (int r = 0; r < ROWS; r++)
+                for (int r = 0; r < MAX_ROWS; r++)
                     sum[r][v] += (FV)(a[min(r, m - 1) * lda + i]) * w;
             }
 #pragma unroll
-        for (int r = 0; r < ROWS; r++)
+        for (int r = 0; r < MAX_ROWS; r++)
 #pragma unroll
             for (int v = 0; v < NV; v++)
                 if (r < m) {

@@ -4,19 +4,19 @@
 //   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
 //   n    = tanh(xi_n + r * hh_n),   h' = (1 - z) n + z h
 //
-//   Work      a group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
-//             ... of them; 1-D grid: `n_chunks` groups to an entry
+//   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
+//             ... of them; 1-D grid: `n_chunks` work-groups to an entry
 //   Memory    reads xi, hh and h once, writes h' once; h and h' are rows of the same sequence
 //   Numerics  float; gates saturate to 0, 1 and -1, 1
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/math.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // xi, hh: rows of 3 width, gates in the order r, z, n; h, y: rows of width.  Rows of xi, h and y

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: MIT
-// One step back through gated recurrent units.  Host side: lib/op/gru_bwd.c
+// One backward step of gated recurrent units.  Host side: lib/op/gru_bwd.c
 //
 //   forward   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
 //             n    = tanh(xi_n + r hh_n),   h' = (1 - z) n + z h
 //   backward  g = dh',  dn = g (1 - z) (1 - n^2),  dz = g (h - n) z (1 - z),  dr = dn hh_n r (1 - r)
 //             dxi = dr, dz, dn;  dhh = dr, dz, r dn;  carry = g z, the part of dh that skips W_hh
 //
-//   Work      a group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
-//             ... of them; 1-D grid: `n_chunks` groups to an entry.  gru_bwd_before: a group takes
+//   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
+//             ... of them; 1-D grid: `n_chunks` work-groups to an entry.  gru_bwd_before: a work-group takes
 //             `rows_per_group` rows
 //   Memory    reads xi, hh, h and the gradients of h' once; dhh replaces hh where it lies
 //   Numerics  float; the gates are computed again, as the forward kernel does
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/math.clh"
 #include "common/rows.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // before: [rows][width], what each row's step started from: the step's former row of y, at the

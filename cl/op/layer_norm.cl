@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 // Layer normalisation.  Host side: lib/op/layer_norm.c
 //
-//   Work      ITEMS work-items share a row, LS / ITEMS rows a group; CPU form: one work-item walks
+//   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
 //             `per_group` rows
-//   Memory    reads x once and writes y once; rows that are not held are read twice.  CPU form:
+//   Memory    reads x once and writes y once; rows that are not held are read twice.  CPU variant:
 //             reads x three times, the second and third time from cache
 //   Numerics  the variance is a pass around the mean, which that pass also corrects: no
-//             cancellation, however large the mean is beside the spread.  In GPU form, rows that
-//             are not held: around the mean of the first 16 ITEMS of n columns, which costs the
-//             variance log2(n / (16 ITEMS)) bits at worst
+//             cancellation, however large the mean is beside the spread.  In the GPU variant, rows that
+//             are not held: around the mean of the first 16 LANES_PER_ROW of n columns, which costs the
+//             variance log2(n / (16 LANES_PER_ROW)) bits at worst
 //
-//   Macro     Meaning                                              Values
-//   VW        floats in a vector                                   1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two                1 .. 256
-//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
-//   HELD      vectors of a row that each of them keeps; 0: none    0 .. 32
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 .. 32
 //   PIECES    a row is several pieces                              0 | 1
 
-#include "common/shares.clh"
+#include "common/row_tiling.clh"
 
 #include "common/norm.clh"
 
@@ -38,7 +38,7 @@ static inline float piece_sums(__global const float *x, long stride, int width, 
 
 // y = (x - mean - rest) * scale * weight + bias over one piece; norm: mean, rest, scale.  Returns
 // the work-item's part of the sum of `next`, the same piece of the next row, 0 when there is none:
-// its memory arrives behind this row's arithmetic.
+// its load overlaps with this row's arithmetic.
 static inline float write_piece(__global const float *x, __global const float *weight,
                                 __global const float *bias, __global float *y,
                                 __global const float *next, int width, float3 norm)
@@ -69,7 +69,7 @@ static inline float write_piece(__global const float *x, __global const float *w
         if (next)
             a1 += load_tail(next, width, 0.0f);
     }
-    return sum_lanes(a0 + a1);
+    return horizontal_sum(a0 + a1);
 }
 
 #else
@@ -89,42 +89,42 @@ struct norm_row {
 
 static inline FV load_at(const struct norm_row *r, int c)
 {
-    return share_load(r->x + place_of(c, r->width, r->stride) - c, c, r->n, 0.0f);
+    return row_vec_load(r->x + place_of(c, r->width, r->stride) - c, c, r->n, 0.0f);
 }
 
 static inline void load_batch(struct norm_row *r, int from)
 {
 #pragma unroll
     for (int k = 0; k < BATCH; ++k)
-        r->v[k] = load_at(r, from + k * SHARE_STEP);
+        r->v[k] = load_at(r, from + k * LANE_STRIDE);
 }
 
 // Mean, what its rounding left out, and 1 / sqrt(variance + eps).
 LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
 {
-    int c = SHARE_FROM;
+    int c = LANE_START;
     FV sum = (FV)(0.0f), d_sum = sum, s_sum = sum;
 
     load_batch(r, c);
 #pragma unroll
     for (int k = 0; k < BATCH; ++k)
         sum += r->v[k];
-    const float near = row_sum(sum_lanes(sum), ROW_SPACE(tmp, 0)) /
-                       (float)min(r->n, BATCH * SHARE_STEP);
+    const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) /
+                       (float)min(r->n, BATCH * LANE_STRIDE);
     do {
 #pragma unroll
         for (int k = 0; k < BATCH; ++k) {
-            const FV d = c + k * SHARE_STEP < r->n ? r->v[k] - near : (FV)(0.0f);
+            const FV d = c + k * LANE_STRIDE < r->n ? r->v[k] - near : (FV)(0.0f);
             d_sum += d;
             s_sum += d * d;
         }
-        c += BATCH * SHARE_STEP;
-        if (!HELD)
+        c += BATCH * LANE_STRIDE;
+        if (!VECS_PER_LANE)
             load_batch(r, c);
-    } while (!HELD && c < r->n);
+    } while (!VECS_PER_LANE && c < r->n);
 
     const float2 d =
-        row_sum2((float2)(sum_lanes(d_sum), sum_lanes(s_sum)), ROW_SPACE(tmp, 1));
+        row_reduce_sum2((float2)(horizontal_sum(d_sum), horizontal_sum(s_sum)), ROW_REDUCE_SLOT(tmp, 1));
     return (float3)(near, d.x / (float)r->n, norm_scale(d, (float)r->n, eps));
 }
 
@@ -138,7 +138,7 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
                                 long start, long stride, int width, int parts, long rows,
                                 int per_group, float eps)
 {
-    SHARE_SPACE(tmp, 3);
+    ROW_REDUCE_LOCALS(tmp, 3);
 #if LS == 1
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
@@ -176,10 +176,10 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
         const float3 norm = norm_of(&r, eps, tmp);
         __global float *yr = y + row * parts * width;
 
-        FOR_SHARE(k, c, n) {
-            const FV v = SHARE_AGAIN(r.v, k, load_at(&r, c));
+        FOR_ROW_VECS(k, c, n) {
+            const FV v = ROW_CACHED(r.v, k, load_at(&r, c));
             const FV d = ((v - norm.x) - norm.y) * norm.z;
-            share_store(d * share_load(weight, c, n, 0.0f) + share_load(bias, c, n, 0.0f), yr, c, n);
+            row_vec_store(d * row_vec_load(weight, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f), yr, c, n);
         }
     }
 #endif

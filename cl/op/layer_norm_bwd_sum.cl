@@ -2,18 +2,18 @@
 // The gradients of a layer norm's weight and bias from their parts.  Host side:
 // lib/op/layer_norm_bwd.c
 //
-//   Work      a group takes `per_group` columns, work-item i vectors i, i + LS ... of them
+//   Work      a work-group takes `per_group` columns, work-item i vectors i, i + LS ... of them
 //   Memory    reads parts once
 //   Numerics  parts are added in their order
 //
-//   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   Macro          Meaning                                  Values
+//   VW             floats in a vector                       1 | 4 | 8 | 16
+//   LS             work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 enum { STEP = VW * LS };

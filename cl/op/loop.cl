@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: MIT
-// What the rounds of a loop read and leave behind.  Host side: lib/op/loop.c
+// Inputs and results of the iterations of a loop.  Host side: lib/op/loop.c
 //
-//   Work      round: one work-item; copy, sum: a group moves `per_group` elements, work-item i vectors
+//   Work      index: one work-item; copy, sum: a work-group moves `per_group` elements, work-item i vectors
 //             i, i + LS ... of them
 //   Memory    one row of x, one row of y; sum reads y too
-//   Numerics  sums in the order of the rounds
+//   Numerics  sums in the order of the iterations
 //
 //   Macro     Meaning                     Values
 //   VW        floats in a vector          1 | 4 | 8 | 16
-//   LS        work-items in a group       1 .. 256
+//   LS        work-group size             1 .. 256
 
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
-// Rounds count up from 0 and start anew after the last; `back`: y counts down.
-KERNEL void loop_round_fwd(__global int *restrict next, __global int *restrict y, int n_rounds,
-                           int back)
+// Iterations count up from 0 and restart after the last; `reversed`: y counts down.
+KERNEL void loop_index_fwd(__global int *restrict next, __global int *restrict y, int trip_count,
+                           int reversed)
 {
-    const int round = next[0];
-    y[0] = back ? n_rounds - 1 - round : round;
-    next[0] = round + 1 < n_rounds ? round + 1 : 0;
+    const int iteration = next[0];
+    y[0] = reversed ? trip_count - 1 - iteration : iteration;
+    next[0] = iteration + 1 < trip_count ? iteration + 1 : 0;
 }
 
-// x and y have rows x_stride and y_stride apart, 0 where there is one only; a round outside 0 ..
+// x and y have rows x_stride and y_stride apart, 0 where there is one only; an iteration outside 0 ..
 // n_rows - 1 counts as the nearest.
-KERNEL void loop_copy_fwd(__global const float *restrict x, __global const int *restrict round,
+KERNEL void loop_copy_fwd(__global const float *restrict x, __global const int *restrict iteration,
                           __global float *restrict y, long x_stride, long y_stride, long count,
                           int per_group, int n_rows)
 {
-    const long row = clamp(round[0], 0, n_rows - 1);
+    const long row = clamp(iteration[0], 0, n_rows - 1);
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
     __global const float *from = x + row * x_stride;
@@ -43,11 +43,11 @@ KERNEL void loop_copy_fwd(__global const float *restrict x, __global const int *
     }
 }
 
-// y is x in round `first`, and gets x added in the others.
-KERNEL void loop_sum_fwd(__global const float *restrict x, __global const int *restrict round,
-                         __global float *y, int first_round, long count, int per_group)
+// y is x in iteration `first`, and gets x added in the others.
+KERNEL void loop_sum_fwd(__global const float *restrict x, __global const int *restrict iteration,
+                         __global float *y, int first_iteration, long count, int per_group)
 {
-    const int adds = round[0] != first_round;
+    const int adds = iteration[0] != first_iteration;
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, count);
 

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 // Adds rows of a table of positions.  Host side: lib/op/positions.c
 //
-//   Work      ITEMS work-items share a row; CPU form: one walks `per_group` rows
+//   Work      LANES_PER_ROW work-items share a row; CPU variant: one walks `per_group` rows
 //   Memory    reads x and the table, writes y
 //   Numerics  one rounding
 //
-//   Macro     Meaning                                              Values
-//   VW        floats in a vector                                   1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two                1 .. 256
-//   ITEMS     work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
-//   HELD      none of a row is kept                                0
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  nothing of a row is cached                           0
 
-#include "common/shares.clh"
+#include "common/row_tiling.clh"
 
 static inline void add_row(__global const float *restrict x, __global const float *restrict p,
                            __global float *restrict y, int width)
 {
-    SHARE_MAP(c, n, width,
-              share_store(share_load(x, c, n, 0.0f) + share_load(p, c, n, 0.0f), y, c, n));
+    MAP_ROW_VECS(c, n, width,
+              row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
 }
 
 // Row r of x has position r / inner % length; rows of x are `stride` apart.

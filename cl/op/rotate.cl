@@ -4,19 +4,19 @@
 //   y_c  = table[0][c] x_c  + table[1][c] x_(c ^ 1)
 //   dx_c = table[0][c] dy_c + table[1][c ^ 1] dy_(c ^ 1)
 //
-//   Work      a group takes `rows_per_group` consecutive rows, work-item i vectors i, i + LS ... of
+//   Work      a work-group takes `rows_per_group` consecutive rows, work-item i vectors i, i + LS ... of
 //             each
 //   Memory    reads x once, writes y once; the table stays in cache
 //   Numerics  two products and their sum
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // The other channel of each pair.

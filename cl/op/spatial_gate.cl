@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The masked weight of a spatial gate.  Host side: lib/op/spatial_gate.c
 //
-//   Work      a group takes `per_group` rows, work-item i columns i, i + LS ...
+//   Work      a work-group takes `per_group` rows, work-item i columns i, i + LS ...
 //   Memory    reads the used part of weight and mask, writes as much
 //   Numerics  a masked entry is 0, whatever the weight is
 //
 //   Macro     Meaning                                  Values
 //   VW        not used                                 1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/types.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // weight: rows of n; mask: [length or 1, length], `mask_stride` 0 for one row; masked: [length,

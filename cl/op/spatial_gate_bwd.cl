@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The gradients of the spatial gate, around its matrix products.  Host side:
+// The gradients of the spatial gate, around its GEMMs.  Host side:
 // lib/op/spatial_gate_bwd.c
 //
-//   Work      a group takes `per_group` rows, work-item i vectors or columns i, i + LS ... of each
+//   Work      a work-group takes `per_group` rows, work-item i vectors or columns i, i + LS ... of each
 //   Memory    reads and writes each element once
 //   Numerics  one rounding; sums of a row in a fixed order.  What is hidden is 0, whatever it was
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/rows.clh"
 
@@ -61,7 +61,7 @@ KERNEL void spatial_gate_bwd_bias(__global const float *restrict ds, __global fl
 
     for (long i = first; i < end; ++i) {
         const int used = i < length ? width : 0; // nothing to do, but barriers to be met
-        const float sum = ROW_SUM(ds + i * width, used, tmp);
+        const float sum = WORKGROUP_ROW_SUM(ds + i * width, used, tmp);
         if (get_local_id(0) == 0)
             db[i] = sum;
     }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 // One position of a causal spatial gate.  Host side: lib/op/spatial_gate_step.c
 //
-//   Work      a group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
+//   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
 //             ... of them
 //   Memory    reads a row of weights and the history up to the position, once
 //   Numerics  four running sums by position modulo 4
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-items in a group, a power of two    1 .. 256
+//   LS        work-group size, a power of two          1 .. 256
 
 #include "common/vector.clh"
 
 #ifndef LS
-#error "LS: work-items in a group"
+#error "LS: work-group size"
 #endif
 
 // weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`

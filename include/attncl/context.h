@@ -32,7 +32,7 @@ typedef struct attncl_device_info {
     attncl_device_type type;      /**< GPU, CPU, other */
     char platform_name[128];      /**< "Portable Computing Language" ... */
     char name[128];               /**< the device's own name */
-    char vendor[128];             /**< who made it */
+    char vendor[128];             /**< the device's vendor */
     char driver_version[128];     /**< the driver's version */
     char opencl_version[128];     /**< "OpenCL 3.0 ..." */
     char opencl_c_version[128];   /**< "OpenCL C 1.2 ..." */
@@ -41,7 +41,7 @@ typedef struct attncl_device_info {
     uint64_t global_memory_bytes; /**< device memory */
     uint64_t max_buffer_bytes;    /**< largest single buffer */
     uint64_t local_memory_bytes;  /**< of one work-group */
-    uint64_t max_work_group;      /**< work-items in one group */
+    uint64_t max_work_group;      /**< work-items in one work-group */
     uint32_t vector_width;        /**< native float vector width as reported */
     int available;                /**< 0: the device cannot be used now */
 } attncl_device_info;
@@ -58,12 +58,12 @@ ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
  */
 ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
 
-/** How to make a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
+/** How to create a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
 typedef struct attncl_context_options {
     size_t struct_size; /**< set by the initializer */
     const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored;
                            NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
-    const char *cache_dir;  /**< folder of the program cache; NULL: as the environment says */
+    const char *cache_dir;  /**< directory of the program cache; NULL: as the environment says */
     int ignore_environment; /**< 1: no environment variable changes anything */
     int profile;            /**< 1: the queue records device times (attncl/profile.h) */
 } attncl_context_options;

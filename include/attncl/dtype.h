@@ -50,7 +50,7 @@ typedef enum attncl_dtype {
 /** "F32", "BOOL" ...; "none" for other values.  Static storage.  Any thread. */
 ATTNCL_API const char *attncl_dtype_name(attncl_dtype dtype);
 
-/** Bytes of one element; 0 for an unknown type or a broken number of bytes.  Any thread. */
+/** Bytes of one element; 0 for an unknown or sub-byte type.  Any thread. */
 ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 
 ATTNCL_END

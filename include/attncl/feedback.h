@@ -59,7 +59,7 @@ ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
                                               int64_t n_heads, attncl_value x, attncl_value memory);
 
 /**
- * The whole model's parameters.  Keys and values of a step's memory come from one product when
+ * The whole model's parameters.  Keys and values of a step's memory come from one GEMM when
  * key_value_weight is given: then the layers need no key_weight, value_weight and value_bias.
  */
 typedef struct attncl_feedback_transformer_params {

@@ -96,7 +96,7 @@ ATTNCL_API void attncl_graph_pop_scope(attncl_graph *g);
 /** The shape of a value; rank -1 for the null value. */
 ATTNCL_API attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value);
 
-/** The first failure of the builders so far, ATTNCL_OK if none; the sentence is put into
+/** The first failure of the builders so far, ATTNCL_OK if none; the message is put into
  * attncl_last_error(). */
 ATTNCL_API attncl_status attncl_graph_status(const attncl_graph *g);
 

@@ -26,7 +26,7 @@ typedef struct attncl_model attncl_model;
 ATTNCL_API attncl_status attncl_model_open(attncl_context *context, const char *path,
                                            attncl_model **model_ret);
 
-/** NULL is fine.  Graphs and decoders of the model must be gone. */
+/** NULL is fine.  Destroy its graphs and decoders first. */
 ATTNCL_API void attncl_model_close(attncl_model *model);
 
 /** The architecture's name, "lm".  Borrowed. */

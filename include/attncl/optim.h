@@ -54,8 +54,8 @@ ATTNCL_API attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_ada
 /**
  * The same step in place, when a run gets to this place of the graph: what was built before reads
  * the old values, what is built after it the new ones.  All of `values` are weights
- * (attncl_graph_weight(); every graph that has the tensor sees the change, and none may run at the
- * same time) or state (attncl_graph_state()).  No result.
+ * (attncl_graph_weight(); every graph that has the tensor sees the change, and no other graph using
+ * it may run concurrently) or state (attncl_graph_state()).  No result.
  */
 ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc,
                                    attncl_value rates, attncl_value grad,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/profile.h
- * Where a graph's time goes: a row per node, and a Chrome trace.  Needs a context made with
+ * Where a graph's time goes: a row per node, and a Chrome trace.  Needs a context created with
  * `profile = 1`.
  */
 #ifndef ATTNCL_PROFILE_H

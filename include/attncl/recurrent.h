@@ -36,7 +36,7 @@ ATTNCL_API attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params
 
 /**
  * One layer over a sequence: x [T, B, I] -> [T, B, H], or [B, T, I] -> [B, T, H].  The input half
- * is one product over all steps; a step is one product and one kernel.  ERR_SHAPE when T is 0.
+ * is one GEMM over all steps; a step is one GEMM and one kernel.  ERR_SHAPE when T is 0.
  * @param h0        [B, H], the state before the first step, or null: zeros
  * @param last_ret  NULL, or receives the state after the last step, [B, H], a view
  */
@@ -56,7 +56,7 @@ ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_para
 
 /**
  * Parameters of an attention decoder: at each step the top layer's state asks the source, and the
- * first layer reads the answer with the embedded token behind it, cat(context, embedding).
+ * first layer reads the answer with the embedded token after it, cat(context, embedding).
  */
 typedef struct attncl_bahdanau_params {
     attncl_value query_weight;       /**< [N, H] */
@@ -81,7 +81,7 @@ ATTNCL_API attncl_bahdanau_source attncl_bahdanau_attend(attncl_graph *g,
 
 /**
  * The first layer's input half, as far as it is of tokens: embedded [..., E] -> [..., 3 H].  One
- * product for all tokens that are known.
+ * GEMM for all tokens that are known.
  */
 ATTNCL_API attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params *params,
                                               attncl_value embedded);

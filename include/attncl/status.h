@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/status.h
- * What a call reports: a status for programs, a sentence for people.
+ * What a call reports: a status for programs, a message for people.
  *
  * Every function that can fail returns an attncl_status.  On failure nothing has changed: outputs
  * are untouched and no object was created.  attncl_last_error() then gives one line with the fact
@@ -44,7 +44,7 @@ ATTNCL_API const char *attncl_status_name(attncl_status status);
 ATTNCL_API const char *attncl_status_text(attncl_status status);
 
 /**
- * The sentence of this thread's last failure, "" when there was none.  Borrowed: valid until the
+ * The message of this thread's last failure, "" when there was none.  Borrowed: valid until the
  * next failing call of this thread.
  */
 ATTNCL_API const char *attncl_last_error(void);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /**
  * @file attncl/tune.h
- * Measuring tiles and group sizes on a device, and keeping those that beat the built-in ones.
+ * Measuring tiles and work-group sizes on a device, and keeping those that beat the built-in ones.
  *
  * What is kept is a row of text in a file of the user's, $XDG_CONFIG_HOME/attncl/tune.txt or
  * ~/.config/attncl/tune.txt (ATTNCL_TUNE names another, or "off"), which every context of that
@@ -20,7 +20,7 @@ typedef struct attncl_tune_result {
     const char *shapes;   /**< the class: "large" */
     const char *workload; /**< what was timed: "1024x1024x512 NN, 2048x512x512 NT" */
     double built_in_ms;  /**< the built-in choice, fastest runs, added over the workload; 0: none */
-    double best_ms;      /**< the best other one, measured by turns with it */
+    double best_ms;      /**< the best other one, measured interleaved with it */
     double gain;         /**< how much faster, 0.07: 7 %, by the lesser of minimum and median */
     const char *row;     /**< that other one, "TM=192 TN=128 TK=256"; NULL: there was none */
     int kept;            /**< 1: better by 5 % or more, and nowhere worse by 2 % */

@@ -62,10 +62,10 @@ void *attncl__grow_array(void *old, size_t count, size_t bytes_each)
 
 char *attncl__copy_bytes(const void *data, size_t bytes)
 {
-    size_t room;
-    if (!ckd_add_size(bytes, 1, &room))
+    size_t capacity;
+    if (!ckd_add_size(bytes, 1, &capacity))
         return NULL;
-    char *p = attncl__alloc(room);
+    char *p = attncl__alloc(capacity);
     if (p) {
         if (bytes > 0)
             memcpy(p, data, bytes);

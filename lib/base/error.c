@@ -44,10 +44,10 @@ void attncl__error_prefix(const char *fmt, ...)
         return;
     memcpy(last_message, text, used);
     memcpy(last_message + used, ": ", 2);
-    const size_t room = sizeof last_message - used - 2;
+    const size_t capacity = sizeof last_message - used - 2;
     size_t keep = strlen(old);
-    if (keep >= room)
-        keep = room - 1;
+    if (keep >= capacity)
+        keep = capacity - 1;
     memcpy(last_message + used + 2, old, keep);
     last_message[used + 2 + keep] = '\0';
 }

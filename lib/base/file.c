@@ -120,14 +120,14 @@ static attncl_status resolve(const char *path, char target[PATH_MAX])
 static attncl_status create_beside(const char *target, char temporary[PATH_MAX], int *fd_ret)
 {
     const char *slash = strrchr(target, '/');
-    const int folder = slash ? (int)(slash + 1 - target) : 0;
+    const int directory = slash ? (int)(slash + 1 - target) : 0;
 
     for (int attempt = 0; attempt < 16; ++attempt) {
         uint64_t random;
         REQUIRE(getrandom(&random, sizeof random, 0) == sizeof random, ATTNCL_ERR_IO, "%s",
                 strerror(errno));
-        const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, folder, target,
-                                  target + folder, random);
+        const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, directory, target,
+                                  target + directory, random);
         REQUIRE(used > 0 && used < PATH_MAX, ATTNCL_ERR_IO, "%s", strerror(ENAMETOOLONG));
 
         *fd_ret = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);

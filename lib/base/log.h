@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Messages for whoever wants to know why something was chosen.  The library never prints by itself.
+// Messages that say why something was chosen.  The library never prints by itself.
 #ifndef ATTNCL_BASE_LOG_H
 #define ATTNCL_BASE_LOG_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The five words of error handling (the fifth, TRY_CL, is in device/clerr.h).  See docs/errors.md;
+// The five error macros (the fifth, TRY_CL, is in device/clerr.h).  See docs/errors.md;
 // add no others.
 #ifndef ATTNCL_BASE_TRY_H
 #define ATTNCL_BASE_TRY_H

@@ -8,11 +8,11 @@
 #include "device/context.h"
 
 // OpenCL has no empty buffers: one of this size stands for them.
-enum { LEAST_BYTES = 16 };
+enum { MIN_BYTES = 16 };
 
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret)
 {
-    const size_t size = bytes < LEAST_BYTES ? LEAST_BYTES : bytes;
+    const size_t size = bytes < MIN_BYTES ? MIN_BYTES : bytes;
     cl_int code = CL_SUCCESS;
 
     REQUIRE(!ctx->caps.max_buffer_bytes || size <= ctx->caps.max_buffer_bytes,
@@ -21,7 +21,7 @@ attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *r
             (unsigned long long)ctx->caps.max_buffer_bytes);
     cl_mem mem = clCreateBuffer(ctx->cl, CL_MEM_READ_WRITE, size, NULL, &code);
     TRY(CL_CODE(code, "clCreateBuffer"));
-    attncl__object_made(OBJECT_BUFFER);
+    attncl__object_created(OBJECT_BUFFER);
     *ret = mem;
     return ATTNCL_OK;
 }
@@ -38,7 +38,7 @@ attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t ori
     cl_mem mem =
         clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     TRY(CL_CODE(code, "clCreateSubBuffer"));
-    attncl__object_made(OBJECT_BUFFER);
+    attncl__object_created(OBJECT_BUFFER);
     *ret = mem;
     return ATTNCL_OK;
 }
@@ -46,7 +46,7 @@ attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t ori
 void attncl__buffer_retain(cl_mem mem)
 {
     if (mem && clRetainMemObject(mem) == CL_SUCCESS)
-        attncl__object_made(OBJECT_BUFFER);
+        attncl__object_created(OBJECT_BUFFER);
 }
 
 void attncl__buffer_release(cl_mem *mem)
@@ -54,7 +54,7 @@ void attncl__buffer_release(cl_mem *mem)
     if (!*mem)
         return;
     clReleaseMemObject(*mem);
-    attncl__object_gone(OBJECT_BUFFER);
+    attncl__object_released(OBJECT_BUFFER);
     *mem = NULL;
 }
 

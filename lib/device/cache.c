@@ -3,7 +3,7 @@
 // The disk cache of program binaries, keyed by everything that could change them.
 //
 // Binaries are stored when the context is destroyed, not when they are built: PoCL puts the machine
-// code of every group size that was used into them then, so that the next process compiles nothing
+// code of every work-group size that was used into them then, so that the next process compiles nothing
 // (measured: 0.9 ms a program, against 18 ms from source with PoCL's own cache warm).
 
 #define _GNU_SOURCE // dladdr
@@ -15,7 +15,7 @@
 #include "attncl/version.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "device/cache.h"
 #include "device/cache_file.h"
 #include "device/platform.h"
@@ -23,14 +23,14 @@
 static const uint64_t cap_bytes = (uint64_t)256 << 20;
 
 struct disk_cache {
-    struct own_folder folder;
+    struct private_dir directory;
     char *device_key; // what of the key is the same for all programs
     bool has_stored;
 };
 
 // -- the key
 
-static void add_device_text(struct text *t, cl_device_id id, cl_device_info what)
+static void add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
 {
     size_t n = 0;
 
@@ -39,14 +39,14 @@ static void add_device_text(struct text *t, cl_device_id id, cl_device_info what
     char *value = attncl__alloc_zero(n + 1);
     if (value && n)
         attncl__device_text(id, what, value, n + 1);
-    attncl__text_add(t, "%s\n", value ? value : "");
+    attncl__strbuf_add(t, "%s\n", value ? value : "");
     t->failed = t->failed || !value;
     attncl__free(value);
 }
 
 // The driver's file by size and time: a rebuilt driver may carry an old version's number.  A
 // platform with cl_khr_icd begins with a pointer to its functions; the first one tells the file.
-static void add_driver_file(struct text *t, cl_platform_id platform)
+static void add_driver_file(struct strbuf *t, cl_platform_id platform)
 {
     char extensions[1024];
     struct stat st;
@@ -59,7 +59,7 @@ static void add_driver_file(struct text *t, cl_platform_id platform)
     if (!*first_word || !dladdr(**first_word, &info) || !info.dli_fname ||
         stat(info.dli_fname, &st) != 0)
         return;
-    attncl__text_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
+    attncl__strbuf_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
                      (long long)st.st_mtime);
 }
 
@@ -87,7 +87,7 @@ static int by_text(const void *a, const void *b)
 }
 
 // Variables that change what drivers compile.
-static void add_driver_environment(struct text *t)
+static void add_driver_environment(struct strbuf *t)
 {
     static const char *const prefixes[] = {"POCL_", "CL_",      "NEO",      "IGC_",
                                            "AMD_",  "RUSTICL_", "OCLGRIND_"};
@@ -98,7 +98,7 @@ static void add_driver_environment(struct text *t)
     if (l.n > 0)
         qsort(l.lines, l.n, sizeof *l.lines, by_text);
     for (size_t i = 0; i < l.n; ++i)
-        attncl__text_add(t, "%s\n", l.lines[i]);
+        attncl__strbuf_add(t, "%s\n", l.lines[i]);
     t->failed = t->failed || l.failed;
     attncl__free(l.lines);
 }
@@ -112,14 +112,14 @@ static char *device_key(const attncl_context *ctx)
     char version[256] = "";
     cl_platform_id platform = NULL;
     cl_uint vendor_id = 0, address_bits = 0;
-    struct text t = TEXT_EMPTY;
+    struct strbuf t = STRBUF_EMPTY;
 
     if (clGetDeviceInfo(ctx->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) ==
         CL_SUCCESS)
         attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
     clGetDeviceInfo(ctx->device, CL_DEVICE_VENDOR_ID, sizeof vendor_id, &vendor_id, NULL);
     clGetDeviceInfo(ctx->device, CL_DEVICE_ADDRESS_BITS, sizeof address_bits, &address_bits, NULL);
-    attncl__text_add(&t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
+    attncl__strbuf_add(&t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
                      ctx->info.platform_name, version, vendor_id, address_bits);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
         add_device_text(&t, ctx->device, texts[i]);
@@ -127,53 +127,53 @@ static char *device_key(const attncl_context *ctx)
         add_driver_file(&t, platform);
     add_driver_environment(&t);
     if (t.failed)
-        attncl__text_free(&t);
+        attncl__strbuf_free(&t);
     return t.data;
 }
 
 static bool make_key(const attncl_context *ctx, const char *source, const char *options,
-                     struct text *ret)
+                     struct strbuf *ret)
 {
-    attncl__text_add(ret, "%s%s\n%s", ctx->cache->device_key, options, source);
+    attncl__strbuf_add(ret, "%s%s\n%s", ctx->cache->device_key, options, source);
     return !ret->failed;
 }
 
 // -- where
 
-// The folder named by the first of: the options, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A
-// relative base folder is none, as the XDG specification says.  Never a folder that is everybody's.
-static void find_folder(const attncl_context *ctx, const char *given, struct text *ret)
+// The directory named by the first of: the options, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A
+// relative base directory is none, as the XDG specification says.  Never a directory that is everybody's.
+static void find_directory(const attncl_context *ctx, const char *given, struct strbuf *ret)
 {
     const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);
     const char *xdg = attncl__context_env(ctx, ENV_XDG_CACHE_HOME);
     const char *home = attncl__context_env(ctx, ENV_HOME);
 
     if (own)
-        attncl__text_add(ret, "%s", own);
+        attncl__strbuf_add(ret, "%s", own);
     else if (xdg && xdg[0] == '/')
-        attncl__text_add(ret, "%s/attncl", xdg);
+        attncl__strbuf_add(ret, "%s/attncl", xdg);
     else if (home && home[0] == '/')
-        attncl__text_add(ret, "%s/.cache/attncl", home);
+        attncl__strbuf_add(ret, "%s/.cache/attncl", home);
 }
 
-struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *folder)
+struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory)
 {
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
     const bool writable = !mode || strcmp(mode, "rw") == 0;
     const char *why = "out of memory";
-    struct text path = TEXT_EMPTY;
+    struct strbuf path = STRBUF_EMPTY;
     struct disk_cache *cache = NULL;
 
     if (attncl__privileged() || (!writable && strcmp(mode, "ro") != 0))
         return NULL;
-    find_folder(ctx, folder, &path);
+    find_directory(ctx, directory, &path);
     if (!path.data)
         goto done;
     cache = attncl__alloc_zero(sizeof *cache);
     if (!cache)
         goto done;
-    cache->folder.fd = -1;
-    if (attncl__own_folder_open(path.data, writable, &cache->folder, &why))
+    cache->directory.fd = -1;
+    if (attncl__private_dir_open(path.data, writable, &cache->directory, &why))
         cache->device_key = device_key(ctx);
     if (!cache->device_key) {
         attncl__log(ATTNCL_LOG_WARN, "no program cache in %s: %s", path.data,
@@ -183,7 +183,7 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *fol
     }
 
 done:
-    attncl__text_free(&path);
+    attncl__strbuf_free(&path);
     return cache;
 }
 
@@ -192,8 +192,8 @@ void attncl__cache_close(struct disk_cache *cache)
     if (!cache)
         return;
     if (cache->has_stored)
-        attncl__cache_folder_trim(&cache->folder, cap_bytes);
-    attncl__own_folder_close(&cache->folder);
+        attncl__cache_evict(&cache->directory, cap_bytes);
+    attncl__private_dir_close(&cache->directory);
     attncl__free(cache->device_key);
     attncl__free(cache);
 }
@@ -243,14 +243,14 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
 cl_program attncl__cache_load(const attncl_context *ctx, const char *source, const char *options)
 {
     cl_program program = NULL;
-    struct text key = TEXT_EMPTY;
+    struct strbuf key = STRBUF_EMPTY;
     void *payload = NULL;
     size_t n = 0;
 
     if (!ctx->cache || !make_key(ctx, source, options, &key))
         goto done;
     const struct bytes key_bytes = {key.data, key.used};
-    if (!attncl__cache_entry_read(&ctx->cache->folder, key_bytes, &payload, &n))
+    if (!attncl__cache_entry_read(&ctx->cache->directory, key_bytes, &payload, &n))
         goto done;
     const char *end = memchr(payload, '\0', n);
     if (end) {
@@ -260,22 +260,22 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
     }
     if (!program) {
         attncl__log(ATTNCL_LOG_WARN, "program cache: the driver refuses an entry");
-        attncl__cache_entry_remove(&ctx->cache->folder, key_bytes);
+        attncl__cache_entry_remove(&ctx->cache->directory, key_bytes);
     }
 
 done:
-    attncl__text_free(&key);
+    attncl__strbuf_free(&key);
     attncl__free(payload);
     return program;
 }
 
 bool attncl__cache_stores(const attncl_context *ctx)
 {
-    return ctx->cache && ctx->cache->folder.writable;
+    return ctx->cache && ctx->cache->directory.writable;
 }
 
 // Names and binary as one payload.
-static bool make_payload(cl_program program, struct text *ret)
+static bool make_payload(cl_program program, struct strbuf *ret)
 {
     unsigned char *binary = NULL;
     size_t n = 0;
@@ -288,8 +288,8 @@ static bool make_payload(cl_program program, struct text *ret)
     binary = attncl__alloc(n);
     if (binary && clGetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
                       CL_SUCCESS) {
-        attncl__text_add_bytes(ret, names, strlen(names) + 1);
-        attncl__text_add_bytes(ret, binary, n);
+        attncl__strbuf_add_bytes(ret, names, strlen(names) + 1);
+        attncl__strbuf_add_bytes(ret, binary, n);
     }
 
 done:
@@ -301,17 +301,17 @@ done:
 void attncl__cache_store(const attncl_context *ctx, const char *source, const char *options,
                          cl_program program)
 {
-    struct text key = TEXT_EMPTY, payload = TEXT_EMPTY;
+    struct strbuf key = STRBUF_EMPTY, payload = STRBUF_EMPTY;
 
     if (attncl__cache_stores(ctx) && make_key(ctx, source, options, &key) &&
         make_payload(program, &payload)) {
         const bool stored =
-            attncl__cache_entry_write(&ctx->cache->folder, (struct bytes){key.data, key.used},
+            attncl__cache_entry_write(&ctx->cache->directory, (struct bytes){key.data, key.used},
                                       (struct bytes){payload.data, payload.used});
         ctx->cache->has_stored = ctx->cache->has_stored || stored;
         if (!stored)
             attncl__log(ATTNCL_LOG_WARN, "program cache: an entry could not be written");
     }
-    attncl__text_free(&key);
-    attncl__text_free(&payload);
+    attncl__strbuf_free(&key);
+    attncl__strbuf_free(&payload);
 }

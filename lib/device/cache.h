@@ -5,9 +5,9 @@
 
 #include "device/context.h"
 
-// `folder` and mode as the options and the environment say; NULL when programs are not kept, which
+// `directory` and mode as the options and the environment say; NULL when programs are not kept, which
 // is no failure.
-struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *folder);
+struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory);
 // NULL is fine.
 void attncl__cache_close(struct disk_cache *cache);
 

@@ -18,7 +18,7 @@
 #include "device/cache_file.h"
 
 enum { FORMAT = 1, BYTE_ORDER_MARK = 0x01020304, HASH_BYTES = 32 };
-static const size_t most_bytes = (size_t)64 << 20;
+static const size_t max_bytes = (size_t)64 << 20;
 
 struct header {
     char magic[8];
@@ -87,7 +87,7 @@ static const char *refuse_content(const char *data, size_t n, struct bytes key)
     return NULL;
 }
 
-bool attncl__cache_entry_read(const struct own_folder *folder, struct bytes key, void **payload_ret,
+bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key, void **payload_ret,
                               size_t *n_ret)
 {
     char name[CACHE_NAME_BYTES];
@@ -98,7 +98,7 @@ bool attncl__cache_entry_read(const struct own_folder *folder, struct bytes key,
 
     if (!attncl__cache_entry_name(key, name))
         return false;
-    if (attncl__own_file_read(folder, name, sizeof(struct header), most_bytes, &data, &n, &why))
+    if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n, &why))
         why = refuse_content(data, n, key);
     if (data && !why) {
         const size_t skip = sizeof(struct header) + key.n;
@@ -110,13 +110,13 @@ bool attncl__cache_entry_read(const struct own_folder *folder, struct bytes key,
     }
     if (why) {
         attncl__log(ATTNCL_LOG_WARN, "program cache: entry %.16s is %s", name, why);
-        attncl__cache_entry_remove(folder, key);
+        attncl__cache_entry_remove(directory, key);
     }
     attncl__free(data);
     return found;
 }
 
-bool attncl__cache_entry_write(const struct own_folder *folder, struct bytes key,
+bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes key,
                                struct bytes payload)
 {
     struct header h = {.format = FORMAT,
@@ -126,20 +126,20 @@ bool attncl__cache_entry_write(const struct own_folder *folder, struct bytes key
     char name[CACHE_NAME_BYTES];
     size_t total;
 
-    if (!folder->writable || !ckd_add_size(key.n, payload.n, &total) ||
-        !ckd_add_size(total, sizeof h, &total) || total > most_bytes)
+    if (!directory->writable || !ckd_add_size(key.n, payload.n, &total) ||
+        !ckd_add_size(total, sizeof h, &total) || total > max_bytes)
         return false;
     memcpy(h.magic, magic, sizeof magic);
     if (!hash_entry(&h, key, payload, h.hash) || !attncl__cache_entry_name(key, name))
         return false;
     const struct bytes pieces[] = {{&h, sizeof h}, key, payload};
-    return attncl__own_file_replace(folder, name, pieces, sizeof pieces / sizeof pieces[0]);
+    return attncl__private_file_replace(directory, name, pieces, sizeof pieces / sizeof pieces[0]);
 }
 
-void attncl__cache_entry_remove(const struct own_folder *folder, struct bytes key)
+void attncl__cache_entry_remove(const struct private_dir *directory, struct bytes key)
 {
     char name[CACHE_NAME_BYTES];
 
-    if (folder->writable && attncl__cache_entry_name(key, name))
-        unlinkat(folder->fd, name, 0);
+    if (directory->writable && attncl__cache_entry_name(key, name))
+        unlinkat(directory->fd, name, 0);
 }

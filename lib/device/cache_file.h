@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The program cache as files: knows no OpenCL.
 //
-// A program binary is code that the driver will execute, so nothing leaves an entry unless folder
+// A program binary is code that the driver will execute, so nothing leaves an entry unless directory
 // and file belong to this user alone, the key is the whole key that was asked for, and the SHA-256
 // over everything is right.
 #ifndef ATTNCL_DEVICE_CACHE_FILE_H
@@ -9,24 +9,24 @@
 
 #include <stdint.h>
 
-#include "device/own_folder.h"
+#include "device/private_dir.h"
 
 // An entry's name: SHA-256 of its key in hex, and ".program".
 enum { CACHE_NAME_BYTES = 64 + 8 + 1 };
 
 // Removes the entries used longest ago until `cap_bytes` are left at most, and temporary files that
-// nobody finished.
-void attncl__cache_folder_trim(const struct own_folder *folder, uint64_t cap_bytes);
+// that was not finished.
+void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes);
 
 // The payload stored under `key`, owned by the caller (attncl__free), and the entry counts as used
 // now.  False when there is none or it is not to be trusted; that one is removed.
-bool attncl__cache_entry_read(const struct own_folder *folder, struct bytes key, void **payload_ret,
+bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key, void **payload_ret,
                               size_t *n_ret);
 // In one step: readers see the old entry or the new one.  False, and no trace, when it cannot be
 // written.
-bool attncl__cache_entry_write(const struct own_folder *folder, struct bytes key,
+bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes key,
                                struct bytes payload);
-void attncl__cache_entry_remove(const struct own_folder *folder, struct bytes key);
+void attncl__cache_entry_remove(const struct private_dir *directory, struct bytes key);
 
 // False when the hash cannot be computed.
 bool attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES]);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// A device's capabilities: the driver's answers, then the quirks, then ATTNCL_FORM.
+// A device's capabilities: the driver's answers, then the quirks, then ATTNCL_VARIANT.
 
 #include <string.h>
 
 #include "base/log.h"
-#include "device/parts.h"
+#include "device/internal.h"
 #include "device/quirks.h"
 
 // Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
@@ -18,7 +18,7 @@ enum {
 };
 
 // The least that OpenCL 1.2 lets a full device have.
-enum { LEAST_ALIGN_BYTES = 128, LEAST_LOCAL_BYTES = 32768 };
+enum { MIN_ALIGN_BYTES = 128, MIN_LOCAL_BYTES = 32768 };
 
 static unsigned number(cl_device_id id, cl_device_info what)
 {
@@ -44,19 +44,19 @@ static unsigned group_multiple(cl_device_id id, const attncl_device_info *info,
     return multiple >= 1 && multiple <= 1024 ? (unsigned)multiple : 1;
 }
 
-static void wish_form(struct device_caps *caps, const char *form)
+static void override_variant(struct device_caps *caps, const char *variant)
 {
-    if (form && strcmp(form, "cpu") == 0) {
-        caps->form = FORM_CPU;
-    } else if (form && strcmp(form, "gpu") == 0) {
-        caps->form = FORM_GPU;
+    if (variant && strcmp(variant, "cpu") == 0) {
+        caps->variant = VARIANT_CPU;
+    } else if (variant && strcmp(variant, "gpu") == 0) {
+        caps->variant = VARIANT_GPU;
         caps->vector_width = 4;
-    } else if (form) {
-        attncl__log(ATTNCL_LOG_WARN, "ATTNCL_FORM is \"%s\", neither cpu nor gpu", form);
+    } else if (variant) {
+        attncl__log(ATTNCL_LOG_WARN, "ATTNCL_VARIANT is \"%s\", neither cpu nor gpu", variant);
     }
 }
 
-void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const char *form,
+void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const char *variant,
                        struct device_caps *ret)
 {
     const enum device_vendor vendor = attncl__quirks_vendor(info);
@@ -67,16 +67,16 @@ void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const ch
     clGetDeviceInfo(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL);
     struct device_caps caps = {
         .vendor = vendor,
-        .form = is_cpu ? FORM_CPU : FORM_GPU,
+        .variant = is_cpu ? VARIANT_CPU : VARIANT_GPU,
         .is_cpu = is_cpu,
         .is_gpu = info->type == ATTNCL_DEVICE_GPU,
         .compute_units = info->compute_units ? info->compute_units : 1,
         .max_group = info->max_work_group ? (size_t)info->max_work_group : 1,
         .local_bytes =
-            info->local_memory_bytes ? (size_t)info->local_memory_bytes : LEAST_LOCAL_BYTES,
+            info->local_memory_bytes ? (size_t)info->local_memory_bytes : MIN_LOCAL_BYTES,
         .global_bytes = info->global_memory_bytes,
         .max_buffer_bytes = info->max_buffer_bytes,
-        .align_bytes = LEAST_ALIGN_BYTES,
+        .align_bytes = MIN_ALIGN_BYTES,
         .vector_width = is_cpu ? (info->vector_width >= 16 ? 16 : 8) : 4,
         .group_multiple = group_multiple(id, info, vendor),
         .address_bits = number(id, CL_DEVICE_ADDRESS_BITS) == 32 ? 32 : 64,
@@ -89,6 +89,6 @@ void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const ch
         caps.nv_compute_capability =
             10 * number(id, NV_COMPUTE_CAPABILITY_MAJOR) + number(id, NV_COMPUTE_CAPABILITY_MINOR);
     attncl__quirks_apply(info, &caps);
-    wish_form(&caps, form);
+    override_variant(&caps, variant);
     *ret = caps;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the library knows of a device: the numbers that decide which form of a kernel runs.  Filled
+// What the library knows of a device: the numbers that decide which variant of a kernel runs.  Filled
 // once per context by caps.c from the driver's answers and the quirk table.
 #ifndef ATTNCL_DEVICE_CAPS_H
 #define ATTNCL_DEVICE_CAPS_H
@@ -16,31 +16,31 @@ enum device_vendor {
     VENDOR_APPLE,
     VENDOR_ARM,
     VENDOR_QUALCOMM,
-    VENDOR_POCL,     // PoCL's CPU device, whoever made the processor
+    VENDOR_POCL,     // PoCL's CPU device, whatever the CPU's vendor
     VENDOR_MESA_CPU, // rusticl on llvmpipe
     VENDOR_OCLGRIND,
 };
 
-// Two families of kernels.  CPU form: one work-item per row or tile, wide vectors, no barriers. GPU
-// form: groups of many work-items, local memory, barriers.
-enum kernel_form { FORM_CPU, FORM_GPU };
+// Two families of kernels.  CPU variant: one work-item per row or tile, wide vectors, no barriers. GPU
+// variant: work-groups of many work-items, local memory, barriers.
+enum kernel_variant { VARIANT_CPU, VARIANT_GPU };
 
 struct tune_table;
 
 struct device_caps {
     enum device_vendor vendor;
-    enum kernel_form form;
+    enum kernel_variant variant;
     bool is_cpu;
     bool is_gpu;
     unsigned compute_units;
     size_t max_group;   // work-items
-    size_t local_bytes; // local memory of a group
+    size_t local_bytes; // local memory of a work-group
     uint64_t global_bytes;
     uint64_t max_buffer_bytes;
     size_t align_bytes;             // sub-buffer origins, at least 128
-    unsigned vector_width;          // VW for CPU forms: 16, 8 or 4; for GPU forms: 4
+    unsigned vector_width;          // VW for CPU variants: 16, 8 or 4; for GPU variants: 4
     unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
-    uint64_t loop_limit;            // most loop iterations of one work-item, 0: no limit known
+    uint64_t max_loop_iterations;            // iteration cap of one work-item, 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
     unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fifth word of error handling: an OpenCL call's code becomes a status and a sentence with the
+// The fifth error macro: turns an OpenCL call's code into a status and a message with the
 // code's name.
 #ifndef ATTNCL_DEVICE_CLERR_H
 #define ATTNCL_DEVICE_CLERR_H

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "device/cache.h"
 #include "device/clerr.h"
-#include "device/parts.h"
+#include "device/internal.h"
 #include "device/select.h"
 #include "device/tuned_file.h"
 
@@ -80,11 +80,11 @@ static void release(attncl_context *ctx)
     attncl__programs_free(ctx->programs);
     if (ctx->queue) {
         clReleaseCommandQueue(ctx->queue);
-        attncl__object_gone(OBJECT_QUEUE);
+        attncl__object_released(OBJECT_QUEUE);
     }
     if (ctx->cl) {
         clReleaseContext(ctx->cl);
-        attncl__object_gone(OBJECT_CONTEXT);
+        attncl__object_released(OBJECT_CONTEXT);
     }
     attncl__cache_close(ctx->cache);
     attncl__tuned_close(ctx);
@@ -124,11 +124,11 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
 // Everything that follows from device and queue.
 static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options)
 {
-    attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_FORM), &ctx->caps);
+    attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_VARIANT), &ctx->caps);
     TRY(attncl__programs_create(&ctx->programs));
-    attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s forms", ctx->info.platform,
+    attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s kernel variants", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,
-                ctx->caps.form == FORM_CPU ? "CPU" : "GPU");
+                ctx->caps.variant == VARIANT_CPU ? "CPU" : "GPU");
     attncl__tuned_open(ctx);
     ctx->cache = attncl__cache_open(ctx, options->cache_dir);
     return ATTNCL_OK;
@@ -145,12 +145,12 @@ static attncl_status open_device(attncl_context *ctx, const struct device_entry 
     ctx->info = entry->info;
     ctx->cl = clCreateContext(properties, 1, &ctx->device, NULL, NULL, &code);
     TRY(CL_CODE(code, "clCreateContext"));
-    attncl__object_made(OBJECT_CONTEXT);
+    attncl__object_created(OBJECT_CONTEXT);
     ctx->profile = profile;
     ctx->queue =
         clCreateCommandQueue(ctx->cl, ctx->device, profile ? CL_QUEUE_PROFILING_ENABLE : 0, &code);
     TRY(CL_CODE(code, "clCreateCommandQueue"));
-    attncl__object_made(OBJECT_QUEUE);
+    attncl__object_created(OBJECT_QUEUE);
     return ATTNCL_OK;
 }
 
@@ -234,10 +234,10 @@ attncl_status attncl_context_adopt(cl_context cl, cl_device_id device, cl_comman
     TRY_DONE(describe_adopted(ctx));
     TRY_DONE(CL_CALL(clRetainContext(cl)));
     ctx->cl = cl;
-    attncl__object_made(OBJECT_CONTEXT);
+    attncl__object_created(OBJECT_CONTEXT);
     TRY_DONE(CL_CALL(clRetainCommandQueue(queue)));
     ctx->queue = queue;
-    attncl__object_made(OBJECT_QUEUE);
+    attncl__object_created(OBJECT_QUEUE);
     TRY_DONE(finish_context(ctx, &o));
     *context_ret = ctx;
     ctx = NULL;
@@ -256,7 +256,7 @@ attncl_status attncl_context_destroy(attncl_context *context)
     const long n = context->n_children;
     const char *kind = context->last_child_kind;
     pthread_mutex_unlock(&context->lock);
-    REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one made was a %s", n,
+    REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s", n,
             n == 1 ? "object is" : "objects are", kind);
     // Work may be in the queue still; releasing it first has lost work on some drivers.
     clFinish(context->queue);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The context inside: one device, one in-order queue, its programs, and a count of every OpenCL
-// object made.
+// object created.
 #ifndef ATTNCL_DEVICE_CONTEXT_H
 #define ATTNCL_DEVICE_CONTEXT_H
 
@@ -23,15 +23,15 @@ enum object_kind {
     N_OBJECT_KINDS
 };
 
-// Objects of one kind: alive now, made ever.  Process-wide, for the tests' leak check and the
+// Objects of one kind: alive now, created ever.  Process-wide, for the tests' leak check and the
 // steady-state promise.
 struct object_counts {
     long live[N_OBJECT_KINDS];
-    long made[N_OBJECT_KINDS];
+    long created[N_OBJECT_KINDS];
 };
 void attncl__objects_count(struct object_counts *ret);
-void attncl__object_made(enum object_kind kind);
-void attncl__object_gone(enum object_kind kind);
+void attncl__object_created(enum object_kind kind);
+void attncl__object_released(enum object_kind kind);
 
 // What a context's upper parts leave behind with it: released, last first, by
 // attncl_context_destroy().
@@ -50,7 +50,7 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
-    const char *nonce; // NULL, or put before every source, so that every compiler's cache misses;
+    const char *cache_buster; // NULL, or put before every source, so that every compiler's cache misses;
                        // for the benchmark, borrowed
     pid_t pid;         // of the creator: a fork's child must not use the driver
     struct disk_cache *cache; // NULL: none
@@ -95,14 +95,14 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
 struct program; // one built program; belongs to the context
 // Finds or builds.  `file` is a kernel source's path below cl/, "op/softmax.cl"; `defines` is text
 // of "#define NAME VALUE" lines, put in front.  Together they are the key.  A build failure is
-// ERR_COMPILE with the compiler's first error line; it is remembered, so that a ladder of variants
+// ERR_COMPILE with the compiler's first error line; it is remembered, so that a fallback list of variants
 // does not compile twice.
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
                                   struct program **ret);
 attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,
                                     cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
-// Work-items this kernel can have in a group on this device; local memory it uses; private (spill)
+// Work-items this kernel can have in a work-group on this device; local memory it uses; private (spill)
 // memory.
 attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                     size_t *local_ret, size_t *private_ret);
@@ -110,10 +110,10 @@ attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_
 // A caller's buffer: its size.  ERR_ARGUMENT when it belongs to another OpenCL context.
 attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
 
-// -- events.  Whoever obtains one from an enqueue counts it with attncl__object_made(OBJECT_EVENT).
+// -- events.  The caller that obtains one from an enqueue counts it with attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
 // The event leaves the library: its new owner calls clReleaseEvent(); not counted any longer.
-void attncl__event_hand_over(cl_event event);
+void attncl__event_transfer(cl_event event);
 // Waits for the event and gives its device times in ns.  Needs a profiling queue.
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
 

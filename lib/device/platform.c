@@ -14,18 +14,18 @@
 enum { PLATFORM_NOT_FOUND_KHR = -1001 };
 
 // A driver that claims longer texts or more devices than these is broken.
-enum { MOST_TEXT_BYTES = 1 << 20, MOST_OBJECTS = 4096 };
+enum { MAX_TEXT_BYTES = 1 << 20, MAX_OBJECTS = 4096 };
 
-// Trims blanks at both ends and cuts to `room` bytes without splitting a UTF-8 character.
-static void copy_trimmed(const char *text, char *out, size_t room)
+// Trims blanks at both ends and cuts to `capacity` bytes without splitting a UTF-8 character.
+static void copy_trimmed(const char *text, char *out, size_t capacity)
 {
     while (*text == ' ')
         ++text;
     size_t n = strlen(text);
     while (n > 0 && text[n - 1] == ' ')
         --n;
-    if (n >= room)
-        for (n = room - 1; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
+    if (n >= capacity)
+        for (n = capacity - 1; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
             --n;
     memcpy(out, text, n);
     out[n] = '\0';
@@ -34,30 +34,30 @@ static void copy_trimmed(const char *text, char *out, size_t room)
             *out = ' ';
 }
 
-void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t room)
+void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t capacity)
 {
     size_t bytes = 0;
 
     out[0] = '\0';
-    if (clGetDeviceInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MOST_TEXT_BYTES)
+    if (clGetDeviceInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MAX_TEXT_BYTES)
         return;
     // One byte more, zeroed: a driver that forgets the terminating zero does no harm.
     char *text = attncl__alloc_zero(bytes + 1);
     if (text && clGetDeviceInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
-        copy_trimmed(text, out, room);
+        copy_trimmed(text, out, capacity);
     attncl__free(text);
 }
 
-void attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out, size_t room)
+void attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out, size_t capacity)
 {
     size_t bytes = 0;
 
     out[0] = '\0';
-    if (clGetPlatformInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MOST_TEXT_BYTES)
+    if (clGetPlatformInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MAX_TEXT_BYTES)
         return;
     char *text = attncl__alloc_zero(bytes + 1);
     if (text && clGetPlatformInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
-        copy_trimmed(text, out, room);
+        copy_trimmed(text, out, capacity);
     attncl__free(text);
 }
 
@@ -73,7 +73,7 @@ static uint64_t number64(cl_device_id id, cl_device_info what)
     return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
 }
 
-// A simulator may claim every type at once: a processor's it is.
+// A simulator may claim every type at once: a CPU's it is.
 static attncl_device_type type_of(cl_device_id id)
 {
     cl_device_type type = 0;
@@ -125,7 +125,7 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
     cl_uint n = 0;
 
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0 ||
-        n > MOST_OBJECTS)
+        n > MAX_OBJECTS)
         return ATTNCL_OK;
     ids = attncl__alloc_array(n, sizeof(cl_device_id));
     REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%u device ids", n);
@@ -167,8 +167,8 @@ attncl_status attncl__devices_list(struct device_list *ret)
     if (code == PLATFORM_NOT_FOUND_KHR || (code == CL_SUCCESS && n == 0))
         goto done;
     TRY_DONE(CL_CODE(code, "clGetPlatformIDs"));
-    if (n > MOST_OBJECTS)
-        n = MOST_OBJECTS;
+    if (n > MAX_OBJECTS)
+        n = MAX_OBJECTS;
     platforms = attncl__alloc_array(n, sizeof(cl_platform_id));
     if (!platforms) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "%u platform ids", n);

@@ -10,10 +10,10 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "device/cache.h"
 #include "device/clerr.h"
-#include "device/parts.h"
+#include "device/internal.h"
 #include "device/source.h"
 
 // OpenCL C 1.2, and nothing that loosens arithmetic.
@@ -53,7 +53,7 @@ static void release_cl(struct program *p)
     if (!p->cl)
         return;
     clReleaseProgram(p->cl);
-    attncl__object_gone(OBJECT_PROGRAM);
+    attncl__object_released(OBJECT_PROGRAM);
     p->cl = NULL;
 }
 
@@ -111,25 +111,25 @@ static const char *error_line(const char *log, int *n_ret)
     return line;
 }
 
-// For the developer who asked for it: the text that was compiled and what the compiler said.  A
+// For the developer (ATTNCL_DUMP_CL): the text that was compiled and what the compiler said.  A
 // failure to write only logs.
-static void dump(const char *folder, const struct program *p, const char *source, const char *log)
+static void dump(const char *directory, const struct program *p, const char *source, const char *log)
 {
     uint32_t hash = 2166136261u; // FNV-1a of the macros tells the specialisations of a file apart
     for (const char *c = p->defines; *c; ++c)
         hash = (hash ^ (unsigned char)*c) * 16777619u;
 
     const char *name = strrchr(p->file, '/');
-    struct text path = TEXT_EMPTY;
-    attncl__text_add(&path, "%s/%s.%08x.cl", folder, name ? name + 1 : p->file, hash);
+    struct strbuf path = STRBUF_EMPTY;
+    attncl__strbuf_add(&path, "%s/%s.%08x.cl", directory, name ? name + 1 : p->file, hash);
     FILE *file = path.failed ? NULL : fopen(path.data, "wb");
     if (!file) {
-        attncl__log(ATTNCL_LOG_WARN, "cannot write a kernel source into %s", folder);
+        attncl__log(ATTNCL_LOG_WARN, "cannot write a kernel source into %s", directory);
     } else {
         fprintf(file, "%s\n/* Build log:\n%s\n*/\n", source, log ? log : "");
         fclose(file);
     }
-    attncl__text_free(&path);
+    attncl__strbuf_free(&path);
 }
 
 static attncl_status build_source(attncl_context *ctx, struct program *p, const char *source)
@@ -140,12 +140,12 @@ static attncl_status build_source(attncl_context *ctx, struct program *p, const 
 
     p->cl = clCreateProgramWithSource(ctx->cl, 1, &source, NULL, &code);
     TRY_DONE(CL_CODE(code, "clCreateProgramWithSource"));
-    attncl__object_made(OBJECT_PROGRAM);
+    attncl__object_created(OBJECT_PROGRAM);
     code = clBuildProgram(p->cl, 1, &ctx->device, build_options, NULL, NULL);
     log = build_log(ctx, p->cl);
-    const char *folder = attncl__context_env(ctx, ENV_DUMP_CL);
-    if (folder)
-        dump(folder, p, source, log);
+    const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
+    if (directory)
+        dump(directory, p, source, log);
     if (code == CL_BUILD_PROGRAM_FAILURE && log && *log) {
         int n = 0;
         const char *line = error_line(log, &n);
@@ -164,20 +164,20 @@ done:
 static attncl_status build(attncl_context *ctx, struct program *p)
 {
     attncl_status status = ATTNCL_OK;
-    struct text source = TEXT_EMPTY;
+    struct strbuf source = STRBUF_EMPTY;
     char *text = NULL;
 
     TRY_DONE(attncl__source_load(ctx, p->file, &text));
-    attncl__text_add(&source, "%s%s%s", ctx->nonce ? ctx->nonce : "", p->defines, text);
+    attncl__strbuf_add(&source, "%s%s%s", ctx->cache_buster ? ctx->cache_buster : "", p->defines, text);
     if (source.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", p->file);
         goto done;
     }
-    // Who wants to see sources and logs wants the compiler to run.
+    // To dump sources and logs, the compiler has to run.
     if (!attncl__context_env(ctx, ENV_DUMP_CL))
         p->cl = attncl__cache_load(ctx, source.data, build_options);
     if (p->cl) {
-        attncl__object_made(OBJECT_PROGRAM);
+        attncl__object_created(OBJECT_PROGRAM);
         attncl__log(ATTNCL_LOG_DEBUG, "%s from the cache", p->file);
         goto done;
     }
@@ -185,11 +185,11 @@ static attncl_status build(attncl_context *ctx, struct program *p)
     attncl__log(ATTNCL_LOG_DEBUG, "%s built", p->file);
     if (attncl__cache_stores(ctx)) {
         p->source = source.data;
-        source = TEXT_EMPTY;
+        source = STRBUF_EMPTY;
     }
 
 done:
-    attncl__text_free(&source);
+    attncl__strbuf_free(&source);
     attncl__free(text);
     return status;
 }
@@ -282,7 +282,7 @@ attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program
     REQUIRE(code != CL_INVALID_KERNEL_NAME, ATTNCL_ERR_STATE, "%s has no kernel %s", program->file,
             name);
     TRY(CL_CODE(code, "clCreateKernel"));
-    attncl__object_made(OBJECT_KERNEL);
+    attncl__object_created(OBJECT_KERNEL);
     *ret = kernel;
     return ATTNCL_OK;
 }
@@ -292,7 +292,7 @@ void attncl__kernel_release(cl_kernel *kernel)
     if (!*kernel)
         return;
     clReleaseKernel(*kernel);
-    attncl__object_gone(OBJECT_KERNEL);
+    attncl__object_released(OBJECT_KERNEL);
     *kernel = NULL;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of quirks.  Adding one = adding a row: who it is about, what changes, why.
+// The table of quirks.  Adding one = adding a row: which devices, what changes, why.
 
 #include <string.h>
 
 #include "device/quirks.h"
 
-// Who made the device, found by the first row whose texts are part of the device's (NULL: any).
+// The device's vendor, found by the first row whose texts are part of the device's (NULL: any).
 // Runtimes that stand between come first: PoCL calls its device's vendor AMD or Intel, after the
-// processor.
+// CPU.
 static const struct {
     const char *platform, *vendor, *name;
     enum device_vendor is;
@@ -32,27 +32,27 @@ struct quirk {
     attncl_device_type type;
     const char *name, *driver; // part of the device's name; start of the driver's version
     size_t max_group;
-    uint64_t loop_limit;
+    uint64_t max_loop_iterations;
     unsigned vector_width;
     unsigned group_multiple;
     size_t local_bytes;
     bool no_clblast;
-    bool cpu_form;
+    bool cpu_variant;
     bool builtin_prefetch;
 };
 
 static const struct quirk quirks[] = {
-    // CLBlast reaches a tenth of a processor, and each of its kernels compiles for a second.
+    // CLBlast reaches a tenth of a CPU, and each of its kernels compiles for a second.
     {.type = ATTNCL_DEVICE_CPU, .no_clblast = true},
 
-    // Live values of a group's work-items are kept on a thread's stack: more than this has overrun
+    // Live values of a work-group's work-items are kept on a thread's stack: more than this has overrun
     // it.
     {.vendor = VENDOR_POCL, .max_group = 256},
-    // prefetch() does nothing; products of few rows take two thirds of their time with the
+    // prefetch() does nothing; skinny GEMMs take two thirds of their time with the
     // compiler's.
     {.vendor = VENDOR_POCL, .builtin_prefetch = true},
 
-    // The processor's vectors hold 16 floats whatever the driver calls its native width.
+    // The CPU's vectors hold 16 floats whatever the driver calls its native width.
     {.type = ATTNCL_DEVICE_CPU, .name = "avx512", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver4", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver5", .vector_width = 16},
@@ -60,19 +60,19 @@ static const struct quirk quirks[] = {
     // A work-item's loops end after 65,535 iterations, silently.
     {.vendor = VENDOR_MESA_CPU,
      .max_group = 32, // of any kernel, whatever it says of the device
-     .loop_limit = 65535,
+     .max_loop_iterations = 65535,
      .no_clblast = true,
-     .cpu_form = true},
+     .cpu_variant = true},
 
-    // A simulator of one processor; claims to be a GPU too.
-    {.vendor = VENDOR_OCLGRIND, .max_group = 256, .no_clblast = true, .cpu_form = true},
+    // A simulator of one CPU; claims to be a GPU too.
+    {.vendor = VENDOR_OCLGRIND, .max_group = 256, .no_clblast = true, .cpu_variant = true},
 
     // 32 work-items execute together on every NVIDIA device; 64 on every AMD device that does not
     // say otherwise.
     {.vendor = VENDOR_NVIDIA, .type = ATTNCL_DEVICE_GPU, .group_multiple = 32},
-    // Larger groups need reqd_work_group_size and may not fit the registers.
+    // Larger work-groups need reqd_work_group_size and may not fit the registers.
     {.vendor = VENDOR_AMD, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
-    // Kernels with many registers halve the group that fits: the per-kernel limit decides above
+    // Kernels with many registers halve the work-group that fits: the per-kernel limit decides above
     // this.
     {.vendor = VENDOR_INTEL, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
     // Local memory is global memory there, and CLBlast's kernels do not suit its compiler.
@@ -81,7 +81,7 @@ static const struct quirk quirks[] = {
     {.vendor = VENDOR_QUALCOMM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
     // Pipelines that use all of the local memory fail when their kernel is created.
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_GPU, .local_bytes = 32768, .no_clblast = true},
-    // The processor device accepts no group of more than one work-item with barriers.
+    // The CPU device accepts no work-group of more than one work-item with barriers.
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_CPU, .max_group = 1},
 };
 
@@ -121,16 +121,16 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
             caps->max_group = q->max_group;
         if (q->local_bytes && caps->local_bytes > q->local_bytes)
             caps->local_bytes = q->local_bytes;
-        if (q->loop_limit)
-            caps->loop_limit = q->loop_limit;
+        if (q->max_loop_iterations)
+            caps->max_loop_iterations = q->max_loop_iterations;
         if (q->vector_width)
             caps->vector_width = q->vector_width;
         if (q->group_multiple)
             caps->group_multiple = q->group_multiple;
         if (q->no_clblast)
             caps->clblast_allowed = false;
-        if (q->cpu_form)
-            caps->form = FORM_CPU;
+        if (q->cpu_variant)
+            caps->variant = VARIANT_CPU;
         if (q->builtin_prefetch)
             caps->builtin_prefetch = true;
     }

@@ -7,13 +7,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "base/try.h"
 #include "device/quirks.h"
 #include "device/select.h"
 
-// What `wanted` says.
-struct wish {
+// What `wanted` asks for, parsed.
+struct device_filter {
     attncl_device_type type; // 0: any
     int platform, device;    // -1: any
     const char *part;        // of a name; NULL: any
@@ -48,19 +48,19 @@ static int short_number(const char **text)
     return digits >= 1 && digits <= 4 ? x : -1;
 }
 
-static struct wish understand(const char *wanted)
+static struct device_filter parse_filter(const char *wanted)
 {
-    struct wish wish = {.platform = -1, .device = -1};
+    struct device_filter filter = {.platform = -1, .device = -1};
 
     if (!wanted || !*wanted)
-        return wish;
+        return filter;
     if (same_word(wanted, "gpu")) {
-        wish.type = ATTNCL_DEVICE_GPU;
-        return wish;
+        filter.type = ATTNCL_DEVICE_GPU;
+        return filter;
     }
     if (same_word(wanted, "cpu")) {
-        wish.type = ATTNCL_DEVICE_CPU;
-        return wish;
+        filter.type = ATTNCL_DEVICE_CPU;
+        return filter;
     }
     const char *at = wanted;
     const int platform = short_number(&at);
@@ -68,24 +68,24 @@ static struct wish understand(const char *wanted)
         ++at;
         const int device = short_number(&at);
         if (device >= 0 && !*at)
-            return (struct wish){.platform = platform, .device = device};
+            return (struct device_filter){.platform = platform, .device = device};
     }
-    wish.part = wanted;
-    return wish;
+    filter.part = wanted;
+    return filter;
 }
 
-static bool grants(const attncl_device_info *info, const struct wish *wish)
+static bool matches(const attncl_device_info *info, const struct device_filter *filter)
 {
     if (!info->available)
         return false;
-    if (wish->platform >= 0)
-        return info->platform == wish->platform && info->device == wish->device;
-    if (wish->part)
-        return contains(info->name, wish->part) || contains(info->platform_name, wish->part);
-    return !wish->type || info->type == wish->type;
+    if (filter->platform >= 0)
+        return info->platform == filter->platform && info->device == filter->device;
+    if (filter->part)
+        return contains(info->name, filter->part) || contains(info->platform_name, filter->part);
+    return !filter->type || info->type == filter->type;
 }
 
-// GPUs, then processors, then other hardware, then what only imitates a device; among equals the
+// GPUs, then CPUs, then other hardware, then simulators and software devices; among equals the
 // one with more compute units times clock.
 static uint64_t merit(const attncl_device_info *info)
 {
@@ -107,12 +107,12 @@ static uint64_t merit(const attncl_device_info *info)
 attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
                                     size_t *index_ret)
 {
-    const struct wish wish = understand(wanted);
+    const struct device_filter filter = parse_filter(wanted);
     size_t best = list->n;
 
     REQUIRE(list->n > 0, ATTNCL_ERR_NO_DEVICE, "no OpenCL device was found");
     for (size_t i = 0; i < list->n; ++i) {
-        if (!grants(&list->entries[i].info, &wish))
+        if (!matches(&list->entries[i].info, &filter))
             continue;
         if (best == list->n || merit(&list->entries[i].info) > merit(&list->entries[best].info))
             best = i;
@@ -122,16 +122,16 @@ attncl_status attncl__device_select(const struct device_list *list, const char *
         return ATTNCL_OK;
     }
 
-    struct text there = TEXT_EMPTY;
+    struct strbuf there = STRBUF_EMPTY;
     for (size_t i = 0; i < list->n; ++i) {
         const attncl_device_info *info = &list->entries[i].info;
-        attncl__text_add(&there, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
+        attncl__strbuf_add(&there, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
                          info->name, info->platform_name, info->available ? "" : " unavailable");
     }
     const attncl_status status =
         FAIL(ATTNCL_ERR_NO_DEVICE, "no available device matches \"%s\"; there is %s",
              wanted ? wanted : "", there.failed ? "no memory to list them" : there.data);
-    attncl__text_free(&there);
+    attncl__strbuf_free(&there);
     return status;
 }
 

@@ -8,29 +8,29 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "base/try.h"
 #include "device/source.h"
 
-enum { MOST_FILES = 64, MOST_NAME = 128 };
+enum { MAX_FILES = 64, MAX_NAME = 128 };
 
 // A flattening under way.
 struct flat {
-    const char *folder; // NULL: the embedded sources
-    struct text out;
-    char seen[MOST_FILES][MOST_NAME];
+    const char *directory; // NULL: the embedded sources
+    struct strbuf out;
+    char seen[MAX_FILES][MAX_NAME];
     size_t n_seen;
 };
 
-static attncl_status read_disk(const char *folder, const char *name, struct text *ret)
+static attncl_status read_disk(const char *directory, const char *name, struct strbuf *ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct text path = TEXT_EMPTY;
+    struct strbuf path = STRBUF_EMPTY;
     FILE *file = NULL;
     char piece[4096];
     size_t n;
 
-    attncl__text_add(&path, "%s/%s", folder, name);
+    attncl__strbuf_add(&path, "%s/%s", directory, name);
     if (path.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "the path of %s", name);
         goto done;
@@ -41,32 +41,32 @@ static attncl_status read_disk(const char *folder, const char *name, struct text
         goto done;
     }
     while ((n = fread(piece, 1, sizeof piece, file)) > 0)
-        attncl__text_add_bytes(ret, piece, n);
+        attncl__strbuf_add_bytes(ret, piece, n);
     if (ferror(file))
         status = FAIL(ATTNCL_ERR_IO, "kernel source %s: read error", path.data);
 
 done:
     if (file)
         fclose(file);
-    attncl__text_free(&path);
+    attncl__strbuf_free(&path);
     return status;
 }
 
-static attncl_status read_source(const char *folder, const char *name, struct text *ret)
+static attncl_status read_source(const char *directory, const char *name, struct strbuf *ret)
 {
-    attncl__text_add_bytes(ret, "", 0); // an empty file is a text too
-    if (folder)
-        return read_disk(folder, name, ret);
+    attncl__strbuf_add_bytes(ret, "", 0); // an empty file is a text too
+    if (directory)
+        return read_disk(directory, name, ret);
     for (size_t i = 0; i < attncl__n_sources; ++i)
         if (strcmp(attncl__sources[i].file, name) == 0) {
-            attncl__text_add_bytes(ret, attncl__sources[i].bytes, attncl__sources[i].n_bytes);
+            attncl__strbuf_add_bytes(ret, attncl__sources[i].bytes, attncl__sources[i].n_bytes);
             return ATTNCL_OK;
         }
     return FAIL(ATTNCL_ERR_STATE, "there is no kernel source %s", name);
 }
 
 // True when `line` is #include "name"; copies the name.
-static bool is_include(const char *line, size_t n, char name[MOST_NAME])
+static bool is_include(const char *line, size_t n, char name[MAX_NAME])
 {
     size_t i = 0;
 
@@ -80,7 +80,7 @@ static bool is_include(const char *line, size_t n, char name[MOST_NAME])
         return false;
     const char *start = line + i + 1;
     const char *end = memchr(start, '"', n - i - 1);
-    if (!end || end == start || end - start >= MOST_NAME)
+    if (!end || end == start || end - start >= MAX_NAME)
         return false;
     memcpy(name, start, (size_t)(end - start));
     name[end - start] = '\0';
@@ -95,27 +95,27 @@ static bool seen_before(const struct flat *f, const char *name)
     return false;
 }
 
-// Recursion ends because each name is taken once, and there are at most MOST_FILES.
+// Recursion ends because each name is taken once, and there are at most MAX_FILES.
 static attncl_status add_file(struct flat *f, const char *name)
 {
     attncl_status status = ATTNCL_OK;
-    struct text source = TEXT_EMPTY;
-    char included[MOST_NAME];
+    struct strbuf source = STRBUF_EMPTY;
+    char included[MAX_NAME];
     size_t line_number = 0;
 
-    REQUIRE(strlen(name) < MOST_NAME && !strstr(name, "..") && name[0] != '/', ATTNCL_ERR_ARGUMENT,
+    REQUIRE(strlen(name) < MAX_NAME && !strstr(name, "..") && name[0] != '/', ATTNCL_ERR_ARGUMENT,
             "\"%s\" is not the name of a kernel source", name);
-    REQUIRE(f->n_seen < MOST_FILES, ATTNCL_ERR_STATE, "kernel source %s: more than %d files", name,
-            MOST_FILES);
+    REQUIRE(f->n_seen < MAX_FILES, ATTNCL_ERR_STATE, "kernel source %s: more than %d files", name,
+            MAX_FILES);
     strcpy(f->seen[f->n_seen++], name);
-    TRY_DONE(read_source(f->folder, name, &source));
+    TRY_DONE(read_source(f->directory, name, &source));
     if (source.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", name);
         goto done;
     }
 
     // #line makes the compiler's messages name our file and line.
-    attncl__text_add(&f->out, "#line 1 \"%s\"\n", name);
+    attncl__strbuf_add(&f->out, "#line 1 \"%s\"\n", name);
     const char *end = source.data + source.used;
     for (const char *line = source.data; line < end;) {
         const char *stop = memchr(line, '\n', (size_t)(end - line));
@@ -123,23 +123,23 @@ static attncl_status add_file(struct flat *f, const char *name)
 
         ++line_number;
         if (!is_include(line, n, included)) {
-            attncl__text_add_bytes(&f->out, line, n);
-            attncl__text_add_bytes(&f->out, "\n", 1);
+            attncl__strbuf_add_bytes(&f->out, line, n);
+            attncl__strbuf_add_bytes(&f->out, "\n", 1);
         } else if (seen_before(f, included)) {
-            attncl__text_add_bytes(&f->out, "\n", 1);
+            attncl__strbuf_add_bytes(&f->out, "\n", 1);
         } else {
             status = add_file(f, included);
             if (status != ATTNCL_OK) {
                 attncl__error_prefix("%s:%zu", name, line_number);
                 goto done;
             }
-            attncl__text_add(&f->out, "#line %zu \"%s\"\n", line_number + 1, name);
+            attncl__strbuf_add(&f->out, "#line %zu \"%s\"\n", line_number + 1, name);
         }
         line += n + 1;
     }
 
 done:
-    attncl__text_free(&source);
+    attncl__strbuf_free(&source);
     return status;
 }
 
@@ -149,17 +149,17 @@ attncl_status attncl__source_load(const attncl_context *ctx, const char *file, c
     struct flat *f = attncl__alloc_zero(sizeof *f);
 
     REQUIRE(f, ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
-    f->folder = attncl__context_env(ctx, ENV_CL_DIR);
+    f->directory = attncl__context_env(ctx, ENV_CL_DIR);
     TRY_DONE(add_file(f, file));
     if (f->out.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "kernel source %s", file);
         goto done;
     }
     *text_ret = f->out.data;
-    f->out = TEXT_EMPTY;
+    f->out = STRBUF_EMPTY;
 
 done:
-    attncl__text_free(&f->out);
+    attncl__strbuf_free(&f->out);
     attncl__free(f);
     return status;
 }

@@ -7,26 +7,26 @@
 #include "base/log.h"
 #include "device/tuned.h"
 
-#define PRODUCT_SIZES "small", "medium", "large"
-#define CPU           (1u << FORM_CPU)
-#define GPU           (1u << FORM_GPU)
+#define GEMM_SIZES "small", "medium", "large"
+#define CPU           (1u << VARIANT_CPU)
+#define GPU           (1u << VARIANT_GPU)
 
-// Limits keep any row that passes cheap to refuse: no kernel is compiled with arrays or groups
+// Limits keep any row that passes cheap to reject: no kernel is compiled with arrays or work-groups
 // beyond them, no scratch is larger than 16 MiB.
 const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
     [TUNE_GEMM_CPU] = {"gemm_cpu",
                        CPU,
-                       {PRODUCT_SIZES},
+                       {GEMM_SIZES},
                        {{"TM", 6, 1536, 6}, {"TN", 8, 1536, 8}, {"TK", 16, 1024, 16}}},
     [TUNE_GEMM_GPU] = {"gemm_gpu",
                        GPU,
-                       {PRODUCT_SIZES},
+                       {GEMM_SIZES},
                        {{"BM", 8, 256, 4},
                         {"BN", 8, 256, 4},
                         {"BK", 4, 64, 4},
                         {"TX", 1, 32, 0},
                         {"TY", 1, 32, 0}}},
-    [TUNE_GEMM_BY] = {"gemm_by", CPU | GPU, {PRODUCT_SIZES}, {{"CLBLAST", 0, 1, 1}}},
+    [TUNE_GEMM_BACKEND] = {"gemm_by", CPU | GPU, {GEMM_SIZES}, {{"CLBLAST", 0, 1, 1}}},
     [TUNE_ATTENTION_CPU] = {"attention_cpu",
                             CPU,
                             {"short", "long"},
@@ -53,32 +53,32 @@ bool attncl__tune_takes(const struct tune_field *field, long value)
     return field->step ? value % field->step == 0 : (value & (value - 1)) == 0;
 }
 
-static void tell(attncl_log_level level, const struct device_caps *caps, enum tunable kernel,
+static void log_row(attncl_log_level level, const struct device_caps *caps, enum tunable kernel,
                  int class, const char *what)
 {
     const struct tune_kernel *k = &attncl__tune_kernels[kernel];
 
     attncl__log(level, "%s:%d: %s %s %s", caps->tuned->path ? caps->tuned->path : "tuning",
-                caps->tuned->rows[kernel][class].line, k->name, k->classes[class], what);
+                caps->tuned->entries[kernel][class].line, k->name, k->classes[class], what);
 }
 
 const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, int class)
 {
-    if (!caps->tuned || caps->loop_limit)
+    if (!caps->tuned || caps->max_loop_iterations)
         return NULL;
-    struct tune_row *row = &caps->tuned->rows[kernel][class];
-    if (!row->line || atomic_load(&row->refused))
+    struct tune_entry *entry = &caps->tuned->entries[kernel][class];
+    if (!entry->line || atomic_load(&entry->rejected))
         return NULL;
-    if (!atomic_exchange(&row->told, true))
-        tell(ATTNCL_LOG_INFO, caps, kernel, class, "applies");
-    return row->value;
+    if (!atomic_exchange(&entry->logged, true))
+        log_row(ATTNCL_LOG_INFO, caps, kernel, class, "applies");
+    return entry->value;
 }
 
-void attncl__tuned_refuse(const struct device_caps *caps, enum tunable kernel, int class,
+void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, int class,
                           const char *why)
 {
-    struct tune_row *row = &caps->tuned->rows[kernel][class];
+    struct tune_entry *entry = &caps->tuned->entries[kernel][class];
 
-    if (!atomic_exchange(&row->refused, true))
-        tell(ATTNCL_LOG_WARN, caps, kernel, class, why);
+    if (!atomic_exchange(&entry->rejected, true))
+        log_row(ATTNCL_LOG_WARN, caps, kernel, class, why);
 }

@@ -9,35 +9,35 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "base/try.h"
-#include "device/own_folder.h"
+#include "device/private_dir.h"
 #include "device/tuned_file.h"
 
-enum { MOST_BYTES = 65536 };
+enum { MAX_BYTES = 65536 };
 
 struct place {
-    char *folder, *path;
+    char *directory, *path;
     const char *name; // in path
     bool asked;       // by ATTNCL_TUNE: it should be there
 };
 
 static void free_place(struct place *p)
 {
-    attncl__free(p->folder);
+    attncl__free(p->directory);
     attncl__free(p->path);
     *p = (struct place){.name = NULL};
 }
 
-// ATTNCL_TUNE's path, or attncl/tune.txt in the user's configuration folder.  A relative base
-// folder is none, as the XDG specification says.  Never a folder that is everybody's.  Returns
+// ATTNCL_TUNE's path, or attncl/tune.txt in the user's configuration directory.  A relative base
+// directory is none, as the XDG specification says.  Never a directory that is everybody's.  Returns
 // false, and the reason, when there is none.
 static bool find_place(const attncl_context *ctx, struct place *ret, const char **why_ret)
 {
     const char *own = attncl__context_env(ctx, ENV_TUNE);
     const char *xdg = attncl__context_env(ctx, ENV_XDG_CONFIG_HOME);
     const char *home = attncl__context_env(ctx, ENV_HOME);
-    struct text path = TEXT_EMPTY;
+    struct strbuf path = STRBUF_EMPTY;
 
     *why_ret = "there is no XDG_CONFIG_HOME and no HOME";
     if (attncl__privileged())
@@ -45,23 +45,23 @@ static bool find_place(const attncl_context *ctx, struct place *ret, const char 
     else if (own && strcmp(own, "off") == 0)
         *why_ret = "ATTNCL_TUNE is off";
     else if (own)
-        attncl__text_add(&path, "%s%s", strchr(own, '/') ? "" : "./", own);
+        attncl__strbuf_add(&path, "%s%s", strchr(own, '/') ? "" : "./", own);
     else if (xdg && xdg[0] == '/')
-        attncl__text_add(&path, "%s/attncl/tune.txt", xdg);
+        attncl__strbuf_add(&path, "%s/attncl/tune.txt", xdg);
     else if (home && home[0] == '/')
-        attncl__text_add(&path, "%s/.config/attncl/tune.txt", home);
+        attncl__strbuf_add(&path, "%s/.config/attncl/tune.txt", home);
     if (!path.data)
         return false;
     *ret = (struct place){.path = path.data, .asked = own != NULL};
-    ret->folder = path.failed ? NULL : attncl__copy_text(path.data);
-    if (!ret->folder) {
+    ret->directory = path.failed ? NULL : attncl__copy_text(path.data);
+    if (!ret->directory) {
         *why_ret = "out of memory";
         free_place(ret);
         return false;
     }
-    char *slash = strrchr(ret->folder, '/');
-    ret->name = ret->path + (slash + 1 - ret->folder);
-    slash[slash == ret->folder] = '\0'; // "/" itself stays
+    char *slash = strrchr(ret->directory, '/');
+    ret->name = ret->path + (slash + 1 - ret->directory);
+    slash[slash == ret->directory] = '\0'; // "/" itself stays
     *why_ret = NULL;
     return true;
 }
@@ -70,16 +70,16 @@ static bool find_place(const attncl_context *ctx, struct place *ret, const char 
 static bool read_file(const struct place *place, char **data_ret, size_t *n_ret,
                       const char **why_ret)
 {
-    struct own_folder folder;
+    struct private_dir directory;
 
     *why_ret = NULL;
-    if (access(place->folder, F_OK) != 0 && errno == ENOENT)
+    if (access(place->directory, F_OK) != 0 && errno == ENOENT)
         return false;
-    if (!attncl__own_folder_open(place->folder, false, &folder, why_ret))
+    if (!attncl__private_dir_open(place->directory, false, &directory, why_ret))
         return false;
     const bool found =
-        attncl__own_file_read(&folder, place->name, 0, MOST_BYTES, data_ret, n_ret, why_ret);
-    attncl__own_folder_close(&folder);
+        attncl__private_file_read(&directory, place->name, 0, MAX_BYTES, data_ret, n_ret, why_ret);
+    attncl__private_dir_close(&directory);
     return found;
 }
 
@@ -130,14 +130,14 @@ void attncl__tuned_close(attncl_context *ctx)
 attncl_status attncl__tuned_check_place(const attncl_context *ctx)
 {
     attncl_status status = ATTNCL_OK;
-    struct own_folder folder = {.fd = -1};
+    struct private_dir directory = {.fd = -1};
     struct place place = {.name = NULL};
     const char *why = NULL;
 
     REQUIRE(find_place(ctx, &place, &why), ATTNCL_ERR_IO, "no file for tuned rows: %s", why);
-    if (!attncl__own_folder_open(place.folder, true, &folder, &why))
-        status = FAIL(ATTNCL_ERR_IO, "%s: %s", place.folder, why);
-    attncl__own_folder_close(&folder);
+    if (!attncl__private_dir_open(place.directory, true, &directory, &why))
+        status = FAIL(ATTNCL_ERR_IO, "%s: %s", place.directory, why);
+    attncl__private_dir_close(&directory);
     free_place(&place);
     return status;
 }
@@ -145,20 +145,20 @@ attncl_status attncl__tuned_check_place(const attncl_context *ctx)
 static bool has_rows(const struct tune_table *table)
 {
     for (int k = 0; k < N_TUNABLES; ++k)
-        for (int c = 0; c < TUNE_MOST_CLASSES; ++c)
-            if (table->rows[k][c].line)
+        for (int c = 0; c < TUNE_MAX_CLASSES; ++c)
+            if (table->entries[k][c].line)
                 return true;
     return false;
 }
 
 attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_table *table,
-                                  const bool measured[N_TUNABLES][TUNE_MOST_CLASSES],
+                                  const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
                                   char **path_ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct own_folder folder = {.fd = -1};
+    struct private_dir directory = {.fd = -1};
     struct place place = {.name = NULL};
-    struct text text = TEXT_EMPTY;
+    struct strbuf text = STRBUF_EMPTY;
     const char *why = NULL;
     char *old = NULL;
     size_t n = 0;
@@ -172,20 +172,20 @@ attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_t
                         measured, &text);
     if (text.failed)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", place.path));
-    if (text.used > MOST_BYTES)
+    if (text.used > MAX_BYTES)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s would have %zu bytes, at most %d are read", place.path,
-                      text.used, MOST_BYTES));
-    if (!attncl__own_folder_open(place.folder, true, &folder, &why))
-        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.folder, why));
+                      text.used, MAX_BYTES));
+    if (!attncl__private_dir_open(place.directory, true, &directory, &why))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.directory, why));
     errno = 0;
-    if (!attncl__own_file_replace(&folder, place.name, &(struct bytes){text.data, text.used}, 1))
+    if (!attncl__private_file_replace(&directory, place.name, &(struct bytes){text.data, text.used}, 1))
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.path, strerror(errno ? errno : EIO)));
     *path_ret = place.path;
     place.path = NULL;
 
 done:
-    attncl__own_folder_close(&folder);
-    attncl__text_free(&text);
+    attncl__private_dir_close(&directory);
+    attncl__strbuf_free(&text);
     attncl__free(old);
     free_place(&place);
     return status;

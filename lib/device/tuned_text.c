@@ -13,13 +13,13 @@
 
 #include "attncl/version.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "device/tuned.h"
 
 static const char first_line[] = "attncl-tune 1 " ATTNCL_VERSION_STRING;
 
-// Whoever writes a thousand bad lines is told of a few.
-enum { MOST_COMPLAINTS = 8, NAME_BYTES = 128, WHY_BYTES = 128 };
+// Of a thousand bad lines only the first few are logged.
+enum { MAX_COMPLAINTS = 8, NAME_BYTES = 128, WHY_BYTES = 128 };
 enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };
 
 struct piece {
@@ -114,9 +114,9 @@ static bool next_value(struct piece *rest, struct piece *name, long *value)
 // False, and the reason, unless the cell has each of the kernel's fields once with a value it
 // takes.
 static bool parse_values(struct piece rest, const struct tune_kernel *kernel,
-                         int ret[TUNE_MOST_FIELDS], char why[WHY_BYTES])
+                         int ret[TUNE_MAX_FIELDS], char why[WHY_BYTES])
 {
-    bool seen[TUNE_MOST_FIELDS] = {false};
+    bool seen[TUNE_MAX_FIELDS] = {false};
     struct piece name;
     long value;
 
@@ -165,7 +165,7 @@ static bool find_class(const struct line *line, int *kernel_ret, int *class_ret)
 // A row of this device into the table.  False, and the reason, when it is none.
 static bool take_row(const struct line *line, struct tune_table *table, char why[WHY_BYTES])
 {
-    int kernel, class, values[TUNE_MOST_FIELDS] = {0};
+    int kernel, class, values[TUNE_MAX_FIELDS] = {0};
 
     if (!find_class(line, &kernel, &class)) {
         snprintf(why, WHY_BYTES, "no kernel of this name has this class");
@@ -173,13 +173,13 @@ static bool take_row(const struct line *line, struct tune_table *table, char why
     }
     if (!parse_values(line->cell[CELL_VALUES], &attncl__tune_kernels[kernel], values, why))
         return false;
-    struct tune_row *row = &table->rows[kernel][class];
-    if (row->line) {
-        snprintf(why, WHY_BYTES, "line %d has this row already", row->line);
+    struct tune_entry *entry = &table->entries[kernel][class];
+    if (entry->line) {
+        snprintf(why, WHY_BYTES, "line %d has this row already", entry->line);
         return false;
     }
-    memcpy(row->value, values, sizeof row->value);
-    row->line = line->number;
+    memcpy(entry->value, values, sizeof entry->value);
+    entry->line = line->number;
     return true;
 }
 
@@ -213,26 +213,26 @@ int attncl__tuned_parse(const char *text, size_t n, const char *path, const char
             taken += is_of(&line, name, version);
             continue;
         }
-        if (++complaints <= MOST_COMPLAINTS)
+        if (++complaints <= MAX_COMPLAINTS)
             attncl__log(ATTNCL_LOG_WARN, "%s:%d: %s; left out", path, line.number, why);
     }
-    if (complaints > MOST_COMPLAINTS)
+    if (complaints > MAX_COMPLAINTS)
         attncl__log(ATTNCL_LOG_WARN, "%s: %d more lines left out", path,
-                    complaints - MOST_COMPLAINTS);
+                    complaints - MAX_COMPLAINTS);
     return taken;
 }
 
-void attncl__tuned_values_text(enum tunable kernel, const int *values, struct text *ret)
+void attncl__tuned_values_text(enum tunable kernel, const int *values, struct strbuf *ret)
 {
     const struct tune_field *fields = attncl__tune_kernels[kernel].fields;
 
     for (int i = 0; fields[i].name; ++i)
-        attncl__text_add(ret, "%s%s=%d", i ? " " : "", fields[i].name, values[i]);
+        attncl__strbuf_add(ret, "%s%s=%d", i ? " " : "", fields[i].name, values[i]);
 }
 
 // A line of the old file that stays.
 static bool stays(struct line *line, const char *device, const char *driver,
-                  const bool measured[N_TUNABLES][TUNE_MOST_CLASSES])
+                  const bool measured[N_TUNABLES][TUNE_MAX_CLASSES])
 {
     int kernel, class;
 
@@ -245,7 +245,7 @@ static bool stays(struct line *line, const char *device, const char *driver,
 
 void attncl__tuned_merge(const char *old, size_t n, const char *device, const char *driver,
                          const struct tune_table *table,
-                         const bool measured[N_TUNABLES][TUNE_MOST_CLASSES], struct text *ret)
+                         const bool measured[N_TUNABLES][TUNE_MAX_CLASSES], struct strbuf *ret)
 {
     char name[NAME_BYTES], version[NAME_BYTES];
     struct piece rest = {old, n};
@@ -253,21 +253,21 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
 
     clean(device, name);
     clean(driver, version);
-    attncl__text_add(ret, "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n",
+    attncl__strbuf_add(ret, "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n",
                      first_line);
     if (next_line(&rest, &line) && piece_is(line.text, first_line))
         while (next_line(&rest, &line))
             if (stays(&line, name, version, measured)) {
-                attncl__text_add_bytes(ret, line.text.at, line.text.n);
-                attncl__text_add(ret, "\n");
+                attncl__strbuf_add_bytes(ret, line.text.at, line.text.n);
+                attncl__strbuf_add(ret, "\n");
             }
     for (int k = 0; k < N_TUNABLES; ++k)
         for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c) {
-            if (!measured[k][c] || !table->rows[k][c].line)
+            if (!measured[k][c] || !table->entries[k][c].line)
                 continue;
-            attncl__text_add(ret, "%s\t%s\t%s\t%s\t", name, version, attncl__tune_kernels[k].name,
+            attncl__strbuf_add(ret, "%s\t%s\t%s\t%s\t", name, version, attncl__tune_kernels[k].name,
                              attncl__tune_kernels[k].classes[c]);
-            attncl__tuned_values_text((enum tunable)k, table->rows[k][c].value, ret);
-            attncl__text_add(ret, "\n");
+            attncl__tuned_values_text((enum tunable)k, table->entries[k][c].value, ret);
+            attncl__strbuf_add(ret, "\n");
         }
 }

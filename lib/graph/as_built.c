@@ -4,7 +4,7 @@
 // are those of the ops apart.
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 // A node before planning changed it, and its first result's shape.
 struct as_built {

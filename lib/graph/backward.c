@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Reverse mode.  The nodes between the x and the y are walked from the last to the first, which is
-// an order of dependence; each node's rules (op/op.h) say which ops make the gradients of its
-// inputs from those of its outputs.  The walk is a loop: a graph may be as deep as memory allows.
+// Reverse mode.  The nodes between the x and the y are visited in reverse topological order; each
+// node's rules (op/op.h) say which ops compute the gradients of its inputs from those of its
+// outputs.  The traversal is iterative: a graph may be as deep as memory allows.
 //
-// A block (graph.h) is one step of the walk.  Within a loop the walk ends where the loop begins:
-// what was made before is given, as weights are.
+// A custom-gradient region (graph.h) is visited as one node.  Within a loop the backward pass ends
+// where the loop begins: values computed before it are constants, as weights are.
 
 #include "attncl/gradient.h"
 
@@ -16,62 +16,62 @@ static void mark_all(const struct backward *b, bool *marks, int n, const attncl_
 {
     for (int i = 0; i < n; ++i)
         if (values[i].id != 0)
-            marks[b->a.root[values[i].id]] = true;
+            marks[b->accum.root[values[i].id]] = true;
 }
 
-// Forth from the x.  A block ends at its last node.
-static void mark_wanted(struct backward *b)
+// Forward from the x.  A region ends at its last node.
+static void mark_requires_grad(struct backward *b)
 {
     const attncl_graph *g = b->g;
 
     for (int n = b->first; n < b->n_nodes; ++n) {
-        const struct block *block = attncl__graph_block_of(g, n);
-        if (block) {
-            n = block->last;
-            if (attncl__backward_any(b, b->wanted, block->what->n_in, block->what->in))
-                mark_all(b, b->wanted, block->what->n_out, block->what->out);
+        const struct node_region *region = attncl__graph_region_of(g, n);
+        if (region) {
+            n = region->last;
+            if (attncl__backward_any(b, b->requires_grad, region->grad->n_in, region->grad->in))
+                mark_all(b, b->requires_grad, region->grad->n_out, region->grad->out);
             continue;
         }
-        for (int i = 0; attncl__backward_wants_node(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
+        for (int i = 0; attncl__backward_node_requires_grad(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
              ++i)
-            b->wanted[g->nodes[n].out[i]] = true;
+            b->requires_grad[g->nodes[n].out[i]] = true;
     }
 }
 
-// Back from the y.
-static void mark_reached(struct backward *b)
+// Backward from the y.
+static void mark_reaches_output(struct backward *b)
 {
     const attncl_graph *g = b->g;
 
     for (int n = b->n_nodes - 1; n >= b->first; --n) {
-        const struct block *block = attncl__graph_block_of(g, n);
-        if (block) {
-            n = block->first;
-            if (attncl__backward_any(b, b->reached, block->what->n_out, block->what->out))
-                mark_all(b, b->reached, block->what->n_in, block->what->in);
+        const struct node_region *region = attncl__graph_region_of(g, n);
+        if (region) {
+            n = region->first;
+            if (attncl__backward_any(b, b->reaches_output, region->grad->n_out, region->grad->out))
+                mark_all(b, b->reaches_output, region->grad->n_in, region->grad->in);
             continue;
         }
-        for (int i = 0; attncl__backward_reaches_node(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
+        for (int i = 0; attncl__backward_node_reaches_output(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
              ++i)
-            b->reached[b->a.root[g->nodes[n].in[i]]] = true;
+            b->reaches_output[b->accum.root[g->nodes[n].in[i]]] = true;
     }
 }
 
 static void mark(struct backward *b, int n_y, const attncl_value *y, int n_x, const attncl_value *x)
 {
-    mark_all(b, b->wanted, n_x, x);
-    mark_wanted(b);
-    mark_all(b, b->reached, n_y, y);
-    mark_reached(b);
+    mark_all(b, b->requires_grad, n_x, x);
+    mark_requires_grad(b);
+    mark_all(b, b->reaches_output, n_y, y);
+    mark_reaches_output(b);
 }
 
-static void walk_back(struct backward *b)
+static void backprop_nodes(struct backward *b)
 {
     for (int n = b->n_nodes - 1; n >= b->first && !attncl__graph_failed(b->g); --n) {
-        const struct block *block = attncl__graph_block_of(b->g, n);
-        if (block) {
-            n = block->first;
-            attncl__backward_block(b, block->what);
+        const struct node_region *region = attncl__graph_region_of(b->g, n);
+        if (region) {
+            n = region->first;
+            attncl__backward_region(b, region->grad);
         } else {
             attncl__backward_node(b, n);
         }
@@ -120,17 +120,17 @@ static void seed(struct backward *b, int n_y, const attncl_value *y, const attnc
         const struct tensor_desc d = *attncl__graph_desc(b->g, y[i]);
         const attncl_value gradient =
             dy && dy[i].id ? dy[i] : attncl_graph_constant(b->g, ATTNCL_F32, d.rank, d.dim, &one);
-        if (attncl__backward_wants(b, y[i].id))
-            attncl__arrivals_add(&b->a, y[i].id, gradient);
+        if (attncl__backward_requires_grad(b, y[i].id))
+            attncl__grad_accum_add(&b->accum, y[i].id, gradient);
     }
 }
 
-// What arrived at x, in its shape: of a view, the same view of its base's gradient.
+// The gradient of x, in its shape; for a view, the corresponding view of its base's gradient.
 static attncl_value result(struct backward *b, attncl_value x)
 {
     attncl_graph *g = b->g;
     const struct value v = g->values[x.id];
-    attncl_value sum = attncl__arrivals_sum(&b->a, x.id);
+    attncl_value sum = attncl__grad_accum_get(&b->accum, x.id);
 
     if (attncl__graph_failed(g))
         return ATTNCL_NONE_VALUE;
@@ -150,10 +150,10 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     b->g = g;
     b->first = g->in_loop ? g->loops[g->n_loops - 1].first : 0;
     b->n_nodes = g->n_nodes;
-    b->wanted = attncl__alloc_array(n, sizeof *b->wanted);
-    b->reached = attncl__alloc_array(n, sizeof *b->reached);
-    REQUIRE(b->wanted && b->reached, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n);
-    return attncl__arrivals_begin(&b->a, g);
+    b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
+    b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
+    REQUIRE(b->requires_grad && b->reaches_output, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n);
+    return attncl__grad_accum_begin(&b->accum, g);
 }
 
 void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y, const attncl_value *dy,
@@ -174,13 +174,13 @@ void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y, cons
     for (int n = b.first; n < b.n_nodes && !attncl__graph_failed(g); ++n)
         attncl__backward_check(&b, n);
     seed(&b, n_y, y, dy);
-    walk_back(&b);
+    backprop_nodes(&b);
     for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
         dx[i] = result(&b, x[i]);
     for (int i = 0; i < n_x && attncl__graph_failed(g); ++i)
         dx[i] = ATTNCL_NONE_VALUE;
 done:
-    attncl__arrivals_free(&b.a);
-    attncl__free(b.wanted);
-    attncl__free(b.reached);
+    attncl__grad_accum_free(&b.accum);
+    attncl__free(b.requires_grad);
+    attncl__free(b.reaches_output);
 }

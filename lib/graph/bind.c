@@ -5,33 +5,33 @@
 
 #include "attncl/opencl.h"
 #include "base/ckd.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
-// The copies of all ports of one side that are not used in place.
+// The copies of all inputs, or all outputs, that are not used in place.
 static attncl_status record_copies(attncl_graph *g, bool inputs)
 {
-    struct recording *r = inputs ? &g->before : &g->after;
-    struct port *ports = inputs ? g->inputs : g->outputs;
+    struct command_list *r = inputs ? &g->copy_in : &g->copy_out;
+    struct io_binding *bindings = inputs ? g->inputs : g->outputs;
     const int n = inputs ? g->n_inputs : g->n_outputs;
 
-    attncl__recording_free(r);
-    TRY(attncl__recording_begin(g->ctx, r));
+    attncl__command_list_free(r);
+    TRY(attncl__command_list_begin(g->ctx, r));
     for (int i = 0; i < n; ++i) {
-        struct port *p = &ports[i];
+        struct io_binding *p = &bindings[i];
         struct storage *own = &g->values[g->values[p->value].base].storage;
-        if (!p->outer.mem)
+        if (!p->bound_buffer.mem)
             continue;
         if (inputs)
-            TRY(attncl__recording_add_copy(r, "copy_bound_input", &p->outer, p->outer_offset, own,
+            TRY(attncl__command_list_add_copy(r, "copy_bound_input", &p->bound_buffer, p->bound_offset, own,
                                            0, own->bytes));
         else
-            TRY(attncl__recording_add_copy(r, "copy_bound_output", own, 0, &p->outer,
-                                           p->outer_offset, own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, &p->bound_buffer,
+                                           p->bound_offset, own->bytes));
     }
     return ATTNCL_OK;
 }
 
-// The caller's memory as a buffer that starts at the value, when that is possible; NULL: copy.
+// The caller's memory as a (sub-)buffer that starts at the value; NULL when the value must be copied.
 static cl_mem in_place(attncl_graph *g, cl_mem buffer, size_t offset, size_t bytes)
 {
     cl_mem part = NULL;
@@ -68,13 +68,13 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
     REQUIRE(graph->compiled, ATTNCL_ERR_STATE, "the graph is not compiled");
     TRY(attncl__context_usable(graph->ctx));
-    int at = attncl__port_find(graph->inputs, graph->n_inputs, name);
+    int at = attncl__io_binding_find(graph->inputs, graph->n_inputs, name);
     const bool is_input = at >= 0;
     if (!is_input)
-        at = attncl__port_find(graph->outputs, graph->n_outputs, name);
+        at = attncl__io_binding_find(graph->outputs, graph->n_outputs, name);
     REQUIRE(at >= 0, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
 
-    struct port *p = is_input ? &graph->inputs[at] : &graph->outputs[at];
+    struct io_binding *p = is_input ? &graph->inputs[at] : &graph->outputs[at];
     struct storage *s = &graph->values[graph->values[p->value].base].storage;
     size_t offset_bytes = 0;
     cl_mem use = NULL;
@@ -90,8 +90,8 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     attncl__buffer_release(&p->bound);
     s->mem = use ? use : p->own;
     p->bound = buffer;
-    p->outer = buffer && !use ? (struct storage){buffer, s->bytes} : (struct storage){0};
-    p->outer_offset = offset_bytes;
-    TRY(attncl__recording_rebind(&graph->recording, s));
+    p->bound_buffer = buffer && !use ? (struct storage){buffer, s->bytes} : (struct storage){0};
+    p->bound_offset = offset_bytes;
+    TRY(attncl__command_list_rebind(&graph->command_list, s));
     return record_copies(graph, is_input);
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Compiling: buffers for what stays, one arena for what passes by, and every op's launches recorded
-// once.
+// Compiling: persistent buffers, one arena for intermediates, and every op's commands appended once.
 
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 static attncl_status check_limits(const attncl_graph *g, const attncl_compile_options *options)
 {
@@ -29,20 +28,20 @@ static attncl_status check_limits(const attncl_graph *g, const attncl_compile_op
     return ATTNCL_OK;
 }
 
-// A value that keeps a buffer of its own; guarded ones lie inside a larger one.
-static attncl_status own_buffer(attncl_graph *g, struct value *v)
+// A value with a dedicated buffer; with canaries it is a sub-buffer of a larger one.
+static attncl_status allocate_dedicated(attncl_graph *g, struct value *v)
 {
     const size_t bytes = attncl__desc_bytes(&v->desc);
-    const size_t pad = g->guard ? GUARD_BYTES : 0;
+    const size_t pad = g->canaries ? CANARY_BYTES : 0;
     attncl_status status = ATTNCL_OK;
     cl_mem whole = NULL;
-    size_t room;
+    size_t padded;
 
-    REQUIRE(ckd_add_size(bytes, 2 * pad + 4, &room) && ckd_round_up(room, 4, &room),
+    REQUIRE(ckd_add_size(bytes, 2 * pad + 4, &padded) && ckd_round_up(padded, 4, &padded),
             ATTNCL_ERR_DEVICE_MEMORY, "a value of %zu bytes", bytes);
-    TRY(attncl__buffer_create(g->ctx, room, &whole));
+    TRY(attncl__buffer_create(g->ctx, padded, &whole));
     if (pad && bytes)
-        TRY_DONE(attncl__buffer_fill(g->ctx, whole, GUARD_WORD, 0, room));
+        TRY_DONE(attncl__buffer_fill(g->ctx, whole, CANARY_WORD, 0, padded));
     if (v->kind != VALUE_RESULT) // inputs and state start as zeros
         TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, (bytes + 3) & ~(size_t)3));
     if (pad && bytes)
@@ -52,7 +51,7 @@ static attncl_status own_buffer(attncl_graph *g, struct value *v)
         whole = NULL;
     }
     v->storage.bytes = bytes;
-    v->guarded_whole = whole;
+    v->canary_buffer = whole;
     whole = NULL;
 done:
     attncl__buffer_release(&whole);
@@ -64,8 +63,8 @@ static attncl_status allocate(attncl_graph *g)
     TRY(attncl__buffer_create(g->ctx, 4, &g->empty));
     if (g->report.arena_bytes) {
         TRY(attncl__buffer_create(g->ctx, g->report.arena_bytes, &g->arena));
-        if (g->guard)
-            TRY(attncl__buffer_fill(g->ctx, g->arena, GUARD_WORD, 0, g->report.arena_bytes));
+        if (g->canaries)
+            TRY(attncl__buffer_fill(g->ctx, g->arena, CANARY_WORD, 0, g->report.arena_bytes));
     }
     for (size_t i = 0; i < g->n_placements; ++i) {
         const struct placement *p = &g->placements[i];
@@ -83,7 +82,7 @@ static attncl_status allocate(attncl_graph *g)
         struct value *v = &g->values[i];
         const bool result = v->kind == VALUE_RESULT && v->is_output && g->nodes[v->node].live;
         if (v->kind == VALUE_INPUT || v->kind == VALUE_STATE || result)
-            TRY(own_buffer(g, v));
+            TRY(allocate_dedicated(g, v));
     }
     for (int i = 0; i < g->n_inputs; ++i)
         g->inputs[i].own = g->values[g->inputs[i].value].storage.mem;
@@ -101,7 +100,7 @@ static struct span span_of(attncl_graph *g, int value)
                                                     : &base->storage};
 }
 
-static attncl_status record_node(attncl_graph *g, struct launcher *l, int n)
+static attncl_status append_node(attncl_graph *g, struct launcher *l, int n)
 {
     struct node *node = &g->nodes[n];
     struct op_call call = {0};
@@ -120,45 +119,45 @@ static attncl_status record_node(attncl_graph *g, struct launcher *l, int n)
     if (empty && !node->cls->state)
         return ATTNCL_OK;
 
-    g->recording.node = n;
+    g->command_list.node = n;
     const attncl_status status = node->cls->launch(l, &call);
     if (status != ATTNCL_OK)
         attncl__graph_prefix(node);
     return status;
 }
 
-static attncl_status record(attncl_graph *g)
+static attncl_status append_commands(attncl_graph *g)
 {
     struct launcher l = {.caps = &g->ctx->caps,
-                         .recording = &g->recording,
+                         .command_list = &g->command_list,
                          .gemm = attncl__context_env(g->ctx, ENV_GEMM)};
 
-    TRY(attncl__recording_begin(g->ctx, &g->recording));
-    TRY(attncl__recording_begin(g->ctx, &g->before));
-    TRY(attncl__recording_begin(g->ctx, &g->after));
+    TRY(attncl__command_list_begin(g->ctx, &g->command_list));
+    TRY(attncl__command_list_begin(g->ctx, &g->copy_in));
+    TRY(attncl__command_list_begin(g->ctx, &g->copy_out));
     size_t loop_start = 0;
     for (int n = 0; n < g->n_nodes; ++n) {
         const struct loop *loop = attncl__graph_loop_of(g, n);
         if (loop && loop->first == n)
-            loop_start = g->recording.n_commands;
-        if (g->nodes[n].live && !(loop && loop->n_rounds == 0))
-            TRY(record_node(g, &l, n));
+            loop_start = g->command_list.n_commands;
+        if (g->nodes[n].live && !(loop && loop->trip_count == 0))
+            TRY(append_node(g, &l, n));
         if (loop && loop->last == n)
-            attncl__recording_loop(&g->recording, loop_start, loop->n_rounds);
+            attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
     }
     return ATTNCL_OK;
 }
 
 void attncl__graph_release(attncl_graph *g)
 {
-    attncl__recording_free(&g->recording);
-    attncl__recording_free(&g->before);
-    attncl__recording_free(&g->after);
-    struct port *const sides[] = {g->inputs, g->outputs};
+    attncl__command_list_free(&g->command_list);
+    attncl__command_list_free(&g->copy_in);
+    attncl__command_list_free(&g->copy_out);
+    struct io_binding *const sides[] = {g->inputs, g->outputs};
     const int counts[] = {g->n_inputs, g->n_outputs};
     for (int side = 0; side < 2; ++side)
         for (int i = 0; i < counts[side]; ++i) {
-            struct port *p = &sides[side][i];
+            struct io_binding *p = &sides[side][i];
             struct value *base = &g->values[g->values[p->value].base];
             if (p->own &&
                 base->storage.mem != p->own) { // bound in place: a part or the buffer itself
@@ -171,7 +170,7 @@ void attncl__graph_release(attncl_graph *g)
     for (int i = 1; i < g->n_values; ++i) {
         if (g->values[i].kind != VALUE_TENSOR)
             attncl__buffer_release(&g->values[i].storage.mem);
-        attncl__buffer_release(&g->values[i].guarded_whole);
+        attncl__buffer_release(&g->values[i].canary_buffer);
     }
     for (int n = 0; n < g->n_nodes; ++n)
         attncl__buffer_release(&g->nodes[n].scratch.mem);
@@ -192,11 +191,11 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     TRY_DONE(attncl__graph_plan(g));
     TRY_DONE(check_limits(g, options));
     TRY_DONE(allocate(g));
-    TRY_DONE(record(g));
+    TRY_DONE(append_commands(g));
     g->compiled = true;
     attncl__log(ATTNCL_LOG_INFO,
                 "graph: %d nodes, %zu commands, arena %zu bytes (%zu without reuse)", g->n_nodes,
-                g->recording.n_commands, g->report.arena_bytes, g->report.unshared_bytes);
+                g->command_list.n_commands, g->report.arena_bytes, g->report.unshared_bytes);
 done:
     if (status != ATTNCL_OK)
         attncl__graph_release(g);

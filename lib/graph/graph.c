@@ -5,7 +5,7 @@
 #include <stdarg.h>
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 bool attncl__graph_failed(const attncl_graph *g)
 {
@@ -77,11 +77,11 @@ attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_
     REQUIRE(g, ATTNCL_ERR_NO_MEMORY, "graph");
     g->ctx = context;
     const char *guard = attncl__context_env(context, ENV_GUARD);
-    g->guard = guard && strcmp(guard, "0") != 0;
+    g->canaries = guard && strcmp(guard, "0") != 0;
     attncl__context_add_child(context, "graph");
     attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
     g->scope = attncl__copy_text("");
-    g->scope_room = 1;
+    g->scope_capacity = 1;
     if (attncl__graph_failed(g) || !g->scope) {
         attncl_graph_destroy(g);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "graph");
@@ -115,9 +115,9 @@ void attncl_graph_destroy(attncl_graph *g)
     attncl__free(g->values);
     attncl__free(g->nodes);
     attncl__free(g->loops);
-    for (int i = 0; i < g->n_blocks; ++i)
-        attncl__free(g->blocks[i].what);
-    attncl__free(g->blocks);
+    for (int i = 0; i < g->n_regions; ++i)
+        attncl__free(g->regions[i].grad);
+    attncl__free(g->regions);
     attncl__free(g->inputs);
     attncl__free(g->outputs);
     attncl__free(g->placements);
@@ -135,17 +135,17 @@ void attncl_graph_push_scope(attncl_graph *g, const char *name)
         return;
     }
     const size_t need = g->scope_used + strlen(name) + 2; // a dot and the terminating zero
-    if (need > g->scope_room) {
+    if (need > g->scope_capacity) {
         char *scope = attncl__grow_array(g->scope, need * 2, 1);
         if (!scope) {
             GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "scope %s", name);
             return;
         }
         g->scope = scope;
-        g->scope_room = need * 2;
+        g->scope_capacity = need * 2;
     }
     g->scope_marks[g->scope_depth++] = g->scope_used;
-    g->scope_used += (size_t)snprintf(g->scope + g->scope_used, g->scope_room - g->scope_used,
+    g->scope_used += (size_t)snprintf(g->scope + g->scope_used, g->scope_capacity - g->scope_used,
                                       "%s%s", g->scope_used ? "." : "", name);
 }
 

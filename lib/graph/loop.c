@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Loops: a stretch of nodes that a run does several times.  They are recorded once; each round
-// reads its number from device memory, so that the host enqueues all rounds without waiting.
+// Loops: a range of nodes that a run executes several times.  They are in the command list once; each iteration
+// reads its index from device memory, so that the host enqueues all iterations without waiting.
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node)
 {
@@ -14,36 +14,36 @@ const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node)
     return NULL;
 }
 
-static attncl_value begin(attncl_graph *g, int64_t n_rounds, bool back)
+static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
 {
     const int64_t one = 1;
     if (!attncl__graph_building(g))
         return ATTNCL_NONE_VALUE;
     if (g->in_loop)
         return GRAPH_FAIL(g, ATTNCL_ERR_STATE, "a loop in a loop");
-    if (n_rounds < 0 || n_rounds > INT32_MAX)
-        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "a loop of %" PRId64 " rounds", n_rounds);
+    if (trip_count < 0 || trip_count > INT32_MAX)
+        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "a loop of %" PRId64 " iterations", trip_count);
 
-    struct loop *loops = attncl__graph_grow(g->loops, g->n_loops, &g->loops_room, sizeof *loops);
+    struct loop *loops = attncl__graph_grow(g->loops, g->n_loops, &g->loops_capacity, sizeof *loops);
     if (!loops)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "loop %d", g->n_loops);
     g->loops = loops;
-    g->loops[g->n_loops++] = (struct loop){.first = g->n_nodes, .n_rounds = n_rounds};
+    g->loops[g->n_loops++] = (struct loop){.first = g->n_nodes, .trip_count = trip_count};
     g->in_loop = true;
 
-    const struct loop_round_fwd_params params = {(int32_t)n_rounds, back};
-    const attncl_value next = attncl_graph_state(g, "round", ATTNCL_I32, 1, &one);
-    return attncl__graph_add(g, &attncl__op_loop_round_fwd, &params, IN(next));
+    const struct loop_index_fwd_params params = {(int32_t)trip_count, reversed};
+    const attncl_value next = attncl_graph_state(g, "loop_index", ATTNCL_I32, 1, &one);
+    return attncl__graph_add(g, &attncl__op_loop_index_fwd, &params, IN(next));
 }
 
-attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t n_rounds)
+attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count)
 {
-    return begin(g, n_rounds, false);
+    return begin(g, trip_count, false);
 }
 
-attncl_value attncl__graph_loop_begin_back(attncl_graph *g, int64_t n_rounds)
+attncl_value attncl__graph_loop_begin_reversed(attncl_graph *g, int64_t trip_count)
 {
-    return begin(g, n_rounds, true);
+    return begin(g, trip_count, true);
 }
 
 void attncl__graph_loop_end(attncl_graph *g)

@@ -5,7 +5,7 @@
 // op_merge).
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 // Inputs of the merged node: `reader`'s, with the first of `before` for its result, then the rest.
 static void merged_inputs(const struct node *reader, const struct node *before, int in[OP_MAX_IN])
@@ -40,7 +40,7 @@ static bool takes_over(const attncl_graph *g, const struct node *reader, const s
     struct op_sig sig = {.caps = &g->ctx->caps, .params = reader->params};
     int in[OP_MAX_IN];
 
-    if (!merge || merge->before != before->cls || reader->keep ||
+    if (!merge || merge->before != before->cls || reader->save_for_backward ||
         reader->in[merge->input] != before->out[0])
         return false;
     for (int i = 0; i < reader->cls->n_in; ++i)

@@ -3,7 +3,7 @@
 // Nodes and views: an op takes its inputs, its shapes are inferred, its results become values.
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc)
 {
@@ -75,7 +75,7 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
 // Appends the node with its results; the null value when there is no memory.
 static attncl_value append_node(attncl_graph *g, struct node *node, const struct op_sig *sig)
 {
-    struct node *nodes = attncl__graph_grow(g->nodes, g->n_nodes, &g->nodes_room, sizeof *nodes);
+    struct node *nodes = attncl__graph_grow(g->nodes, g->n_nodes, &g->nodes_capacity, sizeof *nodes);
     if (!nodes)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", node->cls->name);
     g->nodes = nodes;

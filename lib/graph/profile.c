@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// Where a graph's time goes: device times of each command, summed by node, and kept for a trace.
+// Where a graph's time goes: device times of each command, summed by node, and recorded for a trace.
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/text.h"
-#include "graph/parts.h"
+#include "base/strbuf.h"
+#include "graph/internal.h"
 
 // One command of one run.
 struct sample {
@@ -20,7 +20,7 @@ struct profile {
     int *row_of_node;
     size_t n_rows;
     struct sample *samples; // for the trace: the first MAX_SAMPLES
-    size_t n_samples, samples_room;
+    size_t n_samples, samples_capacity;
 };
 
 enum { MAX_SAMPLES = 1 << 18 };
@@ -72,14 +72,14 @@ static attncl_status make_profile(attncl_graph *g)
         row->min_ns = UINT64_MAX;
         cost_of(g, &g->nodes[n], row);
         const struct loop *loop = attncl__graph_loop_of(g, n);
-        row->flop *= loop ? (double)loop->n_rounds : 1;
-        row->bytes *= loop ? (double)loop->n_rounds : 1;
+        row->flop *= loop ? (double)loop->trip_count : 1;
+        row->bytes *= loop ? (double)loop->trip_count : 1;
         p->row_of_node[n] = (int)p->n_rows++;
     }
-    size_t command = 0, round = 0;
-    for (size_t i = attncl__recording_length(&g->recording); i > 0; --i) {
-        ++p->rows[p->row_of_node[g->recording.commands[command].node]].n_commands;
-        command = attncl__recording_next(&g->recording, command, &round);
+    size_t command = 0, iteration = 0;
+    for (size_t i = attncl__command_list_length(&g->command_list); i > 0; --i) {
+        ++p->rows[p->row_of_node[g->command_list.commands[command].node]].n_commands;
+        command = attncl__command_list_next(&g->command_list, command, &iteration);
     }
     g->profile = p;
     p = NULL;
@@ -92,13 +92,13 @@ static void keep_sample(struct profile *p, struct sample sample)
 {
     if (p->n_samples == MAX_SAMPLES)
         return;
-    if (p->n_samples == p->samples_room) {
-        const size_t room = p->samples_room ? p->samples_room * 2 : 256;
-        struct sample *samples = attncl__grow_array(p->samples, room, sizeof *samples);
+    if (p->n_samples == p->samples_capacity) {
+        const size_t capacity = p->samples_capacity ? p->samples_capacity * 2 : 256;
+        struct sample *samples = attncl__grow_array(p->samples, capacity, sizeof *samples);
         if (!samples)
             return; // the trace is shorter, the table is whole
         p->samples = samples;
-        p->samples_room = room;
+        p->samples_capacity = capacity;
     }
     p->samples[p->n_samples++] = sample;
 }
@@ -111,10 +111,10 @@ static attncl_status add_run(attncl_graph *g, const cl_event *events)
     uint64_t *sums = attncl__alloc_array(p->n_rows, sizeof *sums);
     REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", p->n_rows);
 
-    const struct recording *r = &g->recording;
-    const size_t n = attncl__recording_length(r);
-    size_t command = 0, round = 0;
-    for (size_t i = 0; i < n; ++i, command = attncl__recording_next(r, command, &round)) {
+    const struct command_list *r = &g->command_list;
+    const size_t n = attncl__command_list_length(r);
+    size_t command = 0, iteration = 0;
+    for (size_t i = 0; i < n; ++i, command = attncl__command_list_next(r, command, &iteration)) {
         struct sample s = {.command = command};
         if (!events[i])
             continue;
@@ -137,20 +137,20 @@ attncl_status attncl_graph_run_profiled(attncl_graph *g)
 {
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
     REQUIRE(g->compiled, ATTNCL_ERR_STATE, "the graph is not compiled");
-    REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not made with profile = 1");
+    REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not created with profile = 1");
     TRY(attncl__context_usable(g->ctx));
     if (!g->profile)
         TRY(make_profile(g));
 
     attncl_status status = ATTNCL_OK;
-    const size_t n = attncl__recording_length(&g->recording);
+    const size_t n = attncl__command_list_length(&g->command_list);
     cl_event *events = attncl__alloc_array(n, sizeof *events);
     REQUIRE(events, ATTNCL_ERR_NO_MEMORY, "events of %zu commands", n);
-    if (g->guard)
+    if (g->canaries)
         TRY_DONE(attncl__graph_poison(g));
-    TRY_DONE(attncl__recording_enqueue(&g->before, 0, NULL, NULL, NULL));
-    TRY_DONE(attncl__recording_enqueue(&g->recording, 0, NULL, events, NULL));
-    TRY_DONE(attncl__recording_enqueue(&g->after, 0, NULL, NULL, NULL));
+    TRY_DONE(attncl__command_list_enqueue(&g->copy_in, 0, NULL, NULL, NULL));
+    TRY_DONE(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
+    TRY_DONE(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, NULL));
     TRY_DONE(attncl__queue_finish(g->ctx));
     TRY_DONE(add_run(g, events));
 done:
@@ -166,13 +166,13 @@ const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *g, size_t
 }
 
 // A scope is the caller's text: quotes and backslashes are escaped, control bytes dropped.
-static void add_json_text(struct text *t, const char *s)
+static void add_json_text(struct strbuf *t, const char *s)
 {
     for (; *s; ++s)
         if (*s == '"' || *s == '\\')
-            attncl__text_add(t, "\\%c", *s);
+            attncl__strbuf_add(t, "\\%c", *s);
         else if ((unsigned char)*s >= 0x20)
-            attncl__text_add_bytes(t, s, 1);
+            attncl__strbuf_add_bytes(t, s, 1);
 }
 
 attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path)
@@ -183,33 +183,33 @@ attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path)
     attncl_status status = ATTNCL_OK;
     const struct profile *p = g->profile;
     const uint64_t origin = p->samples[0].start_ns;
-    struct text t = TEXT_EMPTY;
+    struct strbuf t = STRBUF_EMPTY;
 
-    attncl__text_add(&t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    attncl__strbuf_add(&t, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
     for (size_t i = 0; i < p->n_samples; ++i) {
         const struct sample *s = &p->samples[i];
-        const struct command *c = &g->recording.commands[s->command];
+        const struct command *c = &g->command_list.commands[s->command];
         const uint64_t at = s->start_ns > origin ? s->start_ns - origin : 0;
         const uint64_t took = s->end_ns - s->start_ns;
-        attncl__text_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":1,", i ? ",\n" : "");
+        attncl__strbuf_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":1,", i ? ",\n" : "");
         // The format's unit is the microsecond; integers keep the decimal point out of the locale's
         // hands.
-        attncl__text_add(&t, "\"ts\":%" PRIu64 ".%03u,", at / 1000, (unsigned)(at % 1000));
-        attncl__text_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
-        attncl__text_add(&t, "\"name\":\"");
+        attncl__strbuf_add(&t, "\"ts\":%" PRIu64 ".%03u,", at / 1000, (unsigned)(at % 1000));
+        attncl__strbuf_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
+        attncl__strbuf_add(&t, "\"name\":\"");
         add_json_text(&t, c->name);
-        attncl__text_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"",
+        attncl__strbuf_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"",
                          g->nodes[c->node].cls->name);
         add_json_text(&t, g->nodes[c->node].scope);
-        attncl__text_add(&t, "\"}}");
+        attncl__strbuf_add(&t, "\"}}");
     }
-    attncl__text_add(&t, "\n]}\n");
+    attncl__strbuf_add(&t, "\n]}\n");
     if (t.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "trace of %zu commands", p->n_samples);
         goto done;
     }
     TRY_DONE(attncl__file_replace(path, &(struct file_part){t.data, t.used}, 1));
 done:
-    attncl__text_free(&t);
+    attncl__strbuf_free(&t);
     return status;
 }

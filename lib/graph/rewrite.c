@@ -4,7 +4,7 @@
 // of a few rows takes fewer launches.
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 // Where a rule applies.
 struct match {
@@ -41,7 +41,7 @@ static int maker_of(const attncl_graph *g, const struct op_class *cls, const str
     if (!id || v->kind != VALUE_RESULT)
         return -1;
     const struct node *maker = &g->nodes[v->node];
-    return maker->live && maker->cls == cls && maker->out[0] == id && !maker->keep ? v->node : -1;
+    return maker->live && maker->cls == cls && maker->out[0] == id && !maker->save_for_backward ? v->node : -1;
 }
 
 static bool find_parts(const attncl_graph *g, int n, struct match *m)
@@ -175,7 +175,7 @@ attncl_status attncl__graph_rewrite(attncl_graph *g)
 {
     for (int n = 0; n < g->n_nodes; ++n) {
         const struct op_class *cls = g->nodes[n].cls;
-        bool done = !g->nodes[n].live || g->nodes[n].keep;
+        bool done = !g->nodes[n].live || g->nodes[n].save_for_backward;
         for (int i = 0; !done && i < cls->n_rewrites; ++i)
             TRY(try_rule(g, n, cls->rewrites[i], &done));
     }

@@ -5,7 +5,7 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 static attncl_status ready(const attncl_graph *g)
 {
@@ -14,11 +14,11 @@ static attncl_status ready(const attncl_graph *g)
     return attncl__context_usable(g->ctx);
 }
 
-static attncl_status find_port(const char *what, const struct port *ports, int n, const char *name,
+static attncl_status find_binding(const char *what, const struct io_binding *bindings, int n, const char *name,
                                int *ret)
 {
     REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the %s's name is NULL", what);
-    *ret = attncl__port_find(ports, n, name);
+    *ret = attncl__io_binding_find(bindings, n, name);
     REQUIRE(*ret >= 0, ATTNCL_ERR_ARGUMENT, "the graph has no %s %s", what, name);
     return ATTNCL_OK;
 }
@@ -43,7 +43,7 @@ static attncl_status writable(attncl_graph *g, const char *name, const void *dat
     int at = -1;
 
     TRY(ready(g));
-    TRY(find_port("input", g->inputs, g->n_inputs, name, &at));
+    TRY(find_binding("input", g->inputs, g->n_inputs, name, &at));
     REQUIRE(!g->inputs[at].bound, ATTNCL_ERR_STATE, "input %s is bound to a caller's buffer", name);
     *ret = &g->values[g->inputs[at].value];
     REQUIRE(data || (*ret)->storage.bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL",
@@ -110,16 +110,16 @@ done:
 // that has commands waits, the last gives the event.
 static attncl_status enqueue(attncl_graph *g, cl_uint n_wait, const cl_event *wait, cl_event *last)
 {
-    const bool copies_out = g->after.n_commands > 0;
+    const bool has_copy_out = g->copy_out.n_commands > 0;
 
-    if (g->before.n_commands > 0) {
-        TRY(attncl__recording_enqueue(&g->before, n_wait, wait, NULL, NULL));
+    if (g->copy_in.n_commands > 0) {
+        TRY(attncl__command_list_enqueue(&g->copy_in, n_wait, wait, NULL, NULL));
         n_wait = 0;
         wait = NULL;
     }
-    TRY(attncl__recording_enqueue(&g->recording, n_wait, wait, NULL, copies_out ? NULL : last));
-    if (copies_out)
-        TRY(attncl__recording_enqueue(&g->after, 0, NULL, NULL, last));
+    TRY(attncl__command_list_enqueue(&g->command_list, n_wait, wait, NULL, has_copy_out ? NULL : last));
+    if (has_copy_out)
+        TRY(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, last));
     return ATTNCL_OK;
 }
 
@@ -131,18 +131,18 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
     TRY(enqueue(graph, n_wait, wait, event_ret));
     if (event_ret)
-        attncl__event_hand_over(*event_ret);
+        attncl__event_transfer(*event_ret);
     return ATTNCL_OK;
 }
 
 attncl_status attncl_graph_run(attncl_graph *g)
 {
     TRY(ready(g));
-    if (!g->guard)
+    if (!g->canaries)
         return enqueue(g, 0, NULL, NULL);
     TRY(attncl__graph_poison(g));
     TRY(enqueue(g, 0, NULL, NULL));
-    return attncl__graph_check_guards(g);
+    return attncl__graph_check_canaries(g);
 }
 
 attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, size_t bytes)
@@ -150,13 +150,13 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     int at = -1;
 
     TRY(ready(g));
-    TRY(find_port("output", g->outputs, g->n_outputs, name, &at));
+    TRY(find_binding("output", g->outputs, g->n_outputs, name, &at));
     const struct value *v = &g->values[g->outputs[at].value];
     const size_t have = attncl__desc_bytes(&v->desc);
     REQUIRE(!g->outputs[at].bound, ATTNCL_ERR_STATE, "output %s is bound to a caller's buffer",
             name);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
-            "output %s %s has %zu bytes, room for %zu was given", name, SHAPE(&v->desc), have,
+            "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&v->desc), have,
             bytes);
     REQUIRE(data || have == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
     if (have == 0)
@@ -175,14 +175,14 @@ attncl_status attncl_graph_reset(attncl_graph *g)
     return ATTNCL_OK;
 }
 
-static const char *port_at(const attncl_graph *g, const struct port *ports, int n, size_t i,
+static const char *binding_at(const attncl_graph *g, const struct io_binding *bindings, int n, size_t i,
                            attncl_shape *shape_ret)
 {
     if (i >= (size_t)n)
         return NULL;
     if (shape_ret)
-        *shape_ret = attncl_graph_shape(g, (attncl_value){ports[i].value});
-    return ports[i].name;
+        *shape_ret = attncl_graph_shape(g, (attncl_value){bindings[i].value});
+    return bindings[i].name;
 }
 
 size_t attncl_graph_input_count(const attncl_graph *g)
@@ -197,10 +197,10 @@ size_t attncl_graph_output_count(const attncl_graph *g)
 
 const char *attncl_graph_input_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
 {
-    return g ? port_at(g, g->inputs, g->n_inputs, i, shape_ret) : NULL;
+    return g ? binding_at(g, g->inputs, g->n_inputs, i, shape_ret) : NULL;
 }
 
 const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
 {
-    return g ? port_at(g, g->outputs, g->n_outputs, i, shape_ret) : NULL;
+    return g ? binding_at(g, g->outputs, g->n_outputs, i, shape_ret) : NULL;
 }

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 struct attncl_tensor {
     attncl_context *ctx;
@@ -91,7 +91,7 @@ attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes
 {
     REQUIRE(tensor && data, ATTNCL_ERR_ARGUMENT, "tensor or data is NULL");
     REQUIRE(bytes == tensor->storage.bytes, ATTNCL_ERR_ARGUMENT,
-            "the tensor has %zu bytes, data has room for %zu", tensor->storage.bytes, bytes);
+            "the tensor has %zu bytes, data has capacity for %zu", tensor->storage.bytes, bytes);
     TRY(attncl__context_usable(tensor->ctx));
     if (bytes == 0)
         return ATTNCL_OK;

@@ -3,23 +3,23 @@
 // Values: inputs, tensors, constants, state, outputs.
 
 #include "base/alloc.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
-void *attncl__graph_grow(void *old, int used, int *room, size_t each)
+void *attncl__graph_grow(void *old, int used, int *capacity, size_t each)
 {
-    if (used < *room)
+    if (used < *capacity)
         return old;
-    const int more = *room ? *room * 2 : 16;
+    const int more = *capacity ? *capacity * 2 : 16;
     void *grown = attncl__grow_array(old, (size_t)more, each);
     if (grown)
-        *room = more;
+        *capacity = more;
     return grown;
 }
 
 int attncl__graph_add_value(attncl_graph *g, struct value v)
 {
     struct value *values =
-        attncl__graph_grow(g->values, g->n_values, &g->values_room, sizeof *values);
+        attncl__graph_grow(g->values, g->n_values, &g->values_capacity, sizeof *values);
     if (!values) {
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values);
         return 0;
@@ -50,7 +50,7 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 {
-    const int i = attncl__port_find(g->outputs, g->n_outputs, name);
+    const int i = attncl__io_binding_find(g->outputs, g->n_outputs, name);
     return i < 0 ? ATTNCL_NONE_VALUE : (attncl_value){g->outputs[i].value};
 }
 
@@ -67,10 +67,10 @@ attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value)
     return d ? shape_of(d) : (attncl_shape){.rank = -1};
 }
 
-int attncl__port_find(const struct port *ports, int n, const char *name)
+int attncl__io_binding_find(const struct io_binding *bindings, int n, const char *name)
 {
     for (int i = 0; i < n; ++i)
-        if (strcmp(ports[i].name, name) == 0)
+        if (strcmp(bindings[i].name, name) == 0)
             return i;
     return -1;
 }
@@ -107,22 +107,22 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
     return id;
 }
 
-static void add_port(attncl_graph *g, struct port **ports, int *n, int *room, const char *name,
+static void add_binding(attncl_graph *g, struct io_binding **bindings, int *n, int *capacity, const char *name,
                      int value)
 {
-    if (attncl__port_find(*ports, *n, name) >= 0) {
+    if (attncl__io_binding_find(*bindings, *n, name) >= 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
         return;
     }
-    struct port *grown = attncl__graph_grow(*ports, *n, room, sizeof **ports);
+    struct io_binding *grown = attncl__graph_grow(*bindings, *n, capacity, sizeof **bindings);
     char *copy = grown ? attncl__copy_text(name) : NULL;
     if (grown)
-        *ports = grown;
+        *bindings = grown;
     if (!copy) {
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
         return;
     }
-    (*ports)[(*n)++] = (struct port){.name = copy, .value = value};
+    (*bindings)[(*n)++] = (struct io_binding){.name = copy, .value = value};
 }
 
 attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
@@ -132,7 +132,7 @@ attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype 
         return ATTNCL_NONE_VALUE;
     const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
     if (id)
-        add_port(g, &g->inputs, &g->n_inputs, &g->inputs_room, name, id);
+        add_binding(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, name, id);
     return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : (attncl_value){id};
 }
 
@@ -209,5 +209,5 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     if (!value.id)
         return;
     g->values[g->values[value.id].base].is_output = true;
-    add_port(g, &g->outputs, &g->n_outputs, &g->outputs_room, name, value.id);
+    add_binding(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, name, value.id);
 }

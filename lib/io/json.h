@@ -47,9 +47,9 @@ attncl_status attncl__json_text(const struct json *object, const char *key, bool
 attncl_status attncl__json_object(const struct json *object, const char *key, bool *present,
                                   const struct json **value);
 
-// Up to `room` integers into values, their count into *n; more are ERR_FORMAT.
+// Up to `capacity` integers into values, their count into *n; more are ERR_FORMAT.
 attncl_status attncl__json_ints(const struct json *object, const char *key, bool *present,
-                                size_t room, int64_t *values, size_t *n);
+                                size_t capacity, int64_t *values, size_t *n);
 
 // Exactly `n` numbers.
 attncl_status attncl__json_doubles(const struct json *object, const char *key, bool *present,

@@ -11,7 +11,7 @@
 
 #include "attncl/safetensors.h"
 #include "base/file.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "safetensors data is handed out as it lies in the file: little-endian machines only"
@@ -60,7 +60,7 @@ attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char
 // A file to write, as the parts that follow one another.
 struct st_layout {
     unsigned char length[ST_LENGTH_BYTES];
-    struct text header;
+    struct strbuf header;
     struct file_part *part; // length, header, tensors in the file's order
     size_t n_parts;
 };

@@ -41,7 +41,7 @@ attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES]
     return ATTNCL_OK;
 }
 
-// Copies a string behind the others.  All together fit the header's length: there, each also has
+// Copies a string after the others.  All together fit the header's length: there, each also has
 // two quotes.
 static const char *keep(char **end, const char *text)
 {

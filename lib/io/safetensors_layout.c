@@ -55,56 +55,56 @@ static attncl_status check_double_names(const attncl_array **order, size_t n)
     return ATTNCL_OK;
 }
 
-static attncl_status add_metadata(struct text *header, const char *const *metadata)
+static attncl_status add_metadata(struct strbuf *header, const char *const *metadata)
 {
     const char *mark = "";
 
-    attncl__text_add(header, "\"" ST_METADATA_KEY "\":{");
+    attncl__strbuf_add(header, "\"" ST_METADATA_KEY "\":{");
     for (size_t i = 0; metadata[i]; i += 2, mark = ",") {
         const char *key = metadata[i], *value = metadata[i + 1];
         REQUIRE(value, ATTNCL_ERR_ARGUMENT, "metadata %.200s has no value", key);
-        REQUIRE(attncl__text_is_utf8(key) && attncl__text_is_utf8(value), ATTNCL_ERR_ARGUMENT,
+        REQUIRE(attncl__is_utf8(key) && attncl__is_utf8(value), ATTNCL_ERR_ARGUMENT,
                 "metadata %.200s is not UTF-8", key);
         for (size_t j = 0; j < i; j += 2)
             REQUIRE(strcmp(metadata[j], key) != 0, ATTNCL_ERR_ARGUMENT,
                     "metadata %.200s is given twice", key);
-        attncl__text_add(header, "%s", mark);
-        attncl__text_add_quoted(header, key);
-        attncl__text_add(header, ":");
-        attncl__text_add_quoted(header, value);
+        attncl__strbuf_add(header, "%s", mark);
+        attncl__strbuf_add_quoted(header, key);
+        attncl__strbuf_add(header, ":");
+        attncl__strbuf_add_quoted(header, value);
     }
-    attncl__text_add(header, "}");
+    attncl__strbuf_add(header, "}");
     return ATTNCL_OK;
 }
 
-static void add_tensor(struct text *header, const attncl_array *array, size_t begin, size_t end)
+static void add_tensor(struct strbuf *header, const attncl_array *array, size_t begin, size_t end)
 {
-    attncl__text_add_quoted(header, array->name);
-    attncl__text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", attncl_dtype_name(array->dtype));
+    attncl__strbuf_add_quoted(header, array->name);
+    attncl__strbuf_add(header, ":{\"dtype\":\"%s\",\"shape\":[", attncl_dtype_name(array->dtype));
     for (int i = 0; i < array->rank; ++i)
-        attncl__text_add(header, "%s%" PRId64, i ? "," : "", array->dim[i]);
-    attncl__text_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, end);
+        attncl__strbuf_add(header, "%s%" PRId64, i ? "," : "", array->dim[i]);
+    attncl__strbuf_add(header, "],\"data_offsets\":[%zu,%zu]}", begin, end);
 }
 
 static attncl_status write_header(struct st_layout *layout, const attncl_array *const *order,
                                   size_t n, const char *const *metadata)
 {
-    struct text *header = &layout->header;
+    struct strbuf *header = &layout->header;
     size_t begin = 0, end;
 
-    attncl__text_add(header, "{");
+    attncl__strbuf_add(header, "{");
     if (metadata && metadata[0])
         TRY(add_metadata(header, metadata));
     for (size_t i = 0; i < n; ++i, begin = end) {
         if (header->used > 1)
-            attncl__text_add(header, ",");
+            attncl__strbuf_add(header, ",");
         REQUIRE(ckd_add_size(begin, order[i]->bytes, &end) && end < (UINT64_C(1) << 48),
                 ATTNCL_ERR_ARGUMENT, "tensors of more than 2^48 bytes");
         add_tensor(header, order[i], begin, end);
     }
-    attncl__text_add(header, "}");
+    attncl__strbuf_add(header, "}");
     while (header->used % ST_ALIGN != 0 && !header->failed)
-        attncl__text_add(header, " ");
+        attncl__strbuf_add(header, " ");
     REQUIRE(!header->failed, ATTNCL_ERR_NO_MEMORY, "the header of %zu tensors", n);
     REQUIRE(header->used <= ST_MAX_HEADER_BYTES, ATTNCL_ERR_ARGUMENT,
             "a header of %zu bytes, at most %d are possible", header->used, ST_MAX_HEADER_BYTES);
@@ -147,6 +147,6 @@ done:
 void attncl__st_layout_free(struct st_layout *layout)
 {
     attncl__free(layout->part);
-    attncl__text_free(&layout->header);
+    attncl__strbuf_free(&layout->header);
     *layout = (struct st_layout){0};
 }

@@ -29,7 +29,7 @@ attncl_status attncl__st_check_name(const char *name, attncl_status blame)
     const size_t bytes = strlen(name);
     REQUIRE(bytes <= ST_MAX_NAME_BYTES, blame,
             "a tensor's name of %zu bytes, at most %d are possible", bytes, ST_MAX_NAME_BYTES);
-    REQUIRE(attncl__text_is_utf8(name), blame, "a tensor's name is not UTF-8");
+    REQUIRE(attncl__is_utf8(name), blame, "a tensor's name is not UTF-8");
     REQUIRE(!has_control(name), blame, "a tensor's name has a control character: %s", name);
     REQUIRE(strcmp(name, ST_METADATA_KEY) != 0, blame, "a tensor named %s", name);
     return ATTNCL_OK;

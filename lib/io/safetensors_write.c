@@ -11,7 +11,7 @@ attncl_status attncl_safetensors_write(const char *path, const attncl_array *arr
     REQUIRE(path && (arrays || n == 0), ATTNCL_ERR_ARGUMENT, "path or arrays is NULL");
 
     attncl_status status = ATTNCL_OK;
-    struct st_layout layout = {.header = TEXT_EMPTY};
+    struct st_layout layout = {.header = STRBUF_EMPTY};
 
     TRY_DONE(attncl__st_lay_out(&layout, arrays, n, metadata));
     TRY_DONE(attncl__file_replace(path, layout.part, layout.n_parts));

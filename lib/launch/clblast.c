@@ -3,11 +3,11 @@
 // CLBlast behind its guards:
 //
 //   sizes       CLBlast casts sizes and offsets to int: what does not fit is refused before
-//   batches     its strided-batched product is wrong, above about 512 cubed, when an offset or a
+//   batches     its strided-batched GEMM is wrong, above about 512 cubed, when an offset or a
 //   stride with gaps is
-//               given: such batches are made one matrix at a time
+//               given: such batches are computed one matrix at a time
 //   threads     its cache of programs has a race at first use: calls are made one at a time
-//   memory      a product's padded copies live in one buffer per context, not in one made at every
+//   memory      a GEMM's padded copies live in one buffer per context, not in one made at every
 //   call teardown    its cache keeps contexts alive and releases programs at exit: it is emptied
 //   with the last context
 
@@ -15,35 +15,35 @@
 
 #include "base/alloc.h"
 #include "device/clerr.h"
-#include "launch/recording.h"
+#include "launch/command_list.h"
 
 #include <clblast_c.h> // after device/cl.h, which names OpenCL's version
 
 // What CLBlast needs of a context.
-struct blast_user {
+struct clblast_user {
     attncl_context *ctx;
-    cl_mem temp; // grows while products are recorded
+    cl_mem temp; // grows while GEMMs are appended
     size_t temp_bytes;
-    struct blast_user *next;
+    struct clblast_user *next;
 };
 
 static pthread_mutex_t lock =
     PTHREAD_MUTEX_INITIALIZER; // guards the list, temps, and every CLBlast call
-static struct blast_user *users;
+static struct clblast_user *users;
 
-struct blast_call {
-    struct blast_user *user;
+struct clblast_call {
+    struct clblast_user *user;
     struct gemm gemm;
     bool batched; // one call for all entries
 };
 
-const char *attncl__clblast_refuses(const struct gemm *g)
+const char *attncl__clblast_unsupported_reason(const struct gemm *g)
 {
     const struct gemm_matrix *const matrices[] = {&g->a, &g->b, &g->c};
     const int64_t rows[] = {g->trans_a ? g->k : g->m, g->trans_b ? g->n : g->k, g->m};
 
     if (g->causal)
-        return "CLBlast knows no triangular operand";
+        return "CLBlast has no triangular operand";
     for (int i = 0; i < 3; ++i) {
         const struct gemm_matrix *x = matrices[i];
         if (x->start + (g->batch - 1) * x->batch_stride + rows[i] * x->ld > INT32_MAX)
@@ -52,7 +52,7 @@ const char *attncl__clblast_refuses(const struct gemm *g)
     return NULL;
 }
 
-bool attncl__clblast_knows(const struct device_caps *caps)
+bool attncl__clblast_has_tuning(const struct device_caps *caps)
 {
     static const unsigned capabilities[] = {70, 75, 80, 86, 89};
 
@@ -73,17 +73,17 @@ static attncl_status check(CLBlastStatusCode code, const char *what)
 }
 
 // A row of CLBlast's database.
-enum { MAX_ROW_PARAMETERS = 16 };
-struct blast_row {
+enum { MAX_TUNING_PARAMETERS = 16 };
+struct clblast_tuning {
     const char *kernel;
     size_t n;
-    const char *name[MAX_ROW_PARAMETERS];
-    size_t value[MAX_ROW_PARAMETERS];
+    const char *name[MAX_TUNING_PARAMETERS];
+    size_t value[MAX_TUNING_PARAMETERS];
 };
 
 // The row of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080) for all that the database has
 // no row for.
-static const struct blast_row rows_128_lanes[] = {
+static const struct clblast_tuning tuning_128_lanes[] = {
     {"Xgemm",
      16,
      {"GEMMK", "KREG", "KWG", "KWI", "MDIMA", "MDIMC", "MWG", "NDIMB", "NDIMC", "NWG", "SA", "SB",
@@ -96,23 +96,23 @@ static const struct blast_row rows_128_lanes[] = {
     {"GemmRoutine", 1, {"XGEMM_MIN_INDIRECT_SIZE"}, {512}},
 };
 
-attncl_status attncl__clblast_add_rows(attncl_context *ctx)
+attncl_status attncl__clblast_add_tuning(attncl_context *ctx)
 {
-    for (size_t i = 0; i < sizeof rows_128_lanes / sizeof rows_128_lanes[0]; ++i) {
-        struct blast_row row = rows_128_lanes[i];
-        TRY(check(CLBlastOverrideParameters(ctx->device, row.kernel, CLBlastPrecisionSingle, row.n,
-                                            row.name, row.value),
-                  row.kernel));
+    for (size_t i = 0; i < sizeof tuning_128_lanes / sizeof tuning_128_lanes[0]; ++i) {
+        struct clblast_tuning tuning = tuning_128_lanes[i];
+        TRY(check(CLBlastOverrideParameters(ctx->device, tuning.kernel, CLBlastPrecisionSingle, tuning.n,
+                                            tuning.name, tuning.value),
+                  tuning.kernel));
     }
     return ATTNCL_OK;
 }
 
 static void forget_user(void *arg)
 {
-    struct blast_user *user = arg;
+    struct clblast_user *user = arg;
 
     pthread_mutex_lock(&lock);
-    struct blast_user **at = &users;
+    struct clblast_user **at = &users;
     while (*at != user)
         at = &(*at)->next;
     *at = user->next;
@@ -124,15 +124,15 @@ static void forget_user(void *arg)
 }
 
 // Called with the lock held.
-static attncl_status add_user(attncl_context *ctx, struct blast_user **ret)
+static attncl_status add_user(attncl_context *ctx, struct clblast_user **ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct blast_user *user = attncl__alloc_zero(sizeof *user);
+    struct clblast_user *user = attncl__alloc_zero(sizeof *user);
 
     REQUIRE(user, ATTNCL_ERR_NO_MEMORY, "CLBlast's state");
     user->ctx = ctx;
-    if (ctx->caps.vendor == VENDOR_NVIDIA && !attncl__clblast_knows(&ctx->caps))
-        TRY_DONE(attncl__clblast_add_rows(ctx));
+    if (ctx->caps.vendor == VENDOR_NVIDIA && !attncl__clblast_has_tuning(&ctx->caps))
+        TRY_DONE(attncl__clblast_add_tuning(ctx));
     TRY_DONE(attncl__context_on_destroy(ctx, forget_user, user));
     user->next = users;
     users = user;
@@ -156,7 +156,7 @@ static size_t offset(const struct gemm_matrix *x, int64_t entry)
 
 // Called with the lock held: makes the temporary buffer large enough for entry 0 and for one with
 // offsets.
-static attncl_status reserve_temp(struct blast_user *user, const struct gemm *g)
+static attncl_status reserve_temp(struct clblast_user *user, const struct gemm *g)
 {
     for (int64_t entry = 0; entry < (g->batch > 1 ? 2 : 1); ++entry) {
         size_t bytes = 0;
@@ -200,7 +200,7 @@ static attncl_status run_batched(attncl_context *ctx, const struct gemm *g, cl_e
                  "SgemmStridedBatched");
 }
 
-static attncl_status run_single(attncl_context *ctx, const struct blast_call *call, int64_t entry,
+static attncl_status run_single(attncl_context *ctx, const struct clblast_call *call, int64_t entry,
                                 cl_event *event)
 {
     const struct gemm *g = &call->gemm;
@@ -216,7 +216,7 @@ static attncl_status run_single(attncl_context *ctx, const struct blast_call *ca
 
 static attncl_status run_call(attncl_context *ctx, void *user, cl_event *event)
 {
-    const struct blast_call *call = user;
+    const struct clblast_call *call = user;
     attncl_status status = ATTNCL_OK;
 
     pthread_mutex_lock(&lock);
@@ -230,12 +230,12 @@ static attncl_status run_call(attncl_context *ctx, void *user, cl_event *event)
 
 attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g)
 {
-    attncl_context *ctx = l->recording->ctx;
+    attncl_context *ctx = l->command_list->ctx;
     attncl_status status = ATTNCL_OK;
-    struct blast_call *call = attncl__alloc_zero(sizeof *call);
+    struct clblast_call *call = attncl__alloc_zero(sizeof *call);
 
     REQUIRE(call, ATTNCL_ERR_NO_MEMORY, "a CLBlast call");
-    assert(!attncl__clblast_refuses(g));
+    assert(!attncl__clblast_unsupported_reason(g));
     call->gemm = *g;
     call->batched = dense_batch(g);
     pthread_mutex_lock(&lock);
@@ -246,8 +246,8 @@ attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g)
     if (!call->batched)
         TRY_DONE(reserve_temp(call->user, g));
     TRY_DONE(
-        attncl__recording_add_call(l->recording, "clblast_sgemm", run_call, call, attncl__free));
-    call = NULL; // the recording owns it now
+        attncl__command_list_add_call(l->command_list, "clblast_sgemm", run_call, call, attncl__free));
+    call = NULL; // the command list owns it now
 
 done:
     pthread_mutex_unlock(&lock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Who makes a matrix product: CLBlast on the GPUs it is tuned for, the own kernels everywhere else.
+// GEMM backend selection: CLBlast on the GPUs it is tuned for, native kernels everywhere else.
 
 #include "launch/gemm.h"
 
@@ -8,53 +8,53 @@
 
 #include "base/log.h"
 #include "launch/clblast.h"
-#include "launch/gemm_own.h"
+#include "launch/gemm_native.h"
 
-enum provider { BY_CLBLAST, BY_FEW_ROWS, BY_TILES };
+enum gemm_backend { BACKEND_CLBLAST, BACKEND_SKINNY, BACKEND_TILED };
 
 struct choice {
-    enum provider provider;
+    enum gemm_backend backend;
     const char *reason;
 };
 
-// One launch of the own kernel is faster than CLBlast's several when the product is this small.
-static const double clblast_least_flop = 2.0 * 512 * 512 * 512;
+// One launch of a native kernel is faster than CLBlast's several when the GEMM is this small.
+static const double clblast_min_flop = 2.0 * 512 * 512 * 512;
 
-static struct choice choose_own(const struct device_caps *caps, const struct gemm *g,
+static struct choice choose_native(const struct device_caps *caps, const struct gemm *g,
                                 const char *reason)
 {
-    if (attncl__gemv_fits(caps, g))
-        return (struct choice){BY_FEW_ROWS, "few rows"};
-    return (struct choice){BY_TILES, reason};
+    if (attncl__gemm_is_skinny(caps, g))
+        return (struct choice){BACKEND_SKINNY, "skinny"};
+    return (struct choice){BACKEND_TILED, reason};
 }
 
 static struct choice choose(const struct launcher *l, const struct gemm *g)
 {
-    const char *refusal = attncl__clblast_refuses(g);
+    const char *unsupported = attncl__clblast_unsupported_reason(g);
 
     if (g->norm.weight.storage)
-        return (struct choice){BY_FEW_ROWS, "few rows, normalised"};
-    if (l->gemm && strcmp(l->gemm, "own") == 0)
-        return choose_own(l->caps, g, "ATTNCL_GEMM=own");
-    if (refusal)
-        return choose_own(l->caps, g, refusal);
+        return (struct choice){BACKEND_SKINNY, "skinny, normalised"};
+    if (l->gemm && strcmp(l->gemm, "native") == 0)
+        return choose_native(l->caps, g, "ATTNCL_GEMM=native");
+    if (unsupported)
+        return choose_native(l->caps, g, unsupported);
     if (l->gemm)
-        return (struct choice){BY_CLBLAST, "ATTNCL_GEMM=clblast"};
+        return (struct choice){BACKEND_CLBLAST, "ATTNCL_GEMM=clblast"};
     if (!l->caps->clblast_allowed)
-        return choose_own(l->caps, g, "CLBlast is slow on CPU devices");
-    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BY, attncl__gemm_class(g));
+        return choose_native(l->caps, g, "CLBlast is slow on CPU devices");
+    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BACKEND, attncl__gemm_class(g));
     if (tuned && !attncl__gemm_has_epilogue(g))
-        return tuned[GEMM_BY_CLBLAST] ? (struct choice){BY_CLBLAST, "tuned"}
-                                      : choose_own(l->caps, g, "tuned");
-    if (!attncl__clblast_knows(l->caps))
-        return choose_own(l->caps, g, "CLBlast has no tuning for this device");
+        return tuned[GEMM_BACKEND_CLBLAST] ? (struct choice){BACKEND_CLBLAST, "tuned"}
+                                      : choose_native(l->caps, g, "tuned");
+    if (!attncl__clblast_has_tuning(l->caps))
+        return choose_native(l->caps, g, "CLBlast has no tuning for this device");
     if (attncl__gemm_has_epilogue(g))
-        return choose_own(l->caps, g, "CLBlast cannot fuse the epilogue");
-    if (2.0 * (double)g->m * (double)g->n * (double)g->k < clblast_least_flop)
-        return choose_own(l->caps, g, "too small for CLBlast");
-    if (attncl__gemv_fits(l->caps, g))
-        return (struct choice){BY_FEW_ROWS, "few rows"};
-    return (struct choice){BY_CLBLAST, "large and plain"};
+        return choose_native(l->caps, g, "CLBlast cannot fuse the epilogue");
+    if (2.0 * (double)g->m * (double)g->n * (double)g->k < clblast_min_flop)
+        return choose_native(l->caps, g, "too small for CLBlast");
+    if (attncl__gemm_is_skinny(l->caps, g))
+        return (struct choice){BACKEND_SKINNY, "skinny"};
+    return (struct choice){BACKEND_CLBLAST, "large and plain"};
 }
 
 // True the first time that `line` is seen.  Old lines are forgotten when the table is full.
@@ -95,22 +95,22 @@ static void log_choice(const struct gemm *g, const char *how, const char *reason
 static attncl_status check(const struct launcher *l, const struct gemm *g)
 {
     // Kernels count in int; what is left over absorbs the rounding up to whole tiles.
-    const int64_t most = INT32_MAX / 2;
+    const int64_t max_extent = INT32_MAX / 2;
 
-    REQUIRE(g->m <= most && g->n <= most && g->k <= most && g->batch <= most,
+    REQUIRE(g->m <= max_extent && g->n <= max_extent && g->k <= max_extent && g->batch <= max_extent,
             ATTNCL_ERR_UNSUPPORTED,
-            "a product of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64 "], batch %" PRId64
+            "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64 "], batch %" PRId64
             ", has an extent above %" PRId64,
-            g->m, g->k, g->k, g->n, g->batch, most);
-    REQUIRE(!l->gemm || strcmp(l->gemm, "own") == 0 || strcmp(l->gemm, "clblast") == 0,
-            ATTNCL_ERR_ARGUMENT, "ATTNCL_GEMM is \"%s\", it can be own or clblast", l->gemm);
+            g->m, g->k, g->k, g->n, g->batch, max_extent);
+    REQUIRE(!l->gemm || strcmp(l->gemm, "native") == 0 || strcmp(l->gemm, "clblast") == 0,
+            ATTNCL_ERR_ARGUMENT, "ATTNCL_GEMM is \"%s\", it can be native or clblast", l->gemm);
     assert(!g->norm.weight.storage || (attncl__gemm_norms(l->caps, g) && g->n > 1));
     assert(!g->causal || (g->m == g->k && !g->trans_a));
     assert((g->bias_kind == GEMM_BIAS_NONE) == (g->bias.storage == NULL));
     return ATTNCL_OK;
 }
 
-// A matrix times one column is a row times the transposed matrix, which is the few-rows kernel's
+// A matrix times one column is a row times the transposed matrix, which is the skinny kernel's
 // case.
 static struct gemm as_one_row(const struct gemm *g)
 {
@@ -125,7 +125,7 @@ static struct gemm as_one_row(const struct gemm *g)
     t.n = g->m;
     t.a = g->b;
     t.b = g->a;
-    t.a.ld = g->k; // of single rows; what follows must hold for whoever checks
+    t.a.ld = g->k; // of single rows; what follows must hold for the checks below
     t.c.ld = t.gate.ld = t.residual.ld = g->m;
     t.trans_a = false;
     t.trans_b = !g->trans_a;
@@ -136,46 +136,46 @@ static struct gemm as_one_row(const struct gemm *g)
     return t;
 }
 
-// The activation's argument is kept: the product goes there, and one more pass makes C of it.
-static attncl_status keep_and_finish(struct launcher *l, const struct gemm *product)
+// The activation's argument is saved for backward: the GEMM goes there, and one more pass makes C of it.
+static attncl_status keep_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
 {
-    struct gemm plain = *product, rest = *product;
+    struct gemm plain = *problem, rest = *problem;
 
-    plain.c = (struct gemm_matrix){product->kept, 0, product->n, product->m * product->n};
+    plain.c = (struct gemm_matrix){problem->saved_for_backward, 0, problem->n, problem->m * problem->n};
     plain.activation = GEMM_ACT_NONE;
     plain.gate = plain.residual = (struct gemm_matrix){.ld = 0};
-    plain.kept = (struct span){NULL};
+    plain.saved_for_backward = (struct span){NULL};
     rest.bias_kind = GEMM_BIAS_NONE;
     rest.bias = (struct span){NULL};
-    rest.scratch = product->kept;
+    rest.scratch = problem->saved_for_backward;
     TRY(attncl__gemm(l, &plain));
-    return attncl__gemm_finish(l, &rest, GEMM_SUMS_IN_PARTS, 1);
+    return attncl__gemm_apply_epilogue(l, &rest, GEMM_SPLIT_K, 1);
 }
 
-attncl_status attncl__gemm(struct launcher *l, const struct gemm *product)
+attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
 {
     char how[GEMM_HOW_BYTES] = "CLBlast";
 
-    if (product->batch == 0 || product->m == 0 || product->n == 0)
+    if (problem->batch == 0 || problem->m == 0 || problem->n == 0)
         return ATTNCL_OK;
-    TRY(check(l, product));
-    if (product->kept.storage)
-        return keep_and_finish(l, product);
-    if (product->k == 0)
-        return attncl__gemm_finish(l, product, GEMM_SUMS_ZERO, 0);
+    TRY(check(l, problem));
+    if (problem->saved_for_backward.storage)
+        return keep_and_apply_epilogue(l, problem);
+    if (problem->k == 0)
+        return attncl__gemm_apply_epilogue(l, problem, GEMM_SUMS_ZERO, 0);
 
-    const struct gemm g = as_one_row(product);
+    const struct gemm g = as_one_row(problem);
     const struct choice choice = choose(l, &g);
-    switch (choice.provider) {
-    case BY_CLBLAST:
+    switch (choice.backend) {
+    case BACKEND_CLBLAST:
         TRY(attncl__clblast_gemm(l, &g));
         if (attncl__gemm_has_epilogue(&g))
-            TRY(attncl__gemm_finish(l, &g, GEMM_SUMS_IN_C, 0));
+            TRY(attncl__gemm_apply_epilogue(l, &g, GEMM_SUMS_IN_C, 0));
         break;
-    case BY_FEW_ROWS:
-        TRY(attncl__gemv(l, &g, how));
+    case BACKEND_SKINNY:
+        TRY(attncl__gemm_skinny(l, &g, how));
         break;
-    case BY_TILES:
+    case BACKEND_TILED:
         TRY(attncl__gemm_tiles(l, &g, how));
         break;
     }

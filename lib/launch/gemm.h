@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Matrix products with an epilogue, batched and strided, by whichever provider suits device and
+// GEMMs with an epilogue, batched and strided, by the backend that suits device and
 // shape:
 //
 //   C = act(A B + bias) * gate + residual         per batch entry; row-major, all float
@@ -48,18 +48,18 @@ struct gemm {
     struct span scratch;         // may be absent
     size_t scratch_bytes;
     struct gemm_norm norm; // only where attncl__gemm_norms()
-    struct span kept; // present: receives A B + bias, dense [batch, m, n], for a gradient to read
+    struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
-// Scratch with which a product whose C alone would not fill the device is cut along k; 0: of no
-// use.  Reads sizes and form of the product only, so that launching asks for as much again.
+// Scratch for split-K of a GEMM whose C alone would not fill the device; 0: of no
+// use.  Reads sizes and form of the GEMM only, so that launching asks for as much again.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
-// Whether the product can normalise the rows of A itself, for less than a launch of its own takes.
-// Reads sizes and form of the product only.
+// Whether the GEMM can normalise the rows of A itself, for less than a launch of its own takes.
+// Reads sizes and form of the GEMM only.
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
 
-// Appends the product.  k = 0 gives the epilogue of zero; an empty C appends nothing.
+// Appends the GEMM.  k = 0 gives the epilogue of zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);
 
 #endif

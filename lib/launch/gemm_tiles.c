@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// The tile form of a matrix product on CPUs: which tile for which device and shape, as data, and
+// The tile variant of a GEMM on CPUs: which tile for which device and shape, as data, and
 // the launches.  GPUs: launch/gemm_gpu.c.
 //
-// Where one work-item's loops are limited (caps->loop_limit) the sums over k are cut into several
+// Where one work-item's loops are limited (caps->max_loop_iterations) the sums over k are split into several
 // launches; the kernels then continue from what is in C.
 
-#include "launch/gemm_own.h"
+#include "launch/gemm_native.h"
 
 // MR, A_ROWS and A_PANEL's gap of cl/common/gemm_pack.clh, and NV by vector width: panels of 64, 16
 // and 8 columns.
@@ -18,13 +18,13 @@ static int cpu_vectors(unsigned vw)
 
 // Packed panels of a tile must stay in a core's second-level cache, 512 KiB, beside what passes
 // through it.
-// A causal product's tiles differ in work, so it takes more of them to keep all cores busy to the
+// A causal GEMM's tiles differ in work, so it takes more of them to keep all cores busy to the
 // end.
 enum { CPU_PACK_BYTES = 288 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
 // Blocks shorter than this spend too much on reading and writing C between them.
-enum { CPU_LEAST_K = 64, CPU_SMALL_TILE = 24 * 64 };
-// Of a transposed A: tiles for each core, and the shortest part of a long sum.
-enum { CPU_WIDE_PER_CORE = 2, CPU_PART_K = 1024 };
+enum { CPU_MIN_K = 64, CPU_SMALL_TILE = 24 * 64 };
+// Of a transposed A: tiles for each core, and the minimum length of a split of k.
+enum { CPU_WIDE_PER_CORE = 2, CPU_MIN_SPLIT_K = 1024 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
@@ -75,25 +75,25 @@ static int64_t iterations_besides(const struct cpu_tile *t, int panel)
 static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                     struct cpu_tile t, int panel)
 {
-    const size_t most = caps->local_bytes < CPU_PACK_BYTES ? caps->local_bytes : CPU_PACK_BYTES;
+    const size_t max_bytes = caps->local_bytes < CPU_PACK_BYTES ? caps->local_bytes : CPU_PACK_BYTES;
 
     t.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, t.m)), CPU_MR);
     t.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, t.n)), panel);
     t.k = (int)round_up(ceil_div(g->k, ceil_div(g->k, t.k)), CPU_K_MULTIPLE);
-    while (t.k > 1 && a_pack_bytes(g, &t) + b_pack_bytes(&t, panel) > most)
+    while (t.k > 1 && a_pack_bytes(g, &t) + b_pack_bytes(&t, panel) > max_bytes)
         t.k = (t.k + 1) / 2;
     return t;
 }
 
 // The tile made to fit, if the device can run it and it does not end in blocks of a few k.
-static bool cpu_tile_suits(const struct device_caps *caps, const struct gemm *g,
+static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct gemm *g,
                            const struct cpu_tile *t, int panel)
 {
-    const int64_t most = (int64_t)caps->loop_limit;
+    const int64_t limit = (int64_t)caps->max_loop_iterations;
 
-    if (most && iterations_per_k(t, panel) * t->k + iterations_besides(t, panel) > most)
+    if (limit && iterations_per_k(t, panel) * t->k + iterations_besides(t, panel) > limit)
         return false;
-    return t->k >= CPU_LEAST_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
+    return t->k >= CPU_MIN_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
 }
 
 // The tuned tile of this class, where it still gives each core two: what was measured on other
@@ -108,32 +108,32 @@ static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g,
     const struct cpu_tile t = {tuned[GEMM_CPU_TM], tuned[GEMM_CPU_TN], tuned[GEMM_CPU_TK]};
     *ret = fit_cpu_tile(caps, g, t, panel);
     const int64_t groups = attncl__gemm_tile_count(g, ret->m, ret->n) * g->batch;
-    return cpu_tile_suits(caps, g, ret, panel) &&
+    return cpu_tile_is_profitable(caps, g, ret, panel) &&
            (groups >= 2 * (int64_t)caps->compute_units || ret->m * ret->n <= CPU_SMALL_TILE);
 }
 
-static size_t part_bytes(const struct gemm *g, int64_t parts)
+static size_t partials_bytes(const struct gemm *g, int64_t n_splits)
 {
-    return sizeof(float) * (size_t)(parts * g->m * g->n);
+    return sizeof(float) * (size_t)(n_splits * g->m * g->n);
 }
 
-// Parts that the sums are cut into, so that each tile is computed several times over a part of k
-// each; 1: they are not.  Where C is small and k long this keeps all cores busy with tiles that
+// Number of splits of k (split-K): each tile is computed once per split,
+// in parallel; 1: no split-K.  Where C is small and k long this keeps all cores busy with tiles that
 // need not be small: the copies of A and B would take too long for those.
-static int64_t cpu_parts(const struct device_caps *caps, const struct gemm *g,
+static int64_t cpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
                          const struct cpu_tile *t)
 {
     const int64_t wanted = CPU_WIDE_PER_CORE * caps->compute_units;
     const int64_t tiles = attncl__gemm_tile_count(g, t->m, t->n);
 
-    if (!g->trans_a || g->batch != 1 || caps->loop_limit || tiles >= wanted)
+    if (!g->trans_a || g->batch != 1 || caps->max_loop_iterations || tiles >= wanted)
         return 1;
-    for (int64_t parts = ceil_div(wanted, tiles); parts <= 2 * wanted; ++parts) {
-        const bool small = 8 * parts * g->m * g->n <= (g->m + g->n) * g->k;
-        const bool alike = g->k % (parts * CPU_K_MULTIPLE) == 0;
-        if (small && alike && g->k / parts >= CPU_PART_K &&
-            part_bytes(g, parts) <= g->scratch_bytes)
-            return parts;
+    for (int64_t n_splits = ceil_div(wanted, tiles); n_splits <= 2 * wanted; ++n_splits) {
+        const bool small = 8 * n_splits * g->m * g->n <= (g->m + g->n) * g->k;
+        const bool alike = g->k % (n_splits * CPU_K_MULTIPLE) == 0;
+        if (small && alike && g->k / n_splits >= CPU_MIN_SPLIT_K &&
+            partials_bytes(g, n_splits) <= g->scratch_bytes)
+            return n_splits;
     }
     return 1;
 }
@@ -150,13 +150,13 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
     for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {
         t = fit_cpu_tile(caps, g, cpu_tiles[i], panel);
         const int64_t groups = attncl__gemm_tile_count(g, t.m, t.n) * g->batch;
-        if (!cpu_tile_suits(caps, g, &t, panel))
+        if (!cpu_tile_is_profitable(caps, g, &t, panel))
             continue;
         // Small tiles cost more than idle cores once a panel of columns does not fill.
         if (groups >= per_core * caps->compute_units || t.m * t.n <= CPU_SMALL_TILE)
             break;
         // Wide ones do as well where all cores get as many.
-        if (cpu_parts(caps, g, &t) > 1 ||
+        if (cpu_split_k_count(caps, g, &t) > 1 ||
             (g->trans_a && groups >= CPU_WIDE_PER_CORE * caps->compute_units &&
              groups % caps->compute_units == 0))
             break;
@@ -169,7 +169,7 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
 static int64_t cpu_k_step(const struct device_caps *caps, const struct gemm *g,
                           const struct cpu_tile *t, int panel)
 {
-    const int64_t limit = (int64_t)caps->loop_limit;
+    const int64_t limit = (int64_t)caps->max_loop_iterations;
     const int64_t per_block = iterations_per_k(t, panel) * t->k + iterations_besides(t, panel);
 
     if (limit == 0)
@@ -186,9 +186,9 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     struct kspec spec = kspec_begin("op/gemm_cpu.cl", "gemm_cpu_tile");
 
     TRY(attncl__gemm_check_groups(g, tiles_m * tiles_n));
-    kspec_form(&spec, vw, 1);
+    kspec_set_vw_ls(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
-    kspec_int(&spec, "AHEAD", l->caps->builtin_prefetch);
+    kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     attncl__gemm_add_form(&spec, g);
     for (int64_t k = 0; k < g->k; k += k_step) {
         struct gemm_args args = {.n = 0};
@@ -211,13 +211,13 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     return ATTNCL_OK;
 }
 
-// Parts of the sums as entries of a batch, and their sum.
-static attncl_status launch_parts(struct launcher *l, const struct gemm *g,
-                                  const struct cpu_tile *t, int panel, int64_t parts)
+// Split-K: the splits as entries of a batch, then the sum of their results.
+static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
+                                  const struct cpu_tile *t, int panel, int64_t n_splits)
 {
-    const int64_t k = g->k / parts;
+    const int64_t k = g->k / n_splits;
     const struct gemm batch = {
-        .batch = parts,
+        .batch = n_splits,
         .m = g->m,
         .n = g->n,
         .k = k,
@@ -229,7 +229,7 @@ static attncl_status launch_parts(struct launcher *l, const struct gemm *g,
     };
 
     TRY(launch_tiles(l, &batch, t, panel));
-    return attncl__gemm_finish(l, g, GEMM_SUMS_IN_PARTS, parts);
+    return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, n_splits);
 }
 
 attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
@@ -238,34 +238,34 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
     const int panel = cpu_vectors(l->caps->vector_width) * (int)l->caps->vector_width;
     bool tuned = false;
     const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
-    const int64_t parts = cpu_parts(l->caps, g, &t);
+    const int64_t n_splits = cpu_split_k_count(l->caps, g, &t);
 
-    snprintf(how, GEMM_HOW_BYTES, "own CPU tiles %dx%dx%d%s, %" PRId64 " groups", t.m, t.n, t.k,
-             tuned ? " (tuned)" : "", attncl__gemm_tile_count(g, t.m, t.n) * g->batch * parts);
-    return parts > 1 ? launch_parts(l, g, &t, panel, parts) : launch_tiles(l, g, &t, panel);
+    snprintf(how, GEMM_HOW_BYTES, "native CPU tiles %dx%dx%d%s, %" PRId64 " work-groups", t.m, t.n, t.k,
+             tuned ? " (tuned)" : "", attncl__gemm_tile_count(g, t.m, t.n) * g->batch * n_splits);
+    return n_splits > 1 ? launch_split_k(l, g, &t, panel, n_splits) : launch_tiles(l, g, &t, panel);
 }
 
 attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
-    return l->caps->form == FORM_CPU ? attncl__gemm_cpu_tiles(l, g, how)
+    return l->caps->variant == VARIANT_CPU ? attncl__gemm_cpu_tiles(l, g, how)
                                      : attncl__gemm_gpu_tiles(l, g, how);
 }
 
-static size_t cpu_scratch(const struct device_caps *caps, const struct gemm *product)
+static size_t cpu_scratch(const struct device_caps *caps, const struct gemm *problem)
 {
     const int panel = cpu_vectors(caps->vector_width) * (int)caps->vector_width;
-    struct gemm g = *product;
+    struct gemm g = *problem;
     bool tuned = false;
 
     g.scratch_bytes = SIZE_MAX; // whatever it asks for
     const struct cpu_tile t = choose_cpu_tile(caps, &g, panel, &tuned);
-    const int64_t parts = cpu_parts(caps, &g, &t);
-    return parts > 1 ? part_bytes(&g, parts) : 0;
+    const int64_t n_splits = cpu_split_k_count(caps, &g, &t);
+    return n_splits > 1 ? partials_bytes(&g, n_splits) : 0;
 }
 
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g)
 {
-    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemv_fits(caps, g))
+    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemm_is_skinny(caps, g))
         return 0;
-    return caps->form == FORM_CPU ? cpu_scratch(caps, g) : attncl__gemm_gpu_scratch(caps, g);
+    return caps->variant == VARIANT_CPU ? cpu_scratch(caps, g) : attncl__gemm_gpu_scratch(caps, g);
 }

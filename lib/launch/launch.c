@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// From a kernel specialisation, a grid and arguments to a recorded command.
+// From a kernel specialisation, a grid and arguments to a command in the list.
 
 #include "launch/launch.h"
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
-#include "launch/recording.h"
+#include "launch/command_list.h"
 
 static attncl_status open_kernel(const struct launcher *l, const struct kspec *spec, cl_kernel *ret)
 {
     struct program *program = NULL;
 
-    TRY(attncl__program_get(l->recording->ctx, spec->file, spec->defines, &program));
-    return attncl__kernel_create(l->recording->ctx, program, spec->kernel, ret);
+    TRY(attncl__program_get(l->command_list->ctx, spec->file, spec->defines, &program));
+    return attncl__kernel_create(l->command_list->ctx, program, spec->kernel, ret);
 }
 
 // The kernel's own limits, which depend on its registers, are below the device's on some hardware.
@@ -24,11 +24,11 @@ static attncl_status check_limits(const struct launcher *l, const struct kspec *
 {
     size_t group = 0, local_bytes = 0;
 
-    TRY(attncl__kernel_limits(l->recording->ctx, kernel, &group, &local_bytes, private_ret));
+    TRY(attncl__kernel_limits(l->command_list->ctx, kernel, &group, &local_bytes, private_ret));
     if (local_bytes < local_arg_bytes)
         local_bytes = local_arg_bytes;
     REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,
-            "%s needs groups of %zu work-items, the device can run %zu", spec->kernel, local,
+            "%s needs work-groups of %zu work-items, the device can run %zu", spec->kernel, local,
             group);
     REQUIRE(local_bytes <= l->caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
             "%s needs %zu bytes of local memory, the device has %zu", spec->kernel, local_bytes,
@@ -50,7 +50,7 @@ static attncl_status set_args(struct launcher *l, struct command *c, const struc
 {
     for (size_t i = 0; i < n_args; ++i) {
         const struct arg *a = &args[i];
-        const cl_mem *mem = &l->recording->dummy;
+        const cl_mem *mem = &l->command_list->dummy;
         const void *value = NULL;
         size_t bytes = 0;
 
@@ -80,7 +80,7 @@ static attncl_status set_args(struct launcher *l, struct command *c, const struc
             bytes = a->u.local_bytes ? a->u.local_bytes : sizeof(float); // 0 is not allowed
             break;
         }
-        const attncl_status status = attncl__recording_set_arg(c->kernel, (cl_uint)i, bytes, value);
+        const attncl_status status = attncl__command_list_set_arg(c->kernel, (cl_uint)i, bytes, value);
         if (status != ATTNCL_OK) {
             attncl__error_prefix("%s, argument %zu", c->name, i);
             return status;
@@ -96,13 +96,13 @@ static size_t items_of(const struct grid *grid)
 
 static attncl_status set_range(const struct launcher *l, const struct grid *grid, struct command *c)
 {
-    const size_t most = l->caps->address_bits == 32 ? UINT32_MAX : SIZE_MAX; // the device's size_t
+    const size_t max_size = l->caps->address_bits == 32 ? UINT32_MAX : SIZE_MAX; // the device's size_t
 
     for (int i = 0; i < 3; ++i) {
         c->local[i] = grid->local[i];
         REQUIRE(ckd_mul_size(grid->groups[i], grid->local[i], &c->global[i]) &&
-                    c->global[i] <= most,
-                ATTNCL_ERR_UNSUPPORTED, "%s: %zu groups of %zu work-items overflow", c->name,
+                    c->global[i] <= max_size,
+                ATTNCL_ERR_UNSUPPORTED, "%s: %zu work-groups of %zu work-items overflow", c->name,
                 grid->groups[i], grid->local[i]);
     }
     return ATTNCL_OK;
@@ -112,48 +112,48 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
                              const struct arg *args, size_t n_args)
 {
     attncl_status status = ATTNCL_OK;
-    struct command made = {.kind = COMMAND_KERNEL, .name = spec->kernel};
+    struct command command = {.kind = COMMAND_KERNEL, .name = spec->kernel};
     struct command *c = NULL;
     size_t private_bytes = 0;
 
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
-    if (l->watch)
-        return l->watch->launch(l->watch->user, spec, &grid, local_arg_bytes(args, n_args));
-    made.node = l->recording->node;
-    TRY_DONE(set_range(l, &grid, &made));
-    TRY_DONE(open_kernel(l, spec, &made.kernel));
-    made.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
-    if (!made.mem_args) {
+    if (l->hooks)
+        return l->hooks->launch(l->hooks->user, spec, &grid, local_arg_bytes(args, n_args));
+    command.node = l->command_list->node;
+    TRY_DONE(set_range(l, &grid, &command));
+    TRY_DONE(open_kernel(l, spec, &command.kernel));
+    command.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
+    if (!command.mem_args) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "%zu arguments", n_args);
         goto done;
     }
-    TRY_DONE(set_args(l, &made, args, n_args));
-    TRY_DONE(check_limits(l, spec, made.kernel, items_of(&grid), local_arg_bytes(args, n_args),
+    TRY_DONE(set_args(l, &command, args, n_args));
+    TRY_DONE(check_limits(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
                           &private_bytes));
-    TRY_DONE(attncl__recording_append(l->recording, &c));
-    *c = made;
-    made.kernel = NULL; // the recording owns them now
-    made.mem_args = NULL;
+    TRY_DONE(attncl__command_list_append(l->command_list, &c));
+    *c = command;
+    command.kernel = NULL; // the command list owns them now
+    command.mem_args = NULL;
 
 done:
-    attncl__kernel_release(&made.kernel);
-    attncl__free(made.mem_args);
+    attncl__kernel_release(&command.kernel);
+    attncl__free(command.mem_args);
     return status;
 }
 
-static bool fits(struct launcher *l, const struct kspec *spec, size_t local, bool registers)
+static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)
 {
     cl_kernel kernel = NULL;
     size_t private_bytes = 0;
 
-    if (l->watch)
-        return l->watch->fits(l->watch->user, spec, local, registers);
+    if (l->hooks)
+        return l->hooks->is_launchable(l->hooks->user, spec, local, no_spills);
     attncl_status status = open_kernel(l, spec, &kernel);
     if (status == ATTNCL_OK)
         status = check_limits(l, spec, kernel, local, 0, &private_bytes);
     attncl__kernel_release(&kernel);
-    if (status == ATTNCL_OK && registers && l->caps->is_gpu && private_bytes > 0)
+    if (status == ATTNCL_OK && no_spills && l->caps->is_gpu && private_bytes > 0)
         status = FAIL(ATTNCL_ERR_UNSUPPORTED, "%s keeps %zu bytes of a work-item's in memory",
                       spec->kernel, private_bytes);
     if (status != ATTNCL_OK)
@@ -161,25 +161,25 @@ static bool fits(struct launcher *l, const struct kspec *spec, size_t local, boo
     return status == ATTNCL_OK;
 }
 
-bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local)
+bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local)
 {
-    return fits(l, spec, local, false);
+    return is_launchable(l, spec, local, false);
 }
 
-bool attncl__launch_fits_registers(struct launcher *l, const struct kspec *spec, size_t local)
+bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local)
 {
-    return fits(l, spec, local, true);
+    return is_launchable(l, spec, local, true);
 }
 
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)
 {
     // Four elements or more for each work-item; a warp at least, since its lanes run anyway.
-    const size_t most = caps->max_group < 256 ? caps->max_group : 256;
+    const size_t max_size = caps->max_group < 256 ? caps->max_group : 256;
     size_t group = 32;
 
     while (group < 256 && (int64_t)(4 * group) < width)
         group *= 2;
-    while (group > most)
+    while (group > max_size)
         group /= 2;
     return group >= 4 ? group : 1;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launching kernels.  An op's launch function runs once, while its graph is compiled: every
 // attncl__launch() specialises a kernel, sets its arguments and appends one command to the graph's
-// recording.  A run only enqueues the commands.
+// command list.  A run only enqueues the commands.
 #ifndef ATTNCL_LAUNCH_LAUNCH_H
 #define ATTNCL_LAUNCH_LAUNCH_H
 
@@ -15,7 +15,7 @@
 #include "device/caps.h"
 #include "device/tuned.h"
 
-struct recording; // launch/recording.h
+struct command_list; // launch/command_list.h
 
 // Memory as an op sees it: where a value's elements are.  Opaque to ops; they pass it to arg_mem().
 struct storage;
@@ -24,12 +24,12 @@ struct span {
 };
 
 // What an op's launch function is given.
-struct launch_watch;
+struct launch_hooks;
 struct launcher {
     const struct device_caps *caps;
-    struct recording *recording;
+    struct command_list *command_list;
     const char *gemm;                 // ATTNCL_GEMM's value or NULL
-    const struct launch_watch *watch; // NULL: a device
+    const struct launch_hooks *hooks; // NULL: a device
 };
 
 // -- a kernel specialisation: source file, entry, and the macros that change the code's form
@@ -63,14 +63,14 @@ static inline void kspec_int(struct kspec *k, const char *name, int64_t value)
     kspec_word(k, name, word);
 }
 
-// VW and LS, which every kernel knows: vector width and work-items in a group.
-static inline void kspec_form(struct kspec *k, unsigned vw, size_t ls)
+// VW and LS, which every kernel knows: vector width and work-group size.
+static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
 {
     kspec_int(k, "VW", (int64_t)vw);
     kspec_int(k, "LS", (int64_t)ls);
 }
 
-// -- the range: groups of a fixed size; never NULL local sizes, never offsets
+// -- the range: work-groups of a fixed size; never NULL local sizes, never offsets
 
 struct grid {
     size_t groups[3];
@@ -141,28 +141,28 @@ static inline struct arg arg_local(size_t bytes)
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
 // Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
-// build, ERR_UNSUPPORTED when the device cannot run a group of this size with this kernel: a ladder
+// build, ERR_UNSUPPORTED when the device cannot run a work-group of this size with this kernel: a fallback list
 // of variants then tries its next row.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
 
-// True when the kernel builds and a group of `local` work-items fits its limits, without appending
-// anything: how a ladder chooses before it commits to a sequence of launches.
-bool attncl__launch_fits(struct launcher *l, const struct kspec *spec, size_t local);
+// True when the kernel builds and a work-group of `local` work-items fits its limits, without appending
+// anything: how a fallback list chooses before it commits to a sequence of launches.
+bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local);
 
 // The same, and on a GPU all of a work-item's values fit registers, as far as the driver tells.  A
-// ladder asks for this first and does without only when no row has it.
-bool attncl__launch_fits_registers(struct launcher *l, const struct kspec *spec, size_t local);
+// fallback list asks for this first and does without only when no row has it.
+bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local);
 
 // Stands in for the device, so that the choice of kernels can be seen and tested without one.
-struct launch_watch {
-    bool (*fits)(void *user, const struct kspec *spec, size_t local, bool registers);
+struct launch_hooks {
+    bool (*is_launchable)(void *user, const struct kspec *spec, size_t local, bool no_spills);
     attncl_status (*launch)(void *user, const struct kspec *spec, const struct grid *grid,
                             size_t local_arg_bytes);
     void *user;
 };
 
-// Work-items per row for a row kernel in GPU form: a power of two, at most caps->max_group and 256.
+// Work-items per row for a row kernel in the GPU variant: a power of two, at most caps->max_group and 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
 #endif

@@ -18,13 +18,13 @@ static bool check_desc(attncl_graph *g, const attncl_aft_desc *desc)
              desc->kind != ATTNCL_AFT_SIMPLE && desc->kind != ATTNCL_AFT_CONV)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft kind %d is unknown", (int)desc->kind);
     else if (desc->kind == ATTNCL_AFT_LOCAL && desc->window < 0)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", the least is 0", desc->window);
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", must be at least 0", desc->window);
     return !attncl__graph_failed(g);
 }
 
 // What the op of kinds without heads needs to know of a desc and its table.  False: the graph has
 // failed.
-static bool mix_form(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
+static bool mix_variant(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
                      int32_t *window_ret)
 {
     if (desc->kind == ATTNCL_AFT_SIMPLE || (desc->kind == ATTNCL_AFT_LOCAL && desc->window == 0)) {
@@ -59,7 +59,7 @@ attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl
     }
 
     struct aft_local_fwd_params params = {.causal = desc->causal != 0};
-    if (!mix_form(g, desc, &pos_bias, &params.window))
+    if (!mix_variant(g, desc, &pos_bias, &params.window))
         return ATTNCL_NONE_VALUE;
     return attncl__graph_add(g, &attncl__op_aft_local_fwd, &params, IN(q, k, v, pos_bias, mask));
 }
@@ -114,7 +114,7 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attnc
     const bool heads = desc->kind == ATTNCL_AFT_CONV;
     if (!check_desc(g, desc) ||
         !(heads ? filter_slots(g, pos_bias, &params.window)
-                : mix_form(g, desc, &pos_bias, &params.window)) ||
+                : mix_variant(g, desc, &pos_bias, &params.window)) ||
         !attncl__layer_axes(g, q, "x", 2, "[B, C]", &d))
         return ATTNCL_NONE_VALUE;
 

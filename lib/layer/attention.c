@@ -24,7 +24,7 @@ static bool check_desc(attncl_graph *g, const attncl_attention_desc *desc)
     return !attncl__graph_failed(g);
 }
 
-// The op walks rows: a last axis with gaps is copied.
+// The op reads contiguous rows: a strided last axis is copied.
 static attncl_value with_whole_rows(attncl_graph *g, attncl_value x)
 {
     const struct tensor_desc *d = attncl__graph_failed(g) ? NULL : attncl__graph_desc(g, x);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Values one after another along any axis.  The op joins up to 8 of [A, M_i, C] along the middle:
-// more are joined in rounds, so that each element is copied about log8 of their number times.
+// Concatenation along any axis.  The op concatenates up to 8 of [A, M_i, C] along the middle axis;
+// more take several passes, so that each element is copied about log8 of their number times.
 
 #include <inttypes.h>
 
@@ -15,7 +15,7 @@ static bool check_values(attncl_graph *g, int64_t n, const attncl_value *values,
                          struct tensor_desc *ret)
 {
     if (n < 1 || !values) {
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%" PRId64 " values to concat, the least is 1", n);
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%" PRId64 " values to concat, must be at least 1", n);
         return false;
     }
     if (!attncl__layer_shape(g, values[0], "value 0", ret))
@@ -40,7 +40,7 @@ static bool check_values(attncl_graph *g, int64_t n, const attncl_value *values,
     return true;
 }
 
-// One round: `n` values become the fewer ones at the list's front.  Returns how many.
+// One pass: the `n` values become fewer, at the front of the list.  Returns how many.
 static int64_t join(attncl_graph *g, attncl_value *list, int64_t n)
 {
     int64_t n_joined = 0;

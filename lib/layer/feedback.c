@@ -8,7 +8,7 @@
 
 #include <inttypes.h>
 
-#include "layer/feedback_parts.h"
+#include "layer/feedback_internal.h"
 #include "layer/feedback_stack.h"
 
 static const float norm_eps = 1e-5f;
@@ -150,7 +150,7 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
     if (!attncl__feedback_begin(g, &p, d.dim[1], d.dim[2], d.dim[0], &s))
         return ATTNCL_NONE_VALUE;
 
-    struct graph_block *block = attncl__feedback_back_begin(g, &s, x);
+    struct grad_region *region = attncl__feedback_backward_begin(g, &s, x);
     const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
     const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
     x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
@@ -161,6 +161,6 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
         *memory_ret =
             attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
     attncl__graph_loop_end(g);
-    attncl__feedback_back_end(g, block, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE);
+    attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE);
     return attncl__feedback_normalise(g, "norm", x, p.norm_weight, p.norm_bias);
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The key and value maps of all layers of a feedback transformer, one above the other.
+// The key and value maps of all layers of a feedback transformer, stacked.
 //
 //   [key of layer 0; value of layer 0; key of layer 1 ...]   [2 N C, C], biases [2 N C]
 //
-// A step's memory then meets them in one product instead of 2 N.  Worth a copy of the weights where
+// A step's memory is then projected by one GEMM instead of 2 N.  Worth a copy of the weights where
 // many steps share it.
 
 #include "layer/feedback_stack.h"

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// One step of a feedback transformer.  A step is one set of nodes for every place: it reads its
-// place in device memory, attends to what the cache holds before it, and appends its own keys and
-// values.  At place 0 a gate of zeros shuts the attention's output off, bias and all.
+// One step of a feedback transformer.  One set of nodes serves every position: it reads its position
+// from device memory, attends to the cached memories before it, and appends its own keys and values.
+// At position 0 a gate of zeros switches the attention's output off, its bias included.
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "layer/feedback_parts.h"
+#include "layer/feedback_internal.h"
 
-// Room for the memories of `limit` steps but the last, which no step attends to.
+// A cache for the memories of `limit` steps but the last, which no step attends to.
 static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, int64_t limit,
                                int64_t n_batch, int64_t width)
 {
@@ -22,10 +22,10 @@ static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, 
     if (limit - 1 > d.dim[0])
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
                           "%" PRId64 " steps have %" PRId64
-                          " memories, key_pos_embeddings has places for %" PRId64,
+                          " memories, key_pos_embeddings has positions for %" PRId64,
                           limit, limit - 1, d.dim[0]);
-    const int64_t places = limit > 1 ? limit - 1 : 1;
-    const int64_t dim[5] = {2 * s->n_sets, n_batch, p->n_heads, places, width / p->n_heads};
+    const int64_t n_positions = limit > 1 ? limit - 1 : 1;
+    const int64_t dim[5] = {2 * s->n_sets, n_batch, p->n_heads, n_positions, width / p->n_heads};
     return attncl_graph_state(g, "memory", ATTNCL_F32, 5, dim);
 }
 
@@ -53,7 +53,7 @@ bool attncl__feedback_begin(attncl_graph *g, const attncl_feedback_transformer_p
     return !attncl__graph_failed(g);
 }
 
-// A slot of the cache, [places, B, H, D].
+// A slot of the cache, [positions, B, H, D].
 static attncl_value cache_slot(attncl_graph *g, attncl_value cache, int64_t slot)
 {
     struct tensor_desc d;
@@ -141,40 +141,40 @@ attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s
     return x;
 }
 
-int64_t attncl__feedback_product_count(const struct feedback_steps *s)
+int64_t attncl__feedback_projection_count(const struct feedback_steps *s)
 {
     if (s->p->n_layers == 0)
         return 0;
     return attncl__given(s->p->key_value_weight) ? 1 : 2 * s->p->n_layers;
 }
 
-struct feedback_product attncl__feedback_product(attncl_graph *g, const struct feedback_steps *s,
+struct kv_projection attncl__feedback_projection(attncl_graph *g, const struct feedback_steps *s,
                                                  attncl_value memory, int64_t i)
 {
     const attncl_feedback_transformer_params *p = s->p;
     const attncl_value none = ATTNCL_NONE_VALUE;
-    struct feedback_product product = {.slot = (int32_t)i, .n_slots = 1};
+    struct kv_projection projection = {.slot = (int32_t)i, .n_slots = 1};
     if (attncl__given(p->key_value_weight)) {
-        product.n_slots = (int32_t)(2 * s->n_sets);
-        product.value = attncl__layer_project(g, "key_value", memory, p->key_value_weight,
+        projection.n_slots = (int32_t)(2 * s->n_sets);
+        projection.value = attncl__layer_project(g, "key_value", memory, p->key_value_weight,
                                               p->key_value_bias, none);
-        return product;
+        return projection;
     }
     const attncl_feedback_params *attn = &p->layers[i / 2].attn;
-    product.value =
+    projection.value =
         i % 2 == 0
             ? attncl__layer_project(g, "key", memory, attn->key_weight, none, none)
             : attncl__layer_project(g, "value", memory, attn->value_weight, attn->value_bias, none);
-    return product;
+    return projection;
 }
 
 void attncl__feedback_keep(attncl_graph *g, const struct feedback_steps *s, attncl_value memory)
 {
-    const int64_t n = attncl__feedback_product_count(s);
+    const int64_t n = attncl__feedback_projection_count(s);
     for (int64_t i = 0; i < n; ++i) {
-        const struct feedback_product product = attncl__feedback_product(g, s, memory, i);
-        const struct feedback_store_fwd_params params = {product.slot};
+        const struct kv_projection projection = attncl__feedback_projection(g, s, memory, i);
+        const struct feedback_store_fwd_params params = {projection.slot};
         attncl__graph_add(g, &attncl__op_feedback_store_fwd, &params,
-                          IN(product.value, s->position, s->cache));
+                          IN(projection.value, s->position, s->cache));
     }
 }

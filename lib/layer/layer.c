@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks that several layers make of their inputs, and the projections they share.
+// Checks of inputs and projections shared by several layers.
 
 #include "layer/layer.h"
 #include "attncl/ops.h"

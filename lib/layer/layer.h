@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the layers share.  A layer adds nodes to a graph; it never launches anything.
+// Shared by the layers.  A layer adds nodes to a graph; it never launches anything.
 #ifndef ATTNCL_LAYER_LAYER_H
 #define ATTNCL_LAYER_LAYER_H
 
@@ -12,7 +12,7 @@
 bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name,
                          struct tensor_desc *ret);
 
-// The same, and fails the graph unless the value has `rank` axes; `axes` names them, "[T, B, C]".
+// attncl__layer_shape(), and fails the graph unless the value has `rank` axes; `axes` names them, "[T, B, C]".
 bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int rank,
                         const char *axes, struct tensor_desc *ret);
 

@@ -93,7 +93,7 @@ attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value
     const struct clip_factor_fwd_params params = {.max_norm = max_norm, .style = (int32_t)style};
     attncl_value sums = ATTNCL_NONE_VALUE;
     if (n == 0 || !grads || !clipped_ret)
-        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%zu gradients to clip, the least is 1", n);
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%zu gradients to clip, must be at least 1", n);
 
     for (size_t i = 0; i < n; ++i)
         sums = attncl__graph_add(g, &attncl__op_sum_squares_fwd, NULL, IN(grads[i], sums));

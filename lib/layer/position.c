@@ -18,7 +18,7 @@ void attncl__sinusoid_fill(float *table, int64_t n_positions, int64_t n_channels
         for (int64_t p = 0; p < n_positions; ++p) {
             float *pair = table + p * n_channels + c;
             pair[0] = (float)sin((double)p * frequency);
-            if (c + 1 < n_channels) // an odd width has no place for the last cosine
+            if (c + 1 < n_channels) // an odd width has no last cosine
                 pair[1] = (float)cos((double)p * frequency);
         }
     }

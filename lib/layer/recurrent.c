@@ -5,8 +5,8 @@
 //   query = W_q h_top,   context = sum_j p_j value_j,   p = softmax over j of w . tanh(query +
 //   key_j) xi    = W_context context + (W_embedding e + b),    W_ih = [W_context, W_embedding]
 //
-// cat(context, embedding) is never made: the columns of W_ih are views, and the embedded half of
-// all known tokens is one product.
+// cat(context, embedding) is never materialised: the columns of W_ih are views, and the embedded half
+// of all known tokens is one GEMM.
 
 #include <inttypes.h>
 
@@ -33,7 +33,7 @@ static attncl_value select_row(attncl_graph *g, attncl_value x, int axis, int64_
     return attncl__graph_view(g, x, &view);
 }
 
-// [B, C] as [1, B, C], or [B, 1, C]: at either place the memory is the same.
+// [B, C] as [1, B, C], or [B, 1, C]: the memory layout is the same either way.
 static attncl_value with_step_axis(attncl_graph *g, attncl_value x, const char *name, int axis)
 {
     struct tensor_desc d;
@@ -68,7 +68,7 @@ attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl
     if (!attncl__layer_axes(g, x, "x", 3, steps ? "[B, T, I]" : "[T, B, I]", &d))
         return ATTNCL_NONE_VALUE;
     if (d.dim[steps] < 1)
-        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "x is %s, the least T is 1", SHAPE(&d));
+        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "x is %s, T must be at least 1", SHAPE(&d));
 
     const attncl_value xi = attncl_linear(g, x, params->weight_ih, params->bias_ih);
     const attncl_value y = add_gru(g, params, xi, h0, layout);
@@ -83,7 +83,7 @@ static bool check_layers(attncl_graph *g, const attncl_gru_params *layers, int64
     if (attncl__graph_failed(g))
         return false;
     if (n_layers < 1 || !layers || !states) {
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%" PRId64 " recurrent layers, the least is 1",
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%" PRId64 " recurrent layers, must be at least 1",
                    layers && states ? n_layers : 0);
         return false;
     }

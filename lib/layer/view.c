@@ -50,7 +50,7 @@ attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order)
     for (int i = 0; i < d.rank; ++i) {
         if (order[i] < 0 || order[i] >= d.rank || (seen >> order[i] & 1u))
             return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT,
-                              "axis %d at place %d is no permutation of %d axes", order[i], i,
+                              "axis %d at position %d is no permutation of %d axes", order[i], i,
                               d.rank);
         seen |= 1u << order[i];
         view.dim[i] = d.dim[order[i]];

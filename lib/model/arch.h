@@ -30,10 +30,10 @@ struct arch_class {
     // output "logits".  `b->n_positions` bounds the positions it will be asked for.
     attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
-    int64_t (*limit)(const void *settings); // most positions of a decoder, 0: any
+    int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 
     bool no_gradients;    // cotangents are refused
-    const char *detached; // an output whose cotangent counts for nothing; NULL: none
+    const char *detached; // an output whose cotangent is ignored; NULL: none
 };
 
 // The class of that name.  ERR_FORMAT for an unknown one, which it names.

@@ -27,7 +27,7 @@ static attncl_status configure_attention(const struct json *config, const char *
     TRY(attncl__config_int(config, "heads", 1, &ret->n_heads));
     REQUIRE(ret->d_model % ret->n_heads == 0, ATTNCL_ERR_FORMAT,
             "heads = %" PRId64 " does not divide d_model = %" PRId64, ret->n_heads, ret->d_model);
-    TRY(attncl__config_int_or(config, "P", 1, 4096, &ret->n_places));
+    TRY(attncl__config_int_or(config, "P", 1, 4096, &ret->n_positions));
     TRY(attncl__config_choice(config, "score", scores, N_CHOICES(scores), score, &split));
     ret->split = split != 0;
     return ATTNCL_OK;
@@ -44,7 +44,7 @@ attncl_status attncl__feedback_configure(const struct json *config, bool shared,
 
 int64_t attncl__feedback_limit(const struct feedback_settings *s)
 {
-    return s->n_places + 1; // the first step has no memory
+    return s->n_positions + 1; // the first step has no memory
 }
 
 static void attention_params(struct params *p, const struct feedback_settings *s, enum keys keys,
@@ -58,9 +58,9 @@ static void attention_params(struct params *p, const struct feedback_settings *s
     ret->value_bias = PARAM_IF(own, p, "value.linear.bias", c);
     ret->output_weight = PARAM(p, "output.weight", c, c);
     ret->output_bias = PARAM(p, "output.bias", c);
-    ret->key_pos_embeddings = PARAM(p, "key_pos_embeddings", s->n_places, h, d);
+    ret->key_pos_embeddings = PARAM(p, "key_pos_embeddings", s->n_positions, h, d);
     ret->query_pos_bias = PARAM(p, "query_pos_bias", h, d);
-    ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", s->n_places, h);
+    ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", s->n_positions, h);
 }
 
 static void layer_params(struct params *p, const struct feedback_settings *s, enum keys keys,
@@ -83,7 +83,7 @@ static void layer_params(struct params *p, const struct feedback_settings *s, en
     ret->activation = s->ffn.activation;
 }
 
-// The weights that make keys and values of a memory, for one product: those of all layers, one
+// The weights that project a memory to keys and values, stacked for one GEMM: those of all layers, one
 // after another, or the shared pair.
 static attncl_value key_value_weight(struct params *p, const struct feedback_settings *s)
 {
@@ -118,7 +118,7 @@ static attncl_value key_value_bias(struct params *p, const struct feedback_setti
     return attncl__param_stack_end(&stack);
 }
 
-// `layers`: room for n_layers; NULL when loading.
+// `layers`: space for n_layers; NULL when loading.
 static void transformer_params(struct params *p, const struct feedback_settings *s,
                                attncl_feedback_layer_params *layers,
                                attncl_feedback_transformer_params *ret)
@@ -200,9 +200,9 @@ static void attention_load(struct params *p, const void *settings)
 
 static attncl_status check_memories(const char *name, int64_t n, const struct feedback_settings *s)
 {
-    REQUIRE(n <= s->n_places, ATTNCL_ERR_SHAPE,
+    REQUIRE(n <= s->n_positions, ATTNCL_ERR_SHAPE,
             "input %s has %" PRId64 " memories, P = %" PRId64 " are possible", name, n,
-            s->n_places);
+            s->n_positions);
     return ATTNCL_OK;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// gru: recurrent layers one above another.
+// gru: stacked recurrent layers.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static attncl_gru_params layer_params(struct params *p, const struct rnn_setting
     return layer;
 }
 
-// A missing layer ends the walk, whatever number the configuration gives.
+// A missing layer ends the traversal, whatever number the configuration gives.
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret)
 {
     for (int64_t k = 0; k < s->n_layers && p->status == ATTNCL_OK; ++k) {
@@ -78,7 +78,7 @@ static void gru_load(struct params *p, const void *settings)
 
 attncl_status attncl__check_steps(const char *name, int64_t n_steps)
 {
-    REQUIRE(n_steps >= 1, ATTNCL_ERR_SHAPE, "input %s has length 0, the least is 1", name);
+    REQUIRE(n_steps >= 1, ATTNCL_ERR_SHAPE, "input %s has length 0, must be at least 1", name);
     return ATTNCL_OK;
 }
 

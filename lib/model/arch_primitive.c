@@ -78,7 +78,7 @@ static attncl_status layer_norm_configure(const struct json *config, void *setti
                 "normalized_shape holds %" PRId64 ", expected 1 to %d", s->shape[i], INT32_MAX);
     s->eps = 1e-5;
     TRY(attncl__json_double(config, "eps", &present, &s->eps));
-    REQUIRE(isfinite(s->eps) && s->eps >= 0, ATTNCL_ERR_FORMAT, "eps is %g, the least is 0",
+    REQUIRE(isfinite(s->eps) && s->eps >= 0, ATTNCL_ERR_FORMAT, "eps is %g, must be at least 0",
             s->eps);
     return ATTNCL_OK;
 }

@@ -52,7 +52,7 @@ struct wide_params {
     attncl_value query, key, value; // [H C, C]
 };
 
-// The maps of all heads as one, so that each projection is one product.
+// The maps of all heads stacked, so that each projection is one GEMM.
 static attncl_value as_one_map(struct build *b, const struct wide_settings *s, attncl_value u)
 {
     const int64_t dim[2] = {s->heads * s->width, s->width};

@@ -170,7 +170,7 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .build = seq2seq_build,
 };
 
-// -- prediction: each step's token is found on the device, so that all steps are one run
+// -- prediction: each step's token is chosen on the device, so that all steps are one run
 
 // `n` times bos, I32 [n, 1].
 static attncl_status add_first_tokens(attncl_graph *g, int64_t bos, int64_t n, attncl_value *ret)

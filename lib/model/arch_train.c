@@ -77,13 +77,13 @@ static void train_load(struct params *p, const void *settings)
 
 // -- batches
 
-enum { MOST_INPUTS = 4 };
+enum { MAX_INPUTS = 4 };
 
 // The inputs of one step: the given ones, of which the first axis counts steps.
 struct batches {
     int64_t n_steps;
     size_t n;
-    attncl_array list[MOST_INPUTS]; // targets last
+    attncl_array list[MAX_INPUTS]; // targets last
 };
 
 static attncl_status add_batch(const struct build *given, const char *name, bool optional,
@@ -179,9 +179,9 @@ static attncl_value zero_rows(attncl_graph *g, attncl_shape like, int64_t n_rows
 static attncl_value without_filler(attncl_graph *g, const struct param_table *t, size_t index,
                                    attncl_value gradient)
 {
-    enum { MOST_PARTS = 16 };
+    enum { MAX_PARTS = 16 };
     const attncl_shape shape = attncl_graph_shape(g, gradient);
-    attncl_value parts[MOST_PARTS];
+    attncl_value parts[MAX_PARTS];
     int64_t next = 0;
     int n = 0;
     bool has_filler = false, is_stack = false;
@@ -190,7 +190,7 @@ static attncl_value without_filler(attncl_graph *g, const struct param_table *t,
         const struct param_piece *piece = &t->pieces[i];
         if (piece->param != index)
             continue;
-        assert(n + 3 <= MOST_PARTS && piece->first >= next);
+        assert(n + 3 <= MAX_PARTS && piece->first >= next);
         is_stack = true;
         if (piece->first > next) {
             has_filler = true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The blocks that several architectures are made of: settings from the configuration, parameters,
+// The building blocks of several architectures: settings from the configuration, parameters,
 // forward and step.
 #ifndef ATTNCL_MODEL_BLOCKS_H
 #define ATTNCL_MODEL_BLOCKS_H
@@ -53,7 +53,7 @@ void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_f
 // -- a feedback transformer (arch_feedback.c)
 struct feedback_settings {
     int64_t d_model, n_heads, n_layers;
-    int64_t n_places; // P
+    int64_t n_positions; // P
     bool split;       // scores
     bool shared;      // one projection of keys and values for all layers
     struct ffn_settings ffn;

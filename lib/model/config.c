@@ -9,29 +9,29 @@
 #include "base/try.h"
 #include "model/config.h"
 
-static attncl_status check_int(const char *key, int64_t least, int64_t value)
+static attncl_status check_int(const char *key, int64_t min, int64_t value)
 {
-    REQUIRE(value >= least, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", the least is %" PRId64, key,
-            value, least);
-    REQUIRE(value <= INT32_MAX, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", the most is %d", key, value,
+    REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at least %" PRId64, key,
+            value, min);
+    REQUIRE(value <= INT32_MAX, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %d", key, value,
             INT32_MAX);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__config_int(const struct json *config, const char *key, int64_t least,
+attncl_status attncl__config_int(const struct json *config, const char *key, int64_t min,
                                  int64_t *ret)
 {
     TRY(attncl__json_int(config, key, NULL, ret));
-    return check_int(key, least, *ret);
+    return check_int(key, min, *ret);
 }
 
-attncl_status attncl__config_int_or(const struct json *config, const char *key, int64_t least,
+attncl_status attncl__config_int_or(const struct json *config, const char *key, int64_t min,
                                     int64_t otherwise, int64_t *ret)
 {
     bool present = false;
     *ret = otherwise;
     TRY(attncl__json_int(config, key, &present, ret));
-    return present ? check_int(key, least, *ret) : ATTNCL_OK;
+    return present ? check_int(key, min, *ret) : ATTNCL_OK;
 }
 
 attncl_status attncl__config_bool_or(const struct json *config, const char *key, bool otherwise,
@@ -42,26 +42,26 @@ attncl_status attncl__config_bool_or(const struct json *config, const char *key,
     return attncl__json_bool(config, key, &present, ret);
 }
 
-static attncl_status check_number(const char *key, double least, double value)
+static attncl_status check_number(const char *key, double min, double value)
 {
-    REQUIRE(value >= least, ATTNCL_ERR_FORMAT, "%s is %g, the least is %g", key, value, least);
+    REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %g, must be at least %g", key, value, min);
     return ATTNCL_OK;
 }
 
-attncl_status attncl__config_number(const struct json *config, const char *key, double least,
+attncl_status attncl__config_number(const struct json *config, const char *key, double min,
                                     double *ret)
 {
     TRY(attncl__json_double(config, key, NULL, ret));
-    return check_number(key, least, *ret);
+    return check_number(key, min, *ret);
 }
 
-attncl_status attncl__config_number_or(const struct json *config, const char *key, double least,
+attncl_status attncl__config_number_or(const struct json *config, const char *key, double min,
                                        double otherwise, double *ret)
 {
     bool present = false;
     *ret = otherwise;
     TRY(attncl__json_double(config, key, &present, ret));
-    return present ? check_number(key, least, *ret) : ATTNCL_OK;
+    return present ? check_number(key, min, *ret) : ATTNCL_OK;
 }
 
 attncl_status attncl__config_choice(const struct json *config, const char *key,

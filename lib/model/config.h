@@ -7,18 +7,18 @@
 #include "attncl/ops.h"
 #include "io/json.h"
 
-// An integer from `least` to 2^31 - 1 that must be there, and one with a default.
-attncl_status attncl__config_int(const struct json *config, const char *key, int64_t least,
+// An integer from `min` to 2^31 - 1 that must be there, and one with a default.
+attncl_status attncl__config_int(const struct json *config, const char *key, int64_t min,
                                  int64_t *ret);
-attncl_status attncl__config_int_or(const struct json *config, const char *key, int64_t least,
+attncl_status attncl__config_int_or(const struct json *config, const char *key, int64_t min,
                                     int64_t otherwise, int64_t *ret);
 attncl_status attncl__config_bool_or(const struct json *config, const char *key, bool otherwise,
                                      bool *ret);
 
-// A number of at least `least` that must be there, and one with a default.
-attncl_status attncl__config_number(const struct json *config, const char *key, double least,
+// A number of at least `min` that must be there, and one with a default.
+attncl_status attncl__config_number(const struct json *config, const char *key, double min,
                                     double *ret);
-attncl_status attncl__config_number_or(const struct json *config, const char *key, double least,
+attncl_status attncl__config_number_or(const struct json *config, const char *key, double min,
                                        double otherwise, double *ret);
 
 // One of some words.

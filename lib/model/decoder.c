@@ -16,11 +16,11 @@ struct attncl_decoder {
     int64_t batch, vocabulary;
     int64_t limit; // 0: none
     int64_t position;
-    // A step's inputs on their way to the device: a wait for each would take longer than a small
-    // model's step.
+    // Host copies of a step's inputs while they are uploaded: a wait for each would take longer
+    // than a small model's step.
     int32_t *tokens; // [batch]
-    int32_t place;
-    bool on_their_way; // since the last step, nobody has waited
+    int32_t position_i32;
+    bool uploads_pending; // no wait on the queue since the last step
 };
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
@@ -30,7 +30,7 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     REQUIRE(model->arch->build_step, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
             model->arch->name);
     REQUIRE(batch >= 1 && batch <= INT32_MAX, ATTNCL_ERR_ARGUMENT,
-            "batch is %" PRId64 ", the least is 1", batch);
+            "batch is %" PRId64 ", must be at least 1", batch);
 
     attncl_status status = ATTNCL_OK;
     struct build b = {0};
@@ -113,21 +113,21 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
             decoder->position, limit);
 
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
-    if (decoder->on_their_way)
+    if (decoder->uploads_pending)
         TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
     memcpy(decoder->tokens, tokens, bytes);
-    decoder->place = (int32_t)decoder->position;
-    decoder->on_their_way = true;
+    decoder->position_i32 = (int32_t)decoder->position;
+    decoder->uploads_pending = true;
     // The first write checks the tokens' range before anything changes on the device.
     TRY(attncl__graph_write_queued(decoder->graph, "tokens", decoder->tokens, bytes));
-    TRY(attncl__graph_write_queued(decoder->graph, "position", &decoder->place,
-                                   sizeof decoder->place));
+    TRY(attncl__graph_write_queued(decoder->graph, "position", &decoder->position_i32,
+                                   sizeof decoder->position_i32));
     TRY(attncl_graph_run(decoder->graph));
     ++decoder->position;
     if (!logits)
         return ATTNCL_OK;
     TRY(attncl_graph_read(decoder->graph, "logits", logits,
                           (size_t)(decoder->batch * decoder->vocabulary) * sizeof *logits));
-    decoder->on_their_way = false;
+    decoder->uploads_pending = false;
     return ATTNCL_OK;
 }

@@ -85,7 +85,7 @@ static void list_x(const struct build *b, struct lists *l)
             l->x[l->n_x++] = attncl_graph_weight(b->graph, b->params.table->list[i].tensor);
 }
 
-// An output that is detached passes nothing on.
+// A detached output has no gradient.
 static bool is_detached(const struct arch_class *arch, const char *name)
 {
     return arch->detached && strcmp(arch->detached, name) == 0;

@@ -24,9 +24,9 @@ static const char *expected_text(int rank, const int64_t *dim, char text[SHAPE_T
     int used = snprintf(text, SHAPE_TEXT_BYTES, "[");
     for (int i = 0; i < rank; ++i) {
         const char *comma = i ? ", " : "";
-        const size_t room = (size_t)(SHAPE_TEXT_BYTES - used);
-        used += dim[i] == ANY ? snprintf(text + used, room, "%sany", comma)
-                              : snprintf(text + used, room, "%s%" PRId64, comma, dim[i]);
+        const size_t capacity = (size_t)(SHAPE_TEXT_BYTES - used);
+        used += dim[i] == ANY ? snprintf(text + used, capacity, "%sany", comma)
+                              : snprintf(text + used, capacity, "%s%" PRId64, comma, dim[i]);
     }
     snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "]");
     return text;

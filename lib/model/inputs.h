@@ -14,8 +14,8 @@ struct build {
     const attncl_array *inputs; // names, types and shapes; the elements come later
     size_t n_inputs;
     bool shows_attention; // weights of layers are outputs too
-    int64_t n_positions;  // a step of decoding: the most it may be asked for
-    bool gradients;       // they will be asked of this graph
+    int64_t n_positions;  // a step of decoding: the maximum number of positions
+    bool gradients;       // gradients of this graph will be requested
 };
 
 // An extent, or a rank, that may be anything.

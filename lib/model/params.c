@@ -85,12 +85,12 @@ static attncl_status check_shape(const attncl_array *a, int rank, const int64_t 
 static attncl_status keep(struct param_table *t, const char *name, int rank, const int64_t *dim,
                           attncl_dtype dtype, const void *data)
 {
-    if (t->n == t->room) {
-        const size_t room = t->room ? t->room * 2 : 32;
-        struct param *list = attncl__grow_array(t->list, room, sizeof *list);
-        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", room);
+    if (t->n == t->capacity) {
+        const size_t capacity = t->capacity ? t->capacity * 2 : 32;
+        struct param *list = attncl__grow_array(t->list, capacity, sizeof *list);
+        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", capacity);
         t->list = list;
-        t->room = room;
+        t->capacity = capacity;
     }
     struct param param = {.name = attncl__copy_text(name)};
     REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
@@ -139,18 +139,18 @@ struct param_stack attncl__param_stack_begin(struct params *p, const char *name,
     return (struct param_stack){.p = p, .name = name, .width = width};
 }
 
-// Room for `count` more elements: grown as the file's parameters come, however many are announced.
-static attncl_status stack_room(struct param_stack *s, size_t used, size_t count)
+// Reserves `count` more elements: grown as the file's parameters come, however many are announced.
+static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t count)
 {
     size_t need;
     REQUIRE(ckd_add_size(used, count, &need), ATTNCL_ERR_NO_MEMORY, "parameter %s", s->name);
-    if (need <= s->room)
+    if (need <= s->capacity)
         return ATTNCL_OK;
-    const size_t room = need > 2 * s->room ? need : 2 * s->room;
-    float *rows = attncl__grow_array(s->rows, room, sizeof *rows);
-    REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", room, s->name);
+    const size_t capacity = need > 2 * s->capacity ? need : 2 * s->capacity;
+    float *rows = attncl__grow_array(s->rows, capacity, sizeof *rows);
+    REQUIRE(rows, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", capacity, s->name);
     s->rows = rows;
-    s->room = room;
+    s->capacity = capacity;
     return ATTNCL_OK;
 }
 
@@ -158,12 +158,12 @@ static attncl_status stack_room(struct param_stack *s, size_t used, size_t count
 static attncl_status note_piece(struct param_table *t, const char *name, int64_t first,
                                 int64_t n_rows)
 {
-    if (t->n_pieces == t->pieces_room) {
-        const size_t room = t->pieces_room ? t->pieces_room * 2 : 16;
-        struct param_piece *pieces = attncl__grow_array(t->pieces, room, sizeof *pieces);
-        REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", room);
+    if (t->n_pieces == t->pieces_capacity) {
+        const size_t capacity = t->pieces_capacity ? t->pieces_capacity * 2 : 16;
+        struct param_piece *pieces = attncl__grow_array(t->pieces, capacity, sizeof *pieces);
+        REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", capacity);
         t->pieces = pieces;
-        t->pieces_room = room;
+        t->pieces_capacity = capacity;
     }
     const struct param_piece piece = {attncl__copy_text(name), t->n, first, n_rows};
     REQUIRE(piece.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
@@ -182,7 +182,7 @@ static attncl_status stack_load(struct param_stack *s, const char *name, int64_t
         TRY(find(s->p, full, s->width ? 2 : 1, dim, &a));
         TRY(note_piece(s->p->table, full, s->n_rows, n_rows));
     }
-    TRY(stack_room(s, used, count));
+    TRY(reserve_rows(s, used, count));
     s->n_rows += n_rows;
     if (a)
         return attncl__convert(a->dtype, a->data, ATTNCL_F32, s->rows + used, count);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A model's parameters.  One walk over their names serves twice: when the model is opened it loads
+// A model's parameters.  One traversal of their names serves twice: when the model is opened it loads
 // them from the file and checks their shapes; when a graph is built it gives their values.
 #ifndef ATTNCL_MODEL_PARAMS_H
 #define ATTNCL_MODEL_PARAMS_H
@@ -24,9 +24,9 @@ struct param_piece {
 struct param_table {
     attncl_context *context;
     struct param *list;
-    size_t n, room;
+    size_t n, capacity;
     struct param_piece *pieces;
-    size_t n_pieces, pieces_room;
+    size_t n_pieces, pieces_capacity;
 };
 void attncl__param_table_free(struct param_table *table);
 
@@ -36,7 +36,7 @@ struct params {
     struct param_table *table;
     const attncl_safetensors *file; // loading; NULL: fetching
     attncl_graph *graph;            // fetching; NULL: loading
-    attncl_status status;           // loading: the first failure, its sentence kept
+    attncl_status status;           // loading: the first failure, its message kept
     size_t next;                    // fetching: where the next name is expected
     char prefix[PARAM_NAME_BYTES];  // "encoder.layers.3."
     size_t marks[PARAM_MAX_DEPTH];
@@ -68,7 +68,7 @@ void attncl__param_linear(struct params *p, const char *name, int64_t out, int64
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
                                     int64_t n_needed, int64_t width);
 
-// Several of the file's parameters as one value: what one product computes together.  Rows follow
+// Several of the file's parameters as one value, so that one GEMM computes them together.  Rows follow
 // each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].
 struct param_stack {
     struct params *p;
@@ -76,7 +76,7 @@ struct param_stack {
     int64_t width;
     float *rows; // loading
     int64_t n_rows;
-    size_t room;
+    size_t capacity;
 };
 struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width);
 // A parameter of `n_rows` rows; name NULL: rows of zeros.

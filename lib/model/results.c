@@ -11,7 +11,7 @@
 #include "model/results.h"
 
 struct attncl_results {
-    size_t n, room;
+    size_t n, capacity;
     struct result {
         attncl_array array;
         char *name;
@@ -19,16 +19,16 @@ struct attncl_results {
     } * list;
 };
 
-attncl_status attncl__results_create(size_t room, attncl_results **ret)
+attncl_status attncl__results_create(size_t capacity, attncl_results **ret)
 {
     attncl_results *results = attncl__alloc_zero(sizeof *results);
-    struct result *list = attncl__alloc_array(room, sizeof *list);
+    struct result *list = attncl__alloc_array(capacity, sizeof *list);
     if (!results || !list) {
         attncl__free(results);
         attncl__free(list);
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "results of %zu arrays", room);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "results of %zu arrays", capacity);
     }
-    *results = (attncl_results){.room = room, .list = list};
+    *results = (attncl_results){.capacity = capacity, .list = list};
     *ret = results;
     return ATTNCL_OK;
 }
@@ -36,7 +36,7 @@ attncl_status attncl__results_create(size_t room, attncl_results **ret)
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,
                                   int rank, const int64_t *dim, void *data)
 {
-    assert(results->n < results->room);
+    assert(results->n < results->capacity);
     struct result *r = &results->list[results->n];
     struct tensor_desc d;
     TRY(attncl__desc_make(dtype, rank, dim, &d));

@@ -5,8 +5,8 @@
 
 #include "attncl/model.h"
 
-// Room for `room` arrays.
-attncl_status attncl__results_create(size_t room, attncl_results **ret);
+// Results with space for `capacity` arrays.
+attncl_status attncl__results_create(size_t capacity, attncl_results **ret);
 
 // Appends an array; on success `data` (from attncl__alloc) belongs to the results.
 attncl_status attncl__results_add(attncl_results *results, const char *name, attncl_dtype dtype,

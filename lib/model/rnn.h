@@ -10,7 +10,7 @@ struct rnn_settings {
     int64_t input, hidden, n_layers;
 };
 
-// Parameters named weight_ih_l0 and so on; `ret` has room for n_layers, NULL: loading.
+// Parameters named weight_ih_l0 and so on; `ret` has space for n_layers, NULL: loading.
 void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret);
 
 // Layers and a state of each, for a graph.

@@ -61,7 +61,7 @@ done:
     return status;
 }
 
-// An array whose size is what its shape says.  Types of a broken number of bytes are in files that
+// An array whose size is what its shape says.  Sub-byte types are in files that
 // hold more than the architecture asks for.
 static attncl_status check_data(const attncl_array *a)
 {

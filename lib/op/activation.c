@@ -35,7 +35,7 @@ static attncl_status bias_infer(struct op_sig *sig)
             "bias is %s, x is %s", SHAPE(bias), SHAPE(x));
     TRY(attncl__check_width("the last axis of x", bias->dim[0]));
     TRY(attncl__infer_like_first(sig));
-    if (sig->keep)
+    if (sig->save_for_backward)
         sig->out[ARGUMENT] = sig->out[0];
     return ATTNCL_OK;
 }
@@ -45,12 +45,12 @@ static attncl_status append_flat(struct launcher *l, const struct op_call *call,
                                  struct span x)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/activation.cl", "activation_flat_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "op/activation.cl", "activation_flat_fwd", count);
 
     kspec_int(&p.spec, "KIND", kind);
-    kspec_int(&p.spec, "AHEAD", l->caps->builtin_prefetch);
-    attncl__share_nothing(&p.spec, p.grid.local[0]);
+    kspec_int(&p.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
+    attncl__no_row_sharing(&p.spec, p.grid.local[0]);
     return attncl__launch(
         l, &p.spec, p.grid,
         ARGS(arg_mem(x), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
@@ -67,11 +67,11 @@ static attncl_status append_rows(struct launcher *l, const struct op_call *call,
 {
     const int64_t width = call->sig.in[1].dim[0];
     const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
-    struct row_work work = {kspec_begin("op/activation.cl", "activation_rows_fwd"), rows, width, 0,
+    struct row_problem work = {kspec_begin("op/activation.cl", "activation_rows_fwd"), rows, width, 0,
                             width % 4 == 0};
     kspec_int(&work.spec, "KIND", kind);
-    kspec_int(&work.spec, "AHEAD", l->caps->builtin_prefetch);
-    const struct row_pass p = attncl__share_rows(l, &work);
+    kspec_int(&work.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
+    const struct row_launch p = attncl__choose_row_tiling(l, &work);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(y),
@@ -118,11 +118,11 @@ static void bias_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
     *bytes_ret = 8 * count + 4 * (double)sig->in[1].dim[0];
 }
 
-// REF_T(0): the gradient of x + bias.
+// REF_TEMP(0): the gradient of x + bias.
 static const struct grad_rule bias_grad[] = {
-    {.op = &attncl__op_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_T(0)}},
-    {.in = {REF_T(0)}, .out = {REF_DX(0)}},
-    {.op = &attncl__op_linear_bwd_bias, .in = {REF_T(0)}, .out = {REF_DX(1)}},
+    {.op = &attncl__op_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_TEMP(0)}},
+    {.in = {REF_TEMP(0)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(1)}},
 };
 
 const struct op_class attncl__op_bias_activation_fwd = {
@@ -130,7 +130,7 @@ const struct op_class attncl__op_bias_activation_fwd = {
     .params_bytes = sizeof(struct bias_activation_fwd_params),
     .n_in = 2,
     .n_out = 2,
-    .kept = 1u << ARGUMENT,
+    .saved_for_backward = 1u << ARGUMENT,
     .infer = bias_infer,
     .launch = bias_launch,
     .cost = bias_cost,

@@ -39,7 +39,7 @@ static attncl_status rates_launch(struct launcher *l, const struct op_call *call
     const struct adam_rates_fwd_params *p = call->sig.params;
     const bool noam = p->d_model > 0;
     struct kspec spec = kspec_begin("op/adam.cl", "adam_rates_fwd");
-    kspec_form(&spec, 1, 1);
+    kspec_set_vw_ls(&spec, 1, 1);
     kspec_int(&spec, "AMSGRAD", 0);
 
     return attncl__launch(
@@ -112,18 +112,18 @@ static attncl_status append_step(struct launcher *l, const struct op_call *call,
     const struct adam_step_fwd_params *p = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
     const struct span none = {NULL};
-    struct flat_pass pass = attncl__flat_pass(l->caps, "op/adam.cl", "adam_step_fwd", count);
+    struct elementwise_launch config = attncl__elementwise_launch(l->caps, "op/adam.cl", "adam_step_fwd", count);
 
-    kspec_int(&pass.spec, "AMSGRAD", amsgrad);
+    kspec_int(&config.spec, "AMSGRAD", amsgrad);
     return attncl__launch(
-        l, &pass.spec, pass.grid,
+        l, &config.spec, config.grid,
         ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]), arg_mem(call->in[IN_MEAN]),
              arg_mem(call->in[IN_SQUARE]), arg_mem(amsgrad ? call->in[IN_LARGEST] : none),
              arg_mem(call->in[IN_RATES]), arg_mem(out[0]), arg_mem(out[1]), arg_mem(out[2]),
              arg_mem(amsgrad ? out[3] : none), arg_f32((float)p->beta1),
              arg_f32((float)(1 - p->beta1)), arg_f32((float)p->beta2),
              arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps), arg_f32((float)p->decay),
-             arg_f32((float)p->shrink), arg_i64(count), arg_i32(pass.per_group)));
+             arg_f32((float)p->shrink), arg_i64(count), arg_i32(config.per_group)));
 }
 
 static attncl_status adam_launch(struct launcher *l, const struct op_call *call)

@@ -91,16 +91,16 @@ static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    enum { KEYS = 64 }; // a group takes at once
+    enum { KEYS = 64 }; // a work-group takes at once
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *lens = &in[IN_LENS];
     const int64_t n_queries = q->dim[1], n_keys = in[IN_K].dim[1], value_width = in[IN_V].dim[2];
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
     struct kspec spec = kspec_begin("op/additive_attention.cl", "additive_attention_fwd");
 
     TRY(attncl__check_loops(l->caps, spec.kernel, iterations(call, vw, (int64_t)local)));
-    kspec_form(&spec, vw, local);
+    kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
     kspec_int(&spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
     return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_queries, local),

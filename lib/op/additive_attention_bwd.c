@@ -59,15 +59,15 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// A pass of groups that share `width` numbers.
+// A pass of work-groups that share `width` numbers.
 static struct kspec pass_spec(const struct launcher *l, const struct op_call *call,
                               const char *kernel, int64_t width, size_t *local_ret)
 {
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     struct kspec spec = kspec_begin("op/additive_attention_bwd.cl", kernel);
 
     *local_ret = cpu ? 1 : attncl__group_for_row(l->caps, width < 256 ? width : 256);
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
     kspec_int(&spec, "MASKING", attncl__desc_present(&call->sig.in[IN_LENS]) ? MASKING_LENS : 0);
     return spec;
 }
@@ -127,7 +127,7 @@ static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
     size_t local = 1;
     const struct kspec spec = pass_spec(l, call, "additive_attention_bwd_sum", q->dim[2], &local);
     const int64_t columns =
-        (int64_t)local * (l->caps->form == FORM_CPU ? l->caps->vector_width : 1);
+        (int64_t)local * (l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1);
 
     return attncl__launch(l, &spec, grid_1d(ceil_div(q->dim[2], columns), local),
                           ARGS(arg_mem(call->scratch), arg_i64(x->parts_at),

@@ -10,7 +10,7 @@
 // window and adds the sum of all; here, as in AFT-local, windows are weighed apart from what is
 // outside (lib/op/aft_mix.c), each head as AFT-local of its channels.
 
-#include "op/aft_plan.h"
+#include "op/aft_tiling.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -26,32 +26,32 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__aft_infer(sig);
 }
 
-struct aft_form attncl__aft_conv_form(const struct op_sig *sig)
+struct aft_variant attncl__aft_conv_variant(const struct op_sig *sig)
 {
     const struct aft_conv_fwd_params *p = sig->params;
-    struct aft_form form = attncl__aft_filter_form(&sig->in[AFT_IN_BIAS], sig->in[AFT_IN_K].dim[2]);
+    struct aft_variant variant = attncl__aft_filter_variant(&sig->in[AFT_IN_BIAS], sig->in[AFT_IN_K].dim[2]);
 
-    form.causal = p->causal != 0;
-    form.path = p->path;
-    return form;
+    variant.causal = p->causal != 0;
+    variant.path = p->path;
+    return variant;
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct aft_form form = attncl__aft_conv_form(sig);
-    return attncl__aft_scratch(sig, &form, bytes_ret);
+    const struct aft_variant variant = attncl__aft_conv_variant(sig);
+    return attncl__aft_scratch(sig, &variant, bytes_ret);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct aft_form form = attncl__aft_conv_form(&call->sig);
-    return attncl__aft_launch(l, call, &form);
+    const struct aft_variant variant = attncl__aft_conv_variant(&call->sig);
+    return attncl__aft_launch(l, call, &variant);
 }
 
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const struct aft_form form = attncl__aft_conv_form(sig);
-    attncl__aft_cost(sig, &form, flop_ret, bytes_ret);
+    const struct aft_variant variant = attncl__aft_conv_variant(sig);
+    attncl__aft_cost(sig, &variant, flop_ret, bytes_ret);
 }
 
 static const struct grad_rule fwd_grad[] = {
@@ -70,7 +70,7 @@ const struct op_class attncl__op_aft_conv_fwd = {
     .n_out = 2,
     .optional = 1u << AFT_IN_MASK,
     .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
-    .kept = 1u << AFT_OUT_LOG,
+    .saved_for_backward = 1u << AFT_OUT_LOG,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

@@ -2,7 +2,7 @@
 //
 // Gradients of AFT-conv; lib/op/aft_mix_bwd.c has the formulas and launches them.
 
-#include "op/aft_plan.h"
+#include "op/aft_tiling.h"
 
 // Checks what the forward op takes; its result is y.
 static attncl_status bwd_infer(struct op_sig *sig)
@@ -13,20 +13,20 @@ static attncl_status bwd_infer(struct op_sig *sig)
 
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct aft_form form = attncl__aft_conv_form(sig);
-    return attncl__aft_bwd_scratch(sig, &form, bytes_ret);
+    const struct aft_variant variant = attncl__aft_conv_variant(sig);
+    return attncl__aft_bwd_scratch(sig, &variant, bytes_ret);
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct aft_form form = attncl__aft_conv_form(&call->sig);
-    return attncl__aft_bwd_launch(l, call, &form);
+    const struct aft_variant variant = attncl__aft_conv_variant(&call->sig);
+    return attncl__aft_bwd_launch(l, call, &variant);
 }
 
 static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const struct aft_form form = attncl__aft_conv_form(sig);
-    attncl__aft_bwd_cost(sig, &form, flop_ret, bytes_ret);
+    const struct aft_variant variant = attncl__aft_conv_variant(sig);
+    attncl__aft_bwd_cost(sig, &variant, flop_ret, bytes_ret);
 }
 
 const struct op_class attncl__op_aft_conv_bwd = {

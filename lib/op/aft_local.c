@@ -12,7 +12,7 @@
 //
 // The parameter path is the CPU kernel's PATH: 0 but in tests.
 
-#include "op/aft_plan.h"
+#include "op/aft_tiling.h"
 
 static attncl_status check_bias(const struct op_sig *sig)
 {
@@ -27,8 +27,8 @@ static attncl_status check_bias(const struct op_sig *sig)
     REQUIRE(sig->in[AFT_IN_Q].dim[0] <= w->dim[0], ATTNCL_ERR_SHAPE,
             "T = %" PRId64 " exceeds the n = %" PRId64 " of pos_bias", sig->in[AFT_IN_Q].dim[0],
             w->dim[0]);
-    REQUIRE(w->dim[0] <= AFT_LENGTH_MOST, ATTNCL_ERR_SHAPE,
-            "pos_bias has n = %" PRId64 ", at most %d", w->dim[0], AFT_LENGTH_MOST);
+    REQUIRE(w->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE,
+            "pos_bias has n = %" PRId64 ", at most %d", w->dim[0], AFT_MAX_LENGTH);
     return ATTNCL_OK;
 }
 
@@ -47,10 +47,10 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__aft_infer(sig);
 }
 
-struct aft_form attncl__aft_local_form(const struct op_sig *sig)
+struct aft_variant attncl__aft_local_variant(const struct op_sig *sig)
 {
     const struct aft_local_fwd_params *p = sig->params;
-    return (struct aft_form){
+    return (struct aft_variant){
         .window = p->window,
         .bias_row = sig->in[AFT_IN_BIAS].dim[0],
         .causal = p->causal != 0,
@@ -60,20 +60,20 @@ struct aft_form attncl__aft_local_form(const struct op_sig *sig)
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct aft_form form = attncl__aft_local_form(sig);
-    return attncl__aft_scratch(sig, &form, bytes_ret);
+    const struct aft_variant variant = attncl__aft_local_variant(sig);
+    return attncl__aft_scratch(sig, &variant, bytes_ret);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct aft_form form = attncl__aft_local_form(&call->sig);
-    return attncl__aft_launch(l, call, &form);
+    const struct aft_variant variant = attncl__aft_local_variant(&call->sig);
+    return attncl__aft_launch(l, call, &variant);
 }
 
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const struct aft_form form = attncl__aft_local_form(sig);
-    attncl__aft_cost(sig, &form, flop_ret, bytes_ret);
+    const struct aft_variant variant = attncl__aft_local_variant(sig);
+    attncl__aft_cost(sig, &variant, flop_ret, bytes_ret);
 }
 
 static const struct grad_rule fwd_grad[] = {
@@ -92,7 +92,7 @@ const struct op_class attncl__op_aft_local_fwd = {
     .n_out = 2,
     .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
     .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
-    .kept = 1u << AFT_OUT_LOG,
+    .saved_for_backward = 1u << AFT_OUT_LOG,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

@@ -10,16 +10,16 @@
 //
 // y and L are the forward op's results.  dk and dv are the forward pass with the parts changed: of
 // queries -L, a and g y stand for keys, 1 and values, a key sees its queries, and the biases are
-// turned.  So the same kernels make them.  dw is a product over the channels, of pairs in the
+// turned.  So the same kernels compute them.  dw is a product over the channels, of pairs in the
 // window alone.
 
-#include "op/aft_slice.h"
+#include "op/aft_channel_block.h"
 
 enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
-enum { TABLE_LANES = 16 };   // CHUNK of the CPU form's table
-enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU form's
+enum { TABLE_LANES = 16 };   // CHUNK of the CPU variant's table
+enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant's
 enum { PAIR_CHANNELS = 16 }; // and CHANNELS
 enum { SLACK = 16 };         // floats around the turned biases that vectors may read
 
@@ -43,17 +43,17 @@ attncl_status attncl__aft_bwd_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 2, w->dim, &sig->out[OUT_DW]);
 }
 
-// The scratch, in floats: a slice's, turned biases; with heads a table of one head's dw and dk of
+// The scratch, in floats: a channel block's, reversed biases; with heads a table of one head's dw and dk of
 // each channel.
 struct places {
     int64_t turned_at, table_at, keys_at, floats;
     int64_t table_row;
 };
 
-static struct places places_of(const struct op_sig *sig, const struct aft_plan *p)
+static struct places places_of(const struct op_sig *sig, const struct aft_tiling *p)
 {
     const int64_t row = 2 * p->window - 1, table = p->window > 0 ? p->steps * row : 0;
-    struct places x = {.turned_at = p->slice_floats + SLACK, .table_row = row};
+    struct places x = {.turned_at = p->block_floats + SLACK, .table_row = row};
 
     if (!p->per_head) {
         x.floats = x.turned_at + table + SLACK;
@@ -66,14 +66,14 @@ static struct places places_of(const struct op_sig *sig, const struct aft_plan *
     return x;
 }
 
-// Sources packed for the table and for the other direction take the same room.
-attncl_status attncl__aft_bwd_scratch(const struct op_sig *sig, const struct aft_form *form,
+// Sources packed for the table and for the other direction take the same space.
+attncl_status attncl__aft_bwd_scratch(const struct op_sig *sig, const struct aft_variant *variant,
                                       size_t *bytes_ret)
 {
     *bytes_ret = 0;
     if (attncl__desc_count(&sig->in[AFT_IN_Q]) == 0)
         return ATTNCL_OK;
-    const struct aft_plan p = attncl__aft_plan(sig, form);
+    const struct aft_tiling p = attncl__aft_tiling(sig, variant);
     *bytes_ret = (size_t)places_of(sig, &p).floats * sizeof(float);
     return ATTNCL_OK;
 }
@@ -84,23 +84,23 @@ struct small {
     struct grid grid;
 };
 
-static struct small small_pass(const struct launcher *l, const char *kernel, int64_t items)
+static struct small small_pass(const struct launcher *l, const char *kernel, int64_t work_items)
 {
     enum { GPU_GROUP = 64 };
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
     const size_t local = cpu ? 1 : group;
     struct small s = {kspec_begin("op/aft_local_bwd.cl", kernel),
-                      grid_1d(ceil_div(items, (int64_t)local), local)};
+                      grid_1d(ceil_div(work_items, (int64_t)local), local)};
 
-    kspec_form(&s.spec, cpu ? l->caps->vector_width : 1, local);
+    kspec_set_vw_ls(&s.spec, cpu ? l->caps->vector_width : 1, local);
     return s;
 }
 
 static int64_t per_item(const struct launcher *l)
 {
     enum { CPU_ITEM = 4096, GPU_ITEM = 4 };
-    return l->caps->form == FORM_CPU ? CPU_ITEM : GPU_ITEM;
+    return l->caps->variant == VARIANT_CPU ? CPU_ITEM : GPU_ITEM;
 }
 
 static attncl_status launch_gate(struct launcher *l, const struct op_call *call)
@@ -125,7 +125,7 @@ static attncl_status launch_zero(struct launcher *l, struct span x, int64_t star
 
 // Biases as keys see them.
 static attncl_status launch_turn(struct launcher *l, const struct op_call *call,
-                                 const struct aft_plan *p, const struct places *x)
+                                 const struct aft_tiling *p, const struct places *x)
 {
     const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
 
@@ -149,7 +149,7 @@ static attncl_status launch_sums(struct launcher *l, struct span x, int64_t star
                                  int64_t n, int64_t count, bool down, struct span y,
                                  int64_t y_start)
 {
-    const int64_t vw = l->caps->form == FORM_CPU ? l->caps->vector_width : 1;
+    const int64_t vw = l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1;
     const struct small s = small_pass(l, "aft_local_bwd_sums", ceil_div(count, vw));
 
     return attncl__launch(l, &s.spec, s.grid,
@@ -159,7 +159,7 @@ static attncl_status launch_sums(struct launcher *l, struct span x, int64_t star
 
 // One series in both directions, and where its dw goes.
 struct series {
-    struct aft_slice forward, backward;
+    struct aft_channel_block forward, backward;
     struct aft_matrix q, log, y, g;
     struct span table;
     int64_t table_start, table_row;
@@ -172,8 +172,8 @@ struct series {
 
 static attncl_status launch_table(struct launcher *l, const struct series *s)
 {
-    const struct aft_slice *f = &s->forward;
-    const struct aft_plan *p = f->p;
+    const struct aft_channel_block *f = &s->forward;
+    const struct aft_tiling *p = f->p;
     struct kspec spec = attncl__aft_spec(p, "op/aft_local_bwd_table.cl", "aft_local_bwd_table");
 
     TRY(attncl__aft_sources(l, f));
@@ -191,8 +191,8 @@ static attncl_status launch_table(struct launcher *l, const struct series *s)
 
 static attncl_status launch_pairs(struct launcher *l, const struct series *s)
 {
-    const struct aft_slice *f = &s->forward;
-    const struct aft_plan *p = f->p;
+    const struct aft_channel_block *f = &s->forward;
+    const struct aft_tiling *p = f->p;
     const int64_t keys = (int64_t)p->local / PAIR_QUERIES;
     struct kspec spec = attncl__aft_spec(p, "op/aft_local_bwd_pairs.cl", "aft_local_bwd_pairs");
 
@@ -207,24 +207,24 @@ static attncl_status launch_pairs(struct launcher *l, const struct series *s)
                                arg_i32(f->causal), TABLE(s)));
 }
 
-static attncl_status launch_slices(struct launcher *l, struct series *s)
+static attncl_status launch_channel_blocks(struct launcher *l, struct series *s)
 {
-    const struct aft_plan *p = s->forward.p;
+    const struct aft_tiling *p = s->forward.p;
 
     if (!p->cpu && p->window > 0)
         TRY(launch_pairs(l, s));
-    for (int64_t lane = 0; lane < p->lanes; lane += p->slice) {
-        const int64_t lanes = p->lanes - lane < p->slice ? p->lanes - lane : p->slice;
+    for (int64_t lane = 0; lane < p->lanes; lane += p->block_lanes) {
+        const int64_t lanes = p->lanes - lane < p->block_lanes ? p->lanes - lane : p->block_lanes;
         s->forward.lane0 = s->backward.lane0 = lane;
         s->forward.lanes = s->backward.lanes = lanes;
         if (p->cpu && p->window > 0)
             TRY(launch_table(l, s));
-        TRY(attncl__aft_slice(l, &s->backward));
+        TRY(attncl__aft_launch_channel_block(l, &s->backward));
     }
     return ATTNCL_OK;
 }
 
-static void find_mask(const struct op_call *call, const struct aft_plan *p, int64_t b,
+static void find_mask(const struct op_call *call, const struct aft_tiling *p, int64_t b,
                       struct series *s)
 {
     const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
@@ -238,7 +238,7 @@ static void find_mask(const struct op_call *call, const struct aft_plan *p, int6
 }
 
 static attncl_status launch_series(struct launcher *l, const struct op_call *call,
-                                   const struct aft_form *form, const struct aft_plan *p,
+                                   const struct aft_variant *variant, const struct aft_tiling *p,
                                    const struct places *x, int64_t head, int64_t b)
 {
     const struct tensor_desc *in = call->sig.in;
@@ -253,10 +253,10 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
                 .source = {k, INPUT(AFT_IN_V)},
                 .scratch = call->scratch,
                 .bias = call->in[AFT_IN_BIAS],
-                .bias_start = form->bias_start + head * form->bias_head,
-                .bias_row = form->bias_row,
+                .bias_start = variant->bias_start + head * variant->bias_head,
+                .bias_row = variant->bias_row,
                 .mask = call->in[AFT_IN_MASK],
-                .causal = form->causal,
+                .causal = variant->causal,
             },
         .backward =
             {
@@ -271,15 +271,15 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
                 .bias_start = x->turned_at + p->window - 1,
                 .bias_row = 2 * p->window - 2,
                 .mask = call->in[AFT_IN_MASK],
-                .causal = -form->causal,
-                .path = form->path,
+                .causal = -variant->causal,
+                .path = variant->path,
             },
         .q = INPUT(AFT_IN_Q),
         .log = INPUT(IN_LOG),
         .y = INPUT(IN_Y),
         .g = INPUT(IN_G),
         .table = call->out[OUT_DW],
-        .table_row = form->bias_row,
+        .table_row = variant->bias_row,
     };
 #undef INPUT
     find_mask(call, p, b, &s);
@@ -287,28 +287,28 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
         const int64_t size = in[AFT_IN_BIAS].dim[1];
         s.backward.to.span = call->scratch;
         s.backward.to_at = x->keys_at;
-        s.backward.bias_start = x->turned_at + head * form->bias_head + form->bias_start;
-        s.backward.bias_row = form->bias_row;
+        s.backward.bias_start = x->turned_at + head * variant->bias_head + variant->bias_start;
+        s.backward.bias_row = variant->bias_row;
         s.table = call->scratch;
-        s.table_start = x->table_at + form->bias_start;
+        s.table_start = x->table_at + variant->bias_start;
         s.table_row = size - 1;
     }
-    return launch_slices(l, &s);
+    return launch_channel_blocks(l, &s);
 }
 
 attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *call,
-                                     const struct aft_form *form)
+                                     const struct aft_variant *variant)
 {
     const struct tensor_desc *in = call->sig.in, *w = &in[AFT_IN_BIAS];
 
     if (attncl__desc_count(&in[AFT_IN_Q]) == 0)
         return attncl__desc_present(w) ? launch_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w))
                                        : ATTNCL_OK;
-    struct aft_plan p = attncl__aft_plan(&call->sig, form);
+    struct aft_tiling p = attncl__aft_tiling(&call->sig, variant);
     const struct places x = places_of(&call->sig, &p);
 
     TRY(attncl__check_loops(l->caps, "gradients of attention-free mixing", p.iterations));
-    attncl__aft_fit(l, &p, true, form->path);
+    attncl__aft_fit(l, &p, true, variant->path);
     TRY(launch_gate(l, call));
     TRY(launch_turn(l, call, &p, &x));
     if (!p.per_head && attncl__desc_present(w))
@@ -317,7 +317,7 @@ attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *c
         if (p.per_head)
             TRY(launch_zero(l, call->scratch, x.table_at, p.steps * w->dim[1]));
         for (int64_t b = 0; b < p.entries; ++b)
-            TRY(launch_series(l, call, form, &p, &x, head, b));
+            TRY(launch_series(l, call, variant, &p, &x, head, b));
         if (p.per_head)
             TRY(launch_sums(l, call->scratch, x.table_at, w->dim[1], p.steps, w->dim[1], true,
                             call->out[OUT_DW], head * w->dim[1]));
@@ -329,15 +329,15 @@ attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *c
 }
 
 // The forward op's and, of pairs with a bias, dw.
-void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_form *form, double *flop_ret,
+void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant, double *flop_ret,
                           double *bytes_ret)
 {
     const double count = (double)attncl__desc_count(&sig->in[AFT_IN_Q]);
-    const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = form->causal ? 1 : 2;
+    const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = variant->causal ? 1 : 2;
     const bool masked = attncl__desc_present(&sig->in[AFT_IN_MASK]);
-    const double all = form->causal ? steps / 2 : steps;
+    const double all = variant->causal ? steps / 2 : steps;
     const double window =
-        attncl__desc_present(&sig->in[AFT_IN_BIAS]) ? sides * (double)form->window : 0;
+        attncl__desc_present(&sig->in[AFT_IN_BIAS]) ? sides * (double)variant->window : 0;
     const double biased = window < all ? window : all, reach = masked ? all : biased;
 
     *flop_ret = count * (4 * reach + 4 * biased + 100);

@@ -8,11 +8,11 @@
 // `window` keys and values in two rings.  The position is read on the device, so that one compiled
 // step serves every position (cl/op/aft_step.cl).
 
-#include "op/aft_plan.h"
+#include "op/aft_tiling.h"
 
 enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
 
-enum { LENGTH_MOST = 1 << 30 }; // of B C, of the window and of n: kernels count them with ints
+enum { MAX_LENGTH = 1 << 30 }; // of B C, of the window and of n: kernels count them with ints
 
 static attncl_status check_inputs(const struct op_sig *sig)
 {
@@ -27,10 +27,10 @@ static attncl_status check_inputs(const struct op_sig *sig)
         REQUIRE(i == IN_K || attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
                 names[i], SHAPE(x), SHAPE(q));
     }
-    REQUIRE(q->dim[0] <= LENGTH_MOST && q->dim[1] <= LENGTH_MOST &&
-                q->dim[0] * q->dim[1] <= LENGTH_MOST,
+    REQUIRE(q->dim[0] <= MAX_LENGTH && q->dim[1] <= MAX_LENGTH &&
+                q->dim[0] * q->dim[1] <= MAX_LENGTH,
             ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
-            LENGTH_MOST);
+            MAX_LENGTH);
     REQUIRE(at->dtype == ATTNCL_I32, ATTNCL_ERR_DTYPE, "position is %s, expected I32",
             attncl_dtype_name(at->dtype));
     REQUIRE(attncl__desc_count(at) == 1, ATTNCL_ERR_SHAPE, "position is %s, expected [1]",
@@ -43,16 +43,16 @@ static attncl_status check_bias(const struct op_sig *sig)
     const struct aft_step_fwd_params *p = sig->params;
     const struct tensor_desc *w = &sig->in[IN_BIAS];
 
-    REQUIRE(p->window >= 0 && p->window <= LENGTH_MOST, ATTNCL_ERR_ARGUMENT,
-            "window is %d, expected 0 to %d", p->window, LENGTH_MOST);
+    REQUIRE(p->window >= 0 && p->window <= MAX_LENGTH, ATTNCL_ERR_ARGUMENT,
+            "window is %d, expected 0 to %d", p->window, MAX_LENGTH);
     if (!attncl__desc_present(w))
         return ATTNCL_OK;
     REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
             attncl_dtype_name(w->dtype));
     REQUIRE(w->rank == 2 && w->dim[0] == w->dim[1], ATTNCL_ERR_SHAPE,
             "pos_bias is %s, expected [n, n]", SHAPE(w));
-    REQUIRE(w->dim[0] <= LENGTH_MOST, ATTNCL_ERR_SHAPE, "pos_bias has n = %" PRId64 ", at most %d",
-            w->dim[0], LENGTH_MOST);
+    REQUIRE(w->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE, "pos_bias has n = %" PRId64 ", at most %d",
+            w->dim[0], MAX_LENGTH);
     return ATTNCL_OK;
 }
 
@@ -112,40 +112,40 @@ static int64_t row_stride(const struct tensor_desc *x)
 // The kernel is short: a warp or a wave.
 static size_t gpu_group(const struct device_caps *caps)
 {
-    const size_t wish = caps->group_multiple > 32 ? caps->group_multiple : 32;
-    return wish < caps->max_group ? wish : caps->max_group;
+    const size_t wanted = caps->group_multiple > 32 ? caps->group_multiple : 32;
+    return wanted < caps->max_group ? wanted : caps->max_group;
 }
 
 // n: positions there may be.
 static attncl_status launch(struct launcher *l, const struct op_call *call,
-                            const struct aft_form *form, int64_t n)
+                            const struct aft_variant *variant, int64_t n)
 {
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K], *v = &in[IN_V];
-    const bool cpu = l->caps->form == FORM_CPU;
-    const bool fold = form->heads == 0 && attncl__desc_contiguous(q) &&
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const bool fold = variant->heads == 0 && attncl__desc_contiguous(q) &&
                       attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
-    const int64_t all = q->dim[0] * q->dim[1], heads = form->heads > 0 ? form->heads : 1;
+    const int64_t all = q->dim[0] * q->dim[1], heads = variant->heads > 0 ? variant->heads : 1;
     const int64_t row = fold ? all : q->dim[1], channels = row / heads;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t local = cpu ? 1 : gpu_group(l->caps);
     struct kspec spec = kspec_begin("op/aft_step.cl", "aft_step_fwd");
-    kspec_form(&spec, vw, local);
-    kspec_int(&spec, "PER_HEAD", form->heads > 0);
+    kspec_set_vw_ls(&spec, vw, local);
+    kspec_int(&spec, "PER_HEAD", variant->heads > 0);
 
     if (all == 0)
         return ATTNCL_OK;
-    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * form->window + 8)); // of keys in the ring
+    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant->window + 8)); // of keys in the ring
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
     return attncl__launch(l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
                           ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
                                arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
                                arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
                                arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]),
-                               arg_i64(form->bias_start), arg_i64(form->bias_row),
-                               arg_i64(form->bias_head), arg_i32(n), arg_mem(call->in[IN_POSITION]),
+                               arg_i64(variant->bias_start), arg_i64(variant->bias_row),
+                               arg_i64(variant->bias_head), arg_i32(n), arg_mem(call->in[IN_POSITION]),
                                arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),
                                arg_mem(call->in[IN_VALUES]), arg_i32(channels), arg_i32(row),
-                               arg_i64(all), arg_i32(lanes), arg_i32(form->window)));
+                               arg_i64(all), arg_i32(lanes), arg_i32(variant->window)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -154,17 +154,17 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *w = &call->sig.in[IN_BIAS];
     const bool biased = attncl__desc_present(w) && p->window > 0; // else keys need no ring
     const int64_t n = biased ? w->dim[0] : INT32_MAX;
-    const struct aft_form form = {.window = biased ? p->window : 0, .bias_row = n};
+    const struct aft_variant variant = {.window = biased ? p->window : 0, .bias_row = n};
 
-    return launch(l, call, &form, n);
+    return launch(l, call, &variant, n);
 }
 
 static attncl_status conv_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct aft_form form =
-        attncl__aft_filter_form(&call->sig.in[IN_BIAS], call->sig.in[IN_K].dim[1]);
+    const struct aft_variant variant =
+        attncl__aft_filter_variant(&call->sig.in[IN_BIAS], call->sig.in[IN_K].dim[1]);
 
-    return launch(l, call, &form, INT32_MAX);
+    return launch(l, call, &variant, INT32_MAX);
 }
 
 // Each key of the window: its exponential, and the sums.

@@ -8,7 +8,7 @@
 
 #include "op/op.h"
 
-enum { WIDTH_MOST = 1 << 24 }; // places travel through a reduction of floats
+enum { MAX_WIDTH = 1 << 24 }; // places travel through a reduction of floats
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -16,9 +16,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
     REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, argmax needs an axis");
-    REQUIRE(x->dim[x->rank - 1] >= 1 && x->dim[x->rank - 1] <= WIDTH_MOST, ATTNCL_ERR_SHAPE,
+    REQUIRE(x->dim[x->rank - 1] >= 1 && x->dim[x->rank - 1] <= MAX_WIDTH, ATTNCL_ERR_SHAPE,
             "the last axis of x has %" PRId64 ", argmax takes 1 to %d", x->dim[x->rank - 1],
-            WIDTH_MOST);
+            MAX_WIDTH);
     return attncl__desc_make(ATTNCL_I32, x->rank - 1, x->dim, &sig->out[0]);
 }
 
@@ -29,8 +29,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const bool ok = attncl__desc_rows(x, &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/argmax.cl", "argmax_rows_fwd", rows.count, rows.width);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, "op/argmax.cl", "argmax_rows_fwd", rows.count, rows.width);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(x->start),

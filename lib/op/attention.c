@@ -6,13 +6,13 @@
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/op/attention_pack.cl), then blocks of queries run over them
-// (cl/op/attention.cl); the GPU form reads them where they are (lib/op/attention_groups.c).
+// (cl/op/attention.cl); the GPU variant reads them where they are (lib/op/attention_gpu.c).
 
 #include "attncl/kinds.h"
 #include "base/ckd.h"
-#include "op/attention_plan.h"
+#include "op/attention_tiling.h"
 
-enum { LENGTH_MOST = 1 << 29 }; // kernels add T and S as ints
+enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints
 
 static attncl_status check_heads(const struct op_sig *sig)
 {
@@ -27,10 +27,10 @@ static attncl_status check_heads(const struct op_sig *sig)
                 "%s has B = %" PRId64 ", q has B = %" PRId64, names[i], x->dim[0], q->dim[0]);
         REQUIRE(x->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
                 "%s has H = %" PRId64 ", q has H = %" PRId64, names[i], x->dim[1], q->dim[1]);
-        REQUIRE(x->dim[2] <= LENGTH_MOST, ATTNCL_ERR_SHAPE,
-                "%s has %" PRId64 " positions, at most %d", names[i], x->dim[2], LENGTH_MOST);
-        REQUIRE(x->dim[3] >= 1 && x->dim[3] <= LENGTH_MOST, ATTNCL_ERR_SHAPE,
-                "%s has width %" PRId64 ", expected 1 to %d", names[i], x->dim[3], LENGTH_MOST);
+        REQUIRE(x->dim[2] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
+                "%s has %" PRId64 " positions, at most %d", names[i], x->dim[2], MAX_LENGTH);
+        REQUIRE(x->dim[3] >= 1 && x->dim[3] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
+                "%s has width %" PRId64 ", expected 1 to %d", names[i], x->dim[3], MAX_LENGTH);
         REQUIRE(x->stride[3] == 1 || x->dim[3] == 1, ATTNCL_ERR_UNSUPPORTED,
                 "the last axis of %s has stride %" PRId64 ", expected 1", names[i], x->stride[3]);
     }
@@ -109,14 +109,14 @@ static attncl_status weights_infer(struct op_sig *sig)
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    struct attention_plan p;
+    struct attention_tiling p;
 
     *bytes_ret = 0;
     if (attncl__desc_count(&sig->out[0]) == 0)
         return ATTNCL_OK;
-    TRY(attncl__attention_plan(sig, &p));
+    TRY(attncl__attention_tiling(sig, &p));
     *bytes_ret =
-        sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats + p.part_floats);
+        sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats + p.partial_floats);
     return ATTNCL_OK;
 }
 
@@ -126,7 +126,7 @@ static size_t floats(int64_t count)
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
-                                   const struct attention_plan *p)
+                                   const struct attention_tiling *p)
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
@@ -143,7 +143,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
         v.stride[1] = p->n_keys * p->value_pitch;
         v.stride[0] = n_heads * v.stride[1];
     }
-    kspec_form(&spec, p->vw, 1);
+    kspec_set_vw_ls(&spec, p->vw, 1);
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "NS", p->score_vectors);
     kspec_int(&spec, "MR", p->score_rows);
@@ -164,11 +164,11 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    struct attention_plan p;
+    struct attention_tiling p;
 
-    TRY(attncl__attention_plan(&call->sig, &p));
-    if (p.grouped)
-        return attncl__attention_groups(l, call, &p);
+    TRY(attncl__attention_tiling(&call->sig, &p));
+    if (p.gpu)
+        return attncl__attention_gpu(l, call, &p);
     const struct attention_packing packing = {
         .tiles = ATT_IN_K,
         .rows = ATT_IN_V,

@@ -6,17 +6,17 @@
 //   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
-// y is what the forward op made, g its gradient, c that of the weights where they are asked for.
-// CPU form: one pass over blocks of queries makes all three (cl/op/attention_bwd.cl); each
-// work-item has sums of dk and dv of its own, which are added at the end.  GPU form: a pass for the
-// rows' maxima and totals, then one for each (cl/op/attention_bwd_groups.cl).
+// y is the forward op's result, g its gradient, c that of the weights where they are asked for.
+// CPU variant: one pass over blocks of queries computes all three (cl/op/attention_bwd.cl); each
+// work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass for the
+// rows' maxima and totals, then one for each (cl/op/attention_bwd_gpu.cl).
 
-#include "op/attention_plan.h"
+#include "op/attention_tiling.h"
 
 enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
-// GPU form: work-items of a group, its rows and columns (cl/common/attention_group.clh), and what
+// GPU variant: work-items of a work-group, its rows and columns (cl/common/attention_group.clh), and what
 // it takes of local memory.
 enum { GROUP = 128, GROUP_ROWS = 32, GROUP_COLUMNS = 64, GROUP_LOCAL_BYTES = 26 * 1024 };
 
@@ -49,18 +49,18 @@ static attncl_status bwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// How the CPU form is cut up beside the forward plan: parts of a head that have sums of their own,
+// Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their own,
 // and places in the scratch, in floats.
-struct backward_plan {
-    struct attention_plan p;
-    int64_t parts, tile_keys, key_pitch, value_pitch;
+struct backward_tiling {
+    struct attention_tiling p;
+    int64_t n_splits, tile_keys, key_pitch, value_pitch;
     int64_t values_at, rows_at, dk_at, dv_at, floats;
-    int64_t room; // floats of local memory
+    int64_t local; // floats of local memory
 };
 
-static int64_t room_of(const struct backward_plan *b, int64_t block)
+static int64_t local_floats(const struct backward_tiling *b, int64_t block)
 {
-    const struct attention_plan *p = &b->p;
+    const struct attention_tiling *p = &b->p;
     return block *
            (p->width + p->value_width + 2 * p->key_tile + 2 * b->key_pitch + b->value_pitch + 3);
 }
@@ -71,9 +71,9 @@ static int64_t round_up(int64_t x, int64_t to)
 }
 
 // An upper bound of the loop iterations of one work-item that has one block.
-static int64_t iterations(const struct backward_plan *b)
+static int64_t iterations(const struct backward_tiling *b)
 {
-    const struct attention_plan *p = &b->p;
+    const struct attention_tiling *p = &b->p;
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
     const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
@@ -86,55 +86,55 @@ static int64_t iterations(const struct backward_plan *b)
            3 * block * (p->width + p->value_width + 4);
 }
 
-static attncl_status plan_blocks(const struct op_sig *sig, struct backward_plan *b)
+static attncl_status choose_blocks(const struct op_sig *sig, struct backward_tiling *b)
 {
-    enum { ROOM_MOST = 256 * 1024, GROUPS_PER_CORE = 4 };
+    enum { MAX_LOCAL_BYTES = 256 * 1024, GROUPS_PER_CORE = 4 };
     const struct device_caps *caps = sig->caps;
-    struct attention_plan *p = &b->p;
+    struct attention_tiling *p = &b->p;
     const int64_t strip = (int64_t)p->vw * p->sum_vectors;
 
     b->key_pitch = round_up(p->width, strip);
     b->value_pitch = round_up(p->value_width, strip);
-    const size_t most = caps->local_bytes < ROOM_MOST ? caps->local_bytes : ROOM_MOST;
-    if (caps->loop_limit)
+    const size_t max = caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
+    if (caps->max_loop_iterations)
         p->block = p->score_rows;
-    while (p->block > p->score_rows && sizeof(float) * (size_t)room_of(b, p->block) > most)
+    while (p->block > p->score_rows && sizeof(float) * (size_t)local_floats(b, p->block) > max)
         p->block -= p->score_rows;
-    b->room = room_of(b, p->block);
-    REQUIRE(sizeof(float) * (size_t)b->room <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
+    b->local = local_floats(b, p->block);
+    REQUIRE(sizeof(float) * (size_t)b->local <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
             "gradients of attention with D = %" PRId64 " and E = %" PRId64
             " take %zu bytes of local memory, the device has %zu",
-            p->width, p->value_width, sizeof(float) * (size_t)b->room, caps->local_bytes);
-    REQUIRE(caps->loop_limit == 0 || (uint64_t)iterations(b) < caps->loop_limit,
+            p->width, p->value_width, sizeof(float) * (size_t)b->local, caps->local_bytes);
+    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations(b) < caps->max_loop_iterations,
             ATTNCL_ERR_UNSUPPORTED,
             "gradients of attention over S = %" PRId64 " keys take %" PRId64
             " loop iterations, the device stops at %" PRIu64,
-            p->n_keys, iterations(b), caps->loop_limit);
+            p->n_keys, iterations(b), caps->max_loop_iterations);
 
     const int64_t blocks = ceil_div(p->n_queries, p->block);
     const int64_t wanted = ceil_div(GROUPS_PER_CORE * (int64_t)caps->compute_units, p->heads);
-    b->parts = caps->loop_limit || blocks < wanted ? blocks : wanted;
-    if (b->parts < 1)
-        b->parts = 1; // no query: dk and dv are 0
+    b->n_splits = caps->max_loop_iterations || blocks < wanted ? blocks : wanted;
+    if (b->n_splits < 1)
+        b->n_splits = 1; // no query: dk and dv are 0
     b->tile_keys = round_up(p->n_keys, p->key_tile);
     b->values_at = p->heads * b->tile_keys * p->width;
     b->rows_at = b->values_at + p->heads * b->tile_keys * p->value_width;
     b->dk_at = b->rows_at + p->heads * p->n_keys * b->key_pitch;
-    b->dv_at = b->dk_at + b->parts * p->heads * b->tile_keys * b->key_pitch;
-    b->floats = b->dv_at + b->parts * p->heads * b->tile_keys * b->value_pitch;
+    b->dv_at = b->dk_at + b->n_splits * p->heads * b->tile_keys * b->key_pitch;
+    b->floats = b->dv_at + b->n_splits * p->heads * b->tile_keys * b->value_pitch;
     return ATTNCL_OK;
 }
 
-static attncl_status make_plan(const struct op_sig *sig, struct backward_plan *ret)
+static attncl_status choose_tiling(const struct op_sig *sig, struct backward_tiling *ret)
 {
-    *ret = (struct backward_plan){0};
-    TRY(attncl__attention_plan(sig, &ret->p));
-    if (!ret->p.grouped)
-        return plan_blocks(sig, ret);
+    *ret = (struct backward_tiling){0};
+    TRY(attncl__attention_tiling(sig, &ret->p));
+    if (!ret->p.gpu)
+        return choose_blocks(sig, ret);
     REQUIRE(
         sig->caps->max_group >= GROUP && sig->caps->local_bytes >= GROUP_LOCAL_BYTES,
         ATTNCL_ERR_UNSUPPORTED,
-        "gradients of attention take groups of %d work-items with %d bytes of local memory, the "
+        "gradients of attention take work-groups of %d work-items with %d bytes of local memory, the "
         "device has %zu with %zu",
         GROUP, GROUP_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
     ret->p.block = GROUP_ROWS;
@@ -150,12 +150,12 @@ static bool anything(const struct op_sig *sig)
 
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    struct backward_plan b;
+    struct backward_tiling b;
 
     *bytes_ret = 0;
     if (!anything(sig))
         return ATTNCL_OK;
-    TRY(make_plan(sig, &b));
+    TRY(choose_tiling(sig, &b));
     *bytes_ret = sizeof(float) * (size_t)b.floats;
     return ATTNCL_OK;
 }
@@ -170,23 +170,23 @@ static void result_strides(const struct op_call *call, int64_t *b_ret, int64_t *
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
-                                   const struct backward_plan *b)
+                                   const struct backward_tiling *b)
 {
     const struct attention_fwd_params *params = call->sig.params;
-    const struct attention_plan *p = &b->p;
+    const struct attention_tiling *p = &b->p;
     const struct tensor_desc *q = &call->sig.in[ATT_IN_Q];
     struct kspec spec = kspec_begin("op/attention_bwd.cl", "attention_bwd");
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    kspec_form(&spec, p->vw, 1);
+    kspec_set_vw_ls(&spec, p->vw, 1);
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "NS", p->score_vectors);
     kspec_int(&spec, "MR", p->score_rows);
     kspec_int(&spec, "NE", p->sum_vectors);
     kspec_int(&spec, "MASKING", p->masking);
     return attncl__launch(
-        l, &spec, grid_2d(p->heads, b->parts, 1, 1),
+        l, &spec, grid_2d(p->heads, b->n_splits, 1, 1),
         ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], q), arg_mem(call->in[IN_Y]), arg_i64(y_b),
              arg_i64(y_t), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
              GRADIENT_OF_WEIGHTS(call), arg_mem(call->scratch), arg_i64(b->values_at),
@@ -196,27 +196,27 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
              arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
              arg_i32(b->value_pitch), arg_f32(params->scale), arg_i32(p->block),
-             arg_local(sizeof(float) * (size_t)b->room)));
+             arg_local(sizeof(float) * (size_t)b->local)));
 }
 
 static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
-                                const struct backward_plan *b, int out)
+                                const struct backward_tiling *b, int out)
 {
     const bool keys = out == OUT_DK;
     const int64_t rows = b->p.key_tile;
     struct kspec spec = kspec_begin("op/attention_bwd_sum.cl", "attention_bwd_sum");
 
-    kspec_form(&spec, b->p.vw, 1);
+    kspec_set_vw_ls(&spec, b->p.vw, 1);
     return attncl__launch(l, &spec, grid_2d(b->p.heads, ceil_div(b->p.n_keys, rows), 1, 1),
                           ARGS(arg_mem(call->scratch), arg_i64(keys ? b->dk_at : b->dv_at),
-                               arg_i32(b->parts), arg_i32(b->tile_keys),
+                               arg_i32(b->n_splits), arg_i32(b->tile_keys),
                                arg_i32(keys ? b->key_pitch : b->value_pitch),
                                arg_mem(call->out[out]), arg_i32(b->p.n_keys),
                                arg_i32(keys ? b->p.width : b->p.value_width), arg_i32(rows)));
 }
 
 static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
-                                const struct backward_plan *b)
+                                const struct backward_tiling *b)
 {
     const struct attention_packing keys = {ATT_IN_K, ATT_IN_K, .rows_at = b->rows_at,
                                            .pitch = b->key_pitch};
@@ -229,19 +229,19 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
     return launch_sum(l, call, b, OUT_DV);
 }
 
-static struct kspec group_spec(const struct attention_plan *p, const char *file, const char *kernel,
+static struct kspec group_spec(const struct attention_tiling *p, const char *file, const char *kernel,
                                int64_t sum_vectors)
 {
     struct kspec spec = kspec_begin(file, kernel);
 
-    kspec_form(&spec, p->vw, GROUP);
+    kspec_set_vw_ls(&spec, p->vw, GROUP);
     kspec_int(&spec, "NE", sum_vectors);
     kspec_int(&spec, "MASKING", p->masking);
     return spec;
 }
 
 static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
-                                 const struct attention_plan *p)
+                                 const struct attention_tiling *p)
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in;
@@ -261,18 +261,18 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
              arg_f32(params->scale)));
 }
 
-static attncl_status launch_groups(struct launcher *l, const struct op_call *call,
-                                   const struct attention_plan *p, int out)
+static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
+                                   const struct attention_tiling *p, int out)
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *result = &call->sig.out[out];
     const int64_t sum_vectors = result->dim[3] > GROUP_COLUMNS ? 2 : 1;
     struct kspec spec =
-        group_spec(p, "op/attention_bwd_groups.cl", "attention_bwd_groups", sum_vectors);
+        group_spec(p, "op/attention_bwd_gpu.cl", "attention_bwd_gpu", sum_vectors);
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    kspec_int(&spec, "MAKES", out);
+    kspec_int(&spec, "OUTPUT", out);
     return attncl__launch(
         l, &spec,
         grid_3d(p->heads, ceil_div(result->dim[2], p->block),
@@ -289,14 +289,14 @@ static attncl_status launch_groups(struct launcher *l, const struct op_call *cal
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
-    struct backward_plan b;
+    struct backward_tiling b;
 
-    TRY(make_plan(&call->sig, &b));
-    if (!b.p.grouped)
+    TRY(choose_tiling(&call->sig, &b));
+    if (!b.p.gpu)
         return launch_cpu(l, call, &b);
     TRY(launch_rows(l, call, &b.p));
     for (int out = OUT_DQ; out <= OUT_DV; ++out)
-        TRY(launch_groups(l, call, &b.p, out));
+        TRY(launch_gpu(l, call, &b.p, out));
     return ATTNCL_OK;
 }
 

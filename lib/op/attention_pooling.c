@@ -52,12 +52,12 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, bool
     enum { GPU_GROUP = 64 };
     const struct attention_pooling_fwd_params *p = call->sig.params;
     const int64_t n = call->sig.in[IN_KEYS].dim[0], m = call->sig.in[IN_QUERIES].dim[0];
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
     const size_t local = cpu ? 1 : group;
     struct kspec spec = kspec_begin("op/attention_pooling.cl", "attention_pooling_columns_fwd");
-    kspec_form(&spec, vw, local);
+    kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "KIND", p->kind);
     kspec_int(&spec, "WEIGHTS", weights);
 

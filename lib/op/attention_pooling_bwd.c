@@ -46,13 +46,13 @@ static struct kspec pass_spec(const struct launcher *l, const struct op_call *ca
 {
     enum { GPU_GROUP = 64 };
     const struct attention_pooling_fwd_params *p = call->sig.params;
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
     const size_t local = cpu ? 1 : group;
     struct kspec spec = kspec_begin("op/attention_pooling_bwd.cl", kernel);
 
-    kspec_form(&spec, vw, local);
+    kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "KIND", p->kind);
     *grid_ret = grid_1d(ceil_div(count, (int64_t)(vw * local)), local);
     return spec;

@@ -12,7 +12,7 @@
 
 enum { IN_Q, IN_K, IN_V, IN_POSITION, IN_KEYS, IN_VALUES };
 
-enum { LENGTH_MOST = 1 << 30 }; // kernels count B C and positions with ints
+enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
 
 static attncl_status check_cache(const char *name, const struct tensor_desc *x,
                                  const struct tensor_desc *q)
@@ -20,8 +20,8 @@ static attncl_status check_cache(const char *name, const struct tensor_desc *x,
     TRY(attncl__check_input(name, x, ATTNCL_F32, 3));
     REQUIRE(x->dim[1] == q->dim[0] && x->dim[2] == q->dim[1], ATTNCL_ERR_SHAPE,
             "%s is %s, q is %s: must be [limit, B, C]", name, SHAPE(x), SHAPE(q));
-    REQUIRE(x->dim[0] >= 1 && x->dim[0] <= LENGTH_MOST, ATTNCL_ERR_SHAPE,
-            "%s has %" PRId64 " positions, expected 1 to %d", name, x->dim[0], LENGTH_MOST);
+    REQUIRE(x->dim[0] >= 1 && x->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
+            "%s has %" PRId64 " positions, expected 1 to %d", name, x->dim[0], MAX_LENGTH);
     return ATTNCL_OK;
 }
 
@@ -36,10 +36,10 @@ static attncl_status fwd_infer(struct op_sig *sig)
         REQUIRE(attncl__desc_same_shape(&sig->in[i], q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
                 names[i], SHAPE(&sig->in[i]), SHAPE(q));
     }
-    REQUIRE(q->dim[0] <= LENGTH_MOST && q->dim[1] <= LENGTH_MOST &&
-                q->dim[0] * q->dim[1] <= LENGTH_MOST,
+    REQUIRE(q->dim[0] <= MAX_LENGTH && q->dim[1] <= MAX_LENGTH &&
+                q->dim[0] * q->dim[1] <= MAX_LENGTH,
             ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
-            LENGTH_MOST);
+            MAX_LENGTH);
     REQUIRE(params->n_heads >= 1 && q->dim[1] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
             "C = %" PRId64 " cannot be cut into H = %d heads", q->dim[1], params->n_heads);
     TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
@@ -68,10 +68,10 @@ static int64_t row_stride(const struct tensor_desc *x)
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    enum { KEYS = 64 }; // a group takes at once
+    enum { KEYS = 64 }; // a work-group takes at once
     const struct attention_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
     const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
@@ -84,7 +84,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t sums = ceil_div(width, (int64_t)(vw * local)) + 4;
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             (keys->dim[0] + (int64_t)local) * (score + sums)));
-    kspec_form(&spec, vw, local);
+    kspec_set_vw_ls(&spec, vw, local);
     return attncl__launch(
         l, &spec, grid_1d(q->dim[0] * n_heads, local),
         ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V), arg_mem(call->in[IN_POSITION]),

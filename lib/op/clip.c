@@ -8,12 +8,12 @@
 //   scale_by      y = factor x
 //
 // Squares are summed three times, also of elements scaled up and down by powers of two, so that no
-// finite gradient overflows or vanishes.  Groups sum in an order of their own, a last one their
+// finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one their
 // sums: the same bits every time.
 
 #include "op/op.h"
 
-enum { SUMS = 3, BLOCKS_MOST = 1024 };
+enum { SUMS = 3, MAX_BLOCKS = 1024 };
 
 static attncl_status check_sums(const struct tensor_desc *d)
 {
@@ -30,13 +30,13 @@ static attncl_status squares_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){SUMS}, &sig->out[0]);
 }
 
-// At most BLOCKS_MOST groups, unless they would have more elements than an int counts.
-static struct flat_pass squares_pass(const struct device_caps *caps, int64_t count)
+// At most MAX_BLOCKS work-groups, unless they would have more elements than an int counts.
+static struct elementwise_launch squares_config(const struct device_caps *caps, int64_t count)
 {
-    enum { PER_GROUP_MOST = 1 << 28 };
-    struct flat_pass p = attncl__flat_pass(caps, "op/clip.cl", "clip_squares_fwd", count);
+    enum { MAX_PER_GROUP = 1 << 28 };
+    struct elementwise_launch p = attncl__elementwise_launch(caps, "op/clip.cl", "clip_squares_fwd", count);
 
-    while (ceil_div(count, p.per_group) > BLOCKS_MOST && p.per_group < PER_GROUP_MOST)
+    while (ceil_div(count, p.per_group) > MAX_BLOCKS && p.per_group < MAX_PER_GROUP)
         p.per_group *= 2;
     p.grid = grid_1d(ceil_div(count, p.per_group), p.grid.local[0]);
     return p;
@@ -44,7 +44,7 @@ static struct flat_pass squares_pass(const struct device_caps *caps, int64_t cou
 
 static attncl_status squares_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct flat_pass p = squares_pass(sig->caps, attncl__desc_count(&sig->in[0]));
+    const struct elementwise_launch p = squares_config(sig->caps, attncl__desc_count(&sig->in[0]));
     *bytes_ret = p.grid.groups[0] * SUMS * sizeof(float);
     return ATTNCL_OK;
 }
@@ -52,12 +52,12 @@ static attncl_status squares_scratch(const struct op_sig *sig, size_t *bytes_ret
 static attncl_status squares_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.in[0]);
-    const struct flat_pass p = squares_pass(l->caps, count);
+    const struct elementwise_launch p = squares_config(l->caps, count);
     const int64_t blocks = (int64_t)p.grid.groups[0];
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, blocks);
     struct kspec total = kspec_begin("op/clip.cl", "clip_total_fwd");
-    kspec_form(&total, cpu ? l->caps->vector_width : 1, local);
+    kspec_set_vw_ls(&total, cpu ? l->caps->vector_width : 1, local);
 
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i64(count),
@@ -78,7 +78,7 @@ static attncl_status factor_infer(struct op_sig *sig)
 {
     const struct clip_factor_fwd_params *p = sig->params;
 
-    REQUIRE(p->max_norm >= 0, ATTNCL_ERR_ARGUMENT, "max_norm is %g, the least is 0", p->max_norm);
+    REQUIRE(p->max_norm >= 0, ATTNCL_ERR_ARGUMENT, "max_norm is %g, must be at least 0", p->max_norm);
     REQUIRE(p->style == 0 || p->style == 1, ATTNCL_ERR_ARGUMENT, "style is %d, expected 0 or 1",
             p->style);
     TRY(check_sums(&sig->in[0]));
@@ -90,7 +90,7 @@ static attncl_status factor_launch(struct launcher *l, const struct op_call *cal
 {
     const struct clip_factor_fwd_params *p = call->sig.params;
     struct kspec spec = kspec_begin("op/clip.cl", "clip_factor_fwd");
-    kspec_form(&spec, 1, 1);
+    kspec_set_vw_ls(&spec, 1, 1);
 
     return attncl__launch(l, &spec, grid_1d(1, 1),
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_mem(call->out[1]),
@@ -107,7 +107,7 @@ static attncl_status scale_infer(struct op_sig *sig)
 static attncl_status scale_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    const struct flat_pass p = attncl__flat_pass(l->caps, "op/clip.cl", "clip_scale_fwd", count);
+    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "op/clip.cl", "clip_scale_fwd", count);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),

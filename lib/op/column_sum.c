@@ -30,7 +30,7 @@ static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_
                           struct span x, struct span y)
 {
     enum { VECTORS = 4, GPU_GROUP = 64 }; // VECTORS as in column_sum.cl
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, GPU_GROUP);
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const int64_t chunk = VECTORS * (int64_t)vw * (int64_t)local;
@@ -38,7 +38,7 @@ static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_
     const int64_t n_chunks = ceil_div(s->width, chunk);
     struct kspec spec = kspec_begin("op/column_sum.cl", "column_sum_blocks");
 
-    kspec_form(&spec, vw, local);
+    kspec_set_vw_ls(&spec, vw, local);
     return attncl__launch(l, &spec, grid_1d(s->batch * blocks * n_chunks, local),
                           ARGS(arg_mem(x), arg_mem(y), arg_i64(s->rows), arg_i64(s->width),
                                arg_i64(block), arg_i64(blocks), arg_i64(n_chunks)));

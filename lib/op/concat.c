@@ -8,7 +8,7 @@
 
 #include "op/op.h"
 
-enum { MOST = 8 };
+enum { MAX_INPUTS = 8 };
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -27,19 +27,19 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__desc_make(first->dtype, 3, dim, &sig->out[0]);
 }
 
-// A group copies a part of what one value has for one index of the first axis: such blocks are
+// A work-group copies a part of what one value has for one index of the first axis: such blocks are
 // contiguous on both sides.
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    enum { ELEMENTS = 1024 }; // of a group
+    enum { ELEMENTS = 1024 }; // of a work-group
     const struct tensor_desc *out = &call->sig.out[0];
-    const size_t local = l->caps->form == FORM_CPU ? 1 : attncl__group_for_row(l->caps, ELEMENTS);
+    const size_t local = l->caps->variant == VARIANT_CPU ? 1 : attncl__group_for_row(l->caps, ELEMENTS);
     struct kspec spec = kspec_begin("op/concat.cl", "concat_fwd");
-    struct arg args[4 + 2 * MOST];
+    struct arg args[4 + 2 * MAX_INPUTS];
     int64_t end = 0, longest = 0;
     int n = 0;
 
-    for (int i = 0; i < MOST; ++i) {
+    for (int i = 0; i < MAX_INPUTS; ++i) {
         const bool given = attncl__desc_present(&call->sig.in[i]);
         const int64_t block = given ? call->sig.in[i].dim[1] * out->dim[2] : 0;
         end += block;
@@ -71,17 +71,17 @@ static void part_of(const struct op_sig *sig, int input, struct tensor_desc *vie
     {                                                                                              \
         .in = {REF_DY(0)}, .out = {REF_DX(i)}, .part = part_of                                     \
     }
-static const struct grad_rule fwd_grad[MOST] = {PART(0), PART(1), PART(2), PART(3),
+static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2), PART(3),
                                                 PART(4), PART(5), PART(6), PART(7)};
 
 const struct op_class attncl__op_concat_fwd = {
     .name = "concat_fwd",
     .params_bytes = sizeof(struct concat_fwd_params),
-    .n_in = MOST,
+    .n_in = MAX_INPUTS,
     .n_out = 1,
     .optional = 0xfe, // all but the first
     .infer = fwd_infer,
     .launch = fwd_launch,
     .grad = fwd_grad,
-    .n_grad = MOST,
+    .n_grad = MAX_INPUTS,
 };

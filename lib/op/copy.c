@@ -5,7 +5,7 @@
 //   y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
 
 #include "op/op.h"
-#include "op/walk.h"
+#include "op/strided_iter.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -20,22 +20,22 @@ static attncl_status fwd_infer(struct op_sig *sig)
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
-    const struct walk w = attncl__walk(x);
+    const struct nd_iter w = attncl__nd_iter(x);
 
     TRY(attncl__check_width("a row to copy", w.width));
-    struct row_pass p = attncl__row_pass(l->caps, "op/copy.cl", "copy_rows_fwd", w.rows, w.width);
+    struct row_launch p = attncl__row_launch(l->caps, "op/copy.cl", "copy_rows_fwd", w.rows, w.width);
     enum { N_PLAIN = 8 };
-    struct arg args[N_PLAIN + N_WALK_ARGS] = {
+    struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
         arg_mem(call->in[0]),
         arg_mem(call->out[0]),
         arg_i64(x->start),
         arg_i32(w.width),
-        arg_i64(w.step),
+        arg_i64(w.inner_stride),
         arg_i64(w.rows),
         arg_i64(attncl__desc_count(x)),
         arg_i32(p.rows_per_group),
     };
-    attncl__walk_args(&w, args + N_PLAIN);
+    attncl__nd_iter_args(&w, args + N_PLAIN);
     kspec_word(&p.spec, "ELEMENT", attncl_dtype_bytes(x->dtype) == 4 ? "uint" : "uchar");
     return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
 }

@@ -86,10 +86,10 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     const bool ok = attncl__desc_rows(logits, &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p = attncl__share_rows(
+    const struct row_launch p = attncl__choose_row_tiling(
         l,
-        &(struct row_work){kspec_begin("op/cross_entropy.cl", "cross_entropy_rows_fwd"), rows.count,
-                           rows.width, 1, attncl__rows_are_whole(logits->start, &rows)});
+        &(struct row_problem){kspec_begin("op/cross_entropy.cl", "cross_entropy_rows_fwd"), rows.count,
+                           rows.width, 1, attncl__rows_are_float4_aligned(logits->start, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
@@ -102,12 +102,12 @@ static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
     const struct layout at = lay_out(&call->sig);
-    struct row_pass blocks = attncl__group_rows(l, "op/cross_entropy.cl", "cross_entropy_block_fwd",
+    struct row_launch blocks = attncl__row_per_workgroup(l, "op/cross_entropy.cl", "cross_entropy_block_fwd",
                                                 at.n_blocks, at.block);
-    const struct row_pass total =
-        attncl__group_rows(l, "op/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
+    const struct row_launch total =
+        attncl__row_per_workgroup(l, "op/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
 
-    blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a group for each block
+    blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a work-group for each block
     TRY(attncl__launch(l, &blocks.spec, blocks.grid,
                        ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(at.rows),
                             arg_i32(at.block), arg_i64(at.sums), arg_i64(at.counts),

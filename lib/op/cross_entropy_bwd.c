@@ -5,7 +5,7 @@
 //   dlogits_rv = (softmax(logits_r)_v - [v = target_r]) dy_r s        0 where target_r = pad
 //
 // dy has an element for each row, or one; s is 1 or, for the mean, 1 over the number of rows that
-// are not padding, which one group counts first (cl/op/cross_entropy_bwd.cl).
+// are not padding, which one work-group counts first (cl/op/cross_entropy_bwd.cl).
 
 #include "attncl/kinds.h"
 #include "op/op.h"
@@ -45,11 +45,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p = attncl__share_rows(
-        l, &(struct row_work){kspec_begin("op/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"),
-                              rows.count, rows.width, 1, attncl__rows_are_whole(0, &rows)});
-    const struct row_pass count =
-        attncl__group_rows(l, "op/cross_entropy_bwd.cl", "cross_entropy_bwd_count", 1, 1024);
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("op/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"),
+                              rows.count, rows.width, 1, attncl__rows_are_float4_aligned(0, &rows)});
+    const struct row_launch count =
+        attncl__row_per_workgroup(l, "op/cross_entropy_bwd.cl", "cross_entropy_bwd_count", 1, 1024);
 
     if (mean)
         TRY(attncl__launch(l, &count.spec, count.grid,

@@ -26,8 +26,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *tokens = &call->sig.in[0], *weight = &call->sig.in[1];
     const struct embedding_fwd_params *params = call->sig.params;
     const int64_t rows = attncl__desc_count(tokens), width = weight->dim[1];
-    const struct row_pass p = attncl__share_rows(
-        l, &(struct row_work){kspec_begin("op/embedding.cl", "embedding_rows_fwd"), rows, width, 0,
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("op/embedding.cl", "embedding_rows_fwd"), rows, width, 0,
                               width % 4 == 0});
 
     return attncl__launch(l, &p.spec, p.grid,

@@ -40,11 +40,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const char *file = "op/embedding_bwd.cl";
     const int64_t n = attncl__desc_count(&call->sig.in[0]);
     const int64_t n_tokens = call->sig.out[0].dim[0], width = call->sig.out[0].dim[1];
-    const bool cpu = l->caps->form == FORM_CPU;
-    const struct flat_pass none = attncl__flat_pass(l->caps, file, "embedding_bwd_none", n_tokens);
-    struct flat_pass link = attncl__flat_pass(l->caps, file, "embedding_bwd_link", n);
-    const struct row_pass p =
-        attncl__row_pass(l->caps, file, "embedding_bwd_rows", n_tokens, width);
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const struct elementwise_launch none = attncl__elementwise_launch(l->caps, file, "embedding_bwd_none", n_tokens);
+    struct elementwise_launch link = attncl__elementwise_launch(l->caps, file, "embedding_bwd_link", n);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, file, "embedding_bwd_rows", n_tokens, width);
 
     link.grid.groups[0] = cpu ? 1 : (size_t)ceil_div(n, (int64_t)link.grid.local[0]);
     TRY(attncl__launch(l, &none.spec, none.grid,

@@ -54,7 +54,7 @@ static attncl_status check_places(const struct op_sig *sig)
     REQUIRE(u->dim[0] == k->dim[2] && u->dim[1] == k->dim[3], ATTNCL_ERR_SHAPE,
             "query_pos_bias is %s, key is %s: must be [H, D]", SHAPE(u), SHAPE(k));
     REQUIRE(k->dim[0] <= places->dim[0], ATTNCL_ERR_SHAPE,
-            "%" PRId64 " memories, key_pos_embeddings has places for %" PRId64, k->dim[0],
+            "%" PRId64 " memories, key_pos_embeddings has positions for %" PRId64, k->dim[0],
             places->dim[0]);
     TRY(attncl__check_width("the first axis of key_pos_embeddings", places->dim[0]));
     if (attncl__desc_present(bias)) {
@@ -89,9 +89,9 @@ static attncl_status weights_infer(struct op_sig *sig)
 static attncl_status launch(struct launcher *l, const struct op_call *call, struct span weights)
 {
     // A block's values of one head stay in a core's first cache on a CPU; on a GPU every work-item
-    // of a group scores a memory or more.
+    // of a work-group scores a memory or more.
     enum { CPU_BLOCK = 64, GPU_BLOCK = 256 };
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS], *v = &in[VALUES];
     const int64_t width = k->dim[3];
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
@@ -102,10 +102,10 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
     (void)ok;
 
     const int64_t vw = cpu ? l->caps->vector_width : 1;
-    kspec_form(&spec, (unsigned)vw, local);
+    kspec_set_vw_ls(&spec, (unsigned)vw, local);
     kspec_int(&spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
     kspec_int(&spec, "AT_ONCE", vw);
-    kspec_int(&spec, "TAIL", width % vw != 0);
+    kspec_int(&spec, "HAS_TAIL", width % vw != 0);
     kspec_int(&spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
     kspec_int(&spec, "WEIGHTS", weights.storage != NULL);
     if (attncl__desc_count(q) == 0)
@@ -151,18 +151,18 @@ static bool is_growing(const struct op_sig *sig)
     return !is_whole(sig) && attncl__desc_present(&sig->in[DCACHE]);
 }
 
-// REF_T(0): p and ds of every memory; REF_T(1): parts of du.
+// REF_TEMP(0): p and ds of every memory; REF_TEMP(1): parts of du.
 #define QUERY_IN                                                                                   \
     REF_X(Q), REF_X(KEYS), REF_X(VALUES), REF_X(PLACES), REF_X(U), REF_X(PLACE_BIAS),              \
         REF_X(POSITION), REF_DY(0)
 #define MEMORY_AND_PLACES                                                                          \
     {.op = &attncl__op_feedback_attention_bwd_memory,                                              \
-     .in = {REF_X(Q), REF_X(U), REF_T(0), REF_DY(0), REF_X(KEYS)},                                 \
+     .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},                                 \
      .out = {REF_DX(KEYS), REF_DX(VALUES)},                                                        \
      .when = is_whole},                                                                            \
     {                                                                                              \
-        .op = &attncl__op_feedback_attention_bwd_places,                                           \
-        .in = {REF_X(Q),      REF_X(U),          REF_T(0),       REF_T(1),                         \
+        .op = &attncl__op_feedback_attention_bwd_positions,                                           \
+        .in = {REF_X(Q),      REF_X(U),          REF_TEMP(0),       REF_TEMP(1),                         \
                REF_X(PLACES), REF_X(PLACE_BIAS), REF_X(POSITION)},                                 \
         .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},                                    \
     }
@@ -170,11 +170,11 @@ static bool is_growing(const struct op_sig *sig)
 static const struct grad_rule fwd_grad[] = {
     {.op = &attncl__op_feedback_attention_bwd_query,
      .in = {QUERY_IN},
-     .out = {REF_DX(Q), REF_T(0), REF_T(1)},
+     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
      .when = is_whole},
-    {.op = &attncl__op_feedback_attention_bwd_growing,
+    {.op = &attncl__op_feedback_attention_bwd_accumulate,
      .in = {QUERY_IN, REF_X(DCACHE)},
-     .out = {REF_DX(Q), REF_T(0), REF_T(1)},
+     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
      .when = is_growing},
     MEMORY_AND_PLACES,
 };
@@ -182,7 +182,7 @@ static const struct grad_rule fwd_grad[] = {
 static const struct grad_rule weights_grad[] = {
     {.op = &attncl__op_feedback_attention_bwd_query,
      .in = {QUERY_IN, REF_DY(1)},
-     .out = {REF_DX(Q), REF_T(0), REF_T(1)}},
+     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)}},
     MEMORY_AND_PLACES,
 };
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Back through feedback attention (cl/op/feedback_attention_bwd.cl has the formulas).
+// Backward pass of feedback attention (cl/op/feedback_attention_bwd.cl has the formulas).
 //
 //   query        dq; p and ds of every memory, and each batch entry's part of du, for the others
-//   growing      the same, and adds to the gradients of the keys and values in a cache's slots, as
+//   accumulate   the same, and adds to the gradients of the keys and values in a cache's slots, as
 //                the steps of a feedback transformer do one after another, last step first
 //   memory       dk, dv
 //   places       dU, du, dw
@@ -15,7 +15,7 @@
 #include "op/op.h"
 
 enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS };
-enum { GROWING_CACHE = DWEIGHTS }; // the growing one's input in that place
+enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
 enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
 
 static attncl_status query_infer(struct op_sig *sig)
@@ -56,11 +56,11 @@ static struct row_args rows_of(const struct tensor_desc *d)
 static struct kspec spec_of(const struct launcher *l, const char *kernel, bool split, int64_t width,
                             size_t *local_ret)
 {
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     struct kspec spec = kspec_begin("op/feedback_attention_bwd.cl", kernel);
 
     *local_ret = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
     kspec_int(&spec, "SPLIT", split);
     return spec;
 }
@@ -127,10 +127,10 @@ static struct tensor_desc slot_of(const struct tensor_desc *cache, int64_t slot)
     };
 }
 
-static attncl_status growing_infer(struct op_sig *sig)
+static attncl_status accumulate_infer(struct op_sig *sig)
 {
-    const struct feedback_attention_bwd_growing_params *params = sig->params;
-    const struct tensor_desc *cache = &sig->in[GROWING_CACHE], *k = &sig->in[KEYS];
+    const struct feedback_attention_bwd_accumulate_params *params = sig->params;
+    const struct tensor_desc *cache = &sig->in[ACCUMULATE_CACHE], *k = &sig->in[KEYS];
 
     TRY(query_infer(sig));
     TRY(attncl__check_input("the cache's gradient", cache, ATTNCL_F32, 5));
@@ -142,10 +142,10 @@ static attncl_status growing_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static attncl_status growing_launch(struct launcher *l, const struct op_call *call)
+static attncl_status accumulate_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct feedback_attention_bwd_growing_params *params = call->sig.params;
-    const struct tensor_desc *cache = &call->sig.in[GROWING_CACHE];
+    const struct feedback_attention_bwd_accumulate_params *params = call->sig.params;
+    const struct tensor_desc *cache = &call->sig.in[ACCUMULATE_CACHE];
     const struct memory_call m = {
         .q_desc = &call->sig.in[Q],
         .q = call->in[Q],
@@ -153,8 +153,8 @@ static attncl_status growing_launch(struct launcher *l, const struct op_call *ca
         .scores = call->out[OUT_SCORES],
         .dy = call->in[DY],
         .position = call->in[POSITION],
-        .dkeys = call->in[GROWING_CACHE],
-        .dvalues = call->in[GROWING_CACHE],
+        .dkeys = call->in[ACCUMULATE_CACHE],
+        .dvalues = call->in[ACCUMULATE_CACHE],
         .keys = slot_of(cache, params->slot),
         .values = slot_of(cache, params->slot + 1),
         .growing = true,
@@ -218,7 +218,7 @@ static attncl_status places_launch(struct launcher *l, const struct op_call *cal
     const struct row_args q = rows_of(&in[P_Q]);
     const int64_t n_heads = places->dim[1], width = places->dim[2];
     size_t local;
-    const struct kspec spec = spec_of(l, "feedback_attention_bwd_places",
+    const struct kspec spec = spec_of(l, "feedback_attention_bwd_positions",
                                       attncl__desc_present(&in[P_PLACE_BIAS]), width, &local);
 
     return attncl__launch(
@@ -259,17 +259,17 @@ const struct op_class attncl__op_feedback_attention_bwd_query = {
     .cost = query_cost,
 };
 
-const struct op_class attncl__op_feedback_attention_bwd_growing = {
-    .name = "feedback_attention_bwd_growing",
-    .params_bytes = sizeof(struct feedback_attention_bwd_growing_params),
+const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
+    .name = "feedback_attention_bwd_accumulate",
+    .params_bytes = sizeof(struct feedback_attention_bwd_accumulate_params),
     .n_in = 9,
     .n_out = 3,
     .optional = 1u << PLACE_BIAS,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
-    .state = 1u << GROWING_CACHE,
-    .infer = growing_infer,
-    .launch = growing_launch,
+    .state = 1u << ACCUMULATE_CACHE,
+    .infer = accumulate_infer,
+    .launch = accumulate_launch,
     .cost = query_cost,
 };
 
@@ -285,9 +285,9 @@ const struct op_class attncl__op_feedback_attention_bwd_memory = {
     .cost = memory_cost,
 };
 
-const struct op_class attncl__op_feedback_attention_bwd_places = {
-    .name = "feedback_attention_bwd_places",
-    .params_bytes = sizeof(struct feedback_attention_bwd_places_params),
+const struct op_class attncl__op_feedback_attention_bwd_positions = {
+    .name = "feedback_attention_bwd_positions",
+    .params_bytes = sizeof(struct feedback_attention_bwd_positions_params),
     .n_in = 7,
     .n_out = 3,
     .optional = 1u << P_PLACE_BIAS | 1u << P_POSITION,

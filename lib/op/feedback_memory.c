@@ -79,8 +79,8 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
 {
     const struct feedback_mix_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/feedback_memory.cl", "feedback_memory_mix_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "op/feedback_memory.cl", "feedback_memory_mix_fwd", count);
     const struct span *in = call->in;
 
     kspec_int(&p.spec, "N_X", count_x(&call->sig));
@@ -100,7 +100,7 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
     const struct tensor_desc *x = &call->sig.in[0], *cache = &call->sig.in[2];
     const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
     const int64_t rows = attncl__desc_count(x) / width;
-    struct row_pass p = attncl__row_pass(l->caps, "op/feedback_memory.cl",
+    struct row_launch p = attncl__row_launch(l->caps, "op/feedback_memory.cl",
                                          "feedback_memory_store_fwd", rows, width);
 
     kspec_int(&p.spec, "N_X", 0);
@@ -114,8 +114,8 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
 static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/feedback_memory.cl", "feedback_memory_gate_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "op/feedback_memory.cl", "feedback_memory_gate_fwd", count);
 
     kspec_int(&p.spec, "N_X", 0);
     return attncl__launch(
@@ -148,15 +148,15 @@ static void part_of(const struct op_sig *sig, int input, struct tensor_desc *vie
 
 #define PART(i)                                                                                    \
     {                                                                                              \
-        .in = {REF_T(0)}, .out = {REF_DX(X + (i))}, .part = part_of                                \
+        .in = {REF_TEMP(0)}, .out = {REF_DX(X + (i))}, .part = part_of                                \
     }
 
-// REF_T(0): the gradients of all values that are mixed.
+// REF_TEMP(0): the gradients of all values that are mixed.
 static const struct grad_rule mix_grad[] = {
     {.op = &attncl__op_feedback_mix_bwd,
      .in = {REF_X(WEIGHTS), REF_X(X), REF_X(X + 1), REF_X(X + 2), REF_X(X + 3), REF_X(X + 4),
             REF_X(X + 5), REF_X(X + 6), REF_X(X + 7), REF_DY(0)},
-     .out = {REF_T(0), REF_DX(WEIGHTS)}},
+     .out = {REF_TEMP(0), REF_DX(WEIGHTS)}},
     {.in = {REF_DY(0)}, .out = {REF_DX(SUM)}},
     PART(0),
     PART(1),

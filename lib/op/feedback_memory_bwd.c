@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Back through what a step of a feedback transformer does with its memory.
+// Backward pass of what a step of a feedback transformer does with its memory.
 //
 //   mix     dx_f = p_f dy as one array [n, ...], and the weights' gradient through their softmax
 //   load    the gradients of the keys and values that a step stored: y[b, s, h, :] =
@@ -53,15 +53,15 @@ static attncl_status append_weights(struct launcher *l, const struct op_call *ca
 {
     const struct feedback_mix_bwd_params *params = call->sig.params;
     const struct span *in = call->in;
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, count);
     const int n = count_x(&call->sig);
     struct kspec dots = kspec_begin("op/feedback_memory_bwd.cl", "feedback_memory_bwd_dots");
     struct kspec weights = kspec_begin("op/feedback_memory_bwd.cl", "feedback_memory_bwd_weights");
 
-    kspec_form(&dots, cpu ? l->caps->vector_width : 1, local);
+    kspec_set_vw_ls(&dots, cpu ? l->caps->vector_width : 1, local);
     kspec_int(&dots, "N_X", n);
-    kspec_form(&weights, 1, 1);
+    kspec_set_vw_ls(&weights, 1, 1);
     kspec_int(&weights, "N_X", n);
     TRY(attncl__launch(l, &dots, grid_1d(n, local),
                        ARGS(arg_mem(in[DY]), arg_mem(in[X]), arg_mem(in[X + 1]), arg_mem(in[X + 2]),
@@ -77,8 +77,8 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
 {
     const struct feedback_mix_bwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.in[DY]);
-    struct flat_pass p =
-        attncl__flat_pass(l->caps, "op/feedback_memory_bwd.cl", "feedback_memory_bwd_parts", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "op/feedback_memory_bwd.cl", "feedback_memory_bwd_parts", count);
 
     kspec_int(&p.spec, "N_X", count_x(&call->sig));
     TRY(attncl__launch(l, &p.spec, p.grid,
@@ -113,7 +113,7 @@ static attncl_status load_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *cache = &call->sig.in[L_CACHE];
     const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
     const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
-    struct row_pass p = attncl__row_pass(l->caps, "op/feedback_memory_bwd.cl",
+    struct row_launch p = attncl__row_launch(l->caps, "op/feedback_memory_bwd.cl",
                                          "feedback_memory_bwd_load", rows, width);
 
     kspec_int(&p.spec, "N_X", 0);

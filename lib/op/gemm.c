@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Matrix products.
+// GEMMs.
 //
 //   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in], b [out],
 //            p = x W^T + b                             y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
 // launch/gemm.c chooses who computes them.  A layer norm in front of a linear map of few rows
-// becomes part of it (norm_linear.c).
+// becomes part of it (fused_norm_linear.c).
 //
-// p is there only for gradients, and only where y = p does not do: it is kept, for making it again
-// would take the product again, a third of what the backward pass costs.
+// p is there only for gradients, and only where y = p does not do: it is saved for backward, for making it again
+// would take the GEMM again, a third of what the backward pass costs.
 
 #include "launch/gemm.h"
 #include "op/linear.h"
@@ -43,7 +43,7 @@ static attncl_status linear_infer(struct op_sig *sig)
     memcpy(dim, x->dim, sizeof dim);
     dim[x->rank - 1] = weight->dim[0];
     TRY(attncl__desc_make(ATTNCL_F32, x->rank, dim, &sig->out[Y]));
-    if (sig->keep)
+    if (sig->save_for_backward)
         sig->out[ARGUMENT] = sig->out[Y];
     for (int i = GATE; i <= RESIDUAL; ++i)
         REQUIRE(!attncl__desc_present(&sig->in[i]) ||
@@ -76,7 +76,7 @@ static int64_t rows_count(const struct tensor_desc *d)
     return count;
 }
 
-struct gemm attncl__linear_product(const struct op_sig *sig)
+struct gemm attncl__linear_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[WEIGHT];
 
@@ -89,7 +89,7 @@ struct gemm attncl__linear_product(const struct op_sig *sig)
 
 static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct gemm g = attncl__linear_product(sig);
+    const struct gemm g = attncl__linear_gemm(sig);
 
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
@@ -99,7 +99,7 @@ struct gemm attncl__linear_operands(const struct op_call *call,
                                     const struct linear_fwd_params *params)
 {
     const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
-    struct gemm g = attncl__linear_product(&call->sig);
+    struct gemm g = attncl__linear_gemm(&call->sig);
 
     g.a = rows_of(call, X);
     g.b = rows_of(call, WEIGHT);
@@ -118,7 +118,7 @@ static attncl_status linear_launch(struct launcher *l, const struct op_call *cal
     struct gemm g = attncl__linear_operands(call, call->sig.params);
 
     if (attncl__desc_present(&call->sig.out[ARGUMENT]))
-        g.kept = call->out[ARGUMENT];
+        g.saved_for_backward = call->out[ARGUMENT];
     g.scratch = call->scratch;
     g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
     return attncl__gemm(l, &g);
@@ -151,23 +151,23 @@ static bool adds_only(const struct op_sig *sig)
     return !changes_argument(sig);
 }
 
-// REF_T(0): the gradient of p.
+// REF_TEMP(0): the gradient of p.
 static const struct grad_rule linear_grad[] = {
     {.op = &attncl__op_linear_bwd_epilogue,
      .in = {REF_Y(ARGUMENT), REF_DY(Y), REF_X(GATE)},
-     .out = {REF_T(0), REF_DX(GATE)},
+     .out = {REF_TEMP(0), REF_DX(GATE)},
      .when = changes_argument},
-    {.in = {REF_DY(Y)}, .out = {REF_T(0)}, .when = adds_only},
-    {.op = &attncl__op_linear_bwd_input, .in = {REF_T(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
-    {.op = &attncl__op_linear_bwd_weight, .in = {REF_T(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},
-    {.op = &attncl__op_linear_bwd_bias, .in = {REF_T(0)}, .out = {REF_DX(BIAS)}},
+    {.in = {REF_DY(Y)}, .out = {REF_TEMP(0)}, .when = adds_only},
+    {.op = &attncl__op_linear_bwd_input, .in = {REF_TEMP(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
+    {.op = &attncl__op_linear_bwd_weight, .in = {REF_TEMP(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(BIAS)}},
     {.in = {REF_DY(Y)}, .out = {REF_DX(RESIDUAL)}},
 };
 
 static const struct op_rewrite *const linear_rewrites[] = {
-    &attncl__aft_parts_rewrite,       &attncl__aft_parts_rewrite_first,
-    &attncl__attention_parts_rewrite, &attncl__attention_parts_rewrite_first,
-    &attncl__ffn_parts_rewrite,
+    &attncl__fused_aft_step_rewrite,       &attncl__fused_aft_step_rewrite_first,
+    &attncl__fused_attention_step_rewrite, &attncl__fused_attention_step_rewrite_first,
+    &attncl__fused_ffn_rewrite,
 };
 
 const struct op_class attncl__op_linear_fwd = {
@@ -175,7 +175,7 @@ const struct op_class attncl__op_linear_fwd = {
     .params_bytes = sizeof(struct linear_fwd_params),
     .n_in = N_LINEAR_INPUTS,
     .n_out = N_LINEAR_OUTPUTS,
-    .kept = 1u << ARGUMENT,
+    .saved_for_backward = 1u << ARGUMENT,
     .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
     .strided = 1u << X | 1u << WEIGHT | 1u << GATE | 1u << RESIDUAL,
     .infer = linear_infer,
@@ -207,7 +207,7 @@ static attncl_status bmm_infer(struct op_sig *sig)
 }
 
 // Sizes and strides, no operands.
-static struct gemm bmm_product(const struct op_sig *sig)
+static struct gemm bmm_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
     const int64_t n = a->dim[1], m = a->dim[2], p = b->dim[2];
@@ -225,7 +225,7 @@ static struct gemm bmm_product(const struct op_sig *sig)
 
 static attncl_status bmm_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct gemm g = bmm_product(sig);
+    const struct gemm g = bmm_gemm(sig);
 
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
@@ -233,7 +233,7 @@ static attncl_status bmm_scratch(const struct op_sig *sig, size_t *bytes_ret)
 
 static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
 {
-    struct gemm g = bmm_product(&call->sig);
+    struct gemm g = bmm_gemm(&call->sig);
 
     g.a.span = call->in[0];
     g.b.span = call->in[1];

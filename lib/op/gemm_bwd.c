@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The gradients of matrix products.
+// The gradients of GEMMs.
 //
 //   linear   p = x W^T + b    dx = d W      dW = d^T x      db = sum over rows of d       d = dL/dp
 //   bmm      y_i = a_i b_i    da_i = dy_i b_i^T             db_i = a_i^T dy_i
@@ -86,8 +86,8 @@ static struct gemm_matrix matrix_of(const struct op_call *call, int input)
         .span = call->in[input], .start = call->sig.in[input].start, .ld = rows.stride};
 }
 
-// Sizes and form of a product, no operands.
-static struct gemm input_product(const struct op_sig *sig)
+// Sizes and form of a GEMM, no operands.
+static struct gemm input_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[1];
 
@@ -95,7 +95,7 @@ static struct gemm input_product(const struct op_sig *sig)
         .batch = 1, .m = rows_count(&sig->in[0]), .n = weight->dim[1], .k = weight->dim[0]};
 }
 
-static struct gemm weight_product(const struct op_sig *sig)
+static struct gemm weight_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *dw = &sig->out[0];
 
@@ -108,14 +108,14 @@ static struct gemm weight_product(const struct op_sig *sig)
 
 static attncl_status input_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct gemm g = input_product(sig);
+    const struct gemm g = input_gemm(sig);
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
 }
 
 static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct gemm g = weight_product(sig);
+    const struct gemm g = weight_gemm(sig);
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
 }
@@ -132,12 +132,12 @@ static attncl_status multiply(struct launcher *l, const struct op_call *call, st
 
 static attncl_status input_launch(struct launcher *l, const struct op_call *call)
 {
-    return multiply(l, call, input_product(&call->sig));
+    return multiply(l, call, input_gemm(&call->sig));
 }
 
 static attncl_status weight_launch(struct launcher *l, const struct op_call *call)
 {
-    return multiply(l, call, weight_product(&call->sig));
+    return multiply(l, call, weight_gemm(&call->sig));
 }
 
 static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
@@ -184,7 +184,7 @@ static struct gemm_matrix entries_of(struct span span, const struct tensor_desc 
 }
 
 // Input `a` times input `b`, of which the forward op's one is transposed.
-static struct gemm bmm_product(const struct op_call *call, int a, int b)
+static struct gemm bmm_gemm(const struct op_call *call, int a, int b)
 {
     const struct tensor_desc *out = &call->sig.out[0], *left = &call->sig.in[a];
 
@@ -203,7 +203,7 @@ static struct gemm bmm_product(const struct op_call *call, int a, int b)
 
 static attncl_status bmm_launch(struct launcher *l, const struct op_call *call, int a, int b)
 {
-    struct gemm g = bmm_product(call, a, b);
+    struct gemm g = bmm_gemm(call, a, b);
 
     g.scratch = call->scratch;
     g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
@@ -213,7 +213,7 @@ static attncl_status bmm_launch(struct launcher *l, const struct op_call *call, 
 static attncl_status bmm_a_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const struct op_call call = {.sig = *sig};
-    const struct gemm g = bmm_product(&call, 0, 1);
+    const struct gemm g = bmm_gemm(&call, 0, 1);
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
 }
@@ -221,7 +221,7 @@ static attncl_status bmm_a_scratch(const struct op_sig *sig, size_t *bytes_ret)
 static attncl_status bmm_b_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const struct op_call call = {.sig = *sig};
-    const struct gemm g = bmm_product(&call, 1, 0);
+    const struct gemm g = bmm_gemm(&call, 1, 0);
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
     return ATTNCL_OK;
 }
@@ -245,7 +245,7 @@ static void bmm_a_cost(const struct op_sig *sig, double *flop_ret, double *bytes
                         (double)attncl__desc_count(&sig->out[0]));
 }
 
-static void product_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const struct tensor_desc *d = &sig->in[0], *other = &sig->in[1];
     const double count = (double)attncl__desc_count(d);
@@ -264,7 +264,7 @@ const struct op_class attncl__op_linear_bwd_input = {
     .infer = input_infer,
     .scratch = input_scratch,
     .launch = input_launch,
-    .cost = product_cost,
+    .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
@@ -276,7 +276,7 @@ const struct op_class attncl__op_linear_bwd_weight = {
     .infer = weight_infer,
     .scratch = weight_scratch,
     .launch = weight_launch,
-    .cost = product_cost,
+    .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_linear_bwd_bias = {
@@ -308,5 +308,5 @@ const struct op_class attncl__op_bmm_bwd_b = {
     .infer = bmm_b_infer,
     .scratch = bmm_b_scratch,
     .launch = bmm_b_launch,
-    .cost = product_cost,
+    .cost = gemm_cost,
 };

@@ -6,7 +6,7 @@
 //   n    = tanh(xi_n + r * hh_n)
 //   h'   = (1 - z) n + z h
 //
-// Two launches a step: the product hh, and the gates (cl/op/gru.cl), which write the step's rows of
+// Two launches a step: the GEMM hh, and the gates (cl/op/gru.cl), which write the step's rows of
 // the output; the next step reads its state there.
 
 #include "attncl/kinds.h"
@@ -89,11 +89,11 @@ static struct step_rows initial_state(const struct op_call *call)
 }
 
 // hh = W_hh h + b_hh; of no state, b_hh.
-static attncl_status append_product(struct launcher *l, const struct op_call *call,
+static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
                                     struct step_rows h, int64_t n_batch)
 {
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm product = {
+    const struct gemm gemm = {
         .batch = 1,
         .m = n_batch,
         .n = 3 * width,
@@ -106,7 +106,7 @@ static attncl_status append_product(struct launcher *l, const struct op_call *ca
         .bias = call->in[IN_BIAS],
     };
 
-    return attncl__gemm(l, &product);
+    return attncl__gemm(l, &gemm);
 }
 
 #define ROWS(x) arg_mem((x).span), arg_i64((x).start), arg_i64((x).stride)
@@ -114,16 +114,16 @@ static attncl_status append_product(struct launcher *l, const struct op_call *ca
 static attncl_status append_gates(struct launcher *l, const struct op_call *call,
                                   struct step_rows xi, struct step_rows h, struct step_rows y)
 {
-    enum { CHANNELS = 256 }; // of a group at most: a step has little work to share out
+    enum { CHANNELS = 256 }; // of a work-group at most: a step has little work to share out
     const struct tensor_desc *out = &call->sig.out[0];
     const int64_t n_batch = out->dim[batch_axis(&call->sig)], width = out->dim[2];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, per_group);
     struct kspec spec = kspec_begin("op/gru.cl", "gru_gates_fwd");
 
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, local);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
     return attncl__launch(l, &spec, grid_1d(n_batch * n_chunks, local),
                           ARGS(ROWS(xi), arg_mem(call->scratch), ROWS(h),
                                arg_i32(h.span.storage != NULL), ROWS(y), arg_i32(width),
@@ -139,14 +139,14 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     for (int64_t t = 0; t < out->dim[1 - b]; ++t) {
         const struct step_rows xi = step_of(&call->sig, call->in[IN_XI], &call->sig.in[IN_XI], t);
         const struct step_rows y = step_of(&call->sig, call->out[0], out, t);
-        TRY(append_product(l, call, h, out->dim[b]));
+        TRY(append_gemm(l, call, h, out->dim[b]));
         TRY(append_gates(l, call, xi, h, y));
         h = y;
     }
     return ATTNCL_OK;
 }
 
-// The products, and 13 operations a channel with sigmoid and tanh as one each.
+// The GEMMs, and 13 operations a channel with sigmoid and tanh as one each.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const double count = (double)attncl__desc_count(&sig->out[0]);
@@ -156,13 +156,13 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 4 * (4 * count + 3 * width * (width + 1));
 }
 
-// REF_T(0), REF_T(1): dhh and the states before the steps, as of a linear map.
+// REF_TEMP(0), REF_TEMP(1): dhh and the states before the steps, as of a linear map.
 static const struct grad_rule gru_grad[] = {
     {.op = &attncl__op_gru_bwd,
      .in = {REF_X(IN_XI), REF_X(IN_WEIGHT), REF_X(IN_BIAS), REF_X(IN_H0), REF_Y(0), REF_DY(0)},
-     .out = {REF_DX(IN_XI), REF_T(0), REF_T(1), REF_DX(IN_H0)}},
-    {.op = &attncl__op_linear_bwd_weight, .in = {REF_T(0), REF_T(1)}, .out = {REF_DX(IN_WEIGHT)}},
-    {.op = &attncl__op_linear_bwd_bias, .in = {REF_T(0)}, .out = {REF_DX(IN_BIAS)}},
+     .out = {REF_DX(IN_XI), REF_TEMP(0), REF_TEMP(1), REF_DX(IN_H0)}},
+    {.op = &attncl__op_linear_bwd_weight, .in = {REF_TEMP(0), REF_TEMP(1)}, .out = {REF_DX(IN_WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
 };
 
 const struct op_class attncl__op_gru_fwd = {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Back through a layer of gated recurrent units, from the last step to the first.
+// Backward pass of a layer of gated recurrent units, from the last step to the first.
 //
 //   hh = W_hh h + b_hh for all steps at once: every state is known
 //   a step: the gates' gradients (cl/op/gru_bwd.cl), dhh among them, and
@@ -55,7 +55,7 @@ static int64_t state_floats(const struct op_sig *sig)
     return ceil_div(batch_count(sig) * sig->in[IN_WEIGHT].dim[1], 16) * 16;
 }
 
-// carry, and dh behind it.
+// carry, and dh after it.
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     *bytes_ret = 2 * sizeof(float) * (size_t)state_floats(sig);
@@ -67,8 +67,8 @@ static attncl_status append_before(struct launcher *l, const struct op_call *cal
     const struct tensor_desc *y = &call->sig.in[IN_Y], *h0 = &call->sig.in[IN_H0];
     const int64_t n_rows = y->dim[0] * y->dim[1];
     const bool has_h0 = attncl__desc_present(h0);
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/gru_bwd.cl", "gru_bwd_before", n_rows, y->dim[2]);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, "op/gru_bwd.cl", "gru_bwd_before", n_rows, y->dim[2]);
     struct rows rows = {0};
     const bool ok = !has_h0 || attncl__desc_rows(h0, &rows);
 
@@ -83,11 +83,11 @@ static attncl_status append_before(struct launcher *l, const struct op_call *cal
 }
 
 // Into dhh, which the steps turn into what its name says.
-static attncl_status append_product(struct launcher *l, const struct op_call *call)
+static attncl_status append_gemm(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *xi = &call->sig.in[IN_XI];
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm product = {
+    const struct gemm gemm = {
         .batch = 1,
         .m = xi->dim[0] * xi->dim[1],
         .n = 3 * width,
@@ -100,7 +100,7 @@ static attncl_status append_product(struct launcher *l, const struct op_call *ca
         .bias = call->in[IN_BIAS],
     };
 
-    return attncl__gemm(l, &product);
+    return attncl__gemm(l, &gemm);
 }
 
 // A step's rows of xi and the like: entry b is row first + b * step.
@@ -118,15 +118,15 @@ static struct step_rows rows_of(const struct op_sig *sig, int64_t t)
 static attncl_status append_gates(struct launcher *l, const struct op_call *call,
                                   struct step_rows rows, bool is_last)
 {
-    enum { CHANNELS = 256 }; // of a group at most: a step has little work to share out
+    enum { CHANNELS = 256 }; // of a work-group at most: a step has little work to share out
     const int64_t n_batch = batch_count(&call->sig), width = call->sig.in[IN_WEIGHT].dim[1];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
-    const bool cpu = l->caps->form == FORM_CPU;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, per_group);
     struct kspec spec = kspec_begin("op/gru_bwd.cl", "gru_bwd_gates");
 
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, local);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
     return attncl__launch(
         l, &spec, grid_1d(n_batch * n_chunks, local),
         ARGS(arg_mem(call->in[IN_XI]), arg_mem(call->out[OUT_DHH]), arg_mem(call->out[OUT_BEFORE]),
@@ -140,7 +140,7 @@ static attncl_status append_state(struct launcher *l, const struct op_call *call
                                   struct step_rows rows, struct gemm_matrix dh)
 {
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm product = {
+    const struct gemm gemm = {
         .batch = 1,
         .m = batch_count(&call->sig),
         .n = width,
@@ -153,7 +153,7 @@ static attncl_status append_state(struct launcher *l, const struct op_call *call
         .residual = {.span = call->scratch, .ld = width},
     };
 
-    return attncl__gemm(l, &product);
+    return attncl__gemm(l, &gemm);
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
@@ -165,7 +165,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct gemm_matrix dh0 = {.span = call->out[OUT_DH0], .ld = width};
 
     TRY(append_before(l, call));
-    TRY(append_product(l, call));
+    TRY(append_gemm(l, call));
     for (int64_t t = n_steps - 1; t >= 0; --t) {
         const struct step_rows rows = rows_of(sig, t);
         TRY(append_gates(l, call, rows, t == n_steps - 1));
@@ -175,7 +175,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return ATTNCL_OK;
 }
 
-// Two products of the forward size, and 30 operations a channel.
+// Two GEMMs of the forward size, and 30 operations a channel.
 static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const double count = (double)attncl__desc_count(&sig->in[IN_Y]);

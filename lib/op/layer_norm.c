@@ -50,10 +50,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         rows.width = normalised;
         rows.stride = normalised;
     }
-    struct row_work work = {kspec_begin("op/layer_norm.cl", "layer_norm_rows_fwd"), count,
-                            normalised, 1, attncl__rows_are_whole(x->start, &rows)};
+    struct row_problem work = {kspec_begin("op/layer_norm.cl", "layer_norm_rows_fwd"), count,
+                            normalised, 1, attncl__rows_are_float4_aligned(x->start, &rows)};
     kspec_int(&work.spec, "PIECES", rows.width < normalised);
-    const struct row_pass p = attncl__share_rows(l, &work);
+    const struct row_launch p = attncl__choose_row_tiling(l, &work);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),

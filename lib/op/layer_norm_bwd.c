@@ -6,7 +6,7 @@
 //   dx = r (g - mean(g) - h mean(g h))        dweight = sum over rows of dy h
 //                                             dbias   = sum over rows of dy
 //
-// One walk over the rows makes dx and, for each block of rows, its part of the sums; a second
+// One walk over the rows computes dx and, for each block of rows, its part of the sums; a second
 // kernel adds the blocks (cl/op/layer_norm_bwd.cl, layer_norm_bwd_sum.cl).  Blocks depend on the
 // shape alone.
 
@@ -61,11 +61,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct layer_norm_bwd_params *params = call->sig.params;
     const struct blocks b = blocks_of(&call->sig);
-    const struct row_pass p = attncl__share_rows(
-        l, &(struct row_work){kspec_begin("op/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("op/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
                               b.width, 4, b.width % 4 == 0});
-    const struct flat_pass sum =
-        attncl__flat_pass(l->caps, "op/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
+    const struct elementwise_launch sum =
+        attncl__elementwise_launch(l->caps, "op/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
 
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What linear_fwd (gemm.c) and norm_linear_fwd (norm_linear.c) share: inputs, outputs, the product.
+// What linear_fwd (gemm.c) and fused_norm_linear_fwd (fused_norm_linear.c) share: inputs, outputs, the GEMM.
 #ifndef ATTNCL_OP_LINEAR_H
 #define ATTNCL_OP_LINEAR_H
 
@@ -16,7 +16,7 @@ enum linear_input {
 };
 
 // Sizes and form, no operands.
-struct gemm attncl__linear_product(const struct op_sig *sig);
+struct gemm attncl__linear_gemm(const struct op_sig *sig);
 // The same with operands and epilogue.
 struct gemm attncl__linear_operands(const struct op_call *call,
                                     const struct linear_fwd_params *params);
@@ -24,10 +24,10 @@ struct gemm attncl__linear_operands(const struct op_call *call,
 // How a layer norm in front becomes part of it.
 extern const struct op_merge attncl__linear_merge;
 
-// How chains that end in one become two launches (ffn_parts.c, aft_parts.c, attention_parts.c).
-extern const struct op_rewrite attncl__ffn_parts_rewrite;
-extern const struct op_rewrite attncl__aft_parts_rewrite, attncl__aft_parts_rewrite_first;
-extern const struct op_rewrite attncl__attention_parts_rewrite,
-    attncl__attention_parts_rewrite_first;
+// How chains that end in one become two launches (fused_ffn.c, fused_aft_step.c, fused_attention_step.c).
+extern const struct op_rewrite attncl__fused_ffn_rewrite;
+extern const struct op_rewrite attncl__fused_aft_step_rewrite, attncl__fused_aft_step_rewrite_first;
+extern const struct op_rewrite attncl__fused_attention_step_rewrite,
+    attncl__fused_attention_step_rewrite_first;
 
 #endif

@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "launch/launch.h"
 
-enum { OP_MAX_IN = 17, OP_MAX_OUT = 6, PLACE_MAX_IN = 10 };
+enum { OP_MAX_IN = 17, OP_MAX_OUT = 6, VIEW_SCATTER_ADD_MAX_IN = 10 };
 
 // The parameter struct of each op class, `struct CLASS_params`, from its line in op_list.def.
 #define NO_PARAMS char none;
@@ -29,7 +29,7 @@ struct op_sig {
     int n_in;
     struct tensor_desc in[OP_MAX_IN];   // dtype NONE where an optional input is absent
     struct tensor_desc out[OP_MAX_OUT]; // dtype NONE: absent, such as an absent input's gradient
-    bool keep; // gradients read the class's kept outputs: they are to be described and written
+    bool save_for_backward; // a gradient reads the class's saved outputs: describe and write them
 };
 
 // The same, with memory.
@@ -46,11 +46,11 @@ struct op_class;
 //
 //   REF_X(i)    input i of the forward op; absent where that is absent
 //   REF_Y(i)    its output i
-//   REF_DY(i)   the gradient of output i.  One that nothing flows into is absent where the gradient
-//               op takes that, zeros elsewhere; a rule none of whose REF_DY flows is left out
+//   REF_DY(i)   the gradient of output i.  An output without a gradient is absent where the gradient
+//               op allows that, zeros elsewhere; a rule without any REF_DY is skipped
 //   REF_DX(i)   the gradient of input i, of its shape or of as many elements; several are summed
-//   REF_T(i)    what an earlier rule of the same table left, of N_GRAD_TEMPS
-enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX, REF_KIND_T };
+//   REF_TEMP(i) a temporary: the result of an earlier rule of the same table, of N_GRAD_TEMPS
+enum grad_ref_kind { REF_NONE, REF_KIND_X, REF_KIND_Y, REF_KIND_DY, REF_KIND_DX, REF_KIND_TEMP };
 struct grad_ref {
     enum grad_ref_kind kind;
     int index;
@@ -71,14 +71,14 @@ struct grad_ref {
     {                                                                                              \
         REF_KIND_DX, (i)                                                                           \
     }
-#define REF_T(i)                                                                                   \
+#define REF_TEMP(i)                                                                                   \
     {                                                                                              \
-        REF_KIND_T, (i)                                                                            \
+        REF_KIND_TEMP, (i)                                                                            \
     }
 enum { N_GRAD_TEMPS = 2 };
 
-// One step back.  A rule is applied when somebody needs one of its results; an input that no rule
-// of the class gives has no gradient, and asking for it is the caller's mistake.
+// One rule of the backward pass.  It is applied when one of its results is needed; an input that no
+// rule of the class covers has no gradient, and requesting it is the caller's mistake.
 struct grad_rule {
     // Takes the forward op's parameters, or none.  NULL: out[0] is in[0] itself, the shape aside.
     const struct op_class *op;
@@ -104,7 +104,7 @@ struct op_merge {
 };
 
 // A chain of nodes as two others, made when a graph is planned (graph/rewrite.c), as data.  part[0]
-// is the node the rule is about, part[i > 0] makes input `input` of part[of] and nobody else reads
+// is the node the rule is about, part[i > 0] makes input `input` of part[of] and no other consumer reads
 // its result.  The first node made takes the place of part[1], the second that of part[0]; the
 // other parts are dead.
 enum rewrite_ref_kind { REWRITE_NONE, REWRITE_IN, REWRITE_OUT };
@@ -153,7 +153,7 @@ struct op_class {
     unsigned any_view;   // bit i: input i may be any view at all (strides as they come)
     unsigned state;      // bit i: input i is state that the op updates in place
     unsigned shape_only; // bit i: of input i only the shape counts: no gradient reaches it
-    unsigned kept;       // bit i: output i exists only for gradients: absent unless sig->keep
+    unsigned saved_for_backward;       // bit i: output i exists only for gradients: absent unless sig->save_for_backward
 
     // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
     // alike.
@@ -186,41 +186,41 @@ extern const size_t attncl__n_ops;
 // out[0] is like in[0], contiguous.
 attncl_status attncl__infer_like_first(struct op_sig *sig);
 
-// A kernel that walks rows, one group of work-items per `rows_per_group` consecutive rows.
-struct row_pass {
+// A launch over rows, one work-group per `rows_per_group` consecutive rows.
+struct row_launch {
     struct kspec spec; // VW and LS are set
     struct grid grid;
     int64_t rows_per_group;
     unsigned vw;
 };
-struct row_pass attncl__row_pass(const struct device_caps *caps, const char *file,
+struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
                                  const char *kernel, int64_t rows, int64_t width);
 int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
 
-// A kernel that shares rows out among work-items (cl/common/shares.clh).
-struct row_work {
+// A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
+struct row_problem {
     struct kspec spec; // begun, with the macros that are the op's own
     int64_t rows, width;
-    int arrays; // of how many a work-item keeps its part of a row; 0: it reads each element once
-    bool whole; // attncl__rows_are_whole() of each of them
+    int arrays; // of how many a work-item keeps its share of a row in registers; 0: it reads each element once
+    bool float4_aligned; // attncl__rows_are_float4_aligned() of each of them
 };
-struct row_pass attncl__share_rows(struct launcher *l, const struct row_work *w);
-// For another kernel of such a file, whose groups of this size share no rows.
-void attncl__share_nothing(struct kspec *spec, size_t group);
-// For a kernel of the same file whose groups take a row at a time: attncl__row_pass() with smaller
-// groups where the device runs none so large.
-struct row_pass attncl__group_rows(struct launcher *l, const char *file, const char *kernel,
+struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w);
+// For another kernel of such a file, whose work-groups of this size do not share rows.
+void attncl__no_row_sharing(struct kspec *spec, size_t group);
+// For a kernel of the same file whose work-groups take one row each: attncl__row_launch() with smaller
+// work-groups where the device runs none so large.
+struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file, const char *kernel,
                                    int64_t rows, int64_t width);
 // Rows consist of whole float4s, aligned if the first is: start and stride are the array's.
-bool attncl__rows_are_whole(int64_t start, const struct rows *rows);
+bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows);
 
-// A kernel that walks `count` elements, `per_group` consecutive ones in each group.
-struct flat_pass {
+// A launch over `count` elements, `per_group` consecutive ones in each work-group.
+struct elementwise_launch {
     struct kspec spec; // VW and LS are set
     struct grid grid;
     int64_t per_group;
 };
-struct flat_pass attncl__flat_pass(const struct device_caps *caps, const char *file,
+struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps, const char *file,
                                    const char *kernel, int64_t count);
 
 // ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank`
@@ -229,7 +229,7 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
                                   int rank);
 
 // ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
-// device would stop counting before.  `iterations`: an upper bound.
+// device's iteration cap is lower.  `iterations`: an upper bound.
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations);
 

@@ -5,7 +5,7 @@
 //   add_positions     y[t, b, :] = x[t, b, :] + table[t, :]      or x [B, T, C]
 //   add_position_at   y[b, :]    = x[b, :] + table[position, :]
 //
-// The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 behind
+// The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 after
 // the last position.
 //
 // Kernels: cl/op/positions.cl, column_sum.cl.
@@ -13,7 +13,7 @@
 #include "attncl/kinds.h"
 #include "op/column_sum.h"
 #include "op/op.h"
-#include "op/place.h"
+#include "op/view_scatter_add.h"
 
 static attncl_status check_table(const struct tensor_desc *x, const struct tensor_desc *table)
 {
@@ -67,12 +67,12 @@ static struct rows rows_of(const struct tensor_desc *x)
     return rows;
 }
 
-static struct row_pass share_rows(struct launcher *l, const char *kernel,
+static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
                                   const struct tensor_desc *x, const struct rows *rows)
 {
-    return attncl__share_rows(l, &(struct row_work){kspec_begin("op/positions.cl", kernel),
+    return attncl__choose_row_tiling(l, &(struct row_problem){kspec_begin("op/positions.cl", kernel),
                                                     rows->count, rows->width, 0,
-                                                    attncl__rows_are_whole(x->start, rows)});
+                                                    attncl__rows_are_float4_aligned(x->start, rows)});
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -80,7 +80,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = rows_of(x);
     const int64_t inner = time_axis(&call->sig) == 0 ? x->dim[1] : 1;
-    const struct row_pass p = share_rows(l, "positions_rows_fwd", x, &rows);
+    const struct row_launch p = choose_tiling(l, "positions_rows_fwd", x, &rows);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
@@ -93,7 +93,7 @@ static attncl_status at_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
     const struct rows rows = rows_of(x);
-    const struct row_pass p = share_rows(l, "positions_at_fwd", x, &rows);
+    const struct row_launch p = choose_tiling(l, "positions_at_fwd", x, &rows);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),

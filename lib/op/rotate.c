@@ -32,8 +32,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, cons
     const bool ok = attncl__desc_rows(x, &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/rotate.cl", kernel, rows.count, rows.width);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, "op/rotate.cl", kernel, rows.count, rows.width);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),

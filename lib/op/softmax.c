@@ -25,9 +25,9 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const bool ok = attncl__desc_rows(x, &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p = attncl__share_rows(
-        l, &(struct row_work){kspec_begin("op/softmax.cl", "softmax_rows_fwd"), rows.count,
-                              rows.width, 1, attncl__rows_are_whole(x->start, &rows)});
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("op/softmax.cl", "softmax_rows_fwd"), rows.count,
+                              rows.width, 1, attncl__rows_are_float4_aligned(x->start, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(x->start),

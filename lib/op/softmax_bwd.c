@@ -46,9 +46,9 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
     const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
     assert(ok);
     (void)ok;
-    const struct row_pass p = attncl__share_rows(
-        l, &(struct row_work){kspec_begin("op/softmax_bwd.cl", "softmax_bwd_rows"), rows.count,
-                              rows.width, 2, attncl__rows_are_whole(0, &rows)});
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("op/softmax_bwd.cl", "softmax_bwd_rows"), rows.count,
+                              rows.width, 2, attncl__rows_are_float4_aligned(0, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(lens),

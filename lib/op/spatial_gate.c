@@ -5,9 +5,9 @@
 //   W'[i, j]   = weight[i, j], 0 where mask[i, j] = 0 or, causal, j > i         i, j < T <= n
 //   y[i, b, c] = z1[i, b, c] * (sum_j W'[i, j] u[j, b, c] + bias[i])
 //
-// For gradients the second factor is kept, as [B, T, C].
+// For gradients the second factor is saved, as [B, T, C].
 //
-// One matrix product per batch entry with the bias of its row and the gate z1 in the epilogue
+// One GEMM per batch entry with the bias of its row and the gate z1 in the epilogue
 // (launch/gemm.h); a mask is first multiplied into a copy of the weight (cl/op/spatial_gate.cl).
 
 #include "base/ckd.h"
@@ -48,7 +48,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(attncl__check_width("the first axis of u", u->dim[0]));
     if (attncl__desc_present(mask))
         TRY(check_mask(mask, u->dim[0]));
-    if (sig->keep)
+    if (sig->save_for_backward)
         TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){u->dim[1], u->dim[0], u->dim[2]},
                               &sig->out[1]));
     return attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[0]);
@@ -78,8 +78,8 @@ static attncl_status masked_weight(struct launcher *l, const struct op_call *cal
     if (!attncl__desc_present(mask))
         return ATTNCL_OK;
     *ret = (struct gemm_matrix){.span = call->scratch, .ld = length};
-    const struct row_pass p =
-        attncl__row_pass(l->caps, "op/spatial_gate.cl", "spatial_gate_mask_fwd", length, length);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, "op/spatial_gate.cl", "spatial_gate_mask_fwd", length, length);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[4]), arg_mem(call->scratch),
                                arg_i64(n), arg_i32(length), arg_i64(mask->dim[0] == 1 ? 0 : length),
@@ -108,7 +108,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                      .gate = per_batch(call->in[3], &call->sig.in[3])};
 
     if (attncl__desc_present(&call->sig.out[1]))
-        g.kept = call->out[1];
+        g.saved_for_backward = call->out[1];
     TRY(masked_weight(l, call, &g.a));
     return attncl__gemm(l, &g);
 }
@@ -124,17 +124,17 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 4 * (pairs + length + 3 * count);
 }
 
-// REF_T(0): the gradient of the second factor.
+// REF_TEMP(0): the gradient of the second factor.
 static const struct grad_rule fwd_grad[] = {
     {.op = &attncl__op_spatial_gate_bwd_gate,
      .in = {REF_Y(1), REF_X(3), REF_DY(0)},
-     .out = {REF_DX(3), REF_T(0)}},
+     .out = {REF_DX(3), REF_TEMP(0)}},
     {.op = &attncl__op_spatial_gate_bwd_weight,
-     .in = {REF_X(0), REF_T(0), REF_X(2), REF_X(4)},
+     .in = {REF_X(0), REF_TEMP(0), REF_X(2), REF_X(4)},
      .out = {REF_DX(0)}},
-    {.op = &attncl__op_spatial_gate_bwd_bias, .in = {REF_X(1), REF_T(0)}, .out = {REF_DX(1)}},
+    {.op = &attncl__op_spatial_gate_bwd_bias, .in = {REF_X(1), REF_TEMP(0)}, .out = {REF_DX(1)}},
     {.op = &attncl__op_spatial_gate_bwd_input,
-     .in = {REF_X(0), REF_T(0), REF_X(4)},
+     .in = {REF_X(0), REF_TEMP(0), REF_X(4)},
      .out = {REF_DX(2)}},
 };
 
@@ -145,7 +145,7 @@ const struct op_class attncl__op_spatial_gate_fwd = {
     .n_out = 2,
     .optional = 1u << 4,
     .strided = 1u << 2 | 1u << 3,
-    .kept = 1u << 1,
+    .saved_for_backward = 1u << 1,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

@@ -7,7 +7,7 @@
 //   bias     dbias[i] = sum_{b,c} ds[i, b, c]
 //   input    du[j, b, c] = sum_i W'[i, j] ds[i, b, c]
 //
-// A [T, B, C] value is one [T, B C] matrix here, so that each sum is one product.  s is kept by the
+// A [T, B, C] value is one [T, B C] matrix here, so that each sum is one GEMM.  s is kept by the
 // forward op, as [B, T, C] (spatial_gate.c).  Kernels: cl/op/spatial_gate_bwd.cl.
 
 #include "launch/gemm.h"
@@ -43,8 +43,8 @@ static attncl_status gate_infer(struct op_sig *sig)
 static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t *dim = call->sig.in[1].dim;
-    const struct row_pass p =
-        attncl__row_pass(l->caps, file, "spatial_gate_bwd_gate", dim[0] * dim[1], dim[2]);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, file, "spatial_gate_bwd_gate", dim[0] * dim[1], dim[2]);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
@@ -97,7 +97,7 @@ static attncl_status show(struct launcher *l, const struct op_call *call, int ma
     const int64_t length = call->sig.in[1].dim[0];
     const struct tensor_desc *d = &call->sig.in[mask];
     const bool has_mask = attncl__desc_present(d);
-    const struct row_pass p = attncl__row_pass(l->caps, file, "spatial_gate_bwd_show", n, n);
+    const struct row_launch p = attncl__row_launch(l->caps, file, "spatial_gate_bwd_show", n, n);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(from),
@@ -162,8 +162,8 @@ static attncl_status bias_infer(struct op_sig *sig)
 static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t *dim = call->sig.in[1].dim, n = call->sig.in[0].dim[0];
-    const struct row_pass p =
-        attncl__row_pass(l->caps, file, "spatial_gate_bwd_bias", n, dim[1] * dim[2]);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, file, "spatial_gate_bwd_bias", n, dim[1] * dim[2]);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[1]), arg_mem(call->out[0]), arg_i64(n),
@@ -171,7 +171,7 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(p.rows_per_group)));
 }
 
-static void product_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const double length = (double)sig->in[1].dim[0];
     const double count = (double)attncl__desc_count(&sig->in[1]);
@@ -198,7 +198,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
     .infer = weight_infer,
     .scratch = matrix_scratch,
     .launch = weight_launch,
-    .cost = product_cost,
+    .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
@@ -210,7 +210,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
     .infer = input_infer,
     .scratch = matrix_scratch,
     .launch = input_launch,
-    .cost = product_cost,
+    .cost = gemm_cost,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {

@@ -39,8 +39,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    enum { CHANNELS = 64 }; // of a group: few, as one position has little work to share out
-    const bool cpu = l->caps->form == FORM_CPU;
+    enum { CHANNELS = 64 }; // of a work-group: few, as one position has little work to share out
+    const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, CHANNELS);
     const struct tensor_desc *u = &call->sig.in[2], *z1 = &call->sig.in[3];
     const int64_t batch = u->dim[0], width = u->dim[1];
@@ -50,7 +50,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     assert(ok);
     (void)ok;
 
-    kspec_form(&spec, cpu ? l->caps->vector_width : 1, local);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
     return attncl__launch(l, &spec, grid_2d(ceil_div(width, CHANNELS), batch, local, 1),
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_mem(call->in[3]), arg_mem(call->in[4]), arg_mem(call->in[5]),

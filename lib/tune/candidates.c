@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: MIT
 //
 // The tables: what is timed for each kernel and class of shapes, and the rows tried against the
-// built-in choice.  A new form of a kernel is a row here.
+// built-in choice.  A new variant of a kernel is a row here.
 
 #include "tune/workloads.h"
 
 #define BIT(kernel) (1u << (kernel))
-#define PRODUCTS    (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU) | BIT(TUNE_GEMM_BY))
+#define GEMMS       (BIT(TUNE_GEMM_CPU) | BIT(TUNE_GEMM_GPU) | BIT(TUNE_GEMM_BACKEND))
 #define ROWS        (BIT(TUNE_ROWS_CPU) | BIT(TUNE_ROWS_GPU))
 #define FLAT        (BIT(TUNE_FLAT_CPU) | BIT(TUNE_FLAT_GPU))
 
 const struct workload attncl__workloads[] = {
-    {PRODUCTS, TUNE_SMALL, "128x128x256 NN", WORK_PRODUCT, {128, 128, 256}, false},
-    {PRODUCTS, TUNE_SMALL, "96x256x256 NT", WORK_PRODUCT, {96, 256, 256}, true},
-    {PRODUCTS, TUNE_MEDIUM, "512x512x512 NN", WORK_PRODUCT, {512, 512, 512}, false},
-    {PRODUCTS, TUNE_MEDIUM, "384x1024x256 NT", WORK_PRODUCT, {384, 1024, 256}, true},
-    {PRODUCTS, TUNE_LARGE, "1024x1024x512 NN", WORK_PRODUCT, {1024, 1024, 512}, false},
-    {PRODUCTS, TUNE_LARGE, "2048x512x512 NT", WORK_PRODUCT, {2048, 512, 512}, true},
+    {GEMMS, TUNE_SMALL, "128x128x256 NN", WORK_GEMM, {128, 128, 256}, false},
+    {GEMMS, TUNE_SMALL, "96x256x256 NT", WORK_GEMM, {96, 256, 256}, true},
+    {GEMMS, TUNE_MEDIUM, "512x512x512 NN", WORK_GEMM, {512, 512, 512}, false},
+    {GEMMS, TUNE_MEDIUM, "384x1024x256 NT", WORK_GEMM, {384, 1024, 256}, true},
+    {GEMMS, TUNE_LARGE, "1024x1024x512 NN", WORK_GEMM, {1024, 1024, 512}, false},
+    {GEMMS, TUNE_LARGE, "2048x512x512 NT", WORK_GEMM, {2048, 512, 512}, true},
     {BIT(TUNE_ATTENTION_CPU),
      TUNE_SHORT,
      "16 heads T=256 D=64",
@@ -70,8 +70,8 @@ const struct candidate attncl__candidates[] = {
     {TUNE_GEMM_GPU, {128, 128, 8, 16, 16}},
     {TUNE_GEMM_GPU, {128, 128, 8, 16, 8}},
 
-    {TUNE_GEMM_BY, {0}},
-    {TUNE_GEMM_BY, {1}},
+    {TUNE_GEMM_BACKEND, {0}},
+    {TUNE_GEMM_BACKEND, {1}},
 
     {TUNE_ATTENTION_CPU, {24, 128}},
     {TUNE_ATTENTION_CPU, {24, 256}},

@@ -3,7 +3,7 @@
 // Tuning a device: for each kernel and class of shapes every candidate against the built-in choice,
 // then the best one again.
 //
-// A row must win twice, by turns with the built-in choice, by its fastest run and by its middle
+// A row must win twice, interleaved with the built-in choice, by its fastest run and by its middle
 // one: of a dozen candidates the luckiest looks faster by chance.
 
 #include "attncl/tune.h"
@@ -14,11 +14,11 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "base/try.h"
 #include "device/cache.h"
 #include "device/tuned_file.h"
-#include "tune/contest.h"
+#include "tune/tuning_trial.h"
 
 static const double default_seconds = 20.0;
 
@@ -26,8 +26,8 @@ struct tuner {
     attncl_context *ctx;
     attncl_tune_options options;
     attncl_tune_summary summary;
-    bool measured[N_TUNABLES][TUNE_MOST_CLASSES];
-    double flop_per_second; // of a small product: a lower bound, to foresee what takes too long
+    bool measured[N_TUNABLES][TUNE_MAX_CLASSES];
+    double flop_per_second; // of a small GEMM: a lower bound, to foresee what takes too long
     double deadline;
 };
 
@@ -57,10 +57,10 @@ static bool takes_part(const struct tuner *t, int kernel)
 
     if (t->options.kernel && strcmp(t->options.kernel, k->name) != 0)
         return false;
-    return (k->forms & (1u << caps->form)) && (kernel != TUNE_GEMM_BY || caps->clblast_allowed);
+    return (k->variants & (1u << caps->variant)) && (kernel != TUNE_GEMM_BACKEND || caps->clblast_allowed);
 }
 
-static int count_contests(const struct tuner *t)
+static int count_trials(const struct tuner *t)
 {
     int n = 0;
 
@@ -72,29 +72,29 @@ static int count_contests(const struct tuner *t)
 
 static attncl_status measure_rate(struct tuner *t)
 {
-    static const struct workload small = {.kind = WORK_PRODUCT, .size = {64, 64, 64}};
+    static const struct workload small = {.kind = WORK_GEMM, .size = {64, 64, 64}};
     attncl_status status = ATTNCL_OK;
     struct workload_data data = {.flop = 0};
-    struct side side = {.graph = NULL};
+    struct variant variant = {.graph = NULL};
     double seconds = 0;
 
     TRY(attncl__workload_fill(t->ctx, &small, &data));
-    TRY_DONE(attncl__workload_graph(t->ctx, &small, &data, &side.graph));
-    TRY_DONE(attncl__side_begin(&side, data.n_result));
+    TRY_DONE(attncl__workload_graph(t->ctx, &small, &data, &variant.graph));
+    TRY_DONE(attncl__variant_begin(&variant, data.n_result));
     for (int i = 0; i < 3; ++i) { // the fastest: what else runs should not decide
-        TRY_DONE(attncl__side_time(&side, 1, &seconds));
+        TRY_DONE(attncl__variant_time(&variant, 1, &seconds));
         t->flop_per_second = fmax(t->flop_per_second, data.flop / fmax(seconds, 1e-6));
     }
 
 done:
-    attncl__side_end(&side);
+    attncl__variant_end(&variant);
     attncl__workload_clear(&data);
     return status;
 }
 
-static void report(const struct tuner *t, const struct contest *c, const char *note)
+static void report(const struct tuner *t, const struct tuning_trial *c, const char *note)
 {
-    struct text row = TEXT_EMPTY, names = TEXT_EMPTY;
+    struct strbuf row = STRBUF_EMPTY, names = STRBUF_EMPTY;
     attncl_tune_result result = {
         .kernel = attncl__tune_kernels[c->kernel].name,
         .shapes = attncl__tune_kernels[c->kernel].classes[c->class],
@@ -110,47 +110,47 @@ static void report(const struct tuner *t, const struct contest *c, const char *n
     if (!t->options.report)
         return;
     for (int i = 0; i < c->n_work; ++i)
-        attncl__text_add(&names, "%s%s", i ? ", " : "", c->work[i]->name);
+        attncl__strbuf_add(&names, "%s%s", i ? ", " : "", c->work[i]->name);
     if (c->best_row)
         attncl__tuned_values_text(c->kernel, c->best_row->value, &row);
     result.workload = names.data ? names.data : "";
     result.row = row.data;
     t->options.report(&result, t->options.user);
-    attncl__text_free(&row);
-    attncl__text_free(&names);
+    attncl__strbuf_free(&row);
+    attncl__strbuf_free(&names);
 }
 
 // One kernel and class within its share of the time that is left.
 static attncl_status tune_one(struct tuner *t, int kernel, int class, int n_left)
 {
     const double left = t->deadline - attncl__seconds();
-    struct contest contest = {
+    struct tuning_trial trial = {
         .ctx = t->ctx, .kernel = (enum tunable)kernel, .class = class, .seconds = left / n_left};
     attncl_status status = ATTNCL_OK;
     const char *note = NULL;
 
-    TRY_DONE(attncl__contest_begin(&contest));
+    TRY_DONE(attncl__tuning_trial_begin(&trial));
     if (left <= 0)
         note = "no time left";
-    else if (contest.flop / t->flop_per_second > contest.seconds / 2)
+    else if (trial.flop / t->flop_per_second > trial.seconds / 2)
         note = "takes too long on this device";
     else
-        TRY_DONE(attncl__contest_hold(&contest));
+        TRY_DONE(attncl__tuning_trial_run(&trial));
     if (!note) {
         ++t->summary.n_measured;
-        t->summary.n_kept += contest.kept;
+        t->summary.n_kept += trial.kept;
         t->measured[kernel][class] = true;
     }
-    report(t, &contest, note);
+    report(t, &trial, note);
 
 done:
-    attncl__contest_end(&contest);
+    attncl__tuning_trial_end(&trial);
     return status;
 }
 
 static attncl_status tune_all(struct tuner *t)
 {
-    const int n = count_contests(t);
+    const int n = count_trials(t);
     int done = 0;
 
     REQUIRE(n > 0, ATTNCL_ERR_ARGUMENT, "no kernel \"%s\" is tuned on this device",
@@ -184,7 +184,7 @@ static attncl_status prepare(struct tuner *t)
 {
     attncl_context *ctx = t->ctx;
 
-    REQUIRE(ctx->caps.loop_limit == 0, ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(ctx->caps.max_loop_iterations == 0, ATTNCL_ERR_UNSUPPORTED,
             "%s ends loops early, its kernels are cut up by count and not tuned", ctx->info.name);
     if (!t->options.check)
         TRY(attncl__tuned_check_place(ctx));

@@ -63,7 +63,7 @@ static attncl_status fill(attncl_context *ctx, const struct workload *w, struct 
     const int64_t a = w->size[0], b = w->size[1], c = w->size[2];
 
     switch (w->kind) {
-    case WORK_PRODUCT:
+    case WORK_GEMM:
         d->n_result = a * b;
         d->terms = (double)c;
         d->flop = 2.0 * (double)(a * b * c);
@@ -128,7 +128,7 @@ static attncl_value result(attncl_graph *g, const struct workload *w,
     attncl_aft_desc aft = ATTNCL_AFT_DESC_INIT;
 
     switch (w->kind) {
-    case WORK_PRODUCT:
+    case WORK_GEMM:
         return w->flag ? attncl_linear(g, in[0], in[1], ATTNCL_NONE_VALUE)
                        : attncl_bmm(g, in[0], in[1]);
     case WORK_ATTENTION:

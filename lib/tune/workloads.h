@@ -6,7 +6,7 @@
 #include "attncl/graph.h"
 #include "device/tuned.h"
 
-enum workload_kind { WORK_PRODUCT, WORK_ATTENTION, WORK_AFT, WORK_SOFTMAX, WORK_NORM, WORK_GELU };
+enum workload_kind { WORK_GEMM, WORK_ATTENTION, WORK_AFT, WORK_SOFTMAX, WORK_NORM, WORK_GELU };
 
 // A graph of one node whose result is output "y"; "probe" is a small part of it, to wait for.
 struct workload {
@@ -14,8 +14,8 @@ struct workload {
     int class;
     const char *name;
     enum workload_kind kind;
-    int64_t size[4]; // product m n k; attention B*H T D; AFT T C window; rows and width
-    bool flag;       // product: B transposed; AFT: with a mask
+    int64_t size[4]; // GEMM m n k; attention B*H T D; AFT T C window; rows and width
+    bool flag;       // GEMM: B transposed; AFT: with a mask
 };
 extern const struct workload attncl__workloads[];
 extern const size_t attncl__n_workloads;
@@ -23,7 +23,7 @@ extern const size_t attncl__n_workloads;
 // A row to try.  Zeros beyond the kernel's fields.
 struct candidate {
     enum tunable kernel;
-    int value[TUNE_MOST_FIELDS];
+    int value[TUNE_MAX_FIELDS];
 };
 extern const struct candidate attncl__candidates[];
 extern const size_t attncl__n_candidates;

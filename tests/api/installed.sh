@@ -17,7 +17,7 @@ cmake --install "$build" --prefix "$tmp/first" >"$tmp/log" || { cat "$tmp/log"; 
 prefix=$tmp/prefix
 mv "$tmp/first" "$prefix"
 if grep -rIl -e "$tmp/first" -e "$root" "$prefix" >&2; then
-    say "installed files name the folder they were built or installed in"
+    say "installed files name the directory they were built or installed in"
     exit 1
 fi
 softmax_model "$tmp/model.safetensors"
@@ -26,7 +26,7 @@ softmax_input "$tmp/input.safetensors"
 have_device=1
 "$prefix/bin/attncl" devices >"$tmp/devices" 2>&1 || have_device=0
 
-# run FORM FOLDER: the examples succeed and print a line.
+# run FORM DIRECTORY: the examples succeed and print a line.
 run() {
     [ $have_device = 1 ] || return 0
     for words in one_layer attention gmlp feedback recurrent train "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do

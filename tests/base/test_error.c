@@ -74,7 +74,7 @@ START_TEST(a_failure_passes_up_with_its_sentence_and_place)
 }
 END_TEST
 
-START_TEST(a_prefix_goes_before_the_sentence)
+START_TEST(a_prefix_goes_before_the_message)
 {
     (void)FAIL(ATTNCL_ERR_FORMAT, "heads is a string");
     attncl__error_prefix("%s", "config");
@@ -140,7 +140,7 @@ Suite *suite(void)
     TCase *core = tcase_create("core");
     tcase_add_test(core, every_status_has_its_pinned_value_name_and_meaning);
     tcase_add_test(core, a_failure_passes_up_with_its_sentence_and_place);
-    tcase_add_test(core, a_prefix_goes_before_the_sentence);
+    tcase_add_test(core, a_prefix_goes_before_the_message);
     tcase_add_test(core, a_sentence_is_one_line_of_bounded_length);
     tcase_add_test(core, each_thread_has_its_own);
     tcase_add_test(core, a_lack_of_memory_is_said_once);

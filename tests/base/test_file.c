@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/test.h"
 
 START_TEST(parts_are_written_one_after_another)
@@ -15,8 +15,8 @@ START_TEST(parts_are_written_one_after_another)
     uint64_t bytes = 0;
     const struct file_part parts[] = {{"abc", 3}, {NULL, 0}, {"de", 2}};
 
-    ck_ok(attncl__file_replace(IN_FOLDER("f"), parts, 3));
-    ck_ok(attncl__file_open(IN_FOLDER("f"), &fd, &bytes));
+    ck_ok(attncl__file_replace(IN_DIRECTORY("f"), parts, 3));
+    ck_ok(attncl__file_open(IN_DIRECTORY("f"), &fd, &bytes));
     ck_assert_uint_eq(bytes, 5);
     ck_ok(attncl__file_read(fd, all, 5));
     ck_assert_mem_eq(all, "abcde", 5);
@@ -25,7 +25,7 @@ START_TEST(parts_are_written_one_after_another)
     attncl__file_close(&fd);
     attncl__file_close(&fd);
     ck_assert_int_eq(fd, -1);
-    ck_assert_uint_eq(folder_entries(), 1);
+    ck_assert_uint_eq(directory_entries(), 1);
 }
 END_TEST
 
@@ -35,9 +35,9 @@ START_TEST(a_change_while_reading_is_noticed)
     int fd = -1;
     uint64_t bytes;
 
-    folder_write_bytes("f", "abcdefgh", 8);
-    ck_ok(attncl__file_open(IN_FOLDER("f"), &fd, &bytes));
-    ck_assert_int_eq(truncate(IN_FOLDER("f"), 6), 0);
+    directory_write_bytes("f", "abcdefgh", 8);
+    ck_ok(attncl__file_open(IN_DIRECTORY("f"), &fd, &bytes));
+    ck_assert_int_eq(truncate(IN_DIRECTORY("f"), 6), 0);
     ck_fails(attncl__file_unchanged(fd, bytes), ATTNCL_ERR_IO, "had 8 bytes and has 6 now");
     ck_fails(attncl__file_read(fd, all, 8), ATTNCL_ERR_IO, "ended 2 bytes early");
     attncl__file_close(&fd);
@@ -48,7 +48,7 @@ START_TEST(a_failed_open_leaves_its_results)
 {
     int fd = -1;
     uint64_t bytes = 7;
-    ck_fails(attncl__file_open(IN_FOLDER("."), &fd, &bytes), ATTNCL_ERR_IO, "is a directory");
+    ck_fails(attncl__file_open(IN_DIRECTORY("."), &fd, &bytes), ATTNCL_ERR_IO, "is a directory");
     ck_assert(fd == -1 && bytes == 7);
 }
 END_TEST
@@ -57,7 +57,7 @@ Suite *suite(void)
 {
     Suite *s = suite_create("base.file");
     TCase *core = tcase_create("core");
-    tcase_add_checked_fixture(core, folder_begin, folder_down);
+    tcase_add_checked_fixture(core, directory_begin, directory_down);
     tcase_add_test(core, parts_are_written_one_after_another);
     tcase_add_test(core, a_change_while_reading_is_noticed);
     tcase_add_test(core, a_failed_open_leaves_its_results);

@@ -29,19 +29,19 @@ class Browser:
     """`with Browser() as b`: one page.  What it complained about and asked the network for is kept."""
 
     def __enter__(self):
-        self.folder = tempfile.TemporaryDirectory()
+        self.directory = tempfile.TemporaryDirectory()
         to_read, self.to = os.pipe()
         self.from_, from_write = os.pipe()
         arguments = [
             "--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu", "--disable-dev-shm-usage",
             "--no-first-run", "--disable-background-networking", "--disable-component-update",
-            "--disable-extensions", "--remote-debugging-pipe", f"--user-data-dir={self.folder.name}", "about:blank"]
+            "--disable-extensions", "--remote-debugging-pipe", f"--user-data-dir={self.directory.name}", "about:blank"]
         # The browser reads commands from descriptor 3 and answers on 4, whatever numbers the pipes have.
         shell = f'exec 3<&{to_read} 4>&{from_write} && exec "$@"'
         self.process = subprocess.Popen(
             ["sh", "-c", shell, "sh", find()] + arguments, pass_fds=(to_read, from_write),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            env=dict(os.environ, HOME=self.folder.name, DBUS_SESSION_BUS_ADDRESS="unix:path=/nonexistent"))
+            env=dict(os.environ, HOME=self.directory.name, DBUS_SESSION_BUS_ADDRESS="unix:path=/nonexistent"))
         os.close(to_read)
         os.close(from_write)
         self.rest, self.last, self.session = b"", 0, None
@@ -60,7 +60,7 @@ class Browser:
             self.process.kill()
             self.process.wait()
         os.close(self.from_)
-        self.folder.cleanup()
+        self.directory.cleanup()
 
     def message(self):
         while b"\0" not in self.rest:

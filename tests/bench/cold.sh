@@ -5,21 +5,21 @@
 set -eu
 
 bench=$1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-mkdir "$folder/tmp"
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+mkdir "$directory/tmp"
 
 measure() {
     status=0
-    TMPDIR="$folder/tmp" "$bench" --quick --no-roofline --budget 0.1 --runs 1 --rounds 1 --only "softmax 64x256" \
-        --json "$folder/report.json" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} >/dev/null || status=$?
+    TMPDIR="$directory/tmp" "$bench" --quick --no-roofline --budget 0.1 --runs 1 --rounds 1 --only "softmax 64x256" \
+        --json "$directory/report.json" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} >/dev/null || status=$?
     [ "$status" != 3 ] || exit 77
     [ "$status" = 0 ] || { echo "exit status $status"; exit 1; }
 }
 
 measure
 measure
-sed -n 's/^ *"\(cold_s\|cached_s\)": \([0-9.e-]*\),\{0,1\}$/\1 \2/p' "$folder/report.json" | awk '
+sed -n 's/^ *"\(cold_s\|cached_s\)": \([0-9.e-]*\),\{0,1\}$/\1 \2/p' "$directory/report.json" | awk '
     { s[$1] = $2 }
     END { print "cold " s["cold_s"] " s, cached " s["cached_s"] " s"; exit !(s["cached_s"] > 0 && s["cold_s"] > s["cached_s"]) }'
-[ -z "$(ls "$folder/tmp")" ] || { echo "left behind: $(ls "$folder/tmp")"; exit 1; }
+[ -z "$(ls "$directory/tmp")" ] || { echo "left behind: $(ls "$directory/tmp")"; exit 1; }

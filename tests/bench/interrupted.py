@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""interrupted.py BENCH SOURCE: a run with a peer that is stopped in a later case leaves both reports with the cases
-before it, no process and no unfinished file.  The peer is a stand-in for PyTorch that stays in its third case."""
+"""interrupted.py BENCH SOURCE: a run with a baseline that is stopped in a later case leaves both reports with the cases
+before it, no process and no unfinished file.  The baseline is a stand-in for PyTorch that stays in its third case."""
 import json
 import os
 import signal
@@ -33,7 +33,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import measure
 measure.HERE, measure.PROBE_LIMIT = sys.argv[2], 1e31
-measure.start_peers = lambda arguments: [p for p in [measure.Peer("stand-in", {}, [])] if p.describe()]
+measure.start_baselines = lambda arguments: [p for p in [measure.Baseline("stand-in", {}, [])] if p.describe()]
 del sys.argv[1:3]
 sys.exit(measure.main())
 '''
@@ -44,25 +44,25 @@ def check(condition, what):
         sys.exit(f"failed: {what}")
 
 
-def read(folder, name):
-    with open(os.path.join(folder, name), encoding="utf-8") as file:
+def read(directory, name):
+    with open(os.path.join(directory, name), encoding="utf-8") as file:
         return json.load(file)
 
 
-def start(folder):
-    with open(os.path.join(folder, "torch_worker.py"), "w", encoding="utf-8") as file:
+def start(directory):
+    with open(os.path.join(directory, "torch_worker.py"), "w", encoding="utf-8") as file:
         file.write(WORKER)
-    command = [sys.executable, "-c", MEASURE, os.path.join(source, "bench", "peers"), folder, "--bench", bench,
-               "--out", folder, "--quick", "--no-cold", "--no-roofline", "--budget", "0.1", "--runs", "1",
+    command = [sys.executable, "-c", MEASURE, os.path.join(source, "bench", "baselines"), directory, "--bench", bench,
+               "--out", directory, "--quick", "--no-cold", "--no-roofline", "--budget", "0.1", "--runs", "1",
                "--rounds", "2", "--only", CASES]
     if os.environ.get("ATTNCL_DEVICE"):
         command += ["--device", os.environ["ATTNCL_DEVICE"]]
-    return subprocess.Popen(command, env={**os.environ, "STUCK": os.path.join(folder, "stuck")},
+    return subprocess.Popen(command, env={**os.environ, "STUCK": os.path.join(directory, "stuck")},
                             stdout=subprocess.DEVNULL)
 
 
 def wait_until_stuck(process, path):
-    """The process id of the peer that is in its third case."""
+    """The process id of the baseline that is in its third case."""
     for _ in range(10 * WAIT_S):
         if process.poll() == 3:
             sys.exit(77)
@@ -89,26 +89,26 @@ def cases(report):
 
 
 def stopped_by(signal_number):
-    with tempfile.TemporaryDirectory() as folder:
-        process = start(folder)
-        peer = wait_until_stuck(process, os.path.join(folder, "stuck"))
+    with tempfile.TemporaryDirectory() as directory:
+        process = start(directory)
+        baseline = wait_until_stuck(process, os.path.join(directory, "stuck"))
         try:
-            before = read(folder, "torch.json")
+            before = read(directory, "torch.json")
             process.send_signal(signal_number)
             status = process.wait(timeout=WAIT_S)
         finally:
             process.kill()
-            peer_ended = end(peer)
-        ours, torch = read(folder, "ours.json"), read(folder, "torch.json")
+            baseline_ended = end(baseline)
+        ours, torch = read(directory, "ours.json"), read(directory, "torch.json")
         names = ["softmax 64x256", "layer norm 64x256"]
         check(status == 130, f"exit status {status}")
-        check(peer_ended, "the peer has ended")
+        check(baseline_ended, "the baseline has ended")
         check(cases(before) == names, f"written before the end: {cases(before)}")
-        check(cases(torch) == names and torch["complete"] is False, f"of the peer: {cases(torch)}")
+        check(cases(torch) == names and torch["complete"] is False, f"of the baseline: {cases(torch)}")
         check(cases(ours)[:2] == names and len(cases(ours)) < 4 and ours["complete"] is False,
               f"of the library: {cases(ours)}")
-        check(sorted(os.listdir(folder)) == ["ours.json", "stuck", "torch.json", "torch_worker.py"],
-              f"files: {os.listdir(folder)}")
+        check(sorted(os.listdir(directory)) == ["ours.json", "stuck", "torch.json", "torch_worker.py"],
+              f"files: {os.listdir(directory)}")
 
 
 for number in (signal.SIGINT, signal.SIGTERM):

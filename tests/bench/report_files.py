@@ -22,13 +22,13 @@ def check(ok, what):
 
 
 class Tool:
-    def __init__(self, bench, folder):
-        self.program, self.folder, self.n = os.path.join(bench, "report"), folder, 0
+    def __init__(self, bench, directory):
+        self.program, self.directory, self.n = os.path.join(bench, "report"), directory, 0
         sys.path.insert(0, bench)
 
     def file(self, content, name=None):
         self.n += 1
-        path = os.path.join(self.folder, name or f"{self.n}.json")
+        path = os.path.join(self.directory, name or f"{self.n}.json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(content if isinstance(content, str) else json.dumps(content))
         return path
@@ -39,7 +39,7 @@ class Tool:
 
     def refused(self, content, *words):
         """One line with the file's name and WORDS, status 2, no page."""
-        path, page = self.file(content), os.path.join(self.folder, "none.html")
+        path, page = self.file(content), os.path.join(self.directory, "none.html")
         ran = self.run(path, "-o", page, "--markdown")
         fits = (ran.returncode == 2 and ran.stderr.count("\n") == 1 and path in ran.stderr
                 and all(w in ran.stderr for w in words) and not ran.stdout)
@@ -62,10 +62,10 @@ def joining(tool):
     check(full.seconds == bare["devices"][0]["results"][0]["wall"]["min_s"], "the bare run is not the fastest")
     share = slow["roofline_percent"] * slow["wall"]["min_s"] / full.seconds
     check(abs(full.roofline_percent - share) < 1e-6, "the share of the roof is not that of the faster run")
-    # Of a peer's settings the fastest counts; published code is a side of its own.
-    tuned = reports.peer(slowness=2)
+    # Of a baseline's settings the fastest counts; published code is a side of its own.
+    tuned = reports.baseline(slowness=2)
     tuned["devices"][0].update(device="torch-eager-tuned", name="tuned")
-    pairs, sides = ratios.against(join(reports.ours(), reports.peer(), tuned).own()[0])
+    pairs, sides = ratios.against(join(reports.ours(), reports.baseline(), tuned).own()[0])
     check(sides == ["PyTorch 2.13.0, eager", "PyTorch 2.13.0, eager, published formulation"], f"sides are {sides}")
     check(all(p.which() == "tuned, fused" and p.best() == sides[0] for p in pairs), "not the fastest setting")
     check(sum(p.best(True) == sides[1] for p in pairs) == 10, "published code is not told apart")
@@ -78,25 +78,25 @@ def joining(tool):
     check(merged[0].outcome == "wrong" and merged[0].seconds is None, "a wrong result was timed")
     check(merged[1].seconds == fast["devices"][0]["results"][1]["wall"]["min_s"], "not the fastest run")
     check([p.outcome for p in both.problems] == ["wrong"], "the wrong result is not listed")
-    # Devices of one name on two machines stay two; peers are those of the same machine and kind of processor.
+    # Devices of one name on two machines stay two; baselines are those of the same machine and kind of CPU.
     other = dict(reports.HOST, cpu="Other 1")
-    joined = join(reports.ours(), reports.ours(host=other), reports.peer(host=other))
+    joined = join(reports.ours(), reports.ours(host=other), reports.baseline(host=other))
     check([len(m.devices) for m in joined.machines] == [1, 2], "machines are mixed up")
-    check([bool(ratios.against(d)[0]) for d in joined.own()] == [False, True], "a peer of another machine was taken")
+    check([bool(ratios.against(d)[0]) for d in joined.own()] == [False, True], "a baseline of another machine was taken")
     gpu = reports.ours(host=other)
     gpu["devices"][0]["type"] = "gpu"
-    joined = join(gpu, reports.peer(host=other))
-    check(not ratios.against(joined.own()[0])[0], "a GPU was compared with a processor")
+    joined = join(gpu, reports.baseline(host=other))
+    check(not ratios.against(joined.own()[0])[0], "a GPU was compared with a CPU")
     # One label, or one host where a label is missing, is one machine; the order of files does not matter.
-    labelled, bare = reports.ours(label="lab"), reports.peer()
+    labelled, bare = reports.ours(label="lab"), reports.baseline()
     for files in ((labelled, bare), (bare, labelled)):
-        check(len(join(*files).machines) == 1, "a peer's report without a label is another machine")
+        check(len(join(*files).machines) == 1, "a baseline's report without a label is another machine")
     twins = [reports.ours(label=name) for name in ("a", "b")]
     check([m.name for m in join(*twins).machines] == ["a", "b"], "labels do not tell machines apart")
     names = [m.name for m in join(labelled, reports.ours(label="lab", host=other)).machines]
     check(len(set(names)) == 2, f"two machines are called {names}")
     settings = copy.deepcopy(reports.ours())
-    settings["devices"][0]["settings"] = {"ATTNCL_FORM": "gpu"}
+    settings["devices"][0]["settings"] = {"ATTNCL_VARIANT": "gpu"}
     check(len(join(reports.ours(), settings).own()) == 2, "runs under different settings were joined")
 
 
@@ -108,14 +108,14 @@ def sparse(tool):
     refusal = {"device": "0:1", "kind": "opencl", "reason": "no compiler"}
     path = tool.file({"schema": 2, "devices": [device, refusal]})
     empty = tool.file({"schema": 2})
-    page = os.path.join(tool.folder, "sparse.html")
+    page = os.path.join(tool.directory, "sparse.html")
     ran = tool.run(path, empty, "-o", page)
     check(ran.returncode == 0 and not ran.stderr, "sparse: " + ran.stderr)
     with open(page, encoding="utf-8") as file:
         text = file.read()
     for words in ("no compiler", "FAILED", "not run", "Not measured in these reports."):
         check(words in text, "the sparse page does not say " + words)
-    ran = tool.run(empty, "--picture", os.path.join(tool.folder, "none.svg"))
+    ran = tool.run(empty, "--picture", os.path.join(tool.directory, "none.svg"))
     check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "a picture of nothing: " + ran.stderr)
 
 
@@ -125,16 +125,16 @@ def goals(tool):
     def found(*contents):
         joined = merge.join([tool.file(c) for c in contents])
         return {(r.case, r.against): r for r in goals.rows(joined.own()[0])}
-    blas = reports.peer(name="OpenBLAS 0.3")
+    blas = reports.baseline(name="OpenBLAS 0.3")
     del blas["devices"][0]["results"][7:]
     for r in blas["devices"][0]["results"]:
         r["library_min_s"] = r["wall"]["min_s"] * 1.02
-    rows = found(reports.ours(), reports.peer(), blas)
+    rows = found(reports.ours(), reports.baseline(), blas)
     for case, against, verdict, value in (
-            ("softmax 4096x1024", "fastest peer", "met", 2.97), ("layer norm 4096x1024", "fastest peer", "not met", 0.74),
+            ("softmax 4096x1024", "fastest baseline", "met", 2.97), ("layer norm 4096x1024", "fastest baseline", "not met", 0.74),
             ("AFT-local s=64 T=4096 B=8", "published code", "not met", 11.9),
             ("AFT-local s=64 T=1024 B=8", "published code", "met", 11.9),
-            ("attention BH=16 T=1024 d=64 causal", "best that the peer offers", "met", 2.99),
+            ("attention BH=16 T=1024 d=64 causal", "best that the baseline offers", "met", 2.99),
             ("product NN 512", "OpenBLAS", "met", 0.98), ("product TN 2048", "OpenBLAS", "not measured", None),
             ("softmax 65536x1024", "bandwidth of the large copy", "not met", 0.71),
             ("GELU 65536x1024", "bandwidth of the large copy", "not measured", None),
@@ -143,19 +143,19 @@ def goals(tool):
         check(r and r.verdict() == verdict and (r.value is None if value is None else abs(r.value / value - 1) < 0.01),
               f"goal {case}, {against}: {r}")
     check(not goals.rows(merge.join([tool.file({"schema": 2, "devices": []}), tool.file(reports.report([
-        dict(reports.device("0:0", "gpu", 1), type="gpu")]))]).own()[0]), "a GPU has a processor's goals")
-    # Without peers: what is ours alone, and nothing else.
+        dict(reports.device("0:0", "gpu", 1), type="gpu")]))]).own()[0]), "a GPU has a CPU's goals")
+    # Without baselines: what is ours alone, and nothing else.
     alone = [r for r in found(reports.ours()).values() if r.met is not None]
     check({r.case for r in alone} == {"softmax 65536x1024", "AFT-local s=64 T=4096 B=8",
-                                      "AFT-local s=64 T=4096 B=8 causal"}, f"goals without peers: {alone}")
+                                      "AFT-local s=64 T=4096 B=8 causal"}, f"goals without baselines: {alone}")
     # Cases that the programs run.
     with open(os.path.join(os.path.dirname(tool.program), "cases.def"), encoding="utf-8") as file:
         known = set(re.findall(r'^FULL\(\w+, "([^"]+)"', file.read(), re.M))
     for goal in goals.load():
         for case in goal["cases"]:
-            blas = goal.get("peer") == "OpenBLAS" and re.fullmatch(r"product [NT]{2} \d+(x\d+x\d+)?", case)
+            blas = goal.get("baseline") == "OpenBLAS" and re.fullmatch(r"product [NT]{2} \d+(x\d+x\d+)?", case)
             check(case in known or blas, f"a goal for {case}, which is no case")
-    lines = tool.run(tool.file(reports.ours()), tool.file(reports.peer()), "--markdown").stdout
+    lines = tool.run(tool.file(reports.ours()), tool.file(reports.baseline()), "--markdown").stdout
     check("≥ 4 to 16: 2 of 3 met |" in lines and "≥ 1.3: not met |" in lines, "--markdown has no goals: " + lines)
 
 
@@ -176,21 +176,21 @@ def refusals(tool):
         broken = copy.deepcopy(good)
         broken["devices"][0]["results"][3][name] = value
         tool.refused(broken, "devices[0].results[3]", words)
-    ran = tool.run(os.path.join(tool.folder, "absent.json"), "--markdown")
+    ran = tool.run(os.path.join(tool.directory, "absent.json"), "--markdown")
     check(ran.returncode == 2 and "absent.json: No such file" in ran.stderr, "absent file: " + ran.stderr)
-    check(tool.run(tool.file(good)).returncode == 2, "nothing to make is no mistake")
-    page = os.path.join(tool.folder, "no-gnuplot.html")
-    only = os.path.join(tool.folder, "bin")
+    check(tool.run(tool.file(good)).returncode == 2, "nothing to create is no mistake")
+    page = os.path.join(tool.directory, "no-gnuplot.html")
+    only = os.path.join(tool.directory, "bin")
     os.mkdir(only)
     ran = tool.run(tool.file(good), "-o", page, PATH=only)
     check(ran.returncode == 1 and "gnuplot, which is not installed" in ran.stderr and not os.path.exists(page),
           "without gnuplot: " + ran.stderr)
-    ran = tool.run(tool.file(good), "-o", os.path.join(tool.folder, "none", "x.html"))
-    check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "no such folder: " + ran.stderr)
+    ran = tool.run(tool.file(good), "-o", os.path.join(tool.directory, "none", "x.html"))
+    check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "no such directory: " + ran.stderr)
 
 
 def outputs(tool):
-    bad = reports.peer(name="P | <b>x</b> [a](b)\n`c` \x07 \ud800 \uffff")
+    bad = reports.baseline(name="P | <b>x</b> [a](b)\n`c` \x07 \ud800 \uffff")
     files = [tool.file(reports.ours()), tool.file(bad)]
     for kind, rows in (("kinds", 11), ("cases", len(list(reports.cases())))):
         lines = tool.run(*files, "--markdown", kind).stdout.splitlines()
@@ -209,7 +209,7 @@ def outputs(tool):
         file.write("no marks\n")
     ran = tool.run(*files, "--markdown", "--into", readme)
     check(ran.returncode == 1 and "has no lines" in ran.stderr, "--into a file without marks: " + ran.stderr)
-    picture = os.path.join(tool.folder, "p.svg")
+    picture = os.path.join(tool.directory, "p.svg")
     ran = tool.run(*files, "--picture", picture)
     check(ran.returncode == 0, "picture: " + ran.stderr)
     names = [t.text for t in ET.parse(picture).getroot().iter("{http://www.w3.org/2000/svg}text")]
@@ -217,8 +217,8 @@ def outputs(tool):
     check(os.path.getsize(picture) < 150000, "the picture is larger than 150 KB")
     pages = []
     for name in ("one.html", "two.html"):
-        tool.run(*files, "-o", os.path.join(tool.folder, name))
-        with open(os.path.join(tool.folder, name), "rb") as file:
+        tool.run(*files, "-o", os.path.join(tool.directory, name))
+        with open(os.path.join(tool.directory, name), "rb") as file:
             pages.append(file.read())
     check(pages[0] == pages[1], "the same reports make different pages")
 
@@ -244,8 +244,8 @@ def main(bench):
     if not shutil.which("gnuplot"):
         print("skipped: gnuplot is needed")
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        tool = Tool(bench, folder)
+    with tempfile.TemporaryDirectory() as directory:
+        tool = Tool(bench, directory)
         joining(tool)
         sparse(tool)
         goals(tool)

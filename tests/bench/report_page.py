@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """report_page.py BENCH: bench/report's page has its figures in a real browser, wide, dark and on a telephone.
 
-BENCH is the source's bench folder.  Exit status 77 without gnuplot or Chromium.  --keep FOLDER: leave pictures
+BENCH is the source's bench directory.  Exit status 77 without gnuplot or Chromium.  --keep DIRECTORY: leave pictures
 of the page there.
 """
 import json
@@ -77,25 +77,25 @@ def faults_of(figures):
     return found
 
 
-def write(folder, name, report):
-    path = os.path.join(folder, name)
+def write(directory, name, report):
+    path = os.path.join(directory, name)
     with open(path, "w", encoding="utf-8") as file:
         json.dump(report, file)
     return path
 
 
-def inputs(folder):
-    """Two machines with a device of the same name, two peers on one of them, every outcome."""
+def inputs(directory):
+    """Two machines with a device of the same name, two baselines on one of them, every outcome."""
     second = reports.ours(slowness=0.8, label=HOSTILE, host=dict(reports.HOST, cpu="Other 1", cores=64))
     second["devices"].append(reports.device("1:0", HOSTILE, 9))
     results = second["devices"][1]["results"]
     results[2].update(outcome="wrong", error=None, reason=HOSTILE)
     results[3].update(outcome="failed", reason=HOSTILE)
     results[4].update(outcome="not run", reason="loop limit")
-    peer = reports.peer(label=HOSTILE, host=second["host"])
-    return [write(folder, "a.json", reports.ours()), write(folder, "p.json", reports.peer()),
-            write(folder, "q.json", reports.peer(name="PyTorch, " + HOSTILE, slowness=2.2, mode=HOSTILE)),
-            write(folder, "b.json", second), write(folder, "r.json", peer)]
+    baseline = reports.baseline(label=HOSTILE, host=second["host"])
+    return [write(directory, "a.json", reports.ours()), write(directory, "p.json", reports.baseline()),
+            write(directory, "q.json", reports.baseline(name="PyTorch, " + HOSTILE, slowness=2.2, mode=HOSTILE)),
+            write(directory, "b.json", second), write(directory, "r.json", baseline)]
 
 
 def look_at(page, path, keep):
@@ -140,9 +140,9 @@ def main(bench, keep=None):
     if not browser.starts():
         print("skipped: Chromium does not start here")
         return 77
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "page #1.html")
-        subprocess.run([sys.executable, os.path.join(bench, "report"), *inputs(folder), "-o", path], check=True)
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "page #1.html")
+        subprocess.run([sys.executable, os.path.join(bench, "report"), *inputs(directory), "-o", path], check=True)
         with browser.Browser() as page:
             found = look_at(page, path, keep)
             # The look must be able to fail.

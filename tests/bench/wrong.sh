@@ -5,22 +5,22 @@ set -eu
 
 bench=$1
 source=$2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cp -R "$source/cl" "$folder/cl"
-sed 's|1\.0f / sum|1.0f / (1.0001f * sum)|' "$source/cl/op/softmax.cl" >"$folder/cl/op/softmax.cl"
-if cmp -s "$source/cl/op/softmax.cl" "$folder/cl/op/softmax.cl"; then
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+cp -R "$source/cl" "$directory/cl"
+sed 's|1\.0f / sum|1.0f / (1.0001f * sum)|' "$source/cl/op/softmax.cl" >"$directory/cl/op/softmax.cl"
+if cmp -s "$source/cl/op/softmax.cl" "$directory/cl/op/softmax.cl"; then
     echo "the mistake could not be put into softmax.cl: its text has changed"
     exit 1
 fi
 
 status=0
-ATTNCL_CACHE=off ATTNCL_CL_DIR="$folder/cl" "$bench" --quick --no-cold --no-roofline --budget 0.1 --only "softmax 64" \
-    --json "$folder/report.json" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} >"$folder/table" || status=$?
-cat "$folder/table"
+ATTNCL_CACHE=off ATTNCL_CL_DIR="$directory/cl" "$bench" --quick --no-cold --no-roofline --budget 0.1 --only "softmax 64" \
+    --json "$directory/report.json" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} >"$directory/table" || status=$?
+cat "$directory/table"
 [ "$status" != 3 ] || exit 77
 [ "$status" = 1 ] || { echo "exit status $status, expected 1"; exit 1; }
-grep -q '^ *[0-9]*:[0-9]* .*WRONG: error 1\.0[0-9]*e-04' "$folder/table" ||
+grep -q '^ *[0-9]*:[0-9]* .*WRONG: error 1\.0[0-9]*e-04' "$directory/table" ||
     { echo "the table does not say so"; exit 1; }
-grep -q '"outcome": "wrong"' "$folder/report.json" || { echo "the report does not say so"; exit 1; }
-! grep -q min_s "$folder/report.json" || { echo "a wrong result was timed"; exit 1; }
+grep -q '"outcome": "wrong"' "$directory/report.json" || { echo "the report does not say so"; exit 1; }
+! grep -q min_s "$directory/report.json" || { echo "a wrong result was timed"; exit 1; }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes the golden files of this folder: models, inputs and what PyTorch computes for them in float64.
+"""Writes the golden files of this directory: models, inputs and what PyTorch computes for them in float64.
 
-    python3 tests/data/generate.py [FOLDER]
+    python3 tests/data/generate.py [DIRECTORY]
 
 One file per case.  It is a model file (metadata attncl.arch and attncl.config, parameters under their PyTorch names) that
 also holds the inputs as input.NAME and the results as expected.NAME.  The cases of GRADIENTS are written once more as
@@ -429,7 +429,7 @@ class FeedbackLM(nn.Module):
 
 # -- the cases --------------------------------------------------------------------------------------------------------
 
-FOLDER = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
+DIRECTORY = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
 
 
 def as_file_type(t):
@@ -464,7 +464,7 @@ def write_case(name, arch, config, params, inputs, expected, keep_types=False):
     tensors = dict(params) if keep_types else {k: as_file_type(v) for k, v in params.items()}
     tensors.update({"input." + k: as_file_type(v) for k, v in inputs.items()})
     tensors.update({"expected." + k: as_file_type(v) for k, v in expected.items()})
-    write(os.path.join(FOLDER, name + ".safetensors"), tensors,
+    write(os.path.join(DIRECTORY, name + ".safetensors"), tensors,
           {"attncl.arch": arch, "attncl.config": json.dumps(config)})
 
 

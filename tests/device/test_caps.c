@@ -15,7 +15,7 @@ static const struct {
     enum device_vendor maker;
     size_t max_group;
     unsigned vector_width;
-    uint64_t loop_limit;
+    uint64_t max_loop_iterations;
     bool clblast;
 } devices[] = {
     {ATTNCL_DEVICE_CPU, "Portable Computing Language", "AuthenticAMD",
@@ -57,7 +57,7 @@ START_TEST(quirks_change_what_they_are_about)
     attncl__quirks_apply(&info, &caps);
     ck_assert_uint_eq(caps.max_group, devices[_i].max_group);
     ck_assert_uint_eq(caps.vector_width, devices[_i].vector_width);
-    ck_assert_uint_eq(caps.loop_limit, devices[_i].loop_limit);
+    ck_assert_uint_eq(caps.max_loop_iterations, devices[_i].max_loop_iterations);
     ck_assert_int_eq(caps.clblast_allowed, devices[_i].clblast);
 }
 END_TEST
@@ -75,36 +75,36 @@ START_TEST(this_device_is_usable)
 }
 END_TEST
 
-static struct device_caps caps_with(const char *form, int ignore)
+static struct device_caps caps_with(const char *variant, int ignore)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;
-    char *old = getenv("ATTNCL_FORM") ? strdup(getenv("ATTNCL_FORM")) : NULL;
+    char *old = getenv("ATTNCL_VARIANT") ? strdup(getenv("ATTNCL_VARIANT")) : NULL;
 
     options.ignore_environment = ignore;
-    setenv("ATTNCL_FORM", form, 1);
+    setenv("ATTNCL_VARIANT", variant, 1);
     ck_ok(attncl_context_create(&options, &ctx));
     const struct device_caps caps = ctx->caps;
     ck_ok(attncl_context_destroy(ctx));
     if (old)
-        setenv("ATTNCL_FORM", old, 1);
+        setenv("ATTNCL_VARIANT", old, 1);
     else
-        unsetenv("ATTNCL_FORM");
+        unsetenv("ATTNCL_VARIANT");
     free(old);
     return caps;
 }
 
-START_TEST(the_form_can_be_wished_for)
+START_TEST(the_variant_can_be_overridden)
 {
     const struct device_caps plain = caps_with("", 0), gpu = caps_with("gpu", 0);
 
-    ck_assert_int_eq(gpu.form, FORM_GPU);
+    ck_assert_int_eq(gpu.variant, VARIANT_GPU);
     ck_assert_uint_eq(gpu.vector_width, 4);
-    ck_assert_int_eq(caps_with("cpu", 0).form, FORM_CPU);
-    ck_assert_int_eq(caps_with("neither", 0).form, plain.form);
+    ck_assert_int_eq(caps_with("cpu", 0).variant, VARIANT_CPU);
+    ck_assert_int_eq(caps_with("neither", 0).variant, plain.variant);
     ck_assert_int_eq(caps_with("gpu", 1).is_gpu, plain.is_gpu);
     if (plain.is_cpu)
-        ck_assert_int_eq(caps_with("gpu", 1).form, FORM_CPU); // the environment was ignored
+        ck_assert_int_eq(caps_with("gpu", 1).variant, VARIANT_CPU); // the environment was ignored
 }
 END_TEST
 
@@ -116,7 +116,7 @@ Suite *suite(void)
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, quirks_change_what_they_are_about, 0, N_DEVICES);
     tcase_add_test(core, this_device_is_usable);
-    tcase_add_test(core, the_form_can_be_wished_for);
+    tcase_add_test(core, the_variant_can_be_overridden);
     suite_add_tcase(s, core);
     return s;
 }

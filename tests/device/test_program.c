@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Programs: built once, by whoever comes first, and kept on disk.
+// Programs: built once, by the first thread that needs them, and kept on disk.
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "device/cache_file.h"
 #include "device/context.h"
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/test.h"
 
 static const char source[] = "__kernel void probe_fill_fwd(__global int *x) { x[0] = VALUE; }\n";
@@ -36,11 +36,11 @@ static void set_up(void)
     if (attncl_device_count(&n) != ATTNCL_OK || n == 0)
         exit(77);
     heap_before = attncl__alloc_live();
-    folder_up();
-    folder_write("cl/probe.cl", source);
-    setenv("ATTNCL_CL_DIR", IN_FOLDER("cl"), 1);
+    directory_up();
+    directory_write("cl/probe.cl", source);
+    setenv("ATTNCL_CL_DIR", IN_DIRECTORY("cl"), 1);
     setenv("ATTNCL_CACHE", "rw", 1);
-    setenv("ATTNCL_CACHE_DIR", IN_FOLDER("cache"), 1);
+    setenv("ATTNCL_CACHE_DIR", IN_DIRECTORY("cache"), 1);
     attncl_set_log(listen, NULL, ATTNCL_LOG_DEBUG);
     n_built = n_cached = n_warned = 0;
 }
@@ -50,7 +50,7 @@ static void tear_down(void)
     struct object_counts counts;
 
     attncl_set_log(NULL, NULL, ATTNCL_LOG_ERROR);
-    folder_down();
+    directory_down();
     attncl__objects_count(&counts);
     for (int i = 0; i < N_OBJECT_KINDS; ++i)
         ck_assert_int_eq(counts.live[i], 0);
@@ -94,7 +94,7 @@ static int live_once(const char *defines)
 // The one entry of the cache.
 static const char *entry_path(char path[FILE_BYTES])
 {
-    DIR *dir = opendir(IN_FOLDER("cache"));
+    DIR *dir = opendir(IN_DIRECTORY("cache"));
     const struct dirent *entry;
     char name[FILE_BYTES] = "";
 
@@ -104,7 +104,7 @@ static const char *entry_path(char path[FILE_BYTES])
             snprintf(name, sizeof name, "cache/%s", entry->d_name);
     closedir(dir);
     ck_assert_str_ne(name, "");
-    return folder_path(name, path);
+    return directory_path(name, path);
 }
 
 START_TEST(the_second_process_compiles_nothing)
@@ -113,11 +113,11 @@ START_TEST(the_second_process_compiles_nothing)
     ck_assert_int_eq(live_once("#define VALUE 41\n"), 41);
     ck_assert_int_eq(n_built, 1);
     ck_assert_int_eq(n_cached, 1);
-    ck_assert_uint_eq(folder_count(), 2); // the source and one entry
+    ck_assert_uint_eq(directory_count(), 2); // the source and one entry
 
     // Other macros, another source: other programs.
     ck_assert_int_eq(live_once("#define VALUE 42\n"), 42);
-    folder_write("cl/probe.cl",
+    directory_write("cl/probe.cl",
                  "__kernel void probe_fill_fwd(__global int *x) { x[0] = -VALUE; }\n");
     ck_assert_int_eq(live_once("#define VALUE 41\n"), -41);
     ck_assert_int_eq(n_built, 3);
@@ -146,7 +146,7 @@ static void replace_payload(size_t (*change)(char *payload, size_t n))
 {
     enum { ROOM = 1 << 20, HEADER = 64, KEY_BYTES_AT = 16 };
     char path[FILE_BYTES], *data = malloc(ROOM);
-    struct own_folder folder;
+    struct private_dir directory;
     uint64_t key_bytes = 0;
     const char *why;
 
@@ -157,10 +157,10 @@ static void replace_payload(size_t (*change)(char *payload, size_t n))
     memcpy(&key_bytes, data + KEY_BYTES_AT, sizeof key_bytes);
     char *payload = data + HEADER + key_bytes;
     const size_t payload_bytes = change(payload, (size_t)n - HEADER - key_bytes);
-    ck_assert(attncl__own_folder_open(IN_FOLDER("cache"), true, &folder, &why));
-    ck_assert(attncl__cache_entry_write(&folder, (struct bytes){data + HEADER, key_bytes},
+    ck_assert(attncl__private_dir_open(IN_DIRECTORY("cache"), true, &directory, &why));
+    ck_assert(attncl__cache_entry_write(&directory, (struct bytes){data + HEADER, key_bytes},
                                         (struct bytes){payload, payload_bytes}));
-    attncl__own_folder_close(&folder);
+    attncl__private_dir_close(&directory);
     free(data);
 }
 
@@ -207,13 +207,13 @@ START_TEST(modes_and_places)
     live_once("#define VALUE 1\n");
     setenv("ATTNCL_CACHE", "ro", 1);
     live_once("#define VALUE 1\n");
-    ck_assert_uint_eq(folder_count(), 1); // nothing was written
+    ck_assert_uint_eq(directory_count(), 1); // nothing was written
     setenv("ATTNCL_CACHE", "rw", 1);
-    n_warned = 0; // reading without a folder was worth one
+    n_warned = 0; // reading without a directory was worth one
 
-    // A file where the folder should be.
-    folder_write("file", "");
-    setenv("ATTNCL_CACHE_DIR", IN_FOLDER("file"), 1);
+    // A file where the directory should be.
+    directory_write("file", "");
+    setenv("ATTNCL_CACHE_DIR", IN_DIRECTORY("file"), 1);
     live_once("#define VALUE 1\n");
     ck_assert_int_eq(n_warned, 1);
 
@@ -226,13 +226,13 @@ START_TEST(modes_and_places)
     setenv("XDG_CACHE_HOME", "relative", 1);
     live_once("#define VALUE 1\n");
     ck_assert_int_eq(n_cached, 0);
-    ck_assert_uint_eq(folder_count(), 2);
-    setenv("HOME", IN_FOLDER("home"), 1);
+    ck_assert_uint_eq(directory_count(), 2);
+    setenv("HOME", IN_DIRECTORY("home"), 1);
     live_once("#define VALUE 1\n");
-    ck_assert_int_eq(access(IN_FOLDER("home/.cache/attncl"), X_OK), 0);
-    setenv("XDG_CACHE_HOME", IN_FOLDER("xdg"), 1);
+    ck_assert_int_eq(access(IN_DIRECTORY("home/.cache/attncl"), X_OK), 0);
+    setenv("XDG_CACHE_HOME", IN_DIRECTORY("xdg"), 1);
     live_once("#define VALUE 1\n");
-    ck_assert_int_eq(access(IN_FOLDER("xdg/attncl"), X_OK), 0);
+    ck_assert_int_eq(access(IN_DIRECTORY("xdg/attncl"), X_OK), 0);
     unsetenv("XDG_CACHE_HOME");
     if (home)
         setenv("HOME", home, 1);
@@ -276,13 +276,13 @@ END_TEST
 
 START_TEST(sources_and_logs_are_dumped_on_request)
 {
-    folder_write("dump/readme", "");
-    setenv("ATTNCL_DUMP_CL", IN_FOLDER("dump"), 1);
+    directory_write("dump/readme", "");
+    setenv("ATTNCL_DUMP_CL", IN_DIRECTORY("dump"), 1);
     live_once("#define VALUE 1\n");
     live_once("#define VALUE 2\n");
     live_once("#define VALUE 2\n");
     unsetenv("ATTNCL_DUMP_CL");
-    ck_assert_uint_eq(folder_count(), 2 + 2 + 2); // sources, dumps, entries
+    ck_assert_uint_eq(directory_count(), 2 + 2 + 2); // sources, dumps, entries
 }
 END_TEST
 

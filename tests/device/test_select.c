@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which device a wish means, over lists made up here; and the list of this machine.
+// Which device a filter selects, over made-up lists; and the list of this machine.
 
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static const struct {
 };
 enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-START_TEST(wishes_are_understood)
+START_TEST(filters_select_devices)
 {
     const struct device_list list = {entries, choices[_i].n};
     size_t index = 99;
@@ -60,15 +60,15 @@ START_TEST(wishes_are_understood)
 }
 END_TEST
 
-static const char *const refused[] = {"3:0", "9:9", "3:", ":", "3:1x", "99999:0", "H200", "tpu"};
-enum { N_REFUSED = sizeof refused / sizeof refused[0] };
+static const char *const rejected[] = {"3:0", "9:9", "3:", ":", "3:1x", "99999:0", "H200", "tpu"};
+enum { N_REJECTED = sizeof rejected / sizeof rejected[0] };
 
 START_TEST(a_refusal_lists_what_there_is)
 {
     const struct device_list list = {entries, N_ENTRIES};
     size_t index = 99;
 
-    ck_fails(attncl__device_select(&list, refused[_i], &index), ATTNCL_ERR_NO_DEVICE, refused[_i]);
+    ck_fails(attncl__device_select(&list, rejected[_i], &index), ATTNCL_ERR_NO_DEVICE, rejected[_i]);
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "2:0 UHD 620"));
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "3:0 H200 (NVIDIA CUDA) unavailable"));
     ck_assert_uint_eq(index, 99);
@@ -119,8 +119,8 @@ Suite *suite(void)
     Suite *s = suite_create("device.select");
     TCase *core = tcase_create("core");
 
-    tcase_add_loop_test(core, wishes_are_understood, 0, N_CHOICES);
-    tcase_add_loop_test(core, a_refusal_lists_what_there_is, 0, N_REFUSED);
+    tcase_add_loop_test(core, filters_select_devices, 0, N_CHOICES);
+    tcase_add_loop_test(core, a_refusal_lists_what_there_is, 0, N_REJECTED);
     tcase_add_test(core, an_empty_list_says_so);
     tcase_add_test(core, this_machines_devices_are_described);
     suite_add_tcase(s, core);

@@ -5,22 +5,22 @@
 
 #include "base/alloc.h"
 #include "device/source.h"
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/test.h"
 
-static attncl_context anywhere; // only its wish about the environment is read
+static attncl_context anywhere; // only its setting about the environment is read
 static size_t heap_before;
 
 static void set_up(void)
 {
     heap_before = attncl__alloc_live();
-    setenv("ATTNCL_CL_DIR", folder_up(), 1);
+    setenv("ATTNCL_CL_DIR", directory_up(), 1);
 }
 
 static void tear_down(void)
 {
     unsetenv("ATTNCL_CL_DIR");
-    folder_down();
+    directory_down();
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
 }
 
@@ -36,10 +36,10 @@ START_TEST(includes_are_replaced_once)
 {
     char *text = NULL;
 
-    folder_write("op/a.cl", "// first\n#include \"common/x.clh\"\n  #  include <none>\n\t#include  "
+    directory_write("op/a.cl", "// first\n#include \"common/x.clh\"\n  #  include <none>\n\t#include  "
                             "\"common/y.clh\"\nint last;");
-    folder_write("common/x.clh", "int x;\n#include \"common/y.clh\"\nint after_y;\n");
-    folder_write("common/y.clh", "int y;\n#include \"common/x.clh\"\n");
+    directory_write("common/x.clh", "int x;\n#include \"common/y.clh\"\nint after_y;\n");
+    directory_write("common/y.clh", "int y;\n#include \"common/x.clh\"\n");
     ck_ok(attncl__source_load(&anywhere, "op/a.cl", &text));
     ck_assert_str_eq(text, "#line 1 \"op/a.cl\"\n"
                            "// first\n"
@@ -62,7 +62,7 @@ START_TEST(an_empty_file_is_a_text)
 {
     char *text = NULL;
 
-    folder_write("op/a.cl", "");
+    directory_write("op/a.cl", "");
     ck_ok(attncl__source_load(&anywhere, "op/a.cl", &text));
     ck_assert_str_eq(text, "#line 1 \"op/a.cl\"\n");
     attncl__free(text);
@@ -73,11 +73,11 @@ START_TEST(missing_files_are_named)
 {
     char *text = NULL;
 
-    folder_write("op/a.cl", "\n\n#include \"common/gone.clh\"\n");
+    directory_write("op/a.cl", "\n\n#include \"common/gone.clh\"\n");
     ck_fails(attncl__source_load(&anywhere, "op/a.cl", &text), ATTNCL_ERR_IO, "common/gone.clh");
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "op/a.cl:3"));
     ck_fails(attncl__source_load(&anywhere, "op/b.cl", &text), ATTNCL_ERR_IO, "op/b.cl");
-    folder_write("op/c.cl", "#include \"../../etc/passwd\"\n");
+    directory_write("op/c.cl", "#include \"../../etc/passwd\"\n");
     ck_fails(attncl__source_load(&anywhere, "op/c.cl", &text), ATTNCL_ERR_ARGUMENT, "passwd");
     ck_fails(attncl__source_load(&anywhere, "/etc/passwd", &text), ATTNCL_ERR_ARGUMENT, "passwd");
     unsetenv("ATTNCL_CL_DIR");
@@ -103,8 +103,8 @@ END_TEST
 
 START_TEST(short_of_memory_it_fails_cleanly)
 {
-    folder_write("op/a.cl", "#include \"common/x.clh\"\nint last;\n");
-    folder_write("common/x.clh", "int x;\n");
+    directory_write("op/a.cl", "#include \"common/x.clh\"\nint last;\n");
+    directory_write("common/x.clh", "int x;\n");
     for (size_t n = 1;; ++n) {
         char *text = NULL;
 

@@ -12,9 +12,9 @@
 #include "attncl/log.h"
 #include "attncl/version.h"
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "device/tuned_file.h"
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/test.h"
 
 #define FIRST "attncl-tune 1 " ATTNCL_VERSION_STRING "\n"
@@ -56,13 +56,13 @@ START_TEST(rows_of_this_device_are_taken)
                                  "dev\tdrv\trows_cpu\twide\tVW=8 ELEMENTS=4096"),
                      2);
     ck_assert_str_eq(log_text, "");
-    const struct tune_row *row = &table.rows[TUNE_GEMM_CPU][TUNE_LARGE];
-    ck_assert_int_eq(row->line, 4);
-    ck_assert_int_eq(row->value[GEMM_CPU_TM], 192);
-    ck_assert_int_eq(row->value[GEMM_CPU_TK], 256);
-    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_MEDIUM].line, 0); // another driver's
-    ck_assert_int_eq(table.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS], 4096);
-    ck_assert_int_eq(table.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
+    const struct tune_entry *entry = &table.entries[TUNE_GEMM_CPU][TUNE_LARGE];
+    ck_assert_int_eq(entry->line, 4);
+    ck_assert_int_eq(entry->value[GEMM_CPU_TM], 192);
+    ck_assert_int_eq(entry->value[GEMM_CPU_TK], 256);
+    ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_MEDIUM].line, 0); // another driver's
+    ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS], 4096);
+    ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
 }
 END_TEST
 
@@ -97,7 +97,7 @@ START_TEST(a_bad_line_is_named_and_left_out)
     ck_assert_int_eq(parse(text), 1);
     ck_assert_msg(strncmp(log_text, "F:2: ", 5) == 0, "%s", log_text);
     ck_assert_msg(strstr(log_text, bad[_i].words), "'%s' lacks '%s'", log_text, bad[_i].words);
-    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_LARGE].line, 3);
+    ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].line, 3);
 }
 END_TEST
 
@@ -105,7 +105,7 @@ START_TEST(a_second_row_for_the_same_is_left_out)
 {
     ck_assert_int_eq(parse(FIRST GOOD "dev\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"), 1);
     ck_assert_ptr_nonnull(strstr(log_text, "F:3: line 2 has this row"));
-    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_LARGE].value[GEMM_CPU_TM], 192);
+    ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].value[GEMM_CPU_TM], 192);
 }
 END_TEST
 
@@ -118,17 +118,17 @@ START_TEST(a_file_of_another_version_is_left_out)
 }
 END_TEST
 
-START_TEST(many_bad_lines_are_not_all_told)
+START_TEST(many_bad_lines_are_not_all_logged)
 {
-    struct text t = TEXT_EMPTY;
+    struct strbuf t = STRBUF_EMPTY;
 
-    attncl__text_add(&t, "%s", FIRST);
+    attncl__strbuf_add(&t, "%s", FIRST);
     for (int i = 0; i < 1000; ++i)
-        attncl__text_add(&t, "x\n");
+        attncl__strbuf_add(&t, "x\n");
     ck_assert_int_eq(parse(t.data), 0);
     ck_assert_ptr_nonnull(strstr(log_text, "992 more lines"));
     ck_assert_uint_lt(strlen(log_text), 1000);
-    attncl__text_free(&t);
+    attncl__strbuf_free(&t);
 }
 END_TEST
 
@@ -154,9 +154,9 @@ START_TEST(damage_gives_no_impossible_row)
         for (int k = 0; k < N_TUNABLES; ++k)
             for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c)
                 for (int f = 0; attncl__tune_kernels[k].fields[f].name; ++f)
-                    ck_assert(!table.rows[k][c].line ||
+                    ck_assert(!table.entries[k][c].line ||
                               attncl__tune_takes(&attncl__tune_kernels[k].fields[f],
-                                                 table.rows[k][c].value[f]));
+                                                 table.entries[k][c].value[f]));
     }
 }
 END_TEST
@@ -166,24 +166,24 @@ START_TEST(merging_keeps_what_was_not_measured)
     static const char old[] = FIRST "# gone\n" GOOD "dev\tdrv\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n"
                                     "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
                                     "rubbish\n";
-    bool measured[N_TUNABLES][TUNE_MOST_CLASSES] = {{false}};
+    bool measured[N_TUNABLES][TUNE_MAX_CLASSES] = {{false}};
     struct tune_table found = {.path = NULL};
-    struct text t = TEXT_EMPTY;
+    struct strbuf t = STRBUF_EMPTY;
 
     measured[TUNE_GEMM_CPU][TUNE_LARGE] = measured[TUNE_ROWS_CPU][TUNE_WIDE] = true;
-    found.rows[TUNE_ROWS_CPU][TUNE_WIDE].line = 1;
-    found.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS] = 4096;
-    found.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW] = 8;
+    found.entries[TUNE_ROWS_CPU][TUNE_WIDE].line = 1;
+    found.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS] = 4096;
+    found.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW] = 8;
     attncl__tuned_merge(old, sizeof old - 1, "dev", "drv", &found, measured, &t);
     ck_assert(!t.failed);
     ck_assert_int_eq(parse(t.data), 2);
     ck_assert_str_eq(log_text, "");
-    ck_assert_int_eq(table.rows[TUNE_GEMM_CPU][TUNE_LARGE].line, 0); // measured: no gain
-    ck_assert_int_ne(table.rows[TUNE_GEMM_CPU][TUNE_SMALL].line, 0);
-    ck_assert_int_eq(table.rows[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
+    ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].line, 0); // measured: no gain
+    ck_assert_int_ne(table.entries[TUNE_GEMM_CPU][TUNE_SMALL].line, 0);
+    ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
     ck_assert_ptr_nonnull(strstr(t.data, "other\tdrv"));
     ck_assert_ptr_null(strstr(t.data, "rubbish"));
-    attncl__text_free(&t);
+    attncl__strbuf_free(&t);
 }
 END_TEST
 
@@ -191,7 +191,7 @@ END_TEST
 
 static void files_up(void)
 {
-    folder_begin();
+    directory_begin();
     heap_before = attncl__alloc_live();
     log_text[0] = '\0';
     attncl_set_log(remember, NULL, ATTNCL_LOG_WARN);
@@ -201,7 +201,7 @@ static void files_down(void)
 {
     attncl_set_log(NULL, NULL, ATTNCL_LOG_WARN);
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
-    folder_down();
+    directory_down();
     setenv("ATTNCL_TUNE", "off", 1);
     unsetenv("XDG_CONFIG_HOME");
 }
@@ -230,19 +230,19 @@ static bool finds_rows(void)
 
 START_TEST(the_file_is_in_the_users_configuration)
 {
-    folder_write("attncl/tune.txt", FIRST GOOD);
+    directory_write("attncl/tune.txt", FIRST GOOD);
     unsetenv("ATTNCL_TUNE");
-    setenv("XDG_CONFIG_HOME", IN_FOLDER("."), 1);
+    setenv("XDG_CONFIG_HOME", IN_DIRECTORY("."), 1);
     ck_assert(finds_rows());
     setenv("ATTNCL_TUNE", "off", 1);
     ck_assert(!finds_rows());
-    setenv("ATTNCL_TUNE", IN_FOLDER("attncl/tune.txt"), 1);
+    setenv("ATTNCL_TUNE", IN_DIRECTORY("attncl/tune.txt"), 1);
     ck_assert(finds_rows());
     attncl_context *ctx = fake();
     ctx->ignore_environment = true;
     attncl__tuned_open(ctx);
     ck_assert_ptr_null(ctx->caps.tuned);
-    setenv("ATTNCL_TUNE", IN_FOLDER("nothing"), 1);
+    setenv("ATTNCL_TUNE", IN_DIRECTORY("nothing"), 1);
     ck_assert(!finds_rows());
     ck_assert_ptr_nonnull(strstr(log_text, "not there"));
     unsetenv("ATTNCL_TUNE");
@@ -261,22 +261,22 @@ START_TEST(a_file_that_others_could_have_written_is_not_read)
 {
     char path[FILE_BYTES], to[FILE_BYTES];
 
-    folder_write("own/tune.txt", FIRST GOOD);
-    folder_path("own/tune.txt", path);
+    directory_write("own/tune.txt", FIRST GOOD);
+    directory_path("own/tune.txt", path);
     setenv("ATTNCL_TUNE", path, 1);
     ck_assert(finds_rows());
     ck_assert_int_eq(chmod(path, 0620), 0);
     ck_assert(!finds_rows());
     ck_assert_ptr_nonnull(strstr(log_text, "writable by others"));
     ck_assert_int_eq(chmod(path, 0600), 0);
-    ck_assert_int_eq(chmod(IN_FOLDER("own"), 0707), 0);
+    ck_assert_int_eq(chmod(IN_DIRECTORY("own"), 0707), 0);
     ck_assert(!finds_rows());
     ck_assert_ptr_nonnull(strstr(log_text, "others can write"));
-    ck_assert_int_eq(chmod(IN_FOLDER("own"), 0700), 0);
-    ck_assert_int_eq(symlink(path, folder_path("own/link", to)), 0);
+    ck_assert_int_eq(chmod(IN_DIRECTORY("own"), 0700), 0);
+    ck_assert_int_eq(symlink(path, directory_path("own/link", to)), 0);
     setenv("ATTNCL_TUNE", to, 1);
     ck_assert(!finds_rows());
-    ck_assert_int_eq(mkfifo(folder_path("own/pipe", to), 0600), 0);
+    ck_assert_int_eq(mkfifo(directory_path("own/pipe", to), 0600), 0);
     setenv("ATTNCL_TUNE", to, 1);
     ck_assert(!finds_rows()); // and does not wait
     ck_assert_int_eq(truncate(path, 70000), 0);
@@ -288,25 +288,25 @@ END_TEST
 
 START_TEST(rows_are_stored_for_this_user_alone)
 {
-    bool measured[N_TUNABLES][TUNE_MOST_CLASSES] = {{false}};
+    bool measured[N_TUNABLES][TUNE_MAX_CLASSES] = {{false}};
     struct tune_table found = {.path = NULL};
     char *path = NULL;
     struct stat st;
 
     measured[TUNE_GEMM_CPU][TUNE_LARGE] = true;
-    found.rows[TUNE_GEMM_CPU][TUNE_LARGE] = (struct tune_row){.value = {96, 128, 64}, .line = 1};
+    found.entries[TUNE_GEMM_CPU][TUNE_LARGE] = (struct tune_entry){.value = {96, 128, 64}, .line = 1};
     unsetenv("ATTNCL_TUNE");
-    setenv("XDG_CONFIG_HOME", IN_FOLDER("new/config"), 1);
+    setenv("XDG_CONFIG_HOME", IN_DIRECTORY("new/config"), 1);
     ck_ok(attncl__tuned_store(fake(), &found, measured, &path));
-    ck_assert_str_eq(path, IN_FOLDER("new/config/attncl/tune.txt"));
+    ck_assert_str_eq(path, IN_DIRECTORY("new/config/attncl/tune.txt"));
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(st.st_mode & 0777, 0600);
-    ck_assert_int_eq(stat(IN_FOLDER("new/config/attncl"), &st), 0);
+    ck_assert_int_eq(stat(IN_DIRECTORY("new/config/attncl"), &st), 0);
     ck_assert_int_eq(st.st_mode & 0777, 0700);
     attncl__free(path);
     path = NULL;
     ck_assert(finds_rows());
-    ck_assert_uint_eq(folder_count(), 1); // nothing temporary
+    ck_assert_uint_eq(directory_count(), 1); // nothing temporary
 
     setenv("ATTNCL_TUNE", "off", 1);
     ck_fails(attncl__tuned_store(fake(), &found, measured, &path), ATTNCL_ERR_IO, "off");
@@ -325,7 +325,7 @@ Suite *suite(void)
     tcase_add_loop_test(text, a_bad_line_is_named_and_left_out, 0, sizeof bad / sizeof bad[0]);
     tcase_add_test(text, a_second_row_for_the_same_is_left_out);
     tcase_add_test(text, a_file_of_another_version_is_left_out);
-    tcase_add_test(text, many_bad_lines_are_not_all_told);
+    tcase_add_test(text, many_bad_lines_are_not_all_logged);
     tcase_add_test(text, damage_gives_no_impossible_row);
     tcase_add_test(text, merging_keeps_what_was_not_measured);
     tcase_add_checked_fixture(files, files_up, files_down);

@@ -58,7 +58,7 @@ static void compare(const attncl_safetensors *a, const attncl_safetensors *b)
 static void try_file(const uint8_t *data, size_t size)
 {
     attncl_safetensors *file = NULL, *again = NULL;
-    struct st_layout layout = {.header = TEXT_EMPTY};
+    struct st_layout layout = {.header = STRBUF_EMPTY};
 
     if (attncl_safetensors_parse(data, size, &file) != ATTNCL_OK) {
         MUST(!file && *attncl_last_error() && !strchr(attncl_last_error(), '\n'));
@@ -135,7 +135,7 @@ static size_t fresh_file(uint8_t *data, size_t max_size, unsigned seed)
     attncl_array arrays[4];
     char names[4][8];
     const size_t n = seed % 5;
-    struct st_layout layout = {.header = TEXT_EMPTY};
+    struct st_layout layout = {.header = STRBUF_EMPTY};
 
     srand(seed);
     for (size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""seeds.py FOLDER: writes the first inputs of fuzz_safetensors, good files and near misses."""
+"""seeds.py DIRECTORY: writes the first inputs of fuzz_safetensors, good files and near misses."""
 import json
 import pathlib
 import struct
@@ -38,10 +38,10 @@ def seeds():
 
 
 def main():
-    folder = pathlib.Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
+    directory = pathlib.Path(sys.argv[1])
+    directory.mkdir(parents=True, exist_ok=True)
     for i, seed in enumerate(seeds()):
-        (folder / f"seed-{i:02}").write_bytes(seed)
+        (directory / f"seed-{i:02}").write_bytes(seed)
 
 
 main()

@@ -8,7 +8,7 @@
 #include "attncl/ops.h"
 #include "base/alloc.h"
 #include "device/context.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 #include "support/test.h"
 
 enum { N = 12 };
@@ -52,7 +52,7 @@ static void run_and_check(attncl_graph *g, const float *want, int n)
     ck_ok(attncl_graph_compile(g, NULL));
     ck_ok(attncl_graph_write(g, "x", ramp, sizeof ramp));
     ck_ok(attncl_graph_run(g));
-    ck_ok(attncl__graph_check_guards(g));
+    ck_ok(attncl__graph_check_canaries(g));
     ck_ok(attncl_graph_read(g, "dx", got, (size_t)n * sizeof got[0]));
     for (int i = 0; i < n; ++i)
         ck_assert_msg(got[i] == want[i], "dx[%d] is %g, expected %g", i, (double)got[i],
@@ -183,7 +183,7 @@ START_TEST(a_scalar_needs_no_dy)
 }
 END_TEST
 
-START_TEST(what_nobody_needs_is_left_out)
+START_TEST(unneeded_gradients_are_left_out)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34), w = input(g, "w", shape34);
@@ -235,8 +235,8 @@ START_TEST(runs_create_nothing)
         ck_assert(memcmp(got, first, sizeof got) == 0);
     }
     attncl__objects_count(&after);
-    ck_assert_int_eq(after.made[OBJECT_BUFFER], before.made[OBJECT_BUFFER]);
-    ck_assert_int_eq(after.made[OBJECT_KERNEL], before.made[OBJECT_KERNEL]);
+    ck_assert_int_eq(after.created[OBJECT_BUFFER], before.created[OBJECT_BUFFER]);
+    ck_assert_int_eq(after.created[OBJECT_KERNEL], before.created[OBJECT_KERNEL]);
     ck_assert_uint_eq(attncl__alloc_live(), heap);
     attncl_graph_destroy(g);
 }
@@ -299,7 +299,7 @@ Suite *suite(void)
     tcase_add_test(core, of_a_view);
     tcase_add_test(core, zeros_where_nothing_flows);
     tcase_add_test(core, a_scalar_needs_no_dy);
-    tcase_add_test(core, what_nobody_needs_is_left_out);
+    tcase_add_test(core, unneeded_gradients_are_left_out);
     tcase_add_test(core, a_deep_graph);
     tcase_add_test(core, runs_create_nothing);
     tcase_add_test(core, an_op_without_gradient_is_named);

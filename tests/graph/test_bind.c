@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A graph in the caller's own buffers, queue and events; guards; profiles.
+// A graph in the caller's own buffers, queue and events; canaries; profiles.
 
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "attncl/profile.h"
 #include "device/context.h"
 #include "graph/graph.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 #include "support/test.h"
 
 enum { N = 64 };
@@ -163,11 +163,11 @@ START_TEST(inside_the_callers_context)
 }
 END_TEST
 
-START_TEST(guards_notice_an_overwrite)
+START_TEST(canaries_detect_an_overwrite)
 {
     attncl_graph *g = NULL;
     ck_ok(attncl_graph_create(test_context(), &g));
-    g->guard = true; // whatever the environment says
+    g->canaries = true; // whatever the environment says
     attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
     attncl_graph_push_scope(g, "first");
     x = attncl__graph_add(g, attncl__op_find("add_fwd"), NULL, IN(x, x));
@@ -175,10 +175,10 @@ START_TEST(guards_notice_an_overwrite)
     attncl_graph_output(g, "y", attncl__graph_add(g, attncl__op_find("add_fwd"), NULL, IN(x, x)));
     ck_ok(attncl_graph_compile(g, NULL));
     ck_ok(attncl_graph_run(g));
-    ck_ok(attncl__graph_check_guards(g));
+    ck_ok(attncl__graph_check_canaries(g));
     const size_t after = g->placements[0].offset + g->placements[0].bytes;
     ck_ok(attncl__buffer_fill(test_context(), g->arena, 1, after, 4));
-    ck_fails(attncl__graph_check_guards(g), ATTNCL_ERR_STATE, "first: add_fwd: memory after");
+    ck_fails(attncl__graph_check_canaries(g), ATTNCL_ERR_STATE, "first: add_fwd: memory after");
     ck_ok(attncl_graph_run(g)); // poisoning mends it
     attncl_graph_destroy(g);
 }
@@ -213,8 +213,8 @@ START_TEST(profiles_by_node)
     ck_assert_uint_gt(n, 0);
     ck_assert_ptr_nonnull(strstr(text, "\"traceEvents\""));
     ck_assert_ptr_nonnull(strstr(text, "\"scope\":\"double\""));
-    ck_fails(attncl_graph_write_trace(g, "/no/such/folder/x.json"), ATTNCL_ERR_IO,
-             "/no/such/folder");
+    ck_fails(attncl_graph_write_trace(g, "/no/such/directory/x.json"), ATTNCL_ERR_IO,
+             "/no/such/directory");
     attncl_graph_destroy(g);
     ck_ok(attncl_context_destroy(ctx));
 
@@ -235,7 +235,7 @@ Suite *suite(void)
     tcase_add_test(core, a_run_waits_for_events_and_gives_one);
     tcase_add_test(core, an_empty_graph_still_gives_an_event);
     tcase_add_test(core, inside_the_callers_context);
-    tcase_add_test(core, guards_notice_an_overwrite);
+    tcase_add_test(core, canaries_detect_an_overwrite);
     tcase_add_test(core, profiles_by_node);
     suite_add_tcase(s, core);
     return s;

@@ -77,7 +77,7 @@ START_TEST(inputs_convert_and_start_as_zeros)
              "12 elements, 11");
     ck_fails(attncl_graph_write(g, "x", wide, sizeof wide), ATTNCL_ERR_ARGUMENT, "48 bytes, 96");
     ck_fails(attncl_graph_write(g, "q", wide, sizeof wide), ATTNCL_ERR_ARGUMENT, "no input q");
-    ck_fails(attncl_graph_read(g, "y", wide, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, room for 4");
+    ck_fails(attncl_graph_read(g, "y", wide, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, capacity for 4");
     attncl_graph_destroy(g);
 }
 END_TEST
@@ -208,9 +208,9 @@ START_TEST(memory_is_reused_and_reported_before_it_is_taken)
     attncl__objects_count(&before);
     ck_ok(attncl_graph_memory(g, &r));
     attncl__objects_count(&after);
-    ck_assert_int_eq(before.made[OBJECT_BUFFER], after.made[OBJECT_BUFFER]);
+    ck_assert_int_eq(before.created[OBJECT_BUFFER], after.created[OBJECT_BUFFER]);
     ck_assert_uint_eq(r.io_bytes, 2 << 18);
-    if (!getenv("ATTNCL_GUARD")) { // guarding does without reuse
+    if (!getenv("ATTNCL_GUARD")) { // with canaries nothing is reused
         ck_assert_uint_eq(r.arena_bytes, 2 << 18);
         ck_assert_uint_eq(r.unshared_bytes, 9 << 18);
     }

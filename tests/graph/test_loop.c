@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Loops of a graph without guards, so that memory is reused: what lives across rounds, one loop
+// Loops of a graph without canaries, so that memory is reused: values that live across iterations, one loop
 // after another, profile, steady state.
 
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "graph/graph.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 #include "support/test.h"
 
-enum { WIDTH = 96, MOST_ROUNDS = 40 };
+enum { WIDTH = 96, MAX_TRIP_COUNT = 40 };
 
 static attncl_graph *new_graph(attncl_context *ctx)
 {
     attncl_graph *g = NULL;
     ck_ok(attncl_graph_create(ctx, &g));
-    g->guard = false; // whatever the environment says
+    g->canaries = false; // whatever the environment says
     return g;
 }
 
@@ -26,65 +26,65 @@ static attncl_value add(attncl_graph *g, attncl_value a, attncl_value b)
     return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));
 }
 
-// [rounds, WIDTH]: row t is 2 (x[t] + outside).  `outside` is read early in a round and nowhere
-// else, the rows of a round are done with before the stack takes them: each would leave its memory
-// to another were it not for the rounds.
+// [iterations, WIDTH]: row t is 2 (x[t] + outside).  `outside` is read early in an iteration and nowhere
+// else, the rows of an iteration are done with before the stack takes them: each would leave its memory
+// to another were it not for the iterations.
 static attncl_value double_rows(attncl_graph *g, attncl_value x, attncl_value outside,
-                                int64_t n_rounds)
+                                int64_t trip_count)
 {
-    const struct loop_stack_fwd_params params = {(int32_t)n_rounds};
-    attncl_graph_push_scope(g, "rounds");
-    const attncl_value round = attncl__graph_loop_begin(g, n_rounds);
-    const attncl_value row = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, round));
+    const struct loop_stack_fwd_params params = {(int32_t)trip_count};
+    attncl_graph_push_scope(g, "iterations");
+    const attncl_value iteration = attncl__graph_loop_begin(g, trip_count);
+    const attncl_value row = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, iteration));
     const attncl_value sum = add(g, row, outside);
     const attncl_value twice = add(g, sum, sum);
     const attncl_value stack =
-        attncl__graph_add(g, &attncl__op_loop_stack_fwd, &params, IN(twice, round));
+        attncl__graph_add(g, &attncl__op_loop_stack_fwd, &params, IN(twice, iteration));
     attncl__graph_loop_end(g);
     attncl_graph_pop_scope(g);
     return stack;
 }
 
 // y = 2 (2 (x + c + c) + c + c) by two loops, compiled.
-static attncl_graph *two_loops(attncl_context *ctx, int64_t n_rounds)
+static attncl_graph *two_loops(attncl_context *ctx, int64_t trip_count)
 {
     const int64_t width = WIDTH;
     attncl_graph *g = new_graph(ctx);
-    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){n_rounds, WIDTH});
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){trip_count, WIDTH});
     const attncl_value c = attncl_graph_input(g, "c", ATTNCL_F32, 1, &width);
-    const attncl_value between = double_rows(g, x, add(g, c, c), n_rounds);
-    attncl_graph_output(g, "y", double_rows(g, between, add(g, c, c), n_rounds));
+    const attncl_value between = double_rows(g, x, add(g, c, c), trip_count);
+    attncl_graph_output(g, "y", double_rows(g, between, add(g, c, c), trip_count));
     ck_ok(attncl_graph_compile(g, NULL));
     return g;
 }
 
-static void run_and_check(attncl_graph *g, int64_t n_rounds, float offset)
+static void run_and_check(attncl_graph *g, int64_t trip_count, float offset)
 {
-    float x[MOST_ROUNDS * WIDTH], y[MOST_ROUNDS * WIDTH], c[WIDTH];
-    const size_t bytes = (size_t)n_rounds * WIDTH * sizeof x[0];
+    float x[MAX_TRIP_COUNT * WIDTH], y[MAX_TRIP_COUNT * WIDTH], c[WIDTH];
+    const size_t bytes = (size_t)trip_count * WIDTH * sizeof x[0];
     for (int i = 0; i < WIDTH; ++i)
         c[i] = (float)(i % 7);
-    for (int i = 0; i < MOST_ROUNDS * WIDTH; ++i)
+    for (int i = 0; i < MAX_TRIP_COUNT * WIDTH; ++i)
         x[i] = (float)i + offset;
     ck_ok(attncl_graph_write(g, "x", x, bytes));
     ck_ok(attncl_graph_write(g, "c", c, sizeof c));
     ck_ok(attncl_graph_run(g));
     ck_ok(attncl_graph_read(g, "y", y, bytes));
-    for (int64_t i = 0; i < n_rounds * WIDTH; ++i) { // small integers: exact
+    for (int64_t i = 0; i < trip_count * WIDTH; ++i) { // small integers: exact
         const float want = 4 * x[i] + 12 * c[i % WIDTH];
-        ck_assert_msg(y[i] == want, "round %d, channel %d: %g, expected %g", (int)(i / WIDTH),
+        ck_assert_msg(y[i] == want, "iteration %d, channel %d: %g, expected %g", (int)(i / WIDTH),
                       (int)(i % WIDTH), (double)y[i], (double)want);
     }
 }
 
-static const int64_t rounds[] = {0, 1, 2, MOST_ROUNDS};
-enum { N_CASES = sizeof rounds / sizeof rounds[0] };
+static const int64_t trip_counts[] = {0, 1, 2, MAX_TRIP_COUNT};
+enum { N_CASES = sizeof trip_counts / sizeof trip_counts[0] };
 
 START_TEST(loops_one_after_another)
 {
-    attncl_graph *g = two_loops(test_context(), rounds[_i]);
-    for (int run = 0; run < 3; ++run) // every run starts at round 0
-        run_and_check(g, rounds[_i], (float)run);
+    attncl_graph *g = two_loops(test_context(), trip_counts[_i]);
+    for (int run = 0; run < 3; ++run) // every run starts at iteration 0
+        run_and_check(g, trip_counts[_i], (float)run);
     attncl_graph_destroy(g);
 }
 END_TEST
@@ -94,11 +94,11 @@ static const struct placement *placement_of(const attncl_graph *g, attncl_value 
     for (size_t i = 0; i < g->n_placements; ++i)
         if (g->placements[i].value == v.id)
             return &g->placements[i];
-    ck_abort_msg("value %d has no place", (int)v.id);
+    ck_abort_msg("value %d has no placement", (int)v.id);
     return NULL;
 }
 
-// `apart` shares no memory with what else the rounds make.
+// `apart` shares no memory with other values that the iterations compute.
 static void ck_apart(const attncl_graph *g, attncl_value apart)
 {
     const struct placement *a = placement_of(g, apart);
@@ -111,7 +111,7 @@ static void ck_apart(const attncl_graph *g, attncl_value apart)
     }
 }
 
-START_TEST(what_lives_across_rounds_has_its_own_memory)
+START_TEST(values_live_across_iterations_have_their_own_memory)
 {
     const int64_t width = WIDTH;
     attncl_graph *g = new_graph(test_context());
@@ -130,21 +130,21 @@ START_TEST(what_lives_across_rounds_has_its_own_memory)
 }
 END_TEST
 
-// Rows of a profile: commands, flop and bytes are those of one run, rounds and all.
-START_TEST(a_profile_counts_rounds)
+// Rows of a profile: commands, flop and bytes are those of one run, all iterations included.
+START_TEST(a_profile_counts_iterations)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;
     options.profile = 1;
     ck_ok(attncl_context_create(&options, &ctx));
-    attncl_graph *g = two_loops(ctx, rounds[_i]);
+    attncl_graph *g = two_loops(ctx, trip_counts[_i]);
     const attncl_profile_row *row;
     int n_sums = 0;
     ck_ok(attncl_graph_run_profiled(g));
     ck_ok(attncl_graph_run_profiled(g));
     for (size_t i = 0; (row = attncl_graph_profile_row(g, i)); ++i) {
-        const bool inside = strstr(row->scope, "rounds") != NULL;
-        const double n = inside ? (double)rounds[_i] : 1;
+        const bool inside = strstr(row->scope, "iterations") != NULL;
+        const double n = inside ? (double)trip_counts[_i] : 1;
         ck_assert_uint_eq(row->n_commands, (size_t)n);
         ck_assert_uint_eq(row->runs, 2);
         if (strcmp(row->op, "add_fwd") == 0) {
@@ -208,8 +208,8 @@ Suite *suite(void)
     tcase_set_timeout(core, 0);
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_loop_test(core, loops_one_after_another, 0, N_CASES);
-    tcase_add_test(core, what_lives_across_rounds_has_its_own_memory);
-    tcase_add_loop_test(core, a_profile_counts_rounds, 0, N_CASES);
+    tcase_add_test(core, values_live_across_iterations_have_their_own_memory);
+    tcase_add_loop_test(core, a_profile_counts_iterations, 0, N_CASES);
     tcase_add_test(core, steady_state_makes_nothing);
     tcase_add_test(core, out_of_memory_is_reported);
     suite_add_tcase(s, core);

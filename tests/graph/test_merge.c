@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A layer norm becomes part of the linear maps behind it, where all of them can take it over, and
+// A layer norm becomes part of the linear maps after it, where all of them can take it over, and
 // stays what it is everywhere else.
 
 #include <math.h>
@@ -7,7 +7,7 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 #include "launch/gemm.h"
 #include "support/test.h"
 
@@ -63,7 +63,7 @@ static int count_live(const attncl_graph *g, const struct op_class *cls)
 static void expect(const attncl_graph *g, int norms, int merged)
 {
     ck_assert_int_eq(count_live(g, &attncl__op_layer_norm_fwd), norms);
-    ck_assert_int_eq(count_live(g, &attncl__op_norm_linear_fwd), merged);
+    ck_assert_int_eq(count_live(g, &attncl__op_fused_norm_linear_fwd), merged);
 }
 
 static void run(attncl_graph *g, const char *name, float y[ROWS * C])
@@ -73,7 +73,7 @@ static void run(attncl_graph *g, const char *name, float y[ROWS * C])
         x[i] = cosf((float)(i * i));
     ck_ok(attncl_graph_write(g, "x", x, sizeof x));
     ck_ok(attncl_graph_run(g));
-    ck_ok(attncl__graph_check_guards(g));
+    ck_ok(attncl__graph_check_canaries(g));
     ck_ok(attncl_graph_read(g, name, y, sizeof x));
 }
 
@@ -143,7 +143,7 @@ START_TEST(a_norm_of_many_rows_or_of_several_axes_stays)
 }
 END_TEST
 
-// Behind what overwrites x, x is no longer what the norm read.
+// After what overwrites x, x is no longer what the norm read.
 START_TEST(a_norm_of_state_that_changes_stays)
 {
     struct fixture f = begin(ROWS);

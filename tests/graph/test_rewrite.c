@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step of AFT layers, or of attention layers, becomes two launches a layer where nobody looks
+// A step of AFT layers, or of attention layers, becomes two launches a layer where no consumer looks
 // between, and computes the same.
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "attncl/attention.h"
 #include "attncl/ops.h"
 #include "attncl/transformer.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 #include "support/test.h"
 
 enum { ROWS = 2, C = 32, F = 48, WINDOW = 2, STEPS = 4, LAYERS = 2, MANY = 17, HEADS = 2 };
@@ -103,7 +103,7 @@ static struct stack build(enum kind kind, int64_t rows)
 static bool device_rewrites(void)
 {
     const struct device_caps *caps = &test_context()->caps;
-    return caps->form == FORM_CPU && !caps->loop_limit;
+    return caps->variant == VARIANT_CPU && !caps->max_loop_iterations;
 }
 
 static int count_live(const attncl_graph *g, const struct op_class *cls)
@@ -114,15 +114,15 @@ static int count_live(const attncl_graph *g, const struct op_class *cls)
     return n;
 }
 
-static void expect(const attncl_graph *g, int mixes, int ffn, int joins)
+static void expect(const attncl_graph *g, int mixes, int ffn, int reductions)
 {
     const bool does = device_rewrites();
 
-    ck_assert_int_eq(count_live(g, &attncl__op_aft_parts_fwd) +
-                         count_live(g, &attncl__op_attention_parts_fwd),
+    ck_assert_int_eq(count_live(g, &attncl__op_fused_aft_step_fwd) +
+                         count_live(g, &attncl__op_fused_attention_step_fwd),
                      does ? mixes : 0);
-    ck_assert_int_eq(count_live(g, &attncl__op_ffn_parts_fwd), does ? ffn : 0);
-    ck_assert_int_eq(count_live(g, &attncl__op_join_fwd), does ? joins : 0);
+    ck_assert_int_eq(count_live(g, &attncl__op_fused_ffn_fwd), does ? ffn : 0);
+    ck_assert_int_eq(count_live(g, &attncl__op_split_k_reduce_fwd), does ? reductions : 0);
     ck_assert_int_eq(count_live(g, &attncl__op_aft_step_fwd) +
                          count_live(g, &attncl__op_attention_step_fwd),
                      does ? LAYERS - mixes : LAYERS);
@@ -138,7 +138,7 @@ static void run(struct stack *s, float y[STEPS][ROWS * C])
         ck_ok(attncl_graph_write(s->g, "x", x, sizeof x));
         ck_ok(attncl_graph_write(s->g, "position", &t, sizeof t));
         ck_ok(attncl_graph_run(s->g));
-        ck_ok(attncl__graph_check_guards(s->g));
+        ck_ok(attncl__graph_check_canaries(s->g));
         ck_ok(attncl_graph_read(s->g, "y", y[t], sizeof y[t]));
     }
 }
@@ -191,7 +191,7 @@ START_TEST(plans_are_made_anew)
     ck_ok(attncl_graph_memory(s.g, &report));
     expect(s.g, LAYERS, LAYERS, 1);
     attncl_graph_output(s.g, "twice", attncl_add(s.g, s.y, s.y));
-    ck_assert_int_eq(count_live(s.g, &attncl__op_join_fwd), 0);
+    ck_assert_int_eq(count_live(s.g, &attncl__op_split_k_reduce_fwd), 0);
     ck_ok(attncl_graph_compile(s.g, NULL));
     expect(s.g, LAYERS, LAYERS, 1);
     run(&s, again);

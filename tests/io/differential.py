@@ -15,7 +15,7 @@ import sys
 BITS = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "F6_E3M2": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
         "F8_E4M3FNUZ": 8, "F8_E5M2FNUZ": 8, "I16": 16, "U16": 16, "F16": 16, "BF16": 16, "I32": 32, "U32": 32,
         "F32": 32, "C64": 64, "F64": 64, "I64": 64, "U64": 64}
-MOST = (1 << 48) - 1
+MAX_ELEMENTS = (1 << 48) - 1
 
 
 class Refused(Exception):
@@ -58,7 +58,7 @@ def check_name(name):
 
 
 def is_list_of_integers(x):
-    return isinstance(x, list) and all(type(i) is int and i <= MOST for i in x)
+    return isinstance(x, list) and all(type(i) is int and i <= MAX_ELEMENTS for i in x)
 
 
 def tensor_bytes(entry):
@@ -70,7 +70,7 @@ def tensor_bytes(entry):
     product = 1
     for extent in shape:
         product *= max(extent, 1)
-    must(product <= MOST, "overflow")
+    must(product <= MAX_ELEMENTS, "overflow")
     bits = 0 if 0 in shape else product * BITS[dtype]
     must(bits % 8 == 0, "broken byte")
     must(offsets[1] - offsets[0] == bits // 8, "offsets and shape")

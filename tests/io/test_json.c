@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "io/json.h"
 #include "support/test.h"
 

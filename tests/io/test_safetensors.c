@@ -8,10 +8,10 @@
 
 #include "attncl/safetensors.h"
 #include "base/alloc.h"
-#include "base/text.h"
+#include "base/strbuf.h"
 #include "support/test.h"
 
-static struct text file; // the file under test
+static struct strbuf file; // the file under test
 static size_t heap_before;
 
 static void up(void)
@@ -21,7 +21,7 @@ static void up(void)
 
 static void down(void)
 {
-    attncl__text_free(&file);
+    attncl__strbuf_free(&file);
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
 }
 
@@ -29,19 +29,19 @@ static void add_length(uint64_t length)
 {
     for (int i = 0; i < 8; ++i) {
         const unsigned char byte = (unsigned char)(length >> 8 * i);
-        attncl__text_add_bytes(&file, &byte, 1);
+        attncl__strbuf_add_bytes(&file, &byte, 1);
     }
 }
 
 // length | header | data_bytes bytes 0, 1, 2 ...
 static void make_bytes(const char *header, size_t header_bytes, size_t data_bytes)
 {
-    attncl__text_free(&file);
+    attncl__strbuf_free(&file);
     add_length(header_bytes);
-    attncl__text_add_bytes(&file, header, header_bytes);
+    attncl__strbuf_add_bytes(&file, header, header_bytes);
     for (size_t i = 0; i < data_bytes; ++i) {
         const unsigned char byte = (unsigned char)i;
-        attncl__text_add_bytes(&file, &byte, 1);
+        attncl__strbuf_add_bytes(&file, &byte, 1);
     }
 }
 
@@ -199,8 +199,8 @@ START_TEST(a_file_shorter_than_its_length_field_is_refused)
 {
     attncl_safetensors *got = NULL;
     for (size_t bytes = 0; bytes < 8; ++bytes) {
-        attncl__text_free(&file);
-        attncl__text_add_bytes(&file, "\2\0\0\0\0\0\0\0", bytes);
+        attncl__strbuf_free(&file);
+        attncl__strbuf_add_bytes(&file, "\2\0\0\0\0\0\0\0", bytes);
         ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "the header's length alone takes 8");
     }
     ck_fails(attncl_safetensors_parse(NULL, 0, &got), ATTNCL_ERR_FORMAT, "0 bytes");
@@ -220,9 +220,9 @@ START_TEST(a_header_length_beyond_the_cap_or_the_file_is_refused)
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
         attncl_safetensors *got = NULL;
-        attncl__text_free(&file);
+        attncl__strbuf_free(&file);
         add_length(rows[i].length);
-        attncl__text_add(&file, "{}");
+        attncl__strbuf_add(&file, "{}");
         ck_fails(parse(&got), ATTNCL_ERR_FORMAT, rows[i].words);
     }
 }
@@ -248,66 +248,66 @@ START_TEST(deep_nesting_does_not_reach_the_parser)
     enum { DEPTH = 100000 };
     const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"};
     for (size_t i = 0; i < 3; ++i) {
-        struct text deep = TEXT_EMPTY;
+        struct strbuf deep = STRBUF_EMPTY;
         attncl_safetensors *got = NULL;
-        attncl__text_add(&deep, "{\"w\":");
+        attncl__strbuf_add(&deep, "{\"w\":");
         for (int d = 0; d < DEPTH; ++d)
-            attncl__text_add(&deep, "%s", opens[i]);
+            attncl__strbuf_add(&deep, "%s", opens[i]);
         make_bytes(deep.data, deep.used, 0);
-        attncl__text_free(&deep);
+        attncl__strbuf_free(&deep);
         ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "nested deeper");
     }
 }
 END_TEST
 
-static void one_tensor(struct text *header, int name_bytes, const char *shape)
+static void one_tensor(struct strbuf *header, int name_bytes, const char *shape)
 {
-    attncl__text_add(header, "{\"%0*d\":{\"dtype\":\"U8\",\"shape\":%s,\"data_offsets\":[0,1]}}",
+    attncl__strbuf_add(header, "{\"%0*d\":{\"dtype\":\"U8\",\"shape\":%s,\"data_offsets\":[0,1]}}",
                      name_bytes, 0, shape);
 }
 
 START_TEST(a_name_has_at_most_4096_bytes)
 {
     attncl_safetensors *got = NULL;
-    struct text header = TEXT_EMPTY;
+    struct strbuf header = STRBUF_EMPTY;
     one_tensor(&header, 4096, "[1]");
     make(header.data, 1);
-    attncl__text_free(&header);
+    attncl__strbuf_free(&header);
     ck_ok(parse(&got));
     attncl_safetensors_close(got);
 
     got = NULL;
     one_tensor(&header, 4097, "[1]");
     make(header.data, 1);
-    attncl__text_free(&header);
+    attncl__strbuf_free(&header);
     ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "name of 4097 bytes, at most 4096");
 }
 END_TEST
 
 START_TEST(more_than_a_million_tensors_are_refused)
 {
-    struct text header = TEXT_EMPTY;
+    struct strbuf header = STRBUF_EMPTY;
     attncl_safetensors *got = NULL;
-    attncl__text_add(&header, "{\"0\":0");
+    attncl__strbuf_add(&header, "{\"0\":0");
     for (int i = 1; i <= 1000000; ++i)
-        attncl__text_add(&header, ",\"%x\":0", i);
-    attncl__text_add(&header, "}");
+        attncl__strbuf_add(&header, ",\"%x\":0", i);
+    attncl__strbuf_add(&header, "}");
     make(header.data, 0);
-    attncl__text_free(&header);
+    attncl__strbuf_free(&header);
     ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "1000001 tensors, at most 1000000");
 }
 END_TEST
 
 START_TEST(more_values_than_a_million_tensors_have_are_refused)
 {
-    struct text header = TEXT_EMPTY;
+    struct strbuf header = STRBUF_EMPTY;
     attncl_safetensors *got = NULL;
-    attncl__text_add(&header, "{\"w\":[0");
+    attncl__strbuf_add(&header, "{\"w\":[0");
     for (int i = 0; i < 18000000; ++i)
-        attncl__text_add_bytes(&header, ",0", 2);
-    attncl__text_add(&header, "]}");
+        attncl__strbuf_add_bytes(&header, ",0", 2);
+    attncl__strbuf_add(&header, "]}");
     make(header.data, 0);
-    attncl__text_free(&header);
+    attncl__strbuf_free(&header);
     ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "more than 18000000 values");
 }
 END_TEST
@@ -399,12 +399,12 @@ START_TEST(every_type_of_the_format_is_listed_by_name)
                 {"I64", 64},    {"U64", 64}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
         attncl_safetensors *got = NULL;
-        struct text header = TEXT_EMPTY;
-        attncl__text_add(&header,
+        struct strbuf header = STRBUF_EMPTY;
+        attncl__strbuf_add(&header,
                          "{\"w\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%d]}}",
                          rows[i].name, rows[i].bits);
         make(header.data, (size_t)rows[i].bits);
-        attncl__text_free(&header);
+        attncl__strbuf_free(&header);
         ck_ok(parse(&got));
         ck_assert_str_eq(attncl_dtype_name(attncl_safetensors_at(got, 0)->dtype), rows[i].name);
         ck_assert_uint_eq(attncl_safetensors_at(got, 0)->bytes, (size_t)rows[i].bits);
@@ -419,15 +419,15 @@ START_TEST(values_that_are_not_finite_are_found_on_request)
     const float values[] = {0.0f, NAN};
     for (int n = 1; n <= 2; ++n) {
         attncl_safetensors *got = NULL;
-        struct text header = TEXT_EMPTY;
-        attncl__text_add(&header,
+        struct strbuf header = STRBUF_EMPTY;
+        attncl__strbuf_add(&header,
                          "{\"w\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[0,%d]},"
                          "\"x\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[%d,%d]}}",
                          n, 4 * n, 4 * n, 4 * n + 4);
         make(header.data, 0);
-        attncl__text_free(&header);
-        attncl__text_add_bytes(&file, values, (size_t)n * 4);
-        attncl__text_add_bytes(&file, &values[1], 4);
+        attncl__strbuf_free(&header);
+        attncl__strbuf_add_bytes(&file, values, (size_t)n * 4);
+        attncl__strbuf_add_bytes(&file, &values[1], 4);
         ck_ok(parse(&got));
         if (n == 1)
             ck_ok(attncl_safetensors_check_finite(got));

@@ -13,7 +13,7 @@
 #include "attncl/safetensors.h"
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/test.h"
 
 static size_t heap_before;
@@ -21,12 +21,12 @@ static size_t heap_before;
 static void up(void)
 {
     heap_before = attncl__alloc_live();
-    folder_begin();
+    directory_begin();
 }
 
 static void down(void)
 {
-    folder_down();
+    directory_down();
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
 }
 
@@ -43,12 +43,12 @@ static attncl_array array_of(const char *name, attncl_dtype dtype, int64_t exten
 START_TEST(what_is_no_file_is_refused)
 {
     attncl_safetensors *got = NULL;
-    const char *fifo = IN_FOLDER("fifo");
+    const char *fifo = IN_DIRECTORY("fifo");
     ck_assert_int_eq(mkfifo(fifo, 0600), 0);
 
-    ck_fails(attncl_safetensors_open(IN_FOLDER("absent"), &got), ATTNCL_ERR_IO,
+    ck_fails(attncl_safetensors_open(IN_DIRECTORY("absent"), &got), ATTNCL_ERR_IO,
              "absent: No such file or directory");
-    ck_fails(attncl_safetensors_open(IN_FOLDER("."), &got), ATTNCL_ERR_IO, "is a directory");
+    ck_fails(attncl_safetensors_open(IN_DIRECTORY("."), &got), ATTNCL_ERR_IO, "is a directory");
     ck_fails(attncl_safetensors_open(fifo, &got), ATTNCL_ERR_IO, "fifo: is no regular file");
     ck_fails(attncl_safetensors_open("/dev/zero", &got), ATTNCL_ERR_IO, "is no regular file");
     ck_fails(attncl_safetensors_open("", &got), ATTNCL_ERR_IO, "No such file");
@@ -60,13 +60,13 @@ END_TEST
 START_TEST(a_damaged_file_is_refused_with_its_path)
 {
     attncl_safetensors *got = NULL;
-    folder_write_bytes("bad", "\2\0\0\0\0\0\0\0{]", 10);
-    ck_fails(attncl_safetensors_open(IN_FOLDER("bad"), &got), ATTNCL_ERR_FORMAT,
+    directory_write_bytes("bad", "\2\0\0\0\0\0\0\0{]", 10);
+    ck_fails(attncl_safetensors_open(IN_DIRECTORY("bad"), &got), ATTNCL_ERR_FORMAT,
              "/bad: no valid JSON");
-    folder_write_bytes("empty", "", 0);
-    ck_fails(attncl_safetensors_open(IN_FOLDER("empty"), &got), ATTNCL_ERR_FORMAT, "0 bytes");
-    folder_write_bytes("long", "\2\0\0\0\0\0\0\0{}x", 11);
-    ck_fails(attncl_safetensors_open(IN_FOLDER("long"), &got), ATTNCL_ERR_FORMAT,
+    directory_write_bytes("empty", "", 0);
+    ck_fails(attncl_safetensors_open(IN_DIRECTORY("empty"), &got), ATTNCL_ERR_FORMAT, "0 bytes");
+    directory_write_bytes("long", "\2\0\0\0\0\0\0\0{}x", 11);
+    ck_fails(attncl_safetensors_open(IN_DIRECTORY("long"), &got), ATTNCL_ERR_FORMAT,
              "the file has 1 bytes of data");
     ck_assert_ptr_null(got);
 }
@@ -76,10 +76,10 @@ END_TEST
 START_TEST(a_huge_file_is_judged_by_its_header_first)
 {
     attncl_safetensors *got = NULL;
-    folder_write_bytes("huge", "\2\0\0\0\0\0\0\0{}", 10);
-    if (truncate(IN_FOLDER("huge"), INT64_C(1) << 40) != 0)
+    directory_write_bytes("huge", "\2\0\0\0\0\0\0\0{}", 10);
+    if (truncate(IN_DIRECTORY("huge"), INT64_C(1) << 40) != 0)
         return; // the file system has no sparse files
-    ck_fails(attncl_safetensors_open(IN_FOLDER("huge"), &got), ATTNCL_ERR_FORMAT,
+    ck_fails(attncl_safetensors_open(IN_DIRECTORY("huge"), &got), ATTNCL_ERR_FORMAT,
              "the tensors take 0 bytes");
     ck_assert_ptr_null(got);
 }
@@ -104,8 +104,8 @@ START_TEST(every_type_comes_back)
         arrays[i] = array_of(attncl_dtype_name(types[i]), types[i], 4 * (i % 4 + 1));
     arrays[N] = (attncl_array){"scalar", ATTNCL_F32, 0, {0}, elements, 4};
     arrays[N + 1] = (attncl_array){"empty", ATTNCL_F32, 3, {2, 0, 3}, NULL, 0};
-    ck_ok(attncl_safetensors_write(IN_FOLDER("f"), arrays, N + 2, NULL));
-    ck_ok(attncl_safetensors_open(IN_FOLDER("f"), &got));
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("f"), arrays, N + 2, NULL));
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY("f"), &got));
 
     ck_assert_uint_eq(attncl_safetensors_count(got), N + 2);
     for (int i = 0; i < N + 2; ++i) {
@@ -133,8 +133,8 @@ START_TEST(names_and_metadata_of_any_text_come_back)
                                    array_of("\xc3\xa9t\xc3\xa9", ATTNCL_U8, 2)};
     attncl_safetensors *got = NULL;
 
-    ck_ok(attncl_safetensors_write(IN_FOLDER("f"), arrays, 2, metadata));
-    ck_ok(attncl_safetensors_open(IN_FOLDER("f"), &got));
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("f"), arrays, 2, metadata));
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY("f"), &got));
     ck_assert_ptr_nonnull(attncl_safetensors_find(got, arrays[0].name));
     ck_assert_ptr_nonnull(attncl_safetensors_find(got, arrays[1].name));
     for (int i = 0; metadata[i]; i += 2)
@@ -153,8 +153,8 @@ START_TEST(the_file_is_ordered_by_width_then_name_and_padded)
                                  "\"c\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[16,17]}}";
     char bytes[1024];
 
-    ck_ok(attncl_safetensors_write(IN_FOLDER("f"), arrays, 4, NULL));
-    FILE *f = fopen(IN_FOLDER("f"), "rb");
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("f"), arrays, 4, NULL));
+    FILE *f = fopen(IN_DIRECTORY("f"), "rb");
     const size_t size = fread(bytes, 1, sizeof bytes, f);
     fclose(f);
     const size_t padded = (sizeof header - 1 + 7) / 8 * 8;
@@ -171,10 +171,10 @@ START_TEST(an_empty_set_is_sixteen_bytes)
 {
     struct stat info;
     attncl_safetensors *got = NULL;
-    ck_ok(attncl_safetensors_write(IN_FOLDER("f"), NULL, 0, NULL));
-    ck_assert_int_eq(stat(IN_FOLDER("f"), &info), 0);
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("f"), NULL, 0, NULL));
+    ck_assert_int_eq(stat(IN_DIRECTORY("f"), &info), 0);
     ck_assert_int_eq(info.st_size, 16);
-    ck_ok(attncl_safetensors_open(IN_FOLDER("f"), &got));
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY("f"), &got));
     attncl_safetensors_close(got);
 }
 END_TEST
@@ -185,7 +185,7 @@ START_TEST(unusable_arrays_are_refused)
     char long_name[4098];
     memset(long_name, 'n', sizeof long_name - 1);
     long_name[sizeof long_name - 1] = '\0';
-    const char *path = IN_FOLDER("f");
+    const char *path = IN_DIRECTORY("f");
 
     ck_fails(attncl_safetensors_write(path, a, 2, NULL), ATTNCL_ERR_ARGUMENT,
              "two tensors are named w");
@@ -224,13 +224,13 @@ START_TEST(unusable_arrays_are_refused)
     ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "element type 0");
     a[0] = array_of("w", ATTNCL_F4, 3);
     ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "no whole number");
-    ck_assert_uint_eq(folder_entries(), 0);
+    ck_assert_uint_eq(directory_entries(), 0);
 }
 END_TEST
 
 START_TEST(unusable_metadata_is_refused)
 {
-    const char *path = IN_FOLDER("f");
+    const char *path = IN_DIRECTORY("f");
     ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", NULL}),
              ATTNCL_ERR_ARGUMENT, "metadata k has no value");
     ck_fails(
@@ -238,7 +238,7 @@ START_TEST(unusable_metadata_is_refused)
         ATTNCL_ERR_ARGUMENT, "k is given twice");
     ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", "\xff", NULL}),
              ATTNCL_ERR_ARGUMENT, "not UTF-8");
-    ck_assert_uint_eq(folder_entries(), 0);
+    ck_assert_uint_eq(directory_entries(), 0);
 }
 END_TEST
 
@@ -247,24 +247,24 @@ END_TEST
 START_TEST(a_failed_write_leaves_nothing_behind)
 {
     const attncl_array a = array_of("w", ATTNCL_F32, 2);
-    const char *folder = IN_FOLDER("folder"), *fifo = IN_FOLDER("fifo");
-    ck_assert_int_eq(mkdir(folder, 0700), 0);
+    const char *directory = IN_DIRECTORY("directory"), *fifo = IN_DIRECTORY("fifo");
+    ck_assert_int_eq(mkdir(directory, 0700), 0);
     ck_assert_int_eq(mkfifo(fifo, 0600), 0);
 
-    ck_fails(attncl_safetensors_write(IN_FOLDER("absent/f"), &a, 1, NULL), ATTNCL_ERR_IO,
+    ck_fails(attncl_safetensors_write(IN_DIRECTORY("absent/f"), &a, 1, NULL), ATTNCL_ERR_IO,
              "absent/f: No such file or directory");
-    ck_fails(attncl_safetensors_write(folder, &a, 1, NULL), ATTNCL_ERR_IO,
-             "folder: is a directory");
+    ck_fails(attncl_safetensors_write(directory, &a, 1, NULL), ATTNCL_ERR_IO,
+             "directory: is a directory");
     ck_fails(attncl_safetensors_write(fifo, &a, 1, NULL), ATTNCL_ERR_IO, "is no regular file");
     ck_fails(attncl_safetensors_write("/dev/null", &a, 1, NULL), ATTNCL_ERR_IO,
              "is no regular file");
     ck_fails(attncl_safetensors_write("", &a, 1, NULL), ATTNCL_ERR_IO, "No such file");
     if (geteuid() != 0) { // root writes everywhere
-        ck_assert_int_eq(chmod(folder, 0500), 0);
-        ck_fails(attncl_safetensors_write(IN_FOLDER("folder/f"), &a, 1, NULL), ATTNCL_ERR_IO,
+        ck_assert_int_eq(chmod(directory, 0500), 0);
+        ck_fails(attncl_safetensors_write(IN_DIRECTORY("directory/f"), &a, 1, NULL), ATTNCL_ERR_IO,
                  "Permission denied");
     }
-    ck_assert_uint_eq(folder_entries(), 2);
+    ck_assert_uint_eq(directory_entries(), 2);
 }
 END_TEST
 
@@ -272,7 +272,7 @@ END_TEST
 START_TEST(a_write_that_fails_midway_keeps_the_old_file)
 {
     const attncl_array small = array_of("w", ATTNCL_F32, 2), large = array_of("w", ATTNCL_F64, 64);
-    const char *path = IN_FOLDER("f");
+    const char *path = IN_DIRECTORY("f");
     attncl_safetensors *got = NULL;
     struct rlimit old, limit;
 
@@ -290,7 +290,7 @@ START_TEST(a_write_that_fails_midway_keeps_the_old_file)
     ck_assert_int_eq(restored, 0);
 
     ck_fails(status, ATTNCL_ERR_IO, "f: File too large");
-    ck_assert_uint_eq(folder_entries(), 1);
+    ck_assert_uint_eq(directory_entries(), 1);
     ck_ok(attncl_safetensors_open(path, &got));
     ck_assert_int_eq(attncl_safetensors_at(got, 0)->dtype, ATTNCL_F32);
     attncl_safetensors_close(got);
@@ -300,7 +300,7 @@ END_TEST
 START_TEST(an_old_file_is_replaced_and_a_link_kept)
 {
     const attncl_array a = array_of("w", ATTNCL_F32, 2);
-    const char *link = IN_FOLDER("link"), *target = IN_FOLDER("target");
+    const char *link = IN_DIRECTORY("link"), *target = IN_DIRECTORY("target");
     struct stat info;
     attncl_safetensors *old = NULL;
 
@@ -313,7 +313,7 @@ START_TEST(an_old_file_is_replaced_and_a_link_kept)
     ck_assert_int_eq(stat(target, &info), 0);
     ck_assert_int_gt(info.st_size, 16);
     ck_assert_uint_eq(attncl_safetensors_count(old), 0); // what was opened stays as it was
-    ck_assert_uint_eq(folder_entries(), 2);
+    ck_assert_uint_eq(directory_entries(), 2);
     attncl_safetensors_close(old);
 }
 END_TEST
@@ -322,9 +322,9 @@ START_TEST(the_new_file_has_the_usual_permissions)
 {
     struct stat info;
     const mode_t old = umask(027);
-    ck_ok(attncl_safetensors_write(IN_FOLDER("f"), NULL, 0, NULL));
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY("f"), NULL, 0, NULL));
     umask(old);
-    ck_assert_int_eq(stat(IN_FOLDER("f"), &info), 0);
+    ck_assert_int_eq(stat(IN_DIRECTORY("f"), &info), 0);
     ck_assert_int_eq(info.st_mode & 07777, 0640);
 }
 END_TEST
@@ -334,8 +334,8 @@ START_TEST(a_name_of_the_longest_length_can_be_written)
     char name[256];
     memset(name, 'n', 255);
     name[255] = '\0';
-    ck_ok(attncl_safetensors_write(IN_FOLDER(name), NULL, 0, NULL));
-    ck_assert_uint_eq(folder_entries(), 1);
+    ck_ok(attncl_safetensors_write(IN_DIRECTORY(name), NULL, 0, NULL));
+    ck_assert_uint_eq(directory_entries(), 1);
 }
 END_TEST
 
@@ -343,7 +343,7 @@ START_TEST(short_memory_is_a_status_and_leaves_nothing)
 {
     const attncl_array arrays[] = {array_of("a", ATTNCL_F32, 2), array_of("b", ATTNCL_U8, 3)};
     const char *const metadata[] = {"k", "v", NULL};
-    const char *path = IN_FOLDER("f");
+    const char *path = IN_DIRECTORY("f");
     int n_failures = 0;
 
     for (size_t n = 1;; ++n) {
@@ -357,7 +357,7 @@ START_TEST(short_memory_is_a_status_and_leaves_nothing)
         attncl__alloc_fail_at(0);
 
         ck_assert_int_eq(status, fired ? ATTNCL_ERR_NO_MEMORY : ATTNCL_OK);
-        ck_assert_uint_eq(folder_entries(), failed_writing ? 0 : 1);
+        ck_assert_uint_eq(directory_entries(), failed_writing ? 0 : 1);
         attncl_safetensors_close(got);
         ck_assert_uint_eq(attncl__alloc_live(), heap_before);
         unlink(path);

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# offline.sh FOLDER [--report]: every specialised kernel source in FOLDER, as ATTNCL_DUMP_CL writes them, compiles
+# offline.sh DIRECTORY [--report]: every specialised kernel source in DIRECTORY, as ATTNCL_DUMP_CL writes them, compiles
 # without warnings for NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.  Sources of the
-# CPU form alone, of which no group has two work-items, are compiled for the last: no GPU gets them.  That one has no
+# CPU variant alone, of which no group has two work-items, are compiled for the last: no GPU gets them.  That one has no
 # machine code, whose limits optimising would meet: it is left out.
 # --report also prints, where libclc is installed, registers, spills and local memory of each kernel on an AMD gfx1030.
-# Skipped (77) without clang or when FOLDER holds nothing.
+# Skipped (77) without clang or when DIRECTORY holds nothing.
 set -u
-folder=$1 report=${2-}
+directory=$1 report=${2-}
 
 clang=""
 for name in clang-14 clang-15 clang-16 clang; do
@@ -17,14 +17,14 @@ for name in clang-14 clang-15 clang-16 clang; do
     fi
 done
 [ -n "$clang" ] || { echo "skipped: no clang" >&2; exit 77; }
-n=$(find "$folder" -name '*.cl' 2>/dev/null | wc -l)
-[ "$n" -gt 0 ] || { echo "skipped: no kernel sources in '$folder'; run the op tests with ATTNCL_DUMP_CL=$folder" >&2; exit 77; }
+n=$(find "$directory" -name '*.cl' 2>/dev/null | wc -l)
+[ "$n" -gt 0 ] || { echo "skipped: no kernel sources in '$directory'; run the op tests with ATTNCL_DUMP_CL=$directory" >&2; exit 77; }
 
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
 targets='"spir64 -O0 -emit-llvm -c"'
-if grep -qlrE '^#define LS ([2-9]|1[0-9])' "$folder"; then
+if grep -qlrE '^#define LS ([2-9]|1[0-9])' "$directory"; then
     targets='"nvptx64-nvidia-nvcl -march=sm_75 -O1 -S" "amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -O1 -S" '$targets
 fi
 
@@ -43,13 +43,13 @@ for target in $targets; do
 done
 exit \$status
 END
-find "$folder" -name '*.cl' -print0 | xargs -0 -n 8 -P "$(nproc 2>/dev/null || echo 2)" sh "$tmp/compile"
+find "$directory" -name '*.cl' -print0 | xargs -0 -n 8 -P "$(nproc 2>/dev/null || echo 2)" sh "$tmp/compile"
 status=$?
 
 if [ "$report" = --report ]; then
     library=$(find /usr/lib/clc /usr/share/clc -name amdgcn--amdhsa.bc 2>/dev/null | head -n 1)
     [ -n "$library" ] || { echo "no report: libclc's amdgcn--amdhsa.bc is not installed" >&2; exit $status; }
-    for file in "$folder"/*.cl; do
+    for file in "$directory"/*.cl; do
         $clang -x cl -cl-std=CL1.2 -O3 -w -target amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib \
             -Xclang -mlink-builtin-bitcode -Xclang "$library" -S "$file" -o "$tmp/k.s" || continue
         awk -v file="$(basename "$file")" '

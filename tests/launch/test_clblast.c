@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CLBlast's guards.  Its strided-batched product is wrong (1.5.3) where an offset or a stride with
+// CLBlast's guards.  Its strided-batched GEMM is wrong (1.5.3) where an offset or a stride with
 // gaps is given and the matrices are large; the library never asks for that.  This file calls
 // CLBlast itself once, to show what is avoided.
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "launch/clblast.h"
-#include "launch/recording.h"
+#include "launch/command_list.h"
 #include "support/test.h"
 
 #include <clblast_c.h>
@@ -41,7 +41,7 @@ static void drop(struct storage *s, float *data)
     free(data);
 }
 
-// The largest error among elements spread over all products.
+// The largest error among elements spread over all GEMMs.
 static double worst_sample(void)
 {
     double worst = 0;
@@ -64,23 +64,23 @@ static double worst_sample(void)
 static void run_ours(const struct gemm *g)
 {
     attncl_context *ctx = test_context();
-    struct recording recording;
-    struct launcher launcher = {.caps = &ctx->caps, .recording = &recording, .gemm = "clblast"};
+    struct command_list command_list;
+    struct launcher launcher = {.caps = &ctx->caps, .command_list = &command_list, .gemm = "clblast"};
 
-    ck_ok(attncl__recording_begin(ctx, &recording));
+    ck_ok(attncl__command_list_begin(ctx, &command_list));
     ck_ok(attncl__gemm(&launcher, g));
-    ck_assert_int_eq((int)recording.n_commands, 1);
-    ck_assert_str_eq(recording.commands[0].name, "clblast_sgemm");
-    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    ck_assert_int_eq((int)command_list.n_commands, 1);
+    ck_assert_str_eq(command_list.commands[0].name, "clblast_sgemm");
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     ck_ok(attncl__queue_finish(ctx));
-    attncl__recording_free(&recording);
+    attncl__command_list_free(&command_list);
 }
 
 // Too slow to emulate; llvmpipe's loops end early.
 static bool worth_trying(void)
 {
     const struct device_caps *caps = &test_context()->caps;
-    return caps->vendor != VENDOR_OCLGRIND && caps->loop_limit == 0;
+    return caps->vendor != VENDOR_OCLGRIND && caps->max_loop_iterations == 0;
 }
 
 START_TEST(strided_batches_are_right)
@@ -126,7 +126,7 @@ END_TEST
 // Every parameter that CLBlast wants is in the rows.
 START_TEST(rows_for_unknown_devices_are_complete)
 {
-    ck_ok(attncl__clblast_add_rows(test_context()));
+    ck_ok(attncl__clblast_add_tuning(test_context()));
 }
 END_TEST
 
@@ -135,10 +135,10 @@ START_TEST(known_devices)
     struct device_caps caps = {.vendor = VENDOR_NVIDIA, .is_gpu = true};
 
     caps.nv_compute_capability = 86;
-    ck_assert(attncl__clblast_knows(&caps));
+    ck_assert(attncl__clblast_has_tuning(&caps));
     caps.nv_compute_capability = 90;
-    ck_assert(!attncl__clblast_knows(&caps));
-    ck_assert(!attncl__clblast_knows(&(struct device_caps){.vendor = VENDOR_POCL, .is_cpu = true}));
+    ck_assert(!attncl__clblast_has_tuning(&caps));
+    ck_assert(!attncl__clblast_has_tuning(&(struct device_caps){.vendor = VENDOR_POCL, .is_cpu = true}));
 }
 END_TEST
 
@@ -147,16 +147,16 @@ START_TEST(sizes_beyond_int_are_refused)
     struct gemm g = {.batch = 1, .m = 4, .n = 4, .k = 4};
 
     g.a.ld = g.b.ld = g.c.ld = 4;
-    ck_assert_ptr_null(attncl__clblast_refuses(&g));
+    ck_assert_ptr_null(attncl__clblast_unsupported_reason(&g));
     g.b.start = INT64_C(1) << 31;
-    ck_assert_ptr_nonnull(attncl__clblast_refuses(&g));
+    ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
     g.b.start = 0;
     g.batch = 3;
     g.c.batch_stride = INT64_C(1) << 30;
-    ck_assert_ptr_nonnull(attncl__clblast_refuses(&g));
+    ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
     g.batch = 1;
     g.causal = true;
-    ck_assert_ptr_nonnull(attncl__clblast_refuses(&g));
+    ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
 }
 END_TEST
 

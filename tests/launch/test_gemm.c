@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Every form of the matrix product against its definition: shapes, transposes, strides, epilogues.
+// Every form of the GEMM against its reference: shapes, transposes, strides, epilogues.
 
 #include <math.h>
 
 #include "attncl/log.h"
 #include "base/env.h"
-#include "launch/recording.h"
+#include "launch/command_list.h"
 #include "ref/ref.h"
 #include "support/test.h"
 
 // What a case is made of; the matrices' places are chosen by lay_out().
-struct product {
+struct gemm_case {
     int64_t batch, m, n, k;
     bool trans_a, trans_b, causal;
     enum gemm_bias bias;
@@ -18,7 +18,7 @@ struct product {
     bool gate, residual;
     int gap;       // elements between rows, and before the first
     bool shared_b; // one B for all entries
-    bool scratch;  // what the product asks for
+    bool scratch;  // what the GEMM asks for
 };
 
 enum { A, B, C, BIAS, GATE, RESIDUAL, SCRATCH, N_OPERANDS };
@@ -49,7 +49,7 @@ static int64_t place(struct gemm_matrix *x, int64_t batch, int64_t rows, int64_t
     return x->start + (batch > 1 ? batch : 1) * (rows * x->ld + gap);
 }
 
-static void lay_out(struct setup *s, const struct product *p)
+static void lay_out(struct setup *s, const struct gemm_case *p)
 {
     struct gemm *g = &s->g;
 
@@ -75,7 +75,7 @@ static void lay_out(struct setup *s, const struct product *p)
     s->count[SCRATCH] = (int64_t)(g->scratch_bytes / sizeof(float));
 }
 
-// What no product may read or overwrite.
+// What no GEMM may read or overwrite.
 static bool inside(const struct gemm_matrix *x, int64_t batch, int64_t rows, int64_t columns,
                    int64_t at)
 {
@@ -113,7 +113,7 @@ static void fill(struct setup *s)
         poison(s, GATE, &g->gate, g->m, g->n);
     if (s->count[RESIDUAL])
         poison(s, RESIDUAL, &g->residual, g->m, g->n);
-    // The triangle that a causal product does not know.
+    // The triangle that a causal GEMM does not know.
     for (int64_t e = 0; g->causal && e < g->batch; ++e)
         for (int64_t i = 0; i < g->m; ++i)
             for (int64_t j = i + 1; j < g->k; ++j)
@@ -146,18 +146,18 @@ static void upload(struct setup *s)
 static attncl_status run(struct setup *s)
 {
     attncl_context *ctx = test_context();
-    struct recording recording;
-    attncl_status status = attncl__recording_begin(ctx, &recording);
-    struct launcher launcher = {.caps = caps, .recording = &recording, .gemm = forced};
+    struct command_list command_list;
+    attncl_status status = attncl__command_list_begin(ctx, &command_list);
+    struct launcher launcher = {.caps = caps, .command_list = &command_list, .gemm = forced};
 
     if (status == ATTNCL_OK)
         status = attncl__gemm(&launcher, &s->g);
-    n_launched = recording.n_commands;
+    n_launched = command_list.n_commands;
     if (status == ATTNCL_OK)
-        status = attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL);
+        status = attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL);
     if (status == ATTNCL_OK && s->count[C])
         status = attncl__buffer_read(ctx, s->storage[C].mem, 0, s->data[C], s->storage[C].bytes);
-    attncl__recording_free(&recording);
+    attncl__command_list_free(&command_list);
     return status;
 }
 
@@ -188,7 +188,7 @@ static double *collect(const struct setup *s)
     return dense;
 }
 
-static void check(const struct product *p)
+static void check(const struct gemm_case *p)
 {
     struct setup s = {.g.batch = 0};
     const int64_t count = p->batch * p->m * p->n;
@@ -233,7 +233,7 @@ START_TEST(meets_the_definition)
     const struct shape *x = &shapes[_i];
 
     for (int form = 0; form < 4; ++form) {
-        struct product p = {
+        struct gemm_case p = {
             .batch = 1, .m = x->m, .n = x->n, .k = x->k, .trans_a = form & 1, .trans_b = form >> 1};
         check(&p);
         p.gap = 3;
@@ -247,7 +247,7 @@ END_TEST
 START_TEST(batches)
 {
     for (int form = 0; form < 4; ++form) {
-        struct product p = {
+        struct gemm_case p = {
             .batch = 3, .m = 21, .n = 35, .k = 18, .trans_a = form & 1, .trans_b = form >> 1};
         check(&p);
         p.gap = 5;
@@ -266,7 +266,7 @@ START_TEST(causal)
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         for (int trans_b = 0; trans_b < 2; ++trans_b)
-            check(&(struct product){.batch = 2,
+            check(&(struct gemm_case){.batch = 2,
                                     .m = sizes[i],
                                     .n = 37,
                                     .k = sizes[i],
@@ -279,11 +279,11 @@ START_TEST(causal)
 }
 END_TEST
 
-// Row i of a causal product is right whatever later rows of B hold.
+// Row i of a causal GEMM is right whatever later rows of B hold.
 START_TEST(causal_rows_do_not_see_later_ones)
 {
     struct setup s = {.g.batch = 0};
-    const struct product p = {.batch = 1, .m = 70, .n = 19, .k = 70, .causal = true};
+    const struct gemm_case p = {.batch = 1, .m = 70, .n = 19, .k = 70, .causal = true};
 
     lay_out(&s, &p);
     fill(&s);
@@ -302,7 +302,7 @@ START_TEST(epilogues)
 {
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)
-            check(&(struct product){.batch = 2,
+            check(&(struct gemm_case){.batch = 2,
                                     .m = few ? 3 : 23,
                                     .n = 41,
                                     .k = 9,
@@ -317,8 +317,8 @@ END_TEST
 
 START_TEST(nothing_to_sum_gives_the_epilogue_of_zero)
 {
-    check(&(struct product){.batch = 1, .m = 3, .n = 5, .k = 0});
-    check(&(struct product){.batch = 2,
+    check(&(struct gemm_case){.batch = 1, .m = 3, .n = 5, .k = 0});
+    check(&(struct gemm_case){.batch = 2,
                             .m = 3,
                             .n = 37,
                             .k = 0,
@@ -332,9 +332,9 @@ END_TEST
 
 START_TEST(empty_results_launch_nothing)
 {
-    check(&(struct product){.batch = 0, .m = 3, .n = 5, .k = 2});
-    check(&(struct product){.batch = 1, .m = 0, .n = 5, .k = 2});
-    check(&(struct product){.batch = 1, .m = 3, .n = 0, .k = 2});
+    check(&(struct gemm_case){.batch = 0, .m = 3, .n = 5, .k = 2});
+    check(&(struct gemm_case){.batch = 1, .m = 0, .n = 5, .k = 2});
+    check(&(struct gemm_case){.batch = 1, .m = 3, .n = 0, .k = 2});
 }
 END_TEST
 
@@ -343,7 +343,7 @@ START_TEST(not_a_number_and_infinity_pass)
     for (int few = 0; few < 2; ++few)
         for (int activation = 0; activation < 6; ++activation) {
             struct setup s = {.g.batch = 0};
-            const struct product p = {.batch = 1,
+            const struct gemm_case p = {.batch = 1,
                                       .m = few ? 2 : 9,
                                       .n = 18,
                                       .k = 5,
@@ -367,7 +367,7 @@ END_TEST
 START_TEST(same_bits_every_time)
 {
     struct setup s = {.g.batch = 0};
-    const struct product p = {.batch = 1, .m = 50, .n = 70, .k = 300};
+    const struct gemm_case p = {.batch = 1, .m = 50, .n = 70, .k = 300};
     float first[50 * 70];
 
     lay_out(&s, &p);
@@ -387,11 +387,11 @@ START_TEST(limited_loops)
     struct device_caps limited = test_context()->caps;
     const char *const before = forced;
 
-    forced = "own";
-    limited.loop_limit = 3000;
+    forced = "native";
+    limited.max_loop_iterations = 3000;
     caps = &limited;
     for (int form = 0; form < 4; ++form) {
-        check(&(struct product){.batch = 2,
+        check(&(struct gemm_case){.batch = 2,
                                 .m = 31,
                                 .n = 45,
                                 .k = 4003,
@@ -400,9 +400,9 @@ START_TEST(limited_loops)
                                 .residual = true});
         ck_assert_int_gt((int)n_launched, 1);
     }
-    check(&(struct product){.batch = 1, .m = 3, .n = 5, .k = 4003});
-    limited.loop_limit = 300;
-    check(&(struct product){.batch = 1, .m = 350, .n = 9, .k = 350, .causal = true});
+    check(&(struct gemm_case){.batch = 1, .m = 3, .n = 5, .k = 4003});
+    limited.max_loop_iterations = 300;
+    check(&(struct gemm_case){.batch = 1, .m = 350, .n = 9, .k = 350, .causal = true});
     caps = &test_context()->caps;
     forced = before;
 }
@@ -417,7 +417,7 @@ START_TEST(tall_tiles_of_a_transposed_a)
     single.compute_units = 1;
     caps = &single;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
-        check(&(struct product){.batch = 3,
+        check(&(struct gemm_case){.batch = 3,
                                 .m = rows[i],
                                 .n = 130,
                                 .k = 101,
@@ -428,18 +428,18 @@ START_TEST(tall_tiles_of_a_transposed_a)
 }
 END_TEST
 
-// A long sum into a small C is cut into parts as long as each other, if it can be.
-START_TEST(long_sums_in_parts)
+// A long sum into a small C uses split-K with splits of equal length, if it can.
+START_TEST(long_sums_use_split_k)
 {
     struct device_caps single = test_context()->caps;
-    const bool cuts = single.form == FORM_CPU && single.loop_limit == 0;
+    const bool cuts = single.variant == VARIANT_CPU && single.max_loop_iterations == 0;
     const char *const before = forced;
 
     single.compute_units = 1;
     caps = &single;
-    forced = "own";
+    forced = "native";
     for (int i = 0; i < 4; ++i) {
-        check(&(struct product){.batch = 1,
+        check(&(struct gemm_case){.batch = 1,
                                 .m = 7,
                                 .n = 5,
                                 .k = i < 2 ? 2048 : 2049,
@@ -458,7 +458,7 @@ START_TEST(long_sums_in_parts)
 END_TEST
 
 // The GPU tiles of vendors that are not here are built, for kernels.offline to compile, but not
-// run: on a processor each takes many seconds to become machine code.
+// run: on a CPU each takes many seconds to become machine code.
 static const struct vendor {
     enum device_vendor vendor;
     unsigned group_multiple, compute_units;
@@ -471,25 +471,25 @@ START_TEST(tiles_of_other_vendors)
 {
     const struct vendor *v = &vendors[_i];
     struct device_caps other = test_context()->caps;
-    struct recording recording;
-    struct launcher launcher = {.caps = &other, .recording = &recording, .gemm = "own"};
+    struct command_list command_list;
+    struct launcher launcher = {.caps = &other, .command_list = &command_list, .gemm = "native"};
     struct gemm g = {.batch = 1, .m = 145, .n = 151, .k = 38, .trans_b = true};
 
     other.vendor = v->vendor;
     other.group_multiple = v->group_multiple;
     other.compute_units = v->compute_units;
-    other.form = FORM_GPU;
+    other.variant = VARIANT_GPU;
     other.vector_width = 4;
-    ck_ok(attncl__recording_begin(test_context(), &recording));
+    ck_ok(attncl__command_list_begin(test_context(), &command_list));
     ck_ok(attncl__gemm(&launcher, &g));
     g.causal = true;
     g.k = g.n = g.m;
     g.trans_b = false;
     ck_ok(attncl__gemm(&launcher, &g));
-    ck_assert_int_eq((int)recording.n_commands, 2);
-    if (other.max_group >= 256 && other.loop_limit == 0)
-        ck_assert_int_eq((int)recording.commands[0].local[0], (int)v->group);
-    attncl__recording_free(&recording);
+    ck_assert_int_eq((int)command_list.n_commands, 2);
+    if (other.max_group >= 256 && other.max_loop_iterations == 0)
+        ck_assert_int_eq((int)command_list.commands[0].local[0], (int)v->group);
+    attncl__command_list_free(&command_list);
 }
 END_TEST
 
@@ -507,7 +507,7 @@ static void keep_line(attncl_log_level level, const char *text, void *user)
 
 START_TEST(the_choice_is_logged_once)
 {
-    const struct product p = {.batch = 1, .m = 19, .n = 23, .k = 29, .trans_b = true};
+    const struct gemm_case p = {.batch = 1, .m = 19, .n = 23, .k = 29, .trans_b = true};
 
     attncl_set_log(keep_line, NULL, ATTNCL_LOG_INFO);
     check(&p);
@@ -524,7 +524,7 @@ START_TEST(refusals)
     struct setup s = {.g.batch = 0};
     const char *const before = forced;
 
-    lay_out(&s, &(struct product){.batch = 1, .m = 2, .n = 2, .k = 2});
+    lay_out(&s, &(struct gemm_case){.batch = 1, .m = 2, .n = 2, .k = 2});
     fill(&s);
     upload(&s);
     forced = "openblas";
@@ -561,7 +561,7 @@ Suite *suite(void)
     tcase_add_test(c, batches);
     tcase_add_test(c, limited_loops);
     tcase_add_test(c, tall_tiles_of_a_transposed_a);
-    tcase_add_test(c, long_sums_in_parts);
+    tcase_add_test(c, long_sums_use_split_k);
     tcase_add_test(c, nothing_to_sum_gives_the_epilogue_of_zero);
     tcase_add_test(c, empty_results_launch_nothing);
     c = add_case(s, "causal");

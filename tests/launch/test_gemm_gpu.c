@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Which GPU tiles a product gets, and what happens when they do not fit: on devices that are only
-// described.  Products cut along k and, where kernels become code quickly, every vendor's rows run.
+// Which GPU tiles a GEMM gets, and what happens when they do not fit: on devices that are only
+// described.  GEMMs with split-K and, where kernels become code quickly, every vendor's rows run.
 
 #include <math.h>
 
-#include "launch/gemm_own.h"
-#include "launch/recording.h"
+#include "launch/gemm_native.h"
+#include "launch/command_list.h"
 #include "support/test.h"
 
 // What a described device was asked and given.
@@ -14,7 +14,7 @@ static struct {
     bool spills;           // no row has all its values in registers
     char asked[8][64];     // "128x128x16/256", in the order of asking
     char launched[4][64];  // the same, or the kernel's name where it has no tile
-    size_t groups[4], parts[4];
+    size_t groups[4], splits[4];
     int n_launched;
 } seen;
 
@@ -32,7 +32,7 @@ static void tile_text(const struct kspec *spec, char text[64])
              macro(spec, "LS"));
 }
 
-static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool registers)
+static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
 {
     (void)user;
     (void)local;
@@ -40,7 +40,7 @@ static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool r
         return true;
     if (seen.n_asked < 8)
         tile_text(spec, seen.asked[seen.n_asked]);
-    return ++seen.n_asked > seen.n_refuse && !(seen.spills && registers);
+    return ++seen.n_asked > seen.n_refuse && !(seen.spills && no_spills);
 }
 
 static attncl_status fake_launch(void *user, const struct kspec *spec, const struct grid *grid,
@@ -54,14 +54,14 @@ static attncl_status fake_launch(void *user, const struct kspec *spec, const str
     else
         snprintf(seen.launched[seen.n_launched], 64, "%s", spec->kernel);
     seen.groups[seen.n_launched] = grid->groups[0];
-    seen.parts[seen.n_launched++] = grid->groups[1];
+    seen.splits[seen.n_launched++] = grid->groups[1];
     return ATTNCL_OK;
 }
 
 static struct device_caps described(enum device_vendor vendor, unsigned multiple, unsigned units)
 {
     return (struct device_caps){.vendor = vendor,
-                                .form = FORM_GPU,
+                                .variant = VARIANT_GPU,
                                 .is_gpu = true,
                                 .compute_units = units,
                                 .max_group = 256,
@@ -73,8 +73,8 @@ static struct device_caps described(enum device_vendor vendor, unsigned multiple
 static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n, int64_t k)
 {
     static struct storage storage;
-    const struct launch_watch watch = {fake_fits, fake_launch, NULL};
-    struct launcher l = {.caps = caps, .gemm = "own", .watch = &watch};
+    const struct launch_hooks hooks = {fake_fits, fake_launch, NULL};
+    struct launcher l = {.caps = caps, .gemm = "native", .hooks = &hooks};
     struct gemm g = {.batch = 1, .m = m, .n = n, .k = k};
 
     seen.n_asked = seen.n_launched = 0;
@@ -117,33 +117,33 @@ START_TEST(rows_by_vendor_and_size)
 }
 END_TEST
 
-// Each row that does not build, does not fit or spills gives way to the next; the last to an error.
-START_TEST(rows_that_do_not_fit_give_way)
+// Each row that does not build, does not fit or spills falls back to the next; the last to an error.
+START_TEST(rows_that_do_not_fit_fall_back)
 {
-    static const char *const ladder[] = {"128x128x16/256", "64x128x16/128", "64x64x16/128",
+    static const char *const fallbacks[] = {"128x128x16/256", "64x128x16/128", "64x64x16/128",
                                          "32x32x32/64", "16x16x16/16"};
     const struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
 
     for (seen.n_refuse = 0; seen.n_refuse < 4; ++seen.n_refuse) {
         ck_ok(choose(&caps, 1024, 1024, 100));
-        ck_assert_str_eq(seen.asked[0], ladder[0]);
-        ck_assert_str_eq(seen.launched[0], ladder[seen.n_refuse]);
+        ck_assert_str_eq(seen.asked[0], fallbacks[0]);
+        ck_assert_str_eq(seen.launched[0], fallbacks[seen.n_refuse]);
     }
-    // 16 x 16 is nobody's first choice: the second round comes to it.
+    // 16 x 16 is no vendor's first choice: the second round comes to it.
     seen.n_refuse = 8;
     ck_ok(choose(&caps, 1024, 1024, 100));
-    ck_assert_str_eq(seen.launched[0], ladder[4]);
+    ck_assert_str_eq(seen.launched[0], fallbacks[4]);
     seen.n_refuse = 100;
-    ck_fails(choose(&caps, 1024, 1024, 100), ATTNCL_ERR_UNSUPPORTED, "no tile form");
+    ck_fails(choose(&caps, 1024, 1024, 100), ATTNCL_ERR_UNSUPPORTED, "no tile variant");
     seen.n_refuse = 0;
     seen.spills = true;
     ck_ok(choose(&caps, 1024, 1024, 100));
-    ck_assert_str_eq(seen.launched[0], ladder[0]);
+    ck_assert_str_eq(seen.launched[0], fallbacks[0]);
     seen.spills = false;
 }
 END_TEST
 
-// A device of small groups is not asked for large ones.
+// A device of small work-groups is not asked for large ones.
 START_TEST(groups_within_the_device)
 {
     struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
@@ -154,16 +154,16 @@ START_TEST(groups_within_the_device)
 }
 END_TEST
 
-START_TEST(long_sums_are_cut)
+START_TEST(long_sums_use_split_k)
 {
     const struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
 
     ck_ok(choose(&caps, 64, 64, 65536));
     ck_assert_int_eq(seen.n_launched, 2);
     ck_assert_str_eq(seen.launched[0], "64x64x16/128");
-    ck_assert_int_eq((int)seen.parts[0], 256); // two for each multiprocessor, of whole blocks
+    ck_assert_int_eq((int)seen.splits[0], 256); // two for each multiprocessor, of whole blocks
     ck_assert_str_eq(seen.launched[1], "gemm_epilogue");
-    ck_ok(choose(&caps, 64, 64, 256)); // parts of a few blocks are not worth it
+    ck_ok(choose(&caps, 64, 64, 256)); // splits of a few blocks are not worth it
     ck_assert_int_eq(seen.n_launched, 1);
     ck_ok(choose(&caps, 2048, 2048, 65536)); // tiles enough
     ck_assert_int_eq(seen.n_launched, 1);
@@ -188,7 +188,7 @@ static struct storage filled(const float *data, size_t count)
     return s;
 }
 
-// a, b, bias and c of one random product; c = A B + bias in double, bound: what rounding may do.
+// a, b, bias and c of one random GEMM; c = A B + bias in double, bound: what rounding may do.
 struct operands {
     float *a, *b, *bias, *c;
     struct storage mem[5];
@@ -205,7 +205,7 @@ static float *random_floats(size_t n)
     return x;
 }
 
-static void check_product(const struct operands *o, int m, int n, int k)
+static void check_gemm(const struct operands *o, int m, int n, int k)
 {
     double worst = 0;
 
@@ -224,7 +224,7 @@ static void check_product(const struct operands *o, int m, int n, int k)
     ck_assert_msg(worst <= 1, "%dx%dx%d: error is %g times the bound", m, n, k, worst);
 }
 
-static void run_product(const struct device_caps *caps, int m, int n, int k, int n_commands)
+static void run_gemm(const struct device_caps *caps, int m, int n, int k, int n_commands)
 {
     const size_t sizes[] = {(size_t)m * k, (size_t)k * n, (size_t)n, (size_t)m * n};
     struct operands o = {.a = random_floats(sizes[0]),
@@ -232,8 +232,8 @@ static void run_product(const struct device_caps *caps, int m, int n, int k, int
                          .bias = random_floats(sizes[2]),
                          .c = random_floats(sizes[3])};
     float *const data[] = {o.a, o.b, o.bias, o.c};
-    struct recording recording;
-    struct launcher l = {.caps = caps, .recording = &recording, .gemm = "own"};
+    struct command_list command_list;
+    struct launcher l = {.caps = caps, .command_list = &command_list, .gemm = "native"};
     struct gemm g = {.batch = 1, .m = m, .n = n, .k = k, .bias_kind = GEMM_BIAS_COLUMN};
 
     for (int i = 0; i < 4; ++i)
@@ -246,30 +246,30 @@ static void run_product(const struct device_caps *caps, int m, int n, int k, int
     g.c = (struct gemm_matrix){.span = {&o.mem[3]}, .ld = n};
     g.bias.storage = &o.mem[2];
     g.scratch.storage = &o.mem[4];
-    ck_ok(attncl__recording_begin(test_context(), &recording));
+    ck_ok(attncl__command_list_begin(test_context(), &command_list));
     ck_ok(attncl__gemm(&l, &g));
-    ck_assert_int_eq((int)recording.n_commands, n_commands);
-    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    ck_assert_int_eq((int)command_list.n_commands, n_commands);
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     ck_ok(attncl__buffer_read(test_context(), o.mem[3].mem, 0, o.c, o.mem[3].bytes));
-    check_product(&o, m, n, k);
-    attncl__recording_free(&recording);
+    check_gemm(&o, m, n, k);
+    attncl__command_list_free(&command_list);
     for (int i = 0; i < 5; ++i)
         attncl__buffer_release(&o.mem[i].mem);
     for (int i = 0; i < 4; ++i)
         free(data[i]);
 }
 
-START_TEST(cut_sums_are_right)
+START_TEST(split_k_sums_are_right)
 {
     struct device_caps caps = test_context()->caps;
 
-    caps.form = FORM_GPU;
+    caps.variant = VARIANT_GPU;
     caps.vector_width = 4;
     caps.compute_units = 6;
-    if (caps.loop_limit || caps.max_group < 64)
+    if (caps.max_loop_iterations || caps.max_group < 64)
         return;
-    run_product(&caps, 19, 37, 1153, 2);
-    run_product(&caps, 7, 20, 1030, 2);
+    run_gemm(&caps, 19, 37, 1153, 2);
+    run_gemm(&caps, 7, 20, 1030, 2);
 }
 END_TEST
 
@@ -288,12 +288,12 @@ START_TEST(rows_of_all_vendors_are_right)
 
     if (caps.vendor == VENDOR_POCL || caps.vendor == VENDOR_MESA_CPU)
         return;
-    caps.form = FORM_GPU;
+    caps.variant = VARIANT_GPU;
     caps.vector_width = 4;
     caps.compute_units = 1;
     caps.vendor = rows[_i].vendor;
     caps.group_multiple = rows[_i].multiple;
-    run_product(&caps, rows[_i].m, rows[_i].n, rows[_i].k, 1);
+    run_gemm(&caps, rows[_i].m, rows[_i].n, rows[_i].k, 1);
 }
 END_TEST
 
@@ -304,12 +304,12 @@ Suite *suite(void)
     TCase *device = tcase_create("device");
 
     tcase_add_loop_test(described_devices, rows_by_vendor_and_size, 0, N_CHOICES);
-    tcase_add_test(described_devices, rows_that_do_not_fit_give_way);
+    tcase_add_test(described_devices, rows_that_do_not_fit_fall_back);
     tcase_add_test(described_devices, groups_within_the_device);
-    tcase_add_test(described_devices, long_sums_are_cut);
+    tcase_add_test(described_devices, long_sums_use_split_k);
     suite_add_tcase(s, described_devices);
     tcase_add_unchecked_fixture(device, device_up, device_down);
-    tcase_add_test(device, cut_sums_are_right);
+    tcase_add_test(device, split_k_sums_are_right);
     tcase_add_loop_test(device, rows_of_all_vendors_are_right, 0, 8);
     suite_add_tcase(s, device);
     return s;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Kernels from a folder of the test's own: launched, refused, rebound, counted.
+// Kernels from a directory of the test's own: launched, refused, rebound, counted.
 
 #include <string.h>
 
-#include "launch/recording.h"
-#include "support/folder.h"
+#include "launch/command_list.h"
+#include "support/directory.h"
 #include "support/test.h"
 
 enum { N = 100, LOCAL = 4 };
@@ -29,10 +29,10 @@ static const char source[] =
 
 static void sources_up(void)
 {
-    setenv("ATTNCL_CL_DIR", folder_up(), 1);
-    folder_write("probe.cl", source);
-    folder_write("common/twice.clh", "#define TWICE(x) (2 * (x))\n");
-    folder_write("broken.cl",
+    setenv("ATTNCL_CL_DIR", directory_up(), 1);
+    directory_write("probe.cl", source);
+    directory_write("common/twice.clh", "#define TWICE(x) (2 * (x))\n");
+    directory_write("broken.cl",
                  "\n__kernel void broken_fwd(__global float *x)\n{\n    x[0] = nothing;\n}\n");
     device_up();
 }
@@ -40,10 +40,10 @@ static void sources_up(void)
 static void sources_down(void)
 {
     device_down();
-    folder_down();
+    directory_down();
 }
 
-static struct recording recording;
+static struct command_list command_list;
 static struct launcher launcher;
 static struct storage src, dst;
 
@@ -53,8 +53,8 @@ static void set_up(void)
 
     for (int i = 0; i < N; ++i)
         x[i] = (float)i;
-    ck_ok(attncl__recording_begin(test_context(), &recording));
-    launcher = (struct launcher){.caps = &test_context()->caps, .recording = &recording};
+    ck_ok(attncl__command_list_begin(test_context(), &command_list));
+    launcher = (struct launcher){.caps = &test_context()->caps, .command_list = &command_list};
     src.bytes = dst.bytes = sizeof x;
     ck_ok(attncl__buffer_create(test_context(), sizeof x, &src.mem));
     ck_ok(attncl__buffer_create(test_context(), sizeof x, &dst.mem));
@@ -64,7 +64,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    attncl__recording_free(&recording);
+    attncl__command_list_free(&command_list);
     attncl__buffer_release(&src.mem);
     attncl__buffer_release(&dst.mem);
 }
@@ -101,9 +101,9 @@ static void check(struct storage *where, float scale, float offset)
 START_TEST(arguments_reach_the_kernel)
 {
     ck_ok(launch_probe(2.0f, 1000, 7));
-    ck_assert_uint_eq(recording.n_commands, 1);
-    ck_assert_str_eq(recording.commands[0].name, "probe_axpb_fwd");
-    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    ck_assert_uint_eq(command_list.n_commands, 1);
+    ck_assert_str_eq(command_list.commands[0].name, "probe_axpb_fwd");
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     check(&dst, 2, 1042);
 }
 END_TEST
@@ -113,8 +113,8 @@ START_TEST(an_empty_grid_appends_nothing)
     const struct kspec spec = probe();
 
     ck_ok(attncl__launch(&launcher, &spec, grid_1d(0, LOCAL), NULL, 0));
-    ck_assert_uint_eq(recording.n_commands, 0);
-    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    ck_assert_uint_eq(command_list.n_commands, 0);
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
 }
 END_TEST
 
@@ -126,8 +126,8 @@ START_TEST(rebinding_exchanges_the_buffer)
     ck_ok(attncl__buffer_create(test_context(), other.bytes, &other.mem));
     ck_ok(launch_probe(1.0f, 0, 0));
     dst.mem = other.mem;
-    ck_ok(attncl__recording_rebind(&recording, &dst));
-    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+    ck_ok(attncl__command_list_rebind(&command_list, &dst));
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     check(&other, 1, 0);
     dst.mem = first;
     attncl__buffer_release(&other.mem);
@@ -147,11 +147,11 @@ START_TEST(copies_calls_and_events)
     cl_event events[3], wait = NULL, last = NULL;
 
     ck_ok(attncl__buffer_create(test_context(), third.bytes, &third.mem));
-    ck_ok(attncl__recording_add_call(&recording, "two", fill_two, &src, NULL));
+    ck_ok(attncl__command_list_add_call(&command_list, "two", fill_two, &src, NULL));
     ck_ok(launch_probe(1.0f, 5, 0)); // dst = 2 + 5
-    ck_ok(attncl__recording_add_copy(&recording, "copy", &dst, 0, &third, 0, dst.bytes));
-    ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, &wait));
-    ck_ok(attncl__recording_enqueue(&recording, 1, &wait, events, &last));
+    ck_ok(attncl__command_list_add_copy(&command_list, "copy", &dst, 0, &third, 0, dst.bytes));
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, &wait));
+    ck_ok(attncl__command_list_enqueue(&command_list, 1, &wait, events, &last));
     ck_assert_int_eq(clWaitForEvents(1, &last), CL_SUCCESS);
     ck_assert_ptr_null(events[0]);
     ck_assert_ptr_nonnull(events[1]);
@@ -180,9 +180,9 @@ START_TEST(a_broken_kernel_gives_the_compilers_line)
         attncl__objects_count(i == 0 ? &before : &after);
     }
     // The second refusal came from memory.
-    ck_assert_int_eq(before.made[OBJECT_PROGRAM], after.made[OBJECT_PROGRAM]);
-    ck_assert_uint_eq(recording.n_commands, 0);
-    ck_assert(!attncl__launch_fits(&launcher, &spec, 1));
+    ck_assert_int_eq(before.created[OBJECT_PROGRAM], after.created[OBJECT_PROGRAM]);
+    ck_assert_uint_eq(command_list.n_commands, 0);
+    ck_assert(!attncl__kernel_is_launchable(&launcher, &spec, 1));
 }
 END_TEST
 
@@ -193,8 +193,8 @@ START_TEST(what_does_not_fit_is_unsupported)
 
     kspec_int(&hog, "OFFSET", 0);
     kspec_int(&hog, "HOG", 1024);
-    ck_assert(attncl__launch_fits(&launcher, &hog, 1));
-    ck_assert(!attncl__launch_fits(&launcher, &hog, (size_t)1 << 20));
+    ck_assert(attncl__kernel_is_launchable(&launcher, &hog, 1));
+    ck_assert(!attncl__kernel_is_launchable(&launcher, &hog, (size_t)1 << 20));
     ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, (size_t)1 << 20),
                             ARGS(arg_mem((struct span){&dst}))),
              ATTNCL_ERR_UNSUPPORTED, "work-items");
@@ -209,7 +209,7 @@ START_TEST(what_does_not_fit_is_unsupported)
     ck_fails(attncl__launch(&launcher, &hog, grid_1d((int64_t)1 << 31, 2),
                             ARGS(arg_mem((struct span){&dst}))),
              ATTNCL_ERR_UNSUPPORTED, "overflow");
-    ck_assert_uint_eq(recording.n_commands, 0);
+    ck_assert_uint_eq(command_list.n_commands, 0);
 }
 END_TEST
 
@@ -221,7 +221,7 @@ START_TEST(runs_make_no_objects)
     ck_ok(launch_probe(3.0f, 0, 0));
     attncl__objects_count(&before);
     for (int i = 0; i < 20; ++i)
-        ck_ok(attncl__recording_enqueue(&recording, 0, NULL, NULL, NULL));
+        ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     attncl__objects_count(&after);
     ck_assert_mem_eq(&before, &after, sizeof before);
     check(&dst, 3, 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// AFT layers against their definition, whole and position by position.
+// AFT layers against their reference, whole and position by position.
 
 #include "attncl/aft.h"
 #include "attncl/ops.h"
@@ -226,7 +226,7 @@ START_TEST(bad_layers_are_refused)
         const char *words;
     } expected[] = {
         {ATTNCL_ERR_ARGUMENT, "causal and a mask at once"},
-        {ATTNCL_ERR_ARGUMENT, "window is -1, the least is 0"},
+        {ATTNCL_ERR_ARGUMENT, "window is -1, must be at least 0"},
         {ATTNCL_ERR_ARGUMENT, "aft kind 7 is unknown"},
         {ATTNCL_ERR_ARGUMENT, "aft desc has struct_size 0"},
         {ATTNCL_ERR_ARGUMENT, "pos_bias is missing"},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Multi-head attention and its parts against their definitions.
+// Multi-head attention and its parts against their reference.
 
 #include <math.h>
 

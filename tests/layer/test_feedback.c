@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Feedback layers against their definition; a transformer that keeps keys and values against one
+// Feedback layers against their reference; a transformer that keeps keys and values against one
 // layer after another with explicit memories.
 
 #include <math.h>
@@ -270,7 +270,7 @@ static double gradient_error(const struct model *m, const struct host *dy, const
                              struct host *x, const struct host *got)
 {
     const double h = 1e-5;
-    double worst = 0, most = 0;
+    double worst = 0, largest = 0;
 
     for (int64_t i = 0; i < x->count; ++i) {
         const double kept = x->data[i];
@@ -280,9 +280,9 @@ static double gradient_error(const struct model *m, const struct host *dy, const
         const double want = (above - weighed(m, dy, dm)) / (2 * h);
         x->data[i] = kept;
         worst = fmax(worst, fabs(got->data[i] - want));
-        most = fmax(most, fabs(want));
+        largest = fmax(largest, fabs(want));
     }
-    return worst / most;
+    return worst / largest;
 }
 
 // Back through the loop: what x gets, and what the parameters get, which both layers share.  The
@@ -347,8 +347,8 @@ END_TEST
 // What is wrong, and the words that say so.
 enum mistake { LONG_SEQUENCE, LONG_MEMORY, HEADS, OTHER_BATCH, STACK, N_MISTAKES };
 static const char *const words[N_MISTAKES] = {
-    "7 steps have 6 memories, key_pos_embeddings has places for 5",
-    "6 memories, key_pos_embeddings has places for 5",
+    "7 steps have 6 memories, key_pos_embeddings has positions for 5",
+    "6 memories, key_pos_embeddings has positions for 5",
     "C = 6 cannot be cut into H = 4 heads",
     "key has B = 3, query has B = 2",
     "key_value_weight has shape [6, 6], expected [2 N C, C] with C = 6, N = 1 or 2",

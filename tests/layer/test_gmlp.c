@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gating unit and the gMLP block against their definition, whole and position by position.
+// The gating unit and the gMLP block against their reference, whole and position by position.
 
 #include "attncl/gmlp.h"
 #include "ref/layers.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Recurrent layers, the attention decoder and what they are joined by, against their definitions.
+// Recurrent layers, the attention decoder and what they are joined by, against their reference.
 
 #include <string.h>
 
@@ -242,10 +242,10 @@ START_TEST(refusals)
     random_layers(ref, I);
     for (int i = 0; i < 5; ++i) {
         static const char *const words[] = {
-            "x is [0, 3, 5], the least T is 1",
+            "x is [0, 3, 5], T must be at least 1",
             "x has shape [3, 5], expected [T, B, I]",
             "h0 is [3, 7], expected [3, 6]",
-            "0 recurrent layers, the least is 1",
+            "0 recurrent layers, must be at least 1",
             "value 1 is [3, 5], value 0 is [11, 3, 5]: only axis 0 may differ",
         };
         struct rig b;

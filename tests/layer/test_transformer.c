@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Feed-forward networks against their definition; tables of positions; option structs.
+// Feed-forward networks against their reference; tables of positions; option structs.
 
 #include <math.h>
 #include <string.h>

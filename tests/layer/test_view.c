@@ -54,7 +54,7 @@ START_TEST(a_permuted_slice_reshaped)
 }
 END_TEST
 
-// An op that reads rows, behind a slice that begins inside a row and one that begins at a later
+// An op that reads rows, after a slice that begins inside a row and one that begins at a later
 // row.
 START_TEST(ops_read_views)
 {
@@ -120,7 +120,7 @@ START_TEST(bad_views_are_refused)
         {ATTNCL_ERR_SHAPE, "here: elements [2, 6) of axis 1, which has 5"},
         {ATTNCL_ERR_SHAPE, "here: elements [3, 2) of axis 1, which has 5"},
         {ATTNCL_ERR_SHAPE, "here: shape [2, 5, 6] cannot become [2, 31]"},
-        {ATTNCL_ERR_ARGUMENT, "here: axis 1 at place 2 is no permutation of 3 axes"},
+        {ATTNCL_ERR_ARGUMENT, "here: axis 1 at position 2 is no permutation of 3 axes"},
         {ATTNCL_ERR_SHAPE, "here: axis 3 of a value of rank 3"},
         {ATTNCL_ERR_ARGUMENT, "here: x is missing"},
         {ATTNCL_ERR_SHAPE, "here: "},

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "support/golden.h"
 
-enum { MOST_REQUESTS = 20000 };
+enum { MAX_REQUESTS = 20000 };
 
 // Opens, runs and closes; the first failure's status.
 static attncl_status whole_run(const struct golden *golden)
@@ -58,7 +58,7 @@ START_TEST(each_request_may_fail)
     const size_t alive = attncl__alloc_live();
 
     size_t n = 1;
-    for (; n < MOST_REQUESTS; n += n < 200 ? 1 : 17) {
+    for (; n < MAX_REQUESTS; n += n < 200 ? 1 : 17) {
         attncl__alloc_fail_at(n);
         const attncl_status status = walks[_i].act(&golden);
         const bool reached = attncl__alloc_has_failed();
@@ -70,7 +70,7 @@ START_TEST(each_request_may_fail)
                       "request %zu failed, and the status is %s (%s)", n,
                       attncl_status_name(status), attncl_last_error());
     }
-    ck_assert_uint_lt(n, MOST_REQUESTS);
+    ck_assert_uint_lt(n, MAX_REQUESTS);
     ck_ok(walks[_i].act(&golden));
     golden_free(&golden);
 }

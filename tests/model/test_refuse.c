@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/golden.h"
 
 // -- model files
@@ -411,7 +411,7 @@ START_TEST(a_bad_model_is_refused)
     struct golden golden;
     attncl_model *model = NULL;
     golden_load(&golden, bad->golden);
-    const char *path = IN_FOLDER("bad.safetensors");
+    const char *path = IN_DIRECTORY("bad.safetensors");
     golden_rewrite(&golden, path, bad->change);
     ck_fails(attncl_model_open(test_context(), path, &model), bad->status, bad->words);
     ck_assert_ptr_null(model);
@@ -433,7 +433,7 @@ START_TEST(a_table_no_buffer_holds_is_refused)
     if (info.max_buffer_bytes > UINT64_C(1) << 35)
         return;
     golden_load(&golden, "lm_gmlp");
-    const char *path = IN_FOLDER("large.safetensors");
+    const char *path = IN_DIRECTORY("large.safetensors");
     golden_rewrite(&golden, path, change);
     ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_DEVICE_MEMORY,
              "takes 68719476704 bytes");
@@ -444,9 +444,9 @@ END_TEST
 START_TEST(what_is_no_model_file_is_refused)
 {
     attncl_model *model = NULL;
-    folder_write_bytes("text", "no tensors here", 15);
-    ck_fails(attncl_model_open(test_context(), IN_FOLDER("text"), &model), ATTNCL_ERR_FORMAT, "");
-    ck_fails(attncl_model_open(test_context(), IN_FOLDER("absent"), &model), ATTNCL_ERR_IO, "");
+    directory_write_bytes("text", "no tensors here", 15);
+    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("text"), &model), ATTNCL_ERR_FORMAT, "");
+    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("absent"), &model), ATTNCL_ERR_IO, "");
     ck_fails(attncl_model_open(test_context(), NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_assert_ptr_null(model);
 }
@@ -465,7 +465,7 @@ START_TEST(what_may_be_absent_or_extra_is_tolerated)
         attncl_model *model = NULL;
         attncl_results *results = NULL;
         golden_load(&golden, buffers[i][0]);
-        const char *path = IN_FOLDER("good.safetensors");
+        const char *path = IN_DIRECTORY("good.safetensors");
         golden_rewrite(&golden, path, (struct golden_change){.parameter = buffers[i][1]});
         ck_ok(attncl_model_open(test_context(), path, &model));
         ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
@@ -600,7 +600,7 @@ static const struct bad_input bad_inputs[] = {
     {"gru", "input", NULL, ATTNCL_ERR_ARGUMENT, "input input is missing"},
     {"gru", "input", REAL(3, 75, 5, 3, 5), ATTNCL_ERR_SHAPE, "expected [any, any, 4]"},
     {"gru", "input", REAL(2, 20, 5, 4), ATTNCL_ERR_SHAPE, "expected [any, any, 4]"},
-    {"gru", "input", REAL(3, 0, 0, 3, 4), ATTNCL_ERR_SHAPE, "length 0, the least is 1"},
+    {"gru", "input", REAL(3, 0, 0, 3, 4), ATTNCL_ERR_SHAPE, "length 0, must be at least 1"},
     {"gru", "h0", REAL(3, 18, 1, 3, 6), ATTNCL_ERR_SHAPE,
      "input h0 has shape [1, 3, 6], expected [2, 3, 6]"},
     {"gru", "h0", REAL(3, 24, 2, 2, 6), ATTNCL_ERR_SHAPE, "expected [2, 3, 6]"},
@@ -772,7 +772,7 @@ Suite *suite(void)
     TCase *core = tcase_create("core");
     tcase_set_timeout(core, 0);
     tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_checked_fixture(core, folder_begin, folder_down);
+    tcase_add_checked_fixture(core, directory_begin, directory_down);
     tcase_add_loop_test(core, a_bad_model_is_refused, 0, N_BAD_MODELS);
     tcase_add_test(core, a_table_no_buffer_holds_is_refused);
     tcase_add_test(core, what_is_no_model_file_is_refused);

@@ -43,9 +43,9 @@ static struct level level_now(void)
     struct object_counts counts;
     attncl__objects_count(&counts);
     return (struct level){
-        .buffers = counts.made[OBJECT_BUFFER],
-        .programs = counts.made[OBJECT_PROGRAM],
-        .kernels = counts.made[OBJECT_KERNEL],
+        .buffers = counts.created[OBJECT_BUFFER],
+        .programs = counts.created[OBJECT_PROGRAM],
+        .kernels = counts.created[OBJECT_KERNEL],
         .events_alive = counts.live[OBJECT_EVENT],
         .pages = resident_pages(),
         .heap = attncl__alloc_live(),

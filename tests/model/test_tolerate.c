@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Inputs that are unusual but right, or that no architecture asks for.
 
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/golden.h"
 
 static void check_runs(const char *path, const struct golden *golden, const attncl_array *inputs,
@@ -97,7 +97,7 @@ START_TEST(a_negative_pad_pads_nothing)
     attncl_model *model = NULL;
     attncl_results *results = NULL;
     golden_load(&golden, "cross_entropy");
-    const char *path = IN_FOLDER("pad.safetensors");
+    const char *path = IN_DIRECTORY("pad.safetensors");
     golden_rewrite(&golden, path, (struct golden_change){.config = "{\"pad\": -100}"});
     ck_ok(attncl_model_open(test_context(), path, &model));
     ck_ok(attncl_model_run(model, inputs, 2, &results, NULL));
@@ -114,7 +114,7 @@ Suite *suite(void)
     TCase *core = tcase_create("core");
     tcase_set_timeout(core, 0);
     tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_checked_fixture(core, folder_begin, folder_down);
+    tcase_add_checked_fixture(core, directory_begin, directory_down);
     tcase_add_loop_test(core, an_input_of_another_name_may_have_any_type, 0, 4);
     tcase_add_test(core, a_length_may_exceed_an_int);
     tcase_add_test(core, a_negative_pad_pads_nothing);

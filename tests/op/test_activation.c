@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Activations against their definitions (tests/ref/activation.c), tails and special values
+// Activations against their reference (tests/ref/activation.c), tails and special values
 // included.
 
 #include <math.h>

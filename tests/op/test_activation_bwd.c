@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradients of activations against their definitions (tests/ref/activation_bwd.c) and against
+// The gradients of activations against their reference (tests/ref/activation_bwd.c) and against
 // finite differences.
 
 #include <math.h>

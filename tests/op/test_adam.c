@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Adam's steps against their definition (tests/ref/adam.c).
+// Adam's steps against their reference (tests/ref/adam.c).
 
 #include <math.h>
 #include <string.h>

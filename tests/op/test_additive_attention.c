@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Additive attention, with and without its weights, against its definition
+// Additive attention, with and without its weights, against its reference
 // (tests/ref/additive_attention.c).
 
 #include <math.h>
@@ -9,10 +9,10 @@
 
 static double largest(const struct host *h)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t i = 0; i < h->count; ++i)
-        most = fmax(most, fabs(h->data[i]));
-    return most;
+        largest = fmax(largest, fabs(h->data[i]));
+    return largest;
 }
 
 // A score has N terms w tanh: the argument rounds once at the size of q + k (its slope is at most

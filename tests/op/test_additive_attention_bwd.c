@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of additive attention against their definition (tests/ref/additive_attention_bwd.c),
+// Gradients of additive attention against their reference (tests/ref/additive_attention_bwd.c),
 // and that against differences.
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mixing of heads against its definition (tests/ref/aft_conv.c), whole and position by position.
+// Mixing of heads against its reference (tests/ref/aft_conv.c), whole and position by position.
 // What the kernels share with AFT-local is tested more broadly there (test_aft_local.c).
 
 #include <math.h>
@@ -99,8 +99,8 @@ START_TEST(meets_the_definition)
 
     if (skipped(x))
         return;
-    // Paths are the CPU form's.
-    const int paths = test_context()->caps.form == FORM_CPU ? 3 : 1;
+    // Paths are the CPU variant's.
+    const int paths = test_context()->caps.variant == VARIANT_CPU ? 3 : 1;
     for (int path = 0; path < paths; ++path) {
         check(&d, 0, path, "all seen");
         check(&d, 1, path, "causal");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention-free mixing against its definition (tests/ref/aft_local.c).
+// Attention-free mixing against its reference (tests/ref/aft_local.c).
 
 #include <math.h>
 
@@ -250,7 +250,7 @@ START_TEST(every_path_is_right)
 }
 END_TEST
 
-// Sums parked between segments of source blocks, and channels in several slices.
+// Sums spilled between segments of source blocks, and several channel blocks.
 START_TEST(long_and_wide)
 {
     struct variant full = {1009, 1, 5, 1009, _i, 0}, wide = {229, 2, 1500, 9, _i, 0};
@@ -296,7 +296,7 @@ START_TEST(a_product_where_ranges_allow)
 }
 END_TEST
 
-// Groups of the shapes that GPUs of each vendor get, products and running maxima in each.
+// Work-groups of the shapes that GPUs of each vendor get, products and running maxima in each.
 START_TEST(groups_of_other_vendors)
 {
     static const struct {
@@ -306,7 +306,7 @@ START_TEST(groups_of_other_vendors)
     const struct variant x = {70, 1, 9, 5, 1, 0};
     struct device_caps *caps = &test_context()->caps, before = *caps;
 
-    if (caps->form != FORM_GPU || caps->max_group < 256 || (on_simulator() && _i < 2))
+    if (caps->variant != VARIANT_GPU || caps->max_group < 256 || (on_simulator() && _i < 2))
         return;
     caps->vendor = vendors[_i].vendor;
     caps->group_multiple = vendors[_i].group_multiple;
@@ -362,9 +362,9 @@ START_TEST(scratch_is_bounded)
         ck_ok(attncl__desc_make(ATTNCL_F32, 3, x, &sig.in[i]));
     ck_ok(attncl__desc_make(ATTNCL_F32, 2, n, &sig.in[3]));
     for (int masked = 0; masked < 2; ++masked)
-        for (int form = FORM_CPU; form <= FORM_GPU; ++form) {
+        for (int variant = VARIANT_CPU; variant <= VARIANT_GPU; ++variant) {
             size_t bytes = 0;
-            caps.form = (enum kernel_form)form;
+            caps.variant = (enum kernel_variant)variant;
             if (masked)
                 ck_ok(attncl__desc_make(ATTNCL_U8, 3, mask, &sig.in[4]));
             ck_ok(attncl__op_aft_local_fwd.scratch(&sig, &bytes));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of AFT-local against their definition (tests/ref/aft_local_bwd.c), and that against
+// Gradients of AFT-local against their reference (tests/ref/aft_local_bwd.c), and that against
 // differences.
 
 #include <math.h>
@@ -12,14 +12,14 @@
 // of a logarithm, a key, a bias, their sums and a maximum does to an exponent.
 static double tolerance(const struct ref_aft_data *x, const struct host *log)
 {
-    double most = 0;
+    double largest = 0;
 
     for (int64_t i = 0; i < log->count; ++i)
-        most = fmax(most, fabs(log->data[i]));
+        largest = fmax(largest, fabs(log->data[i]));
     for (int64_t i = 0; i < x->k->count; ++i)
         if (x->k->data[i] > -INFINITY)
-            most = fmax(most, fabs(x->k->data[i]));
-    return 1e-5 + 5 * 6e-8 * most;
+            largest = fmax(largest, fabs(x->k->data[i]));
+    return 1e-5 + 5 * 6e-8 * largest;
 }
 
 static const double tiny = 1e-25; // size of what float's exponents cannot tell from 0

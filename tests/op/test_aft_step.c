@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Decoding with AFT-local: position by position against the definition of the causal pass
+// Decoding with AFT-local: position by position against the reference of the causal pass
 // (tests/ref/aft_local.c), and against the causal pass itself.
 
 #include <math.h>

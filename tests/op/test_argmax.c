@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The place of the largest element against the definition (tests/ref/argmax.c).
+// The place of the largest element against the reference (tests/ref/argmax.c).
 
 #include <math.h>
 

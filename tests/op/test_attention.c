@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Attention, with and without its weights, against its definition (tests/ref/attention.c).
+// Attention, with and without its weights, against its reference (tests/ref/attention.c).
 
 #include <math.h>
 
@@ -29,10 +29,10 @@ static struct inputs random_inputs(struct size n)
 
 static double largest(const struct host *h)
 {
-    double most = 0;
+    double largest = 0;
     for (int64_t i = 0; i < h->count; ++i)
-        most = fmax(most, fabs(h->data[i]));
-    return most;
+        largest = fmax(largest, fabs(h->data[i]));
+    return largest;
 }
 
 // How far a score may be off: D products and as many sums, and the scale, of at most |q| |k| each.
@@ -112,7 +112,7 @@ START_TEST(meets_the_definition)
 }
 END_TEST
 
-// Few queries and many keys: groups take parts of the keys in GPU form.  Of the last row's keys
+// Few queries and many keys: work-groups take parts of the keys in the GPU variant.  Of the last row's keys
 // only those of the first part count; with a length of 0 all weigh the same.
 START_TEST(keys_shared_out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of attention against their definition (tests/ref/attention_bwd.c), and that against
+// Gradients of attention against their reference (tests/ref/attention_bwd.c), and that against
 // differences.
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernel regression against its definition (tests/ref/attention_pooling.c).
+// Kernel regression against its reference (tests/ref/attention_pooling.c).
 
 #include <math.h>
 

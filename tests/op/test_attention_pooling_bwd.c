@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradients of kernel regression against their definition (tests/ref/attention_pooling_bwd.c), and
+// Gradients of kernel regression against their reference (tests/ref/attention_pooling_bwd.c), and
 // that against differences.
 
 #include <math.h>

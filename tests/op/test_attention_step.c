@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step of multi-head attention against its definition (tests/ref/attention_step.c).
+// A step of multi-head attention against its reference (tests/ref/attention_step.c).
 
 #include <math.h>
 

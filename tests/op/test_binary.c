@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Sums and products against their definitions (tests/ref/binary.c).
+// Sums and products against their reference (tests/ref/binary.c).
 
 #include <math.h>
 

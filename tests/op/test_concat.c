@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Values one after another against the definition (tests/ref/concat.c).
+// Values one after another against the reference (tests/ref/concat.c).
 
 #include "ref/ref.h"
 #include "support/op_test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Cross entropy against its definition (tests/ref/cross_entropy.c).
+// Cross entropy against its reference (tests/ref/cross_entropy.c).
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of cross entropy against its definition (tests/ref/cross_entropy_bwd.c) and against
+// The gradient of cross entropy against its reference (tests/ref/cross_entropy_bwd.c) and against
 // finite differences.
 
 #include "attncl/kinds.h"

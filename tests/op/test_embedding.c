@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Embedding against its definition (tests/ref/embedding.c).
+// Embedding against its reference (tests/ref/embedding.c).
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of an embedding's table against its definition (tests/ref/embedding_bwd.c) and
+// The gradient of an embedding's table against its reference (tests/ref/embedding_bwd.c) and
 // against finite differences.
 
 #include <math.h>

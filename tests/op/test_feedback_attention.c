@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Feedback attention against its definition (tests/ref/feedback_attention.c).
+// Feedback attention against its reference (tests/ref/feedback_attention.c).
 
 #include <math.h>
 
@@ -145,7 +145,7 @@ START_TEST(refusals)
     const char *name = "feedback_attention_fwd";
 
     ck_fails(run_op(name, NULL, HOSTS(x.q, few.k, few.v, x.places, x.u), HOSTS(y)),
-             ATTNCL_ERR_SHAPE, "7 memories, key_pos_embeddings has places for 6");
+             ATTNCL_ERR_SHAPE, "7 memories, key_pos_embeddings has positions for 6");
     ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, few.v, x.places, x.u), HOSTS(y)), ATTNCL_ERR_SHAPE,
              "key is [5, 2, 2, 3], value is [7, 2, 2, 3]");
     ck_fails(run_op(name, NULL, HOSTS(wide.q, x.k, x.v, x.places, x.u), HOSTS(y)), ATTNCL_ERR_SHAPE,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Back through feedback attention, against the definition (tests/ref/feedback_attention_bwd.c) and
+// Backward pass of feedback attention, against the reference (tests/ref/feedback_attention_bwd.c) and
 // against finite differences.
 
 #include <math.h>
@@ -48,7 +48,7 @@ static void check_places(const struct ref_feedback *x, struct host *scores, stru
 {
     const struct ref_feedback got = zeros_like(x);
 
-    ck_ok(run_op("feedback_attention_bwd_places", NULL,
+    ck_ok(run_op("feedback_attention_bwd_positions", NULL,
                  HOSTS(x->q, x->u, scores, parts, x->places, x->place_bias, position),
                  (struct host *const[]){got.places, got.u, got.place_bias}, x->place_bias ? 3 : 2));
     ck_near(got.places, want->places, 0, atol * (double)x->q->dim[0]);
@@ -93,14 +93,14 @@ static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, i
     return &cache->data[((slot * rows + row) * dim[3] + j) * width + c];
 }
 
-// A step back adds to the memories there are at its position; the last step's starts them, unless
+// A backward step adds to the memories there are at its position; the last step's starts them, unless
 // told that they are started.
 START_TEST(growing_memories_gather_gradients)
 {
     const struct shape s = {6, 2, 2, 5, 9};
     for (int i = 0; i < 4; ++i) {
         const int count = i < 3 ? 3 * i : 6;
-        const struct feedback_attention_bwd_growing_params params = {1, i == 3};
+        const struct feedback_attention_bwd_accumulate_params params = {1, i == 3};
         const struct ref_feedback x = random_operands(s, _i);
         const struct ref_feedback want = zeros_like(&x);
         struct host *dy = host_random(7, DIMS(2, 10)), *position = host_new(ATTNCL_I32, DIMS(1));
@@ -112,7 +112,7 @@ START_TEST(growing_memories_gather_gradients)
         for (int64_t e = 0; e < cache->count; ++e)
             before->data[e] = cache->data[e];
         ref_feedback_attention_bwd(&x, count, dy, NULL, &want);
-        ck_ok(run_op("feedback_attention_bwd_growing", &params,
+        ck_ok(run_op("feedback_attention_bwd_accumulate", &params,
                      HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, position, dy, cache),
                      HOSTS(dq, scores, parts)));
         ck_near(dq, want.q, 0, atol_for(s));
@@ -159,14 +159,14 @@ END_TEST
 START_TEST(refusals)
 {
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, false);
-    const struct feedback_attention_bwd_growing_params params = {3, 0};
+    const struct feedback_attention_bwd_accumulate_params params = {3, 0};
     struct host *dy = host_new(ATTNCL_F32, DIMS(2, 5)), *one = host_new(ATTNCL_I32, DIMS(1));
     struct host *cache = host_new(ATTNCL_F32, DIMS(4, 2, 2, 3, 3));
 
     ck_fails(run_op("feedback_attention_bwd_query", NULL,
                     HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, NULL, dy), HOSTS(dy, dy, dy)),
              ATTNCL_ERR_SHAPE, "dy is [2, 5], query is [2, 6]");
-    ck_fails(run_op("feedback_attention_bwd_growing", &params,
+    ck_fails(run_op("feedback_attention_bwd_accumulate", &params,
                     HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, one, x.q, cache), HOSTS(dy, dy, dy)),
              ATTNCL_ERR_SHAPE, "from slot 3 on");
 }

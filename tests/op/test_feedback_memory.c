@@ -80,7 +80,7 @@ START_TEST(a_step_is_kept_at_its_place_and_nowhere_else)
 }
 END_TEST
 
-START_TEST(the_gate_opens_behind_the_first_step)
+START_TEST(the_gate_opens_after_the_first_step)
 {
     const double positions[] = {-1, 0, 1, 2147483647};
     for (int i = 0; i < 4; ++i) {
@@ -123,7 +123,7 @@ Suite *suite(void)
     tcase_add_test(core, values_are_mixed_by_their_weights);
     tcase_add_test(core, weights_of_any_size);
     tcase_add_test(core, a_step_is_kept_at_its_place_and_nowhere_else);
-    tcase_add_test(core, the_gate_opens_behind_the_first_step);
+    tcase_add_test(core, the_gate_opens_after_the_first_step);
     tcase_add_test(core, refusals);
     suite_add_tcase(s, core);
     return s;

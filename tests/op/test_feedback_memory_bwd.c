@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Back through a feedback transformer's memory, against the definition
+// Backward pass of a feedback transformer's memory, against the reference
 // (tests/ref/feedback_memory_bwd.c) and against finite differences.
 
 #include <math.h>

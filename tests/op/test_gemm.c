@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// linear and bmm against their definition; launch/test_gemm.c goes through the product's own forms.
+// linear and bmm against their reference; launch/test_gemm.c goes through the GEMM's own forms.
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradients of linear maps, epilogues included, and of batched products: against their
+// The gradients of linear maps, epilogues included, and of batched GEMMs: against their
 // definitions (tests/ref/gemm_bwd.c) and against finite differences.
 
 #include <math.h>

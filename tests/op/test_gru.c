@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gated recurrent units against their definition (tests/ref/gru.c).
+// Gated recurrent units against their reference (tests/ref/gru.c).
 
 #include "attncl/kinds.h"
 #include "ref/ref.h"

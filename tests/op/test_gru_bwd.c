@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Back through gated recurrent units, against the definition (tests/ref/gru_bwd.c) and against
+// Backward pass of gated recurrent units, against the reference (tests/ref/gru_bwd.c) and against
 // finite differences.
 
 #include "attncl/kinds.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Layer normalisation against its definition (tests/ref/layer_norm.c).
+// Layer normalisation against its reference (tests/ref/layer_norm.c).
 
 #include <math.h>
 
@@ -14,12 +14,12 @@ static const struct shape {
               {9, 32}, {3, 1024}, {2, 1025}, {1, 4100}, {2, 8196}, {1, 8209}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static double most(const struct host *h)
+static double largest(const struct host *h)
 {
-    double top = 0;
+    double max_abs = 0;
     for (int64_t i = 0; i < h->count; ++i)
-        top = fmax(top, fabs(h->data[i]));
-    return top;
+        max_abs = fmax(max_abs, fabs(h->data[i]));
+    return max_abs;
 }
 
 // In units of the weight: the sums behind mean and variance, log2(n) * 4u, and each element's own
@@ -33,7 +33,7 @@ static void check(struct host *x, struct host *weight, struct host *bias, float 
 
     ref_layer_norm_fwd(x, weight, bias, (double)eps, want);
     ck_ok(run_op("layer_norm_fwd", &params, HOSTS(x, weight, bias), HOSTS(got)));
-    ck_near(got, want, 8 * u + n / 256 * u, u * (4 * log2(n + 1) * most(weight) + 2 * most(bias)));
+    ck_near(got, want, 8 * u + n / 256 * u, u * (4 * log2(n + 1) * largest(weight) + 2 * largest(bias)));
 }
 
 START_TEST(meets_the_definition)

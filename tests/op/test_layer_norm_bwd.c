@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradients of layer normalisation against their definition (tests/ref/layer_norm_bwd.c) and
+// The gradients of layer normalisation against their reference (tests/ref/layer_norm_bwd.c) and
 // against finite differences.
 
 #include <math.h>

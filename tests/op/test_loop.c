@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: MIT
-// Loops of a graph: rounds count up in every run, read their rows and leave rows behind.
+// Loops of a graph: iterations count up in every run, read their rows and write rows.
 
 #include "attncl/ops.h"
 #include "graph/graph.h"
 #include "support/layer_test.h"
 #include "support/op_test.h"
 
-// y[t] = x[t] + outside, and the last row beside it; `outside` is made before the loop and read in
-// every round, behind the loop is room for others to take its memory.
-static void add_in_rounds(struct rig *b, attncl_value x, attncl_value constant, int n_rounds,
+// y[t] = x[t] + outside, and the last row beside it; `outside` is computed before the loop and read in
+// every iteration, after the loop others may reuse its memory.
+static void add_in_loop(struct rig *b, attncl_value x, attncl_value constant, int trip_count,
                           attncl_value *last_ret, attncl_value *all_ret)
 {
-    const struct loop_stack_fwd_params params = {n_rounds};
+    const struct loop_stack_fwd_params params = {trip_count};
     const attncl_value outside = attncl_add(b->g, constant, constant);
-    const attncl_value round = attncl__graph_loop_begin(b->g, n_rounds);
-    const attncl_value row = attncl__graph_add(b->g, &attncl__op_loop_row_fwd, NULL, IN(x, round));
+    const attncl_value iteration = attncl__graph_loop_begin(b->g, trip_count);
+    const attncl_value row = attncl__graph_add(b->g, &attncl__op_loop_row_fwd, NULL, IN(x, iteration));
     const attncl_value between = attncl_add(b->g, row, row); // takes what `outside` would leave
     const attncl_value sum = attncl_add(b->g, attncl_add(b->g, between, outside), row);
     const attncl_value stack =
-        attncl__graph_add(b->g, &attncl__op_loop_stack_fwd, &params, IN(sum, round));
+        attncl__graph_add(b->g, &attncl__op_loop_stack_fwd, &params, IN(sum, iteration));
     attncl__graph_loop_end(b->g);
     *last_ret = attncl_add(b->g, sum, constant);
     *all_ret = attncl_add(b->g, stack, x);
 }
 
-static void check(int n_rounds, int64_t width)
+static void check(int trip_count, int64_t width)
 {
-    struct host *x = host_random(1, DIMS(n_rounds, 2, width));
+    struct host *x = host_random(1, DIMS(trip_count, 2, width));
     struct host *constant = host_random(2, DIMS(2, width));
     struct host *last = host_like(constant), *all = host_like(x);
     struct host *want_last = host_like(last), *want_all = host_like(all);
@@ -40,15 +40,15 @@ static void check(int n_rounds, int64_t width)
     }
     rig_open(&b);
     const attncl_value in = rig_in(&b, x), fixed = rig_in(&b, constant);
-    add_in_rounds(&b, in, fixed, n_rounds, &last_value, &all_value);
-    if (n_rounds > 0)
+    add_in_loop(&b, in, fixed, trip_count, &last_value, &all_value);
+    if (trip_count > 0)
         rig_out(&b, last_value, last);
     rig_out(&b, all_value, all);
     ck_ok(rig_compile(&b));
-    for (int run = 0; run < 3; ++run) { // each starts at round 0
+    for (int run = 0; run < 3; ++run) { // each starts at iteration 0
         rig_run(&b);
         ck_near(all, want_all, 2e-7, 2e-6);
-        if (n_rounds > 0)
+        if (trip_count > 0)
             ck_near(last, want_last, 2e-7, 2e-6);
     }
     rig_close(&b);
@@ -63,15 +63,15 @@ START_TEST(rounds_read_and_leave_rows)
 }
 END_TEST
 
-START_TEST(a_round_outside_counts_as_the_nearest)
+START_TEST(an_iteration_outside_counts_as_the_nearest)
 {
     struct host *x = host_random(1, DIMS(3, 5)), *y = host_new(ATTNCL_F32, DIMS(5));
-    struct host *round = host_new(ATTNCL_I32, DIMS(1)), *want = host_like(y);
-    const double rounds[] = {-5, 0, 2, 3};
+    struct host *iteration = host_new(ATTNCL_I32, DIMS(1)), *want = host_like(y);
+    const double iterations[] = {-5, 0, 2, 3};
     for (int i = 0; i < 4; ++i) {
-        round->data[0] = rounds[i];
+        iteration->data[0] = iterations[i];
         memcpy(want->data, x->data + (i < 2 ? 0 : 10), 5 * sizeof *want->data);
-        ck_ok(run_op("loop_row_fwd", NULL, HOSTS(x, round), HOSTS(y)));
+        ck_ok(run_op("loop_row_fwd", NULL, HOSTS(x, iteration), HOSTS(y)));
         ck_near(y, want, 0, 0);
     }
 }
@@ -82,9 +82,9 @@ START_TEST(refusals)
     struct host *x = host_new(ATTNCL_F32, DIMS(2)), *y = host_new(ATTNCL_F32, DIMS(0));
     struct rig b;
 
-    ck_fails(run_op("loop_row_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE, "round is F32");
+    ck_fails(run_op("loop_row_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE, "iteration is F32");
     ck_fails(run_op("loop_stack_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE,
-             "round is F32");
+             "iteration is F32");
     rig_open(&b);
     attncl__graph_loop_begin(b.g, 2);
     attncl__graph_loop_begin(b.g, 2);
@@ -92,7 +92,7 @@ START_TEST(refusals)
     rig_close(&b);
     rig_open(&b);
     attncl__graph_loop_begin(b.g, -1);
-    ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, "a loop of -1 rounds");
+    ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, "a loop of -1 iterations");
     rig_close(&b);
 }
 END_TEST
@@ -104,7 +104,7 @@ Suite *suite(void)
 
     tcase_add_unchecked_fixture(core, device_up, device_down);
     tcase_add_test(core, rounds_read_and_leave_rows);
-    tcase_add_test(core, a_round_outside_counts_as_the_nearest);
+    tcase_add_test(core, an_iteration_outside_counts_as_the_nearest);
     tcase_add_test(core, refusals);
     suite_add_tcase(s, core);
     return s;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Masked softmax against its definition (tests/ref/masked_softmax.c).
+// Masked softmax against its reference (tests/ref/masked_softmax.c).
 
 #include <math.h>
 

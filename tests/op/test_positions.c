@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Positions against their definitions (tests/ref/positions.c).
+// Positions against their reference (tests/ref/positions.c).
 
 #include <math.h>
 

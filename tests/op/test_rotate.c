@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rotated pairs against their definition (tests/ref/rotate.c).
+// Rotated pairs against their reference (tests/ref/rotate.c).
 
 #include "ref/ref.h"
 #include "support/grad_test.h"
@@ -19,7 +19,7 @@ static void check(struct host *x, int64_t width)
 
 START_TEST(meets_the_definition)
 {
-    // A pair, less than a vector, one, a ragged tail, several groups.
+    // A pair, less than a vector, one, a ragged tail, several work-groups.
     static const int64_t widths[] = {2, 6, 16, 38, 514};
 
     check(host_random(1, DIMS(widths[_i])), widths[_i]);

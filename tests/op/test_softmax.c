@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// softmax against its definition (tests/ref/softmax.c).
+// softmax against its reference (tests/ref/softmax.c).
 
 #include <math.h>
 
@@ -7,7 +7,7 @@
 #include "support/op_test.h"
 
 // Chosen to hit: one column, less than a vector, exactly one, a ragged tail, several rows to a
-// work-item or to a group, of which the last has fewer; both sides of the widths at which a GPU's
+// work-item or to a work-group, of which the last has fewer; both sides of the widths at which a GPU's
 // rows take more work-items, and cease to be held.
 static const struct shape {
     int rows, cols;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The gradient of softmax, plain and with lengths, against its definition (tests/ref/softmax_bwd.c)
+// The gradient of softmax, plain and with lengths, against its reference (tests/ref/softmax_bwd.c)
 // and against finite differences.
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The spatial gate against its definition (tests/ref/spatial_gate.c).
+// The spatial gate against its reference (tests/ref/spatial_gate.c).
 
 #include <math.h>
 
@@ -22,15 +22,15 @@ static void check_values(struct host *weight, struct host *bias, struct host *u,
     const struct spatial_gate_fwd_params params = {causal};
     struct host *got = host_new(ATTNCL_F32, u->rank, u->dim), *want = host_like(got);
     struct host *sizes = host_like(got);
-    double most = 0;
+    double largest = 0;
 
     ref_spatial_gate_fwd(weight, bias, u, z1, mask, causal, want);
     ref_spatial_gate_fwd(sizes_of(weight), sizes_of(bias), sizes_of(u), sizes_of(z1), mask, causal,
                          sizes);
     for (int64_t i = 0; i < sizes->count; ++i)
-        most = fmax(most, sizes->data[i]);
+        largest = fmax(largest, sizes->data[i]);
     ck_ok(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z1, mask), HOSTS(got)));
-    ck_near(got, want, 0, (double)(u->dim[0] + 3) * 6e-8 * most);
+    ck_near(got, want, 0, (double)(u->dim[0] + 3) * 6e-8 * largest);
 }
 
 static void check(int64_t n, int64_t length, int64_t batch, int64_t channels, struct host *mask,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A step of the spatial gate against its definition (tests/ref/spatial_gate_step.c).
+// A step of the spatial gate against its reference (tests/ref/spatial_gate_step.c).
 
 #include <math.h>
 

@@ -34,14 +34,14 @@ static void one(const struct problem *p, int64_t i, int64_t b, int64_t c, double
 {
     const int64_t steps = p->q->dim[0], n_batch = p->q->dim[1], channels = p->q->dim[2];
     const int64_t head = c / (channels / p->k->dim[2]);
-    double top = -INFINITY, sum = 0, weighted = 0, size = 0;
+    double max_exponent = -INFINITY, sum = 0, weighted = 0, size = 0;
 
     for (int64_t j = 0; j < steps; ++j)
         if (seen(p, i, j, b))
-            top = fmax(top, exponent(p, i, j, b, head));
-    for (int64_t j = 0; j < steps && top > -INFINITY; ++j)
+            max_exponent = fmax(max_exponent, exponent(p, i, j, b, head));
+    for (int64_t j = 0; j < steps && max_exponent > -INFINITY; ++j)
         if (seen(p, i, j, b)) {
-            const double e = exp(exponent(p, i, j, b, head) - top);
+            const double e = exp(exponent(p, i, j, b, head) - max_exponent);
             const double v = p->v->data[(j * n_batch + b) * channels + c];
             sum += e;
             weighted += e * v;

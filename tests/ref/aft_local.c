@@ -31,14 +31,14 @@ static double bias(const struct problem *p, int64_t i, int64_t j)
 static void one(const struct problem *p, int64_t i, int64_t b, int64_t c, double *y, double *scale)
 {
     const int64_t row = p->batch * p->channels, at = b * p->channels + c;
-    double top = -INFINITY, sum = 0, weighted = 0, size = 0;
+    double max_exponent = -INFINITY, sum = 0, weighted = 0, size = 0;
 
     for (int64_t j = 0; j < p->steps; ++j)
         if (seen(p, i, j, b))
-            top = fmax(top, bias(p, i, j) + p->k->data[j * row + at]);
-    for (int64_t j = 0; j < p->steps && top > -INFINITY; ++j)
+            max_exponent = fmax(max_exponent, bias(p, i, j) + p->k->data[j * row + at]);
+    for (int64_t j = 0; j < p->steps && max_exponent > -INFINITY; ++j)
         if (seen(p, i, j, b)) {
-            const double e = exp(bias(p, i, j) + p->k->data[j * row + at] - top);
+            const double e = exp(bias(p, i, j) + p->k->data[j * row + at] - max_exponent);
             sum += e;
             weighted += e * p->v->data[j * row + at];
             size += e * fabs(p->v->data[j * row + at]);

@@ -32,20 +32,20 @@ static bool near(const struct ref_aft_data *x, int64_t i, int64_t j)
 static double weigh(const struct ref_aft_data *x, int64_t i, int64_t b, int64_t at, double *p)
 {
     const int64_t steps = x->q->dim[0], row = x->q->dim[1] * x->q->dim[2];
-    double top = -INFINITY, sum = 0;
+    double max_exponent = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j < steps; ++j) {
         const double w = near(x, i, j) ? x->pos_bias->data[i * x->pos_bias->dim[1] + j] : 0;
         p[j] = seen(x, i, j, b) ? w + x->k->data[j * row + at] : -INFINITY;
-        top = fmax(top, p[j]);
+        max_exponent = fmax(max_exponent, p[j]);
     }
     for (int64_t j = 0; j < steps; ++j) {
-        p[j] = top > -INFINITY ? exp(p[j] - top) : 0;
+        p[j] = max_exponent > -INFINITY ? exp(p[j] - max_exponent) : 0;
         sum += p[j];
     }
     for (int64_t j = 0; j < steps && sum > 0; ++j)
         p[j] /= sum;
-    return sum > 0 ? top + log(sum) : 0;
+    return sum > 0 ? max_exponent + log(sum) : 0;
 }
 
 static double size_or_not(double x, bool sizes)

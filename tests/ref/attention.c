@@ -34,12 +34,12 @@ static int64_t length(const struct ref_attention *a, int64_t b, int64_t i)
 // Turns scores into weights; -inf is a key that is not visible.
 static void softmax_row(double *p, int64_t n)
 {
-    double top = -INFINITY, sum = 0;
+    double row_max = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j < n; ++j)
-        top = fmax(top, p[j]);
+        row_max = fmax(row_max, p[j]);
     for (int64_t j = 0; j < n; ++j) {
-        p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - top);
+        p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
         sum += p[j];
     }
     for (int64_t j = 0; j < n && sum > 0; ++j)

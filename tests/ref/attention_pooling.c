@@ -25,14 +25,14 @@ void ref_attention_pooling_fwd(int kind, double sigma, const struct host *x, con
     const int64_t n = x->count, m = z->count;
 
     for (int64_t j = 0; j < m; ++j) {
-        double top = -INFINITY, sum = 0;
+        double max_log = -INFINITY, sum = 0;
         for (int64_t i = 0; i < n; ++i)
-            top = fmax(top, log_kernel(kind, sigma, x->data[i] - z->data[j]));
-        for (int64_t i = 0; i < n && top > -INFINITY; ++i)
-            sum += exp(log_kernel(kind, sigma, x->data[i] - z->data[j]) - top);
+            max_log = fmax(max_log, log_kernel(kind, sigma, x->data[i] - z->data[j]));
+        for (int64_t i = 0; i < n && max_log > -INFINITY; ++i)
+            sum += exp(log_kernel(kind, sigma, x->data[i] - z->data[j]) - max_log);
         out->data[j] = 0;
         for (int64_t i = 0; i < n; ++i) {
-            const double e = log_kernel(kind, sigma, x->data[i] - z->data[j]) - top;
+            const double e = log_kernel(kind, sigma, x->data[i] - z->data[j]) - max_log;
             weights->data[i * m + j] = sum > 0 ? exp(e) / sum : 0;
             out->data[j] += weights->data[i * m + j] * y->data[i];
         }

@@ -16,15 +16,15 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
     memcpy(keys->data + position * n, k->data, (size_t)n * sizeof k->data[0]);
     memcpy(values->data + position * n, v->data, (size_t)n * sizeof v->data[0]);
     for (int64_t at = 0; at < n; at += width) { // a head of a batch entry
-        double top = -INFINITY, sum = 0;
+        double row_max = -INFINITY, sum = 0;
         for (int64_t j = 0; j <= position; ++j) {
             p[j] = 0;
             for (int64_t d = 0; d < width; ++d)
                 p[j] += scale * q->data[at + d] * keys->data[j * n + at + d];
-            top = fmax(top, p[j]);
+            row_max = fmax(row_max, p[j]);
         }
         for (int64_t j = 0; j <= position; ++j)
-            sum += p[j] = exp(p[j] - top);
+            sum += p[j] = exp(p[j] - row_max);
         for (int64_t e = 0; e < width; ++e) {
             y->data[at + e] = 0;
             for (int64_t j = 0; j <= position; ++j)

@@ -14,12 +14,12 @@ void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets
     for (int64_t row = 0; row < targets->count; ++row) {
         const double *x = logits->data + row * n_classes;
         const int64_t target = (int64_t)targets->data[row];
-        double top = -INFINITY, sum = 0;
+        double row_max = -INFINITY, sum = 0;
         for (int64_t c = 0; c < n_classes; ++c)
-            top = fmax(top, x[c]);
+            row_max = fmax(row_max, x[c]);
         for (int64_t c = 0; c < n_classes; ++c)
-            sum += exp(x[c] - top);
-        const double here = pad >= 0 && target == pad ? 0 : log(sum) + top - x[target];
+            sum += exp(x[c] - row_max);
+        const double here = pad >= 0 && target == pad ? 0 : log(sum) + row_max - x[target];
         if (reduction == ATTNCL_REDUCE_NONE)
             loss->data[row] = here;
         total += here;

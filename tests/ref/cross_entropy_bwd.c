@@ -20,13 +20,13 @@ void ref_cross_entropy_bwd(const struct host *logits, const struct host *targets
         const double *x = logits->data + r * width;
         const double up = dy->data[reduction == ATTNCL_REDUCE_NONE ? r : 0];
         const bool is_pad = pad >= 0 && (int64_t)targets->data[r] == pad;
-        double top = x[0], sum = 0;
+        double row_max = x[0], sum = 0;
         for (int64_t v = 0; v < width; ++v)
-            top = fmax(top, x[v]);
+            row_max = fmax(row_max, x[v]);
         for (int64_t v = 0; v < width; ++v)
-            sum += exp(x[v] - top);
+            sum += exp(x[v] - row_max);
         for (int64_t v = 0; v < width; ++v) {
-            const double p = exp(x[v] - top) / sum - (v == (int64_t)targets->data[r]);
+            const double p = exp(x[v] - row_max) / sum - (v == (int64_t)targets->data[r]);
             dx->data[r * width + v] =
                 is_pad ? 0 : p * up / (reduction == ATTNCL_REDUCE_MEAN ? n : 1);
         }

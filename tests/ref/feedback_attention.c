@@ -33,14 +33,14 @@ void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, str
 
     for (int64_t row = 0; row < batch * n_heads; ++row) {
         const int64_t b = row / n_heads, h = row % n_heads;
-        double top = -INFINITY, sum = 0, largest = 0, size;
+        double row_max = -INFINITY, sum = 0, largest = 0, size;
         for (int64_t j = 0; j < count; ++j) {
             p[j] = score(x, count, j, b, h, &size);
-            top = fmax(top, p[j]);
+            row_max = fmax(row_max, p[j]);
             largest = fmax(largest, size);
         }
         for (int64_t j = 0; j < count; ++j)
-            sum += p[j] = exp(p[j] - top);
+            sum += p[j] = exp(p[j] - row_max);
         // A score rounds once for each of its terms and a few times more; an exponential is off by
         // as much relatively, as is their sum.
         const double off = 2 * (double)(width + 8) * ulp * largest + (double)(count + 30) * ulp;

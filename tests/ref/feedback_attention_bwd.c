@@ -22,12 +22,12 @@ struct head {
 // p and ds of the memories, from the scores and the gradients of the weights that they hold.
 static void scores_back(double *p, double *ds, int64_t count, double scale)
 {
-    double top = -INFINITY, sum = 0, mean = 0;
+    double row_max = -INFINITY, sum = 0, mean = 0;
 
     for (int64_t j = 0; j < count; ++j)
-        top = fmax(top, p[j]);
+        row_max = fmax(row_max, p[j]);
     for (int64_t j = 0; j < count; ++j)
-        sum += p[j] = exp(p[j] - top);
+        sum += p[j] = exp(p[j] - row_max);
     for (int64_t j = 0; j < count; ++j)
         mean += (p[j] /= sum) * ds[j];
     for (int64_t j = 0; j < count; ++j)

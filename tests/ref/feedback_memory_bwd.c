@@ -13,12 +13,12 @@ void ref_feedback_mix_bwd(const struct host *weights, int64_t first, struct host
 {
     const int64_t n = weights->count;
     double *p = calloc((size_t)n, sizeof *p), *s = calloc((size_t)n, sizeof *s);
-    double top = -INFINITY, total = 0, mean = 0;
+    double row_max = -INFINITY, total = 0, mean = 0;
 
     for (int64_t i = 0; i < n; ++i)
-        top = fmax(top, weights->data[i]);
+        row_max = fmax(row_max, weights->data[i]);
     for (int64_t i = 0; i < n; ++i)
-        total += p[i] = exp(weights->data[i] - top);
+        total += p[i] = exp(weights->data[i] - row_max);
     for (int64_t i = 0; i < n; ++i)
         p[i] /= total;
     for (int k = 0; k < n_x; ++k) {

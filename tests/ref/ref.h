@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The definitions of all ops and layers in C double, as directly as they can be written: what tests
-// compare with. Outputs are made by the caller with the right shape; NULL inputs are absent ones.
+// compare with. Outputs are created by the caller with the right shape; NULL inputs are absent ones.
 //
-// An op's references are declared by ref/prototypes.h, which the build makes from their definitions
+// An op's references are declared by ref/prototypes.h, which the build generates from their definitions
 // (tests/ref/OP.c); here stand those that say more than their names do.
 #ifndef ATTNCL_TEST_REF_H
 #define ATTNCL_TEST_REF_H
@@ -90,7 +90,7 @@ void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, str
 // x_i [A, M_i, C] -> [A, sum of M_i, C]
 void ref_concat_fwd(struct host *const *x, int n, struct host *y);
 
-// -- matrix products: gemm.c
+// -- GEMMs: gemm.c
 // The product of a linear map of `rows` rows, everything dense.
 struct gemm ref_linear(int64_t rows, int64_t out, int64_t in, bool biased, int activation);
 struct ref_operands {

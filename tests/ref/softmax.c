@@ -11,12 +11,12 @@ void ref_softmax_fwd(const struct host *x, struct host *y)
     for (int64_t first = 0; first < x->count; first += width) {
         const double *in = x->data + first;
         double *out = y->data + first;
-        double top = -INFINITY, sum = 0;
+        double row_max = -INFINITY, sum = 0;
         for (int64_t c = 0; c < width; ++c)
-            top = in[c] > top ? in[c] : top;
+            row_max = in[c] > row_max ? in[c] : row_max;
         for (int64_t c = 0; c < width; ++c)
-            sum += top == -INFINITY ? 0 : exp(in[c] - top);
+            sum += row_max == -INFINITY ? 0 : exp(in[c] - row_max);
         for (int64_t c = 0; c < width; ++c)
-            out[c] = top == -INFINITY ? 0 : exp(in[c] - top) / sum;
+            out[c] = row_max == -INFINITY ? 0 : exp(in[c] - row_max) / sum;
     }
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# cmake -DROOT=folder -P layers.cmake: a file in lib/X includes only its own folder and those below it.  A public header
-# counts as the folder that implements it, so attncl/graph.h is off limits to op/.  The table is docs/architecture.md 2.
+# cmake -DROOT=directory -P layers.cmake: a file in lib/X includes only its own directory and those below it.  A public header
+# counts as the directory that implements it, so attncl/graph.h is off limits to op/.  The table is docs/architecture.md 2.
 cmake_minimum_required(VERSION 3.18)
 
 set(may_base   "")
@@ -19,9 +19,9 @@ set(headers_of_device context opencl)
 set(headers_of_graph  gradient graph profile tensor)
 set(headers_of_model  model)
 set(headers_of_tune   tune)
-set(headers_of_nobody attncl) # the umbrella is for callers; every other header is a layer's
+set(headers_of_no_layer attncl) # the umbrella is for callers; every other header is a layer's
 
-# <...> headers that belong to one layer: pattern, folders.
+# <...> headers that belong to one layer: pattern, directories.
 set(outside_OpenCL  "<CL/"         device)
 set(outside_CLBlast "<clblast"     launch)
 set(outside_JSON    "<jansson"     io)
@@ -41,14 +41,14 @@ foreach(dir base io device launch op graph layer model tune)
         file(STRINGS ${file} lines REGEX "^ *# *include \"")
         foreach(line IN LISTS lines)
             if(NOT line MATCHES "\"([a-z]+)/([a-z0-9_]+)\\.(h|def)\"")
-                complain("${file}: include by folder and name, \"base/try.h\": ${line}")
+                complain("${file}: include by directory and name, \"base/try.h\": ${line}")
                 continue()
             endif()
             set(to ${CMAKE_MATCH_1})
             set(name ${CMAKE_MATCH_2})
             if(to STREQUAL "attncl")
                 set(to layer)
-                foreach(owner base io device graph model tune nobody)
+                foreach(owner base io device graph model tune no_layer)
                     if(name IN_LIST headers_of_${owner})
                         set(to ${owner})
                     endif()

@@ -32,11 +32,11 @@ if [ "$calls" -gt 1 ]; then
     echo "kernel arguments are set in $calls places" >&2
     status=1
 fi
-for folder in lib cl include tools bench examples tests; do
-    [ -d "$root/$folder" ] || continue
+for directory in lib cl include tools bench examples tests; do
+    [ -d "$root/$directory" ] || continue
     # The words are written so that this line does not find itself.
-    grep -rnE '#if 0|\b(TO''DO|FIX''ME|XX''X)\b' "$root/$folder" --include='*.[ch]' --include='*.cl' --include='*.clh' >&2 && {
-        echo "left behind in $folder/" >&2
+    grep -rnE '#if 0|\b(TO''DO|FIX''ME|XX''X)\b' "$root/$directory" --include='*.[ch]' --include='*.cl' --include='*.clh' >&2 && {
+        echo "left over in $directory/" >&2
         status=1
     }
 done

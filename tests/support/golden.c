@@ -10,8 +10,8 @@
 
 static const char input_prefix[] = "input.", expected_prefix[] = "expected.";
 
-// The name behind the prefix, NULL when it does not begin so.
-static const char *behind(const char *name, const char *prefix)
+// The name after the prefix, NULL when it does not begin so.
+static const char *after(const char *name, const char *prefix)
 {
     const size_t n = strlen(prefix);
     return strncmp(name, prefix, n) == 0 ? name + n : NULL;
@@ -24,7 +24,7 @@ void golden_load(struct golden *ret, const char *name)
     snprintf(ret->path, sizeof ret->path, "%s/%s.safetensors", ATTNCL_TEST_DATA, name);
     ck_ok(attncl_safetensors_open(ret->path, &ret->file));
     for (size_t i = 0; (a = attncl_safetensors_at(ret->file, i)) != NULL; ++i) {
-        const char *short_name = behind(a->name, input_prefix);
+        const char *short_name = after(a->name, input_prefix);
         if (!short_name)
             continue;
         ck_assert_uint_lt(ret->n_inputs, GOLDEN_MAX_INPUTS);
@@ -114,7 +114,7 @@ static double cancelled(const struct golden *golden)
     const attncl_array *a;
     double largest = 0;
     for (size_t i = 0; (a = attncl_safetensors_at(golden->file, i)) != NULL; ++i)
-        if (behind(a->name, "expected.grad."))
+        if (after(a->name, "expected.grad."))
             largest = fmax(largest, largest_of(a));
     return TERMS * 6e-8 * largest;
 }
@@ -125,12 +125,12 @@ void golden_check(const struct golden *golden, const attncl_results *results, do
     const double rest = cancelled(golden);
     size_t n = 0;
     for (size_t i = 0; (a = attncl_safetensors_at(golden->file, i)) != NULL; ++i)
-        n += behind(a->name, expected_prefix) != NULL;
+        n += after(a->name, expected_prefix) != NULL;
     ck_assert_uint_eq(attncl_results_count(results), n);
     for (size_t i = 0; (a = attncl_results_at(results, i)) != NULL; ++i) {
         const attncl_array *want = golden_expected(golden, a->name);
         const double scale = tolerance * largest_of(want);
-        check_one(golden->path, a, want, behind(a->name, "grad.") ? scale + rest : scale);
+        check_one(golden->path, a, want, after(a->name, "grad.") ? scale + rest : scale);
     }
 }
 

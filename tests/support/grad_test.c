@@ -116,7 +116,7 @@ static void write_one(const struct gradients *t, const char *prefix, int i, cons
 static double compare(const struct gradients *t, int i, const struct host *want)
 {
     char name[16];
-    double worst = 0, most = 0;
+    double worst = 0, largest = 0;
 
     snprintf(name, sizeof name, "dx%d", i);
     float *got = malloc((size_t)want->count * sizeof *got);
@@ -125,10 +125,10 @@ static double compare(const struct gradients *t, int i, const struct host *want)
     for (int64_t k = 0; k < want->count; ++k) {
         const double error = fabs(got[k] - want->data[k]);
         worst = error <= worst ? worst : error; // NaN stays
-        most = fmax(most, fabs(want->data[k]));
+        largest = fmax(largest, fabs(want->data[k]));
     }
     free(got);
-    return most > 0 ? worst / most : worst;
+    return largest > 0 ? worst / largest : worst;
 }
 
 double grad_error(const char *name, const void *params, struct host *const *in, int n_in,
@@ -147,7 +147,7 @@ double grad_error(const char *name, const void *params, struct host *const *in, 
     for (int i = 0; i < t.cls->n_out; ++i)
         write_one(&t, "dy", i, t.cotangent[i]);
     ck_ok(attncl_graph_run(t.g));
-    ck_ok(attncl__graph_check_guards(t.g));
+    ck_ok(attncl__graph_check_canaries(t.g));
     for (int i = 0; i < n_in; ++i) {
         if (!(wanted >> i & 1))
             continue;

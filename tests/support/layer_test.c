@@ -93,7 +93,7 @@ void rig_run(struct rig *b)
     for (int i = 0; i < b->n_in; ++i)
         write_input(b, i);
     ck_ok(attncl_graph_run(b->g));
-    ck_ok(attncl__graph_check_guards(b->g));
+    ck_ok(attncl__graph_check_canaries(b->g));
     for (int i = 0; i < b->n_out; ++i)
         read_output(b, i);
 }

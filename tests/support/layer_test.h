@@ -24,6 +24,6 @@ attncl_value rig_in(struct rig *b, struct host *h);
 void rig_out(struct rig *b, attncl_value v, struct host *h);
 
 attncl_status rig_compile(struct rig *b); // the first failure of the builders, if there was one
-void rig_run(struct rig *b); // writes every input, runs, reads every output, checks the guards
+void rig_run(struct rig *b); // writes every input, runs, reads every output, checks the canaries
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "graph/graph.h"
-#include "graph/parts.h"
+#include "graph/internal.h"
 
 // A view's rows are VIEW_GAP wider in memory than they seem, and begin at VIEW_START.
 enum { VIEW_GAP = 5, VIEW_START = 3 };
@@ -177,7 +177,7 @@ attncl_status run_op(const char *name, const void *params, struct host *const *i
     check_shapes(&r, out, n_out);
     TRY_DONE(write_inputs(&r, in, n_in));
     TRY_DONE(attncl_graph_run(r.g));
-    TRY_DONE(attncl__graph_check_guards(r.g));
+    TRY_DONE(attncl__graph_check_canaries(r.g));
     for (int i = 0; i < n_out; ++i) {
         snprintf(port, sizeof port, "out%d", i);
         TRY_DONE(read_one(&r, port, 0, out[i]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs one op as a graph of one node, guarded and poisoned.
+// Runs one op as a graph of one node, poisoned and with canaries.
 #ifndef ATTNCL_TEST_OP_TEST_H
 #define ATTNCL_TEST_OP_TEST_H
 
@@ -13,7 +13,7 @@
 
 // Inputs in the class's order, NULL for an absent one; outputs receive the results and must have
 // the op's output shapes (checked).  Inputs at a class's state positions are state: they start with
-// the given values, and receive what the run left in them.  Guards are checked.  Fails the test on
+// the given values, and receive what the run left in them.  Canaries are checked.  Fails the test on
 // a shape mismatch, returns the library's status otherwise.
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
                      struct host *const *out, int n_out);

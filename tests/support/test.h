@@ -15,7 +15,7 @@
 
 Suite *suite(void);
 
-// Passes when `call` is OK, else prints the library's sentence.
+// Passes when `call` is OK, else prints the library's message.
 #define ck_ok(call)                                                                                \
     do {                                                                                           \
         const attncl_status ck_ok_ = (call);                                                       \
@@ -23,7 +23,7 @@ Suite *suite(void);
                       attncl_last_error(), attncl_last_error_where());                             \
     } while (0)
 
-// Passes when `call` fails with `expected` and the sentence contains `words`.
+// Passes when `call` fails with `expected` and the message contains `words`.
 #define ck_fails(call, expected, words)                                                            \
     do {                                                                                           \
         const attncl_status ck_fails_ = (call);                                                    \

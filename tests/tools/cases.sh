@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# cases.sh ROOT TOOL: runs the acceptance cases, where there are any: a folder with manifest.json and run_cases.py, named
+# cases.sh ROOT TOOL: runs the acceptance cases, where there are any: a directory with manifest.json and run_cases.py, named
 # by ATTNCL_CASES_DIR or lying at ../shared/cases beside the checkout.  Every one must pass: results, gradients, refusals.
 # ATTNCL_CASES_KINDS names fewer kinds.  Skipped (77) without cases, without numpy or without a device.
 set -u

@@ -180,7 +180,7 @@ def main(tool):
 
         # What cannot be drawn is one line, and leaves neither picture nor output.
         ran = run("plot", at("m"), at("x"), at("none/pe.png"))
-        check(ran.returncode == 1 and ran.stderr.count("\n") == 1 and "none/pe.png" in ran.stderr, "folder: " + ran.stderr)
+        check(ran.returncode == 1 and ran.stderr.count("\n") == 1 and "none/pe.png" in ran.stderr, "directory: " + ran.stderr)
         write(at("s"), {}, "softmax", {})
         ran = run("run", at("s"), at("x"), at("never"), "--heatmap", at("soft"))
         check(ran.returncode == 1 and "nothing to draw" in ran.stderr, "softmax: " + ran.stderr)

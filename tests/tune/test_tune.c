@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tuned rows in use: they change what is launched and not what comes out, and what cannot run is
-// refused.  And the tuner itself, in a second or less.
+// rejected.  And the tuner itself, in a second or less.
 
 #define _GNU_SOURCE // setenv
 #include <math.h>
@@ -11,9 +11,9 @@
 #include "attncl/tune.h"
 #include "attncl/version.h"
 #include "device/context.h"
-#include "support/folder.h"
+#include "support/directory.h"
 #include "support/test.h"
-#include "tune/duel.h"
+#include "tune/ab_timing.h"
 
 static char log_text[4096];
 
@@ -28,7 +28,7 @@ static void remember(attncl_log_level level, const char *text, void *user)
 
 static void set_up(void)
 {
-    folder_begin();
+    directory_begin();
     log_text[0] = '\0';
 }
 
@@ -36,17 +36,17 @@ static void tear_down(void)
 {
     attncl_set_log(NULL, NULL, ATTNCL_LOG_ERROR);
     setenv("ATTNCL_TUNE", "off", 1);
-    folder_down();
+    directory_down();
 }
 
 // The device ends loops early and takes no rows.
 static bool takes_none(void)
 {
-    return test_context()->caps.loop_limit != 0;
+    return test_context()->caps.max_loop_iterations != 0;
 }
 
 static const struct workload works[] = {
-    {.kind = WORK_PRODUCT, .size = {33, 31, 29}, .flag = true},
+    {.kind = WORK_GEMM, .size = {33, 31, 29}, .flag = true},
     {.kind = WORK_ATTENTION, .size = {2, 50, 24}},
     {.kind = WORK_AFT, .size = {40, 24, 8}},
     {.kind = WORK_AFT, .size = {40, 24, 8}, .flag = true},
@@ -77,10 +77,10 @@ static void write_rows(bool largest)
             used += (size_t)snprintf(text + used, sizeof text - used, "\n");
         }
     ck_assert_uint_lt(used, sizeof text);
-    folder_write("tune/rows", text);
+    directory_write("tune/rows", text);
 }
 
-static void run_all(const char *rows, struct side *sides)
+static void run_all(const char *rows, struct variant *variants)
 {
     attncl_context *ctx = NULL;
 
@@ -90,50 +90,50 @@ static void run_all(const char *rows, struct side *sides)
         struct workload_data data;
 
         ck_ok(attncl__workload_fill(ctx, &works[i], &data));
-        ck_ok(attncl__workload_graph(ctx, &works[i], &data, &sides[i].graph));
-        ck_ok(attncl__side_begin(&sides[i], data.n_result));
-        attncl_graph_destroy(sides[i].graph);
-        sides[i].graph = NULL;
+        ck_ok(attncl__workload_graph(ctx, &works[i], &data, &variants[i].graph));
+        ck_ok(attncl__variant_begin(&variants[i], data.n_result));
+        attncl_graph_destroy(variants[i].graph);
+        variants[i].graph = NULL;
         attncl__workload_clear(&data);
     }
     ck_ok(attncl_context_destroy(ctx));
 }
 
-static void agree_all(const struct side *a, const struct side *b)
+static void agree_all(const struct variant *a, const struct variant *b)
 {
     for (size_t i = 0; i < N_WORKS; ++i) {
         const int64_t n = works[i].size[0] * works[i].size[1] *
                           (works[i].kind == WORK_ATTENTION ? works[i].size[2] : 1);
-        ck_assert_msg(attncl__sides_agree(&a[i], &b[i], n, 64), "workload %zu differs", i);
+        ck_assert_msg(attncl__variants_agree(&a[i], &b[i], n, 64), "workload %zu differs", i);
     }
 }
 
 START_TEST(rows_change_no_result)
 {
-    struct side plain[N_WORKS] = {{.graph = NULL}}, small[N_WORKS] = {{.graph = NULL}},
+    struct variant plain[N_WORKS] = {{.graph = NULL}}, small[N_WORKS] = {{.graph = NULL}},
                 large[N_WORKS] = {{.graph = NULL}};
-    const bool groups = test_context()->caps.form == FORM_GPU;
+    const bool groups = test_context()->caps.variant == VARIANT_GPU;
 
     run_all("off", plain);
     attncl_set_log(remember, NULL, ATTNCL_LOG_INFO);
     write_rows(false);
-    run_all(IN_FOLDER("tune/rows"), small);
+    run_all(IN_DIRECTORY("tune/rows"), small);
     agree_all(plain, small);
     ck_assert_msg(strstr(log_text, "tuned rows for this device") != NULL, "%s", log_text);
-    if (!takes_none()) // the smallest tile runs in either form, and the log says so
+    if (!takes_none()) // the smallest tile runs in either variant, and the log says so
         ck_assert_msg(strstr(log_text, "(tuned)") != NULL, "%s", log_text);
 
     log_text[0] = '\0';
     write_rows(true);
-    run_all(IN_FOLDER("tune/rows"), large);
+    run_all(IN_DIRECTORY("tune/rows"), large);
     agree_all(plain, large);
-    if (!takes_none() && groups) // a group of 32 x 32 is beyond what kernels take
+    if (!takes_none() && groups) // a work-group of 32 x 32 is beyond what kernels take
         ck_assert_msg(strstr(log_text, "gemm_gpu small does not run on this device") != NULL, "%s",
                       log_text);
     for (size_t i = 0; i < N_WORKS; ++i) {
-        attncl__side_end(&plain[i]);
-        attncl__side_end(&small[i]);
-        attncl__side_end(&large[i]);
+        attncl__variant_end(&plain[i]);
+        attncl__variant_end(&small[i]);
+        attncl__variant_end(&large[i]);
     }
 }
 END_TEST
@@ -147,8 +147,8 @@ START_TEST(rows_of_another_driver_change_nothing)
              "attncl-tune 1 " ATTNCL_VERSION_STRING
              "\n%s\tolder\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n",
              test_context()->info.name);
-    folder_write("tune/rows", text);
-    setenv("ATTNCL_TUNE", IN_FOLDER("tune/rows"), 1);
+    directory_write("tune/rows", text);
+    setenv("ATTNCL_TUNE", IN_DIRECTORY("tune/rows"), 1);
     ck_ok(attncl_context_create(NULL, &ctx));
     ck_assert_ptr_null(ctx->caps.tuned);
     ck_ok(attncl_context_destroy(ctx));
@@ -158,15 +158,15 @@ END_TEST
 START_TEST(results_agree_within_rounding_only)
 {
     float x[3] = {1.0f, -2.0f, 0.5f}, y[3] = {1.0f, -2.0f, 0.5f};
-    const struct side a = {.result = x}, b = {.result = y};
+    const struct variant a = {.result = x}, b = {.result = y};
 
-    ck_assert(attncl__sides_agree(&a, &b, 3, 64));
+    ck_assert(attncl__variants_agree(&a, &b, 3, 64));
     y[1] = -2.00001f;
-    ck_assert(attncl__sides_agree(&a, &b, 3, 64));
+    ck_assert(attncl__variants_agree(&a, &b, 3, 64));
     y[1] = -2.01f;
-    ck_assert(!attncl__sides_agree(&a, &b, 3, 64));
+    ck_assert(!attncl__variants_agree(&a, &b, 3, 64));
     y[1] = NAN;
-    ck_assert(!attncl__sides_agree(&a, &b, 3, 64));
+    ck_assert(!attncl__variants_agree(&a, &b, 3, 64));
 }
 END_TEST
 
@@ -201,10 +201,10 @@ START_TEST(it_measures_and_reports)
     attncl_tune_summary summary;
 
     o.seconds = 0.2;
-    o.kernel = test_context()->caps.form == FORM_CPU ? "flat_cpu" : "flat_gpu";
+    o.kernel = test_context()->caps.variant == VARIANT_CPU ? "flat_cpu" : "flat_gpu";
     o.report = count;
     o.user = &n_reports;
-    setenv("ATTNCL_TUNE", IN_FOLDER("new/tune.txt"), 1);
+    setenv("ATTNCL_TUNE", IN_DIRECTORY("new/tune.txt"), 1);
     if (takes_none()) {
         ck_fails(attncl_tune(NULL, &o, &summary), ATTNCL_ERR_UNSUPPORTED, "loops");
         return;
@@ -214,14 +214,14 @@ START_TEST(it_measures_and_reports)
     ck_assert_int_eq(n_reports, 1);
     ck_assert_int_eq(summary.n_kept, n_kept);
     ck_assert_str_eq(summary.file, "");
-    ck_assert_uint_eq(folder_count(), 0);
+    ck_assert_uint_eq(directory_count(), 0);
 
     n_kept = 0;
     o.check = 0;
     ck_ok(attncl_tune(NULL, &o, &summary));
     ck_assert_int_eq(summary.n_kept, n_kept);
-    ck_assert_int_eq(summary.file[0] != '\0', n_kept > 0); // nothing to keep makes no file
-    ck_assert_uint_eq(folder_count(), n_kept > 0);
+    ck_assert_int_eq(summary.file[0] != '\0', n_kept > 0); // nothing to keep creates no file
+    ck_assert_uint_eq(directory_count(), n_kept > 0);
 }
 END_TEST
 

@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Measures the library and PyTorch on the same cases interleaved, and writes a report of each
+(bench/JSON.md): ours.json and torch.json in the directory given.  GEMMs beside OpenBLAS's, interleaved
+in one process, follow in openblas.json where attncl-bench-openblas was built.
+
+    bench/baselines/measure.py --bench build-bench/bench/attncl-bench --out DIRECTORY [OPTION of attncl-bench]...
+
+Case by case and round by round: attncl-bench, then PyTorch in each of its configurations, each a
+process of its own: eager and compiled; with the malloc it comes with, one told to keep freed memory,
+and jemalloc or tcmalloc where installed; with threads that sleep while they wait instead of spinning; on
+CUDA where there is a device.  All get the same number of
+threads and the same numbers.  A baseline whose result is not the library's is reported wrong, without its
+times.  Without PyTorch the library alone is measured.
+
+Both reports are replaced after every case: what ends the run leaves those of the cases before.
+SIGINT and SIGTERM end it in order, with exit status 130.
+"""
+import argparse
+import ctypes.util
+import datetime
+import json
+import os
+import platform
+import signal
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "8589934592",
+        "MALLOC_TOP_PAD_": "268435456"}
+
+# Two float results of one formula differ by some 1e-6 of the largest value; another formula's by far more.
+PROBE_LIMIT = 1e-4
+# Formulations that take longer are timed in the first round only.
+SLOW_S = 2.0
+STOPPED = 130  # exit status
+
+
+def settings():
+    """(short name, words for the report, environment), beside the default."""
+    found = [("tuned", "tuned malloc", KEEP),
+             ("tuned-passive", "tuned malloc, sleeping threads", {**KEEP, "OMP_WAIT_POLICY": "PASSIVE"})]
+    for name in ("jemalloc", "tcmalloc", "tcmalloc_minimal"):
+        library = ctypes.util.find_library(name)
+        if library:
+            found.append((name, name, {"LD_PRELOAD": library}))
+    return found
+
+
+class Baseline:
+    """A process of torch_worker.py, and its device entry of the report."""
+
+    def __init__(self, name, environment, options):
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, os.path.join(HERE, "torch_worker.py"), *options], text=True,
+            env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            start_new_session=True)  # the terminal's Ctrl-C is for this process
+        self.about = None
+        self.found = []  # (case, formulation, samples, rounds)
+        self.case, self.open, self.samples, self.rounds = None, [], {}, 0
+        self.environment = environment
+
+    def ask(self, **request):
+        """{} once the process is gone: what it runs may take more memory than there is.  What it said
+        before it went, that there is no PyTorch, is still read."""
+        try:
+            self.process.stdin.write(json.dumps(request) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            pass
+        try:
+            return json.loads(self.process.stdout.readline() or "{}")
+        except json.JSONDecodeError:
+            return {}
+
+    def describe(self):
+        if self.about is None:
+            self.about = self.ask(do="describe")
+        return self.about
+
+    def turn(self, case, budget_s, runs):
+        """A round of the case, the first one when it is another case than before."""
+        if self.case is not case:
+            self.finish()
+            self.case, self.samples, self.rounds = case, {}, 0
+            self.open = self.ask(do="open", case=case).get("formulations", [])
+        slow = [name for name, seconds in self.samples.items() if min(seconds) > SLOW_S]
+        answer = self.ask(do="time", budget_s=budget_s, runs=runs, skip=slow)
+        for variant, seconds in answer.get("samples", {}).items():
+            self.samples.setdefault(variant, []).extend(seconds)
+        self.rounds += 1
+
+    def finish(self):
+        """Lets go of the present case."""
+        if self.case is not None:
+            for f in self.open:
+                self.found.append((self.case, f, self.samples.get(f["variant"]), self.rounds))
+            self.ask(do="close")
+        self.case = None
+
+    def stop(self):
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:  # what was asked of a process that is gone
+            pass
+        self.process.wait()
+
+    def kill(self):
+        """It may be anywhere in a case, which is lost."""
+        self.process.kill()
+        self.process.wait()
+
+    def entry(self, ours):
+        """The device of the report; judged by the library's results."""
+        return {"device": self.name, "kind": "baseline", "type": self.about["type"], "name": self.about["name"],
+                "platform": self.about["where"], "sizes": self.found[0][0]["set"] if self.found else None,
+                "settings": {**self.about["settings"], **self.environment}, "roofline": None,
+                "results": [result_of(*f, ours.result(f[0]["case"])) for f in self.found]}
+
+
+def distance(f, ours):
+    """From the library's result at some places, relative to the largest value; None when it has none."""
+    probe = ours and ours.get("probe")
+    if not probe:
+        return None
+    if len(probe) != len(f["probe"]):
+        return 1e30
+    largest = max(abs(a - b) for a, b in zip(f["probe"], probe)) / (f["largest"] or 1)
+    return largest if largest < 1e30 else 1e30  # NaN too
+
+
+def result_of(case, f, samples, rounds, ours):
+    result = {**case, "variant": f["variant"], "reference": f["reference"], "outcome": "ok"}
+    if "error" in f:
+        return {**result, "outcome": "failed", "reason": f["error"]}
+    result.update(error=distance(f, ours), error_limit=PROBE_LIMIT)
+    if result["error"] is not None and result["error"] > PROBE_LIMIT:
+        return {**result, "outcome": "wrong"}
+    if not samples:
+        return {**result, "outcome": "failed", "reason": "the process ended"}
+    q1, median, q3 = (statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1
+                      else samples * 3)
+    tokens = ours and ours.get("tokens")
+    growth = f.get("growth_bytes")
+    result.update(
+        runs=len(samples), rounds=rounds, event=None, flop=None, bytes=None, gflop_s=None, gb_s=None,
+        wall={"min_s": min(samples), "q1_s": q1, "median_s": median, "q3_s": q3, "max_s": max(samples)},
+        compile={"cold_s": f.get("cold_s"), "cached_s": None}, bound=None, roofline_percent=None,
+        memory=None if growth is None else {"arena_bytes": growth},
+        tokens=tokens, tokens_per_s=tokens / min(samples) if tokens else None)
+    return result
+
+
+class Ours:
+    """attncl-bench, which stops for the baselines' rounds."""
+
+    def __init__(self, arguments):
+        self.path = os.path.join(arguments.out, "ours.json")
+        self.report = None
+        command = [arguments.bench, "--interleaved", "--json", self.path, *arguments.options]
+        self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def turns(self):
+        """The case of each turn; the table is passed on."""
+        for line in self.process.stdout:
+            word, _, name = line.rstrip("\n").partition("\t")
+            if word != "turn":
+                print(line, end="", flush=True)
+                continue
+            yield name
+            self.process.stdin.write("\n")
+            self.process.stdin.flush()
+
+    def read(self):
+        """Its report as far as it has come: all cases before the present one are in it."""
+        with open(self.path, encoding="utf-8") as file:
+            self.report = json.load(file)
+
+    def end(self):
+        """The exit status; there is a report unless there was no device."""
+        status = self.process.wait()
+        if status in (0, 1):
+            self.read()
+        return status
+
+    def stop(self):
+        """It ends the round that it is in, if it has heard of this before or not."""
+        self.process.terminate()
+        self.process.stdin.close()
+        for line in self.process.stdout:
+            if not line.startswith("turn\t"):
+                print(line, end="", flush=True)
+
+    def result(self, name):
+        """The case on the first device that did it."""
+        for device in self.report["devices"]:
+            for result in device.get("results", []):
+                if result["case"] == name and result["outcome"] == "ok":
+                    return result
+        return None
+
+
+def start_baselines(arguments):
+    """They start side by side; without PyTorch there is none."""
+    threads, compiled = ["--threads", str(arguments.threads)], not arguments.no_compile
+    baselines = [Baseline("torch-eager", {}, threads)]
+    for name, words, environment in settings():
+        options = ["--setting", words, *threads]
+        baselines.append(Baseline(f"torch-eager-{name}", environment, options))
+        if compiled and name.startswith("tuned"):
+            baselines.append(Baseline(f"torch-compile-{name}", environment, [*options, "--compile"]))
+    baselines.append(Baseline("torch-cuda", {}, ["--device", "cuda"]))
+    if compiled:
+        baselines.append(Baseline("torch-cuda-compile", {}, ["--device", "cuda", "--compile"]))
+    first = baselines[0].describe()
+    if "version" not in first:
+        print(f"PyTorch is not measured: {first.get('error', 'it does not start')}", file=sys.stderr)
+    found = [p for p in baselines if "version" in p.describe()]
+    for baseline in found:
+        print(f"interleaved with {baseline.about['name']}", flush=True)
+    return found
+
+
+def write_baselines(path, baselines, ours, complete):
+    """Replaces the file in one step."""
+    host = {**ours.report["host"], "python": platform.python_version()}
+    now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    report = {"schema": 2, "program": "PyTorch", "version": baselines[0].about["version"], "revision": None,
+              "date": now, "command": sys.argv, "complete": complete, "label": ours.report["label"],
+              "host": host, "devices": [p.entry(ours) for p in baselines]}
+    with open(path + ".tmp", "w", encoding="utf-8") as file:
+        json.dump(report, file, indent=1)
+        file.write("\n")
+    os.replace(path + ".tmp", path)
+
+
+def interleave(ours, baselines, cases, arguments, path):
+    """Until attncl-bench ends; the baselines' report is written when it turns to another case, and at the end."""
+    last = None
+    for name in ours.turns():
+        if last not in (None, name):
+            for baseline in baselines:
+                baseline.finish()
+            if baselines:
+                ours.read()
+                write_baselines(path, baselines, ours, complete=False)
+        last = name
+        for baseline in baselines:
+            baseline.turn(cases[name], arguments.baseline_budget, arguments.baseline_runs)
+    for baseline in baselines:
+        baseline.finish()
+        baseline.stop()
+    status = ours.end()
+    if ours.report and baselines:
+        write_baselines(path, baselines, ours, complete=ours.report["complete"])
+    return status
+
+
+def openblas(arguments):
+    """GEMMs beside OpenBLAS's, where that program was built; full sizes of everything only."""
+    program = os.path.join(os.path.dirname(arguments.bench), "baselines", "attncl-bench-openblas")
+    chosen = any(o.split("=")[0] in ("--quick", "--only", "--suite") for o in arguments.options)
+    if os.path.exists(program) and not chosen:
+        subprocess.run([program, "--json", os.path.join(arguments.out, "openblas.json")], check=False)
+
+
+def listed(bench):
+    """Cases by name; quick and full ones have different names."""
+    return {c["case"]: c for c in json.loads(subprocess.check_output([bench, "--list"], text=True))}
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__.split("\n")[0], epilog="Other options are attncl-bench's.")
+    parser.add_argument("--bench", required=True, help="attncl-bench")
+    parser.add_argument("--out", required=True, help="directory of the reports")
+    parser.add_argument("--baseline-budget", type=float, metavar="S",
+                        help="seconds of a formulation and round, default 0.3, with --quick 0.05")
+    parser.add_argument("--baseline-runs", type=int, default=3, help="least runs of a round, default 3")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
+                        help="PyTorch's, default as many as the library gets")
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick is")
+    arguments, arguments.options = parser.parse_known_args()
+
+    quick = "--quick" in arguments.options
+    arguments.no_compile |= quick
+    if arguments.baseline_budget is None:
+        arguments.baseline_budget = 0.05 if quick else 0.3
+    cases = listed(arguments.bench)
+    os.makedirs(arguments.out, exist_ok=True)
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.default_int_handler)
+    baselines = start_baselines(arguments)
+    ours = Ours(arguments)
+    try:
+        status = interleave(ours, baselines, cases, arguments, os.path.join(arguments.out, "torch.json"))
+    except KeyboardInterrupt:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_DFL)
+        for baseline in baselines:
+            baseline.kill()
+        ours.stop()
+        ours.end()
+        return STOPPED
+    if ours.report:
+        openblas(arguments)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

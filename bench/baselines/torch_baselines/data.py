@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: MIT
+"""The numbers of bench/harness/case_data.c: an array's name gives its data, on every side."""
+import numpy
+
+CHUNK = 1 << 20
+
+
+def seed_of(name):
+    seed = 14695981039346656037  # FNV-1a
+    for byte in name.encode():
+        seed = (seed ^ byte) * 1099511628211 % (1 << 64)
+    return seed
+
+
+def unit(name, count):
+    """`count` numbers of splitmix64 in [0, 1), chunk by chunk."""
+    gamma = 0x9e3779b97f4a7c15
+    seed = seed_of(name)
+    for begin in range(0, count, CHUNK):
+        n = min(CHUNK, count - begin)
+        first = (seed + (begin + 1) * gamma) % (1 << 64)
+        z = numpy.arange(n, dtype=numpy.uint64) * numpy.uint64(gamma) + numpy.uint64(first)
+        z = (z ^ (z >> numpy.uint64(30))) * numpy.uint64(0xbf58476d1ce4e5b9)
+        z = (z ^ (z >> numpy.uint64(27))) * numpy.uint64(0x94d049bb133111eb)
+        yield begin, (z ^ (z >> numpy.uint64(31))) >> numpy.uint64(11)
+
+
+def uniform(name, spread, shape):
+    """In (-spread, spread), float32."""
+    out = numpy.empty(int(numpy.prod(shape)), dtype=numpy.float32)
+    for begin, bits in unit(name, out.size):
+        u = bits.astype(numpy.float64) / 9007199254740992.0
+        out[begin:begin + u.size] = spread * (2 * u - 1)
+    return out.reshape(shape)
+
+
+def indices(name, low, high, shape):
+    """In [low, high), int64."""
+    out = numpy.empty(int(numpy.prod(shape)), dtype=numpy.int64)
+    for begin, bits in unit(name, out.size):
+        u = bits.astype(numpy.float64) / 9007199254740992.0
+        out[begin:begin + u.size] = low + ((high - low) * u).astype(numpy.int64)
+    return out.reshape(shape)

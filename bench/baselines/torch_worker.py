@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""PyTorch on one device in one mode, for bench/baselines/measure: a request per line on standard input, an
+answer per line on standard output, both JSON.
+
+    {"do": "describe"}             -> {"version", "name", "settings", ...}
+    {"do": "open", "case": {...}}  -> {"formulations": [{"variant", "reference", "probe" ...}]}
+    {"do": "time", "budget_s": 0.3, "runs": 3, "skip": []}  -> {"samples": {variant: [seconds ...]}}
+    {"do": "close"}                -> {}
+
+`case` is an entry of `attncl-bench --list`.
+"""
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+import traceback
+
+PROBES = 8
+OWN_MALLOC = "own malloc"
+SLOW_S = 2.0  # what takes longer is run no more often than needed
+
+
+def memory_reset():
+    """Resident bytes now; the kernel's high-water mark starts from here.  None where there is none."""
+    try:
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")
+        return memory_field("VmRSS")
+    except OSError:
+        return None
+
+
+def memory_field(name):
+    with open("/proc/self/status", encoding="ascii") as file:
+        for line in file:
+            if line.startswith(name + ":"):
+                return int(line.split()[1]) * 1024
+    return None
+
+
+class Worker:
+    def __init__(self, torch, arguments):
+        self.torch = torch
+        self.arguments = arguments
+        self.cuda = arguments.device == "cuda"
+        if self.cuda and not torch.cuda.is_available():
+            raise RuntimeError("PyTorch has no CUDA device")
+        self.running, self.first = {}, {}  # by formulation: what is timed, seconds of the first run
+        torch.set_num_threads(arguments.threads)
+
+    def mode(self):
+        # Compiled code refuses tensors of inference mode now and then.
+        return self.torch.no_grad() if self.arguments.compile else self.torch.inference_mode()
+
+    def finish(self):
+        if self.cuda:
+            self.torch.cuda.synchronize()
+
+    def describe(self, _request):
+        torch, a = self.torch, self.arguments
+        where = torch.cuda.get_device_name() if self.cuda else platform.processor() or "CPU"
+        how = "torch.compile" if a.compile else "eager"
+        settings = {"threads": torch.get_num_threads(), "mode": how,
+                    "float32_matmul_precision": torch.get_float32_matmul_precision()}
+        if not self.cuda:
+            settings["cpu_capability"] = torch.backends.cpu.get_cpu_capability()
+            settings["mkl"] = torch.backends.mkl.is_available()
+        place = "CUDA" if self.cuda else "CPU"
+        return {"version": torch.__version__, "where": where, "settings": settings,
+                "type": "gpu" if self.cuda else "cpu",
+                "name": f"PyTorch {torch.__version__} {place}, {how}, {a.setting}"}
+
+    def open(self, request):
+        from torch_baselines import Case, formulations
+        cases = [Case(request["case"], self.arguments.device, packed) for packed in (False, True)]
+        self.running, answers = {}, []
+        for f in self.chosen(cases[0], formulations(cases[0].family)):
+            answer = {"variant": f.name, "reference": f.reference}
+            try:
+                opened = self.open_one(f, cases[f.packed])
+                if opened is None:
+                    continue
+                answer.update(opened)
+            except Exception as error:  # pylint: disable=broad-except  # whatever PyTorch throws
+                traceback.print_exc(file=sys.stderr)
+                lines = str(error).strip().splitlines()
+                answer["error"] = f"{type(error).__name__}: {lines[0] if lines else ''}"[:200]
+            answers.append(answer)
+        return {"formulations": answers}
+
+    def chosen(self, case, known):
+        """Everything eager; compiled: the best ones only, and none that is a long loop in Python."""
+        if not self.arguments.compile:
+            return [f for f in known if not (f.packed and self.cuda)]
+        best = [f for f in known if not f.reference] or known
+        unrolls = case.layer is not None and case.layer.startswith("feedback")
+        return [f for f in best if f.compiles and not unrolls]
+
+    def open_one(self, f, case):
+        """None: the case is not for this formulation."""
+        torch = self.torch
+        with self.mode():
+            made = f.make(case)
+            if made is None:
+                return None
+            run, as_ours = made if isinstance(made, tuple) else (made, lambda y: y)
+            cold_s = None
+            if self.arguments.compile:
+                torch.compiler.reset()
+                run = torch.compile(run, dynamic=False)
+                cold_s = self.seconds(run)[0]
+            seconds, y = self.seconds(run)
+            y = as_ours(y)
+            flat = y.reshape(-1)
+            step = (flat.numel() - 1) // (PROBES - 1)
+            places = [flat.numel() - 1 - step * (PROBES - 1 - i) for i in range(PROBES)]
+            answer = {"shape": list(y.shape), "probe": [float(flat[i]) for i in places],
+                      "largest": float(flat.abs().max()),
+                      "cold_s": cold_s}
+            del y, flat
+            if seconds < SLOW_S:
+                answer["growth_bytes"] = self.growth(run)
+        self.running[f.name] = run
+        self.first[f.name] = seconds
+        return answer
+
+    def seconds(self, run):
+        start = time.perf_counter()
+        y = run()
+        self.finish()
+        return time.perf_counter() - start, y
+
+    def growth(self, run):
+        """What one run takes beside what is there already."""
+        if self.cuda:
+            before = self.torch.cuda.memory_allocated()
+            self.torch.cuda.reset_peak_memory_stats()
+            run()
+            self.finish()
+            return self.torch.cuda.max_memory_allocated() - before
+        if self.arguments.setting != OWN_MALLOC:
+            return None  # keeps what it once had
+        before = memory_reset()
+        run()
+        return None if before is None else max(0, memory_field("VmHWM") - before)
+
+    def time(self, request):
+        samples = {}
+        with self.mode():
+            for variant, run in self.running.items():
+                if variant not in request.get("skip", []):
+                    if self.first[variant] < SLOW_S:
+                        run()  # the caches are this formulation's now
+                        self.finish()
+                    samples[variant] = self.sample(run, request["budget_s"], request["runs"])
+        return {"samples": samples}
+
+    def sample(self, run, budget_s, runs):
+        samples = []
+        start = time.perf_counter()
+        while True:
+            samples.append(self.seconds(run)[0])
+            spent = time.perf_counter() - start
+            if len(samples) >= runs and spent >= budget_s or spent >= 4 * budget_s:
+                return samples
+
+    def close(self, _request):
+        self.running = {}
+        if self.cuda:
+            self.torch.cuda.empty_cache()
+        return {}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--setting", default=OWN_MALLOC, help="what the environment is called in the report")
+    arguments = parser.parse_args()
+
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints does not disturb the answers
+    try:
+        import torch
+        worker = Worker(torch, arguments)
+    except Exception as error:  # pylint: disable=broad-except
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers, flush=True)
+        return 1
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = getattr(worker, request["do"])(request)
+        print(json.dumps(answer), file=answers, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

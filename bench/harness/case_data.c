@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: MIT
+//
+// Cases get their data from a generator seeded by the array's name, so that every device and every
+// run of the program multiplies the same numbers.
+
+#include "harness/case_data.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "harness/clock.h"
+
+// splitmix64
+static uint64_t next_bits(uint64_t *state)
+{
+    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// In [0, 1).
+static double next_unit(uint64_t *state)
+{
+    return (double)(next_bits(state) >> 11) / 9007199254740992.0;
+}
+
+static uint64_t seed_of(const char *name)
+{
+    uint64_t seed = 14695981039346656037u; // FNV-1a
+
+    for (; *name; ++name)
+        seed = (seed ^ (unsigned char)*name) * 1099511628211u;
+    return seed;
+}
+
+static struct case_data_array *new_array(struct case_data *t, const char *name, attncl_dtype dtype,
+                                     int rank, const int64_t *dim)
+{
+    if (t->status != ATTNCL_OK)
+        return NULL;
+    if (t->n_arrays == MAX_CASE_ARRAYS) {
+        t->status =
+            FAIL(ATTNCL_ERR_ARGUMENT, "%s has more than %d arrays", t->c->name, MAX_CASE_ARRAYS);
+        return NULL;
+    }
+    struct case_data_array *a = &t->arrays[t->n_arrays];
+    *a = (struct case_data_array){.dtype = dtype, .rank = rank, .count = 1};
+    snprintf(a->name, sizeof a->name, "%s", name);
+    for (int i = 0; i < rank; ++i) {
+        a->dim[i] = dim[i];
+        a->count *= dim[i];
+    }
+    a->data = attncl__alloc_array((size_t)a->count, attncl_dtype_bytes(dtype));
+    if (!a->data) {
+        t->status = FAIL(ATTNCL_ERR_NO_MEMORY, "%lld elements of %s", (long long)a->count, name);
+        return NULL;
+    }
+    ++t->n_arrays;
+    return a;
+}
+
+struct case_data_array *case_data_array_add(struct case_data *t, const char *name, double spread, int rank,
+                                    const int64_t *dim)
+{
+    struct case_data_array *a = new_array(t, name, ATTNCL_F32, rank, dim);
+    uint64_t state = seed_of(name);
+
+    for (int64_t i = 0; a && spread != 0 && i < a->count; ++i)
+        ((float *)a->data)[i] = (float)(spread * (2 * next_unit(&state) - 1));
+    return a;
+}
+
+struct case_data_array *case_data_array_find(const struct case_data *t, const char *name)
+{
+    for (int i = 0; i < t->n_arrays; ++i)
+        if (strcmp(t->arrays[i].name, name) == 0)
+            return (struct case_data_array *)&t->arrays[i];
+    return NULL;
+}
+
+struct case_data_array *case_data_array_indices(struct case_data *t, const char *name, int64_t low,
+                                        int64_t high, int rank, const int64_t *dim)
+{
+    struct case_data_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
+    uint64_t state = seed_of(name);
+
+    for (int64_t i = 0; a && i < a->count; ++i)
+        ((int32_t *)a->data)[i] =
+            (int32_t)(low + (int64_t)((double)(high - low) * next_unit(&state)));
+    return a;
+}
+
+size_t case_data_array_bytes(const struct case_data_array *a)
+{
+    return (size_t)a->count * attncl_dtype_bytes(a->dtype);
+}
+
+attncl_value case_data_input(struct case_data *t, const char *name, double spread, int rank,
+                         const int64_t *dim)
+{
+    struct case_data_array *a = case_data_array_add(t, name, spread, rank, dim);
+
+    if (!a)
+        return ATTNCL_NONE_VALUE;
+    a->is_input = true;
+    return attncl_graph_input(t->graph, name, ATTNCL_F32, rank, dim);
+}
+
+attncl_value case_data_indices(struct case_data *t, const char *name, int64_t low, int64_t high, int rank,
+                           const int64_t *dim)
+{
+    struct case_data_array *a = case_data_array_indices(t, name, low, high, rank, dim);
+
+    if (!a)
+        return ATTNCL_NONE_VALUE;
+    a->is_input = true;
+    return attncl_graph_index_input(t->graph, name, rank, dim, low, high);
+}
+
+attncl_value case_data_weight(struct case_data *t, const char *name, double spread, int rank,
+                          const int64_t *dim)
+{
+    struct case_data_array *a = case_data_array_add(t, name, spread, rank, dim);
+
+    if (!a)
+        return ATTNCL_NONE_VALUE;
+    t->status =
+        attncl_tensor_create(t->ctx, ATTNCL_F32, rank, dim, ATTNCL_F32, a->data, &a->tensor);
+    return t->status == ATTNCL_OK ? attncl_graph_weight(t->graph, a->tensor) : ATTNCL_NONE_VALUE;
+}
+
+attncl_value case_data_map(struct case_data *t, const char *name, int64_t out, int64_t in)
+{
+    return case_data_weight(t, name, sqrt(3.0 / (double)in), DIMS(out, in));
+}
+
+// Capacity for the result, once its shape is known.
+static attncl_status add_result(struct case_data *t)
+{
+    attncl_shape shape;
+
+    REQUIRE(attncl_graph_output_name(t->graph, 0, &shape), ATTNCL_ERR_ARGUMENT,
+            "%s names no output", t->c->name);
+    case_data_array_add(t, "y", 0, shape.rank, shape.dim);
+    return t->status;
+}
+
+static attncl_status open_graph(struct case_data *t)
+{
+    TRY(attncl_graph_create(t->ctx, &t->graph));
+    t->c->family->build(t);
+    TRY(t->status);
+    TRY(attncl_graph_status(t->graph));
+
+    const double start = clock_now();
+    TRY(attncl_graph_compile(t->graph, NULL));
+    t->compile_s = clock_now() - start;
+    for (int i = 0; i < t->n_arrays; ++i)
+        if (t->arrays[i].is_input)
+            TRY(attncl_graph_write(t->graph, t->arrays[i].name, t->arrays[i].data,
+                                   case_data_array_bytes(&t->arrays[i])));
+    return add_result(t);
+}
+
+attncl_status case_data_open(struct case_data *t)
+{
+    t->repeats = 1;
+    return t->c->family->open ? t->c->family->open(t) : open_graph(t);
+}
+
+attncl_status case_data_run(struct case_data *t)
+{
+    return t->c->family->run ? t->c->family->run(t) : attncl_graph_run(t->graph);
+}
+
+attncl_status case_data_read(struct case_data *t)
+{
+    if (t->c->family->read)
+        return t->c->family->read(t);
+    struct case_data_array *y = case_data_array_find(t, "y");
+    return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data,
+                             case_data_array_bytes(y));
+}
+
+attncl_status case_data_settle(struct case_data *t)
+{
+    return t->c->family->settle ? t->c->family->settle(t) : case_data_read(t);
+}
+
+void case_data_close(struct case_data *t)
+{
+    if (t->c->family->close)
+        t->c->family->close(t);
+    attncl_graph_destroy(t->graph);
+    for (int i = 0; i < t->n_arrays; ++i) {
+        attncl_tensor_destroy(t->arrays[i].tensor);
+        attncl__free(t->arrays[i].data);
+    }
+    t->graph = NULL;
+    t->n_arrays = 0;
+}
+
+struct part part_spread(int64_t count, int64_t extent)
+{
+    if (count >= extent)
+        return ALL;
+    if (count == 1)
+        return part_one(extent - 1);
+    const int64_t step = (extent - 1) / (count - 1);
+    return (struct part){extent - 1 - step * (count - 1), count, step};
+}
+
+static double element(const struct case_data_array *a, int64_t i)
+{
+    return a->dtype == ATTNCL_I32 ? ((const int32_t *)a->data)[i] : ((const float *)a->data)[i];
+}
+
+struct host *case_data_part(const struct case_data *t, const char *name, const struct part *parts)
+{
+    const struct case_data_array *a = case_data_array_find(t, name);
+    int64_t dim[ATTNCL_MAX_RANK], at[ATTNCL_MAX_RANK] = {0};
+
+    for (int axis = 0; axis < a->rank; ++axis)
+        dim[axis] = parts[axis].count ? parts[axis].count : a->dim[axis];
+    struct host *h = host_new(a->dtype, a->rank, dim);
+    for (int64_t i = 0; i < h->count; ++i) {
+        int64_t from = 0;
+        for (int axis = 0; axis < a->rank; ++axis)
+            from = from * a->dim[axis] + parts[axis].begin + at[axis] * parts[axis].step;
+        h->data[i] = element(a, from);
+        for (int axis = a->rank - 1; axis >= 0 && ++at[axis] == dim[axis]; --axis)
+            at[axis] = 0;
+    }
+    return h;
+}
+
+struct host *case_data_whole(const struct case_data *t, const char *name)
+{
+    struct part parts[ATTNCL_MAX_RANK];
+
+    for (int axis = 0; axis < ATTNCL_MAX_RANK; ++axis)
+        parts[axis] = ALL;
+    return case_data_part(t, name, parts);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// A growing piece of text.
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/strbuf.h"
+
+// Capacity for `more` bytes and the terminating zero.
+static bool reserve(struct strbuf *t, size_t more)
+{
+    size_t need;
+    if (t->failed || !ckd_add_size(t->used, more, &need) || !ckd_add_size(need, 1, &need)) {
+        t->failed = true;
+        return false;
+    }
+    if (need <= t->capacity)
+        return true;
+    size_t capacity = t->capacity ? t->capacity : 256;
+    while (capacity < need)
+        if (!ckd_mul_size(capacity, 2, &capacity))
+            capacity = need;
+    char *data = attncl__grow_array(t->data, capacity, 1);
+    if (!data) {
+        t->failed = true;
+        return false;
+    }
+    t->data = data;
+    t->capacity = capacity;
+    return true;
+}
+
+void attncl__strbuf_add_bytes(struct strbuf *t, const void *data, size_t bytes)
+{
+    if (!reserve(t, bytes))
+        return;
+    if (bytes > 0)
+        memcpy(t->data + t->used, data, bytes);
+    t->used += bytes;
+    t->data[t->used] = '\0';
+}
+
+void attncl__strbuf_add(struct strbuf *t, const char *fmt, ...)
+{
+    va_list args, again;
+
+    va_start(args, fmt);
+    va_copy(again, args);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    if (n < 0)
+        t->failed = true;
+    else if (reserve(t, (size_t)n)) {
+        vsnprintf(t->data + t->used, (size_t)n + 1, fmt, again);
+        t->used += (size_t)n;
+    }
+    va_end(again);
+}
+
+void attncl__strbuf_add_quoted(struct strbuf *t, const char *text)
+{
+    attncl__strbuf_add_bytes(t, "\"", 1);
+    for (; *text; ++text) {
+        const unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            attncl__strbuf_add(t, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f)
+            attncl__strbuf_add(t, "\\u%04x", c);
+        else
+            attncl__strbuf_add_bytes(t, text, 1);
+    }
+    attncl__strbuf_add_bytes(t, "\"", 1);
+}
+
+// Unicode 15, table 3-7: what may follow a first byte excludes overlong forms, surrogates and codes
+// over 10FFFF.
+static size_t utf8_length(const unsigned char *p)
+{
+    const unsigned char a = p[0], b = a ? p[1] : 0;
+    size_t length;
+
+    if (a < 0x80)
+        return 1;
+    if (a >= 0xc2 && a <= 0xdf && b >= 0x80 && b <= 0xbf)
+        return 2;
+    if (a >= 0xe0 && a <= 0xef)
+        length = b >= (a == 0xe0 ? 0xa0 : 0x80) && b <= (a == 0xed ? 0x9f : 0xbf) ? 3 : 0;
+    else if (a >= 0xf0 && a <= 0xf4)
+        length = b >= (a == 0xf0 ? 0x90 : 0x80) && b <= (a == 0xf4 ? 0x8f : 0xbf) ? 4 : 0;
+    else
+        length = 0;
+    for (size_t i = 2; i < length; ++i)
+        if (p[i] < 0x80 || p[i] > 0xbf) // a terminating zero ends the loop here
+            return 0;
+    return length;
+}
+
+bool attncl__is_utf8(const char *text)
+{
+    const unsigned char *p = (const unsigned char *)text;
+    while (*p) {
+        const size_t length = utf8_length(p);
+        if (length == 0)
+            return false;
+        p += length;
+    }
+    return true;
+}
+
+void attncl__strbuf_free(struct strbuf *t)
+{
+    attncl__free(t->data);
+    *t = STRBUF_EMPTY;
+}

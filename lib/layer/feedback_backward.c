@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+//
+// Backward pass of the steps of a feedback transformer, last step first.
+//
+// The cache still holds every key and value, so a step needs nothing else of the forward pass: it is
+// recomputed from its row of x and then differentiated.  Later steps have accumulated the gradients
+// of its keys and values in a gradient cache by then; it adds those of earlier memories there.  The
+// parameters' gradients are summed over the steps.  All steps share one set of nodes here too.
+
+#include "attncl/gradient.h"
+#include "attncl/ops.h"
+#include "base/alloc.h"
+#include "layer/feedback_internal.h"
+
+// The region's context; the layers follow.
+struct context {
+    struct feedback_steps steps; // p is set when it is used
+    attncl_feedback_transformer_params p;
+    int64_t n_steps;
+    attncl_feedback_layer_params layers[];
+};
+
+enum { MAX_LAYER_VALUES = 19, MAX_MODEL_VALUES = 3 }; // of a layer, and of the model itself
+
+static int add_given(attncl_value **list, int n, attncl_value *const *values, int n_values)
+{
+    for (int i = 0; i < n_values; ++i)
+        if (attncl__given(*values[i]))
+            list[n++] = values[i];
+    return n;
+}
+
+// Pointers to the parameter values that a step reads.  Returns their number.
+static int list_values(struct context *c, attncl_value **list)
+{
+    attncl_value *const model[MAX_MODEL_VALUES] = {&c->p.weights, &c->p.key_value_weight,
+                                           &c->p.key_value_bias};
+    const bool own = !attncl__given(c->p.key_value_weight);
+    int n = add_given(list, 0, model, MAX_MODEL_VALUES);
+
+    for (int64_t k = 0; k < c->p.n_layers; ++k) {
+        attncl_feedback_layer_params *p = &c->layers[k];
+        attncl_value *const memory[] = {&p->attn.key_weight, &p->attn.value_weight,
+                                        &p->attn.value_bias};
+        attncl_value *const layer[] = {
+            &p->norm_attn_weight,    &p->norm_attn_bias,    &p->attn.query_weight,
+            &p->attn.output_weight,  &p->attn.output_bias,  &p->attn.key_pos_embeddings,
+            &p->attn.query_pos_bias, &p->attn.key_pos_bias, &p->norm_ffn_weight,
+            &p->norm_ffn_bias,       &p->ffn.layer1_weight, &p->ffn.layer1_bias,
+            &p->ffn.gate_weight,     &p->ffn.gate_bias,     &p->ffn.layer2_weight,
+            &p->ffn.layer2_bias,
+        };
+        n = add_given(list, n, layer, (int)(sizeof layer / sizeof layer[0]));
+        if (own)
+            n = add_given(list, n, memory, (int)(sizeof memory / sizeof memory[0]));
+    }
+    return n;
+}
+
+static int max_values(int64_t n_layers)
+{
+    return 1 + MAX_MODEL_VALUES + MAX_LAYER_VALUES * (int)n_layers; // x first
+}
+
+// A backward pass under construction: a copy of the context, and lists of what the steps read.
+struct backward_pass {
+    struct context *c;
+    attncl_value **list; // in the copy
+    int n;
+    attncl_value *whole;           // the region's inputs, before tables were truncated
+    attncl_value *inner, *inner_d; // inputs of a step that require a gradient; their gradients
+    int *index;                    // of an inner value, in the list; -1: x
+    int n_inner;
+};
+
+static void free_backward_pass(struct backward_pass *b)
+{
+    attncl__free(b->c);
+    attncl__free(b->list);
+    attncl__free(b->whole);
+    attncl__free(b->inner);
+    attncl__free(b->inner_d);
+    attncl__free(b->index);
+}
+
+static attncl_status init_backward_pass(const struct context *given, struct backward_pass *b)
+{
+    const size_t max_n = (size_t)max_values(given->p.n_layers);
+    const size_t layers = (size_t)given->p.n_layers * sizeof given->layers[0];
+
+    *b = (struct backward_pass){
+        .c = (struct context *)(void *)attncl__copy_bytes(given, sizeof *given + layers),
+        .list = attncl__alloc_array(max_n, sizeof *b->list),
+        .whole = attncl__alloc_array(max_n, sizeof *b->whole),
+        .inner = attncl__alloc_array(max_n, sizeof *b->inner),
+        .inner_d = attncl__alloc_array(max_n, sizeof *b->inner_d),
+        .index = attncl__alloc_array(max_n, sizeof *b->index),
+    };
+    REQUIRE(b->c && b->list && b->whole && b->inner && b->inner_d && b->index, ATTNCL_ERR_NO_MEMORY,
+            "gradients of %zu values", max_n);
+    b->c->p.layers = b->c->layers;
+    b->c->steps.p = &b->c->p;
+    b->n = list_values(b->c, b->list);
+    for (int i = 0; i < b->n; ++i)
+        b->whole[i] = *b->list[i];
+    return ATTNCL_OK;
+}
+
+// The last n_memories rows, all that a sequence reads: a table's gradient is computed in every step.
+static void truncate_table(attncl_graph *g, attncl_value *table, int64_t n_memories)
+{
+    struct tensor_desc d;
+    if (!attncl__given(*table) || !attncl__layer_shape(g, *table, "key_pos_embeddings", &d) ||
+        d.dim[0] <= n_memories)
+        return;
+    const attncl_value rows = attncl_slice(g, *table, 0, d.dim[0] - n_memories, d.dim[0]);
+    *table = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(rows));
+}
+
+static void truncate_tables(attncl_graph *g, struct context *c)
+{
+    const int64_t n_memories = c->n_steps > 1 ? c->n_steps - 1 : 1;
+    for (int64_t k = 0; k < c->p.n_layers; ++k) {
+        truncate_table(g, &c->layers[k].attn.key_pos_embeddings, n_memories);
+        truncate_table(g, &c->layers[k].attn.key_pos_bias, n_memories);
+    }
+}
+
+static bool is_listed(const struct backward_pass *b, attncl_value x)
+{
+    for (int i = 0; i < b->n_inner; ++i)
+        if (b->inner[i].id == x.id)
+            return true;
+    return false;
+}
+
+// A value that several layers share is listed once.
+static void list_requiring_grad(struct backward_pass *b, attncl_value x, const bool *requires_grad)
+{
+    if (requires_grad[0]) {
+        b->index[b->n_inner] = -1;
+        b->inner[b->n_inner++] = x;
+    }
+    for (int i = 0; i < b->n; ++i) {
+        if (!requires_grad[1 + i] || is_listed(b, *b->list[i]))
+            continue;
+        b->index[b->n_inner] = i;
+        b->inner[b->n_inner++] = *b->list[i];
+    }
+}
+
+static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value position)
+{
+    return attncl__given(x) ? attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position))
+                            : ATTNCL_NONE_VALUE;
+}
+
+// Recomputes the step at `position` and adds the gradients of what it reads.
+static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value x, attncl_value position,
+                      const attncl_value *dy)
+{
+    struct feedback_steps *s = &b->c->steps;
+    const int64_t n_projections = attncl__feedback_projection_count(s);
+    attncl_value memory, *outputs = attncl__alloc_array((size_t)n_projections + 2, 2 * sizeof *outputs);
+    if (!outputs) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "gradients of a step");
+        return;
+    }
+    attncl_value *const output_grads = outputs + n_projections + 2;
+    int n = 0;
+
+    outputs[0] = attncl__feedback_one_step(g, s, x, position, &memory);
+    outputs[1] = memory;
+    for (int i = 0; i < 2; ++i) {
+        output_grads[n] = row_of(g, dy[i], position);
+        outputs[n] = outputs[i];
+        n += attncl__given(dy[i]);
+    }
+    for (int64_t i = 0; i < n_projections; ++i) {
+        const struct kv_projection projection = attncl__feedback_projection(g, s, memory, i);
+        const struct feedback_load_fwd_params params = {projection.slot, projection.n_slots,
+                                                        (int32_t)b->c->n_steps};
+        outputs[n] = projection.value;
+        output_grads[n++] = attncl__graph_add(g, &attncl__op_feedback_load_fwd, &params,
+                                         IN(s->gradients, position));
+    }
+    attncl_graph_gradient(g, n, outputs, output_grads, b->n_inner, b->inner, b->inner_d);
+    attncl__free(outputs);
+}
+
+// The gradients after the loop: rows of those of x, sums of the others.
+static void collect_grads(attncl_graph *g, struct backward_pass *b, attncl_value position)
+{
+    const struct loop_stack_fwd_params stack = {(int32_t)b->c->n_steps};
+    const struct loop_sum_fwd_params sum = {(int32_t)b->c->n_steps - 1};
+
+    for (int i = 0; i < b->n_inner; ++i)
+        b->inner_d[i] = b->index[i] < 0 ? attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack,
+                                                            IN(b->inner_d[i], position))
+                                        : attncl__graph_add(g, &attncl__op_loop_sum_fwd, &sum,
+                                                            IN(b->inner_d[i], position));
+}
+
+static void store_grads(attncl_graph *g, const struct backward_pass *b, attncl_value *dx)
+{
+    for (int i = 0; i < b->n_inner; ++i) {
+        const int at = b->index[i];
+        if (at < 0 || b->inner[i].id == b->whole[at].id)
+            dx[1 + at] = b->inner_d[i];
+        else // a truncated table
+            attncl_graph_gradient(g, 1, &b->inner[i], &b->inner_d[i], 1, &b->whole[at],
+                                  &dx[1 + at]);
+    }
+}
+
+static void backprop_steps(attncl_graph *g, const struct grad_region *region, const attncl_value *dy,
+                    const bool *requires_grad, attncl_value *dx)
+{
+    const struct context *given = region->context;
+    attncl_status status = ATTNCL_OK;
+    struct backward_pass b = {0};
+
+    if (given->n_steps == 0)
+        return;
+    TRY_DONE(init_backward_pass(given, &b));
+    truncate_tables(g, b.c);
+    if (attncl__given(b.c->steps.cache)) {
+        const attncl_shape cache = attncl_graph_shape(g, b.c->steps.cache);
+        b.c->steps.gradients =
+            attncl_graph_state(g, "memory gradient", ATTNCL_F32, cache.rank, cache.dim);
+    }
+    const attncl_value position = attncl__graph_loop_begin_reversed(g, given->n_steps);
+    const attncl_value x = row_of(g, region->in[0], position);
+    list_requiring_grad(&b, x, requires_grad);
+    backprop_step(g, &b, x, position, dy);
+    collect_grads(g, &b, position);
+    attncl__graph_loop_end(g);
+    store_grads(g, &b, dx);
+done:
+    if (status != ATTNCL_OK)
+        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+    free_backward_pass(&b);
+}
+
+struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struct feedback_steps *s,
+                                                attncl_value x)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, x, "x", &d))
+        return NULL;
+    const size_t layers = (size_t)s->p->n_layers * sizeof s->p->layers[0];
+    struct context *c = attncl__alloc_zero(sizeof *c + layers);
+    attncl_value **list = attncl__alloc_array((size_t)max_values(s->p->n_layers), sizeof *list);
+    struct grad_region *region = NULL;
+
+    if (c && list) {
+        *c = (struct context){.steps = *s, .p = *s->p, .n_steps = d.dim[0]};
+        if (layers > 0)
+            memcpy(c->layers, s->p->layers, layers);
+        const int n = list_values(c, list);
+        region = attncl__grad_region_begin(g, 1 + n, 2, c, sizeof *c + layers);
+        for (int i = 0; region && i < n; ++i)
+            region->in[1 + i] = *list[i];
+        if (region)
+            region->in[0] = x;
+    } else {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "%d layers", (int)s->p->n_layers);
+    }
+    attncl__free(c);
+    attncl__free(list);
+    return region;
+}
+
+void attncl__feedback_backward_end(attncl_graph *g, struct grad_region *region, attncl_value y,
+                               attncl_value memory)
+{
+    if (region) {
+        region->out[0] = y;
+        region->out[1] = memory;
+        region->backward = backprop_steps;
+    }
+    attncl__grad_region_end(g, region);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// Row tiling of kernels that need a whole row at once (cl/common/row_tiling.clh), GPU
+// variant: a table of tile configurations by width.
+//
+// A row that fits the registers of a few work-items is read once, and a work-group has several; longer
+// ones take more work-items, and the longest are read twice.  Vectors are float4s where rows
+// consist of whole ones, which then are aligned, else floats.
+
+#include "op/op.h"
+
+struct row_tile {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    unsigned group_multiple;   // 0: any
+    int lanes_per_row, vecs_per_lane, rows; // work-items of a row, float4s that each keeps in registers, rows of a work-group
+};
+
+// By columns, at most 4 * lanes_per_row * vecs_per_lane; several for as many: by vendor, and by how
+// many arrays are kept.  From what PyTorch, llm.c and
+// oneDNN do (docs/kernels.md); not yet measured on a GPU.
+static const struct row_tile tile_configs[] = {
+    {VENDOR_OTHER, 0, 8, 2, 16},  // up to 64 columns
+    {VENDOR_OTHER, 0, 16, 2, 8},  // 128
+    {VENDOR_OTHER, 0, 32, 2, 4},  // 256
+    {VENDOR_OTHER, 0, 32, 4, 4},  // 512
+    {VENDOR_OTHER, 0, 64, 2, 2},  // 512 of four arrays
+    {VENDOR_AMD, 64, 64, 4, 4},   // 1024: a wave for each row
+    {VENDOR_INTEL, 0, 64, 4, 2},  // 1024: half the registers of others
+    {VENDOR_OTHER, 0, 32, 8, 4},  // 1024
+    {VENDOR_OTHER, 0, 64, 4, 2},  // 1024 of two arrays
+    {VENDOR_OTHER, 0, 128, 2, 1}, // 1024 of four
+    {VENDOR_INTEL, 0, 256, 4, 1}, // 4096
+    {VENDOR_OTHER, 0, 128, 8, 1}, // 4096
+    {VENDOR_OTHER, 0, 256, 4, 1}, // 4096 of two arrays
+    {VENDOR_OTHER, 0, 256, 2, 1}, // 2048 of four
+    {VENDOR_OTHER, 0, 256, 8, 1}, // 8192
+    {VENDOR_OTHER, 0, 256, 0, 1}, // any
+    {VENDOR_OTHER, 0, 64, 0, 1},  {VENDOR_OTHER, 0, 16, 0, 1}, {VENDOR_OTHER, 0, 1, 0, 1},
+};
+enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
+
+// float4s that a work-item keeps of all arrays together; work-items of a work-group where a row takes
+// fewer; work-groups for each multiprocessor that keep it busy.
+enum { MAX_VECS_PER_LANE = 8, GROUP = 128, GROUPS_PER_UNIT = 2 };
+
+static bool holds(const struct row_tile *r, const struct row_problem *w)
+{
+    return r->vecs_per_lane == 0 ||
+           (4 * (int64_t)r->lanes_per_row * r->vecs_per_lane >= w->width && r->vecs_per_lane * w->arrays <= MAX_VECS_PER_LANE);
+}
+
+static bool is_for_device(const struct device_caps *caps, const struct row_tile *r)
+{
+    return (r->vendor == VENDOR_OTHER || r->vendor == caps->vendor) &&
+           (r->group_multiple == 0 || r->group_multiple == caps->group_multiple) &&
+           (size_t)r->lanes_per_row <= caps->max_group;
+}
+
+static void add_tile_macros(struct kspec *spec, int lanes_per_row, int vecs_per_lane)
+{
+    kspec_int(spec, "LANES_PER_ROW", lanes_per_row);
+    kspec_int(spec, "VECS_PER_LANE", vecs_per_lane);
+}
+
+static struct row_launch launch_of_tile(const struct device_caps *caps, const struct row_problem *w,
+                               const struct row_tile *r)
+{
+    const unsigned vw = w->float4_aligned && r->lanes_per_row > 1 ? 4 : 1;
+    int64_t rows = r->rows;
+
+    while (rows > 1 && ((size_t)(rows * r->lanes_per_row) > caps->max_group ||
+                        (rows * r->lanes_per_row > 32 &&
+                         ceil_div(w->rows, rows) < GROUPS_PER_UNIT * (int64_t)caps->compute_units)))
+        rows /= 2;
+    struct row_launch config = {w->spec, grid_1d(ceil_div(w->rows, rows), (size_t)(rows * r->lanes_per_row)),
+                            rows, vw};
+    kspec_set_vw_ls(&config.spec, vw, config.grid.local[0]);
+    add_tile_macros(&config.spec, r->lanes_per_row, r->vecs_per_lane * (4 / (int)vw));
+    return config;
+}
+
+// The tuned number of work-items, with as few vectors per lane as hold the row.
+static bool tuned_row_launch(struct launcher *l, const struct row_problem *w, struct row_launch *ret)
+{
+    const int class = attncl__row_class(w->width);
+    const int *tuned = attncl__tuned(l->caps, TUNE_ROWS_GPU, class);
+
+    if (!tuned)
+        return false;
+    const int lanes_per_row = tuned[ROWS_GPU_LS];
+    struct row_tile r = {.lanes_per_row = lanes_per_row, .rows = lanes_per_row < GROUP ? GROUP / lanes_per_row : 1};
+    for (int vecs_per_lane = MAX_VECS_PER_LANE; vecs_per_lane > 0; vecs_per_lane /= 2)
+        if (holds(&(struct row_tile){.lanes_per_row = lanes_per_row, .vecs_per_lane = vecs_per_lane}, w))
+            r.vecs_per_lane = vecs_per_lane;
+    if ((size_t)lanes_per_row <= l->caps->max_group) {
+        *ret = launch_of_tile(l->caps, w, &r);
+        if (attncl__kernel_has_no_spills(l, &ret->spec, ret->grid.local[0]))
+            return true;
+    }
+    attncl__tuned_reject(l->caps, TUNE_ROWS_GPU, class, "does not run on this device; not used");
+    return false;
+}
+
+// Rows of which nothing is kept: as many work-items as have two vectors each, in large work-groups.
+static struct row_launch strided_row_launch(struct launcher *l, const struct row_problem *w)
+{
+    static const int groups[] = {256, 64, 16, 4, 1};
+    struct row_launch config = {.rows_per_group = 1};
+
+    for (size_t i = 0; i < sizeof groups / sizeof groups[0]; ++i) {
+        struct row_tile r = {.lanes_per_row = groups[i] < 8 ? groups[i] : 8, .vecs_per_lane = 0};
+        while (r.lanes_per_row < groups[i] && 8 * (int64_t)r.lanes_per_row < w->width)
+            r.lanes_per_row *= 2;
+        r.rows = groups[i] / r.lanes_per_row;
+        config = launch_of_tile(l->caps, w, &r);
+        if (is_for_device(l->caps, &r) && attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]))
+            break;
+    }
+    return config;
+}
+
+// The first row that keeps all values of a work-item in registers; else any; else the last, which
+// says at launch why it does not run.
+static struct row_launch gpu_row_launch(struct launcher *l, const struct row_problem *w)
+{
+    struct row_launch config = {.rows_per_group = 1};
+
+    if (tuned_row_launch(l, w, &config))
+        return config;
+    for (int registers = 1; registers >= 0; --registers)
+        for (int i = 0; i < N_TILE_CONFIGS; ++i) {
+            if (!is_for_device(l->caps, &tile_configs[i]) || !holds(&tile_configs[i], w))
+                continue;
+            config = launch_of_tile(l->caps, w, &tile_configs[i]);
+            if (registers ? attncl__kernel_has_no_spills(l, &config.spec, config.grid.local[0])
+                          : attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]))
+                return config;
+        }
+    return config;
+}
+
+void attncl__no_row_sharing(struct kspec *spec, size_t group)
+{
+    add_tile_macros(spec, (int)group, 0);
+}
+
+struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w)
+{
+    if (l->caps->variant == VARIANT_GPU)
+        return w->arrays > 0 ? gpu_row_launch(l, w) : strided_row_launch(l, w);
+    struct row_launch config =
+        attncl__row_launch(l->caps, w->spec.file, w->spec.kernel, w->rows, w->width);
+    config.spec = w->spec;
+    kspec_set_vw_ls(&config.spec, config.vw, 1);
+    attncl__no_row_sharing(&config.spec, 1);
+    return config;
+}
+
+bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows)
+{
+    return start % 4 == 0 && rows->stride % 4 == 0 && rows->width % 4 == 0;
+}
+
+struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file, const char *kernel,
+                                   int64_t rows, int64_t width)
+{
+    struct row_launch config = attncl__row_launch(l->caps, file, kernel, rows, width);
+    size_t local = config.grid.local[0];
+
+    do {
+        config.spec = kspec_begin(file, kernel);
+        config.grid.local[0] = local;
+        kspec_set_vw_ls(&config.spec, config.vw, local);
+        attncl__no_row_sharing(&config.spec, local);
+        local = local > 4 ? local / 2 : 1; // the kernels know no work-group of two
+    } while (config.grid.local[0] > 1 && !attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]));
+    return config;
+}
