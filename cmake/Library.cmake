@@ -1,29 +1,28 @@
-# The library: one set of objects, a shared library with the public symbols and a static one.
-# lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures; other directories are taken whole.
+# The library: one set of objects, a shared library with the public symbols and a static one.  Every file below lib/ is
+# a source; lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures.
+file(GLOB_RECURSE lib_sources CONFIGURE_DEPENDS lib/*.c)
+
+# "family/file" of each op, from its line in op_list.def.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${CMAKE_CURRENT_SOURCE_DIR}/lib/op/op_list.def)
 file(STRINGS lib/op/op_list.def rows REGEX "^OP\\(")
 set(attncl_ops "")
 foreach(row IN LISTS rows)
-    string(REGEX REPLACE "^OP\\(([a-z0-9_]+),.*" "\\1" op "${row}")
+    string(REGEX REPLACE "^OP\\(([a-z0-9_]+/[a-z0-9_]+),.*" "\\1" op "${row}")
     list(APPEND attncl_ops ${op})
 endforeach()
 list(REMOVE_DUPLICATES attncl_ops)
-set(op_sources lib/op/registry.c lib/op/aft_mix.c lib/op/aft_mix_bwd.c lib/op/aft_gpu.c
-    lib/op/aft_tiling.c lib/op/attention_tiling.c lib/op/attention_gpu.c lib/op/fused_step.c lib/op/row_tiling.c
-    lib/op/strided_iter.c lib/op/column_sum.c)
 foreach(op IN LISTS attncl_ops)
-    list(APPEND op_sources lib/op/${op}.c)
+    if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/lib/op/${op}.c)
+        message(FATAL_ERROR "lib/op/op_list.def names ${op}, but there is no lib/op/${op}.c")
+    endif()
 endforeach()
 
-file(GLOB lib_sources CONFIGURE_DEPENDS lib/base/*.c lib/io/*.c lib/device/*.c lib/launch/*.c
-     lib/graph/*.c lib/layer/*.c lib/model/*.c lib/tune/*.c)
-
-# Sizes and offsets from strangers' files pass through these two: no silent conversion.
+# Sizes and offsets from untrusted files pass through these two: no silent conversion.
 file(GLOB checked_sources lib/base/*.c lib/io/*.c)
 set_source_files_properties(${checked_sources} PROPERTIES COMPILE_OPTIONS "-Wconversion;-Wsign-conversion")
 
-add_library(attncl_objects OBJECT ${lib_sources} ${op_sources} ${attncl_sources_c})
+add_library(attncl_objects OBJECT ${lib_sources} ${attncl_sources_c})
 set_target_properties(attncl_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 target_include_directories(attncl_objects PUBLIC include PRIVATE lib)
 target_compile_definitions(attncl_objects PRIVATE ATTNCL_BUILDING)

@@ -2,7 +2,8 @@
 # no line elsewhere.  Generated when CMake configures, and again when one of the files changes.
 set(attncl_reference_files "")
 foreach(op IN LISTS attncl_ops)
-    set(file ${PROJECT_SOURCE_DIR}/tests/ref/${op}.c)
+    get_filename_component(name ${op} NAME)
+    set(file ${PROJECT_SOURCE_DIR}/tests/ref/${name}.c)
     if(EXISTS ${file})
         list(APPEND attncl_reference_files ${file})
     endif()

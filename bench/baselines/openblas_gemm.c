@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "launch/gemm.h"
+#include "gemm/gemm.h"
 #include "launch/command_list.h"
 #include "openblas_json.h"
 

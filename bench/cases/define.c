@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "launch/gemm.h"
+#include "gemm/gemm.h"
 #include "ref/ref.h"
 
 // The same axes with another last one.

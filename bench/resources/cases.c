@@ -3,7 +3,7 @@
 #include "resources/cases.h"
 
 #include "attncl/kinds.h"
-#include "launch/gemm_native.h"
+#include "gemm/gemm_native.h"
 #include "launch/command_list.h"
 
 // No launch of ours reads or writes it.

@@ -3,7 +3,7 @@
 #ifndef ATTNCL_BENCH_RESOURCES_CASES_H
 #define ATTNCL_BENCH_RESOURCES_CASES_H
 
-#include "launch/gemm.h"
+#include "gemm/gemm.h"
 #include "op/op.h"
 
 struct resource_case {

@@ -9,7 +9,7 @@
 #include "device/context.h"
 #include "families.h"
 #include "harness/check.h"
-#include "launch/gemm.h"
+#include "gemm/gemm.h"
 #include "launch/command_list.h"
 
 enum { A, B, C, N_OPERANDS, N_CHECKED_ROWS = 12 };

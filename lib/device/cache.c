@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "device/cache.h"
-#include "device/cache_file.h"
+#include "store/cache_file.h"
 #include "device/platform.h"
 
 static const uint64_t cap_bytes = (uint64_t)256 << 20;

@@ -93,7 +93,7 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
 
 // -- programs (device/program.c)
 struct program; // one built program; belongs to the context
-// Finds or builds.  `file` is a kernel source's path below cl/, "op/softmax.cl"; `defines` is text
+// Finds or builds.  `file` is a kernel source's path below cl/, "norm/softmax.cl"; `defines` is text
 // of "#define NAME VALUE" lines, put in front.  Together they are the key.  A build failure is
 // ERR_COMPILE with the compiler's first error line; it is remembered, so that a fallback list of variants
 // does not compile twice.

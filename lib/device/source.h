@@ -9,7 +9,7 @@
 
 // A file of cl/ as it is on disk.
 struct embedded_source {
-    const char *file; // "op/softmax.cl"
+    const char *file; // "norm/softmax.cl"
     const unsigned char *bytes;
     size_t n_bytes;
 };

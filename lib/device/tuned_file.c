@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/try.h"
-#include "device/private_dir.h"
+#include "store/private_dir.h"
 #include "device/tuned_file.h"
 
 enum { MAX_BYTES = 65536 };

@@ -82,7 +82,7 @@ enum { CANARY_BYTES = 1024 };
 
 enum { MAX_SCOPE_DEPTH = 32 };
 
-struct profile; // graph/profile.c
+struct profile; // exec/profile.c
 
 struct attncl_graph {
     attncl_context *ctx;
@@ -122,25 +122,25 @@ struct attncl_graph {
     struct profile *profile;
 };
 
-// graph/liveness.c: marks live nodes, queries scratch sizes, plans the arena.
+// compile/liveness.c: marks live nodes, queries scratch sizes, plans the arena.
 attncl_status attncl__graph_plan(attncl_graph *g);
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig);
 void attncl__graph_sig_inputs(const attncl_graph *g, const int in[OP_MAX_IN], struct op_sig *sig);
-// graph/merge.c: makes one node of two where ops say that it suits, among live nodes.
+// compile/merge.c: makes one node of two where ops say that it suits, among live nodes.
 attncl_status attncl__graph_merge(attncl_graph *g);
 // Whether node n writes to what node `before` reads; how many inputs of a node are this value or a
 // view of it, 0 where it is dead.
 bool attncl__graph_overwrites(const attncl_graph *g, int n, const struct node *before);
 int attncl__graph_count_reads(const attncl_graph *g, const struct node *node, int value);
-// graph/rewrite.c: makes two nodes of a chain where an op's rule says so.
+// compile/rewrite.c: makes two nodes of a chain where an op's rule says so.
 attncl_status attncl__graph_rewrite(attncl_graph *g);
-// graph/as_built.c: before planning changes node n; node n, kept, becomes one of `cls`, which takes
+// compile/as_built.c: before planning changes node n; node n, kept, becomes one of `cls`, which takes
 // `params`; takes all of that back.
 attncl_status attncl__graph_keep_as_built(attncl_graph *g, int n);
 void attncl__graph_become(attncl_graph *g, int n, const struct op_class *cls, void *params,
                           const int in[OP_MAX_IN]);
 void attncl__graph_restore(attncl_graph *g);
-// graph/compile.c: back to the state before compile.
+// compile/compile.c: back to the state before compile.
 void attncl__graph_release(attncl_graph *g);
 // graph/tensor.c
 struct tensor_desc attncl__tensor_desc(const attncl_tensor *t);
@@ -161,9 +161,9 @@ const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
 const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node);
 // graph/grad_region.c: the region a node is in, NULL when it is in none.
 const struct node_region *attncl__graph_region_of(const attncl_graph *g, int node);
-// graph/canary.c: fills everything the run will write with poison; checks the canaries.
+// exec/canary.c: fills everything the run will write with poison; checks the canaries.
 attncl_status attncl__graph_poison(attncl_graph *g);
-// graph/profile.c
+// exec/profile.c
 void attncl__profile_free(struct profile *p);
 // The index of the binding called `name`, -1 when there is none.
 int attncl__io_binding_find(const struct io_binding *bindings, int n, const char *name);

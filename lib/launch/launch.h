@@ -37,7 +37,7 @@ struct launcher {
 enum { KSPEC_DEFINES_BYTES = 768 };
 
 struct kspec {
-    const char *file;   // "op/softmax.cl"
+    const char *file;   // "norm/softmax.cl"
     const char *kernel; // entry name
     char defines[KSPEC_DEFINES_BYTES];
     size_t used;

@@ -42,7 +42,7 @@ struct op_call {
 
 struct op_class;
 
-// What feeds a gradient op and where its results go, as data; graph/backward.c alone adds nodes.
+// What feeds a gradient op and where its results go, as data; autodiff/backward.c alone adds nodes.
 //
 //   REF_X(i)    input i of the forward op; absent where that is absent
 //   REF_Y(i)    its output i
@@ -90,7 +90,7 @@ struct grad_rule {
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
-// Two ops as one node, made when a graph is planned (graph/merge.c).  Inputs of `into`: `op`'s,
+// Two ops as one node, made when a graph is planned (compile/merge.c).  Inputs of `into`: `op`'s,
 // with the first of `before` in the place of `input`, then the rest of `before`'s.  Its parameters:
 // `op`'s, then `before`'s.
 struct op_merge {
@@ -103,7 +103,7 @@ struct op_merge {
     bool (*suits)(const struct op_sig *merged);
 };
 
-// A chain of nodes as two others, made when a graph is planned (graph/rewrite.c), as data.  part[0]
+// A chain of nodes as two others, made when a graph is planned (compile/rewrite.c), as data.  part[0]
 // is the node the rule is about, part[i > 0] makes input `input` of part[of] and no other consumer reads
 // its result.  The first node made takes the place of part[1], the second that of part[0]; the
 // other parts are dead.

@@ -11,7 +11,7 @@
 
 #include "attncl/log.h"
 #include "base/alloc.h"
-#include "device/cache_file.h"
+#include "store/cache_file.h"
 #include "device/context.h"
 #include "support/directory.h"
 #include "support/test.h"

@@ -7,7 +7,7 @@
 #ifndef ATTNCL_TEST_REF_H
 #define ATTNCL_TEST_REF_H
 
-#include "launch/gemm.h"
+#include "gemm/gemm.h"
 #include "support/host.h"
 
 // -- rows and elements

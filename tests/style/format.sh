@@ -12,4 +12,8 @@ for name in clang-format-14 clang-format; do
 done
 [ -n "$tool" ] || { echo "skipped: clang-format 14 is not installed" >&2; exit 77; }
 find include lib tools tests bench examples -name '*.[ch]' -not -path 'tests/style/bad/*' \
-    -exec "$tool" --dry-run --Werror {} +
+    -exec "$tool" --dry-run --Werror {} + || exit 1
+# Kernels too; the tool knows them as C.
+for file in $(find cl bench -name '*.cl' -o -name '*.clh'); do
+    "$tool" --assume-filename=kernel.c --dry-run --Werror <"$file" || { echo "$file is not formatted" >&2; exit 1; }
+done

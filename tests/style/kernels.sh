@@ -12,7 +12,7 @@ complain() {
 }
 
 n=0
-for file in "$root"/cl/op/*.cl; do
+for file in "$root"/cl/*/*.cl; do
     [ -e "$file" ] || continue
     n=$((n + 1))
     name=$(basename "$file" .cl)
@@ -24,7 +24,7 @@ for file in "$root"/cl/op/*.cl; do
     macros=$(echo "$contract" | sed -n '/^\/\/   Macro /,$p' | sed -n 's/^\/\/   \([A-Z][A-Z0-9_]*\) .*/\1/p')
     [ -n "$macros" ] || complain "$file: the macro table is empty"
     for macro in $macros; do
-        grep -A1 -hE "^ *# *(ifndef +$macro\$|if .*!defined *\(?$macro\b)" "$file" "$root"/cl/common/*.clh 2>/dev/null |
+        grep -A1 -hE "^ *# *(ifndef +$macro\$|if .*!defined *\(?$macro\b)" "$file" "$root"/cl/*/*.clh 2>/dev/null |
             grep -q '# *error' || complain "$file: no #error for a missing $macro"
     done
     if grep -nE 'fast-relaxed-math|\b(native|half)_[a-z]+ *\(' "$file" >&2; then
@@ -38,10 +38,10 @@ for file in "$root"/cl/op/*.cl; do
         complain "$file: a kernel argument whose size depends on the device"
 done
 # A function that takes local memory is LOCAL_INLINE (cl/common/types.clh says why).
-for file in "$root"/cl/op/*.cl "$root"/cl/common/*.clh; do
+for file in "$root"/cl/*/*.cl "$root"/cl/*/*.clh; do
     [ -e "$file" ] || continue
     tr '\n' ' ' <"$file" | grep -oE '(static|inline) [^(){};]*\([^(){};]*__local\b[^(){};]*\) *\{' >&2 &&
         complain "$file: a function that takes local memory is not LOCAL_INLINE"
 done
-[ "$n" -gt 0 ] || complain "no kernels below $root/cl/op"
+[ "$n" -gt 0 ] || complain "no kernels below $root/cl"
 exit $status

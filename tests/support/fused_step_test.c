@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "device/context.h"
-#include "op/fused_step.h"
+#include "op/fused/fused_step.h"
 #include "ref/ref.h"
 
 const float stream_eps = 1e-5f;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Gradients of attention-free mixing: the small passes around the large ones.  Host side:
+// lib/op/aft/aft_mix_bwd.c
+//
+//   dq = g y (1 - sigmoid(q))
+//
+//   Work      gate, zero: one work-item = `per_item` elements; turn: one key, all queries near it;
+//             flip: one head; sums: VW columns
+//   Memory    each element once
+//   Numerics  sums in the order of the rows
+//
+//   Macro     Meaning                  Values
+//   VW        floats in a vector       16, 8, 4 (CPU), 1 (GPU)
+//   LS        work-group size          1 (CPU), 64 .. 8 (GPU)
+
+#ifndef LS
+#error "LS: work-group size"
+#endif
+
+#include "common/math.clh"
+
+KERNEL void aft_local_bwd_gate(__global const float *restrict q, __global const float *restrict y,
+                               __global const float *restrict g, __global float *restrict dq,
+                               long count, int per_item)
+{
+    const long first = (long)get_global_id(0) * per_item, end = min(first + per_item, count);
+
+    for (long i = first; i < end; i += VW) {
+        const int n = (int)min(end - i, (long)VW);
+        const FV gy = load_some(g + i, n, 0.0f) * load_some(y + i, n, 0.0f);
+        store_some(gy * sigmoid_v(-load_some(q + i, n, 0.0f)), dq + i, n);
+    }
+}
+
+KERNEL void aft_local_bwd_zero(__global float *restrict x, long start, long count, int per_item)
+{
+    const long first = (long)get_global_id(0) * per_item, end = min(first + per_item, count);
+
+    for (long i = first; i < end; i += VW)
+        store_some((FV)(0.0f), x + start + i, (int)min(end - i, (long)VW));
+}
+
+// turned[j][window - 1 + i - j] = table[i][j], rows of 2 window - 1, where |i - j| < window.
+KERNEL void aft_local_bwd_turn(__global const float *restrict table, int row,
+                               __global float *restrict turned, long start, int steps, int window)
+{
+    const int j = get_global_id(0);
+
+    if (j >= steps)
+        return;
+    turned += start + (long)j * (2 * window - 1) + window - 1 - j;
+    for (int i = max(0, j - window + 1); i < min(steps, j + window); ++i)
+        turned[i] = table[(long)i * row + j];
+}
+
+// Each head's biases by distance, backwards.
+KERNEL void aft_local_bwd_flip(__global const float *restrict w, __global float *restrict flipped,
+                               long start, int heads, int size)
+{
+    const long head = get_global_id(0);
+
+    if (head >= heads)
+        return;
+    for (int d = 0; d < size; ++d)
+        flipped[start + head * size + d] = w[head * size + size - 1 - d];
+}
+
+// y[r] = the sum over the `n` columns of row r of x, rows x_row apart; or, `down`, y[c] = the sum
+// of column c over n rows.
+KERNEL void aft_local_bwd_sums(__global const float *restrict x, long start, long x_row, int n,
+                               int count, int down, __global float *restrict y, long y_start)
+{
+    const long at = get_global_id(0), first = at * VW;
+    const int width = (int)min(count - first, (long)VW);
+
+    if (first >= count)
+        return;
+    if (down) {
+        FV sum = (FV)(0.0f);
+        for (int r = 0; r < n; ++r)
+            sum += load_some(x + start + r * x_row + first, width, 0.0f);
+        store_some(sum, y + y_start + first, width);
+        return;
+    }
+    for (int r = 0; r < width; ++r) {
+        __global const float *row = x + start + (first + r) * x_row;
+        FV sum = (FV)(0.0f);
+        for (int c = 0; c < n; c += VW)
+            sum += load_some(row + c, n - c, 0.0f);
+        y[y_start + first + r] = horizontal_sum(sum);
+    }
+}

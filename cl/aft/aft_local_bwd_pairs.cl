@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Gradient of attention-free mixing's biases, GPU variant.  Host side: lib/op/aft/aft_mix_bwd.c
+//
+//   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
+//   p_ij = e^(w_ij + k_j - L_i)
+//
+//   Work      one work-group = QUERIES queries and LS / QUERIES keys, one work-item = one pair; work-groups
+//   of
+//             keys start where the window of their queries does
+//   Memory    CHANNELS channels at a time pass through local memory
+//   Numerics  every exponential by itself; channels in order
+//
+//   Macro     Meaning                                              Values
+//   VW        channels of a lane                                   1
+//   LS        work-group size, a multiple of QUERIES               64 .. 8
+//   QUERIES   queries of a work-group                                   8
+//   CHANNELS  channels at a time                                   16
+//   MASKED    a mask tensor says what is seen, at any distance     0, 1
+
+#ifndef VW
+#error "VW: channels of a lane"
+#endif
+#ifndef LS
+#error "LS: work-group size"
+#endif
+#ifndef QUERIES
+#error "QUERIES: queries of a work-group"
+#endif
+#ifndef CHANNELS
+#error "CHANNELS: channels at a time"
+#endif
+#ifndef MASKED
+#error "MASKED: a mask tensor says what is seen"
+#endif
+
+#include "common/aft_bias.clh"
+
+#define KEYS (LS / QUERIES)
+
+// Arguments as in aft_local_bwd_table.
+KERNEL void aft_local_bwd_pairs(__global const float *restrict k, long k_start, long k_stride,
+                                __global const float *restrict v, long v_start, long v_stride,
+                                __global const float *restrict log, long log_start, long log_stride,
+                                __global const float *restrict q, long q_start, long q_stride,
+                                __global const float *restrict y, long y_start, long y_stride,
+                                __global const float *restrict g, long g_start, long g_stride,
+                                __global const float *restrict pos_bias, long bias_start,
+                                int bias_row, __global const uchar *restrict mask, long mask_start,
+                                long mask_row, int mask_column, int steps, int batch, int channels,
+                                int lanes, int window, int causal, __global float *restrict table,
+                                long table_start, int table_row)
+{
+    __local float key[KEYS * CHANNELS], value[KEYS * CHANNELS];
+    __local float logs[QUERIES * CHANNELS], gated[QUERIES * CHANNELS], whole[QUERIES * CHANNELS];
+    const int id = get_local_id(0), r = id / KEYS, c = id % KEYS;
+    const int i0 = (int)get_group_id(1) * QUERIES;
+    const int j0 = i0 - window + 1 + (int)get_group_id(0) * KEYS;
+    const int i = i0 + r, j = j0 + c;
+    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
+                           mask + mask_start,     mask_row, mask_column, steps};
+    const int there = i < steps && j >= 0 && j < steps && abs(i - j) < window;
+    const float bias = there ? bias_one(&w, i, j) : NOTHING;
+    float sum = 0.0f;
+
+    for (int from = 0; from < lanes; from += CHANNELS) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int n = id; n < KEYS * CHANNELS; n += LS) {
+            const int l = min(from + n % CHANNELS, lanes - 1);
+            const long t = (long)clamp(j0 + n / CHANNELS, 0, steps - 1) * batch;
+            key[n] = k[k_start + t * k_stride + key_start(l, channels, k_stride)];
+            value[n] = v[v_start + t * v_stride + lane_start(l, channels, v_stride)];
+        }
+        for (int n = id; n < QUERIES * CHANNELS; n += LS) {
+            const int l = min(from + n % CHANNELS, lanes - 1);
+            const long t = (long)min(i0 + n / CHANNELS, steps - 1) * batch;
+            const float gradient = g[g_start + t * g_stride + lane_start(l, channels, g_stride)];
+            logs[n] = log[log_start + t * log_stride + lane_start(l, channels, log_stride)];
+            gated[n] =
+                gradient * sigmoid_f(q[q_start + t * q_stride + lane_start(l, channels, q_stride)]);
+            whole[n] = gradient * y[y_start + t * y_stride + lane_start(l, channels, y_stride)];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (bias > NOTHING)
+            for (int n = 0; n < min(CHANNELS, lanes - from); ++n) {
+                const int a = r * CHANNELS + n, b = c * CHANNELS + n;
+                const float p = exp_nonpos_f(min((key[b] - logs[a]) + bias, 0.0f));
+                sum += p * (gated[a] * value[b] - whole[a]);
+            }
+    }
+    if (bias > NOTHING)
+        table[table_start + (long)i * table_row + j] += sum;
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT
+// Gradient of attention-free mixing's biases, CPU variant.  Host side: lib/op/aft/aft_mix_bwd.c
+//
+//   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
+//   p_ij = e^(w_ij + k_j - L_i), as a product of factors
+//     e^(w_ij - peak_i) [ (e^(max_exponent - L_i + peak_i) a_i) (e^(k_j - max_exponent) v_j)
+//                         - (e^(max_exponent - L_i + peak_i) g_i y_i) e^(k_j - max_exponent) ]
+//
+//   Work      one work-item = a block of ROWS queries i and the keys j near them, over all lanes of
+//             the channel block, CHUNK lanes at a time; tiles of TI x TJ pairs
+//   Memory    packed keys of the panels inside the window once per block, what queries have once per panel;
+//             local memory: two numbers for each query and channel of the lanes
+//   Numerics  lanes whose exponents do not fit a product (as common/aft_product.clh says) are taken
+//             exponential by exponential; pairs in a fixed order
+//
+//   Macro     Meaning                                                        Values
+//   VW        channels of a lane                                             16, 8, 4
+//   LS        work-group size                                                1
+//   ROWS      rows of a block                                                12
+//   PANEL     blocks of a panel                                              8
+//   CHUNK     lanes at a time                                                16
+//   BACKWARD  sources are queries: no                                        0
+//   MASKED    a mask tensor says what is seen, at any distance               0, 1
+
+#ifndef VW
+#error "VW: channels of a lane"
+#endif
+#ifndef LS
+#error "LS: work-group size"
+#endif
+#ifndef ROWS
+#error "ROWS: rows of a block"
+#endif
+#ifndef PANEL
+#error "PANEL: blocks of a panel"
+#endif
+#ifndef CHUNK
+#error "CHUNK: lanes at a time"
+#endif
+#ifndef MASKED
+#error "MASKED: a mask tensor says what is seen"
+#endif
+
+#include "common/aft_bias.clh"
+#include "common/aft_source.clh"
+
+// Divisors of ROWS, and TJ of a panel's rows.
+#define TI 4
+#define TJ 6
+
+// What e^(max_exponent - bottom) may be, and e^(max_exponent - L + peak).
+#define MAX_SPAN   85.0f
+#define MAX_FACTOR REACH
+
+// The tensors of one lane, at row 0, and their distance of rows.
+struct lane {
+    __global const float *k, *v, *log, *q, *y, *g;
+    long k_row, row;
+    int width;
+};
+
+#define LANE_AT(l)                                                                                 \
+    {                                                                                              \
+        k + k_start + key_start(l, channels, k_stride),                                            \
+            v + v_start + lane_start(l, channels, v_stride),                                       \
+            log + log_start + lane_start(l, channels, log_stride),                                 \
+            q + q_start + lane_start(l, channels, q_stride),                                       \
+            y + y_start + lane_start(l, channels, y_stride),                                       \
+            g + g_start + lane_start(l, channels, g_stride), batch *k_stride, batch *v_stride,     \
+            lane_width(l, channels)                                                                \
+    }
+
+// A block of queries, the keys [from, to) near them, their largest seen biases.
+struct queries {
+    int t0, rows, from, to;
+    float peak[ROWS];
+};
+
+static inline void queries_find(struct queries *x, const struct bias *w, int block)
+{
+    x->t0 = block * ROWS;
+    x->rows = min(ROWS, w->steps - x->t0);
+    x->from = max(0, x->t0 - w->window + 1);
+    x->to = min(w->steps, x->t0 + x->rows - 1 + w->window);
+    if (w->causal)
+        x->to = min(x->to, x->t0 + x->rows);
+    for (int r = 0; r < ROWS; ++r) {
+        const int i = min(x->t0 + r, w->steps - 1);
+        float peak = NOTHING;
+        for (int j = max(0, i - w->window + 1); j < min(w->steps, i + w->window); ++j)
+            peak = fmax(peak, bias_one(w, i, j));
+        x->peak[r] = peak > NOTHING ? peak : 0.0f;
+    }
+}
+
+// factors [ROWS][2][VW] of a lane; zeros and false where the product does not hold.
+LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps, FV max_exponent,
+                               FV bottom, __local float *factors)
+{
+    IV good = max_exponent - bottom <= (FV)(MAX_SPAN);
+
+    for (int r = 0; r < ROWS; ++r) {
+        const long at = min(x->t0 + r, steps - 1) * l->row;
+        const FV g = lane_load(l->g + at, l->width),
+                 z = (max_exponent - lane_load(l->log + at, l->width)) + (FV)(x->peak[r]);
+        const FV e = exp_v(z);
+        good &= z <= (FV)(MAX_FACTOR);
+        VSTORE(e * (g * sigmoid_v(lane_load(l->q + at, l->width))), factors + r * 2 * VW);
+        VSTORE(-e * (g * lane_load(l->y + at, l->width)), factors + r * 2 * VW + VW);
+    }
+    const bool product = all(good);
+    for (int i = 0; i < 2 * ROWS && !product; ++i)
+        VSTORE((FV)(0.0f), factors + i * VW);
+    return product;
+}
+
+// a_i and g_i y_i instead.
+LOCAL_INLINE void queries_store(const struct queries *x, const struct lane *l, int steps,
+                                __local float *factors)
+{
+    for (int r = 0; r < ROWS; ++r) {
+        const long at = min(x->t0 + r, steps - 1) * l->row;
+        const FV g = lane_load(l->g + at, l->width);
+        VSTORE(g * sigmoid_v(lane_load(l->q + at, l->width)), factors + r * 2 * VW);
+        VSTORE(g * lane_load(l->y + at, l->width), factors + r * 2 * VW + VW);
+    }
+}
+
+// sums[r][z] += the products of queries r and keys z over `lanes` lanes.
+LOCAL_INLINE void multiply_tile(__global const float *packed, long lane_floats,
+                                __local const float *factors, int lanes, FV sums[TI][TJ])
+{
+    FV s[TI][TJ];
+
+    UNROLL
+    for (int r = 0; r < TI; ++r)
+        UNROLL
+    for (int z = 0; z < TJ; ++z)
+        s[r][z] = (FV)(0.0f);
+    for (int u = 0; u < lanes; ++u, packed += lane_floats, factors += ROWS * 2 * VW)
+        UNROLL
+    for (int half_way = 0; half_way < 2; ++half_way) {
+        FV f[TI];
+        UNROLL
+        for (int r = 0; r < TI; ++r)
+            f[r] = VLOAD(factors + (2 * r + half_way) * VW);
+        UNROLL
+        for (int z = 0; z < TJ; ++z) {
+            const FV e = VLOAD(packed + (2 * z + 1 - half_way) * VW);
+            UNROLL
+            for (int r = 0; r < TI; ++r)
+                s[r][z] += f[r] * e;
+        }
+    }
+    UNROLL
+    for (int r = 0; r < TI; ++r)
+        UNROLL
+    for (int z = 0; z < TJ; ++z)
+        sums[r][z] = s[r][z];
+}
+
+// table: of (i, j) at table_start + i * table_row + j, added to.  scratch: from aft_local_sources.
+// factors: CHUNK * ROWS * 2 * VW floats.
+KERNEL void aft_local_bwd_table(
+    __global const float *restrict k, long k_start, long k_stride, __global const float *restrict v,
+    long v_start, long v_stride, __global const float *restrict log, long log_start,
+    long log_stride, __global const float *restrict q, long q_start, long q_stride,
+    __global const float *restrict y, long y_start, long y_stride, __global const float *restrict g,
+    long g_start, long g_stride, __global const float *restrict scratch, long lane_floats,
+    long ranges_at, __global const float *restrict pos_bias, long bias_start, int bias_row,
+    __global const uchar *restrict mask, long mask_start, long mask_row, int mask_column, int steps,
+    int batch, int channels, int lane0, int lanes, int window, int causal,
+    __global float *restrict table, long table_start, int table_row, __local float *factors)
+{
+    const int panel_rows = PANEL * ROWS, stride = ROWS * 2 * VW;
+    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
+                           mask + mask_start,     mask_row, mask_column, steps};
+    struct queries x;
+
+    table += table_start;
+    queries_find(&x, &w, (int)get_num_groups(0) - 1 - (int)get_group_id(0));
+    for (int lane = 0; lane < lanes; lane += CHUNK)
+        for (int panel = x.from / panel_rows; panel * panel_rows < x.to; ++panel) {
+            const int n = min(CHUNK, lanes - lane), first = panel * panel_rows;
+            const int from = max(x.from, first), to = min(x.to, first + panel_rows);
+            __global const float *packed = scratch + lane * lane_floats;
+            uint product = 0; // bit u: of lane u
+            for (int u = 0; u < n; ++u) {
+                const struct lane l = LANE_AT(lane0 + lane + u);
+                __global const float *range = packed + u * lane_floats + ranges_at + panel * 2 * VW;
+                if (queries_pack(&x, &l, steps, VLOAD(range), VLOAD(range + VW),
+                                 factors + u * stride))
+                    product |= 1u << u;
+            }
+            for (int j = first + (from - first) / TJ * TJ; j < to && product; j += TJ)
+                for (int i = 0; i < x.rows; i += TI) {
+                    FV sums[TI][TJ];
+                    if (x.t0 + i + TI - 1 <= j - window || x.t0 + i >= j + TJ - 1 + window ||
+                        (causal && j > x.t0 + i + TI - 1))
+                        continue;
+                    multiply_tile(packed + (long)j * 2 * VW, lane_floats, factors + i * 2 * VW, n,
+                                  sums);
+                    for (int r = i; r < min(i + TI, x.rows); ++r)
+                        for (int z = max(j, from); z < min(j + TJ, to); ++z) {
+                            const int t = x.t0 + r;
+                            const float bias = bias_one(&w, t, z);
+                            if (abs(t - z) < window && bias > NOTHING)
+                                table[(long)t * table_row + z] +=
+                                    exp_nonpos_f(bias - x.peak[r]) * horizontal_sum(sums[r - i][z - j]);
+                        }
+                }
+            if (product == (n < 32 ? (1u << n) - 1 : ~0u))
+                continue;
+            for (int u = 0; u < n; ++u) {
+                const struct lane l = LANE_AT(lane0 + lane + u);
+                if (!(product >> u & 1))
+                    queries_store(&x, &l, steps, factors + u * stride);
+            }
+            for (int r = 0; r < x.rows; ++r)
+                for (int z = from; z < to; ++z) {
+                    const int t = x.t0 + r;
+                    const float bias = bias_one(&w, t, z);
+                    FV sum = (FV)(0.0f);
+                    if (abs(t - z) >= window || !(bias > NOTHING))
+                        continue;
+                    for (int u = 0; u < n; ++u) {
+                        if (product >> u & 1)
+                            continue;
+                        const struct lane l = LANE_AT(lane0 + lane + u);
+                        __local const float *f = factors + u * stride + r * 2 * VW;
+                        const FV exponent = (key_load(l.k + z * l.k_row, l.width) -
+                                             lane_load(l.log + t * l.row, l.width)) +
+                                            (FV)(bias);
+                        const FV p = exp_nonpos_v(min_v(exponent, (FV)(0.0f)));
+                        sum += p * (VLOAD(f) * lane_load(l.v + z * l.row, l.width) - VLOAD(f + VW));
+                    }
+                    table[(long)t * table_row + z] += horizontal_sum(sum);
+                }
+        }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// AFT-local, CPU variant, first pass: what the others need of keys and values.  Host side:
+// lib/op/aft/aft_local.c
+//
+//   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for GROUP lanes of
+//             channels
+//   Memory    reads the sources twice, writes 2 floats per element and 3 per block and channel
+//   Numerics  packed rows are relative to their panel's maximum, block sums to the block's own: a
+//             later large key in the panel must not flush an earlier block to 0, for causal rows
+//             see only that one
+//
+//   Macro     Meaning                                Values
+//   VW        channels of a lane                     16, 8, 4
+//   LS        work-group size                        1
+//   ROWS      source rows of a block                 12
+//   PANEL     blocks of a panel                      8
+//   GROUP     lanes of a work-item                   4
+//   BACKWARD  sources are queries                    0, 1
+
+#ifndef VW
+#error "VW: channels of a lane"
+#endif
+#ifndef LS
+#error "LS: work-group size"
+#endif
+#ifndef ROWS
+#error "ROWS: source rows of a block"
+#endif
+#ifndef PANEL
+#error "PANEL: blocks of a panel"
+#endif
+#ifndef GROUP
+#error "GROUP: lanes of a work-item"
+#endif
+
+#include "common/aft_source.clh"
+
+// Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent) beta); the block's
+// sums go to place `block`.  t0: the first row's.
+static inline void weigh_block(__global float *rows, const struct source *from, int t0, int n,
+                               FV max_exponent, FV block_max, __global float *sums, int block)
+{
+    const int near = all(max_exponent - block_max <= (FV)(REACH));
+    struct sums s = sums_of_none();
+    s.max_exponent = block_max;
+    for (int t = 0; t < n; ++t, rows += 2 * VW) {
+        const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW), e = exp_nonpos_v(kappa - max_exponent);
+        const FV own = near ? e : exp_nonpos_v(kappa - block_max);
+        const FV alpha = source_alpha(from, t0 + t);
+        s.a += own * alpha;
+        s.b += own * beta;
+        VSTORE(e * alpha, rows);
+        VSTORE(e * beta, rows + VW);
+    }
+    if (near) {
+        const FV scale = exp_v(max_exponent - block_max);
+        s.a *= scale;
+        s.b *= scale;
+    }
+    sums_store(s, sums, block, VW);
+}
+
+// One lane of a panel whose n rows lie in `rows` as (kappa, beta).  range: [2][VW], the panel's
+// maximum and minimum.
+static inline void weigh_panel(__global float *rows, const struct source *from, int n,
+                               __global float *range, __global float *sums, int block)
+{
+    FV block_max[PANEL];
+    FV max_exponent = (FV)(NOTHING), bottom = (FV)(-NOTHING);
+    for (int i = 0; i < PANEL; ++i) {
+        FV m = (FV)(NOTHING);
+        for (int t = i * ROWS; t < min(i * ROWS + ROWS, n); ++t) {
+            const FV kappa = VLOAD(rows + (size_t)t * 2 * VW);
+            m = max_v(kappa, m);
+            bottom = min_v(kappa, bottom);
+        }
+        block_max[i] = m;
+        max_exponent = max_v(m, max_exponent);
+    }
+    VSTORE(max_exponent, range);
+    VSTORE(bottom, range + VW);
+    for (int i = 0; i * ROWS < n; ++i)
+        weigh_block(rows + (size_t)i * ROWS * 2 * VW, from, (block + i) * ROWS,
+                    min(ROWS, n - i * ROWS), max_exponent, block_max[i], sums, block + i);
+}
+
+// scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors; in
+// it
+//   packed rows at 0: [blocks * ROWS][2][VW]; ranges: [panels][2][VW]; sums of blocks at before_at:
+//   [blocks][3][VW]
+KERNEL void aft_local_sources(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
+                              long ranges_at, long before_at, int steps, int batch, int channels,
+                              int lane0, int lanes)
+{
+    const int panel = get_group_id(0), first = get_group_id(1) * GROUP,
+              end = min(first + GROUP, lanes);
+    const int t0 = panel * PANEL * ROWS, n = min(PANEL * ROWS, steps - t0);
+    __global float *rows0 = scratch + (size_t)t0 * 2 * VW;
+
+    // Neighbouring lanes row by row: whole cache lines of k and v.
+    for (int t = 0; t < n; ++t)
+        for (int lane = first; lane < end; ++lane) {
+            const int l = lane0 + lane;
+            const struct source from = SOURCE_AT(l);
+            __global float *to = rows0 + lane * lane_floats + (size_t)t * 2 * VW;
+            VSTORE(source_kappa(&from, t0 + t), to);
+            VSTORE(source_beta(&from, t0 + t), to + VW);
+        }
+
+    for (int lane = first; lane < end; ++lane) {
+        const int l = lane0 + lane;
+        const struct source from = SOURCE_AT(l);
+        __global float *rows = rows0 + lane * lane_floats;
+        weigh_panel(rows, &from, n,
+                    scratch + lane * lane_floats + ranges_at + (size_t)panel * 2 * VW,
+                    scratch + lane * lane_floats + before_at, panel * PANEL);
+        // The last block is full for its readers.
+        for (int t = n; t % ROWS != 0; ++t) {
+            VSTORE((FV)(0.0f), rows + (size_t)t * 2 * VW);
+            VSTORE((FV)(0.0f), rows + (size_t)t * 2 * VW + VW);
+        }
+    }
+}

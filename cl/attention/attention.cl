@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: MIT
+// Fused attention with an online softmax, CPU variant.  Host side: lib/op/attention/attention.c
+//
+//   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//
+//   Work      one work-item = `block` queries of one head; grid (heads of all batch entries,
+//             blocks), last block first since a causal one has the most keys.  A tile of BC keys at
+//             a time: scores in panels of MR x NS vectors, online softmax, products with the values
+//             in panels of PR x NE vectors.  Tiles that no query sees are skipped
+//   Memory    keys packed by attention_pack.cl, values packed or in place; in local memory
+//             `queries` [block / MR][width][MR], `scores` [block][BC], `sums` [block][value_pitch]
+//             and `rows` [2][block]
+//   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
+//             a row that sees no key gives 0.  With WEIGHTS the scores are computed again, the same
+//             bit for bit
+//
+//   Macro     Meaning                                           Values
+//   LS        work-group size                                   1
+//   VW        floats in a vector                                4 | 8 | 16
+//   BC        keys of a tile, a multiple of NS VW               8 .. 128
+//   NS        vectors across a panel of scores                  1 .. 2
+//   MR        rows of a panel of scores, a multiple of PR       6 | 12
+//   NE        vectors across a panel of sums                    1 .. 4
+//   MASKING   what hides keys, beside the range                 0 .. 2
+//   WEIGHTS   p is stored too                                   0 | 1
+
+#include "common/attention_block.clh"
+
+#ifndef WEIGHTS
+#error "WEIGHTS: p is stored too"
+#endif
+
+// Row r takes a tile in: its scores become exponentials, what it had so far is scaled to the new
+// maximum.
+static inline void absorb_row(const struct block *x, int r, int columns)
+{
+    __local float *s = x->scores + r * BC;
+    FV row_max_v[NS], sum_v[NS];
+
+#pragma unroll
+    for (int n = 0; n < NS; n++)
+        row_max_v[n] = VLOAD(s + n * VW);
+    for (int c = PANEL; c < columns; c += PANEL)
+#pragma unroll
+        for (int n = 0; n < NS; n++)
+            row_max_v[n] = max_v(VLOAD(s + c + n * VW), row_max_v[n]);
+    const float before = x->row_max[r];
+    const float now = max_v(before, horizontal_max(max_v(row_max_v[0], row_max_v[NS - 1])));
+    const float shift = now == -INFINITY ? 0.0f : now;
+
+#pragma unroll
+    for (int n = 0; n < NS; n++)
+        sum_v[n] = (FV)(0.0f);
+    for (int c = 0; c < columns; c += PANEL)
+#pragma unroll
+        for (int n = 0; n < NS; n++) {
+            const FV e = exp_nonpos_v(VLOAD(s + c + n * VW) - shift);
+            VSTORE(e, s + c + n * VW);
+            sum_v[n] += e;
+        }
+#if NS == 2
+    sum_v[0] += sum_v[1];
+#endif
+    const float sum = horizontal_sum(sum_v[0]);
+    if (now == before) {
+        x->total[r] += sum;
+        return;
+    }
+    const float factor = exp_nonpos_f(before - shift);
+    x->row_max[r] = now;
+    x->total[r] = x->total[r] * factor + sum;
+    for (int e = 0; e < x->sum_pitch; e += VW) {
+        __local float *o = x->sums + r * x->sum_pitch + e;
+        VSTORE(VLOAD(o) * factor, o);
+    }
+}
+
+static inline void start_rows(const struct block *x)
+{
+    for (int r = 0; r < x->padded; r++) {
+        x->row_max[r] = -INFINITY;
+        x->total[r] = 0.0f;
+        for (int e = 0; e < x->sum_pitch; e += VW)
+            VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + e);
+    }
+}
+
+static inline void store_rows(const struct block *x, __global float *y, long y_t, int value_width)
+{
+    for (int r = 0; r < x->count; r++, y += y_t) {
+        const float factor = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
+        __local const float *o = x->sums + r * x->sum_pitch;
+        int e = 0;
+        for (; e + VW <= value_width; e += VW)
+            VSTORE(VLOAD(o + e) * factor, y + e);
+        if (e < value_width)
+            store_part(VLOAD(o + e) * factor, y + e, value_width - e);
+    }
+}
+
+#if WEIGHTS
+// The columns of a tile in rows of n_keys weights.
+static inline void store_weights(const struct block *x, bool seen, __global float *weights,
+                                 int n_keys, int keys)
+{
+    for (int r = 0; r < x->count; r++, weights += n_keys) {
+        const float shift = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r];
+        const float factor = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
+        __local const float *s = x->scores + r * BC;
+        for (int c = 0; c < keys; c += VW) {
+            const FV p = seen ? exp_nonpos_v(VLOAD(s + c) - shift) * factor : (FV)(0.0f);
+            if (c + VW <= keys)
+                VSTORE(p, weights + c);
+            else
+                store_part(p, weights + c, keys - c);
+        }
+    }
+}
+#endif
+
+// y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
+KERNEL void attention_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
+                          VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
+                          __global float *restrict weights, int n_heads, int n_queries, int n_keys,
+                          int width, int value_width, int value_pitch, float scale, int block,
+                          __local float *queries, __local float *scores, __local float *sums,
+                          __local float *rows)
+{
+    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
+    const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * block;
+    const int count = min(block, n_queries - i0);
+    const struct visibility visible = VISIBILITY_OF(b);
+    const struct block x = {i0,      count,       (count + MR - 1) / MR * MR,
+                            width,   value_pitch, scale,
+                            queries, scores,      sums,
+                            rows,    rows + block};
+    const int from = first_key(&visible, i0) / BC * BC;
+    const int to = end_key(&visible, i0 + count - 1);
+    const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + count) : n_keys;
+    const long tiles = (n_keys + BC - 1) / BC;
+    __global const float *keys_of_head = packed_k + head * tiles * BC * width;
+    __global const float *values_of_head = HEAD_OF(v, b, h);
+
+    pack_rows(&x, HEAD_OF(q, b, h) + i0 * q_t, q_t, width, queries);
+    start_rows(&x);
+    for (int j0 = from; j0 < to; j0 += BC) {
+        const int keys = min(BC, to - j0);
+        if (MASKING == BY_LENGTHS && j0 >= reach && !masked_keys_count(&x))
+            break;
+        if (!score_tile(&x, &visible, keys_of_head, j0, keys, reach))
+            continue;
+        for (int r = 0; r < count; r++)
+            absorb_row(&x, r, (keys + PANEL - 1) / PANEL * PANEL);
+        add_values(&x, scores, values_of_head + j0 * v_t, v_t, keys);
+    }
+    store_rows(&x, y + b * y_b + i0 * y_t + (long)h * value_width, y_t, value_width);
+
+#if WEIGHTS
+    for (int j0 = 0; j0 < n_keys; j0 += BC) {
+        const int keys = min(BC, n_keys - j0);
+        const bool seen = score_tile(&x, &visible, keys_of_head, j0, keys, reach);
+        store_weights(&x, seen, weights + ((long)head * n_queries + i0) * n_keys + j0, n_keys,
+                      keys);
+    }
+#endif
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+// Gradients of fused attention, CPU variant.  Host side: lib/op/attention/attention_bwd.c
+//
+//   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
+//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij g_i
+//
+// g is the gradient of y, c that of p where has_c.
+//
+//   Work      one work-item = every n-th block of `block` queries of one head; grid (heads of all
+//             batch entries, n).  A block meets the keys twice, a tile of BC at a time: maxima and
+//             totals of its rows, then the gradients.  Tiles that no query sees are skipped
+//   Memory    keys and values packed in tiles and keys as rows by attention_pack.cl; in local
+//   memory
+//             queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
+//             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_sum.cl adds
+//   Numerics  float; p as attention.cl computes it; a row that sees no key gives and gets 0.  Masked
+//             scores, a constant, have no gradient.  Sums in a fixed order
+//
+//   Macro     Meaning                                           Values
+//   LS        work-group size                                   1
+//   VW        floats in a vector                                4 | 8 | 16
+//   BC        keys of a tile, a multiple of NS VW               8 .. 128
+//   NS        vectors across a panel of scores                  1 .. 2
+//   MR        rows of a panel of scores, a multiple of PR       6 | 12
+//   NE        vectors across a panel of sums                    1 .. 4
+//   MASKING   what hides keys, beside the range                 0 .. 2
+
+#include "common/attention_block.clh"
+
+// Keys of a panel of dk and dv.
+#define PC 4
+
+// A block's other half.  g: packed; rows: as they are, a pitch apart, zeros beyond their width.
+struct gradient {
+    int value_width, value_pitch, n_keys, has_c;
+    __local float *g, *query_rows, *g_rows, *ds, *delta;
+    __global const float *c; // of the block's first row and the first key
+};
+
+LOCAL_INLINE void copy_rows(__global const float *from, long from_t, int count, int width,
+                            __local float *to, int pitch)
+{
+    for (int r = 0; r < count; r++, from += from_t, to += pitch) {
+        int e = 0;
+        for (; e + VW <= width; e += VW)
+            VSTORE(VLOAD(from + e), to + e);
+        if (e < width) {
+            VSTORE(load_part(from + e, width - e, 0.0f), to + e);
+            e += VW;
+        }
+        for (; e < pitch; e += VW)
+            VSTORE((FV)(0.0f), to + e);
+    }
+}
+
+LOCAL_INLINE float dot_row(__local const float *a, __global const float *b, int width)
+{
+    FV sum = (FV)(0.0f);
+    int e = 0;
+
+    for (; e + VW <= width; e += VW)
+        sum += VLOAD(a + e) * VLOAD(b + e);
+    if (e < width)
+        sum += VLOAD(a + e) * load_part(b + e, width - e, 0.0f);
+    return horizontal_sum(sum);
+}
+
+// Row r takes a tile's scores into its maximum, its total and, relative to it, sum p c.
+LOCAL_INLINE void count_row(const struct block *x, int r, int keys, __global const float *c,
+                            int has_c, __local float *weighted)
+{
+    __local const float *s = x->scores + r * BC;
+    FV row_max = (FV)(-INFINITY), sum = (FV)(0.0f), both = (FV)(0.0f);
+
+    for (int i = 0; i < keys; i += VW)
+        row_max = max_v(VLOAD(s + i), row_max);
+    const float now = max_v(x->row_max[r], horizontal_max(row_max));
+    const float shift = now == -INFINITY ? 0.0f : now;
+    const float factor = exp_nonpos_f(x->row_max[r] - shift);
+    for (int i = 0; i < keys; i += VW) {
+        const FV e = exp_nonpos_v(VLOAD(s + i) - shift);
+        sum += e;
+        if (has_c)
+            both += e * load_some(c + i, keys - i, 0.0f);
+    }
+    x->row_max[r] = now;
+    x->total[r] = x->total[r] * factor + horizontal_sum(sum);
+    weighted[r] = weighted[r] * factor + horizontal_sum(both);
+}
+
+// Scores become weights; x->total is 1 / total by now.
+static inline void weigh_row(const struct block *x, int r, int columns)
+{
+    const float shift = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r], factor = x->total[r];
+    __local float *s = x->scores + r * BC;
+
+    for (int i = 0; i < columns; i += VW)
+        VSTORE(exp_nonpos_v(VLOAD(s + i) - shift) * factor, s + i);
+}
+
+// g . v becomes ds.
+static inline void finish_row(const struct block *x, const struct gradient *y, int r, int j0,
+                              int keys, int columns)
+{
+    __local const float *p = x->scores + r * BC;
+    __local float *ds = y->ds + r * BC;
+    const float delta = y->delta[r];
+
+    for (int i = 0; i < columns; i += VW) {
+        FV d = VLOAD(ds + i) - delta;
+        if (y->has_c && i < keys)
+            d += load_some(y->c + (long)r * y->n_keys + j0 + i, keys - i, 0.0f);
+        VSTORE(VLOAD(p + i) * d * x->scale, ds + i);
+    }
+}
+
+// sums [keys][pitch] += the transpose of factors [count][BC] * rows [count][pitch].
+LOCAL_INLINE void add_columns(__global float *sums, int pitch, __local const float *factors,
+                              __local const float *rows, int count, int keys)
+{
+    for (int e = 0; e < pitch; e += NE * VW)
+        for (int j = 0; j < keys; j += PC) {
+            __global float *o = sums + (long)j * pitch + e;
+            __local const float *a = factors + j, *b = rows + e;
+            FV c[PC][NE];
+#pragma unroll
+            for (int i = 0; i < PC; i++)
+#pragma unroll
+                for (int n = 0; n < NE; n++)
+                    c[i][n] = VLOAD(o + i * pitch + n * VW);
+            for (int r = 0; r < count; r++, a += BC, b += pitch) {
+                FV bv[NE];
+#pragma unroll
+                for (int n = 0; n < NE; n++)
+                    bv[n] = VLOAD(b + n * VW);
+#pragma unroll
+                for (int i = 0; i < PC; i++) {
+                    const FV av = (FV)(a[i]);
+#pragma unroll
+                    for (int n = 0; n < NE; n++)
+                        c[i][n] += av * bv[n];
+                }
+            }
+#pragma unroll
+            for (int i = 0; i < PC; i++)
+#pragma unroll
+                for (int n = 0; n < NE; n++)
+                    VSTORE(c[i][n], o + i * pitch + n * VW);
+        }
+}
+
+static inline void zero(__global float *to, long count)
+{
+    for (long i = 0; i < count; i += VW)
+        VSTORE((FV)(0.0f), to + i);
+}
+
+// One head's tiles of keys and values, and keys as rows; its sums.
+struct head {
+    __global const float *keys, *values, *key_rows;
+    __global float *dk, *dv;
+};
+
+static inline void count_keys(const struct block *x, const struct gradient *y,
+                              const struct visibility *v, const struct head *h, int from, int to,
+                              int reach)
+{
+    for (int r = 0; r < x->padded; r++) {
+        x->row_max[r] = -INFINITY;
+        x->total[r] = 0.0f;
+    }
+    __local float *weighted = y->ds;
+    for (int r = 0; r < x->count; r++)
+        weighted[r] = 0.0f;
+    for (int j0 = from; j0 < to; j0 += BC) {
+        const int keys = min(BC, to - j0);
+        if (MASKING == BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
+            break;
+        if (!score_tile(x, v, h->keys, j0, keys, reach))
+            continue;
+        for (int r = 0; r < x->count; r++)
+            count_row(x, r, keys, y->c + (long)r * y->n_keys + j0, y->has_c, weighted);
+    }
+    for (int r = 0; r < x->count; r++) {
+        x->total[r] = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
+        y->delta[r] += weighted[r] * x->total[r];
+    }
+}
+
+static inline void add_gradients(const struct block *x, const struct gradient *y,
+                                 const struct visibility *v, const struct head *h, int from, int to,
+                                 int reach)
+{
+    for (int r = 0; r < x->padded; r++)
+        for (int d = 0; d < x->sum_pitch; d += VW)
+            VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + d);
+    for (int j0 = from; j0 < to; j0 += BC) {
+        const int keys = min(BC, to - j0), columns = (keys + PANEL - 1) / PANEL * PANEL;
+        if (MASKING == BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
+            break;
+        if (!score_tile(x, v, h->keys, j0, keys, reach))
+            continue;
+        for (int r = 0; r < x->count; r++)
+            weigh_row(x, r, columns);
+        add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
+                    x->count, keys);
+        if (MASKING == BY_LENGTHS && j0 >= reach)
+            continue;
+        multiply_tile(x, y->g, y->value_width, h->values + (long)j0 * y->value_width, columns, 1.0f,
+                      y->ds);
+        for (int r = 0; r < x->count; r++) {
+            finish_row(x, y, r, j0, keys, columns);
+#if MASKING == BY_LENGTHS
+            fill_outside(y->ds + r * BC, columns, 0, length_of(v, x->i0 + r) - j0, 0.0f);
+#endif
+        }
+        add_values(x, y->ds, h->key_rows + (long)j0 * x->sum_pitch, x->sum_pitch, keys);
+        add_columns(h->dk + (long)j0 * x->sum_pitch, x->sum_pitch, y->ds, y->query_rows, x->count,
+                    keys);
+    }
+}
+
+// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  c: [B, H, T,
+// S].  packed: keys, from values_at on values, from rows_at on keys as rows.  dq: [B, H, T, width].
+// sums: dk [work-items of a head][heads][keys in tiles][key_pitch] from dk_at on, and dv alike.
+KERNEL void attention_bwd(HEADS(q), __global const float *restrict y, long y_b, long y_t,
+                          __global const float *restrict g, long g_b, long g_t,
+                          __global const float *restrict c, int has_c,
+                          __global const float *restrict packed, long values_at, long rows_at,
+                          VISIBILITY_PARAMS, __global float *restrict dq,
+                          __global float *restrict sums, long dk_at, long dv_at, int n_heads,
+                          int n_queries, int n_keys, int width, int value_width, int key_pitch,
+                          int value_pitch, float scale, int block, __local float *local_space)
+{
+    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
+    const int part = get_group_id(1), parts = get_num_groups(1);
+    const int padded_block = (block + MR - 1) / MR * MR;
+    const struct visibility visible = VISIBILITY_OF(b);
+    const long tile_keys = (n_keys + BC - 1) / BC * BC;
+    const long own = ((long)part * get_num_groups(0) + head) * tile_keys;
+    const struct head tiles = {packed + head * tile_keys * width,
+                               packed + values_at + head * tile_keys * value_width,
+                               packed + rows_at + (long)head * n_keys * key_pitch,
+                               sums + dk_at + own * key_pitch, sums + dv_at + own * value_pitch};
+    struct block x;
+    struct gradient z;
+
+    x.width = width;
+    x.sum_pitch = key_pitch;
+    x.scale = scale;
+    x.queries = local_space;
+    x.scores = x.queries + padded_block * width;
+    x.sums = x.scores + padded_block * BC;
+    x.row_max = x.sums + padded_block * key_pitch;
+    x.total = x.row_max + padded_block;
+    z.value_width = value_width;
+    z.value_pitch = value_pitch;
+    z.n_keys = n_keys;
+    z.has_c = has_c;
+    z.delta = x.total + padded_block;
+    z.ds = z.delta + padded_block;
+    z.g = z.ds + padded_block * BC;
+    z.query_rows = z.g + padded_block * value_width;
+    z.g_rows = z.query_rows + padded_block * key_pitch;
+
+    zero(tiles.dk, tile_keys * key_pitch);
+    zero(tiles.dv, tile_keys * value_pitch);
+    for (int i0 = part * block; i0 < n_queries; i0 += parts * block) {
+        __global const float *query = HEAD_OF(q, b, h) + i0 * q_t;
+        __global const float *gradient = g + b * g_b + i0 * g_t + (long)h * value_width;
+        __global const float *result = y + b * y_b + i0 * y_t + (long)h * value_width;
+        x.i0 = i0;
+        x.count = min(block, n_queries - i0);
+        x.padded = (x.count + MR - 1) / MR * MR;
+        z.c = c + ((long)head * n_queries + i0) * n_keys;
+        const int from = first_key(&visible, i0) / BC * BC;
+        const int to = end_key(&visible, i0 + x.count - 1);
+        const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + x.count) : n_keys;
+
+        pack_rows(&x, query, q_t, width, x.queries);
+        pack_rows(&x, gradient, g_t, value_width, z.g);
+        copy_rows(query, q_t, x.count, width, z.query_rows, key_pitch);
+        copy_rows(gradient, g_t, x.count, value_width, z.g_rows, value_pitch);
+        for (int r = 0; r < x.count; r++)
+            z.delta[r] = dot_row(z.g_rows + r * value_pitch, result + r * y_t, value_width);
+        count_keys(&x, &z, &visible, &tiles, from, to, reach);
+        add_gradients(&x, &z, &visible, &tiles, from, to, reach);
+        for (int r = 0; r < x.count; r++)
+            for (int d = 0; d < width; d += VW)
+                store_some(VLOAD(x.sums + r * key_pitch + d),
+                           dq + ((long)head * n_queries + i0 + r) * width + d, width - d);
+    }
+}

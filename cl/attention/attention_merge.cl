@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// Fused attention, GPU variant, keys split among work-groups: merges their partial results.  Host side:
+// lib/op/attention/attention_gpu.c
+//
+//   y_i = sum_s e^(row_max_s - row_max) sums_s / sum_s e^(row_max_s - row_max) total_s,   row_max = max_s row_max_s
+//
+//   Work      one work-group = one query of one head; grid (heads of all batch entries, queries)
+//   Memory    reads the splits' sums once, their maxima and totals once per work-item; writes y
+//   Numerics  float; partial results are added in order; a row that sees no key gives 0
+//
+//   Macro     Meaning                  Values
+//   LS        work-group size          1 .. 64
+//   VW        floats in a vector       1
+
+#ifndef LS
+#error "LS: work-group size"
+#endif
+
+#include "common/math.clh"
+
+// scratch: [B, H, T] maxima and totals of whole rows when keep_rows; from parts_at on those of
+// n_splits partial results, [n_splits, B, H, T], then their sums [n_splits, B, H, T, value_width].
+// y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.
+KERNEL void attention_merge_fwd(__global float *restrict y, long y_b, long y_t,
+                                __global float *restrict scratch, int keep_rows, long parts_at,
+                                int n_splits, int n_heads, int value_width)
+{
+    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
+    const int n_queries = get_num_groups(1), i = get_group_id(1);
+    const long n_rows = (long)get_num_groups(0) * n_queries, row = (long)head * n_queries + i;
+    __global const float *pairs = scratch + parts_at + 2 * row;
+    __global const float *sums = scratch + parts_at + 2 * n_splits * n_rows + row * value_width;
+    __global float *to = y + b * y_b + i * y_t + (long)h * value_width;
+    float row_max = -INFINITY, total = 0.0f;
+
+    for (int s = 0; s < n_splits; s++)
+        row_max = fmax(row_max, pairs[2 * s * n_rows]);
+    const float shift = row_max == -INFINITY ? 0.0f : row_max;
+    for (int s = 0; s < n_splits; s++)
+        total += exp_nonpos_f(pairs[2 * s * n_rows] - shift) * pairs[2 * s * n_rows + 1];
+    const float factor = total == 0.0f ? 0.0f : 1.0f / total;
+    for (int e = get_local_id(0); e < value_width; e += LS) {
+        float sum = 0.0f;
+        for (int s = 0; s < n_splits; s++)
+            sum += exp_nonpos_f(pairs[2 * s * n_rows] - shift) * sums[s * n_rows * value_width + e];
+        to[e] = sum * factor;
+    }
+    if (keep_rows && get_local_id(0) == 0) {
+        scratch[2 * row] = row_max;
+        scratch[2 * row + 1] = total;
+    }
+}

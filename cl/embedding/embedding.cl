@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Rows of a table, chosen by tokens.  Host side: lib/op/embedding/embedding.c
+//
+//   Work      LANES_PER_ROW work-items share a token's row; CPU variant: one walks `per_group` rows
+//   Memory    reads the chosen rows, writes as much
+//   Numerics  one rounding; a token outside the table reads its nearest row, never beyond (the host
+//             refuses such tokens where it sees them)
+//
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  nothing of a row is cached                           0
+
+#include "common/row_tiling.clh"
+
+// tokens: [rows]; weight: [n_tokens, width]; y: [rows, width]
+KERNEL void embedding_rows_fwd(__global const int *restrict tokens,
+                               __global const float *restrict weight, __global float *restrict y,
+                               int n_tokens, int width, long rows, int per_group, float scale)
+{
+    FOR_ROWS(row, rows, per_group) {
+        const int token = row < rows ? clamp(tokens[row], 0, n_tokens - 1) : 0;
+        __global const float *w = weight + (long)token * width;
+
+        MAP_ROW_VECS(c, n, row < rows ? width : 0,
+                  row_vec_store(row_vec_load(w, c, n, 0.0f) * scale, y + row * width, c, n));
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+// The gradient of an embedding's table.  Host side: lib/op/embedding/embedding_bwd.c
+//
+//   Work      none: work-items take rows of the table; link: one work-item for all places (LS = 1),
+//             or one for each; rows: a work-group takes `per_group` rows of the table, work-item i
+//             vectors i, i + LS ... of each
+//   Memory    rows: reads each row of dy once, writes the table once; the sums of a row of the table
+//             are updated in cache
+//   Numerics  the places of a token are added in their order: the same bits at every run.  A token
+//             outside the table counts as its nearest row, as in the forward pass
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1 | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 .. 256
+
+#include "common/vector.clh"
+
+#ifndef LS
+#error "LS: work-group size"
+#endif
+
+// lists: [n_tokens] the first place of each token, then [n] the next place of the same token; -1:
+// there is none
+KERNEL void embedding_bwd_none(__global int *restrict lists, int n_tokens, int per_group)
+{
+    const int first = (int)get_group_id(0) * per_group;
+    const int end = min(first + per_group, n_tokens);
+
+    for (int v = first + (int)get_local_id(0); v < end; v += LS)
+        lists[v] = -1;
+}
+
+KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int *restrict lists,
+                               int n, int n_tokens)
+{
+    __global int *next = lists + n_tokens;
+#if LS == 1
+    for (int r = n - 1; r >= 0; --r) {
+        const int v = clamp(tokens[r], 0, n_tokens - 1);
+        next[r] = lists[v];
+        lists[v] = r;
+    }
+#else
+    const int r = (int)get_group_id(0) * LS + (int)get_local_id(0);
+    if (r >= n)
+        return;
+    const int v = clamp(tokens[r], 0, n_tokens - 1);
+    int later = r + 1, earlier = r - 1;
+    while (later < n && clamp(tokens[later], 0, n_tokens - 1) != v)
+        ++later;
+    while (earlier >= 0 && clamp(tokens[earlier], 0, n_tokens - 1) != v)
+        --earlier;
+    next[r] = later < n ? later : -1;
+    if (earlier < 0)
+        lists[v] = r;
+#endif
+}
+
+// dy: [n, width]; dw: [n_tokens, width]
+KERNEL void embedding_bwd_rows(__global const int *restrict lists, __global const float *restrict dy,
+                               __global float *restrict dw, int n_tokens, int width, int per_group,
+                               float scale)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const long end = min(first + per_group, (long)n_tokens);
+    __global const int *next = lists + n_tokens;
+
+    for (long v = first; v < end; ++v) {
+        __global float *sums = dw + v * width;
+        const int from = VW * (int)get_local_id(0);
+        for (int c = from; c < width; c += VW * LS)
+            store_some((FV)(0.0f), sums + c, width - c);
+        for (int r = lists[v]; r >= 0; r = next[r]) {
+            __global const float *row = dy + (long)r * width;
+            for (int c = from; c < width; c += VW * LS) {
+                const int n = width - c;
+                store_some(load_some(sums + c, n, 0.0f) + load_some(row + c, n, 0.0f) * scale,
+                           sums + c, n);
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Adds rows of a table of positions.  Host side: lib/op/embedding/positions.c
+//
+//   Work      LANES_PER_ROW work-items share a row; CPU variant: one walks `per_group` rows
+//   Memory    reads x and the table, writes y
+//   Numerics  one rounding
+//
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  nothing of a row is cached                           0
+
+#include "common/row_tiling.clh"
+
+static inline void add_row(__global const float *restrict x, __global const float *restrict p,
+                           __global float *restrict y, int width)
+{
+    MAP_ROW_VECS(c, n, width,
+              row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
+}
+
+// Row r of x has position r / inner % length; rows of x are `stride` apart.
+KERNEL void positions_rows_fwd(__global const float *restrict x,
+                               __global const float *restrict table, __global float *restrict y,
+                               long start, long stride, int width, long rows, int per_group,
+                               long inner, long length)
+{
+    FOR_ROWS(row, rows, per_group) {
+        add_row(x + start + row * stride, table + row / inner % length * width, y + row * width,
+                row < rows ? width : 0);
+    }
+}
+
+// All rows have the position in position[0]; one outside the table counts as its nearest row.
+KERNEL void positions_at_fwd(__global const float *restrict x, __global const float *restrict table,
+                             __global const int *restrict position, __global float *restrict y,
+                             long start, long stride, int width, long rows, int per_group,
+                             int n_positions)
+{
+    const long at = clamp(position[0], 0, n_positions - 1);
+
+    FOR_ROWS(row, rows, per_group) {
+        add_row(x + start + row * stride, table + at * width, y + row * width,
+                row < rows ? width : 0);
+    }
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: MIT
+// Attention of one query per batch entry to the memories before it.  Host side:
+// lib/op/feedback/feedback_attention.c
+//
+//   joint   s_j = (q + u) . (k_j + U_j) * scale
+//   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale
+//   y = sum_j softmax(s)_j v_j
+//
+//   Work      a work-group takes one head of one batch entry: scores of BLOCK memories, AT_ONCE of them
+//             by one work-item, then their values, work-item i vectors i, i + LS ... of the columns
+//   Memory    reads keys, values and positions once; y holds the running sum meanwhile
+//   Numerics  online softmax: sums are relative to the largest score so far; no memory gives 0
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 (CPU) .. 256
+//   BLOCK     memories scored before values are read   a multiple of 16
+//   AT_ONCE   memories scored side by side             1 (GPU), VW (CPU)
+//   HAS_TAIL  the width is no multiple of VW           0, 1
+//   SPLIT     split scores                             0, 1
+//   WEIGHTS   the weights are an output too            0, 1
+
+#include "common/math.clh"
+#include "common/reduce.clh"
+#if AT_ONCE > 1
+#include "common/transpose_reduce.clh"
+#endif
+
+#ifndef BLOCK
+#error "BLOCK: memories scored before values are read"
+#endif
+#ifndef AT_ONCE
+#error "AT_ONCE: memories scored side by side"
+#endif
+#ifndef HAS_TAIL
+#error "HAS_TAIL: the width is no multiple of VW"
+#endif
+#ifndef SPLIT
+#error "SPLIT: split scores"
+#endif
+#ifndef WEIGHTS
+#error "WEIGHTS: the weights are an output too"
+#endif
+
+// One head's query and its biases, `width` floats each.
+struct query {
+    __global const float *q, *u;
+    int width;
+};
+
+// Adds VW columns of the products of a query with rows of keys and of positions, from `c` on;
+// `left` columns are there.
+static inline void add_dot_products(const struct query *query, __global const float *keys,
+                                __global const float *places, const long *key, const long *place,
+                                int c, int left, FV *all)
+{
+    const FV q = load_some(query->q + c, left, 0.0f);
+    const FV qu = q + load_some(query->u + c, left, 0.0f);
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        const FV k = load_some(keys + key[i] + c, left, 0.0f);
+        const FV p = load_some(places + place[i] + c, left, 0.0f);
+#if SPLIT
+        all[i] += qu * k + q * p;
+#else
+        all[i] += qu * (k + p);
+#endif
+    }
+}
+
+// The products with rows j .. j + AT_ONCE - 1; rows at or after `n` count as the last one.
+static inline FV dot_products(const struct query *query, __global const float *keys, long key_stride,
+                          __global const float *places, long place_stride, int j, int n)
+{
+    FV all[AT_ONCE];
+    long key[AT_ONCE], place[AT_ONCE];
+    int c = 0;
+
+#pragma unroll
+    for (int i = 0; i < AT_ONCE; ++i) {
+        const int row = min(j + i, n - 1);
+        key[i] = row * key_stride;
+        place[i] = row * place_stride;
+        all[i] = (FV)(0.0f);
+    }
+    for (; c + VW <= query->width; c += VW)
+        add_dot_products(query, keys, places, key, place, c, VW, all);
+#if HAS_TAIL
+    add_dot_products(query, keys, places, key, place, c, query->width - c, all);
+#endif
+#if AT_ONCE == 1
+    return all[0];
+#else
+    return transpose_reduce(all);
+#endif
+}
+
+// y[0 .. width) = y * decay + sum over j < n of e[j] values[j]: this work-item's columns.
+LOCAL_INLINE void add_values(__global float *y, int width, float decay, __local const float *e,
+                             __global const float *values, long stride, int n)
+{
+    int c = VW * (int)get_local_id(0);
+    for (; c + VW <= width; c += VW * LS) {
+        __global const float *v = values + c;
+        FV a0 = VLOAD(y + c) * decay;
+        FV a1 = (FV)(0.0f), a2 = (FV)(0.0f), a3 = (FV)(0.0f);
+        int j = 0;
+        for (; j + 4 <= n; j += 4, v += 4 * stride) {
+            a0 += e[j] * VLOAD(v);
+            a1 += e[j + 1] * VLOAD(v + stride);
+            a2 += e[j + 2] * VLOAD(v + 2 * stride);
+            a3 += e[j + 3] * VLOAD(v + 3 * stride);
+        }
+        for (; j < n; ++j, v += stride)
+            a0 += e[j] * VLOAD(v);
+        VSTORE((a0 + a1) + (a2 + a3), y + c);
+    }
+    if (c < width) {
+        const int left = width - c;
+        FV all = load_part(y + c, left, 0.0f) * decay;
+        for (int j = 0; j < n; ++j)
+            all += e[j] * load_part(values + c + j * stride, left, 0.0f);
+        store_part(all, y + c, left);
+    }
+}
+
+static inline void scale_columns(__global float *y, int width, float factor)
+{
+    for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS)
+        store_some(load_some(y + c, width - c, 0.0f) * factor, y + c, width - c);
+}
+
+// The largest of scores[0 .. n), n a multiple of VW, in every work-item.
+LOCAL_INLINE float largest_score(__local const float *scores, int n)
+{
+    FV row_max = (FV)(-INFINITY);
+    for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS)
+        row_max = max_v(VLOAD(scores + j), row_max);
+    return horizontal_max(row_max);
+}
+
+// scores[j] becomes exp(scores[j] - row_max): this work-item's sum of them.
+LOCAL_INLINE float exponentials(__local float *scores, int n, float row_max)
+{
+    FV sum = (FV)(0.0f);
+    for (int j = VW * (int)get_local_id(0); j < n; j += VW * LS) {
+        const FV e = exp_nonpos_v(VLOAD(scores + j) - row_max);
+        VSTORE(e, scores + j);
+        sum += e;
+    }
+    return horizontal_sum(sum);
+}
+
+// q: [B, H width], rows q_stride apart; keys, values: element (j, b, h, c) at start + j * memory +
+// b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
+// position: [1], how many of the n_memories there are yet; read when `growing`
+// y: [B, H width]; weights: [n_memories, B, H]
+KERNEL void
+feedback_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
+                       __global const float *restrict keys, long key_start, long key_memory,
+                       long key_batch, long key_head, __global const float *restrict values,
+                       long value_start, long value_memory, long value_batch, long value_head,
+                       __global const float *restrict places, __global const float *restrict u,
+                       __global const float *restrict place_bias,
+                       __global const int *restrict position, __global float *restrict y,
+                       __global float *restrict weights, int growing, int n_memories, int n_places,
+                       int width, float scale)
+{
+    __local float scores[BLOCK];
+    GROUP_SPACE(tmp);
+    const int lid = (int)get_local_id(0);
+    const int h = (int)get_group_id(0), n_heads = (int)get_num_groups(0);
+    const long b = get_group_id(1);
+#if WEIGHTS
+    const long n_rows = (long)get_num_groups(1) * n_heads;
+#endif
+    const int count = growing ? clamp(position[0], 0, n_memories) : n_memories;
+    const long place_stride = (long)n_heads * width, place = n_places - count;
+    const struct query query = {q + q_start + b * q_stride + (long)h * width, u + (long)h * width,
+                                width};
+    float row_max = -INFINITY, sum = 0.0f;
+
+    keys += key_start + b * key_batch + h * key_head;
+    values += value_start + b * value_batch + h * value_head;
+    places += place * place_stride + (long)h * width;
+    place_bias += SPLIT ? place * n_heads + h : 0;
+    y += b * place_stride + (long)h * width;
+    weights += b * n_heads + h;
+    for (int c = VW * lid; c < width; c += VW * LS)
+        store_some((FV)(0.0f), y + c, width - c);
+
+    for (int first = 0; first < count; first += BLOCK) {
+        const int n = min(BLOCK, count - first), padded = (n + VW - 1) / VW * VW;
+
+        // Pass 1: scores.
+        for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
+            VSTORE(scale * dot_products(&query, keys + first * key_memory, key_memory,
+                                    places + first * place_stride, place_stride, j, n),
+                   scores + j);
+            for (int i = j; i < min(j + AT_ONCE, n); ++i) {
+#if SPLIT
+                scores[i] += scale * place_bias[(long)(first + i) * n_heads];
+#endif
+#if WEIGHTS
+                weights[(first + i) * n_rows] = scores[i];
+#endif
+            }
+        }
+        for (int j = n + lid; j < padded; j += LS)
+            scores[j] = -INFINITY;
+#if LS > 1
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+
+        // Pass 2: their exponentials, relative to the largest so far.
+        const float larger = fmax(row_max, GROUP_MAX(largest_score(scores, padded), tmp));
+        const float base = larger == -INFINITY ? 0.0f : larger;
+        const float decay = exp_nonpos_f(row_max - base);
+        sum = sum * decay + GROUP_SUM(exponentials(scores, padded, base), tmp);
+        row_max = larger;
+
+        // Pass 3: values.
+        add_values(y, width, decay, scores, values + first * value_memory, value_memory, n);
+#if LS > 1
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    }
+
+    const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+    scale_columns(y, width, factor);
+#if WEIGHTS
+#if LS > 1
+    barrier(CLK_GLOBAL_MEM_FENCE);
+#endif
+    const float base = row_max == -INFINITY ? 0.0f : row_max;
+    for (int j = lid; j < count; j += LS)
+        weights[j * n_rows] = exp_nonpos_f(weights[j * n_rows] - base) * factor;
+#endif
+}

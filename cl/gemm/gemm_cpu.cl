@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// GEMM with an epilogue, CPU variant.  Host side: lib/gemm/gemm_tiles.c
+//
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
+//
+//   Work      one work-item = one tile of tile_m x tile_n of C, cut into panels of MR rows and of NR columns.  1-D
+//             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
+//             longest sums, first)
+//   Memory    blocks of tile_k: B's part is packed into `b_pack` [panel][k][NR], zeros beyond n; that of a transposed A
+//             into `a_pack` [panel][k][MR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of
+//             earlier launches [0, k_from), wait in C
+//   Numerics  float; one chain of FMAs (fused where the device does) per block, blocks added in order.
+//             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
+//             B hold
+//
+//   Macro         Meaning                                              Values
+//   LS            work-group size                                      1
+//   VW            vector width                                         4 | 8 | 16
+//   NV            vectors across a panel of columns                    1 .. 4
+//   TRANS_A       A is [k, m]                                          0 | 1
+//   TRANS_B       B is [n, k]                                          0 | 1
+//   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
+//   USE_PREFETCH  as in prefetch.clh                                   0 | 1
+//   ACT           activation of the epilogue                           0 .. 5
+
+#include "common/prefetch.clh"
+#include "common/types.clh"
+
+#ifndef CAUSAL
+#error "CAUSAL: A is lower triangular"
+#endif
+
+#include "common/epilogue.clh"
+#include "common/gemm_pack.clh"
+
+// Elements of a row of A that are prefetched together: a cache line.
+#define LINE 16
+
+// A panel of A.  Row r takes part while k < k_all + r.
+struct a_panel {
+    A_SPACE const float *at; // packed, rows interleaved, when TRANS_A
+    long ld;
+    long prefetch_distance; // from a row to the one that has its place in the next panel
+    int height, k_all;
+};
+
+// sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of its columns; absent: NULL
+LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *b, int kc,
+                                  __global const float *bias, FV (*sums)[NV])
+{
+    const int end = CAUSAL ? min(a->k_all, kc) : kc;
+    int k = 0;
+
+#if TRANS_A
+#define A_AT(r) a->at[k * MR + r]
+#else
+    A_SPACE const float *row[MR]; // a missing row repeats the last one and is not stored
+#pragma unroll
+    for (int r = 0; r < MR; r++)
+        row[r] = a->at + min(r, a->height - 1) * a->ld;
+#define A_AT(r) row[r][k]
+#endif
+#pragma unroll
+    for (int r = 0; r < MR; r++)
+#pragma unroll
+        for (int v = 0; v < NV; v++)
+            sums[r][v] = bias ? VLOAD(bias + v * VW) : (FV)(0.0f);
+
+    for (; k < end; k++, b += NR) {
+        FV bv[NV];
+#if !TRANS_A
+        if (k % LINE == 0)
+#pragma unroll
+            for (int r = 0; r < MR; r++)
+                prefetch_l2(row[r] + a->prefetch_distance + k);
+#endif
+#pragma unroll
+        for (int v = 0; v < NV; v++)
+            bv[v] = VLOAD(b + v * VW);
+#pragma unroll
+        for (int r = 0; r < MR; r++) {
+            const FV av = (FV)(A_AT(r));
+#pragma unroll
+            for (int v = 0; v < NV; v++)
+                sums[r][v] += av * bv[v];
+        }
+    }
+#if CAUSAL
+    for (const int last = min(a->k_all + a->height - 1, kc); k < last; k++, b += NR)
+#pragma unroll
+        for (int r = 1; r < MR; r++)
+            if (k < a->k_all + r) {
+                const FV av = (FV)(A_AT(r));
+#pragma unroll
+                for (int v = 0; v < NV; v++)
+                    sums[r][v] += av * VLOAD(b + v * VW);
+            }
+#endif
+}
+
+// Where sums belong: height x width elements of C from (i, j), the first at `out`.
+struct c_panel {
+    __global float *out;
+    long ld;
+    int i, j, height, width;
+    bool accumulate, apply_epilogue; // there are earlier sums; these are the last
+};
+
+LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e, FV (*sums)[NV])
+{
+    if (!c->apply_epilogue && c->height == MR && c->width == NR) {
+#pragma unroll
+        for (int r = 0; r < MR; r++)
+#pragma unroll
+            for (int v = 0; v < NV; v++) {
+                __global float *to = c->out + r * c->ld + v * VW;
+                VSTORE(c->accumulate ? VLOAD(to) + sums[r][v] : sums[r][v], to);
+            }
+    } else {
+        // By way of memory: in registers the epilogue would be there MR NV times.
+        float waiting[MR * NR];
+#pragma unroll
+        for (int r = 0; r < MR; r++)
+#pragma unroll
+            for (int v = 0; v < NV; v++)
+                VSTORE(sums[r][v], waiting + r * NR + v * VW);
+        for (int r = 0; r < c->height; r++) {
+            __global float *out = c->out + r * c->ld;
+            if (c->width == NR) {
+#pragma unroll
+                for (int x = 0; x < NR; x += VW) {
+                    FV sum = VLOAD(waiting + r * NR + x);
+                    if (c->accumulate)
+                        sum += VLOAD(out + x);
+                    if (c->apply_epilogue)
+                        sum = epilogue_v(e, sum, c->i + r, c->j + x);
+                    VSTORE(sum, out + x);
+                }
+            } else {
+                for (int x = 0; x < c->width; x += VW) {
+                    const int n = c->width - x;
+                    FV sum = VLOAD(waiting + r * NR + x);
+                    if (c->accumulate)
+                        sum += load_some(out + x, n, 0.0f);
+                    if (c->apply_epilogue)
+                        sum = epilogue_some(e, sum, c->i + r, c->j + x, n);
+                    store_some(sum, out + x, n);
+                }
+            }
+        }
+    }
+}
+
+// Elements k_from .. k_to - 1 of the sums; the launch with k_to = k finishes them.
+KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m, int tile_n,
+                          int tile_k, int tiles_m, int tiles_n, int batch,
+                          __global const float *restrict a_base, long a_start, long lda,
+                          long a_batch, __global const float *restrict b_base, long b_start,
+                          long ldb, long b_batch, __global float *restrict c_base, long c_start,
+                          long ldc, long c_batch, __local float *restrict b_pack,
+                          __local float *restrict a_pack, EPILOGUE_PARAMS)
+{
+    const int group = get_group_id(0);
+    const int entry = group / tiles_n % batch;
+    const int row_tile = group / tiles_n / batch;
+    const int j0 = group % tiles_n * tile_n;
+    const int i0 = (CAUSAL ? tiles_m - 1 - row_tile : row_tile) * tile_m;
+    const int rows = min(tile_m, m - i0), columns = min(tile_n, n - j0);
+    const int k_all = CAUSAL ? min(k, i0 + rows) : k, k_end = min(k_to, k_all);
+    __global const float *a = a_base + a_start + entry * a_batch;
+    __global const float *b = b_base + b_start + entry * b_batch;
+    __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
+    const struct epilogue e = EPILOGUE_OF(entry);
+    // Sums that one block makes start from the bias, which may be all the epilogue there is; a panel's rest of columns does
+    // not, since the bias ends with these.
+    struct epilogue rest = e;
+
+    rest.flags &= ~EPI_BIAS_COL;
+    for (int k0 = k_from; k0 < k_end; k0 += tile_k) {
+        const int kc = min(tile_k, k_end - k0);
+        const bool with_bias = (flags & EPI_BIAS_COL) && kc == k_all;
+
+        for (int j = 0; j < columns; j += NR)
+            pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,
+                   min(NR, columns - j), kc, b_pack + j * kc);
+        for (int i = 0; i < rows; i += MR) {
+#if TRANS_A
+            if (i % A_ROWS == 0)
+                pack_a(a + k0 * lda + i0 + i, lda, min(A_ROWS, rows - i), m - i0 - i, kc, a_pack);
+            A_SPACE const float *a_at = a_pack + i % A_ROWS / MR * A_PANEL(kc);
+#else
+            A_SPACE const float *a_at = a + (i0 + i) * lda + k0;
+#endif
+            const int height = min(MR, rows - i);
+            const struct a_panel a_panel = {a_at, lda, MR * lda, height, i0 + i + 1 - k0};
+
+            for (int j = 0; j < columns; j += NR) {
+                const int width = min(NR, columns - j);
+                const bool started = with_bias && width == NR;
+                const struct epilogue *left = started ? &rest : &e;
+                const struct c_panel c_panel = {
+                    c + i * ldc + j, ldc, i0 + i, j0 + j, height, width, k0 > 0,
+                    k0 + kc == k_all && !epilogue_is_empty(left)};
+                FV sums[MR][NV];
+                multiply_panels(&a_panel, b_pack + j * kc, kc, started ? bias + j0 + j : 0, sums);
+                store_panel(&c_panel, left, sums);
+            }
+        }
+    }
+}

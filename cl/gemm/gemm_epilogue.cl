@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// The epilogue alone, for GEMMs by CLBlast or with split-K.  Host side:
+// lib/gemm/gemm_native.c
+//
+//   C = act(S + bias) * gate + residual          per batch entry; S is C, zero, or the sum of split-K partials
+//
+//   Work      one work-group = one row of C
+//   Memory    writes C once, reads what S is made of, gate and residual once
+//   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; partial sums are added in order
+//
+//   Macro     Meaning                                    Values
+//   LS        work-group size                            1 .. 256
+//   VW        vector width                               1 | 4 | 8 | 16
+//   ACT       activation of the epilogue                 0 .. 5
+
+#include "common/types.clh"
+#include "common/vector.clh"
+#include "common/epilogue.clh"
+
+#define SUMS_IN_C     0
+#define SUMS_ZERO     1
+#define SUMS_SPLIT_K 2
+
+// The first n of a vector of S; c: in C, partial: the same in the first partial sums.
+static inline FV sums_at(int sums, __global const float *c, __global const float *partial, int n_splits,
+                         long split_stride, int n)
+{
+    FV x = sums == SUMS_IN_C ? load_some(c, n, 0.0f) : (FV)(0.0f);
+    for (int p = 0; p < n_splits; p++)
+        x += load_some(partial + p * split_stride, n, 0.0f);
+    return x;
+}
+
+// partials: n_splits times [batch, m, n], split_stride apart; read where sums is SUMS_SPLIT_K.
+KERNEL void gemm_epilogue(int m, int n, int sums, __global const float *restrict partials,
+                          int n_splits, long split_stride, __global float *restrict c_base,
+                          long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+{
+    const int entry = (int)get_group_id(0) / m;
+    const int i = (int)get_group_id(0) % m;
+    __global float *c = c_base + c_start + entry * c_batch + i * ldc;
+    __global const float *partial = partials + (long)get_group_id(0) * n;
+    const struct epilogue e = EPILOGUE_OF(entry);
+
+    for (int j = (int)get_local_id(0) * VW; j < n; j += LS * VW) {
+        const FV x = sums_at(sums, c + j, partial + j, n_splits, split_stride, n - j);
+        store_some(epilogue_some(&e, x, i, j, n - j), c + j, n - j);
+    }
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// GEMM with an epilogue, GPU variant.  Host side: lib/gemm/gemm_gpu.c
+//
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
+//
+//   Work      one work-group of TX x TY work-items = one tile of BM x BN of C; a work-item owns RM x RN of it, as 4 x 4
+//             squares TY * 4 rows and TX * 4 columns apart, so that neighbours read and store neighbouring float4s.
+//             grid: column tiles fastest, then batch entries, then row tiles (last first when CAUSAL); along the second
+//             axis the splits of k (split-K), each with its own C
+//   Memory    blocks of BK: A's and B's part wait in local memory k-major, (BM + BN + 8) BK floats; the next block is
+//             on its way in registers meanwhile.  Sums of earlier launches [0, k_from) wait in C
+//   Numerics  float; one chain of FMAs over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
+//             right whatever later rows of B hold
+//
+//   Macro     Meaning                                            Values
+//   LS        work-group size                                    TX TY
+//   VW        vector width                                       4
+//   BM        rows of a tile                                     a multiple of 4 TY
+//   BN        columns of a tile                                  a multiple of 4 TX
+//   BK        length of a block of the sums                      a multiple of 4
+//   TX        work-items along n                                 a power of two
+//   TY        work-items along m                                 a power of two
+//   ALIGNED   every row of A and B starts at a whole float4      0 | 1
+//   TRANS_A   A is [k, m]                                        0 | 1
+//   TRANS_B   B is [n, k]                                        0 | 1
+//   CAUSAL    A is square and lower triangular                   0 | 1; 0 with TRANS_A
+//   ACT       activation of the epilogue                         0 .. 5
+
+#include "common/types.clh"
+#include "common/vector.clh"
+
+#ifndef BM
+#error "BM: rows of a tile"
+#endif
+#ifndef BN
+#error "BN: columns of a tile"
+#endif
+#ifndef BK
+#error "BK: length of a block of the sums"
+#endif
+#ifndef TX
+#error "TX: work-items along n"
+#endif
+#ifndef TY
+#error "TY: work-items along m"
+#endif
+#ifndef ALIGNED
+#error "ALIGNED: rows of A and B start at a whole float4"
+#endif
+#ifndef TRANS_A
+#error "TRANS_A: A is [k, m]"
+#endif
+#ifndef TRANS_B
+#error "TRANS_B: B is [n, k]"
+#endif
+#ifndef CAUSAL
+#error "CAUSAL: A is lower triangular"
+#endif
+#if VW != 4 || BM % (4 * TY) != 0 || BN % (4 * TX) != 0 || BK % 4 != 0 || LS != TX * TY
+#error "BM, BN, BK, TX, TY, LS, VW do not go together"
+#endif
+#if BM * BK % (4 * LS) != 0 || BN * BK % (4 * LS) != 0
+#error "BM BK and BN BK: multiples of 4 LS"
+#endif
+
+#include "common/epilogue.clh"
+
+#define RM (BM / TY)
+#define RN (BN / TX)
+// Pads keep float4s aligned and spread the transposing stores over the banks.
+#define A_LD (BM + 4)
+#define B_LD (BN + 4)
+// float4s of A and of B that a work-item carries per block
+#define A_PARTS (BM * BK / (4 * LS))
+#define B_PARTS (BN * BK / (4 * LS))
+
+#if ALIGNED
+#define LOAD4(p) (*(__global const float4 *)(p))
+#else
+#define LOAD4(p) vload4(0, p)
+#endif
+
+// Elements (row, column .. column + 3) of a matrix of n_rows x n_columns; zeros outside.
+static inline float4 load_four(__global const float *p, long ld, int row, int column, int n_rows,
+                               int n_columns)
+{
+    float4 x = (float4)(0.0f);
+
+    if (row < n_rows) {
+        p += row * ld + column;
+        if (column + 4 <= n_columns) {
+            x = LOAD4(p);
+        } else {
+            if (column < n_columns)
+                x.s0 = p[0];
+            if (column + 1 < n_columns)
+                x.s1 = p[1];
+            if (column + 2 < n_columns)
+                x.s2 = p[2];
+        }
+    }
+    return x;
+}
+
+// Where part `i` of a block of `width` x BK lies: (across, along k) of its first element.  Work-items run along the
+// axis that is contiguous in memory.
+#define PART_AT(i, width, k_contiguous, across, along)                                             \
+    const int part = (i)*LS + (int)get_local_id(0);                                                \
+    const int across = (k_contiguous) ? part / (BK / 4) : part % ((width) / 4) * 4;                \
+    const int along = (k_contiguous) ? part % (BK / 4) * 4 : part / ((width) / 4)
+
+// a, b: the matrices; the block starts at row or column i0 or j0 and at k0.
+static inline void fetch_block(__global const float *a, long lda, __global const float *b, long ldb,
+                               int i0, int j0, int k0, int m, int n, int k_end, float4 *a_part,
+                               float4 *b_part)
+{
+#pragma unroll
+    for (int i = 0; i < A_PARTS; i++) {
+        PART_AT(i, BM, !TRANS_A, row, k);
+        a_part[i] = TRANS_A ? load_four(a, lda, k0 + k, i0 + row, k_end, m)
+                            : load_four(a, lda, i0 + row, k0 + k, m, k_end);
+    }
+#pragma unroll
+    for (int i = 0; i < B_PARTS; i++) {
+        PART_AT(i, BN, TRANS_B, column, k);
+        b_part[i] = TRANS_B ? load_four(b, ldb, j0 + column, k0 + k, n, k_end)
+                            : load_four(b, ldb, k0 + k, j0 + column, k_end, n);
+    }
+}
+
+// Puts four elements that are neighbours along k, or across, into a block [BK][ld].
+LOCAL_INLINE void place(__local float *block, int ld, bool k_contiguous, int across, int along,
+                        float4 x)
+{
+    __local float *to = block + along * ld + across;
+
+    if (k_contiguous) {
+        to[0] = x.s0;
+        to[ld] = x.s1;
+        to[2 * ld] = x.s2;
+        to[3 * ld] = x.s3;
+    } else {
+        *(__local float4 *)to = x;
+    }
+}
+
+LOCAL_INLINE void place_block(__local float *a_block, __local float *b_block, const float4 *a_part,
+                              const float4 *b_part)
+{
+#pragma unroll
+    for (int i = 0; i < A_PARTS; i++) {
+        PART_AT(i, BM, !TRANS_A, row, k);
+        place(a_block, A_LD, !TRANS_A, row, k, a_part[i]);
+    }
+#pragma unroll
+    for (int i = 0; i < B_PARTS; i++) {
+        PART_AT(i, BN, TRANS_B, column, k);
+        place(b_block, B_LD, TRANS_B, column, k, b_part[i]);
+    }
+}
+
+// This work-item's row r and column group c, counted in the tile.
+#define TILE_ROW(r)    ((r) / 4 * (4 * TY) + ty * 4 + (r) % 4)
+#define TILE_COLUMN(c) ((c) * (4 * TX) + tx * 4)
+
+// sum += the GEMM of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
+// block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops between two barriers wrongly.
+LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
+                                  int k_all, int tx, int ty, float4 sum[RM][RN / 4])
+{
+#pragma unroll 4
+    for (int k = 0; k < BK; k++) {
+        float4 b[RN / 4];
+#pragma unroll
+        for (int c = 0; c < RN / 4; c++)
+            b[c] = *(__local const float4 *)(b_block + k * B_LD + TILE_COLUMN(c));
+#pragma unroll
+        for (int q = 0; q < RM / 4; q++) {
+            const float4 four = *(__local const float4 *)(a_block + k * A_LD + TILE_ROW(4 * q));
+            const float a[4] = {four.s0, four.s1, four.s2, four.s3};
+#pragma unroll
+            for (int r = 0; r < 4; r++)
+#pragma unroll
+                for (int c = 0; c < RN / 4; c++)
+                    if (!CAUSAL || k < k_all + TILE_ROW(4 * q + r))
+                        sum[4 * q + r][c] += a[r] * b[c];
+        }
+    }
+}
+
+// Elements k_from .. k_to - 1 of the sums, k_step of them per split; their results are c_split apart.  What is in C is added
+// where k_from > 0, and `apply_epilogue` applies the epilogue: both without split-K.
+KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int apply_epilogue,
+                          long c_split, int tiles_m, int tiles_n, int batch, __global const float *restrict a_base, long a_start, long lda,
+                          long a_batch, __global const float *restrict b_base, long b_start,
+                          long ldb, long b_batch, __global float *restrict c_base, long c_start,
+                          long ldc, long c_batch, EPILOGUE_PARAMS)
+{
+    __local float a_block[BK * A_LD] __attribute__((aligned(16)));
+    __local float b_block[BK * B_LD] __attribute__((aligned(16)));
+    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
+    const int group = (int)get_group_id(0);
+    const int entry = group / tiles_n % batch;
+    const int row_tile = group / tiles_n / batch;
+    const int j0 = group % tiles_n * BN;
+    const int i0 = (CAUSAL ? tiles_m - 1 - row_tile : row_tile) * BM;
+    const int k_start = k_from + (int)get_group_id(1) * k_step, k_stop = min(k_start + k_step, k_to);
+    const int k_end = CAUSAL ? min(k_stop, i0 + BM) : k_stop;
+    __global const float *a = a_base + a_start + entry * a_batch;
+    __global const float *b = b_base + b_start + entry * b_batch;
+    __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_split;
+    const struct epilogue e = EPILOGUE_OF(entry);
+    float4 sum[RM][RN / 4], a_part[A_PARTS], b_part[B_PARTS];
+
+#pragma unroll
+    for (int r = 0; r < RM; r++)
+#pragma unroll
+        for (int c = 0; c < RN / 4; c++)
+            sum[r][c] = (float4)(0.0f);
+
+    fetch_block(a, lda, b, ldb, i0, j0, k_start, m, n, k_end, a_part, b_part);
+    for (int k0 = k_start; k0 < k_end; k0 += BK) {
+        place_block(a_block, b_block, a_part, b_part);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        fetch_block(a, lda, b, ldb, i0, j0, k0 + BK, m, n, k_end, a_part, b_part);
+        multiply_blocks(a_block, b_block, i0 + 1 - k0, tx, ty, sum);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+
+#pragma unroll
+    for (int r = 0; r < RM; r++) {
+        const int i = i0 + TILE_ROW(r);
+#pragma unroll
+        for (int c = 0; c < RN / 4; c++) {
+            const int j = j0 + TILE_COLUMN(c), left = i < m ? n - j : 0;
+            __global float *to = out + i * ldc + j;
+            float4 x = sum[r][c];
+            if (left <= 0)
+                continue;
+            if (k_from > 0)
+                x += load_some(to, left, 0.0f);
+            if (apply_epilogue)
+                x = epilogue_some(&e, x, i, j, left);
+            store_some(x, to, left);
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// GEMM of few rows with transposed weights and an epilogue, CPU variant.  Host side:
+// lib/gemm/gemm_native.c
+//
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B
+//   [n, k].  With NORM, the rows of A are normalised first:
+//   (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias
+//
+//   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  ROWS_PER_PASS x COLS_PER_PASS dot products of
+//             a row of A with one of B per pass, ROWS_PER_PASS = VW / COLS_PER_PASS; 1-D grid: columns
+//             fastest, then batch entries.  With NORM, each work-item normalises all rows for
+//             itself: less than a launch takes, and some 1/20 of its products
+//   Memory    reads each row of B once from memory, once per ROWS_PER_PASS rows of A from the first-level
+//             cache: nothing is packed, which would take as long as the GEMM.  Prefetches the rows
+//             of B `prefetch_rows` after the current ones.  With NORM, normalised rows wait in local memory,
+//             zeros after them up to a whole vector
+//   Numerics  float; VW chains of FMAs for each element, summed by a tree; normalised as
+//             by layer_norm.cl
+//
+//   Macro         Meaning                                              Values
+//   LS            work-group size                                      1
+//   VW            vector width                                         4 | 8 | 16
+//   COLS_PER_PASS columns of C per pass                                1 .. VW, a power of two
+//   MAX_ROWS      maximum rows of A                                    a multiple of VW / COLS_PER_PASS
+//   HAS_K_TAIL    k is no multiple of VW                               0 | 1
+//   NORM          the rows of A are normalised                         0 | 1
+//   USE_PREFETCH  as in prefetch.clh                                   0 | 1
+//   ACT           activation of the epilogue                           0 .. 5
+
+#ifndef NORM
+#error "NORM: the rows of A are normalised"
+#endif
+
+#include "common/epilogue.clh"
+
+#if NORM
+#define A_SPACE              __local
+#define LOAD_PART_OF_A(p, n) VLOAD(p)
+#else
+#define A_SPACE              __global
+#define LOAD_PART_OF_A(p, n) load_part(p, n, 0.0f)
+#endif
+#include "common/skinny_gemm.clh"
+
+#if NORM
+#include "common/norm.clh"
+
+// One row, after it zeros up to a multiple of VW.
+LOCAL_INLINE void normalise(__global const float *x, int k, __global const float *weight,
+                            __global const float *bias, float eps, __local float *y)
+{
+    const float n = (float)k;
+    const float mean = item_sum(x, k) / n;
+    const float2 d = row_distances(x, 0, k, 1, mean);
+    const float rest = d.x / n, scale = norm_scale(d, n, eps);
+    int c = 0;
+
+    for (; c + VW <= k; c += VW)
+        VSTORE(((VLOAD(x + c) - mean) - rest) * scale * VLOAD(weight + c) + VLOAD(bias + c), y + c);
+#if HAS_K_TAIL
+    VSTORE(((load_part(x + c, k - c, 0.0f) - mean) - rest) * scale *
+                   load_part(weight + c, k - c, 0.0f) +
+               load_part(bias + c, k - c, 0.0f),
+           y + c);
+#endif
+}
+#endif
+
+// The columns j0 .. j0 + columns - 1 of C, VW at most.
+LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m,
+                                    __global const float *b, long ldb, long prefetch_distance, int k, int j0,
+                                    int columns, const struct epilogue *e, __global float *c,
+                                    long ldc)
+{
+    float tile[MAX_ROWS * VW];
+
+    dot_product_tile(a, lda, m, b, ldb, prefetch_distance, k, columns, tile);
+    for (int i = 0; i < m; i++)
+        if (columns == VW)
+            VSTORE(epilogue_v(e, VLOAD(tile + i * VW), i, j0), c + i * ldc);
+        else
+            for (int x = 0; x < columns; x++)
+                c[i * ldc + x] = epilogue_f(e, tile[i * VW + x], i, j0 + x);
+}
+
+#if NORM
+#define NORM_PARAMS                                                                                \
+    , __global const float *restrict norm_weight, __global const float *restrict norm_bias,        \
+        float eps, __local float *restrict rows
+#else
+#define NORM_PARAMS
+#endif
+
+KERNEL void gemm_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
+                      __global const float *restrict a_base, long a_start, long lda, long a_batch,
+                      __global const float *restrict b_base, long b_start, long ldb, long b_batch,
+                      __global float *restrict c_base, long c_start, long ldc, long c_batch,
+                      EPILOGUE_PARAMS NORM_PARAMS)
+{
+    const int entry = (int)get_group_id(0) / groups_n;
+    const int first = (int)get_group_id(0) % groups_n * cols_per_item;
+    const int end = min(first + cols_per_item, n);
+    __global const float *from = a_base + a_start + entry * a_batch;
+    __global const float *b = b_base + b_start + entry * b_batch;
+    __global float *c = c_base + c_start + entry * c_batch;
+    const struct epilogue e = EPILOGUE_OF(entry);
+
+#if NORM
+    const int pitch = (k + VW - 1) / VW * VW;
+    for (int i = 0; i < m; i++)
+        normalise(from + i * lda, k, norm_weight, norm_bias, eps, rows + i * pitch);
+    A_SPACE const float *a = rows;
+#else
+    const long pitch = lda;
+    A_SPACE const float *a = from;
+#endif
+    for (int j0 = first; j0 < end; j0 += VW)
+        store_columns(a, pitch, m, b + j0 * ldb, ldb, prefetch_rows * ldb, k, j0, min(VW, end - j0), &e,
+                          c + j0, ldc);
+}

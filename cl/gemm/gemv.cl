@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: MIT
+// Skinny GEMM (small M) with an epilogue: B, the weights, streams through once.  Host side: lib/gemm/gemm_native.c
+//
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [k, n] or [n, k]
+//
+//   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C, its work-items share the sums over k.
+//             gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid: columns fastest, then batch entries
+//   Memory    reads B once, A once per work-group; writes C once; LS floats of local memory in gemv_dot
+//   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree; gemv_axpy: one chain over k
+//
+//   Macro     Meaning                                              Values
+//   LS        work-group size, a power of two                      1 .. 256
+//   VW        vector width                                         1 | 4 | 8 | 16
+//   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
+//   MAX_ROWS  maximum rows of A                                    1 | 4
+//   ACT       activation of the epilogue                           0 .. 5
+
+#include "common/types.clh"
+#include "common/vector.clh"
+#include "common/reduce.clh"
+
+#ifndef NV
+#error "NV: vectors of columns of a work-item"
+#endif
+#ifndef MAX_ROWS
+#error "MAX_ROWS: maximum rows of A"
+#endif
+
+#include "common/epilogue.clh"
+
+#define COLS_PER_GROUP 4
+
+KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *restrict a_base,
+                     long a_start, long lda, long a_batch, __global const float *restrict b_base,
+                     long b_start, long ldb, long b_batch, __global float *restrict c_base,
+                     long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+{
+    GROUP_SPACE(tmp);
+    const int entry = (int)get_group_id(0) / groups_n;
+    const int j0 = (int)get_group_id(0) % groups_n * COLS_PER_GROUP;
+    __global const float *a = a_base + a_start + entry * a_batch;
+    __global const float *b = b_base + b_start + entry * b_batch;
+    __global float *c = c_base + c_start + entry * c_batch;
+    const struct epilogue e = EPILOGUE_OF(entry);
+    FV sum[MAX_ROWS][COLS_PER_GROUP];
+
+#pragma unroll
+    for (int r = 0; r < MAX_ROWS; r++)
+#pragma unroll
+        for (int o = 0; o < COLS_PER_GROUP; o++)
+            sum[r][o] = (FV)(0.0f);
+
+    for (int k0 = (int)get_local_id(0) * VW; k0 < k; k0 += LS * VW) {
+        const int left = k - k0;
+        FV x[MAX_ROWS];
+#pragma unroll
+        for (int r = 0; r < MAX_ROWS; r++) {
+            __global const float *from = a + min(r, m - 1) * lda + k0;
+            x[r] = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
+        }
+#pragma unroll
+        for (int o = 0; o < COLS_PER_GROUP; o++) {
+            __global const float *from = b + min(j0 + o, n - 1) * ldb + k0;
+            const FV w = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
+#pragma unroll
+            for (int r = 0; r < MAX_ROWS; r++)
+                sum[r][o] += x[r] * w;
+        }
+    }
+
+#pragma unroll
+    for (int r = 0; r < MAX_ROWS; r++)
+#pragma unroll
+        for (int o = 0; o < COLS_PER_GROUP; o++) {
+            const float dot = GROUP_SUM(horizontal_sum(sum[r][o]), tmp);
+            if (get_local_id(0) == 0 && r < m && j0 + o < n)
+                c[r * ldc + j0 + o] = epilogue_f(&e, dot, r, j0 + o);
+        }
+}
+
+KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *restrict a_base,
+                      long a_start, long lda, long a_batch, __global const float *restrict b_base,
+                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
+                      long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+{
+    const int entry = (int)get_group_id(0) / groups_n;
+    const int j0 = ((int)get_group_id(0) % groups_n * LS + (int)get_local_id(0)) * (NV * VW);
+    __global const float *a = a_base + a_start + entry * a_batch;
+    __global const float *b = b_base + b_start + entry * b_batch + j0;
+    __global float *c = c_base + c_start + entry * c_batch;
+    const struct epilogue e = EPILOGUE_OF(entry);
+    const int columns = min(NV * VW, n - j0);
+    FV sum[MAX_ROWS][NV];
+
+#pragma unroll
+    for (int r = 0; r < MAX_ROWS; r++)
+#pragma unroll
+        for (int v = 0; v < NV; v++)
+            sum[r][v] = (FV)(0.0f);
+
+    if (columns == NV * VW) {
+        for (int i = 0; i < k; i++, b += ldb)
+#pragma unroll
+            for (int v = 0; v < NV; v++) {
+                const FV w = VLOAD(b + v * VW);
+#pragma unroll
+                for (int r = 0; r < MAX_ROWS; r++)
+                    sum[r][v] += (FV)(a[min(r, m - 1) * lda + i]) * w;
+            }
+#pragma unroll
+        for (int r = 0; r < MAX_ROWS; r++)
+#pragma unroll
+            for (int v = 0; v < NV; v++)
+                if (r < m) {
+                    const int j = j0 + v * VW;
+                    VSTORE(epilogue_v(&e, sum[r][v], r, j), c + r * ldc + j);
+                }
+        return;
+    }
+
+    // The last columns, vector by vector and row by row.
+    for (int x = 0; x < columns; x += VW) {
+        const int width = min(VW, columns - x);
+        for (int r = 0; r < m; r++) {
+            float one[VW];
+            FV part = (FV)(0.0f);
+            for (int i = 0; i < k; i++) {
+                __global const float *from = b + i * ldb + x;
+                part += (FV)(a[r * lda + i]) * (width == VW ? VLOAD(from) : load_part(from, width, 0.0f));
+            }
+            VSTORE(part, one);
+            for (int s = 0; s < width; s++)
+                c[r * ldc + j0 + x + s] = epilogue_f(&e, one[s], r, j0 + x + s);
+        }
+    }
+}

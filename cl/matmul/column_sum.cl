@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Sums of blocks of rows, column by column.  Host side: lib/op/matmul/column_sum.c
+//
+//   Work      a work-group sums `block` rows of one chunk of 4 VW LS columns, work-item i vectors i,
+//             i + LS, i + 2 LS and i + 3 LS of them
+//   Memory    reads x once, in rows of a chunk; writes one row for each block
+//   Numerics  rows are added in their order
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1 | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 .. 256
+
+#include "common/vector.clh"
+
+#ifndef LS
+#error "LS: work-group size"
+#endif
+
+enum { STEP = VW * LS, CHUNK = 4 * STEP };
+
+// x: [batch, rows, width]; y: [batch, blocks, width]; work-group = (batch, block, chunk)
+KERNEL void column_sum_blocks(__global const float *restrict x, __global float *restrict y,
+                              long rows, long width, long block, long blocks, long n_chunks)
+{
+    const long group = (long)get_group_id(0);
+    const long chunk = group % n_chunks, place = group / n_chunks;
+    const long first = place % blocks * block;
+    const long end = min(first + block, rows);
+    const long c = chunk * CHUNK + VW * (int)get_local_id(0);
+    const int left = (int)min((long)CHUNK, width - c); // columns from c on; none: 0 or less
+    FV s0 = (FV)(0.0f), s1 = s0, s2 = s0, s3 = s0;
+
+    x += (place / blocks * rows + first) * width + c;
+    y += place * width + c;
+    if (left >= 3 * STEP + VW) {
+        for (long row = first; row < end; ++row, x += width) {
+            s0 += VLOAD(x);
+            s1 += VLOAD(x + STEP);
+            s2 += VLOAD(x + 2 * STEP);
+            s3 += VLOAD(x + 3 * STEP);
+        }
+        VSTORE(s0, y);
+        VSTORE(s1, y + STEP);
+        VSTORE(s2, y + 2 * STEP);
+        VSTORE(s3, y + 3 * STEP);
+        return;
+    }
+    for (int at = 0; at < left; at += STEP) {
+        FV s = (FV)(0.0f);
+        for (long row = 0; row < end - first; ++row)
+            s += load_some(x + row * width + at, left - at, 0.0f);
+        store_some(s, y + at, left - at);
+    }
+}

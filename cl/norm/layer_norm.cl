@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+// Layer normalisation.  Host side: lib/op/norm/layer_norm.c
+//
+//   Work      LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item walks
+//             `per_group` rows
+//   Memory    reads x once and writes y once; rows that are not held are read twice.  CPU variant:
+//             reads x three times, the second and third time from cache
+//   Numerics  the variance is a pass around the mean, which that pass also corrects: no
+//             cancellation, however large the mean is beside the spread.  In the GPU variant, rows that
+//             are not held: around the mean of the first 16 LANES_PER_ROW of n columns, which costs the
+//             variance log2(n / (16 LANES_PER_ROW)) bits at worst
+//
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 .. 32
+//   PIECES    a row is several pieces                              0 | 1
+
+#include "common/row_tiling.clh"
+
+#include "common/norm.clh"
+
+#ifndef PIECES
+#error "PIECES: a row is several pieces"
+#endif
+
+#if LS == 1
+
+// A work-item's part of the sum of one row.
+static inline float piece_sums(__global const float *x, long stride, int width, int parts)
+{
+    float sum = 0.0f;
+    for (int part = 0; part < parts; ++part)
+        sum += item_sum(x + part * stride, width);
+    return sum;
+}
+
+// y = (x - mean - rest) * scale * weight + bias over one piece; norm: mean, rest, scale.  Returns
+// the work-item's part of the sum of `next`, the same piece of the next row, 0 when there is none:
+// its load overlaps with this row's arithmetic.
+static inline float write_piece(__global const float *x, __global const float *weight,
+                                __global const float *bias, __global float *y,
+                                __global const float *next, int width, float3 norm)
+{
+    int c = VW * (int)get_local_id(0);
+    FV a0 = (FV)(0.0f), a1 = a0;
+
+    for (; c + ROW_STEP + VW <= width; c += 2 * ROW_STEP) {
+        const int e = c + ROW_STEP;
+        const FV d0 = (VLOAD(x + c) - norm.x) - norm.y, d1 = (VLOAD(x + e) - norm.x) - norm.y;
+        VSTORE(d0 * norm.z * VLOAD(weight + c) + VLOAD(bias + c), y + c);
+        VSTORE(d1 * norm.z * VLOAD(weight + e) + VLOAD(bias + e), y + e);
+        if (next) {
+            a0 += VLOAD(next + c);
+            a1 += VLOAD(next + e);
+        }
+    }
+    for (; c + VW <= width; c += ROW_STEP) {
+        const FV d = (VLOAD(x + c) - norm.x) - norm.y;
+        VSTORE(d * norm.z * VLOAD(weight + c) + VLOAD(bias + c), y + c);
+        if (next)
+            a0 += VLOAD(next + c);
+    }
+    if (c < width) {
+        const FV d = (load_tail(x, width, 0.0f) - norm.x) - norm.y;
+        const FV w = load_tail(weight, width, 0.0f), b = load_tail(bias, width, 0.0f);
+        store_tail(d * norm.z * w + b, y, width);
+        if (next)
+            a1 += load_tail(next, width, 0.0f);
+    }
+    return horizontal_sum(a0 + a1);
+}
+
+#else
+
+// Where column c of a row lies.
+static inline long place_of(int c, int width, long stride)
+{
+    return PIECES ? c / width * stride + c % width : c;
+}
+
+struct norm_row {
+    __global const float *x;
+    int n, width; // columns, of a piece
+    long stride;
+    FV v[BATCH]; // a batch, or what is held
+};
+
+static inline FV load_at(const struct norm_row *r, int c)
+{
+    return row_vec_load(r->x + place_of(c, r->width, r->stride) - c, c, r->n, 0.0f);
+}
+
+static inline void load_batch(struct norm_row *r, int from)
+{
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k)
+        r->v[k] = load_at(r, from + k * LANE_STRIDE);
+}
+
+// Mean, what its rounding left out, and 1 / sqrt(variance + eps).
+LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
+{
+    int c = LANE_START;
+    FV sum = (FV)(0.0f), d_sum = sum, s_sum = sum;
+
+    load_batch(r, c);
+#pragma unroll
+    for (int k = 0; k < BATCH; ++k)
+        sum += r->v[k];
+    const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) /
+                       (float)min(r->n, BATCH * LANE_STRIDE);
+    do {
+#pragma unroll
+        for (int k = 0; k < BATCH; ++k) {
+            const FV d = c + k * LANE_STRIDE < r->n ? r->v[k] - near : (FV)(0.0f);
+            d_sum += d;
+            s_sum += d * d;
+        }
+        c += BATCH * LANE_STRIDE;
+        if (!VECS_PER_LANE)
+            load_batch(r, c);
+    } while (!VECS_PER_LANE && c < r->n);
+
+    const float2 d =
+        row_reduce_sum2((float2)(horizontal_sum(d_sum), horizontal_sum(s_sum)), ROW_REDUCE_SLOT(tmp, 1));
+    return (float3)(near, d.x / (float)r->n, norm_scale(d, (float)r->n, eps));
+}
+
+#endif
+
+// A row is `parts` pieces of `width` floats, `stride` apart: one piece, but for views normalised
+// over several axes.  weight, bias: [parts, width]; y: [rows, parts, width]
+KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
+                                __global const float *restrict weight,
+                                __global const float *restrict bias, __global float *restrict y,
+                                long start, long stride, int width, int parts, long rows,
+                                int per_group, float eps)
+{
+    ROW_REDUCE_LOCALS(tmp, 3);
+#if LS == 1
+    const long first = (long)get_group_id(0) * per_group;
+    const long end = min(first + per_group, rows);
+    const float n = (float)width * (float)parts;
+    const long row_stride = parts * stride;
+    float sum = piece_sums(x + start + first * row_stride, stride, width, parts);
+
+    for (long row = first; row < end; ++row) {
+        __global const float *xr = x + start + row * row_stride;
+        __global float *yr = y + row * parts * width;
+
+        // Pass 1, done with the row before: the mean, rounded.
+        const float mean = sum / n;
+
+        // Pass 2: distances from it, whose own mean is what rounding left out, and their squares.
+        const float2 d = row_distances(xr, stride, width, parts, mean);
+        const float rest = d.x / n;
+        const float scale = norm_scale(d, n, eps);
+
+        // Pass 3: normalise.
+        sum = 0.0f;
+        for (int part = 0; part < parts; ++part) {
+            const long at = (long)part * width;
+            __global const float *xp = xr + part * stride;
+            __global const float *next = row + 1 < end ? xp + row_stride : 0;
+            sum += write_piece(xp, weight + at, bias + at, yr + at, next, width,
+                               (float3)(mean, rest, scale));
+        }
+    }
+#else
+    FOR_ROWS(row, rows, per_group) {
+        const int n = row < rows ? width * parts : 0;
+        struct norm_row r = {
+            .x = x + start + row * parts * stride, .n = n, .width = width, .stride = stride};
+        const float3 norm = norm_of(&r, eps, tmp);
+        __global float *yr = y + row * parts * width;
+
+        FOR_ROW_VECS(k, c, n) {
+            const FV v = ROW_CACHED(r.v, k, load_at(&r, c));
+            const FV d = ((v - norm.x) - norm.y) * norm.z;
+            row_vec_store(d * row_vec_load(weight, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f), yr, c, n);
+        }
+    }
+#endif
+}

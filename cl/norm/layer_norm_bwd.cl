@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// The gradients of layer normalisation.  Host side: lib/op/norm/layer_norm_bwd.c
+//
+//   Work      LANES_PER_ROW work-items share a block of `block` rows, always the same columns of each, and
+//             LS / LANES_PER_ROW blocks make a work-group; CPU variant: one work-item walks `per_group` blocks
+//   Memory    reads x and dy and writes dx once, and a row of partial sums for each block.  Where
+//             rows are not held, reads x three times and dy twice, all but the first from cache,
+//             and updates the partial sums row by row in cache
+//   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
+//             their order
+//
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 .. 32
+
+#include "common/row_tiling.clh"
+
+#include "common/norm.clh"
+
+// A work-item's part of the sums of four columns of one row, d = x - near, g = dy weight.
+struct sums {
+    FV d, dd, g, gd;
+};
+
+static inline void add_vector(struct sums *s, FV d, FV g)
+{
+    s->d += d;
+    s->dd += d * d;
+    s->g += g;
+    s->gd += g * d;
+}
+
+// A sum over rows: a register where columns are held, else memory.
+static inline void add_to(FV *held, __global float *sum, FV v, int c, int n)
+{
+#if VECS_PER_LANE
+    *held += c < n ? v : (FV)(0.0f);
+#else
+    row_vec_store(row_vec_load(sum, c, n, 0.0f) + v, sum, c, n);
+#endif
+}
+
+// x, dy, dx: [rows, width]; parts: [blocks, 2, width], the sums of dy h and of dy, where
+// h = (x - mean) scale
+KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
+                                __global const float *restrict weight,
+                                __global const float *restrict dy, __global float *restrict dx,
+                                __global float *restrict parts, int width, long rows, int block,
+                                long blocks, int per_group, float eps)
+{
+    ROW_REDUCE_LOCALS(tmp, 5);
+
+    FOR_ROWS(part, blocks, per_group) {
+        const int columns = part < blocks ? width : 0;
+        __global float *dw = parts + 2 * part * width, *db = dw + width;
+        FV dw_v[VECS_PER_LANE ? VECS_PER_LANE : 1], db_v[VECS_PER_LANE ? VECS_PER_LANE : 1];
+        ROW_CACHE_ARRAY(x_v);
+        ROW_CACHE_ARRAY(dy_v);
+
+        FOR_ROW_VECS(k, c, columns) {
+            dw_v[VECS_PER_LANE ? k : 0] = db_v[VECS_PER_LANE ? k : 0] = (FV)(0.0f);
+            row_vec_store((FV)(0.0f), dw, c, columns);
+            row_vec_store((FV)(0.0f), db, c, columns);
+        }
+        for (int i = 0; i < block; ++i) {
+            const long row = part * block + i;
+            const int n = row < rows ? columns : 0; // nothing to do, but barriers to be met
+            __global const float *xr = x + row * width, *dyr = dy + row * width;
+            const float count = (float)n;
+
+            FV sum = (FV)(0.0f);
+            FOR_ROW_VECS(k, c, n)
+                sum += ROW_CACHE(x_v, k, row_vec_load(xr, c, n, 0.0f));
+            const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) / count;
+
+            struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
+            FOR_ROW_VECS(k, c, n) {
+                const FV v = ROW_CACHED(x_v, k, row_vec_load(xr, c, n, 0.0f));
+                const FV g = ROW_CACHE(dy_v, k, row_vec_load(dyr, c, n, 0.0f)) *
+                             row_vec_load(weight, c, n, 0.0f);
+                add_vector(&s, LANES < (IV)(n - c) ? v - near : (FV)(0.0f), g);
+            }
+            const float4 all = row_reduce_sum4((float4)(horizontal_sum(s.d), horizontal_sum(s.dd), horizontal_sum(s.g),
+                                                 horizontal_sum(s.gd)),
+                                        ROW_REDUCE_SLOT(tmp, 1));
+            const float rest = all.x / count, scale = norm_scale(all.xy, count, eps);
+            const float g_mean = all.z / count;
+            const float gh_mean = (all.w - rest * all.z) * scale / count;
+
+            FOR_ROW_VECS(k, c, n) {
+                const FV v = ROW_CACHED(x_v, k, row_vec_load(xr, c, n, 0.0f));
+                const FV d_y = ROW_CACHED(dy_v, k, row_vec_load(dyr, c, n, 0.0f));
+                const FV h = ((v - near) - rest) * scale;
+                const FV g = d_y * row_vec_load(weight, c, n, 0.0f);
+                row_vec_store(scale * ((g - g_mean) - h * gh_mean), dx + row * width, c, n);
+                add_to(&dw_v[VECS_PER_LANE ? k : 0], dw, d_y * h, c, n);
+                add_to(&db_v[VECS_PER_LANE ? k : 0], db, d_y, c, n);
+            }
+        }
+#if VECS_PER_LANE
+        FOR_ROW_VECS(k, c, columns) {
+            row_vec_store(dw_v[k], dw, c, columns);
+            row_vec_store(db_v[k], db, c, columns);
+        }
+#endif
+    }
+}

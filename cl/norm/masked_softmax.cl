@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// softmax over the last axis of [B, Q, K] in which columns from a row's length on score -1e6.
+// Host side: lib/op/norm/masked_softmax.c
+//
+//   Work      as softmax.cl
+//   Memory    as softmax.cl, of x the visible columns alone
+//   Numerics  as softmax; the masked score is a finite number that competes: length 0 gives 1/K
+//             everywhere.  All masked columns of a row have one value
+//
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 .. 32
+
+#include "common/online_softmax.clh"
+
+#define MASKED_SCORE -1e6f
+
+// lens: absent (rows_per_length 0), or one for each `rows_per_length` rows.  The other arguments as
+// in softmax.cl.
+KERNEL void masked_softmax_rows_fwd(__global const float *restrict x,
+                                    __global const int *restrict lens, __global float *restrict y,
+                                    long start, long stride, int width, long rows, int per_group,
+                                    long rows_per_length)
+{
+    ROW_REDUCE_LOCALS(tmp, 2);
+
+    FOR_ROWS(row, rows, per_group) {
+        const int n = row < rows ? width : 0;
+        const int length = n && rows_per_length ? clamp(lens[row / rows_per_length], 0, n) : n;
+        struct softmax_row r = {.x = x + start + row * stride, .n = length};
+        __global float *yr = y + row * width;
+
+        softmax_row_reduce(&r, length < n ? MASKED_SCORE : -INFINITY, yr, tmp);
+        const float masked = exp_nonpos_f(MASKED_SCORE - r.row_max);
+        const float sum = r.sum + (length < n ? masked * (float)(n - length) : 0.0f);
+        const float factor = sum == 0.0f ? 0.0f : 1.0f / sum;
+        softmax_row_write(&r, factor, masked * factor, yr, n);
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The gates of one step of gated recurrent units.  Host side: lib/op/recurrent/gru.c
+//
+//   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z)
+//   n    = tanh(xi_n + r * hh_n),   h' = (1 - z) n + z h
+//
+//   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
+//             ... of them; 1-D grid: `n_chunks` work-groups to an entry
+//   Memory    reads xi, hh and h once, writes h' once; h and h' are rows of the same sequence
+//   Numerics  float; gates saturate to 0, 1 and -1, 1
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1 | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 .. 256
+
+#include "common/math.clh"
+
+#ifndef LS
+#error "LS: work-group size"
+#endif
+
+// xi, hh: rows of 3 width, gates in the order r, z, n; h, y: rows of width.  Rows of xi, h and y
+// are a stride apart, those of hh follow each other.  has_h 0: h is zero and not read.
+KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,
+                          __global const float *restrict hh, __global const float *h, long h_start,
+                          long h_stride, int has_h, __global float *y, long y_start, long y_stride,
+                          int width, int n_chunks, int per_group)
+{
+    const int b = (int)get_group_id(0) / n_chunks;
+    const int first = ((int)get_group_id(0) - b * n_chunks) * per_group;
+    const int end = min(first + per_group, width);
+    __global const float *x = xi + xi_start + b * xi_stride, *s = hh + (long)b * 3 * width;
+    __global const float *before = h + h_start + b * h_stride;
+    __global float *after = y + y_start + b * y_stride;
+
+    for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
+        const int count = end - c;
+        const FV r = sigmoid_v(load_some(x + c, count, 0.0f) + load_some(s + c, count, 0.0f));
+        const FV z = sigmoid_v(load_some(x + width + c, count, 0.0f) +
+                               load_some(s + width + c, count, 0.0f));
+        const FV n = tanh_v(load_some(x + 2 * width + c, count, 0.0f) +
+                            r * load_some(s + 2 * width + c, count, 0.0f));
+        const FV old = has_h ? load_some(before + c, count, 0.0f) : (FV)(0.0f);
+        store_some((1.0f - z) * n + z * old, after + c, count);
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+// Clipping by norm.  Host side: lib/op/train/clip.c
+//
+//   Work      squares, scale: a work-group takes `per_group` consecutive elements, work-item i vectors i,
+//             i + LS ... of them; total: one work-group; factor: one work-item
+//   Memory    squares reads x once, scale reads and writes once
+//   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
+//             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
+//             every run
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1 | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 .. 256
+
+#define ALIGNED_VECTORS
+#include "common/reduce.clh"
+#include "common/vector.clh"
+
+enum { BLOCK = 64 };
+
+#define DOWN  5.42101086e-20f // 2^-64
+#define UP    1.84467441e19f  // 2^64
+#define SMALL 1e-18f          // below it the squares may have lost digits to subnormal numbers
+
+struct squares {
+    FV plain, down, up;
+};
+
+static inline void add_squares(struct squares *s, FV x)
+{
+    s->plain += x * x;
+    s->down += (x * DOWN) * (x * DOWN);
+    s->up += (x * UP) * (x * UP);
+}
+
+// sums: [3][blocks]
+KERNEL void clip_squares_fwd(__global const float *restrict x, __global float *restrict sums,
+                             long count, int per_group, int blocks)
+{
+    GROUP_SPACE(tmp);
+    const long first = (long)get_group_id(0) * per_group;
+    const int n = (int)min((long)per_group, count - first);
+    struct squares all = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
+
+    x += first;
+    for (int c = VW * (int)get_local_id(0); c < n;) {
+        struct squares s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
+        for (int i = 0; i < BLOCK && c < n; ++i, c += VW * LS)
+            add_squares(&s, load_some(x + c, n - c, 0.0f));
+        all.plain += s.plain;
+        all.down += s.down;
+        all.up += s.up;
+    }
+    const float plain = GROUP_SUM(horizontal_sum(all.plain), tmp);
+    const float down = GROUP_SUM(horizontal_sum(all.down), tmp);
+    const float up = GROUP_SUM(horizontal_sum(all.up), tmp);
+    if (get_local_id(0) == 0) {
+        sums[get_group_id(0)] = plain;
+        sums[blocks + get_group_id(0)] = down;
+        sums[2 * (long)blocks + get_group_id(0)] = up;
+    }
+}
+
+// previous: [3], sums of other arrays, where has_previous; result: [3]
+KERNEL void clip_total_fwd(__global const float *restrict sums,
+                           __global const float *restrict previous, __global float *restrict result,
+                           int blocks, int has_previous)
+{
+    GROUP_SPACE(tmp);
+
+    for (int i = 0; i < 3; ++i, sums += blocks) {
+        FV s = (FV)(0.0f);
+        for (int c = VW * (int)get_local_id(0); c < blocks; c += VW * LS)
+            s += load_some(sums + c, blocks - c, 0.0f);
+        const float all = GROUP_SUM(horizontal_sum(s), tmp);
+        if (get_local_id(0) == 0)
+            result[i] = has_previous ? previous[i] + all : all;
+    }
+}
+
+// sums: [3]; total, factor: scalars; d2l: scale by max_norm / total, where that is less than 1
+KERNEL void clip_factor_fwd(__global const float *restrict sums, __global float *restrict total,
+                            __global float *restrict factor, float max_norm, int d2l)
+{
+    const float plain = sums[0];
+    float norm = sqrt(plain);
+    if (!(plain < INFINITY))
+        norm = sqrt(sums[1]) * UP;
+    else if (plain < SMALL)
+        norm = sqrt(sums[2]) * DOWN;
+    const float scale = max_norm / (norm + 1e-6f);
+    *total = norm;
+    if (d2l)
+        *factor = norm > max_norm ? max_norm / norm : 1.0f;
+    else
+        *factor = scale > 1.0f ? 1.0f : scale; // NaN stays
+}
+
+KERNEL void clip_scale_fwd(__global const float *restrict x, __global const float *restrict factor,
+                           __global float *restrict y, long count, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const int n = (int)min((long)per_group, count - first);
+    const float f = *factor;
+
+    for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS)
+        store_some(load_some(x + first + c, n - c, 0.0f) * f, y + first + c, n - c);
+}

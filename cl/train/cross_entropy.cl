@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Cross entropy of logits with target classes.  Host side: lib/op/train/cross_entropy.c
+//
+//   Work      rows: LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item
+//             walks `per_group` rows; block: a work-group sums `block` rows' losses; total: one work-group
+//             sums the blocks
+//   Memory    reads the logits once; CPU variant: twice, the second time from cache
+//   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; sums
+//             are trees over row numbers, without atomics: the same bits at every run
+//
+//   Macro          Meaning                                              Values
+//   VW             floats in a vector                                   1 | 4 | 8 | 16
+//   LS             work-group size, a power of two                      1 .. 256
+//   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS
+//   VECS_PER_LANE  vectors of a row that each of them caches; 0: none   0 .. 32
+
+#include "common/online_softmax.clh"
+
+// logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0
+// when has_pad; one outside the row counts as its nearest column, so that no other memory is read.
+KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
+                                   __global const int *restrict targets,
+                                   __global float *restrict loss, long start, long stride,
+                                   int width, long rows, int per_group, int pad, int has_pad)
+{
+    ROW_REDUCE_LOCALS(tmp, 2);
+
+    FOR_ROWS(row, rows, per_group) {
+        const int target = row < rows ? targets[row] : 0;
+        const int is_pad = has_pad && target == pad;
+        // Without columns there is nothing to do, but barriers to be met.
+        struct softmax_row r = {.x = logits + start + row * stride,
+                            .n = row < rows && !is_pad ? width : 0};
+
+        softmax_row_reduce(&r, -INFINITY, 0, tmp);
+        if (row < rows && LANE_START == 0)
+            loss[row] =
+                is_pad ? 0.0f : log_f(r.sum) + (r.row_max - r.x[clamp(target, 0, width - 1)]);
+    }
+}
+
+// scratch: loss [rows] from its start, results from `sums` (a loss sum for each block) and `counts`
+// (rows that are not padding).
+KERNEL void cross_entropy_block_fwd(__global const int *restrict targets, __global float *scratch,
+                                    long rows, int block, long sums, long counts, int pad,
+                                    int has_pad)
+{
+    GROUP_SPACE(tmp);
+    const long first = (long)get_group_id(0) * block;
+    const int n = (int)min((long)block, rows - first);
+    const int every = has_pad ? 0 : -1;
+    __global const float *loss = scratch + first;
+    int c = VW * (int)get_local_id(0);
+
+    targets += first;
+    FV sum_v = (FV)(0.0f), count_v = (FV)(0.0f);
+    float count_rest = 0.0f;
+    for (; c + VW <= n; c += VW * LS) {
+        sum_v += VLOAD(loss + c);
+        count_v += ((IVLOAD(targets + c) != pad) | every) ? (FV)(1.0f) : (FV)(0.0f);
+    }
+    if (c < n) {
+        sum_v += load_part(loss + c, n - c, 0.0f);
+        for (; c < n; ++c)
+            count_rest += ((targets[c] != pad) | every) ? 1.0f : 0.0f;
+    }
+    const float sum = GROUP_SUM(horizontal_sum(sum_v), tmp);
+    const float count = GROUP_SUM(horizontal_sum(count_v) + count_rest, tmp);
+    if (get_local_id(0) == 0) {
+        scratch[sums + get_group_id(0)] = sum;
+        scratch[counts + get_group_id(0)] = count;
+    }
+}
+
+// result[0]: the sum of all blocks, divided by the count when `mean`; 0 when nothing counts.
+KERNEL void cross_entropy_total_fwd(__global const float *restrict scratch,
+                                    __global float *restrict result, int n_blocks, long sums,
+                                    long counts, int mean)
+{
+    GROUP_SPACE(tmp);
+    int c = VW * (int)get_local_id(0);
+
+    FV sum_v = (FV)(0.0f), count_v = (FV)(0.0f);
+    for (; c + VW <= n_blocks; c += VW * LS) {
+        sum_v += VLOAD(scratch + sums + c);
+        count_v += VLOAD(scratch + counts + c);
+    }
+    if (c < n_blocks) {
+        sum_v += load_part(scratch + sums + c, n_blocks - c, 0.0f);
+        count_v += load_part(scratch + counts + c, n_blocks - c, 0.0f);
+    }
+    const float sum = GROUP_SUM(horizontal_sum(sum_v), tmp);
+    const float count = GROUP_SUM(horizontal_sum(count_v), tmp);
+    if (get_local_id(0) == 0)
+        result[0] = count == 0.0f ? 0.0f : mean ? sum / count : sum;
+}

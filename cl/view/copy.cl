@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// A contiguous copy of any view.  Host side: lib/op/view/copy.c
+//
+//   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
+//             of the first row is found by division, the next ones by counting up
+//   Memory    reads and writes each element once
+//   Numerics  bits are copied
+//
+//   Macro     Meaning                                  Values
+//   ELEMENT   type of an element                       uint | uchar
+//   VW        elements moved at once                   1 | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 .. 256
+
+#include "common/types.clh"
+
+#ifndef ELEMENT
+#error "ELEMENT: type of an element"
+#endif
+#ifndef VW
+#error "VW: elements moved at once"
+#endif
+#ifndef LS
+#error "LS: work-group size"
+#endif
+
+#if VW == 1
+#define MOVE(from, to) (*(to) = *(from))
+#else
+#define MOVE(from, to) CAT(vstore, VW)(CAT(vload, VW)(0, from), 0, to)
+#endif
+
+enum { N_OUTER = 7 };
+
+// The last row may be cut short: `count` elements are written in all.
+KERNEL void copy_rows_fwd(__global const ELEMENT *restrict x, __global ELEMENT *restrict y,
+                          long start, int width, long step, long rows, long count, int per_group,
+                          long d0, long s0, long d1, long s1, long d2, long s2, long d3, long s3,
+                          long d4, long s4, long d5, long s5, long d6, long s6)
+{
+    const long dim[N_OUTER] = {d0, d1, d2, d3, d4, d5, d6};
+    const long stride[N_OUTER] = {s0, s1, s2, s3, s4, s5, s6};
+    const long first = (long)get_group_id(0) * per_group;
+    const long end = min(first + per_group, rows);
+    const int i = (int)get_local_id(0);
+    long index[N_OUTER];
+
+    long rest = first;
+    for (int a = N_OUTER - 1; a >= 0; --a) {
+        index[a] = dim[a] == 1 ? 0 : rest % dim[a];
+        rest = dim[a] == 1 ? rest : rest / dim[a];
+    }
+    for (long row = first; row < end; ++row) {
+        long at = start;
+        for (int a = 0; a < N_OUTER; ++a)
+            at += index[a] * stride[a];
+        __global const ELEMENT *from = x + at;
+        __global ELEMENT *to = y + row * width;
+        const int here = (int)min((long)width, count - row * width);
+        int c = VW * i;
+        if (step == 1) {
+            for (; c + VW <= here; c += VW * LS)
+                MOVE(from + c, to + c);
+            for (int end_c = min(c + VW, here); c < end_c; ++c)
+                to[c] = from[c];
+        } else {
+            for (c = i; c < here; c += LS)
+                to[c] = from[c * step];
+        }
+        for (int a = N_OUTER - 1; a >= 0; --a) {
+            if (++index[a] < dim[a])
+                break;
+            index[a] = 0;
+        }
+    }
+}

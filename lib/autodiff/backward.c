@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT
+//
+// Reverse mode.  The nodes between the x and the y are visited in reverse topological order; each
+// node's rules (op/op.h) say which ops compute the gradients of its inputs from those of its
+// outputs.  The traversal is iterative: a graph may be as deep as memory allows.
+//
+// A custom-gradient region (graph.h) is visited as one node.  Within a loop the backward pass ends
+// where the loop begins: values computed before it are constants, as weights are.
+
+#include "attncl/gradient.h"
+
+#include "base/alloc.h"
+#include "autodiff/backward.h"
+
+static void mark_all(const struct backward *b, bool *marks, int n, const attncl_value *values)
+{
+    for (int i = 0; i < n; ++i)
+        if (values[i].id != 0)
+            marks[b->accum.root[values[i].id]] = true;
+}
+
+// Forward from the x.  A region ends at its last node.
+static void mark_requires_grad(struct backward *b)
+{
+    const attncl_graph *g = b->g;
+
+    for (int n = b->first; n < b->n_nodes; ++n) {
+        const struct node_region *region = attncl__graph_region_of(g, n);
+        if (region) {
+            n = region->last;
+            if (attncl__backward_any(b, b->requires_grad, region->grad->n_in, region->grad->in))
+                mark_all(b, b->requires_grad, region->grad->n_out, region->grad->out);
+            continue;
+        }
+        for (int i = 0; attncl__backward_node_requires_grad(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
+             ++i)
+            b->requires_grad[g->nodes[n].out[i]] = true;
+    }
+}
+
+// Backward from the y.
+static void mark_reaches_output(struct backward *b)
+{
+    const attncl_graph *g = b->g;
+
+    for (int n = b->n_nodes - 1; n >= b->first; --n) {
+        const struct node_region *region = attncl__graph_region_of(g, n);
+        if (region) {
+            n = region->first;
+            if (attncl__backward_any(b, b->reaches_output, region->grad->n_out, region->grad->out))
+                mark_all(b, b->reaches_output, region->grad->n_in, region->grad->in);
+            continue;
+        }
+        for (int i = 0; attncl__backward_node_reaches_output(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
+             ++i)
+            b->reaches_output[b->accum.root[g->nodes[n].in[i]]] = true;
+    }
+}
+
+static void mark(struct backward *b, int n_y, const attncl_value *y, int n_x, const attncl_value *x)
+{
+    mark_all(b, b->requires_grad, n_x, x);
+    mark_requires_grad(b);
+    mark_all(b, b->reaches_output, n_y, y);
+    mark_reaches_output(b);
+}
+
+static void backprop_nodes(struct backward *b)
+{
+    for (int n = b->n_nodes - 1; n >= b->first && !attncl__graph_failed(b->g); --n) {
+        const struct node_region *region = attncl__graph_region_of(b->g, n);
+        if (region) {
+            n = region->first;
+            attncl__backward_region(b, region->grad);
+        } else {
+            attncl__backward_node(b, n);
+        }
+    }
+}
+
+static bool check_real(attncl_graph *g, const char *name, int i, attncl_value v)
+{
+    const struct value *value = attncl__graph_value(g, v);
+
+    if (!value)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %d of a gradient is missing", name, i);
+    else if (value->desc.dtype != ATTNCL_F32)
+        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s %d of a gradient is %s, only F32 has gradients", name,
+                   i, attncl_dtype_name(value->desc.dtype));
+    return !attncl__graph_failed(g);
+}
+
+static bool check_call(attncl_graph *g, int n_y, const attncl_value *y, const attncl_value *dy,
+                       int n_x, const attncl_value *x)
+{
+    for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
+        check_real(g, "x", i, x[i]);
+    for (int i = 0; i < n_y && !attncl__graph_failed(g); ++i) {
+        if (!check_real(g, "y", i, y[i]))
+            return false;
+        const struct tensor_desc *d = attncl__graph_desc(g, y[i]);
+        if (dy && dy[i].id) {
+            const struct tensor_desc *given = attncl__graph_desc(g, dy[i]);
+            if (check_real(g, "dy", i, dy[i]) && !attncl__desc_same_shape(d, given))
+                GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "dy %d is %s, its y is %s", i, SHAPE(given),
+                           SHAPE(d));
+        } else if (attncl__desc_count(d) != 1) {
+            GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "y %d is %s: without a dy it must have one element", i,
+                       SHAPE(d));
+        }
+    }
+    return !attncl__graph_failed(g);
+}
+
+static void seed(struct backward *b, int n_y, const attncl_value *y, const attncl_value *dy)
+{
+    static const float one = 1.0f;
+
+    for (int i = 0; i < n_y && !attncl__graph_failed(b->g); ++i) {
+        const struct tensor_desc d = *attncl__graph_desc(b->g, y[i]);
+        const attncl_value gradient =
+            dy && dy[i].id ? dy[i] : attncl_graph_constant(b->g, ATTNCL_F32, d.rank, d.dim, &one);
+        if (attncl__backward_requires_grad(b, y[i].id))
+            attncl__grad_accum_add(&b->accum, y[i].id, gradient);
+    }
+}
+
+// The gradient of x, in its shape; for a view, the corresponding view of its base's gradient.
+static attncl_value result(struct backward *b, attncl_value x)
+{
+    attncl_graph *g = b->g;
+    const struct value v = g->values[x.id];
+    attncl_value sum = attncl__grad_accum_get(&b->accum, x.id);
+
+    if (attncl__graph_failed(g))
+        return ATTNCL_NONE_VALUE;
+    if (sum.id == 0)
+        return attncl__backward_zeros(g, x.id);
+    if (v.kind != VALUE_VIEW)
+        return sum;
+    if (!attncl__desc_contiguous(attncl__graph_desc(g, sum)))
+        sum = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &sum, 1);
+    return attncl__graph_view(g, sum, &v.desc);
+}
+
+static attncl_status begin(struct backward *b, attncl_graph *g)
+{
+    const size_t n = (size_t)g->n_values;
+
+    b->g = g;
+    b->first = g->in_loop ? g->loops[g->n_loops - 1].first : 0;
+    b->n_nodes = g->n_nodes;
+    b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
+    b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
+    REQUIRE(b->requires_grad && b->reaches_output, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n);
+    return attncl__grad_accum_begin(&b->accum, g);
+}
+
+void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y, const attncl_value *dy,
+                           int n_x, const attncl_value *x, attncl_value *dx)
+{
+    struct backward b = {0};
+
+    for (int i = 0; i < n_x; ++i)
+        dx[i] = ATTNCL_NONE_VALUE;
+    if (!attncl__graph_building(g) || !check_call(g, n_y, y, dy, n_x, x))
+        return;
+    const attncl_status status = begin(&b, g);
+    if (status != ATTNCL_OK) {
+        attncl__graph_keep_failure(g, status);
+        goto done;
+    }
+    mark(&b, n_y, y, n_x, x);
+    for (int n = b.first; n < b.n_nodes && !attncl__graph_failed(g); ++n)
+        attncl__backward_check(&b, n);
+    seed(&b, n_y, y, dy);
+    backprop_nodes(&b);
+    for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
+        dx[i] = result(&b, x[i]);
+    for (int i = 0; i < n_x && attncl__graph_failed(g); ++i)
+        dx[i] = ATTNCL_NONE_VALUE;
+done:
+    attncl__grad_accum_free(&b.accum);
+    attncl__free(b.requires_grad);
+    attncl__free(b.reaches_output);
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+//
+// Reverse mode for one node, by the gradient rules of its op, and for one custom-gradient region.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "autodiff/backward.h"
+
+enum { MAX_RULES = 16 }; // of one op
+
+bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node)
+{
+    bool any = false;
+
+    for (int i = 0; i < node->cls->n_in; ++i)
+        any = any || attncl__backward_requires_grad(b, node->in[i]);
+    return any;
+}
+
+bool attncl__backward_node_reaches_output(const struct backward *b, const struct node *node)
+{
+    bool any = false;
+
+    for (int i = 0; i < node->cls->n_out; ++i)
+        any = any || b->reaches_output[node->out[i]];
+    return any;
+}
+
+bool attncl__backward_any(const struct backward *b, const bool *marks, int n,
+                          const attncl_value *values)
+{
+    bool any = false;
+
+    for (int i = 0; i < n; ++i)
+        any = any || (values[i].id != 0 && marks[b->accum.root[values[i].id]]);
+    return any;
+}
+
+static bool applies(const struct grad_rule *rule, const struct op_sig *sig)
+{
+    return !rule->when || rule->when(sig);
+}
+
+// True when some rule gives the gradient of input `i`.
+static bool has_gradient(const struct op_class *cls, const struct op_sig *sig, int i)
+{
+    for (int r = 0; r < cls->n_grad; ++r)
+        for (int k = 0; k < OP_MAX_OUT; ++k)
+            if (cls->grad[r].out[k].kind == REF_KIND_DX && cls->grad[r].out[k].index == i &&
+                applies(&cls->grad[r], sig))
+                return true;
+    return false;
+}
+
+// "softmax" of "softmax_fwd".
+static int name_length(const struct op_class *cls)
+{
+    const size_t n = strlen(cls->name);
+    return (int)(n > 4 && strcmp(cls->name + n - 4, "_fwd") == 0 ? n - 4 : n);
+}
+
+// Every op between an x and a y must have the gradients that are required.
+void attncl__backward_check(const struct backward *b, int n)
+{
+    const struct node *node = &b->g->nodes[n];
+    struct op_sig sig;
+
+    if (attncl__graph_region_of(b->g, n) || !attncl__backward_node_requires_grad(b, node) ||
+        !attncl__backward_node_reaches_output(b, node))
+        return;
+    attncl__graph_sig(b->g, node, &sig);
+    bool has_all = !attncl__graph_loop_of(b->g, n);
+    for (int i = 0; i < node->cls->n_in; ++i)
+        if (attncl__backward_requires_grad(b, node->in[i]) && sig.in[i].dtype == ATTNCL_F32 &&
+            !(node->cls->shape_only >> i & 1))
+            has_all = has_all && has_gradient(node->cls, &sig, i);
+    if (!has_all)
+        GRAPH_FAIL(b->g, ATTNCL_ERR_UNSUPPORTED, "%s%s%.*s has no gradient%s", node->scope,
+                   node->scope[0] ? ": " : "", name_length(node->cls), node->cls->name,
+                   attncl__graph_loop_of(b->g, n) ? " in a loop" : "");
+}
+
+// The backward pass of one node.
+struct node_grad {
+    struct backward *b;
+    int n;            // of the node
+    struct node node; // a copy: adding nodes moves them
+    struct op_sig sig;
+    attncl_value dy[OP_MAX_OUT];
+    attncl_value temp[N_GRAD_TEMPS];
+    unsigned temps_needed;
+};
+
+// True when a result of the rule is needed; marks the temporaries it reads.
+static bool is_needed(struct node_grad *s, const struct grad_rule *rule)
+{
+    bool needed = false;
+
+    for (int k = 0; k < OP_MAX_OUT; ++k) {
+        const struct grad_ref ref = rule->out[k];
+        if (ref.kind == REF_KIND_DX)
+            needed = needed || attncl__backward_requires_grad(s->b, s->node.in[ref.index]);
+        if (ref.kind == REF_KIND_TEMP)
+            needed = needed || (s->temps_needed >> ref.index & 1);
+    }
+    needed = needed && applies(rule, &s->sig);
+    for (int i = 0; needed && i < OP_MAX_IN; ++i)
+        if (rule->in[i].kind == REF_KIND_TEMP)
+            s->temps_needed |= 1u << rule->in[i].index;
+    return needed;
+}
+
+// Makes the forward op write its outputs that are saved for backward.
+static void save_outputs(struct node_grad *s)
+{
+    struct node *node = &s->b->g->nodes[s->n];
+    struct op_sig sig;
+
+    if (node->save_for_backward)
+        return;
+    node->save_for_backward = true;
+    attncl__graph_sig(s->b->g, node, &sig);
+    sig.caps = NULL;
+    const attncl_status status = node->cls->infer(&sig);
+    assert(status == ATTNCL_OK); // as it was when the node was added
+    (void)status;
+    for (int i = 0; i < node->cls->n_out; ++i)
+        if (node->cls->saved_for_backward >> i & 1)
+            s->b->g->values[node->out[i]].desc = sig.out[i];
+}
+
+attncl_value attncl__backward_zeros(attncl_graph *g, int value)
+{
+    const struct tensor_desc *d = &g->values[value].desc;
+    return attncl__graph_zeros(g, d->rank, d->dim);
+}
+
+// The value of a reference; the null value where it is absent or has no gradient.
+static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
+{
+    switch (ref.kind) {
+    case REF_KIND_X:
+        return (attncl_value){s->node.in[ref.index]};
+    case REF_KIND_Y:
+        if (s->node.cls->saved_for_backward >> ref.index & 1)
+            save_outputs(s);
+        return (attncl_value){s->node.out[ref.index]};
+    case REF_KIND_DY:
+        return s->dy[ref.index];
+    case REF_KIND_TEMP:
+        return s->temp[ref.index];
+    default:
+        return ATTNCL_NONE_VALUE;
+    }
+}
+
+// True when the rule has an incoming gradient.
+static bool has_incoming_grad(struct node_grad *s, const struct grad_rule *rule)
+{
+    bool any = false;
+
+    for (int i = 0; i < OP_MAX_IN; ++i)
+        if (rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_TEMP)
+            any = any || resolve(s, rule->in[i]).id != 0;
+    return any;
+}
+
+static void accumulate(struct node_grad *s, struct grad_ref ref, attncl_value gradient)
+{
+    if (ref.kind == REF_KIND_TEMP)
+        s->temp[ref.index] = gradient;
+    else if (ref.kind == REF_KIND_DX && attncl__backward_requires_grad(s->b, s->node.in[ref.index]))
+        attncl__grad_accum_add(&s->b->accum, s->node.in[ref.index], gradient);
+}
+
+static void pass_through(struct node_grad *s, const struct grad_rule *rule)
+{
+    attncl_graph *g = s->b->g;
+    attncl_value gradient = resolve(s, rule->in[0]);
+    struct tensor_desc view;
+
+    if (rule->part) {
+        rule->part(&s->sig, rule->out[0].index, &view);
+        if (!attncl__desc_contiguous(attncl__graph_desc(g, gradient)))
+            gradient = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &gradient, 1);
+        gradient = attncl__graph_view(g, gradient, &view);
+    }
+    accumulate(s, rule->out[0], gradient);
+}
+
+static void apply(struct node_grad *s, const struct grad_rule *rule)
+{
+    attncl_graph *g = s->b->g;
+    attncl_value in[OP_MAX_IN] = {{0}};
+
+    if (!has_incoming_grad(s, rule))
+        return;
+    if (!rule->op) {
+        pass_through(s, rule);
+        return;
+    }
+    for (int i = 0; i < rule->op->n_in; ++i) {
+        in[i] = resolve(s, rule->in[i]);
+        if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(rule->op->optional >> i & 1))
+            in[i] = attncl__backward_zeros(g, s->node.out[rule->in[i].index]);
+    }
+    const bool same_params = rule->op->params_bytes == s->node.cls->params_bytes;
+    const attncl_value first =
+        attncl__graph_add(g, rule->op, same_params ? s->node.params : NULL, in, rule->op->n_in);
+    for (int k = 0; k < rule->op->n_out; ++k)
+        accumulate(s, rule->out[k], attncl__graph_result(g, first, k));
+}
+
+// The gradients of node n's inputs from those of its outputs, under the node's own scope.
+void attncl__backward_node(struct backward *b, int n)
+{
+    attncl_graph *g = b->g;
+    struct node_grad s = {.b = b, .n = n, .node = g->nodes[n]};
+    const struct op_class *cls = s.node.cls;
+    bool needed[MAX_RULES], any = false;
+
+    for (int i = 0; i < cls->n_out; ++i)
+        any = any || attncl__grad_accum_any(&b->accum, s.node.out[i]);
+    if (!any || !attncl__backward_node_requires_grad(b, &s.node))
+        return;
+    assert(cls->n_grad <= MAX_RULES);
+    char *const scope = g->scope;
+    const size_t scope_used = g->scope_used;
+    g->scope = s.node.scope;
+    g->scope_used = strlen(g->scope);
+
+    attncl__graph_sig(g, &s.node, &s.sig);
+    for (int i = 0; i < cls->n_out; ++i)
+        s.dy[i] = attncl__grad_accum_get(&b->accum, s.node.out[i]);
+    for (int r = cls->n_grad - 1; r >= 0; --r)
+        needed[r] = is_needed(&s, &cls->grad[r]);
+    for (int r = 0; r < cls->n_grad && !attncl__graph_failed(g); ++r)
+        if (needed[r])
+            apply(&s, &cls->grad[r]);
+
+    g->scope = scope;
+    g->scope_used = scope_used;
+}
+
+// The gradients of a region's inputs from those of its outputs.
+static attncl_status alloc_region_grads(const struct grad_region *region, attncl_value **dy,
+                                 attncl_value **dx, bool **requires_grad)
+{
+    *dy = attncl__alloc_array((size_t)region->n_out + 1, sizeof **dy);
+    *dx = attncl__alloc_array((size_t)region->n_in + 1, sizeof **dx);
+    *requires_grad = attncl__alloc_array((size_t)region->n_in + 1, sizeof **requires_grad);
+    REQUIRE(*dy && *dx && *requires_grad, ATTNCL_ERR_NO_MEMORY, "gradients of %d values", region->n_in);
+    return ATTNCL_OK;
+}
+
+void attncl__backward_region(struct backward *b, const struct grad_region *region)
+{
+    attncl_graph *g = b->g;
+    attncl_value *dy = NULL, *dx = NULL;
+    bool *requires_grad = NULL, any = false;
+    attncl_status status = ATTNCL_OK;
+
+    for (int i = 0; i < region->n_out; ++i)
+        any = any || (region->out[i].id && attncl__grad_accum_any(&b->accum, region->out[i].id));
+    if (!any || !attncl__backward_any(b, b->requires_grad, region->n_in, region->in))
+        return;
+    TRY_DONE(alloc_region_grads(region, &dy, &dx, &requires_grad));
+    for (int i = 0; i < region->n_out; ++i)
+        dy[i] =
+            region->out[i].id ? attncl__grad_accum_get(&b->accum, region->out[i].id) : ATTNCL_NONE_VALUE;
+    for (int i = 0; i < region->n_in; ++i) {
+        dx[i] = ATTNCL_NONE_VALUE;
+        requires_grad[i] = attncl__backward_requires_grad(b, region->in[i].id);
+    }
+    region->backward(g, region, dy, requires_grad, dx);
+    for (int i = 0; i < region->n_in && !attncl__graph_failed(g); ++i)
+        if (requires_grad[i] && dx[i].id)
+            attncl__grad_accum_add(&b->accum, region->in[i].id, dx[i]);
+done:
+    if (status != ATTNCL_OK)
+        attncl__graph_keep_failure(g, status);
+    attncl__free(dy);
+    attncl__free(dx);
+    attncl__free(requires_grad);
+}

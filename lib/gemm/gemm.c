@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+//
+// GEMM backend selection: CLBlast on the GPUs it is tuned for, native kernels everywhere else.
+
+#include "gemm/gemm.h"
+
+#include <pthread.h>
+
+#include "base/log.h"
+#include "gemm/clblast.h"
+#include "gemm/gemm_native.h"
+
+enum gemm_backend { BACKEND_CLBLAST, BACKEND_SKINNY, BACKEND_TILED };
+
+struct choice {
+    enum gemm_backend backend;
+    const char *reason;
+};
+
+// One launch of a native kernel is faster than CLBlast's several when the GEMM is this small.
+static const double clblast_min_flop = 2.0 * 512 * 512 * 512;
+
+static struct choice choose_native(const struct device_caps *caps, const struct gemm *g,
+                                const char *reason)
+{
+    if (attncl__gemm_is_skinny(caps, g))
+        return (struct choice){BACKEND_SKINNY, "skinny"};
+    return (struct choice){BACKEND_TILED, reason};
+}
+
+static struct choice choose(const struct launcher *l, const struct gemm *g)
+{
+    const char *unsupported = attncl__clblast_unsupported_reason(g);
+
+    if (g->norm.weight.storage)
+        return (struct choice){BACKEND_SKINNY, "skinny, normalised"};
+    if (l->gemm && strcmp(l->gemm, "native") == 0)
+        return choose_native(l->caps, g, "ATTNCL_GEMM=native");
+    if (unsupported)
+        return choose_native(l->caps, g, unsupported);
+    if (l->gemm)
+        return (struct choice){BACKEND_CLBLAST, "ATTNCL_GEMM=clblast"};
+    if (!l->caps->clblast_allowed)
+        return choose_native(l->caps, g, "CLBlast is slow on CPU devices");
+    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BACKEND, attncl__gemm_class(g));
+    if (tuned && !attncl__gemm_has_epilogue(g))
+        return tuned[GEMM_BACKEND_CLBLAST] ? (struct choice){BACKEND_CLBLAST, "tuned"}
+                                      : choose_native(l->caps, g, "tuned");
+    if (!attncl__clblast_has_tuning(l->caps))
+        return choose_native(l->caps, g, "CLBlast has no tuning for this device");
+    if (attncl__gemm_has_epilogue(g))
+        return choose_native(l->caps, g, "CLBlast cannot fuse the epilogue");
+    if (2.0 * (double)g->m * (double)g->n * (double)g->k < clblast_min_flop)
+        return choose_native(l->caps, g, "too small for CLBlast");
+    if (attncl__gemm_is_skinny(l->caps, g))
+        return (struct choice){BACKEND_SKINNY, "skinny"};
+    return (struct choice){BACKEND_CLBLAST, "large and plain"};
+}
+
+// True the first time that `line` is seen.  Old lines are forgotten when the table is full.
+static bool first_seen(const char *line)
+{
+    enum { N_SEEN = 256 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t seen[N_SEEN];
+    static size_t n_seen;
+    uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+    bool found = false;
+
+    for (const char *c = line; *c; ++c)
+        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < n_seen && i < N_SEEN && !found; ++i)
+        found = seen[i] == hash;
+    if (!found)
+        seen[n_seen++ % N_SEEN] = hash;
+    pthread_mutex_unlock(&lock);
+    return !found;
+}
+
+static void log_choice(const struct gemm *g, const char *how, const char *reason)
+{
+    char line[256];
+
+    if (!attncl__log_wanted(ATTNCL_LOG_INFO))
+        return;
+    snprintf(line, sizeof line,
+             "gemm %" PRId64 "x%" PRId64 "x%" PRId64 " %c%c%s, batch %" PRId64 ": %s (%s)", g->m,
+             g->n, g->k, g->trans_a ? 'T' : 'N', g->trans_b ? 'T' : 'N', g->causal ? " causal" : "",
+             g->batch, how, reason);
+    if (first_seen(line))
+        attncl__log(ATTNCL_LOG_INFO, "%s", line);
+}
+
+static attncl_status check(const struct launcher *l, const struct gemm *g)
+{
+    // Kernels count in int; what is left over absorbs the rounding up to whole tiles.
+    const int64_t max_extent = INT32_MAX / 2;
+
+    REQUIRE(g->m <= max_extent && g->n <= max_extent && g->k <= max_extent && g->batch <= max_extent,
+            ATTNCL_ERR_UNSUPPORTED,
+            "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64 "], batch %" PRId64
+            ", has an extent above %" PRId64,
+            g->m, g->k, g->k, g->n, g->batch, max_extent);
+    REQUIRE(!l->gemm || strcmp(l->gemm, "native") == 0 || strcmp(l->gemm, "clblast") == 0,
+            ATTNCL_ERR_ARGUMENT, "ATTNCL_GEMM is \"%s\", it can be native or clblast", l->gemm);
+    assert(!g->norm.weight.storage || (attncl__gemm_norms(l->caps, g) && g->n > 1));
+    assert(!g->causal || (g->m == g->k && !g->trans_a));
+    assert((g->bias_kind == GEMM_BIAS_NONE) == (g->bias.storage == NULL));
+    return ATTNCL_OK;
+}
+
+// A matrix times one column is a row times the transposed matrix, which is the skinny kernel's
+// case.
+static struct gemm as_one_row(const struct gemm *g)
+{
+    const bool column_is_dense = g->trans_b || g->b.ld == 1;
+    struct gemm t = *g;
+
+    if (g->n != 1 || g->m == 1 || g->causal || !column_is_dense || g->c.ld != 1 ||
+        (g->gate.span.storage && g->gate.ld != 1) ||
+        (g->residual.span.storage && g->residual.ld != 1))
+        return t;
+    t.m = 1;
+    t.n = g->m;
+    t.a = g->b;
+    t.b = g->a;
+    t.a.ld = g->k; // of single rows; what follows must hold for the checks below
+    t.c.ld = t.gate.ld = t.residual.ld = g->m;
+    t.trans_a = false;
+    t.trans_b = !g->trans_a;
+    if (g->bias_kind == GEMM_BIAS_ROW)
+        t.bias_kind = GEMM_BIAS_COLUMN;
+    else if (g->bias_kind == GEMM_BIAS_COLUMN)
+        t.bias_kind = GEMM_BIAS_ROW;
+    return t;
+}
+
+// The activation's argument is saved for backward: the GEMM goes there, and one more pass makes C of it.
+static attncl_status keep_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
+{
+    struct gemm plain = *problem, rest = *problem;
+
+    plain.c = (struct gemm_matrix){problem->saved_for_backward, 0, problem->n, problem->m * problem->n};
+    plain.activation = GEMM_ACT_NONE;
+    plain.gate = plain.residual = (struct gemm_matrix){.ld = 0};
+    plain.saved_for_backward = (struct span){NULL};
+    rest.bias_kind = GEMM_BIAS_NONE;
+    rest.bias = (struct span){NULL};
+    rest.scratch = problem->saved_for_backward;
+    TRY(attncl__gemm(l, &plain));
+    return attncl__gemm_apply_epilogue(l, &rest, GEMM_SPLIT_K, 1);
+}
+
+attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
+{
+    char how[GEMM_HOW_BYTES] = "CLBlast";
+
+    if (problem->batch == 0 || problem->m == 0 || problem->n == 0)
+        return ATTNCL_OK;
+    TRY(check(l, problem));
+    if (problem->saved_for_backward.storage)
+        return keep_and_apply_epilogue(l, problem);
+    if (problem->k == 0)
+        return attncl__gemm_apply_epilogue(l, problem, GEMM_SUMS_ZERO, 0);
+
+    const struct gemm g = as_one_row(problem);
+    const struct choice choice = choose(l, &g);
+    switch (choice.backend) {
+    case BACKEND_CLBLAST:
+        TRY(attncl__clblast_gemm(l, &g));
+        if (attncl__gemm_has_epilogue(&g))
+            TRY(attncl__gemm_apply_epilogue(l, &g, GEMM_SUMS_IN_C, 0));
+        break;
+    case BACKEND_SKINNY:
+        TRY(attncl__gemm_skinny(l, &g, how));
+        break;
+    case BACKEND_TILED:
+        TRY(attncl__gemm_tiles(l, &g, how));
+        break;
+    }
+    log_choice(&g, how, choice.reason);
+    return ATTNCL_OK;
+}

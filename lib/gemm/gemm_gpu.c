@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+//
+// The tile variant of a GEMM on GPUs (cl/gemm/gemm_gpu.cl): which tile for which vendor and
+// shape, as data, and the launches.
+//
+// A GEMM whose tiles do not fill the device, with long sums, is split along k (split-K): partial sums go
+// to scratch, and the epilogue kernel adds them in order.
+
+#include "gemm/gemm_native.h"
+
+struct gpu_tile {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    unsigned group_multiple;   // 0: any
+    int bm, bn, bk, tx, ty;
+};
+
+// Per vendor the larger tile first; rows from the sources named in docs/kernels.md, not yet
+// measured by this library.  Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
+static const struct gpu_tile gpu_tiles[] = {
+    {VENDOR_NVIDIA, 0, 128, 128, 16, 16, 16}, // 8 x 8 sums for each work-item
+    {VENDOR_NVIDIA, 0, 64, 128, 16, 16, 8},   // 8 x 8
+    {VENDOR_AMD, 32, 128, 128, 8, 16, 8},     // RDNA: 16 x 8
+    {VENDOR_AMD, 32, 128, 64, 16, 16, 8},     // 16 x 4
+    {VENDOR_AMD, 32, 64, 64, 16, 8, 8},       // 8 x 8
+    {VENDOR_AMD, 64, 128, 128, 16, 16, 16},   // GCN, CDNA: 8 x 8
+    {VENDOR_AMD, 64, 64, 64, 16, 16, 16},     // 4 x 4
+    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8},     // and Intel: 8 x 4
+    {VENDOR_OTHER, 0, 32, 32, 32, 8, 8},      // 4 x 4
+    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4},      // 4 x 4
+};
+enum { N_GPU_TILES = sizeof gpu_tiles / sizeof gpu_tiles[0] };
+
+// Tiles for each multiprocessor that keep it busy; a tile that is taken with fewer; minimum blocks of k
+// per split, and of a GEMM that uses split-K.
+enum { TILES_PER_UNIT = 2, SMALL_TILE = 64, MIN_SPLIT_BLOCKS = 4, SPLIT_K_MIN_BLOCKS = 8 * MIN_SPLIT_BLOCKS };
+
+static bool whole_float4s(const struct gemm_matrix *x)
+{
+    return x->start % 4 == 0 && x->ld % 4 == 0 && x->batch_stride % 4 == 0;
+}
+
+static struct kspec gpu_spec(const struct gemm *g, const struct gpu_tile *t)
+{
+    struct kspec spec = kspec_begin("gemm/gemm_gpu.cl", "gemm_gpu_tile");
+
+    kspec_set_vw_ls(&spec, 4, (size_t)(t->tx * t->ty));
+    kspec_int(&spec, "BM", t->bm);
+    kspec_int(&spec, "BN", t->bn);
+    kspec_int(&spec, "BK", t->bk);
+    kspec_int(&spec, "TX", t->tx);
+    kspec_int(&spec, "TY", t->ty);
+    kspec_int(&spec, "ALIGNED", whole_float4s(&g->a) && whole_float4s(&g->b));
+    attncl__gemm_add_form(&spec, g);
+    return spec;
+}
+
+static int64_t tiles_of(const struct gemm *g, const struct gpu_tile *t)
+{
+    return attncl__gemm_tile_count(g, t->bm, t->bn) * g->batch;
+}
+
+static bool is_for_device(const struct device_caps *caps, const struct gpu_tile *t)
+{
+    return (t->vendor == VENDOR_OTHER || t->vendor == caps->vendor) &&
+           (t->group_multiple == 0 || t->group_multiple == caps->group_multiple) &&
+           (size_t)(t->tx * t->ty) <= caps->max_group;
+}
+
+// Number of splits of k, all but the last of *step_ret terms; 1: no split-K.
+static int64_t split_k_count(const struct device_caps *caps, const struct gemm *g,
+                        const struct gpu_tile *t, int64_t *step_ret)
+{
+    const int64_t tiles = tiles_of(g, t), units = caps->compute_units;
+
+    *step_ret = g->k;
+    if (g->causal || caps->max_loop_iterations || tiles >= units || g->k < (int64_t)SPLIT_K_MIN_BLOCKS * t->bk)
+        return 1;
+    const int64_t max_splits = g->k / (MIN_SPLIT_BLOCKS * t->bk);
+    const int64_t wanted = ceil_div(TILES_PER_UNIT * units, tiles);
+    const int64_t n_splits = wanted < max_splits ? wanted : max_splits;
+    *step_ret = ceil_div(ceil_div(g->k, n_splits), t->bk) * t->bk;
+    return ceil_div(g->k, *step_ret);
+}
+
+// Gives every multiprocessor work, or is small; and not much larger than C.  Tiles of 32 are for
+// matrices as narrow, and where those of 64 leave multiprocessors idle that split-K does not help.
+static bool is_profitable(const struct device_caps *caps, const struct gemm *g, const struct gpu_tile *t)
+{
+    const bool wide = g->m > t->bm / 2 && g->n > t->bn / 2;
+    const bool enough = tiles_of(g, t) >= (int64_t)TILES_PER_UNIT * caps->compute_units;
+    int64_t step = 0;
+
+    if (t->bm < SMALL_TILE)
+        return t->bm > 16;
+    if (t->bm > SMALL_TILE || t->bn > SMALL_TILE)
+        return wide && enough;
+    return wide && (tiles_of(g, t) >= caps->compute_units || split_k_count(caps, g, t, &step) > 1);
+}
+
+// The kernel's own conditions, and registers for at most 128 sums.
+static bool gpu_tile_is_possible(const struct gpu_tile *t)
+{
+    const int ls = t->tx * t->ty;
+
+    return t->bm % (4 * t->ty) == 0 && t->bn % (4 * t->tx) == 0 && t->bk % 4 == 0 &&
+           t->bm * t->bk % (4 * ls) == 0 && t->bn * t->bk % (4 * ls) == 0 &&
+           t->bm * t->bn <= 128 * ls;
+}
+
+static bool gpu_tile_fits(struct launcher *l, const struct gemm *g, const struct gpu_tile *t,
+                          bool registers)
+{
+    const size_t group = (size_t)(t->tx * t->ty);
+    const struct kspec spec = gpu_spec(g, t);
+
+    return registers ? attncl__kernel_has_no_spills(l, &spec, group)
+                     : attncl__kernel_is_launchable(l, &spec, group);
+}
+
+// The tuned tile of this class, where it gives every multiprocessor work.
+static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_tile *ret)
+{
+    const int class = attncl__gemm_class(g);
+    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_GPU, class);
+
+    if (!tuned)
+        return false;
+    *ret = (struct gpu_tile){.bm = tuned[GEMM_GPU_BM],
+                             .bn = tuned[GEMM_GPU_BN],
+                             .bk = tuned[GEMM_GPU_BK],
+                             .tx = tuned[GEMM_GPU_TX],
+                             .ty = tuned[GEMM_GPU_TY]};
+    if (!gpu_tile_is_possible(ret) || (size_t)(ret->tx * ret->ty) > l->caps->max_group ||
+        !gpu_tile_fits(l, g, ret, true)) {
+        attncl__tuned_reject(l->caps, TUNE_GEMM_GPU, class,
+                             "does not run on this device; not used");
+        return false;
+    }
+    return tiles_of(g, ret) >= (int64_t)l->caps->compute_units;
+}
+
+// The first profitable row; else any; with all its values in registers if there is one.
+static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct gemm *g)
+{
+    enum { PROFITABLE, IN_REGISTERS, ANY, N_ROUNDS };
+
+    for (int round = PROFITABLE; round < N_ROUNDS; ++round)
+        for (int i = 0; i < N_GPU_TILES; ++i) {
+            const struct gpu_tile *t = &gpu_tiles[i];
+            if (!is_for_device(l->caps, t) || (round == PROFITABLE && !is_profitable(l->caps, g, t)))
+                continue;
+            if (gpu_tile_fits(l, g, t, round < ANY))
+                return t;
+        }
+    return NULL;
+}
+
+size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gemm *g)
+{
+    int64_t step = 0;
+
+    for (int i = 0; i < N_GPU_TILES; ++i)
+        if (is_for_device(caps, &gpu_tiles[i]) && is_profitable(caps, g, &gpu_tiles[i])) {
+            const int64_t n_splits = split_k_count(caps, g, &gpu_tiles[i], &step);
+            return n_splits > 1 ? sizeof(float) * (size_t)(n_splits * g->batch * g->m * g->n) : 0;
+        }
+    return 0;
+}
+
+// Terms [k_from, k_to) in `n_splits` splits of `step` each.
+struct k_split {
+    int64_t k_from, k_to, step, n_splits;
+};
+
+static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
+                                  const struct gpu_tile *t, struct k_split split)
+{
+    const struct kspec spec = gpu_spec(g, t);
+    const size_t local = (size_t)(t->tx * t->ty);
+    const struct gemm_matrix partials = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n};
+    const bool apply_epilogue = split.n_splits == 1 && split.k_to == g->k;
+    struct gemm_args args = {.n = 0};
+
+    attncl__gemm_add_arg(&args, arg_i32(g->m));
+    attncl__gemm_add_arg(&args, arg_i32(g->n));
+    attncl__gemm_add_arg(&args, arg_i32(split.k_from));
+    attncl__gemm_add_arg(&args, arg_i32(split.k_to));
+    attncl__gemm_add_arg(&args, arg_i32(split.step));
+    attncl__gemm_add_arg(&args, arg_i32(apply_epilogue));
+    attncl__gemm_add_arg(&args, arg_i64(split.n_splits > 1 ? g->batch * g->m * g->n : 0));
+    attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->m, t->bm)));
+    attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->n, t->bn)));
+    attncl__gemm_add_arg(&args, arg_i32(g->batch));
+    attncl__gemm_add_matrix(&args, &g->a);
+    attncl__gemm_add_matrix(&args, &g->b);
+    attncl__gemm_add_matrix(&args, split.n_splits > 1 ? &partials : &g->c);
+    attncl__gemm_add_epilogue(&args, g);
+    return attncl__launch(l, &spec, grid_2d(tiles_of(g, t), split.n_splits, local, 1), args.arg, args.n);
+}
+
+attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
+                                     char how[GEMM_HOW_BYTES])
+{
+    struct gpu_tile row;
+    const bool tuned = tuned_gpu_tile(l, g, &row);
+    const struct gpu_tile *t = tuned ? &row : choose_gpu_tile(l, g);
+
+    REQUIRE(t, ATTNCL_ERR_UNSUPPORTED, "no tile variant of the GEMM runs on this device: %s",
+            attncl_last_error());
+    // Half of the limit, since a block of k loops over its elements and again over its float4s.
+    const int64_t limit = (int64_t)l->caps->max_loop_iterations / 2;
+    const int64_t k_step = limit > t->bk ? limit / t->bk * t->bk : g->k;
+    struct k_split split = {.k_to = g->k};
+
+    TRY(attncl__gemm_check_groups(g, attncl__gemm_tile_count(g, t->bm, t->bn)));
+    split.n_splits = split_k_count(l->caps, g, t, &split.step);
+    const size_t needed = sizeof(float) * (size_t)(split.n_splits * g->batch * g->m * g->n);
+    const bool use_split_k = split.n_splits > 1 && needed <= g->scratch_bytes;
+    snprintf(how, GEMM_HOW_BYTES, "native GPU tiles %dx%dx%d%s, %" PRId64 " work-groups of %d", t->bm,
+             t->bn, t->bk, tuned ? " (tuned)" : "", tiles_of(g, t) * (use_split_k ? split.n_splits : 1),
+             t->tx * t->ty);
+    if (use_split_k) {
+        TRY(launch_tiles(l, g, t, split));
+        return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, split.n_splits);
+    }
+    for (int64_t k = 0; k < g->k; k += k_step) {
+        const int64_t k_to = k + k_step < g->k ? k + k_step : g->k;
+        TRY(launch_tiles(l, g, t, (struct k_split){k, k_to, k_to - k, 1}));
+    }
+    return ATTNCL_OK;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+//
+// Attention-free mixing, GPU variant: a table of tile configurations by vendor, and the
+// launches.
+//
+// Without a mask: block sums (aft_local_blocks), scan, weights once for all channels
+// (aft_local_weights), the sources inside the window as a product (aft_local_band), and what that has
+// flagged by running maxima (aft_local_rows).  The last alone does masks.  Weights that would take
+// much memory are made for some target rows at a time.
+
+#include "op/aft/aft_channel_block.h"
+
+// Per vendor the larger tile first; from cl/aft/aft_local_band.cl's counts and the sources named in
+// docs/kernels.md, not yet measured by this library.  Local memory: 25 KiB at most.
+static const struct {
+    enum device_vendor vendor; // VENDOR_OTHER: any
+    unsigned group_multiple;   // 0: any
+    struct aft_tile_config tile;
+} tile_configs[] = {
+    {VENDOR_NVIDIA, 0, {16, 1, 64, 4, 32}}, // 32 sums in a work-item
+    {VENDOR_NVIDIA, 0, {8, 1, 64, 4, 32}},  // 16
+    {VENDOR_AMD, 32, {8, 2, 32, 4, 16}},    // RDNA: 32
+    {VENDOR_AMD, 64, {8, 2, 64, 4, 8}},     // GCN, CDNA: 32
+    {VENDOR_AMD, 64, {8, 1, 64, 4, 16}},    // 16
+    {VENDOR_OTHER, 0, {16, 1, 32, 4, 16}},  // and Intel: 32
+    {VENDOR_OTHER, 0, {8, 1, 32, 4, 16}},   // 16
+    {VENDOR_OTHER, 0, {8, 1, 8, 2, 16}},    // 16 work-items, 3 KiB
+};
+enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
+
+// Work-groups for each multiprocessor that keep it busy; pairs of row and lane in a tile that is taken
+// with fewer.
+enum { GROUPS_PER_UNIT = 2, SMALL_TILE = 32 * 32 };
+
+static size_t tile_work_items(const struct aft_tile_config *r)
+{
+    return (size_t)(r->tx * r->ty);
+}
+
+// As the kernel declares it.
+static size_t tile_local_bytes(const struct aft_tile_config *r)
+{
+    const int source = 2 * r->tx * r->item_lanes + r->ty * r->rows;
+    return sizeof(float) * (size_t)(r->keys * source + r->tx * r->ty);
+}
+
+static bool is_for_device(const struct device_caps *caps, int i)
+{
+    return (tile_configs[i].vendor == VENDOR_OTHER || tile_configs[i].vendor == caps->vendor) &&
+           (tile_configs[i].group_multiple == 0 || tile_configs[i].group_multiple == caps->group_multiple) &&
+           tile_work_items(&tile_configs[i].tile) <= caps->max_group &&
+           tile_local_bytes(&tile_configs[i].tile) <= caps->local_bytes;
+}
+
+static bool fills_device(const struct device_caps *caps, const struct aft_tiling *p, const struct aft_tile_config *r)
+{
+    const int64_t lanes = (int64_t)r->tx * r->item_lanes, targets = (int64_t)r->ty * r->rows;
+    const int64_t steps = p->steps < p->weight_rows ? p->steps : p->weight_rows;
+
+    return lanes * targets <= SMALL_TILE || ceil_div(p->block_lanes, lanes) * ceil_div(steps, targets) >=
+                                                (int64_t)GROUPS_PER_UNIT * caps->compute_units;
+}
+
+static struct kspec band_spec(const struct aft_tiling *p, const struct aft_tile_config *r, bool backward)
+{
+    struct kspec spec = kspec_begin("aft/aft_local_band.cl", "aft_local_band");
+
+    kspec_set_vw_ls(&spec, p->vw, tile_work_items(r));
+    kspec_int(&spec, "PER_HEAD", p->per_head);
+    kspec_int(&spec, "BLOCK", AFT_BLOCK);
+    kspec_int(&spec, "ROWS", r->rows);
+    kspec_int(&spec, "ITEM_LANES", r->item_lanes);
+    kspec_int(&spec, "TX", r->tx);
+    kspec_int(&spec, "TY", r->ty);
+    kspec_int(&spec, "KEYS", r->keys);
+    kspec_int(&spec, "BACKWARD", backward);
+    kspec_int(&spec, "MASKED", 0);
+    return spec;
+}
+
+// The first tile that fills the device, then any, with all its values in registers if there is one.
+static const struct aft_tile_config *choose_tile(struct launcher *l, const struct aft_tiling *p, bool backward)
+{
+    enum { FILLS_DEVICE, IN_REGISTERS, ANY, N_ROUNDS };
+
+    for (int round = FILLS_DEVICE; round < N_ROUNDS; ++round)
+        for (int i = 0; i < N_TILE_CONFIGS; ++i) {
+            const struct aft_tile_config *r = &tile_configs[i].tile;
+            if (!is_for_device(l->caps, i) || (round == FILLS_DEVICE && !fills_device(l->caps, p, r)))
+                continue;
+            const struct kspec spec = band_spec(p, r, backward);
+            if (round < ANY ? attncl__kernel_has_no_spills(l, &spec, tile_work_items(r))
+                            : attncl__kernel_is_launchable(l, &spec, tile_work_items(r)))
+                return r;
+        }
+    return NULL;
+}
+
+static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
+{
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_rows.cl", "aft_local_rows");
+
+    kspec_int(&spec, "BLOCK", AFT_BLOCK);
+    kspec_int(&spec, "TARGETS", AFT_TARGETS);
+    kspec_int(&spec, "CHUNK", AFT_CHUNK);
+    kspec_int(&spec, "BACKWARD", backward);
+    kspec_int(&spec, "MASKED", p->masked);
+    return spec;
+}
+
+void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward, int path)
+{
+    if (p->cpu)
+        return;
+    struct kspec spec = rows_spec(p, backward);
+    while (p->local > AFT_CHUNK && !attncl__kernel_is_launchable(l, &spec, p->local)) {
+        p->local /= 2;
+        spec = rows_spec(p, backward);
+    }
+    p->tile = p->weight_rows > 0 && path == 0 ? choose_tile(l, p, backward) : NULL;
+}
+
+static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_block *s)
+{
+    const struct aft_tiling *p = s->p;
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_blocks.cl", "aft_local_blocks");
+    struct aft_args args = {.n = 0};
+
+    kspec_int(&spec, "BLOCK", AFT_BLOCK);
+    kspec_int(&spec, "BACKWARD", s->backward);
+    attncl__aft_put_sources(&args, s);
+    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), AFT_RANGE(s)));
+    return attncl__launch(l, &spec,
+                          grid_2d(ceil_div(s->lanes, (int64_t)p->local), p->blocks, p->local, 1),
+                          args.arg, args.n);
+}
+
+// The weights of the target rows [row0, row0 + count).
+static attncl_status launch_weights(struct launcher *l, const struct aft_channel_block *s, int64_t row0,
+                                    int64_t count)
+{
+    const struct aft_tiling *p = s->p;
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_weights.cl", "aft_local_weights");
+
+    kspec_int(&spec, "BLOCK", AFT_BLOCK);
+    kspec_int(&spec, "ROWS", p->tile->rows);
+    kspec_int(&spec, "MASKED", 0);
+    return attncl__launch(l, &spec, grid_1d(ceil_div(count, (int64_t)p->tile->rows), p->local),
+                          ARGS(arg_mem(s->bias), arg_i64(s->bias_start), arg_i32(s->bias_row),
+                               arg_i32(p->steps), arg_i32(p->window), arg_i32(s->causal),
+                               arg_i32(row0), arg_mem(s->scratch), arg_i64(p->weights_at),
+                               arg_i32(p->pitch)));
+}
+
+static attncl_status launch_band(struct launcher *l, const struct aft_channel_block *s)
+{
+    const struct aft_tiling *p = s->p;
+    const struct aft_tile_config *r = p->tile;
+    const struct kspec spec = band_spec(p, r, s->backward);
+    const int64_t columns = ceil_div(s->lanes, (int64_t)r->tx * r->item_lanes);
+
+    for (int64_t row0 = 0; row0 < p->steps; row0 += p->weight_rows) {
+        const int64_t left = p->steps - row0, count = left < p->weight_rows ? left : p->weight_rows;
+        struct aft_args args = {.n = 0};
+
+        if (s->lane0 == 0 || p->steps > p->weight_rows)
+            TRY(launch_weights(l, s, row0, count));
+        attncl__aft_put_targets(&args, s);
+        attncl__aft_put_sources(&args, s);
+        attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(row0),
+                                    arg_i64(p->weights_at), arg_i32(p->pitch), AFT_RANGE(s),
+                                    arg_i32(p->window), arg_i32(s->causal)));
+        TRY(attncl__launch(
+            l, &spec, grid_2d(columns, ceil_div(count, (int64_t)r->ty * r->rows), tile_work_items(r), 1),
+            args.arg, args.n));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status launch_rows(struct launcher *l, const struct aft_channel_block *s)
+{
+    const struct aft_tiling *p = s->p;
+    const struct aft_tile_config *r = p->tile;
+    const struct kspec spec = rows_spec(p, s->backward);
+    struct aft_args args = {.n = 0};
+
+    attncl__aft_put_targets(&args, s);
+    attncl__aft_put_sources(&args, s);
+    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->flags_at), arg_i32(r ? r->rows : 0),
+                                arg_i32(r ? r->tx * r->item_lanes : 0), AFT_BIAS(s), AFT_RANGE(s),
+                                arg_i32(p->window), arg_i32(s->causal)));
+    return attncl__launch(l, &spec,
+                          grid_2d(ceil_div(s->lanes, (int64_t)p->local),
+                                  ceil_div(p->steps, AFT_TARGETS), p->local, 1),
+                          args.arg, args.n);
+}
+
+attncl_status attncl__aft_gpu(struct launcher *l, const struct aft_channel_block *s)
+{
+    if (!s->p->masked) {
+        TRY(launch_blocks(l, s));
+        TRY(attncl__aft_scan(l, s));
+    }
+    if (s->p->tile)
+        TRY(launch_band(l, s));
+    return launch_rows(l, s);
+}

@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: MIT
+//
+// Gradients of AFT-local and AFT-conv, in the forward op's time and memory.
+//
+//   a = g sigmoid(q),   p_ij = e^(w_ij + k_j - L_i)
+//   dq_i = g_i y_i (1 - sigmoid(q_i))
+//   dv_j = sum_i p_ij a_i
+//   dk_j = v_j dv_j - sum_i p_ij g_i y_i
+//   dw_ij = sum over channels of p_ij (a_i v_j - g_i y_i)
+//
+// y and L are the forward op's results.  dk and dv are the forward pass with the parts changed: of
+// queries -L, a and g y stand for keys, 1 and values, a key sees its queries, and the biases are
+// turned.  So the same kernels compute them.  dw is a product over the channels, of pairs in the
+// window alone.
+
+#include "op/aft/aft_channel_block.h"
+
+enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
+enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
+
+enum { TABLE_LANES = 16 };   // CHUNK of the CPU variant's table
+enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant's
+enum { PAIR_CHANNELS = 16 }; // and CHANNELS
+enum { SLACK = 16 };         // floats around the turned biases that vectors may read
+
+attncl_status attncl__aft_bwd_infer(struct op_sig *sig)
+{
+    static const char *const names[] = {"y", "log", "the gradient of y"};
+    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
+    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+
+    for (int i = 0; i < 3; ++i) {
+        const struct tensor_desc *x = &sig->in[IN_Y + i];
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 3));
+        REQUIRE(attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s", names[i],
+                SHAPE(x), SHAPE(q));
+    }
+    TRY(attncl__desc_make(ATTNCL_F32, 3, q->dim, &sig->out[OUT_DQ]));
+    TRY(attncl__desc_make(ATTNCL_F32, 3, k->dim, &sig->out[OUT_DK]));
+    TRY(attncl__desc_make(ATTNCL_F32, 3, q->dim, &sig->out[OUT_DV]));
+    if (!attncl__desc_present(w))
+        return ATTNCL_OK;
+    return attncl__desc_make(ATTNCL_F32, 2, w->dim, &sig->out[OUT_DW]);
+}
+
+// The scratch, in floats: a channel block's, reversed biases; with heads a table of one head's dw and dk of
+// each channel.
+struct places {
+    int64_t turned_at, table_at, keys_at, floats;
+    int64_t table_row;
+};
+
+static struct places places_of(const struct op_sig *sig, const struct aft_tiling *p)
+{
+    const int64_t row = 2 * p->window - 1, table = p->window > 0 ? p->steps * row : 0;
+    struct places x = {.turned_at = p->block_floats + SLACK, .table_row = row};
+
+    if (!p->per_head) {
+        x.floats = x.turned_at + table + SLACK;
+        return x;
+    }
+    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+    x.table_at = x.turned_at + attncl__desc_count(w) + SLACK;
+    x.keys_at = x.table_at + p->steps * w->dim[1] + SLACK;
+    x.floats = x.keys_at + attncl__desc_count(&sig->in[AFT_IN_Q]);
+    return x;
+}
+
+// Sources packed for the table and for the other direction take the same space.
+attncl_status attncl__aft_bwd_scratch(const struct op_sig *sig, const struct aft_variant *variant,
+                                      size_t *bytes_ret)
+{
+    *bytes_ret = 0;
+    if (attncl__desc_count(&sig->in[AFT_IN_Q]) == 0)
+        return ATTNCL_OK;
+    const struct aft_tiling p = attncl__aft_tiling(sig, variant);
+    *bytes_ret = (size_t)places_of(sig, &p).floats * sizeof(float);
+    return ATTNCL_OK;
+}
+
+// Small passes, one work-item for `per_item` of `count` things.
+struct small {
+    struct kspec spec;
+    struct grid grid;
+};
+
+static struct small small_pass(const struct launcher *l, const char *kernel, int64_t work_items)
+{
+    enum { GPU_GROUP = 64 };
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
+    const size_t local = cpu ? 1 : group;
+    struct small s = {kspec_begin("aft/aft_local_bwd.cl", kernel),
+                      grid_1d(ceil_div(work_items, (int64_t)local), local)};
+
+    kspec_set_vw_ls(&s.spec, cpu ? l->caps->vector_width : 1, local);
+    return s;
+}
+
+static int64_t per_item(const struct launcher *l)
+{
+    enum { CPU_ITEM = 4096, GPU_ITEM = 4 };
+    return l->caps->variant == VARIANT_CPU ? CPU_ITEM : GPU_ITEM;
+}
+
+static attncl_status launch_gate(struct launcher *l, const struct op_call *call)
+{
+    const int64_t count = attncl__desc_count(&call->sig.in[AFT_IN_Q]), each = per_item(l);
+    const struct small s = small_pass(l, "aft_local_bwd_gate", ceil_div(count, each));
+
+    return attncl__launch(l, &s.spec, s.grid,
+                          ARGS(arg_mem(call->in[AFT_IN_Q]), arg_mem(call->in[IN_Y]),
+                               arg_mem(call->in[IN_G]), arg_mem(call->out[OUT_DQ]), arg_i64(count),
+                               arg_i32(each)));
+}
+
+static attncl_status launch_zero(struct launcher *l, struct span x, int64_t start, int64_t count)
+{
+    const int64_t each = per_item(l);
+    const struct small s = small_pass(l, "aft_local_bwd_zero", ceil_div(count, each));
+
+    return attncl__launch(l, &s.spec, s.grid,
+                          ARGS(arg_mem(x), arg_i64(start), arg_i64(count), arg_i32(each)));
+}
+
+// Biases as keys see them.
+static attncl_status launch_turn(struct launcher *l, const struct op_call *call,
+                                 const struct aft_tiling *p, const struct places *x)
+{
+    const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
+
+    if (p->per_head) {
+        const struct small s = small_pass(l, "aft_local_bwd_flip", p->heads);
+        return attncl__launch(l, &s.spec, s.grid,
+                              ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_mem(call->scratch),
+                                   arg_i64(x->turned_at), arg_i32(p->heads), arg_i32(w->dim[1])));
+    }
+    if (p->window == 0)
+        return ATTNCL_OK;
+    const struct small s = small_pass(l, "aft_local_bwd_turn", p->steps);
+    return attncl__launch(l, &s.spec, s.grid,
+                          ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_i32(w->dim[1]),
+                               arg_mem(call->scratch), arg_i64(x->turned_at), arg_i32(p->steps),
+                               arg_i32(p->window)));
+}
+
+// The sum of each row of `n` columns, or of each column of `n` rows.
+static attncl_status launch_sums(struct launcher *l, struct span x, int64_t start, int64_t x_row,
+                                 int64_t n, int64_t count, bool down, struct span y,
+                                 int64_t y_start)
+{
+    const int64_t vw = l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1;
+    const struct small s = small_pass(l, "aft_local_bwd_sums", ceil_div(count, vw));
+
+    return attncl__launch(l, &s.spec, s.grid,
+                          ARGS(arg_mem(x), arg_i64(start), arg_i64(x_row), arg_i32(n),
+                               arg_i32(count), arg_i32(down), arg_mem(y), arg_i64(y_start)));
+}
+
+// One series in both directions, and where its dw goes.
+struct series {
+    struct aft_channel_block forward, backward;
+    struct aft_matrix q, log, y, g;
+    struct span table;
+    int64_t table_start, table_row;
+};
+
+#define TABLE_TENSORS(s)                                                                           \
+    AFT_MATRIX((s)->forward.source[0]), AFT_MATRIX((s)->forward.source[1]), AFT_MATRIX((s)->log),  \
+        AFT_MATRIX((s)->q), AFT_MATRIX((s)->y), AFT_MATRIX((s)->g)
+#define TABLE(s) arg_mem((s)->table), arg_i64((s)->table_start), arg_i32((s)->table_row)
+
+static attncl_status launch_table(struct launcher *l, const struct series *s)
+{
+    const struct aft_channel_block *f = &s->forward;
+    const struct aft_tiling *p = f->p;
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_bwd_table.cl", "aft_local_bwd_table");
+
+    TRY(attncl__aft_sources(l, f));
+    kspec_int(&spec, "ROWS", AFT_ROWS);
+    kspec_int(&spec, "PANEL", AFT_PANEL);
+    kspec_int(&spec, "CHUNK", TABLE_LANES);
+    kspec_int(&spec, "BACKWARD", 0);
+    kspec_int(&spec, "MASKED", p->masked);
+    return attncl__launch(l, &spec, grid_1d(p->blocks, 1),
+                          ARGS(TABLE_TENSORS(s), arg_mem(f->scratch), arg_i64(p->lane_floats),
+                               arg_i64(p->ranges_at), AFT_BIAS(f), AFT_RANGE(f), arg_i32(p->window),
+                               arg_i32(f->causal), TABLE(s),
+                               arg_local(sizeof(float) * TABLE_LANES * AFT_ROWS * 2 * p->vw)));
+}
+
+static attncl_status launch_pairs(struct launcher *l, const struct series *s)
+{
+    const struct aft_channel_block *f = &s->forward;
+    const struct aft_tiling *p = f->p;
+    const int64_t keys = (int64_t)p->local / PAIR_QUERIES;
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_bwd_pairs.cl", "aft_local_bwd_pairs");
+
+    kspec_int(&spec, "QUERIES", PAIR_QUERIES);
+    kspec_int(&spec, "CHANNELS", PAIR_CHANNELS);
+    kspec_int(&spec, "MASKED", p->masked);
+    return attncl__launch(l, &spec,
+                          grid_2d(ceil_div(2 * p->window - 1 + PAIR_QUERIES - 1, keys),
+                                  ceil_div(p->steps, PAIR_QUERIES), p->local, 1),
+                          ARGS(TABLE_TENSORS(s), AFT_BIAS(f), arg_i32(p->steps), arg_i32(p->batch),
+                               arg_i32(p->channels), arg_i32(p->lanes), arg_i32(p->window),
+                               arg_i32(f->causal), TABLE(s)));
+}
+
+static attncl_status launch_channel_blocks(struct launcher *l, struct series *s)
+{
+    const struct aft_tiling *p = s->forward.p;
+
+    if (!p->cpu && p->window > 0)
+        TRY(launch_pairs(l, s));
+    for (int64_t lane = 0; lane < p->lanes; lane += p->block_lanes) {
+        const int64_t lanes = p->lanes - lane < p->block_lanes ? p->lanes - lane : p->block_lanes;
+        s->forward.lane0 = s->backward.lane0 = lane;
+        s->forward.lanes = s->backward.lanes = lanes;
+        if (p->cpu && p->window > 0)
+            TRY(launch_table(l, s));
+        TRY(attncl__aft_launch_channel_block(l, &s->backward));
+    }
+    return ATTNCL_OK;
+}
+
+static void find_mask(const struct op_call *call, const struct aft_tiling *p, int64_t b,
+                      struct series *s)
+{
+    const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
+
+    if (!p->masked)
+        return;
+    s->forward.mask_start = s->backward.mask_start = b;
+    s->forward.mask_column = s->backward.mask_row = mask->dim[2];
+    s->forward.mask_row = s->backward.mask_column =
+        mask->dim[0] == 1 ? 0 : mask->dim[1] * mask->dim[2];
+}
+
+static attncl_status launch_series(struct launcher *l, const struct op_call *call,
+                                   const struct aft_variant *variant, const struct aft_tiling *p,
+                                   const struct places *x, int64_t head, int64_t b)
+{
+    const struct tensor_desc *in = call->sig.in;
+    const int64_t first = head * p->channels, width = p->heads * p->channels;
+#define INPUT(i) attncl__aft_matrix(p, &in[i], call->in[i], b, first)
+    const struct aft_matrix k =
+        attncl__aft_matrix(p, &in[AFT_IN_K], call->in[AFT_IN_K], b, p->per_head ? head : first);
+    struct series s = {
+        .forward =
+            {
+                .p = p,
+                .source = {k, INPUT(AFT_IN_V)},
+                .scratch = call->scratch,
+                .bias = call->in[AFT_IN_BIAS],
+                .bias_start = variant->bias_start + head * variant->bias_head,
+                .bias_row = variant->bias_row,
+                .mask = call->in[AFT_IN_MASK],
+                .causal = variant->causal,
+            },
+        .backward =
+            {
+                .p = p,
+                .backward = true,
+                .source = {INPUT(IN_LOG), INPUT(AFT_IN_Q), INPUT(IN_Y), INPUT(IN_G)},
+                .target = {k, INPUT(AFT_IN_V)},
+                .to = {call->out[OUT_DK], b * width + first, width},
+                .to_too = call->out[OUT_DV],
+                .scratch = call->scratch,
+                .bias = call->scratch,
+                .bias_start = x->turned_at + p->window - 1,
+                .bias_row = 2 * p->window - 2,
+                .mask = call->in[AFT_IN_MASK],
+                .causal = -variant->causal,
+                .path = variant->path,
+            },
+        .q = INPUT(AFT_IN_Q),
+        .log = INPUT(IN_LOG),
+        .y = INPUT(IN_Y),
+        .g = INPUT(IN_G),
+        .table = call->out[OUT_DW],
+        .table_row = variant->bias_row,
+    };
+#undef INPUT
+    find_mask(call, p, b, &s);
+    if (p->per_head) {
+        const int64_t size = in[AFT_IN_BIAS].dim[1];
+        s.backward.to.span = call->scratch;
+        s.backward.to_at = x->keys_at;
+        s.backward.bias_start = x->turned_at + head * variant->bias_head + variant->bias_start;
+        s.backward.bias_row = variant->bias_row;
+        s.table = call->scratch;
+        s.table_start = x->table_at + variant->bias_start;
+        s.table_row = size - 1;
+    }
+    return launch_channel_blocks(l, &s);
+}
+
+attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *call,
+                                     const struct aft_variant *variant)
+{
+    const struct tensor_desc *in = call->sig.in, *w = &in[AFT_IN_BIAS];
+
+    if (attncl__desc_count(&in[AFT_IN_Q]) == 0)
+        return attncl__desc_present(w) ? launch_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w))
+                                       : ATTNCL_OK;
+    struct aft_tiling p = attncl__aft_tiling(&call->sig, variant);
+    const struct places x = places_of(&call->sig, &p);
+
+    TRY(attncl__check_loops(l->caps, "gradients of attention-free mixing", p.iterations));
+    attncl__aft_fit(l, &p, true, variant->path);
+    TRY(launch_gate(l, call));
+    TRY(launch_turn(l, call, &p, &x));
+    if (!p.per_head && attncl__desc_present(w))
+        TRY(launch_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w)));
+    for (int64_t head = 0; head < p.heads; ++head) {
+        if (p.per_head)
+            TRY(launch_zero(l, call->scratch, x.table_at, p.steps * w->dim[1]));
+        for (int64_t b = 0; b < p.entries; ++b)
+            TRY(launch_series(l, call, variant, &p, &x, head, b));
+        if (p.per_head)
+            TRY(launch_sums(l, call->scratch, x.table_at, w->dim[1], p.steps, w->dim[1], true,
+                            call->out[OUT_DW], head * w->dim[1]));
+    }
+    if (!p.per_head)
+        return ATTNCL_OK;
+    return launch_sums(l, call->scratch, x.keys_at, p.channels, p.channels,
+                       attncl__desc_count(&in[AFT_IN_K]), false, call->out[OUT_DK], 0);
+}
+
+// The forward op's and, of pairs with a bias, dw.
+void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant, double *flop_ret,
+                          double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[AFT_IN_Q]);
+    const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = variant->causal ? 1 : 2;
+    const bool masked = attncl__desc_present(&sig->in[AFT_IN_MASK]);
+    const double all = variant->causal ? steps / 2 : steps;
+    const double window =
+        attncl__desc_present(&sig->in[AFT_IN_BIAS]) ? sides * (double)variant->window : 0;
+    const double biased = window < all ? window : all, reach = masked ? all : biased;
+
+    *flop_ret = count * (4 * reach + 4 * biased + 100);
+    *bytes_ret = 0;
+    for (int i = AFT_IN_Q; i <= IN_G; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
+    for (int i = OUT_DQ; i <= OUT_DW; ++i)
+        if (attncl__desc_present(&sig->out[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+}

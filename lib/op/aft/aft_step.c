@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//
+// One position t of causal AFT-local or AFT-conv, for decoding.
+//
+//   y = sigmoid(q) sum_j p_j v_j,   p_j = softmax over j <= t of (w(t, j) + k_j)
+//
+// State: (maximum, denominator, numerator) of the keys that have left the window, and the last
+// `window` keys and values in two rings.  The position is read on the device, so that one compiled
+// step serves every position (cl/aft/aft_step.cl).
+
+#include "op/aft/aft_tiling.h"
+
+enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
+
+enum { MAX_LENGTH = 1 << 30 }; // of B C, of the window and of n: kernels count them with ints
+
+static attncl_status check_inputs(const struct op_sig *sig)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const struct tensor_desc *q = &sig->in[IN_Q], *at = &sig->in[IN_POSITION];
+
+    REQUIRE(q->rank == 2, ATTNCL_ERR_SHAPE, "q has %d axes, expected 2: [B, C]", q->rank);
+    for (int i = IN_Q; i <= IN_V; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "%s is %s, expected F32", names[i],
+                attncl_dtype_name(x->dtype));
+        REQUIRE(i == IN_K || attncl__desc_same_shape(x, q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
+                names[i], SHAPE(x), SHAPE(q));
+    }
+    REQUIRE(q->dim[0] <= MAX_LENGTH && q->dim[1] <= MAX_LENGTH &&
+                q->dim[0] * q->dim[1] <= MAX_LENGTH,
+            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
+            MAX_LENGTH);
+    REQUIRE(at->dtype == ATTNCL_I32, ATTNCL_ERR_DTYPE, "position is %s, expected I32",
+            attncl_dtype_name(at->dtype));
+    REQUIRE(attncl__desc_count(at) == 1, ATTNCL_ERR_SHAPE, "position is %s, expected [1]",
+            SHAPE(at));
+    return ATTNCL_OK;
+}
+
+static attncl_status check_bias(const struct op_sig *sig)
+{
+    const struct aft_step_fwd_params *p = sig->params;
+    const struct tensor_desc *w = &sig->in[IN_BIAS];
+
+    REQUIRE(p->window >= 0 && p->window <= MAX_LENGTH, ATTNCL_ERR_ARGUMENT,
+            "window is %d, expected 0 to %d", p->window, MAX_LENGTH);
+    if (!attncl__desc_present(w))
+        return ATTNCL_OK;
+    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
+            attncl_dtype_name(w->dtype));
+    REQUIRE(w->rank == 2 && w->dim[0] == w->dim[1], ATTNCL_ERR_SHAPE,
+            "pos_bias is %s, expected [n, n]", SHAPE(w));
+    REQUIRE(w->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE, "pos_bias has n = %" PRId64 ", at most %d",
+            w->dim[0], MAX_LENGTH);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_state(const struct op_sig *sig, int64_t window)
+{
+    static const char *const names[] = {
+        [IN_SUMS] = "sums", [IN_KEYS] = "keys", [IN_VALUES] = "values"};
+    const int64_t all = sig->in[IN_Q].dim[0] * sig->in[IN_Q].dim[1];
+    const int64_t slots = window > 0 ? window : 1;
+
+    for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        const int64_t rows = i == IN_SUMS ? 3 : slots;
+        REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "state %s is %s, expected F32", names[i],
+                attncl_dtype_name(x->dtype));
+        REQUIRE(x->rank == 2 && x->dim[0] == rows && x->dim[1] == all, ATTNCL_ERR_SHAPE,
+                "state %s is %s, expected [%" PRId64 ", %" PRId64 "]", names[i], SHAPE(x), rows,
+                all);
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct aft_step_fwd_params *p = sig->params;
+    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K];
+
+    TRY(check_inputs(sig));
+    REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
+            SHAPE(q));
+    TRY(check_bias(sig));
+    TRY(check_state(sig, p->window));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status conv_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *k = &sig->in[IN_K];
+
+    TRY(check_inputs(sig));
+    REQUIRE(k->rank == 2 && k->dim[0] == sig->in[IN_Q].dim[0], ATTNCL_ERR_SHAPE,
+            "k is %s, q is %s, expected [B, H] and [B, C]", SHAPE(k), SHAPE(&sig->in[IN_Q]));
+    TRY(attncl__aft_check_filter(&sig->in[IN_BIAS], sig->in[IN_Q].dim[1], k->dim[1]));
+    TRY(check_state(sig, (sig->in[IN_BIAS].dim[1] + 1) / 2));
+    return attncl__infer_like_first(sig);
+}
+
+static int64_t row_stride(const struct tensor_desc *x)
+{
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    return rows.stride;
+}
+
+// The kernel is short: a warp or a wave.
+static size_t gpu_group(const struct device_caps *caps)
+{
+    const size_t wanted = caps->group_multiple > 32 ? caps->group_multiple : 32;
+    return wanted < caps->max_group ? wanted : caps->max_group;
+}
+
+// n: positions there may be.
+static attncl_status launch(struct launcher *l, const struct op_call *call,
+                            const struct aft_variant *variant, int64_t n)
+{
+    const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K], *v = &in[IN_V];
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const bool fold = variant->heads == 0 && attncl__desc_contiguous(q) &&
+                      attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
+    const int64_t all = q->dim[0] * q->dim[1], heads = variant->heads > 0 ? variant->heads : 1;
+    const int64_t row = fold ? all : q->dim[1], channels = row / heads;
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const size_t local = cpu ? 1 : gpu_group(l->caps);
+    struct kspec spec = kspec_begin("aft/aft_step.cl", "aft_step_fwd");
+    kspec_set_vw_ls(&spec, vw, local);
+    kspec_int(&spec, "PER_HEAD", variant->heads > 0);
+
+    if (all == 0)
+        return ATTNCL_OK;
+    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant->window + 8)); // of keys in the ring
+    const int64_t lanes = ceil_div(channels, vw) * (all / row);
+    return attncl__launch(l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
+                          ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
+                               arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
+                               arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
+                               arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]),
+                               arg_i64(variant->bias_start), arg_i64(variant->bias_row),
+                               arg_i64(variant->bias_head), arg_i32(n), arg_mem(call->in[IN_POSITION]),
+                               arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),
+                               arg_mem(call->in[IN_VALUES]), arg_i32(channels), arg_i32(row),
+                               arg_i64(all), arg_i32(lanes), arg_i32(variant->window)));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct aft_step_fwd_params *p = call->sig.params;
+    const struct tensor_desc *w = &call->sig.in[IN_BIAS];
+    const bool biased = attncl__desc_present(w) && p->window > 0; // else keys need no ring
+    const int64_t n = biased ? w->dim[0] : INT32_MAX;
+    const struct aft_variant variant = {.window = biased ? p->window : 0, .bias_row = n};
+
+    return launch(l, call, &variant, n);
+}
+
+static attncl_status conv_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct aft_variant variant =
+        attncl__aft_filter_variant(&call->sig.in[IN_BIAS], call->sig.in[IN_K].dim[1]);
+
+    return launch(l, call, &variant, INT32_MAX);
+}
+
+// Each key of the window: its exponential, and the sums.
+static void cost(const struct op_sig *sig, int64_t window, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+
+    *flop_ret = count * (40 + 20 * (double)window);
+    *bytes_ret = 4 * count * (12 + 3 * (double)window);
+}
+
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct aft_step_fwd_params *p = sig->params;
+    cost(sig, p->window, flop_ret, bytes_ret);
+}
+
+static void conv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    cost(sig, (sig->in[IN_BIAS].dim[1] + 1) / 2, flop_ret, bytes_ret);
+}
+
+const struct op_class attncl__op_aft_step_fwd = {
+    .name = "aft_step_fwd",
+    .params_bytes = sizeof(struct aft_step_fwd_params),
+    .n_in = 8,
+    .n_out = 1,
+    .optional = 1u << IN_BIAS,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};
+
+const struct op_class attncl__op_aft_conv_step_fwd = {
+    .name = "aft_conv_step_fwd",
+    .params_bytes = sizeof(struct aft_conv_step_fwd_params),
+    .n_in = 8,
+    .n_out = 1,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
+    .infer = conv_infer,
+    .launch = conv_launch,
+    .cost = conv_cost,
+};

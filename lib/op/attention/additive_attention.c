@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+//
+// Additive attention, fused: [B, T, S, N] is never formed.
+//
+//   y_i = sum_j p_ij v_j,   p_ij = softmax over j of w . tanh(q_i + k_j),   q, k of N channels
+//
+// Keys at or beyond a length score -1e6, as in masked_softmax.  Kernel:
+// cl/attention/additive_attention.cl.
+
+#include "op/op.h"
+
+enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS };
+
+enum { MASKING_LENS = 2 }; // of cl/common/attention.clh
+
+static attncl_status check_lens(const struct tensor_desc *lens, const struct tensor_desc *q)
+{
+    static const char *const letters[] = {"B", "T"};
+
+    if (!attncl__desc_present(lens))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
+    REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
+            "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
+    for (int i = 0; i < lens->rank; ++i)
+        REQUIRE(lens->dim[i] == q->dim[i], ATTNCL_ERR_SHAPE,
+                "axis %d of valid_lens is %" PRId64 ", expected %s = %" PRId64, i, lens->dim[i],
+                letters[i], q->dim[i]);
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *v = &sig->in[IN_V];
+    const struct tensor_desc *w = &sig->in[IN_W];
+
+    for (int i = IN_Q; i <= IN_V; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 3));
+        REQUIRE(x->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
+                "%s has B = %" PRId64 ", q has B = %" PRId64, names[i], x->dim[0], q->dim[0]);
+        TRY(attncl__check_width(names[i], x->dim[1]));
+        TRY(attncl__check_width(names[i], x->dim[2]));
+    }
+    REQUIRE(k->dim[2] == q->dim[2], ATTNCL_ERR_SHAPE, "k has N = %" PRId64 ", q has N = %" PRId64,
+            k->dim[2], q->dim[2]);
+    REQUIRE(v->dim[1] == k->dim[1], ATTNCL_ERR_SHAPE, "v has S = %" PRId64 ", k has S = %" PRId64,
+            v->dim[1], k->dim[1]);
+    TRY(attncl__check_input("w", w, ATTNCL_F32, -1));
+    REQUIRE(
+        (w->rank == 1 || (w->rank == 2 && w->dim[0] == 1)) && attncl__desc_count(w) == q->dim[2],
+        ATTNCL_ERR_SHAPE, "w is %s, expected [N] or [1, N] with N = %" PRId64, SHAPE(w), q->dim[2]);
+    TRY(check_lens(&sig->in[IN_LENS], q));
+    const int64_t dim[3] = {q->dim[0], q->dim[1], v->dim[2]};
+    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]);
+}
+
+static attncl_status weights_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[IN_Q];
+
+    TRY(fwd_infer(sig));
+    const int64_t dim[3] = {q->dim[0], q->dim[1], sig->in[IN_K].dim[1]};
+    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[1]);
+}
+
+static int64_t row_stride(const struct tensor_desc *x)
+{
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    return rows.stride;
+}
+
+#define ROWS(call, i)                                                                              \
+    arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
+        arg_i64(row_stride(&(call)->sig.in[i]))
+
+// A key: its score, and its part of the sums; twice with weights.
+static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)
+{
+    const struct tensor_desc *in = call->sig.in;
+    const int64_t keys = in[IN_K].dim[1] + local, width = ceil_div(in[IN_Q].dim[2], vw) + 4;
+    const int64_t sums = ceil_div(in[IN_V].dim[2], vw * local) + 4;
+
+    return (attncl__desc_present(&call->sig.out[1]) ? 2 : 1) * keys *
+           (ceil_div(width, local) + sums);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    enum { KEYS = 64 }; // a work-group takes at once
+    const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *lens = &in[IN_LENS];
+    const int64_t n_queries = q->dim[1], n_keys = in[IN_K].dim[1], value_width = in[IN_V].dim[2];
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
+    struct kspec spec = kspec_begin("attention/additive_attention.cl", "additive_attention_fwd");
+
+    TRY(attncl__check_loops(l->caps, spec.kernel, iterations(call, vw, (int64_t)local)));
+    kspec_set_vw_ls(&spec, vw, local);
+    kspec_int(&spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
+    kspec_int(&spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
+    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_queries, local),
+                          ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V),
+                               arg_mem(call->in[IN_W]), arg_mem(call->in[IN_LENS]),
+                               arg_i32(lens->rank == 2), arg_mem(call->out[0]),
+                               arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys),
+                               arg_i32(q->dim[2]), arg_i32(value_width),
+                               arg_local(sizeof(float) * vw * (size_t)ceil_div(value_width, vw))));
+}
+
+// A pair of query and key: N sums, tanh (as one) and products, the softmax, and E products.  Of
+// lengths only the device knows.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
+    const double pairs = (double)(q->dim[0] * q->dim[1]) * (double)v->dim[1];
+
+    *flop_ret = pairs * (4 * (double)q->dim[2] + 2 * (double)v->dim[2] + 5);
+    *bytes_ret = 0;
+    for (int i = 0; i < OP_MAX_OUT && attncl__desc_present(&sig->out[i]); ++i)
+        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
+    for (int i = IN_Q; i <= IN_LENS; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += 4 * (double)attncl__desc_count(&sig->in[i]);
+}
+
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_additive_attention_bwd,
+        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0)},
+        .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
+    },
+};
+static const struct grad_rule weights_grad[] = {
+    {
+        .op = &attncl__op_additive_attention_bwd,
+        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0),
+               REF_DY(1)},
+        .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
+    },
+};
+
+const struct op_class attncl__op_additive_attention_fwd = {
+    .name = "additive_attention_fwd",
+    .params_bytes = sizeof(struct additive_attention_fwd_params),
+    .n_in = 5,
+    .n_out = 1,
+    .optional = 1u << IN_LENS,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+};
+
+// The same with p as output 1.
+const struct op_class attncl__op_additive_attention_weights_fwd = {
+    .name = "additive_attention_weights_fwd",
+    .params_bytes = sizeof(struct additive_attention_weights_fwd_params),
+    .n_in = 5,
+    .n_out = 2,
+    .optional = 1u << IN_LENS,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .infer = weights_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
+};

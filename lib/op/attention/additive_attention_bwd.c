@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// Gradients of additive attention; [B, T, S, N] is never formed, p and its gradient [B, T, S] are.
+//
+//   s_ij = w . t_ij,   t_ij = tanh(q_i + k_j),   p_i = softmax(s_i)
+//   ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij),   dp_ij = g_i . v_j + c_ij
+//   dq_i = sum_j ds_ij w (1 - t_ij^2)    dk_j = sum_i of the same    dw = sum_ij ds_ij t_ij
+//   dv_j = sum_i p_ij g_i
+//
+// g is the gradient of y, c that of the weights where they are asked for.  Kernels:
+// cl/attention/additive_attention_bwd.cl.
+
+#include "op/op.h"
+
+enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_G, IN_C };
+enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
+
+enum { MASKING_LENS = 2 }; // of cl/common/attention.clh
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *g = &sig->in[IN_G];
+    const struct tensor_desc *c = &sig->in[IN_C];
+    struct tensor_desc y;
+
+    TRY(attncl__op_additive_attention_fwd.infer(sig));
+    y = sig->out[0];
+    TRY(attncl__check_input("the gradient of y", g, ATTNCL_F32, 3));
+    REQUIRE(attncl__desc_same_shape(g, &y), ATTNCL_ERR_SHAPE,
+            "the gradient of y is %s, expected %s", SHAPE(g), SHAPE(&y));
+    if (attncl__desc_present(c)) {
+        TRY(attncl__check_input("the gradient of the weights", c, ATTNCL_F32, 3));
+        REQUIRE(c->dim[0] == q->dim[0] && c->dim[1] == q->dim[1] && c->dim[2] == k->dim[1],
+                ATTNCL_ERR_SHAPE,
+                "the gradient of the weights is %s, expected [%" PRId64 ", %" PRId64 ", %" PRId64
+                "]",
+                SHAPE(c), q->dim[0], q->dim[1], k->dim[1]);
+    }
+    for (int i = IN_Q; i <= IN_W; ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, sig->in[i].rank, sig->in[i].dim, &sig->out[i]));
+    return ATTNCL_OK;
+}
+
+// In the scratch, in floats: p, ds, each query's share of dw.
+struct places {
+    int64_t ds_at, parts_at, floats;
+};
+
+static struct places places_of(const struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[IN_Q];
+    const int64_t rows = q->dim[0] * q->dim[1], pairs = rows * sig->in[IN_K].dim[1];
+    return (struct places){pairs, 2 * pairs, 2 * pairs + rows * q->dim[2]};
+}
+
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    *bytes_ret = sizeof(float) * (size_t)places_of(sig).floats;
+    return ATTNCL_OK;
+}
+
+// A pass of work-groups that share `width` numbers.
+static struct kspec pass_spec(const struct launcher *l, const struct op_call *call,
+                              const char *kernel, int64_t width, size_t *local_ret)
+{
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    struct kspec spec = kspec_begin("attention/additive_attention_bwd.cl", kernel);
+
+    *local_ret = cpu ? 1 : attncl__group_for_row(l->caps, width < 256 ? width : 256);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
+    kspec_int(&spec, "MASKING", attncl__desc_present(&call->sig.in[IN_LENS]) ? MASKING_LENS : 0);
+    return spec;
+}
+
+static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
+                                 const struct places *x)
+{
+    const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
+    size_t local = 1;
+    const struct kspec spec =
+        pass_spec(l, call, "additive_attention_bwd_rows", in[IN_K].dim[1], &local);
+
+    return attncl__launch(l, &spec, grid_1d(q->dim[0] * q->dim[1], local),
+                          ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
+                               arg_mem(call->in[IN_V]), arg_mem(call->in[IN_W]),
+                               arg_mem(call->in[IN_LENS]), arg_i32(in[IN_LENS].rank == 2),
+                               arg_mem(call->in[IN_G]), arg_mem(call->in[IN_C]),
+                               arg_i32(attncl__desc_present(&in[IN_C])), arg_mem(call->scratch),
+                               arg_i64(x->ds_at), arg_i32(q->dim[1]), arg_i32(in[IN_K].dim[1]),
+                               arg_i32(q->dim[2]), arg_i32(in[IN_V].dim[2])));
+}
+
+static attncl_status launch_queries(struct launcher *l, const struct op_call *call,
+                                    const struct places *x)
+{
+    const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
+    size_t local = 1;
+    const struct kspec spec =
+        pass_spec(l, call, "additive_attention_bwd_queries", q->dim[2], &local);
+
+    return attncl__launch(l, &spec, grid_1d(q->dim[0] * q->dim[1], local),
+                          ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
+                               arg_mem(call->in[IN_W]), arg_mem(call->scratch), arg_i64(x->ds_at),
+                               arg_i64(x->parts_at), arg_mem(call->out[OUT_DQ]), arg_i32(q->dim[1]),
+                               arg_i32(in[IN_K].dim[1]), arg_i32(q->dim[2])));
+}
+
+static attncl_status launch_keys(struct launcher *l, const struct op_call *call,
+                                 const struct places *x)
+{
+    const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K];
+    size_t local = 1;
+    const struct kspec spec = pass_spec(l, call, "additive_attention_bwd_keys", q->dim[2], &local);
+
+    return attncl__launch(
+        l, &spec, grid_1d(k->dim[0] * k->dim[1], local),
+        ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]), arg_mem(call->in[IN_W]),
+             arg_mem(call->in[IN_G]), arg_mem(call->scratch), arg_i64(x->ds_at),
+             arg_mem(call->out[OUT_DK]), arg_mem(call->out[OUT_DV]), arg_i32(q->dim[1]),
+             arg_i32(k->dim[1]), arg_i32(q->dim[2]), arg_i32(in[IN_V].dim[2])));
+}
+
+static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
+                                const struct places *x)
+{
+    const struct tensor_desc *q = &call->sig.in[IN_Q];
+    size_t local = 1;
+    const struct kspec spec = pass_spec(l, call, "additive_attention_bwd_sum", q->dim[2], &local);
+    const int64_t columns =
+        (int64_t)local * (l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1);
+
+    return attncl__launch(l, &spec, grid_1d(ceil_div(q->dim[2], columns), local),
+                          ARGS(arg_mem(call->scratch), arg_i64(x->parts_at),
+                               arg_i64(q->dim[0] * q->dim[1]), arg_mem(call->out[OUT_DW]),
+                               arg_i32(q->dim[2])));
+}
+
+// An upper bound for every pass, of one work-item that has all of a row.
+static int64_t iterations(const struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
+    const int64_t width = q->dim[2] + v->dim[2] + 8, rows = q->dim[0] * q->dim[1];
+    const int64_t longest = v->dim[1] > q->dim[1] ? v->dim[1] : q->dim[1];
+    const int64_t row = longest * width;
+
+    return row > rows ? row : rows;
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct places x = places_of(&call->sig);
+
+    TRY(attncl__check_loops(l->caps, "additive_attention_bwd", iterations(&call->sig)));
+    TRY(launch_rows(l, call, &x));
+    TRY(launch_queries(l, call, &x));
+    TRY(launch_keys(l, call, &x));
+    return launch_sum(l, call, &x);
+}
+
+// A pair of query and key: tanh three times with three products of N, two of E, the softmax.
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
+    const double pairs = (double)(q->dim[0] * q->dim[1]) * (double)v->dim[1];
+
+    *flop_ret = pairs * (15 * (double)q->dim[2] + 4 * (double)v->dim[2] + 10);
+    *bytes_ret = 0;
+    for (int i = OUT_DQ; i <= OUT_DW; ++i)
+        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
+    for (int i = IN_Q; i <= IN_C; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
+}
+
+const struct op_class attncl__op_additive_attention_bwd = {
+    .name = "additive_attention_bwd",
+    .params_bytes = sizeof(struct additive_attention_bwd_params),
+    .n_in = 7,
+    .n_out = 4,
+    .optional = 1u << IN_LENS | 1u << IN_C,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

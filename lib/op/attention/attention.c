@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: MIT
+//
+// Softmax attention, one fused kernel with an online softmax.
+//
+//   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//
+// q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
+// first packed into tiles (cl/attention/attention_pack.cl), then blocks of queries run over them
+// (cl/attention/attention.cl); the GPU variant reads them where they are (lib/op/attention/attention_gpu.c).
+
+#include "attncl/kinds.h"
+#include "base/ckd.h"
+#include "op/attention/attention_tiling.h"
+
+enum { MAX_LENGTH = 1 << 29 }; // kernels add T and S as ints
+
+static attncl_status check_heads(const struct op_sig *sig)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *k = &sig->in[ATT_IN_K];
+    const struct tensor_desc *v = &sig->in[ATT_IN_V];
+
+    for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 4));
+        REQUIRE(x->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
+                "%s has B = %" PRId64 ", q has B = %" PRId64, names[i], x->dim[0], q->dim[0]);
+        REQUIRE(x->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
+                "%s has H = %" PRId64 ", q has H = %" PRId64, names[i], x->dim[1], q->dim[1]);
+        REQUIRE(x->dim[2] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
+                "%s has %" PRId64 " positions, at most %d", names[i], x->dim[2], MAX_LENGTH);
+        REQUIRE(x->dim[3] >= 1 && x->dim[3] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
+                "%s has width %" PRId64 ", expected 1 to %d", names[i], x->dim[3], MAX_LENGTH);
+        REQUIRE(x->stride[3] == 1 || x->dim[3] == 1, ATTNCL_ERR_UNSUPPORTED,
+                "the last axis of %s has stride %" PRId64 ", expected 1", names[i], x->stride[3]);
+    }
+    REQUIRE(k->dim[3] == q->dim[3], ATTNCL_ERR_SHAPE, "k has D = %" PRId64 ", q has D = %" PRId64,
+            k->dim[3], q->dim[3]);
+    REQUIRE(v->dim[2] == k->dim[2], ATTNCL_ERR_SHAPE, "v has S = %" PRId64 ", k has S = %" PRId64,
+            v->dim[2], k->dim[2]);
+    REQUIRE(q->dim[1] <= INT32_MAX && q->dim[0] <= INT32_MAX / (q->dim[1] + 1), ATTNCL_ERR_SHAPE,
+            "B H = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1], INT32_MAX);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_mask(const struct op_sig *sig)
+{
+    static const char *const letters[] = {"T", "S", "B"};
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *mask = &sig->in[ATT_IN_MASK];
+    const int64_t expected[] = {q->dim[2], sig->in[ATT_IN_K].dim[2], q->dim[0]};
+
+    if (!attncl__desc_present(mask))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("mask", mask, ATTNCL_U8, 3));
+    for (int i = 0; i < 3; ++i)
+        REQUIRE(mask->dim[i] == expected[i] || (i != 1 && mask->dim[i] == 1), ATTNCL_ERR_SHAPE,
+                "axis %d of the mask is %" PRId64 ", expected %s%s = %" PRId64, i, mask->dim[i],
+                i == 1 ? "" : "1 or ", letters[i], expected[i]);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_lens(const struct op_sig *sig)
+{
+    static const char *const letters[] = {"B", "T"};
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *lens = &sig->in[ATT_IN_LENS];
+    const int64_t expected[] = {q->dim[0], q->dim[2]};
+
+    if (!attncl__desc_present(lens))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
+    REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
+            "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
+    for (int i = 0; i < lens->rank; ++i)
+        REQUIRE(lens->dim[i] == expected[i], ATTNCL_ERR_SHAPE,
+                "axis %d of valid_lens is %" PRId64 ", expected %s = %" PRId64, i, lens->dim[i],
+                letters[i], expected[i]);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__attention_infer(struct op_sig *sig)
+{
+    const struct attention_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
+    const bool mask = attncl__desc_present(&sig->in[ATT_IN_MASK]);
+    const bool lens = attncl__desc_present(&sig->in[ATT_IN_LENS]);
+    const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
+
+    TRY(check_heads(sig));
+    TRY(check_mask(sig));
+    TRY(check_lens(sig));
+    REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", at least 0",
+            params->window);
+    REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,
+            "mask, valid_lens and causal or window: at most one of them, %d are given",
+            mask + lens + (params->causal || params->window));
+    const int64_t dim[4] = {q->dim[time_first ? 2 : 0], q->dim[time_first ? 0 : 2], q->dim[1],
+                            v->dim[3]};
+    return attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[0]);
+}
+
+static attncl_status weights_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q];
+
+    TRY(attncl__attention_infer(sig));
+    const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], sig->in[ATT_IN_K].dim[2]};
+    return attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[1]);
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    struct attention_tiling p;
+
+    *bytes_ret = 0;
+    if (attncl__desc_count(&sig->out[0]) == 0)
+        return ATTNCL_OK;
+    TRY(attncl__attention_tiling(sig, &p));
+    *bytes_ret =
+        sizeof(float) * (size_t)(p.key_floats + p.value_floats + p.row_floats + p.partial_floats);
+    return ATTNCL_OK;
+}
+
+static size_t floats(int64_t count)
+{
+    return sizeof(float) * (size_t)count;
+}
+
+static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
+                                   const struct attention_tiling *p)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
+    const bool weights = attncl__desc_present(&call->sig.out[1]);
+    const int64_t n_heads = in[ATT_IN_Q].dim[1], block = p->block;
+    struct tensor_desc v = in[ATT_IN_V];
+    struct kspec spec = kspec_begin("attention/attention.cl", "attention_fwd");
+    int64_t y_b, y_t;
+
+    attncl__attention_result_strides(call, &y_b, &y_t);
+    if (p->copy_values) {
+        v.start = p->key_floats;
+        v.stride[2] = p->value_pitch;
+        v.stride[1] = p->n_keys * p->value_pitch;
+        v.stride[0] = n_heads * v.stride[1];
+    }
+    kspec_set_vw_ls(&spec, p->vw, 1);
+    kspec_int(&spec, "BC", p->key_tile);
+    kspec_int(&spec, "NS", p->score_vectors);
+    kspec_int(&spec, "MR", p->score_rows);
+    kspec_int(&spec, "NE", p->sum_vectors);
+    kspec_int(&spec, "MASKING", p->masking);
+    kspec_int(&spec, "WEIGHTS", weights);
+    return attncl__launch(
+        l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, block), 1, 1),
+        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]), arg_mem(call->scratch),
+             ATTENTION_HEADS(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
+             ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->out[0]), arg_i64(y_b),
+             arg_i64(y_t), arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
+             arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
+             arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    struct attention_tiling p;
+
+    TRY(attncl__attention_tiling(&call->sig, &p));
+    if (p.gpu)
+        return attncl__attention_gpu(l, call, &p);
+    const struct attention_packing packing = {
+        .tiles = ATT_IN_K,
+        .rows = ATT_IN_V,
+        .rows_at = p.key_floats,
+        .pitch = p.copy_values ? p.value_pitch : 0,
+    };
+    TRY(attncl__attention_pack(l, call, &p, &packing));
+    return launch_blocks(l, call, &p);
+}
+
+// A pair of query and key: two products of vectors, and the softmax.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
+    const double heads = (double)(q->dim[0] * q->dim[1]);
+    const double pairs = heads * attncl__attention_pairs(sig);
+
+    *flop_ret = pairs * (2 * (double)q->dim[3] + 2 * (double)v->dim[3] + 5);
+    *bytes_ret = 0;
+    for (int i = 0; i < OP_MAX_OUT && attncl__desc_present(&sig->out[i]); ++i)
+        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
+    for (int i = ATT_IN_Q; i <= ATT_IN_LENS; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
+}
+
+#define GRADIENT_OF_Y REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0)
+
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_attention_bwd,
+        .in = {GRADIENT_OF_Y},
+        .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
+    },
+};
+static const struct grad_rule weights_grad[] = {
+    {
+        .op = &attncl__op_attention_bwd,
+        .in = {GRADIENT_OF_Y, REF_DY(1)},
+        .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
+    },
+};
+
+const struct op_class attncl__op_attention_fwd = {
+    .name = "attention_fwd",
+    .params_bytes = sizeof(struct attention_fwd_params),
+    .n_in = 5,
+    .n_out = 1,
+    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
+    .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
+    .infer = attncl__attention_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+};
+
+// The same with p as output 1.
+const struct op_class attncl__op_attention_weights_fwd = {
+    .name = "attention_weights_fwd",
+    .params_bytes = sizeof(struct attention_weights_fwd_params),
+    .n_in = 5,
+    .n_out = 2,
+    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
+    .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
+    .infer = weights_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
+};

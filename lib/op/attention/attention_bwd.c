@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: MIT
+//
+// Gradients of softmax attention, recomputing: no [T, S] buffer.
+//
+//   dv_j = sum_i p_ij g_i
+//   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
+//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
+//
+// y is the forward op's result, g its gradient, c that of the weights where they are asked for.
+// CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd.cl); each
+// work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass for the
+// rows' maxima and totals, then one for each (cl/attention/attention_bwd_gpu.cl).
+
+#include "op/attention/attention_tiling.h"
+
+enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C };
+enum { OUT_DQ, OUT_DK, OUT_DV };
+
+// GPU variant: work-items of a work-group, its rows and columns (cl/common/attention_group.clh), and what
+// it takes of local memory.
+enum { GROUP = 128, GROUP_ROWS = 32, GROUP_COLUMNS = 64, GROUP_LOCAL_BYTES = 26 * 1024 };
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    static const char *const names[] = {"y", "the gradient of y"};
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *k = &sig->in[ATT_IN_K];
+    struct tensor_desc y;
+
+    TRY(attncl__attention_infer(sig));
+    y = sig->out[0];
+    for (int i = 0; i < 2; ++i) {
+        const struct tensor_desc *x = &sig->in[IN_Y + i];
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 4));
+        REQUIRE(attncl__desc_same_shape(x, &y), ATTNCL_ERR_SHAPE, "%s is %s, expected %s", names[i],
+                SHAPE(x), SHAPE(&y));
+    }
+    if (attncl__desc_present(&sig->in[IN_C])) {
+        const struct tensor_desc *c = &sig->in[IN_C];
+        TRY(attncl__check_input("the gradient of the weights", c, ATTNCL_F32, 4));
+        REQUIRE(c->dim[0] == q->dim[0] && c->dim[1] == q->dim[1] && c->dim[2] == q->dim[2] &&
+                    c->dim[3] == k->dim[2],
+                ATTNCL_ERR_SHAPE,
+                "the gradient of the weights is %s, expected [%" PRId64 ", %" PRId64 ", %" PRId64
+                ", %" PRId64 "]",
+                SHAPE(c), q->dim[0], q->dim[1], q->dim[2], k->dim[2]);
+    }
+    for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, 4, sig->in[i].dim, &sig->out[i]));
+    return ATTNCL_OK;
+}
+
+// Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their own,
+// and places in the scratch, in floats.
+struct backward_tiling {
+    struct attention_tiling p;
+    int64_t n_splits, tile_keys, key_pitch, value_pitch;
+    int64_t values_at, rows_at, dk_at, dv_at, floats;
+    int64_t local; // floats of local memory
+};
+
+static int64_t local_floats(const struct backward_tiling *b, int64_t block)
+{
+    const struct attention_tiling *p = &b->p;
+    return block *
+           (p->width + p->value_width + 2 * p->key_tile + 2 * b->key_pitch + b->value_pitch + 3);
+}
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
+// An upper bound of the loop iterations of one work-item that has one block.
+static int64_t iterations(const struct backward_tiling *b)
+{
+    const struct attention_tiling *p = &b->p;
+    const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
+    const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
+    const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
+    const int64_t each = panels * (2 * p->width + p->value_width + 3) +
+                         strips * (tile / 4 * (block + 1) + block / 6 * (tile + 1)) +
+                         block * (8 * tile / vw + 8) +
+                         (p->masking == MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
+
+    return ceil_div(p->n_keys, tile) * (each + tile * (b->key_pitch + b->value_pitch) / vw) +
+           3 * block * (p->width + p->value_width + 4);
+}
+
+static attncl_status choose_blocks(const struct op_sig *sig, struct backward_tiling *b)
+{
+    enum { MAX_LOCAL_BYTES = 256 * 1024, GROUPS_PER_CORE = 4 };
+    const struct device_caps *caps = sig->caps;
+    struct attention_tiling *p = &b->p;
+    const int64_t strip = (int64_t)p->vw * p->sum_vectors;
+
+    b->key_pitch = round_up(p->width, strip);
+    b->value_pitch = round_up(p->value_width, strip);
+    const size_t max = caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
+    if (caps->max_loop_iterations)
+        p->block = p->score_rows;
+    while (p->block > p->score_rows && sizeof(float) * (size_t)local_floats(b, p->block) > max)
+        p->block -= p->score_rows;
+    b->local = local_floats(b, p->block);
+    REQUIRE(sizeof(float) * (size_t)b->local <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
+            "gradients of attention with D = %" PRId64 " and E = %" PRId64
+            " take %zu bytes of local memory, the device has %zu",
+            p->width, p->value_width, sizeof(float) * (size_t)b->local, caps->local_bytes);
+    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations(b) < caps->max_loop_iterations,
+            ATTNCL_ERR_UNSUPPORTED,
+            "gradients of attention over S = %" PRId64 " keys take %" PRId64
+            " loop iterations, the device stops at %" PRIu64,
+            p->n_keys, iterations(b), caps->max_loop_iterations);
+
+    const int64_t blocks = ceil_div(p->n_queries, p->block);
+    const int64_t wanted = ceil_div(GROUPS_PER_CORE * (int64_t)caps->compute_units, p->heads);
+    b->n_splits = caps->max_loop_iterations || blocks < wanted ? blocks : wanted;
+    if (b->n_splits < 1)
+        b->n_splits = 1; // no query: dk and dv are 0
+    b->tile_keys = round_up(p->n_keys, p->key_tile);
+    b->values_at = p->heads * b->tile_keys * p->width;
+    b->rows_at = b->values_at + p->heads * b->tile_keys * p->value_width;
+    b->dk_at = b->rows_at + p->heads * p->n_keys * b->key_pitch;
+    b->dv_at = b->dk_at + b->n_splits * p->heads * b->tile_keys * b->key_pitch;
+    b->floats = b->dv_at + b->n_splits * p->heads * b->tile_keys * b->value_pitch;
+    return ATTNCL_OK;
+}
+
+static attncl_status choose_tiling(const struct op_sig *sig, struct backward_tiling *ret)
+{
+    *ret = (struct backward_tiling){0};
+    TRY(attncl__attention_tiling(sig, &ret->p));
+    if (!ret->p.gpu)
+        return choose_blocks(sig, ret);
+    REQUIRE(
+        sig->caps->max_group >= GROUP && sig->caps->local_bytes >= GROUP_LOCAL_BYTES,
+        ATTNCL_ERR_UNSUPPORTED,
+        "gradients of attention take work-groups of %d work-items with %d bytes of local memory, the "
+        "device has %zu with %zu",
+        GROUP, GROUP_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
+    ret->p.block = GROUP_ROWS;
+    ret->floats = 4 * ret->p.heads * ret->p.n_queries;
+    return ATTNCL_OK;
+}
+
+static bool anything(const struct op_sig *sig)
+{
+    return attncl__desc_count(&sig->out[OUT_DQ]) > 0 || attncl__desc_count(&sig->out[OUT_DK]) > 0 ||
+           attncl__desc_count(&sig->out[OUT_DV]) > 0;
+}
+
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    struct backward_tiling b;
+
+    *bytes_ret = 0;
+    if (!anything(sig))
+        return ATTNCL_OK;
+    TRY(choose_tiling(sig, &b));
+    *bytes_ret = sizeof(float) * (size_t)b.floats;
+    return ATTNCL_OK;
+}
+
+#define GRADIENT_OF_WEIGHTS(call)                                                                  \
+    arg_mem((call)->in[IN_C]), arg_i32(attncl__desc_present(&(call)->sig.in[IN_C]))
+
+// y and its gradient share their strides.
+static void result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
+{
+    attncl__attention_strides(&call->sig, &call->sig.in[IN_Y], b_ret, t_ret);
+}
+
+static attncl_status launch_blocks(struct launcher *l, const struct op_call *call,
+                                   const struct backward_tiling *b)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct attention_tiling *p = &b->p;
+    const struct tensor_desc *q = &call->sig.in[ATT_IN_Q];
+    struct kspec spec = kspec_begin("attention/attention_bwd.cl", "attention_bwd");
+    int64_t y_b, y_t;
+
+    result_strides(call, &y_b, &y_t);
+    kspec_set_vw_ls(&spec, p->vw, 1);
+    kspec_int(&spec, "BC", p->key_tile);
+    kspec_int(&spec, "NS", p->score_vectors);
+    kspec_int(&spec, "MR", p->score_rows);
+    kspec_int(&spec, "NE", p->sum_vectors);
+    kspec_int(&spec, "MASKING", p->masking);
+    return attncl__launch(
+        l, &spec, grid_2d(p->heads, b->n_splits, 1, 1),
+        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], q), arg_mem(call->in[IN_Y]), arg_i64(y_b),
+             arg_i64(y_t), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
+             GRADIENT_OF_WEIGHTS(call), arg_mem(call->scratch), arg_i64(b->values_at),
+             arg_i64(b->rows_at),
+             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
+             arg_mem(call->out[OUT_DQ]), arg_mem(call->scratch), arg_i64(b->dk_at),
+             arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
+             arg_i32(b->value_pitch), arg_f32(params->scale), arg_i32(p->block),
+             arg_local(sizeof(float) * (size_t)b->local)));
+}
+
+static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
+                                const struct backward_tiling *b, int out)
+{
+    const bool keys = out == OUT_DK;
+    const int64_t rows = b->p.key_tile;
+    struct kspec spec = kspec_begin("attention/attention_bwd_sum.cl", "attention_bwd_sum");
+
+    kspec_set_vw_ls(&spec, b->p.vw, 1);
+    return attncl__launch(l, &spec, grid_2d(b->p.heads, ceil_div(b->p.n_keys, rows), 1, 1),
+                          ARGS(arg_mem(call->scratch), arg_i64(keys ? b->dk_at : b->dv_at),
+                               arg_i32(b->n_splits), arg_i32(b->tile_keys),
+                               arg_i32(keys ? b->key_pitch : b->value_pitch),
+                               arg_mem(call->out[out]), arg_i32(b->p.n_keys),
+                               arg_i32(keys ? b->p.width : b->p.value_width), arg_i32(rows)));
+}
+
+static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
+                                const struct backward_tiling *b)
+{
+    const struct attention_packing keys = {ATT_IN_K, ATT_IN_K, .rows_at = b->rows_at,
+                                           .pitch = b->key_pitch};
+    const struct attention_packing values = {ATT_IN_V, ATT_IN_V, .tiles_at = b->values_at};
+
+    TRY(attncl__attention_pack(l, call, &b->p, &keys));
+    TRY(attncl__attention_pack(l, call, &b->p, &values));
+    TRY(launch_blocks(l, call, b));
+    TRY(launch_sum(l, call, b, OUT_DK));
+    return launch_sum(l, call, b, OUT_DV);
+}
+
+static struct kspec group_spec(const struct attention_tiling *p, const char *file, const char *kernel,
+                               int64_t sum_vectors)
+{
+    struct kspec spec = kspec_begin(file, kernel);
+
+    kspec_set_vw_ls(&spec, p->vw, GROUP);
+    kspec_int(&spec, "NE", sum_vectors);
+    kspec_int(&spec, "MASKING", p->masking);
+    return spec;
+}
+
+static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
+                                 const struct attention_tiling *p)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct tensor_desc *in = call->sig.in;
+    const struct kspec spec = group_spec(p, "attention/attention_bwd_rows.cl", "attention_bwd_rows", 1);
+    int64_t y_b, y_t;
+
+    result_strides(call, &y_b, &y_t);
+    return attncl__launch(
+        l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, p->block), GROUP, 1),
+        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]),
+             ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]), arg_mem(call->in[IN_Y]),
+             arg_i64(y_b), arg_i64(y_t), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
+             GRADIENT_OF_WEIGHTS(call),
+             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
+             arg_mem(call->scratch), arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_f32(params->scale)));
+}
+
+static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
+                                   const struct attention_tiling *p, int out)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct tensor_desc *in = call->sig.in, *result = &call->sig.out[out];
+    const int64_t sum_vectors = result->dim[3] > GROUP_COLUMNS ? 2 : 1;
+    struct kspec spec =
+        group_spec(p, "attention/attention_bwd_gpu.cl", "attention_bwd_gpu", sum_vectors);
+    int64_t y_b, y_t;
+
+    result_strides(call, &y_b, &y_t);
+    kspec_int(&spec, "OUTPUT", out);
+    return attncl__launch(
+        l, &spec,
+        grid_3d(p->heads, ceil_div(result->dim[2], p->block),
+                ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
+        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]),
+             ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
+             ATTENTION_HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]), arg_mem(call->in[IN_G]),
+             arg_i64(y_b), arg_i64(y_t), GRADIENT_OF_WEIGHTS(call),
+             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
+             arg_mem(call->scratch), arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
+             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_f32(params->scale)));
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    struct backward_tiling b;
+
+    TRY(choose_tiling(&call->sig, &b));
+    if (!b.p.gpu)
+        return launch_cpu(l, call, &b);
+    TRY(launch_rows(l, call, &b.p));
+    for (int out = OUT_DQ; out <= OUT_DV; ++out)
+        TRY(launch_gpu(l, call, &b.p, out));
+    return ATTNCL_OK;
+}
+
+// A pair of query and key: the scores twice, and four products of vectors.
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
+    const double heads = (double)(q->dim[0] * q->dim[1]);
+    const double pairs = heads * attncl__attention_pairs(sig);
+
+    *flop_ret = pairs * (8 * (double)q->dim[3] + 4 * (double)v->dim[3] + 12);
+    *bytes_ret = 0;
+    for (int i = OUT_DQ; i <= OUT_DV; ++i)
+        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
+    for (int i = ATT_IN_Q; i <= IN_C; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
+}
+
+const struct op_class attncl__op_attention_bwd = {
+    .name = "attention_bwd",
+    .params_bytes = sizeof(struct attention_bwd_params),
+    .n_in = 8,
+    .n_out = 3,
+    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_C,
+    .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

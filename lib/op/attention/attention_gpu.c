@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: MIT
+//
+// Attention, GPU variant: a table of tile configurations by width, and the launches
+// (cl/attention/attention_gpu.cl, cl/attention/attention_merge.cl).
+
+#include "op/attention/attention_tiling.h"
+
+// The best first; local memory is what local_bytes() says, 25 KiB at most.  From the register
+// tiles that published fp32 kernels use (docs/kernels.md); not yet measured on a GPU.
+static const struct {
+    int64_t queries, value_width; // up to these
+    struct attention_tile_config tile;
+} tile_configs[] = {
+    {8, 64, {16, 2, 1, 32}},  // decoding: sums of 4 queries x 4 columns in a work-item
+    {8, 128, {32, 2, 1, 16}}, //
+    {8, 256, {32, 2, 2, 16}}, // 4 x 8
+    {INT64_MAX, 64, {8, 16, 2, 32}},
+    {INT64_MAX, 128, {16, 8, 2, 32}},
+    {INT64_MAX, 192, {16, 4, 3, 32}},       // 4 x 12
+    {INT64_MAX, 256, {16, 4, 4, 32}},       // 4 x 16
+    {INT64_MAX, INT64_MAX, {16, 8, 2, 32}}, // panels of 128 columns; scores are computed for each
+    {INT64_MAX, INT64_MAX, {8, 8, 2, 16}},
+    {INT64_MAX, INT64_MAX, {8, 2, 2, 16}}, // 16 work-items, 10 KiB
+};
+enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
+
+// As the kernel declares it.
+static size_t local_bytes(const struct attention_tile_config *r)
+{
+    const int row_ld = 4 * r->ty + 4, key_ld = 4 * r->tx + 4;
+    const int stage = r->dc * (row_ld + key_ld) > 2048 ? r->dc * (row_ld + key_ld) : 2048;
+
+    return sizeof(float) * (size_t)(stage + 4 * r->tx * row_ld + 4 * r->ty * (r->tx + 1) + 1);
+}
+
+const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps, int64_t n_queries,
+                                                  int64_t value_width, int skip)
+{
+    for (int i = 0; i < N_TILE_CONFIGS; ++i)
+        if (n_queries <= tile_configs[i].queries && value_width <= tile_configs[i].value_width &&
+            (size_t)(tile_configs[i].tile.tx * tile_configs[i].tile.ty) <= caps->max_group &&
+            local_bytes(&tile_configs[i].tile) <= caps->local_bytes && skip-- == 0)
+            return &tile_configs[i].tile;
+    return NULL;
+}
+
+static struct kspec attention_spec(const struct attention_tiling *p, bool weights)
+{
+    const struct attention_tile_config *r = p->tile;
+    struct kspec spec = kspec_begin("attention/attention_gpu.cl", "attention_gpu_fwd");
+
+    kspec_set_vw_ls(&spec, p->vw, (size_t)(r->tx * r->ty));
+    kspec_int(&spec, "TX", r->tx);
+    kspec_int(&spec, "TY", r->ty);
+    kspec_int(&spec, "NE", r->ne);
+    kspec_int(&spec, "DC", r->dc);
+    kspec_int(&spec, "MASKING", p->masking);
+    kspec_int(&spec, "WEIGHTS", weights);
+    return spec;
+}
+
+// A tile that the device runs, with all values of a work-item in registers if there is one.  Keys
+// are split as the tiling says, in whole tiles.
+static attncl_status choose_tile(struct launcher *l, struct attention_tiling *p)
+{
+    for (int registers = 1; registers >= 0; --registers)
+        for (int skip = 0;; ++skip) {
+            p->tile = attncl__attention_tile_config(l->caps, p->n_queries, p->value_width, skip);
+            if (!p->tile)
+                break;
+            const struct kspec spec = attention_spec(p, false);
+            const size_t group = (size_t)(p->tile->tx * p->tile->ty);
+            const int64_t tile = 4 * p->tile->tx;
+            if (!(registers ? attncl__kernel_has_no_spills(l, &spec, group)
+                            : attncl__kernel_is_launchable(l, &spec, group)))
+                continue;
+            if (p->n_splits > 1)
+                p->split_keys = ceil_div(ceil_div(p->n_keys, p->n_splits), tile) * tile;
+            return ATTNCL_OK;
+        }
+    return FAIL(ATTNCL_ERR_UNSUPPORTED, "no variant of attention runs on this device: %s",
+                attncl_last_error());
+}
+
+// Computes y or its partial results; or, from the rows' saved maxima and totals, the weights.
+static attncl_status launch_attention(struct launcher *l, const struct op_call *call,
+                                   const struct attention_tiling *p, bool weights)
+{
+    const struct attention_fwd_params *params = call->sig.params;
+    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
+    const struct kspec spec = attention_spec(p, weights);
+    const int64_t n_panels = ceil_div(p->value_width, (int64_t)4 * p->tile->tx * p->tile->ne);
+    const int64_t n_splits = weights ? 1 : p->n_splits;
+    const size_t group = (size_t)(p->tile->tx * p->tile->ty);
+    int64_t y_b, y_t;
+
+    attncl__attention_result_strides(call, &y_b, &y_t);
+    return attncl__launch(
+        l, &spec,
+        grid_3d(p->heads, ceil_div(p->n_queries, (int64_t)4 * p->tile->ty),
+                weights ? 1 : n_panels * n_splits, group, 1),
+        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]),
+             ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
+             ATTENTION_HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]),
+             ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->out[0]), arg_i64(y_b),
+             arg_i64(y_t), arg_mem(call->out[1]), arg_mem(call->scratch),
+             arg_i32(p->row_floats > 0), arg_i64(p->row_floats), arg_i32(n_splits),
+             arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(in[ATT_IN_Q].dim[1]),
+             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_f32(params->scale)));
+}
+
+static attncl_status launch_merge(struct launcher *l, const struct op_call *call,
+                                  const struct attention_tiling *p)
+{
+    enum { MERGE_GROUP = 64 };
+    size_t group = l->caps->max_group < MERGE_GROUP ? l->caps->max_group : MERGE_GROUP;
+    struct kspec spec = kspec_begin("attention/attention_merge.cl", "attention_merge_fwd");
+    int64_t y_b, y_t;
+
+    attncl__attention_result_strides(call, &y_b, &y_t);
+    kspec_set_vw_ls(&spec, 1, group);
+    return attncl__launch(l, &spec, grid_2d(p->heads, p->n_queries, group, 1),
+                          ARGS(arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
+                               arg_mem(call->scratch), arg_i32(p->row_floats > 0),
+                               arg_i64(p->row_floats), arg_i32(p->n_splits),
+                               arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->value_width)));
+}
+
+attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
+                                       const struct attention_tiling *tiling)
+{
+    struct attention_tiling p = *tiling;
+
+    TRY(choose_tile(l, &p));
+    TRY(launch_attention(l, call, &p, false));
+    if (p.n_splits > 1)
+        TRY(launch_merge(l, call, &p));
+    return p.row_floats ? launch_attention(l, call, &p, true) : ATTNCL_OK;
+}

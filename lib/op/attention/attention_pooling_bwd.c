@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+//
+// Gradients of Nadaraya-Watson kernel regression (cl/attention/attention_pooling_bwd.cl).
+//
+//   w_ij = K(u_ij) / S_j,   u_ij = x_i - z_j,   S_j = sum_i K(u_ij)
+//   r_ij = g_j y_i + c_ij - sum_i w_ij (g_j y_i + c_ij),   du_ij = r_ij K'(u_ij) / S_j
+//   dx_i = sum_j du_ij,   dz_j = -sum_i du_ij,   dy_i = sum_j w_ij g_j
+//
+// g is the gradient of y, c that of w where it is asked for.
+
+#include <math.h>
+
+#include "op/op.h"
+
+enum { IN_KEYS, IN_VALUES, IN_QUERIES, IN_G, IN_C };
+enum { OUT_DX, OUT_DY, OUT_DZ };
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[IN_KEYS], *z = &sig->in[IN_QUERIES];
+    const struct tensor_desc *g = &sig->in[IN_G], *c = &sig->in[IN_C];
+
+    TRY(attncl__op_attention_pooling_fwd.infer(sig));
+    TRY(attncl__check_input("the gradient of y", g, ATTNCL_F32, 1));
+    REQUIRE(g->dim[0] == z->dim[0], ATTNCL_ERR_SHAPE, "the gradient of y is %s, x_val is %s",
+            SHAPE(g), SHAPE(z));
+    if (attncl__desc_present(c)) {
+        TRY(attncl__check_input("the gradient of the weights", c, ATTNCL_F32, 2));
+        REQUIRE(c->dim[0] == x->dim[0] && c->dim[1] == z->dim[0], ATTNCL_ERR_SHAPE,
+                "the gradient of the weights is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(c),
+                x->dim[0], z->dim[0]);
+    }
+    for (int i = IN_KEYS; i <= IN_QUERIES; ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, 1, sig->in[i].dim, &sig->out[i]));
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    *bytes_ret = 3 * sizeof(float) * (size_t)sig->in[IN_QUERIES].dim[0];
+    return ATTNCL_OK;
+}
+
+static struct kspec pass_spec(const struct launcher *l, const struct op_call *call,
+                              const char *kernel, int64_t count, struct grid *grid_ret)
+{
+    enum { GPU_GROUP = 64 };
+    const struct attention_pooling_fwd_params *p = call->sig.params;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
+    const size_t local = cpu ? 1 : group;
+    struct kspec spec = kspec_begin("attention/attention_pooling_bwd.cl", kernel);
+
+    kspec_set_vw_ls(&spec, vw, local);
+    kspec_int(&spec, "KIND", p->kind);
+    *grid_ret = grid_1d(ceil_div(count, (int64_t)(vw * local)), local);
+    return spec;
+}
+
+#define INPUTS(call)                                                                               \
+    arg_mem((call)->in[IN_KEYS]), arg_mem((call)->in[IN_VALUES]), arg_mem((call)->in[IN_QUERIES]), \
+        arg_mem((call)->in[IN_G]), arg_mem((call)->in[IN_C]),                                      \
+        arg_i32(attncl__desc_present(&(call)->sig.in[IN_C])), arg_mem((call)->scratch)
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct attention_pooling_fwd_params *p = call->sig.params;
+    const int64_t n = call->sig.in[IN_KEYS].dim[0], m = call->sig.in[IN_QUERIES].dim[0];
+    const float inverse = (float)(1 / fabs((double)p->sigma));
+    struct grid grid;
+    struct kspec spec = pass_spec(l, call, "attention_pooling_bwd_columns", m, &grid);
+
+    TRY(attncl__check_loops(l->caps, "attention_pooling_bwd", 3 * n + (int64_t)20 * m));
+    TRY(attncl__launch(
+        l, &spec, grid,
+        ARGS(INPUTS(call), arg_mem(call->out[OUT_DZ]), arg_i32(n), arg_i32(m), arg_f32(inverse))));
+    spec = pass_spec(l, call, "attention_pooling_bwd_rows", n, &grid);
+    return attncl__launch(l, &spec, grid,
+                          ARGS(INPUTS(call), arg_mem(call->out[OUT_DX]), arg_mem(call->out[OUT_DY]),
+                               arg_i32(n), arg_i32(m), arg_f32(inverse)));
+}
+
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double n = (double)sig->in[IN_KEYS].dim[0], m = (double)sig->in[IN_QUERIES].dim[0];
+    const bool weights = attncl__desc_present(&sig->in[IN_C]);
+
+    *flop_ret = 90 * n * m;
+    *bytes_ret = 4 * (4 * n + 3 * m + (weights ? n * m : 0));
+}
+
+const struct op_class attncl__op_attention_pooling_bwd = {
+    .name = "attention_pooling_bwd",
+    .params_bytes = sizeof(struct attention_pooling_bwd_params),
+    .n_in = 5,
+    .n_out = 3,
+    .optional = 1u << IN_C,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

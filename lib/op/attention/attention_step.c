@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+//
+// One position t of causal multi-head attention, for decoding.
+//
+//   keys[t] = k, values[t] = v
+//   y_bh = sum over j <= t of p_j values[j]_bh,   p_j = softmax of scale * (q_bh . keys[j]_bh)
+//
+// The position is read on the device, so that one compiled step serves every position
+// (cl/attention/attention_step.cl).
+
+#include "op/op.h"
+
+enum { IN_Q, IN_K, IN_V, IN_POSITION, IN_KEYS, IN_VALUES };
+
+enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
+
+static attncl_status check_cache(const char *name, const struct tensor_desc *x,
+                                 const struct tensor_desc *q)
+{
+    TRY(attncl__check_input(name, x, ATTNCL_F32, 3));
+    REQUIRE(x->dim[1] == q->dim[0] && x->dim[2] == q->dim[1], ATTNCL_ERR_SHAPE,
+            "%s is %s, q is %s: must be [limit, B, C]", name, SHAPE(x), SHAPE(q));
+    REQUIRE(x->dim[0] >= 1 && x->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
+            "%s has %" PRId64 " positions, expected 1 to %d", name, x->dim[0], MAX_LENGTH);
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const struct attention_step_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[IN_Q], *position = &sig->in[IN_POSITION];
+
+    for (int i = IN_Q; i <= IN_V; ++i) {
+        TRY(attncl__check_input(names[i], &sig->in[i], ATTNCL_F32, 2));
+        REQUIRE(attncl__desc_same_shape(&sig->in[i], q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
+                names[i], SHAPE(&sig->in[i]), SHAPE(q));
+    }
+    REQUIRE(q->dim[0] <= MAX_LENGTH && q->dim[1] <= MAX_LENGTH &&
+                q->dim[0] * q->dim[1] <= MAX_LENGTH,
+            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[0], q->dim[1],
+            MAX_LENGTH);
+    REQUIRE(params->n_heads >= 1 && q->dim[1] % params->n_heads == 0, ATTNCL_ERR_SHAPE,
+            "C = %" PRId64 " cannot be cut into H = %d heads", q->dim[1], params->n_heads);
+    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
+            SHAPE(position));
+    TRY(check_cache("the cache of keys", &sig->in[IN_KEYS], q));
+    TRY(check_cache("the cache of values", &sig->in[IN_VALUES], q));
+    REQUIRE(sig->in[IN_KEYS].dim[0] == sig->in[IN_VALUES].dim[0], ATTNCL_ERR_SHAPE,
+            "the cache of keys is %s, that of values %s", SHAPE(&sig->in[IN_KEYS]),
+            SHAPE(&sig->in[IN_VALUES]));
+    return attncl__infer_like_first(sig);
+}
+
+static int64_t row_stride(const struct tensor_desc *x)
+{
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    return rows.stride;
+}
+
+#define ROWS(call, i)                                                                              \
+    arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
+        arg_i64(row_stride(&(call)->sig.in[i]))
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    enum { KEYS = 64 }; // a work-group takes at once
+    const struct attention_step_fwd_params *params = call->sig.params;
+    const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
+    const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
+    struct kspec spec = kspec_begin("attention/attention_step.cl", "attention_step_fwd");
+
+    if (attncl__desc_count(q) == 0)
+        return ATTNCL_OK;
+    // A key: its score, and its part of the sums, which few channels more than divide evenly.
+    const int64_t score = ceil_div(ceil_div(width, vw) + 4, (int64_t)local);
+    const int64_t sums = ceil_div(width, (int64_t)(vw * local)) + 4;
+    TRY(attncl__check_loops(l->caps, spec.kernel,
+                            (keys->dim[0] + (int64_t)local) * (score + sums)));
+    kspec_set_vw_ls(&spec, vw, local);
+    return attncl__launch(
+        l, &spec, grid_1d(q->dim[0] * n_heads, local),
+        ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V), arg_mem(call->in[IN_POSITION]),
+             arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]), arg_mem(call->out[0]),
+             arg_i32(q->dim[0]), arg_i32(n_heads), arg_i32(width), arg_i32(keys->dim[0]),
+             arg_f32(params->scale), arg_local(sizeof(float) * vw * (size_t)ceil_div(width, vw))));
+}
+
+// At the last position: earlier ones cost less, but which it is, only the device knows.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct attention_step_fwd_params *params = sig->params;
+    const double limit = (double)sig->in[IN_KEYS].dim[0];
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+
+    *flop_ret = limit * (4 * count + 5 * (double)params->n_heads * (double)sig->in[IN_Q].dim[0]);
+    *bytes_ret = 4 * count * (2 * limit + 6);
+}
+
+const struct op_class attncl__op_attention_step_fwd = {
+    .name = "attention_step_fwd",
+    .params_bytes = sizeof(struct attention_step_fwd_params),
+    .n_in = 6,
+    .n_out = 1,
+    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
+    .state = 1u << IN_KEYS | 1u << IN_VALUES,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+};

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: MIT
+//
+// Tiling of attention on a device.
+
+#include "op/attention/attention_tiling.h"
+
+#include "attncl/kinds.h"
+
+// Blocks of 48 queries and tiles of 128 keys: scores, sums and queries of one block stay in a
+// core's second-level cache.  Smaller blocks where cores would be idle.
+enum { MAX_BLOCK = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
+enum { MAX_LOCAL_BYTES = 256 * 1024, SUM_ROWS = 6 };
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
+// Least padding, then the widest panel.
+static int choose_sum_vectors(int64_t vectors, int max)
+{
+    int best = vectors == 1 ? 1 : 2;
+
+    for (int n = 3; n <= max && vectors > 1; ++n)
+        if (round_up(vectors, n) <= round_up(vectors, best))
+            best = n;
+    return best;
+}
+
+static size_t local_bytes(const struct attention_tiling *p, int64_t block)
+{
+    return sizeof(float) * (size_t)(block * (p->width + p->key_tile + p->value_pitch + 2));
+}
+
+// What is tuned for this many keys, or NULL.
+static const int *tuned_values(const struct device_caps *caps, const struct attention_tiling *p)
+{
+    const int64_t long_keys = 512;
+
+    return attncl__tuned(caps, TUNE_ATTENTION_CPU, p->n_keys < long_keys ? TUNE_SHORT : TUNE_LONG);
+}
+
+// Queries of a block: few enough for the local memory and for all cores, evenly.
+static int choose_block(const struct device_caps *caps, const struct attention_tiling *p,
+                        int max_block)
+{
+    const int64_t rows = p->score_rows, wanted = GROUPS_PER_CORE * (int64_t)caps->compute_units;
+    const size_t capacity = caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
+    int64_t block = caps->max_loop_iterations ? rows : max_block;
+
+    while (block > rows &&
+           (local_bytes(p, block) > capacity || p->heads * ceil_div(p->n_queries, block) < wanted))
+        block -= rows;
+    const int64_t n_blocks = p->n_queries > 0 ? ceil_div(p->n_queries, block) : 1;
+    return (int)round_up(p->n_queries > 0 ? ceil_div(p->n_queries, n_blocks) : 1, rows);
+}
+
+// An upper bound of the loop iterations of one work-item.
+static int64_t iterations(const struct attention_tiling *p)
+{
+    const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
+    const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
+    const int64_t sums = p->value_pitch / (p->sum_vectors * vw) * (block / SUM_ROWS);
+    const int64_t masks = p->masking == MASKING_MASK ? 2 * block * tile : 2 * block * tile / vw;
+    const int64_t each = panels * (p->width + 1) + sums * (tile + 1) + masks +
+                         block * (3 * tile / vw + p->value_pitch / vw + 4);
+
+    return ceil_div(p->n_keys, tile) * each + block * (p->width + 2 * p->value_pitch / vw + 4);
+}
+
+static attncl_status tile_cpu(const struct device_caps *caps, struct attention_tiling *p,
+                              int64_t value_stride)
+{
+    p->score_rows = p->vw == 16 ? 12 : 6;
+    p->score_vectors = 2;
+    p->sum_vectors = choose_sum_vectors(ceil_div(p->value_width, p->vw), p->vw == 16 ? 4 : 2);
+    p->value_pitch = round_up(p->value_width, (int64_t)p->vw * p->sum_vectors);
+    const int *tuned = tuned_values(caps, p);
+    if (tuned) {
+        p->key_tile = tuned[ATTENTION_CPU_TILE];
+        p->block = choose_block(caps, p, tuned[ATTENTION_CPU_BLOCK]);
+    }
+    if (!tuned || local_bytes(p, p->block) > caps->local_bytes) {
+        p->key_tile = caps->max_loop_iterations ? SHORT_TILE : TILE;
+        p->block = choose_block(caps, p, MAX_BLOCK);
+    }
+    REQUIRE(local_bytes(p, p->block) <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
+            "attention with D = %" PRId64 " and E = %" PRId64
+            " takes %zu bytes of local memory, the device has %zu",
+            p->width, p->value_width, local_bytes(p, p->block), caps->local_bytes);
+    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations(p) < caps->max_loop_iterations,
+            ATTNCL_ERR_UNSUPPORTED,
+            "attention over S = %" PRId64 " keys takes %" PRId64
+            " loop iterations, the device stops at %" PRIu64,
+            p->n_keys, iterations(p), caps->max_loop_iterations);
+
+    // Heads cut out of a projection have their rows far apart, which few sets of a cache hold: a
+    // copy pays once several blocks read it.
+    p->copy_values = p->value_pitch != p->value_width ||
+                     (value_stride != p->value_width && p->n_queries > 4 * p->block);
+    p->key_floats = p->heads * round_up(p->n_keys, p->key_tile) * p->width;
+    p->value_floats = p->copy_values ? p->heads * p->n_keys * p->value_pitch : 0;
+    return ATTNCL_OK;
+}
+
+// Keys are split where blocks of queries do not fill the device: two work-groups for each
+// multiprocessor, of 256 keys at the least.
+static void choose_splits(const struct device_caps *caps, struct attention_tiling *p)
+{
+    enum { GROUPS_PER_UNIT = 2, MIN_KEYS = 256 };
+    const int64_t groups = p->heads * ceil_div(p->n_queries, p->block);
+    // No query: the gradients' tiling, whose keys get zeros.
+    const int64_t wanted =
+        groups > 0 ? ceil_div((int64_t)GROUPS_PER_UNIT * caps->compute_units, groups) : 1;
+    const int64_t max = p->n_keys / MIN_KEYS;
+    const int64_t splits = wanted < max ? wanted : max;
+
+    p->split_keys = round_up(ceil_div(p->n_keys, splits > 1 ? splits : 1), p->key_tile);
+    p->n_splits = p->split_keys > 0 ? ceil_div(p->n_keys, p->split_keys) : 1;
+    if (p->n_splits > 1)
+        p->partial_floats = p->n_splits * p->heads * p->n_queries * (p->value_width + 2);
+}
+
+static void tile_gpu(const struct device_caps *caps, struct attention_tiling *p, bool weights)
+{
+    p->block = 4 * p->tile->ty;
+    p->key_tile = 4 * p->tile->tx;
+    p->row_floats = weights ? 2 * p->heads * p->n_queries : 0;
+    choose_splits(caps, p);
+}
+
+attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret)
+{
+    const struct attention_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
+    const int64_t unlimited = q->dim[2] + v->dim[2];
+    const int64_t aside =
+        params->window > 0 && params->window <= unlimited ? params->window - 1 : unlimited;
+
+    *ret = (struct attention_tiling){
+        .heads = q->dim[0] * q->dim[1],
+        .n_queries = q->dim[2],
+        .n_keys = v->dim[2],
+        .width = q->dim[3],
+        .value_width = v->dim[3],
+        .window_left = aside,
+        .window_right = params->causal ? 0 : aside,
+        .masking = attncl__desc_present(&sig->in[ATT_IN_MASK])   ? MASKING_MASK
+                   : attncl__desc_present(&sig->in[ATT_IN_LENS]) ? MASKING_LENS
+                                                                 : MASKING_NONE,
+        .vw = sig->caps->variant == VARIANT_CPU ? sig->caps->vector_width : 4,
+    };
+    // A device of small work-groups takes the other variant, with one work-item in each.
+    if (sig->caps->variant == VARIANT_GPU)
+        ret->tile = attncl__attention_tile_config(sig->caps, ret->n_queries, ret->value_width, 0);
+    if (!ret->tile)
+        return tile_cpu(sig->caps, ret, v->stride[2]);
+    ret->gpu = true;
+    tile_gpu(sig->caps, ret, attncl__desc_present(&sig->out[1]));
+    return ATTNCL_OK;
+}
+
+double attncl__attention_pairs(const struct op_sig *sig)
+{
+    const struct attention_fwd_params *params = sig->params;
+    const double n_queries = (double)sig->in[ATT_IN_Q].dim[2];
+    const double n_keys = (double)sig->in[ATT_IN_V].dim[2];
+    const double window = (double)params->window;
+    double pairs = n_queries * n_keys;
+
+    if (params->causal)
+        pairs = n_keys >= n_queries ? pairs - n_queries * (n_queries - 1) / 2
+                                    : n_keys * (n_keys + 1) / 2;
+    const double wide = n_queries * (params->causal ? window : 2 * window - 1);
+    return window > 0 && wide < pairs ? wide : pairs;
+}
+
+void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
+                               int64_t *b_ret, int64_t *t_ret)
+{
+    const struct attention_fwd_params *params = sig->params;
+    const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
+
+    *b_ret = y->stride[time_first ? 1 : 0];
+    *t_ret = y->stride[time_first ? 0 : 1];
+}
+
+void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
+{
+    attncl__attention_strides(&call->sig, &call->sig.out[0], b_ret, t_ret);
+}
+
+attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *call,
+                                     const struct attention_tiling *p,
+                                     const struct attention_packing *x)
+{
+    const struct tensor_desc *tiles = &call->sig.in[x->tiles], *rows = &call->sig.in[x->rows];
+    struct kspec spec = kspec_begin("attention/attention_pack.cl", "attention_pack_fwd");
+
+    kspec_set_vw_ls(&spec, p->vw, 1);
+    kspec_int(&spec, "BC", p->key_tile);
+    kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
+    kspec_int(&spec, "MASKING", p->masking);
+    return attncl__launch(
+        l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
+        ARGS(ATTENTION_HEADS(call->in[x->tiles], tiles), ATTENTION_HEADS(call->in[x->rows], rows),
+             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
+             arg_mem(call->scratch), arg_i64(x->tiles_at), arg_i64(x->rows_at),
+             arg_i32(tiles->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(tiles->dim[3]), arg_i32(rows->dim[3]), arg_i32(x->pitch)));
+}

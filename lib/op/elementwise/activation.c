@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+// Elementwise activations: y = f(x), or f(x + bias), f one of attncl_activation
+// (cl/elementwise/activation.cl).
+
+#include "attncl/kinds.h"
+#include "op/op.h"
+
+enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
+
+static attncl_status check(const struct op_sig *sig, int32_t kind)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_SILU);
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct activation_fwd_params *params = sig->params;
+
+    TRY(check(sig, params->kind));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status bias_infer(struct op_sig *sig)
+{
+    const struct bias_activation_fwd_params *params = sig->params;
+    const struct tensor_desc *x = &sig->in[0], *bias = &sig->in[1];
+
+    TRY(check(sig, params->kind));
+    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
+    REQUIRE(x->rank >= 1 && x->dim[x->rank - 1] == bias->dim[0], ATTNCL_ERR_SHAPE,
+            "bias is %s, x is %s", SHAPE(bias), SHAPE(x));
+    TRY(attncl__check_width("the last axis of x", bias->dim[0]));
+    TRY(attncl__infer_like_first(sig));
+    if (sig->save_for_backward)
+        sig->out[ARGUMENT] = sig->out[0];
+    return ATTNCL_OK;
+}
+
+// f of an argument, all of y.
+static attncl_status append_flat(struct launcher *l, const struct op_call *call, int32_t kind,
+                                 struct span x)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "elementwise/activation.cl", "activation_flat_fwd", count);
+
+    kspec_int(&p.spec, "KIND", kind);
+    kspec_int(&p.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
+    attncl__no_row_sharing(&p.spec, p.grid.local[0]);
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(x), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct activation_fwd_params *params = call->sig.params;
+    return append_flat(l, call, params->kind, call->in[0]);
+}
+
+static attncl_status append_rows(struct launcher *l, const struct op_call *call, int32_t kind,
+                                 struct span y)
+{
+    const int64_t width = call->sig.in[1].dim[0];
+    const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
+    struct row_problem work = {kspec_begin("elementwise/activation.cl", "activation_rows_fwd"), rows, width, 0,
+                            width % 4 == 0};
+    kspec_int(&work.spec, "KIND", kind);
+    kspec_int(&work.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
+    const struct row_launch p = attncl__choose_row_tiling(l, &work);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(y),
+                               arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));
+}
+
+static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct bias_activation_fwd_params *params = call->sig.params;
+
+    if (!attncl__desc_present(&call->sig.out[ARGUMENT]))
+        return append_rows(l, call, params->kind, call->out[0]);
+    TRY(append_rows(l, call, ATTNCL_IDENTITY, call->out[ARGUMENT]));
+    return append_flat(l, call, params->kind, call->out[ARGUMENT]);
+}
+
+// One operation per element, whatever it takes.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = count;
+    *bytes_ret = 8 * count;
+}
+
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_activation_bwd, .in = {REF_X(0), REF_DY(0)}, .out = {REF_DX(0)}}};
+
+const struct op_class attncl__op_activation_fwd = {
+    .name = "activation_fwd",
+    .params_bytes = sizeof(struct activation_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};
+
+static void bias_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 2 * count;
+    *bytes_ret = 8 * count + 4 * (double)sig->in[1].dim[0];
+}
+
+// REF_TEMP(0): the gradient of x + bias.
+static const struct grad_rule bias_grad[] = {
+    {.op = &attncl__op_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_TEMP(0)}},
+    {.in = {REF_TEMP(0)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(1)}},
+};
+
+const struct op_class attncl__op_bias_activation_fwd = {
+    .name = "bias_activation_fwd",
+    .params_bytes = sizeof(struct bias_activation_fwd_params),
+    .n_in = 2,
+    .n_out = 2,
+    .saved_for_backward = 1u << ARGUMENT,
+    .infer = bias_infer,
+    .launch = bias_launch,
+    .cost = bias_cost,
+    .grad = bias_grad,
+    .n_grad = sizeof bias_grad / sizeof bias_grad[0],
+};

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT
+//
+// The gradients of activations, by themselves and in the epilogue of a linear map (cl/op/
+// activation_bwd.cl).
+//
+//   activation   y = f(x)            dx = dy f'(x)
+//   epilogue     y = f(p) gate + r   dp = dy gate f'(p)      dgate = dy f(p)
+
+#include "attncl/kinds.h"
+#include "op/op.h"
+
+static attncl_status check_like(const char *name, const struct tensor_desc *d,
+                                const struct tensor_desc *x)
+{
+    TRY(attncl__check_input(name, d, ATTNCL_F32, -1));
+    REQUIRE(attncl__desc_same_shape(d, x), ATTNCL_ERR_SHAPE, "%s is %s, the argument is %s", name,
+            SHAPE(d), SHAPE(x));
+    return ATTNCL_OK;
+}
+
+static attncl_status check_kind(int32_t kind)
+{
+    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_SILU);
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct activation_bwd_params *params = sig->params;
+
+    TRY(check_kind(params->kind));
+    TRY(attncl__check_input("the argument", &sig->in[0], ATTNCL_F32, -1));
+    TRY(check_like("dy", &sig->in[1], &sig->in[0]));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status epilogue_infer(struct op_sig *sig)
+{
+    const struct linear_bwd_epilogue_params *params = sig->params;
+    const struct tensor_desc *gate = &sig->in[2];
+
+    TRY(check_kind(params->activation));
+    TRY(attncl__check_input("the argument", &sig->in[0], ATTNCL_F32, -1));
+    TRY(check_like("dy", &sig->in[1], &sig->in[0]));
+    TRY(attncl__infer_like_first(sig));
+    if (!attncl__desc_present(gate))
+        return ATTNCL_OK;
+    TRY(check_like("gate", gate, &sig->in[0]));
+    sig->out[1] = sig->out[0];
+    return ATTNCL_OK;
+}
+
+static attncl_status launch(struct launcher *l, const struct op_call *call, int32_t kind,
+                            struct span gate)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "elementwise/activation_bwd.cl", "activation_bwd_flat", count);
+
+    kspec_int(&p.spec, "KIND", kind);
+    kspec_int(&p.spec, "GATE", gate.storage != NULL);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(gate),
+                               arg_mem(call->out[0]), arg_mem(call->out[1]), arg_i64(count),
+                               arg_i32(p.per_group)));
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct activation_bwd_params *params = call->sig.params;
+    return launch(l, call, params->kind, (struct span){NULL});
+}
+
+static attncl_status epilogue_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct linear_bwd_epilogue_params *params = call->sig.params;
+    const bool has_gate = attncl__desc_present(&call->sig.in[2]);
+    return launch(l, call, params->activation, has_gate ? call->in[2] : (struct span){NULL});
+}
+
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 2 * count;
+    *bytes_ret = 12 * count;
+}
+
+const struct op_class attncl__op_activation_bwd = {
+    .name = "activation_bwd",
+    .params_bytes = sizeof(struct activation_bwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bwd_infer,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};
+
+const struct op_class attncl__op_linear_bwd_epilogue = {
+    .name = "linear_bwd_epilogue",
+    .params_bytes = sizeof(struct linear_bwd_epilogue_params),
+    .n_in = 3,
+    .n_out = 2,
+    .optional = 1u << 2,
+    .infer = epilogue_infer,
+    .launch = epilogue_launch,
+    .cost = bwd_cost,
+};

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+//
+// y = a + b and y = a * b, elementwise, one shape (cl/elementwise/binary.cl).
+
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
+
+    TRY(attncl__check_input("a", a, ATTNCL_F32, -1));
+    TRY(attncl__check_input("b", b, ATTNCL_F32, -1));
+    REQUIRE(attncl__desc_same_shape(a, b), ATTNCL_ERR_SHAPE, "a is %s, b is %s", SHAPE(a),
+            SHAPE(b));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status launch(struct launcher *l, const struct op_call *call,
+                            const char *operator_text)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "elementwise/binary.cl", "binary_flat_fwd", count);
+
+    kspec_word(&p.spec, "OPERATOR", operator_text);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i64(count), arg_i32(p.per_group)));
+}
+
+static attncl_status add_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, "+");
+}
+
+static attncl_status mul_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, "*");
+}
+
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = count;
+    *bytes_ret = 12 * count;
+}
+
+static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}},
+                                            {.in = {REF_DY(0)}, .out = {REF_DX(1)}}};
+
+const struct op_class attncl__op_add_fwd = {
+    .name = "add_fwd",
+    .params_bytes = sizeof(struct add_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = fwd_infer,
+    .launch = add_launch,
+    .cost = fwd_cost,
+    .grad = add_grad,
+    .n_grad = 2,
+};
+
+static const struct grad_rule mul_grad[] = {
+    {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
+
+const struct op_class attncl__op_mul_fwd = {
+    .name = "mul_fwd",
+    .params_bytes = sizeof(struct mul_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = fwd_infer,
+    .launch = mul_launch,
+    .cost = fwd_cost,
+    .grad = mul_grad,
+    .n_grad = 2,
+};

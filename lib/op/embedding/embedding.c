@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+//
+// y[..., :] = weight[tokens[...], :] * scale (cl/embedding/embedding.cl).
+
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *tokens = &sig->in[0], *weight = &sig->in[1];
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, -1));
+    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
+    REQUIRE(tokens->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "tokens %s has %d axes, at most %d",
+            SHAPE(tokens), tokens->rank, ATTNCL_MAX_RANK - 1);
+    REQUIRE(weight->dim[0] >= 1, ATTNCL_ERR_SHAPE, "weight is %s: it has no row", SHAPE(weight));
+    TRY(attncl__check_width("the first axis of weight", weight->dim[0]));
+    TRY(attncl__check_width("the last axis of weight", weight->dim[1]));
+    memcpy(dim, tokens->dim, sizeof dim);
+    dim[tokens->rank] = weight->dim[1];
+    return attncl__desc_make(ATTNCL_F32, tokens->rank + 1, dim, &sig->out[0]);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *tokens = &call->sig.in[0], *weight = &call->sig.in[1];
+    const struct embedding_fwd_params *params = call->sig.params;
+    const int64_t rows = attncl__desc_count(tokens), width = weight->dim[1];
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("embedding/embedding.cl", "embedding_rows_fwd"), rows, width, 0,
+                              width % 4 == 0});
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(weight->dim[0]), arg_i32(width), arg_i64(rows),
+                               arg_i32(p.rows_per_group), arg_f32(params->scale)));
+}
+
+// The rows that are read, not the table.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = count;
+    *bytes_ret = 8 * count + 4 * (double)attncl__desc_count(&sig->in[0]);
+}
+
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
+
+const struct op_class attncl__op_embedding_fwd = {
+    .name = "embedding_fwd",
+    .params_bytes = sizeof(struct embedding_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};

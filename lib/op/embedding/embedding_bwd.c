@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+//
+// The gradient of an embedding's table.
+//
+//   dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :]
+//
+// No atomics: the places of each token are first linked, in their order; then every row of the
+// table walks its own list (cl/embedding/embedding_bwd.cl).  A CPU links them one after another, O(n); on
+// a GPU each place looks for its neighbours, O(n) steps at worst, all places at once.
+
+#include "op/op.h"
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *tokens = &sig->in[0], *weight = &sig->in[1], *dy = &sig->in[2];
+
+    TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, -1));
+    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, tokens->rank + 1));
+    REQUIRE(attncl__desc_count(dy) == attncl__desc_count(tokens) * weight->dim[1], ATTNCL_ERR_SHAPE,
+            "tokens is %s, weight is %s, dy is %s", SHAPE(tokens), SHAPE(weight), SHAPE(dy));
+    TRY(attncl__check_width("tokens", attncl__desc_count(tokens)));
+    TRY(attncl__check_width("the first axis of weight", weight->dim[0]));
+    TRY(attncl__check_width("the last axis of weight", weight->dim[1]));
+    return attncl__desc_make(ATTNCL_F32, 2, weight->dim, &sig->out[0]);
+}
+
+// For each row of the table the first place that has it; for each place the next of its token.
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const int64_t rows = attncl__desc_count(&sig->in[0]);
+
+    *bytes_ret = (size_t)(sig->in[1].dim[0] + rows) * sizeof(int32_t);
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct embedding_bwd_params *params = call->sig.params;
+    const char *file = "embedding/embedding_bwd.cl";
+    const int64_t n = attncl__desc_count(&call->sig.in[0]);
+    const int64_t n_tokens = call->sig.out[0].dim[0], width = call->sig.out[0].dim[1];
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const struct elementwise_launch none = attncl__elementwise_launch(l->caps, file, "embedding_bwd_none", n_tokens);
+    struct elementwise_launch link = attncl__elementwise_launch(l->caps, file, "embedding_bwd_link", n);
+    const struct row_launch p =
+        attncl__row_launch(l->caps, file, "embedding_bwd_rows", n_tokens, width);
+
+    link.grid.groups[0] = cpu ? 1 : (size_t)ceil_div(n, (int64_t)link.grid.local[0]);
+    TRY(attncl__launch(l, &none.spec, none.grid,
+                       ARGS(arg_mem(call->scratch), arg_i32(n_tokens), arg_i32(none.per_group))));
+    if (n > 0)
+        TRY(attncl__launch(
+            l, &link.spec, link.grid,
+            ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i32(n), arg_i32(n_tokens))));
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->scratch), arg_mem(call->in[2]), arg_mem(call->out[0]),
+                               arg_i32(n_tokens), arg_i32(width), arg_i32(p.rows_per_group),
+                               arg_f32(params->scale)));
+}
+
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[2]);
+    *flop_ret = count;
+    *bytes_ret = 4 * (count + (double)attncl__desc_count(&sig->out[0]));
+}
+
+const struct op_class attncl__op_embedding_bwd = {
+    .name = "embedding_bwd",
+    .params_bytes = sizeof(struct embedding_bwd_params),
+    .n_in = 3,
+    .n_out = 1,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+//
+// Adds rows of a table of positions.
+//
+//   add_positions     y[t, b, :] = x[t, b, :] + table[t, :]      or x [B, T, C]
+//   add_position_at   y[b, :]    = x[b, :] + table[position, :]
+//
+// The gradient of x is dy; row t of the table's is the sum of dy over the batch at t, and 0 after
+// the last position.
+//
+// Kernels: cl/embedding/positions.cl, column_sum.cl.
+
+#include "attncl/kinds.h"
+#include "op/matmul/column_sum.h"
+#include "op/op.h"
+#include "op/view/view_scatter_add.h"
+
+static attncl_status check_table(const struct tensor_desc *x, const struct tensor_desc *table)
+{
+    TRY(attncl__check_input("table", table, ATTNCL_F32, 2));
+    REQUIRE(table->dim[1] == x->dim[x->rank - 1], ATTNCL_ERR_SHAPE,
+            "table has C = %" PRId64 ", x has C = %" PRId64, table->dim[1], x->dim[x->rank - 1]);
+    TRY(attncl__check_width("the first axis of table", table->dim[0]));
+    return attncl__check_width("the last axis of x", table->dim[1]);
+}
+
+static int time_axis(const struct op_sig *sig)
+{
+    const struct add_positions_fwd_params *params = sig->params;
+    return params->layout == ATTNCL_LAYOUT_TBC ? 0 : 1;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1];
+    const struct add_positions_fwd_params *params = sig->params;
+
+    REQUIRE(params->layout == ATTNCL_LAYOUT_TBC || params->layout == ATTNCL_LAYOUT_BTC,
+            ATTNCL_ERR_ARGUMENT, "there is no layout %d, only 0 and 1", (int)params->layout);
+    TRY(attncl__check_input("x", x, ATTNCL_F32, 3));
+    TRY(check_table(x, table));
+    REQUIRE(x->dim[time_axis(sig)] <= table->dim[0], ATTNCL_ERR_SHAPE,
+            "x has T = %" PRId64 ", table has %" PRId64 " positions", x->dim[time_axis(sig)],
+            table->dim[0]);
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status at_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1], *position = &sig->in[2];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
+    TRY(check_table(x, table));
+    REQUIRE(table->dim[0] >= 1, ATTNCL_ERR_SHAPE, "table is %s: it has no position", SHAPE(table));
+    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
+            SHAPE(position));
+    return attncl__infer_like_first(sig);
+}
+
+static struct rows rows_of(const struct tensor_desc *x)
+{
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    return rows;
+}
+
+static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
+                                  const struct tensor_desc *x, const struct rows *rows)
+{
+    return attncl__choose_row_tiling(l, &(struct row_problem){kspec_begin("embedding/positions.cl", kernel),
+                                                    rows->count, rows->width, 0,
+                                                    attncl__rows_are_float4_aligned(x->start, rows)});
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    const struct rows rows = rows_of(x);
+    const int64_t inner = time_axis(&call->sig) == 0 ? x->dim[1] : 1;
+    const struct row_launch p = choose_tiling(l, "positions_rows_fwd", x, &rows);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i64(x->start), arg_i64(rows.stride), arg_i32(rows.width),
+                               arg_i64(rows.count), arg_i32(p.rows_per_group), arg_i64(inner),
+                               arg_i64(x->dim[time_axis(&call->sig)])));
+}
+
+static attncl_status at_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    const struct rows rows = rows_of(x);
+    const struct row_launch p = choose_tiling(l, "positions_at_fwd", x, &rows);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                               arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
+                               arg_i32(rows.width), arg_i64(rows.count), arg_i32(p.rows_per_group),
+                               arg_i32(call->sig.in[1].dim[0])));
+}
+
+// dy, table -> the table's gradient
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *dy = &sig->in[0], *table = &sig->in[1];
+
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
+    TRY(check_table(dy, table));
+    REQUIRE(dy->dim[time_axis(sig)] <= table->dim[0], ATTNCL_ERR_SHAPE,
+            "dy has T = %" PRId64 ", table has %" PRId64 " positions", dy->dim[time_axis(sig)],
+            table->dim[0]);
+    return attncl__desc_make(ATTNCL_F32, 2, table->dim, &sig->out[0]);
+}
+
+// The batch is the second axis of [T, B, C], or the first: then positions and channels are one row.
+static struct column_sum sums_of(const struct op_sig *sig)
+{
+    const struct tensor_desc *dy = &sig->in[0];
+
+    if (time_axis(sig) == 0)
+        return (struct column_sum){dy->dim[0], dy->dim[1], dy->dim[2]};
+    return (struct column_sum){1, dy->dim[0], dy->dim[1] * dy->dim[2]};
+}
+
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct column_sum s = sums_of(sig);
+    *bytes_ret = attncl__column_sum_scratch(&s);
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct column_sum s = sums_of(&call->sig);
+
+    TRY(attncl__zeros(l, call->out[0], attncl__desc_count(&call->sig.out[0])));
+    return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
+}
+
+// x in and out, and the table's rows that are read.
+static void cost(double count, double n_positions, double width, double *flop_ret,
+                 double *bytes_ret)
+{
+    *flop_ret = count;
+    *bytes_ret = 8 * count + 4 * n_positions * width;
+}
+
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    cost((double)attncl__desc_count(&sig->out[0]), (double)sig->in[0].dim[time_axis(sig)],
+         (double)sig->in[0].dim[2], flop_ret, bytes_ret);
+}
+
+static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    cost((double)attncl__desc_count(&sig->out[0]), 1, (double)sig->in[0].dim[1], flop_ret,
+         bytes_ret);
+}
+
+const struct op_class attncl__op_add_positions_bwd = {
+    .name = "add_positions_bwd",
+    .params_bytes = sizeof(struct add_positions_bwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+};
+
+static const struct grad_rule fwd_grad[] = {
+    {.in = {REF_DY(0)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_add_positions_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(1)}},
+};
+
+const struct op_class attncl__op_add_positions_fwd = {
+    .name = "add_positions_fwd",
+    .params_bytes = sizeof(struct add_positions_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 2,
+};
+
+const struct op_class attncl__op_add_position_at_fwd = {
+    .name = "add_position_at_fwd",
+    .params_bytes = sizeof(struct add_position_at_fwd_params),
+    .n_in = 3,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = at_infer,
+    .launch = at_launch,
+    .cost = at_cost,
+};

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//
+// Attention of one query per batch entry to S memories (Fan et al. 2020, 3.2; relative positions).
+//
+//   joint   s_jbh = (q_bh + u_h) . (k_jbh + U_jh) / sqrt(D)
+//   split   s_jbh = ((q_bh + u_h) . k_jbh + q_bh . U_jh + w_jh) / sqrt(D)
+//   y_bh = sum_j softmax_j(s_jbh) v_jbh
+//
+// U_j and w_j are the rows P - distance of their tables: the newest memory has distance 1.  With a
+// position, only the first so many memories are there yet (cl/feedback/feedback_attention.cl).
+//
+// Such a memory is a cache's slots, which have no gradient as values do: the gradients of its keys
+// and values are added to slots `slot` and slot + 1 of DCACHE, a cache like it, while steps go
+// back, last step first.  That step starts the slots, unless `adds`: then another use of them has.
+// The forward op does not look at it.
+
+#include <math.h>
+
+#include "op/op.h"
+
+enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DCACHE, N_INPUTS };
+
+static attncl_status check_memories(const struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[Q], *k = &sig->in[KEYS], *v = &sig->in[VALUES];
+
+    TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
+    TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
+    TRY(attncl__check_input("value", v, ATTNCL_F32, 4));
+    REQUIRE(attncl__desc_same_shape(k, v), ATTNCL_ERR_SHAPE, "key is %s, value is %s", SHAPE(k),
+            SHAPE(v));
+    REQUIRE(k->dim[1] == q->dim[0], ATTNCL_ERR_SHAPE,
+            "key has B = %" PRId64 ", query has B = %" PRId64, k->dim[1], q->dim[0]);
+    REQUIRE(k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
+            "key has H D = %" PRId64 " * %" PRId64 ", query has C = %" PRId64, k->dim[2], k->dim[3],
+            q->dim[1]);
+    for (int i = KEYS; i <= VALUES; ++i)
+        REQUIRE(sig->in[i].stride[3] == 1 || sig->in[i].dim[3] <= 1, ATTNCL_ERR_SHAPE,
+                "channels of a head lie %" PRId64 " apart, must be 1", sig->in[i].stride[3]);
+    TRY(attncl__check_width("the first axis of key", k->dim[0]));
+    TRY(attncl__check_width("the axis H of key", k->dim[2]));
+    return attncl__check_width("the last axis of key", k->dim[3]);
+}
+
+static attncl_status check_places(const struct op_sig *sig)
+{
+    const struct tensor_desc *k = &sig->in[KEYS], *places = &sig->in[PLACES], *u = &sig->in[U];
+    const struct tensor_desc *bias = &sig->in[PLACE_BIAS], *position = &sig->in[POSITION];
+
+    TRY(attncl__check_input("key_pos_embeddings", places, ATTNCL_F32, 3));
+    TRY(attncl__check_input("query_pos_bias", u, ATTNCL_F32, 2));
+    REQUIRE(places->dim[1] == k->dim[2] && places->dim[2] == k->dim[3], ATTNCL_ERR_SHAPE,
+            "key_pos_embeddings is %s, key is %s: must be [P, H, D]", SHAPE(places), SHAPE(k));
+    REQUIRE(u->dim[0] == k->dim[2] && u->dim[1] == k->dim[3], ATTNCL_ERR_SHAPE,
+            "query_pos_bias is %s, key is %s: must be [H, D]", SHAPE(u), SHAPE(k));
+    REQUIRE(k->dim[0] <= places->dim[0], ATTNCL_ERR_SHAPE,
+            "%" PRId64 " memories, key_pos_embeddings has positions for %" PRId64, k->dim[0],
+            places->dim[0]);
+    TRY(attncl__check_width("the first axis of key_pos_embeddings", places->dim[0]));
+    if (attncl__desc_present(bias)) {
+        TRY(attncl__check_input("key_pos_bias", bias, ATTNCL_F32, 2));
+        REQUIRE(bias->dim[0] == places->dim[0] && bias->dim[1] == places->dim[1], ATTNCL_ERR_SHAPE,
+                "key_pos_bias is %s, key_pos_embeddings is %s: must be [P, H]", SHAPE(bias),
+                SHAPE(places));
+    }
+    if (attncl__desc_present(position)) {
+        TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+        REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
+                SHAPE(position));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    TRY(check_memories(sig));
+    TRY(check_places(sig));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status weights_infer(struct op_sig *sig)
+{
+    TRY(fwd_infer(sig));
+    REQUIRE(!attncl__desc_present(&sig->in[POSITION]), ATTNCL_ERR_ARGUMENT,
+            "weights of a memory that grows");
+    return attncl__desc_make(ATTNCL_F32, 3, sig->in[KEYS].dim, &sig->out[1]);
+}
+
+static attncl_status launch(struct launcher *l, const struct op_call *call, struct span weights)
+{
+    // A block's values of one head stay in a core's first cache on a CPU; on a GPU every work-item
+    // of a work-group scores a memory or more.
+    enum { CPU_BLOCK = 64, GPU_BLOCK = 256 };
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS], *v = &in[VALUES];
+    const int64_t width = k->dim[3];
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
+    struct kspec spec = kspec_begin("feedback/feedback_attention.cl", "feedback_attention_fwd");
+    struct rows rows;
+    const bool ok = attncl__desc_rows(q, &rows);
+    assert(ok);
+    (void)ok;
+
+    const int64_t vw = cpu ? l->caps->vector_width : 1;
+    kspec_set_vw_ls(&spec, (unsigned)vw, local);
+    kspec_int(&spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
+    kspec_int(&spec, "AT_ONCE", vw);
+    kspec_int(&spec, "HAS_TAIL", width % vw != 0);
+    kspec_int(&spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
+    kspec_int(&spec, "WEIGHTS", weights.storage != NULL);
+    if (attncl__desc_count(q) == 0)
+        return ATTNCL_OK;
+    return attncl__launch(
+        l, &spec, grid_2d(k->dim[2], k->dim[1], local, 1),
+        ARGS(arg_mem(call->in[Q]), arg_i64(q->start), arg_i64(rows.stride), arg_mem(call->in[KEYS]),
+             arg_i64(k->start), arg_i64(k->stride[0]), arg_i64(k->stride[1]), arg_i64(k->stride[2]),
+             arg_mem(call->in[VALUES]), arg_i64(v->start), arg_i64(v->stride[0]),
+             arg_i64(v->stride[1]), arg_i64(v->stride[2]), arg_mem(call->in[PLACES]),
+             arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
+             arg_mem(call->out[0]), arg_mem(weights), arg_i32(attncl__desc_present(&in[POSITION])),
+             arg_i32(k->dim[0]), arg_i32(in[PLACES].dim[0]), arg_i32(width),
+             arg_f32((float)(1 / sqrt((double)width)))));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, (struct span){NULL});
+}
+
+static attncl_status weights_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, call->out[1]);
+}
+
+// At the last position: earlier ones cost less, but which it is, only the device knows.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[KEYS]);
+    const double places = (double)sig->in[KEYS].dim[0] * (double)sig->in[Q].dim[1];
+    *flop_ret = 6 * count;
+    *bytes_ret = 4 * (2 * count + places + 2 * (double)attncl__desc_count(&sig->in[Q]));
+}
+
+static bool is_whole(const struct op_sig *sig)
+{
+    return !attncl__desc_present(&sig->in[POSITION]);
+}
+
+static bool is_growing(const struct op_sig *sig)
+{
+    return !is_whole(sig) && attncl__desc_present(&sig->in[DCACHE]);
+}
+
+// REF_TEMP(0): p and ds of every memory; REF_TEMP(1): parts of du.
+#define QUERY_IN                                                                                   \
+    REF_X(Q), REF_X(KEYS), REF_X(VALUES), REF_X(PLACES), REF_X(U), REF_X(PLACE_BIAS),              \
+        REF_X(POSITION), REF_DY(0)
+#define MEMORY_AND_PLACES                                                                          \
+    {.op = &attncl__op_feedback_attention_bwd_memory,                                              \
+     .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},                                 \
+     .out = {REF_DX(KEYS), REF_DX(VALUES)},                                                        \
+     .when = is_whole},                                                                            \
+    {                                                                                              \
+        .op = &attncl__op_feedback_attention_bwd_positions,                                           \
+        .in = {REF_X(Q),      REF_X(U),          REF_TEMP(0),       REF_TEMP(1),                         \
+               REF_X(PLACES), REF_X(PLACE_BIAS), REF_X(POSITION)},                                 \
+        .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},                                    \
+    }
+
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_feedback_attention_bwd_query,
+     .in = {QUERY_IN},
+     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
+     .when = is_whole},
+    {.op = &attncl__op_feedback_attention_bwd_accumulate,
+     .in = {QUERY_IN, REF_X(DCACHE)},
+     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
+     .when = is_growing},
+    MEMORY_AND_PLACES,
+};
+
+static const struct grad_rule weights_grad[] = {
+    {.op = &attncl__op_feedback_attention_bwd_query,
+     .in = {QUERY_IN, REF_DY(1)},
+     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)}},
+    MEMORY_AND_PLACES,
+};
+
+#define COMMON                                                                                     \
+    .n_in = N_INPUTS, .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,                \
+    .strided = 1u << Q, .any_view = 1u << KEYS | 1u << VALUES, .cost = fwd_cost
+
+const struct op_class attncl__op_feedback_attention_fwd = {
+    .name = "feedback_attention_fwd",
+    .params_bytes = sizeof(struct feedback_attention_fwd_params),
+    .n_out = 1,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    COMMON,
+};
+
+const struct op_class attncl__op_feedback_attention_weights_fwd = {
+    .name = "feedback_attention_weights_fwd",
+    .params_bytes = sizeof(struct feedback_attention_weights_fwd_params),
+    .n_out = 2,
+    .infer = weights_infer,
+    .launch = weights_launch,
+    .grad = weights_grad,
+    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
+    COMMON,
+};

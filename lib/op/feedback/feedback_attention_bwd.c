@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+//
+// Backward pass of feedback attention (cl/feedback/feedback_attention_bwd.cl has the formulas).
+//
+//   query        dq; p and ds of every memory, and each batch entry's part of du, for the others
+//   accumulate   the same, and adds to the gradients of the keys and values in a cache's slots, as
+//                the steps of a feedback transformer do one after another, last step first
+//   memory       dk, dv
+//   places       dU, du, dw
+//
+// Shapes as in lib/op/feedback/feedback_attention.c, which has checked them.
+
+#include <math.h>
+
+#include "op/op.h"
+
+enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS };
+enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
+enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
+
+static attncl_status query_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *q = &sig->in[Q], *k = &sig->in[KEYS], *dy = &sig->in[DY];
+
+    TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
+    TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 2));
+    REQUIRE(attncl__desc_same_shape(q, dy), ATTNCL_ERR_SHAPE, "dy is %s, query is %s", SHAPE(dy),
+            SHAPE(q));
+    REQUIRE(k->dim[1] == q->dim[0] && k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
+            "key is %s, query is %s", SHAPE(k), SHAPE(q));
+    const int64_t scores[4] = {2, k->dim[1], k->dim[2], k->dim[0]};
+    TRY(attncl__desc_make(ATTNCL_F32, 2, q->dim, &sig->out[OUT_DQ]));
+    TRY(attncl__desc_make(ATTNCL_F32, 4, scores, &sig->out[OUT_SCORES]));
+    return attncl__desc_make(ATTNCL_F32, 2, q->dim, &sig->out[OUT_DU_PARTS]);
+}
+
+// An operand of rows that lie a stride apart.
+struct row_args {
+    int64_t start, stride;
+};
+static struct row_args rows_of(const struct tensor_desc *d)
+{
+    struct rows rows = {0};
+    const bool ok = attncl__desc_rows(d, &rows);
+
+    assert(ok);
+    (void)ok;
+    return (struct row_args){d->start, rows.stride};
+}
+
+#define MEMORIES(span, d)                                                                          \
+    arg_mem(span), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),          \
+        arg_i64((d)->stride[2])
+
+static struct kspec spec_of(const struct launcher *l, const char *kernel, bool split, int64_t width,
+                            size_t *local_ret)
+{
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    struct kspec spec = kspec_begin("feedback/feedback_attention_bwd.cl", kernel);
+
+    *local_ret = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
+    kspec_int(&spec, "SPLIT", split);
+    return spec;
+}
+
+static attncl_status append_query(struct launcher *l, const struct op_call *call,
+                                  struct span dweights)
+{
+    const struct tensor_desc *in = call->sig.in, *k = &in[KEYS];
+    const struct row_args q = rows_of(&in[Q]);
+    size_t local;
+    const struct kspec spec = spec_of(l, "feedback_attention_bwd_query",
+                                      attncl__desc_present(&in[PLACE_BIAS]), k->dim[3], &local);
+
+    return attncl__launch(
+        l, &spec, grid_2d(k->dim[2], k->dim[1], local, 1),
+        ARGS(arg_mem(call->in[Q]), arg_i64(q.start), arg_i64(q.stride), MEMORIES(call->in[KEYS], k),
+             MEMORIES(call->in[VALUES], &in[VALUES]), arg_mem(call->in[PLACES]),
+             arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
+             arg_mem(call->in[DY]), arg_mem(dweights), arg_i32(dweights.storage != NULL),
+             arg_mem(call->out[OUT_DQ]), arg_mem(call->out[OUT_SCORES]),
+             arg_mem(call->out[OUT_DU_PARTS]), arg_i32(attncl__desc_present(&in[POSITION])),
+             arg_i32(k->dim[0]), arg_i32(in[PLACES].dim[0]), arg_i32(k->dim[3]),
+             arg_f32((float)(1 / sqrt((double)k->dim[3])))));
+}
+
+static attncl_status query_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_query(l, call, call->in[DWEIGHTS]);
+}
+
+// What the kernel over memories is given, by either op that has it.
+struct memory_call {
+    const struct tensor_desc *q_desc;
+    struct span q, u, scores, dy, position;
+    struct span dkeys, dvalues;
+    struct tensor_desc keys, values; // [S, B, H, D] there
+    bool growing, adds;
+};
+
+static attncl_status append_memory(struct launcher *l, const struct memory_call *m)
+{
+    const struct row_args q = rows_of(m->q_desc);
+    size_t local;
+    const struct kspec spec =
+        spec_of(l, "feedback_attention_bwd_memory", false, m->keys.dim[3], &local);
+
+    return attncl__launch(
+        l, &spec, grid_3d(m->keys.dim[2], m->keys.dim[1], m->keys.dim[0], local, 1),
+        ARGS(arg_mem(m->q), arg_i64(q.start), arg_i64(q.stride), arg_mem(m->u), arg_mem(m->scores),
+             arg_mem(m->dy), arg_mem(m->position), MEMORIES(m->dkeys, &m->keys),
+             MEMORIES(m->dvalues, &m->values), arg_i32(m->growing), arg_i32(m->adds),
+             arg_i32(m->keys.dim[0]), arg_i32(m->keys.dim[3])));
+}
+
+// A slot of a cache [slots, B, H, S, D] as [S, B, H, D].
+static struct tensor_desc slot_of(const struct tensor_desc *cache, int64_t slot)
+{
+    return (struct tensor_desc){
+        .dtype = ATTNCL_F32,
+        .rank = 4,
+        .dim = {cache->dim[3], cache->dim[1], cache->dim[2], cache->dim[4]},
+        .stride = {cache->stride[3], cache->stride[1], cache->stride[2], cache->stride[4]},
+        .start = slot * cache->stride[0],
+    };
+}
+
+static attncl_status accumulate_infer(struct op_sig *sig)
+{
+    const struct feedback_attention_bwd_accumulate_params *params = sig->params;
+    const struct tensor_desc *cache = &sig->in[ACCUMULATE_CACHE], *k = &sig->in[KEYS];
+
+    TRY(query_infer(sig));
+    TRY(attncl__check_input("the cache's gradient", cache, ATTNCL_F32, 5));
+    REQUIRE(params->slot >= 0 && params->slot + 2 <= cache->dim[0] && cache->dim[1] == k->dim[1] &&
+                cache->dim[2] == k->dim[2] && cache->dim[3] == k->dim[0] &&
+                cache->dim[4] == k->dim[3],
+            ATTNCL_ERR_SHAPE, "the cache's gradient is %s from slot %d on, key is %s", SHAPE(cache),
+            params->slot, SHAPE(k));
+    return ATTNCL_OK;
+}
+
+static attncl_status accumulate_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_attention_bwd_accumulate_params *params = call->sig.params;
+    const struct tensor_desc *cache = &call->sig.in[ACCUMULATE_CACHE];
+    const struct memory_call m = {
+        .q_desc = &call->sig.in[Q],
+        .q = call->in[Q],
+        .u = call->in[U],
+        .scores = call->out[OUT_SCORES],
+        .dy = call->in[DY],
+        .position = call->in[POSITION],
+        .dkeys = call->in[ACCUMULATE_CACHE],
+        .dvalues = call->in[ACCUMULATE_CACHE],
+        .keys = slot_of(cache, params->slot),
+        .values = slot_of(cache, params->slot + 1),
+        .growing = true,
+        .adds = params->adds,
+    };
+
+    if (attncl__desc_count(&call->sig.in[Q]) == 0)
+        return ATTNCL_OK;
+    TRY(append_query(l, call, (struct span){NULL}));
+    return append_memory(l, &m);
+}
+
+enum { M_Q, M_U, M_SCORES, M_DY, M_KEYS };
+
+static attncl_status memory_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *k = &sig->in[M_KEYS];
+
+    TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
+    TRY(attncl__check_input("scores", &sig->in[M_SCORES], ATTNCL_F32, 4));
+    TRY(attncl__desc_make(ATTNCL_F32, 4, k->dim, &sig->out[0]));
+    sig->out[1] = sig->out[0];
+    return ATTNCL_OK;
+}
+
+static attncl_status memory_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct memory_call m = {
+        .q_desc = &call->sig.in[M_Q],
+        .q = call->in[M_Q],
+        .u = call->in[M_U],
+        .scores = call->in[M_SCORES],
+        .dy = call->in[M_DY],
+        .dkeys = call->out[0],
+        .dvalues = call->out[1],
+        .keys = call->sig.out[0],
+        .values = call->sig.out[1],
+    };
+
+    return append_memory(l, &m);
+}
+
+enum { P_Q, P_U, P_SCORES, P_DU_PARTS, P_PLACES, P_PLACE_BIAS, P_POSITION };
+enum { OUT_DPLACES, OUT_DU, OUT_DPLACE_BIAS };
+
+static attncl_status places_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *places = &sig->in[P_PLACES], *u = &sig->in[P_U];
+
+    TRY(attncl__check_input("scores", &sig->in[P_SCORES], ATTNCL_F32, 4));
+    TRY(attncl__desc_make(ATTNCL_F32, places->rank, places->dim, &sig->out[OUT_DPLACES]));
+    TRY(attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[OUT_DU]));
+    if (!attncl__desc_present(&sig->in[P_PLACE_BIAS]))
+        return ATTNCL_OK;
+    return attncl__desc_make(ATTNCL_F32, 2, places->dim, &sig->out[OUT_DPLACE_BIAS]);
+}
+
+static attncl_status places_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *in = call->sig.in, *places = &in[P_PLACES];
+    const struct row_args q = rows_of(&in[P_Q]);
+    const int64_t n_heads = places->dim[1], width = places->dim[2];
+    size_t local;
+    const struct kspec spec = spec_of(l, "feedback_attention_bwd_positions",
+                                      attncl__desc_present(&in[P_PLACE_BIAS]), width, &local);
+
+    return attncl__launch(
+        l, &spec, grid_2d(n_heads, places->dim[0] + 1, local, 1),
+        ARGS(arg_mem(call->in[P_Q]), arg_i64(q.start), arg_i64(q.stride), arg_mem(call->in[P_U]),
+             arg_mem(call->in[P_SCORES]), arg_mem(call->in[P_DU_PARTS]),
+             arg_mem(call->in[P_POSITION]), arg_mem(call->out[OUT_DPLACES]),
+             arg_mem(call->out[OUT_DU]), arg_mem(call->out[OUT_DPLACE_BIAS]),
+             arg_i32(attncl__desc_present(&in[P_POSITION])), arg_i32(in[P_SCORES].dim[1]),
+             arg_i32(in[P_SCORES].dim[3]), arg_i32(places->dim[0]), arg_i32(width)));
+}
+
+// Scores, dp, and the sums of dq: four products of a memory's keys and values.
+static void query_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[KEYS]);
+    *flop_ret = 9 * count;
+    *bytes_ret = 4 * (3 * count + 4 * (double)attncl__desc_count(&sig->in[Q]));
+}
+
+static void memory_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[M_KEYS]);
+    *flop_ret = 3 * count;
+    *bytes_ret = 4 * 2 * count;
+}
+
+const struct op_class attncl__op_feedback_attention_bwd_query = {
+    .name = "feedback_attention_bwd_query",
+    .params_bytes = sizeof(struct feedback_attention_bwd_query_params),
+    .n_in = 9,
+    .n_out = 3,
+    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS,
+    .strided = 1u << Q,
+    .any_view = 1u << KEYS | 1u << VALUES,
+    .infer = query_infer,
+    .launch = query_launch,
+    .cost = query_cost,
+};
+
+const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
+    .name = "feedback_attention_bwd_accumulate",
+    .params_bytes = sizeof(struct feedback_attention_bwd_accumulate_params),
+    .n_in = 9,
+    .n_out = 3,
+    .optional = 1u << PLACE_BIAS,
+    .strided = 1u << Q,
+    .any_view = 1u << KEYS | 1u << VALUES,
+    .state = 1u << ACCUMULATE_CACHE,
+    .infer = accumulate_infer,
+    .launch = accumulate_launch,
+    .cost = query_cost,
+};
+
+const struct op_class attncl__op_feedback_attention_bwd_memory = {
+    .name = "feedback_attention_bwd_memory",
+    .params_bytes = sizeof(struct feedback_attention_bwd_memory_params),
+    .n_in = 5,
+    .n_out = 2,
+    .strided = 1u << M_Q,
+    .any_view = 1u << M_KEYS,
+    .infer = memory_infer,
+    .launch = memory_launch,
+    .cost = memory_cost,
+};
+
+const struct op_class attncl__op_feedback_attention_bwd_positions = {
+    .name = "feedback_attention_bwd_positions",
+    .params_bytes = sizeof(struct feedback_attention_bwd_positions_params),
+    .n_in = 7,
+    .n_out = 3,
+    .optional = 1u << P_PLACE_BIAS | 1u << P_POSITION,
+    .strided = 1u << P_Q,
+    .infer = places_infer,
+    .launch = places_launch,
+};

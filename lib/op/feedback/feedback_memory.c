@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+//
+// What a step of a feedback transformer does with its memory (Fan et al. 2020, eq. 1).
+//
+//   mix     y = [sum +] softmax(weights)_f x_0 + softmax(weights)_(f+1) x_1 ...
+//   store   cache[slot + s, b, h, position, :] = x[b, s, h, :], keys and values of this step
+//   gate    y = position > 0 ? 1 : 0: the first step has no memory to attend to
+//
+// Kernels: cl/feedback/feedback_memory.cl.
+
+#include "op/op.h"
+
+enum { WEIGHTS, SUM, X, N_MIX_INPUTS = X + 8 };
+
+static int count_x(const struct op_sig *sig)
+{
+    int n = 0;
+    while (X + n < N_MIX_INPUTS && attncl__desc_present(&sig->in[X + n]))
+        ++n;
+    return n;
+}
+
+static attncl_status mix_infer(struct op_sig *sig)
+{
+    const struct feedback_mix_fwd_params *params = sig->params;
+    const struct tensor_desc *weights = &sig->in[WEIGHTS], *x = &sig->in[X];
+    const int n = count_x(sig);
+
+    TRY(attncl__check_input("weights", weights, ATTNCL_F32, 1));
+    TRY(attncl__check_width("weights", weights->dim[0]));
+    for (int i = SUM; i < X + n; ++i) {
+        if (!attncl__desc_present(&sig->in[i]))
+            continue;
+        TRY(attncl__check_input("x", &sig->in[i], ATTNCL_F32, -1));
+        REQUIRE(attncl__desc_same_shape(&sig->in[i], x), ATTNCL_ERR_SHAPE,
+                "values to mix are %s and %s", SHAPE(x), SHAPE(&sig->in[i]));
+    }
+    REQUIRE(params->first >= 0 && params->first + n <= weights->dim[0], ATTNCL_ERR_SHAPE,
+            "weights has %" PRId64 " elements, there are %d values and more", weights->dim[0],
+            params->first + n);
+    return attncl__desc_make(ATTNCL_F32, x->rank, x->dim, &sig->out[0]);
+}
+
+static attncl_status check_position(const struct tensor_desc *position)
+{
+    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
+            SHAPE(position));
+    return ATTNCL_OK;
+}
+
+static attncl_status store_infer(struct op_sig *sig)
+{
+    const struct feedback_store_fwd_params *params = sig->params;
+    const struct tensor_desc *x = &sig->in[0], *cache = &sig->in[2];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
+    TRY(check_position(&sig->in[1]));
+    TRY(attncl__check_input("cache", cache, ATTNCL_F32, 5));
+    const int64_t *dim = cache->dim; // slots, B, H, limit, D
+    const int64_t each = dim[2] * dim[4];
+    REQUIRE(x->dim[0] == dim[1] && each > 0 && x->dim[1] % each == 0, ATTNCL_ERR_SHAPE,
+            "x is %s, cache is %s: must be [B, slots H D]", SHAPE(x), SHAPE(cache));
+    REQUIRE(params->slot >= 0 && params->slot + x->dim[1] / each <= dim[0], ATTNCL_ERR_SHAPE,
+            "x is %s from slot %d on, cache is %s", SHAPE(x), params->slot, SHAPE(cache));
+    for (int i = 0; i < 5; ++i)
+        TRY(attncl__check_width("an axis of cache", dim[i]));
+    return ATTNCL_OK;
+}
+
+static attncl_status gate_infer(struct op_sig *sig)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    TRY(check_position(&sig->in[1]));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_mix_fwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl", "feedback_memory_mix_fwd", count);
+    const struct span *in = call->in;
+
+    kspec_int(&p.spec, "N_X", count_x(&call->sig));
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(in[WEIGHTS]), arg_mem(in[SUM]), arg_mem(in[X]),
+                               arg_mem(in[X + 1]), arg_mem(in[X + 2]), arg_mem(in[X + 3]),
+                               arg_mem(in[X + 4]), arg_mem(in[X + 5]), arg_mem(in[X + 6]),
+                               arg_mem(in[X + 7]), arg_mem(call->out[0]),
+                               arg_i32(call->sig.in[WEIGHTS].dim[0]), arg_i32(params->first),
+                               arg_i32(attncl__desc_present(&call->sig.in[SUM])), arg_i64(count),
+                               arg_i32(p.per_group)));
+}
+
+static attncl_status store_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_store_fwd_params *params = call->sig.params;
+    const struct tensor_desc *x = &call->sig.in[0], *cache = &call->sig.in[2];
+    const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
+    const int64_t rows = attncl__desc_count(x) / width;
+    struct row_launch p = attncl__row_launch(l->caps, "feedback/feedback_memory.cl",
+                                         "feedback_memory_store_fwd", rows, width);
+
+    kspec_int(&p.spec, "N_X", 0);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                               arg_i32(params->slot), arg_i32(x->dim[1] / (n_heads * width)),
+                               arg_i32(n_heads), arg_i32(limit), arg_i32(width), arg_i64(rows),
+                               arg_i32(p.rows_per_group)));
+}
+
+static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl", "feedback_memory_gate_fwd", count);
+
+    kspec_int(&p.spec, "N_X", 0);
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(call->in[1]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
+}
+
+static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 8 * (double)attncl__desc_count(&sig->in[0]);
+}
+
+static void gate_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 4 * (double)attncl__desc_count(&sig->out[0]);
+}
+
+// Value i of those that are mixed, in the array of all their gradients.
+static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
+{
+    *view = sig->in[X];
+    const attncl_status status =
+        attncl__desc_make(ATTNCL_F32, sig->in[X].rank, sig->in[X].dim, view);
+    assert(status == ATTNCL_OK); // a shape that there is
+    (void)status;
+    view->start = (input - X) * attncl__desc_count(view);
+}
+
+#define PART(i)                                                                                    \
+    {                                                                                              \
+        .in = {REF_TEMP(0)}, .out = {REF_DX(X + (i))}, .part = part_of                                \
+    }
+
+// REF_TEMP(0): the gradients of all values that are mixed.
+static const struct grad_rule mix_grad[] = {
+    {.op = &attncl__op_feedback_mix_bwd,
+     .in = {REF_X(WEIGHTS), REF_X(X), REF_X(X + 1), REF_X(X + 2), REF_X(X + 3), REF_X(X + 4),
+            REF_X(X + 5), REF_X(X + 6), REF_X(X + 7), REF_DY(0)},
+     .out = {REF_TEMP(0), REF_DX(WEIGHTS)}},
+    {.in = {REF_DY(0)}, .out = {REF_DX(SUM)}},
+    PART(0),
+    PART(1),
+    PART(2),
+    PART(3),
+    PART(4),
+    PART(5),
+    PART(6),
+    PART(7),
+};
+
+const struct op_class attncl__op_feedback_mix_fwd = {
+    .name = "feedback_mix_fwd",
+    .params_bytes = sizeof(struct feedback_mix_fwd_params),
+    .n_in = N_MIX_INPUTS,
+    .n_out = 1,
+    .optional = 0x7fu << (X + 1) | 1u << SUM,
+    .infer = mix_infer,
+    .launch = mix_launch,
+    .grad = mix_grad,
+    .n_grad = sizeof mix_grad / sizeof mix_grad[0],
+};
+
+const struct op_class attncl__op_feedback_store_fwd = {
+    .name = "feedback_store_fwd",
+    .params_bytes = sizeof(struct feedback_store_fwd_params),
+    .n_in = 3,
+    .n_out = 0,
+    .state = 1u << 2,
+    .infer = store_infer,
+    .launch = store_launch,
+    .cost = store_cost,
+};
+
+const struct op_class attncl__op_feedback_gate_fwd = {
+    .name = "feedback_gate_fwd",
+    .params_bytes = sizeof(struct feedback_gate_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .shape_only = 1u << 0,
+    .infer = gate_infer,
+    .launch = gate_launch,
+    .cost = gate_cost,
+};

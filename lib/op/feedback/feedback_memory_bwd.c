@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+//
+// Backward pass of what a step of a feedback transformer does with its memory.
+//
+//   mix     dx_f = p_f dy as one array [n, ...], and the weights' gradient through their softmax
+//   load    the gradients of the keys and values that a step stored: y[b, s, h, :] =
+//           cache[slot + s, b, h, position, :], zeros for the last of n_steps steps
+//
+// Kernels: cl/feedback/feedback_memory_bwd.cl.
+
+#include "op/op.h"
+
+enum { WEIGHTS, X, DY = X + 8 };
+
+static int count_x(const struct op_sig *sig)
+{
+    int n = 0;
+    while (X + n < DY && attncl__desc_present(&sig->in[X + n]))
+        ++n;
+    return n;
+}
+
+static attncl_status mix_infer(struct op_sig *sig)
+{
+    const struct feedback_mix_bwd_params *params = sig->params;
+    const struct tensor_desc *weights = &sig->in[WEIGHTS], *dy = &sig->in[DY];
+    const int n = count_x(sig);
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    TRY(attncl__check_input("weights", weights, ATTNCL_F32, 1));
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
+    REQUIRE(attncl__desc_same_shape(&sig->in[X], dy), ATTNCL_ERR_SHAPE, "dy is %s, x is %s",
+            SHAPE(dy), SHAPE(&sig->in[X]));
+    REQUIRE(params->first >= 0 && params->first + n <= weights->dim[0], ATTNCL_ERR_SHAPE,
+            "weights has %" PRId64 " elements, there are %d values and more", weights->dim[0],
+            params->first + n);
+    REQUIRE(dy->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "dy %s has %d axes, at most %d",
+            SHAPE(dy), dy->rank, ATTNCL_MAX_RANK - 1);
+    dim[0] = n;
+    memcpy(dim + 1, dy->dim, (size_t)dy->rank * sizeof dim[0]);
+    TRY(attncl__desc_make(ATTNCL_F32, dy->rank + 1, dim, &sig->out[0]));
+    return attncl__desc_make(ATTNCL_F32, 1, weights->dim, &sig->out[1]);
+}
+
+// The products dy . x_f.
+static attncl_status mix_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    *bytes_ret = sizeof(float) * (size_t)count_x(sig);
+    return ATTNCL_OK;
+}
+
+static attncl_status append_weights(struct launcher *l, const struct op_call *call, int64_t count)
+{
+    const struct feedback_mix_bwd_params *params = call->sig.params;
+    const struct span *in = call->in;
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, count);
+    const int n = count_x(&call->sig);
+    struct kspec dots = kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_dots");
+    struct kspec weights = kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_weights");
+
+    kspec_set_vw_ls(&dots, cpu ? l->caps->vector_width : 1, local);
+    kspec_int(&dots, "N_X", n);
+    kspec_set_vw_ls(&weights, 1, 1);
+    kspec_int(&weights, "N_X", n);
+    TRY(attncl__launch(l, &dots, grid_1d(n, local),
+                       ARGS(arg_mem(in[DY]), arg_mem(in[X]), arg_mem(in[X + 1]), arg_mem(in[X + 2]),
+                            arg_mem(in[X + 3]), arg_mem(in[X + 4]), arg_mem(in[X + 5]),
+                            arg_mem(in[X + 6]), arg_mem(in[X + 7]), arg_mem(call->scratch),
+                            arg_i64(count))));
+    return attncl__launch(l, &weights, grid_1d(1, 1),
+                          ARGS(arg_mem(in[WEIGHTS]), arg_mem(call->scratch), arg_mem(call->out[1]),
+                               arg_i32(call->sig.in[WEIGHTS].dim[0]), arg_i32(params->first)));
+}
+
+static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_mix_bwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.in[DY]);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_parts", count);
+
+    kspec_int(&p.spec, "N_X", count_x(&call->sig));
+    TRY(attncl__launch(l, &p.spec, p.grid,
+                       ARGS(arg_mem(call->in[WEIGHTS]), arg_mem(call->in[DY]),
+                            arg_mem(call->out[0]), arg_i32(call->sig.in[WEIGHTS].dim[0]),
+                            arg_i32(params->first), arg_i64(count), arg_i32(p.per_group))));
+    return append_weights(l, call, count);
+}
+
+enum { L_CACHE, L_POSITION };
+
+static attncl_status load_infer(struct op_sig *sig)
+{
+    const struct feedback_load_fwd_params *params = sig->params;
+    const struct tensor_desc *cache = &sig->in[L_CACHE], *position = &sig->in[L_POSITION];
+
+    TRY(attncl__check_input("cache", cache, ATTNCL_F32, 5));
+    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+    const int64_t *dim = cache->dim; // slots, B, H, limit, D
+    REQUIRE(params->slot >= 0 && params->n_slots > 0 && params->slot + params->n_slots <= dim[0],
+            ATTNCL_ERR_SHAPE, "%d slots from slot %d on, cache is %s", params->n_slots,
+            params->slot, SHAPE(cache));
+    for (int i = 0; i < 5; ++i)
+        TRY(attncl__check_width("an axis of cache", dim[i]));
+    return attncl__desc_make(
+        ATTNCL_F32, 2, (const int64_t[]){dim[1], params->n_slots * dim[2] * dim[4]}, &sig->out[0]);
+}
+
+static attncl_status load_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct feedback_load_fwd_params *params = call->sig.params;
+    const struct tensor_desc *cache = &call->sig.in[L_CACHE];
+    const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
+    const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
+    struct row_launch p = attncl__row_launch(l->caps, "feedback/feedback_memory_bwd.cl",
+                                         "feedback_memory_bwd_load", rows, width);
+
+    kspec_int(&p.spec, "N_X", 0);
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(call->in[L_CACHE]), arg_mem(call->in[L_POSITION]), arg_mem(call->out[0]),
+             arg_i32(params->slot), arg_i32(params->n_slots), arg_i32(n_heads), arg_i32(limit),
+             arg_i32(params->n_steps), arg_i32(width), arg_i64(rows), arg_i32(p.rows_per_group)));
+}
+
+// A multiplication for dx and two operations for the product, of each value.
+static void mix_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 3 * count;
+    *bytes_ret = 4 * (2 * count + (double)attncl__desc_count(&sig->in[DY]));
+}
+
+static void load_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 8 * (double)attncl__desc_count(&sig->out[0]);
+}
+
+const struct op_class attncl__op_feedback_mix_bwd = {
+    .name = "feedback_mix_bwd",
+    .params_bytes = sizeof(struct feedback_mix_bwd_params),
+    .n_in = DY + 1,
+    .n_out = 2,
+    .optional = 0x7fu << (X + 1),
+    .infer = mix_infer,
+    .scratch = mix_scratch,
+    .launch = mix_launch,
+    .cost = mix_cost,
+};
+
+const struct op_class attncl__op_feedback_load_fwd = {
+    .name = "feedback_load_fwd",
+    .params_bytes = sizeof(struct feedback_load_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = load_infer,
+    .launch = load_launch,
+    .cost = load_cost,
+};

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+
+#include "op/matmul/column_sum.h"
+
+// About as many blocks as rows in each once there are many: no sum has a long tail, and the second
+// pass is short.
+static int64_t block_rows(int64_t rows)
+{
+    enum { SHORTEST = 64 };
+    int64_t block = SHORTEST;
+
+    while (block * block < rows)
+        block *= 2;
+    return block;
+}
+
+static int64_t n_blocks(const struct column_sum *s)
+{
+    return ceil_div(s->rows, block_rows(s->rows));
+}
+
+size_t attncl__column_sum_scratch(const struct column_sum *s)
+{
+    const int64_t n = n_blocks(s);
+    return n > 1 ? (size_t)(s->batch * n * s->width) * sizeof(float) : 0;
+}
+
+// One pass: `block` rows at a time; y [batch, blocks, width].
+static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_t block,
+                          struct span x, struct span y)
+{
+    enum { VECTORS = 4, GPU_GROUP = 64 }; // VECTORS as in column_sum.cl
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, GPU_GROUP);
+    const unsigned vw = cpu ? l->caps->vector_width : 1;
+    const int64_t chunk = VECTORS * (int64_t)vw * (int64_t)local;
+    const int64_t blocks = s->rows > block ? ceil_div(s->rows, block) : 1;
+    const int64_t n_chunks = ceil_div(s->width, chunk);
+    struct kspec spec = kspec_begin("matmul/column_sum.cl", "column_sum_blocks");
+
+    kspec_set_vw_ls(&spec, vw, local);
+    return attncl__launch(l, &spec, grid_1d(s->batch * blocks * n_chunks, local),
+                          ARGS(arg_mem(x), arg_mem(y), arg_i64(s->rows), arg_i64(s->width),
+                               arg_i64(block), arg_i64(blocks), arg_i64(n_chunks)));
+}
+
+attncl_status attncl__column_sum(struct launcher *l, const struct column_sum *s, struct span x,
+                                 struct span y, struct span scratch)
+{
+    const int64_t n = n_blocks(s);
+    const struct column_sum second = {s->batch, n, s->width};
+
+    if (n <= 1)
+        return pass(l, s, block_rows(s->rows), x, y);
+    TRY(pass(l, s, block_rows(s->rows), x, scratch));
+    return pass(l, &second, n, scratch, y);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+//
+// GEMMs.
+//
+//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in], b [out],
+//            p = x W^T + b                             y, p [..., out]
+//   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
+//
+// gemm/gemm.c chooses who computes them.  A layer norm in front of a linear map of few rows
+// becomes part of it (fused_norm_linear.c).
+//
+// p is there only for gradients, and only where y = p does not do: it is saved for backward, for making it again
+// would take the GEMM again, a third of what the backward pass costs.
+
+#include "gemm/gemm.h"
+#include "op/matmul/linear.h"
+
+enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };
+enum { Y, ARGUMENT, N_LINEAR_OUTPUTS };
+static const char *const linear_names[] = {"x", "weight", "bias", "gate", "residual"};
+
+static attncl_status linear_infer(struct op_sig *sig)
+{
+    const struct linear_fwd_params *params = sig->params;
+    const struct tensor_desc *x = &sig->in[X], *weight = &sig->in[WEIGHT], *bias = &sig->in[BIAS];
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    for (int i = 0; i < N_LINEAR_INPUTS; ++i)
+        REQUIRE(!attncl__desc_present(&sig->in[i]) || sig->in[i].dtype == ATTNCL_F32,
+                ATTNCL_ERR_DTYPE, "%s is %s, linear needs F32", linear_names[i],
+                attncl_dtype_name(sig->in[i].dtype));
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "linear needs at least one axis, x has none");
+    REQUIRE(weight->rank == 2, ATTNCL_ERR_SHAPE, "weight is %s, linear needs [out, in]",
+            SHAPE(weight));
+    REQUIRE(weight->dim[1] == x->dim[x->rank - 1], ATTNCL_ERR_SHAPE,
+            "weight takes %" PRId64 " channels, x has %" PRId64, weight->dim[1],
+            x->dim[x->rank - 1]);
+    REQUIRE(!attncl__desc_present(bias) || (bias->rank == 1 && bias->dim[0] == weight->dim[0]),
+            ATTNCL_ERR_SHAPE, "bias is %s, weight gives %" PRId64 " channels", SHAPE(bias),
+            weight->dim[0]);
+    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_SILU,
+            ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
+    memcpy(dim, x->dim, sizeof dim);
+    dim[x->rank - 1] = weight->dim[0];
+    TRY(attncl__desc_make(ATTNCL_F32, x->rank, dim, &sig->out[Y]));
+    if (sig->save_for_backward)
+        sig->out[ARGUMENT] = sig->out[Y];
+    for (int i = GATE; i <= RESIDUAL; ++i)
+        REQUIRE(!attncl__desc_present(&sig->in[i]) ||
+                    attncl__desc_same_shape(&sig->in[i], &sig->out[0]),
+                ATTNCL_ERR_SHAPE, "%s is %s, the result is %s", linear_names[i], SHAPE(&sig->in[i]),
+                SHAPE(&sig->out[0]));
+    return ATTNCL_OK;
+}
+
+// An input as a matrix of rows; an absent one is absent.
+static struct gemm_matrix rows_of(const struct op_call *call, int input)
+{
+    struct rows rows = {0};
+
+    if (!attncl__desc_present(&call->sig.in[input]))
+        return (struct gemm_matrix){.start = 0};
+    const bool ok = attncl__desc_rows(&call->sig.in[input], &rows);
+    assert(ok);
+    (void)ok;
+    return (struct gemm_matrix){
+        .span = call->in[input], .start = call->sig.in[input].start, .ld = rows.stride};
+}
+
+static int64_t rows_count(const struct tensor_desc *d)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < d->rank - 1; ++i)
+        count *= d->dim[i];
+    return count;
+}
+
+struct gemm attncl__linear_gemm(const struct op_sig *sig)
+{
+    const struct tensor_desc *weight = &sig->in[WEIGHT];
+
+    return (struct gemm){.batch = 1,
+                         .m = rows_count(&sig->in[X]),
+                         .n = weight->dim[0],
+                         .k = weight->dim[1],
+                         .trans_b = true};
+}
+
+static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct gemm g = attncl__linear_gemm(sig);
+
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+struct gemm attncl__linear_operands(const struct op_call *call,
+                                    const struct linear_fwd_params *params)
+{
+    const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
+    struct gemm g = attncl__linear_gemm(&call->sig);
+
+    g.a = rows_of(call, X);
+    g.b = rows_of(call, WEIGHT);
+    g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
+    g.bias_kind = has_bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE;
+    if (has_bias)
+        g.bias = call->in[BIAS];
+    g.activation = (enum gemm_activation)params->activation;
+    g.gate = rows_of(call, GATE);
+    g.residual = rows_of(call, RESIDUAL);
+    return g;
+}
+
+static attncl_status linear_launch(struct launcher *l, const struct op_call *call)
+{
+    struct gemm g = attncl__linear_operands(call, call->sig.params);
+
+    if (attncl__desc_present(&call->sig.out[ARGUMENT]))
+        g.saved_for_backward = call->out[ARGUMENT];
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
+    return attncl__gemm(l, &g);
+}
+
+static double count_bytes(const struct op_sig *sig)
+{
+    double bytes = (double)attncl__desc_bytes(&sig->out[0]);
+
+    for (int i = 0; i < sig->n_in; ++i)
+        if (attncl__desc_present(&sig->in[i]))
+            bytes += (double)attncl__desc_bytes(&sig->in[i]);
+    return bytes;
+}
+
+static void linear_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 2.0 * (double)attncl__desc_count(&sig->out[0]) * (double)sig->in[WEIGHT].dim[1];
+    *bytes_ret = count_bytes(sig);
+}
+
+static bool changes_argument(const struct op_sig *sig)
+{
+    const struct linear_fwd_params *params = sig->params;
+    return params->activation != GEMM_ACT_NONE || attncl__desc_present(&sig->in[GATE]);
+}
+
+static bool adds_only(const struct op_sig *sig)
+{
+    return !changes_argument(sig);
+}
+
+// REF_TEMP(0): the gradient of p.
+static const struct grad_rule linear_grad[] = {
+    {.op = &attncl__op_linear_bwd_epilogue,
+     .in = {REF_Y(ARGUMENT), REF_DY(Y), REF_X(GATE)},
+     .out = {REF_TEMP(0), REF_DX(GATE)},
+     .when = changes_argument},
+    {.in = {REF_DY(Y)}, .out = {REF_TEMP(0)}, .when = adds_only},
+    {.op = &attncl__op_linear_bwd_input, .in = {REF_TEMP(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
+    {.op = &attncl__op_linear_bwd_weight, .in = {REF_TEMP(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(BIAS)}},
+    {.in = {REF_DY(Y)}, .out = {REF_DX(RESIDUAL)}},
+};
+
+static const struct op_rewrite *const linear_rewrites[] = {
+    &attncl__fused_aft_step_rewrite,       &attncl__fused_aft_step_rewrite_first,
+    &attncl__fused_attention_step_rewrite, &attncl__fused_attention_step_rewrite_first,
+    &attncl__fused_ffn_rewrite,
+};
+
+const struct op_class attncl__op_linear_fwd = {
+    .name = "linear_fwd",
+    .params_bytes = sizeof(struct linear_fwd_params),
+    .n_in = N_LINEAR_INPUTS,
+    .n_out = N_LINEAR_OUTPUTS,
+    .saved_for_backward = 1u << ARGUMENT,
+    .optional = 1u << BIAS | 1u << GATE | 1u << RESIDUAL,
+    .strided = 1u << X | 1u << WEIGHT | 1u << GATE | 1u << RESIDUAL,
+    .infer = linear_infer,
+    .scratch = linear_scratch,
+    .launch = linear_launch,
+    .cost = linear_cost,
+    .grad = linear_grad,
+    .n_grad = sizeof linear_grad / sizeof linear_grad[0],
+    .merge = &attncl__linear_merge,
+    .rewrites = linear_rewrites,
+    .n_rewrites = sizeof linear_rewrites / sizeof linear_rewrites[0],
+};
+
+static attncl_status bmm_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
+
+    REQUIRE(a->dtype == ATTNCL_F32 && b->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE,
+            "a is %s and b is %s, bmm needs F32", attncl_dtype_name(a->dtype),
+            attncl_dtype_name(b->dtype));
+    REQUIRE(a->rank == 3 && b->rank == 3, ATTNCL_ERR_SHAPE,
+            "a is %s and b is %s, bmm needs [B, n, m] and [B, m, p]", SHAPE(a), SHAPE(b));
+    REQUIRE(a->dim[0] == b->dim[0], ATTNCL_ERR_SHAPE, "a has a batch of %" PRId64 ", b of %" PRId64,
+            a->dim[0], b->dim[0]);
+    REQUIRE(a->dim[2] == b->dim[1], ATTNCL_ERR_SHAPE,
+            "a has %" PRId64 " columns, b %" PRId64 " rows", a->dim[2], b->dim[1]);
+    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){a->dim[0], a->dim[1], b->dim[2]},
+                             &sig->out[0]);
+}
+
+// Sizes and strides, no operands.
+static struct gemm bmm_gemm(const struct op_sig *sig)
+{
+    const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
+    const int64_t n = a->dim[1], m = a->dim[2], p = b->dim[2];
+
+    return (struct gemm){
+        .batch = a->dim[0],
+        .m = n,
+        .n = p,
+        .k = m,
+        .a = {.ld = m, .batch_stride = n * m},
+        .b = {.ld = p, .batch_stride = m * p},
+        .c = {.ld = p, .batch_stride = n * p},
+    };
+}
+
+static attncl_status bmm_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct gemm g = bmm_gemm(sig);
+
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+static attncl_status bmm_launch(struct launcher *l, const struct op_call *call)
+{
+    struct gemm g = bmm_gemm(&call->sig);
+
+    g.a.span = call->in[0];
+    g.b.span = call->in[1];
+    g.c.span = call->out[0];
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
+    return attncl__gemm(l, &g);
+}
+
+static void bmm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 2.0 * (double)attncl__desc_count(&sig->out[0]) * (double)sig->in[0].dim[2];
+    *bytes_ret = count_bytes(sig);
+}
+
+static const struct grad_rule bmm_grad[] = {
+    {.op = &attncl__op_bmm_bwd_a, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
+    {.op = &attncl__op_bmm_bwd_b, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}},
+};
+
+const struct op_class attncl__op_bmm_fwd = {
+    .name = "bmm_fwd",
+    .params_bytes = sizeof(struct bmm_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bmm_infer,
+    .scratch = bmm_scratch,
+    .launch = bmm_launch,
+    .cost = bmm_cost,
+    .grad = bmm_grad,
+    .n_grad = 2,
+};

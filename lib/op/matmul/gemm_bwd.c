@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+//
+// The gradients of GEMMs.
+//
+//   linear   p = x W^T + b    dx = d W      dW = d^T x      db = sum over rows of d       d = dL/dp
+//   bmm      y_i = a_i b_i    da_i = dy_i b_i^T             db_i = a_i^T dy_i
+//
+// What the epilogue of a linear map does to p is undone first (activation_bwd.c).
+
+#include "gemm/gemm.h"
+#include "op/matmul/column_sum.h"
+#include "op/op.h"
+
+static int64_t rows_count(const struct tensor_desc *d)
+{
+    int64_t count = 1;
+
+    for (int i = 0; i < d->rank - 1; ++i)
+        count *= d->dim[i];
+    return count;
+}
+
+static attncl_status check_pair(const struct op_sig *sig, const char *other)
+{
+    TRY(attncl__check_input("d", &sig->in[0], ATTNCL_F32, -1));
+    TRY(attncl__check_input(other, &sig->in[1], ATTNCL_F32, -1));
+    REQUIRE(sig->in[0].rank >= 1, ATTNCL_ERR_SHAPE, "d is a scalar, linear needs an axis");
+    return ATTNCL_OK;
+}
+
+static attncl_status input_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *d = &sig->in[0], *weight = &sig->in[1];
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    TRY(check_pair(sig, "weight"));
+    REQUIRE(weight->rank == 2 && weight->dim[0] == d->dim[d->rank - 1], ATTNCL_ERR_SHAPE,
+            "weight is %s, d is %s: expected [out, in] and [..., out]", SHAPE(weight), SHAPE(d));
+    memcpy(dim, d->dim, sizeof dim);
+    dim[d->rank - 1] = weight->dim[1];
+    return attncl__desc_make(ATTNCL_F32, d->rank, dim, &sig->out[0]);
+}
+
+static attncl_status weight_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *d = &sig->in[0], *x = &sig->in[1];
+
+    TRY(check_pair(sig, "x"));
+    REQUIRE(x->rank == d->rank && rows_count(x) == rows_count(d), ATTNCL_ERR_SHAPE,
+            "d is %s, x is %s: their rows must correspond", SHAPE(d), SHAPE(x));
+    return attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){d->dim[d->rank - 1], x->dim[x->rank - 1]},
+                             &sig->out[0]);
+}
+
+static attncl_status bias_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *d = &sig->in[0];
+
+    TRY(attncl__check_input("d", d, ATTNCL_F32, -1));
+    REQUIRE(d->rank >= 1, ATTNCL_ERR_SHAPE, "d is a scalar, linear needs an axis");
+    return attncl__desc_make(ATTNCL_F32, 1, &d->dim[d->rank - 1], &sig->out[0]);
+}
+
+static struct column_sum rows_of_bias(const struct op_sig *sig)
+{
+    const struct tensor_desc *d = &sig->in[0];
+    return (struct column_sum){1, rows_count(d), d->dim[d->rank - 1]};
+}
+
+static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct column_sum s = rows_of_bias(sig);
+    *bytes_ret = attncl__column_sum_scratch(&s);
+    return ATTNCL_OK;
+}
+
+// An input as a matrix of rows.
+static struct gemm_matrix matrix_of(const struct op_call *call, int input)
+{
+    struct rows rows = {0};
+    const bool ok = attncl__desc_rows(&call->sig.in[input], &rows);
+
+    assert(ok);
+    (void)ok;
+    return (struct gemm_matrix){
+        .span = call->in[input], .start = call->sig.in[input].start, .ld = rows.stride};
+}
+
+// Sizes and form of a GEMM, no operands.
+static struct gemm input_gemm(const struct op_sig *sig)
+{
+    const struct tensor_desc *weight = &sig->in[1];
+
+    return (struct gemm){
+        .batch = 1, .m = rows_count(&sig->in[0]), .n = weight->dim[1], .k = weight->dim[0]};
+}
+
+static struct gemm weight_gemm(const struct op_sig *sig)
+{
+    const struct tensor_desc *dw = &sig->out[0];
+
+    return (struct gemm){.batch = 1,
+                         .m = dw->dim[0],
+                         .n = dw->dim[1],
+                         .k = rows_count(&sig->in[0]),
+                         .trans_a = true};
+}
+
+static attncl_status input_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct gemm g = input_gemm(sig);
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct gemm g = weight_gemm(sig);
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+static attncl_status multiply(struct launcher *l, const struct op_call *call, struct gemm g)
+{
+    g.a = matrix_of(call, 0);
+    g.b = matrix_of(call, 1);
+    g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
+    return attncl__gemm(l, &g);
+}
+
+static attncl_status input_launch(struct launcher *l, const struct op_call *call)
+{
+    return multiply(l, call, input_gemm(&call->sig));
+}
+
+static attncl_status weight_launch(struct launcher *l, const struct op_call *call)
+{
+    return multiply(l, call, weight_gemm(&call->sig));
+}
+
+static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct column_sum s = rows_of_bias(&call->sig);
+    return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
+}
+
+static attncl_status bmm_check(const struct op_sig *sig, const char *other, int axis)
+{
+    const struct tensor_desc *dy = &sig->in[0], *x = &sig->in[1];
+
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
+    TRY(attncl__check_input(other, x, ATTNCL_F32, 3));
+    REQUIRE(dy->dim[0] == x->dim[0] && dy->dim[axis] == x->dim[axis], ATTNCL_ERR_SHAPE,
+            "dy is %s, %s is %s", SHAPE(dy), other, SHAPE(x));
+    return ATTNCL_OK;
+}
+
+// dy [B, n, p], b [B, m, p] -> [B, n, m]
+static attncl_status bmm_a_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *dy = &sig->in[0], *b = &sig->in[1];
+
+    TRY(bmm_check(sig, "b", 2));
+    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){dy->dim[0], dy->dim[1], b->dim[1]},
+                             &sig->out[0]);
+}
+
+// dy [B, n, p], a [B, n, m] -> [B, m, p]
+static attncl_status bmm_b_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *dy = &sig->in[0], *a = &sig->in[1];
+
+    TRY(bmm_check(sig, "a", 1));
+    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){dy->dim[0], a->dim[2], dy->dim[2]},
+                             &sig->out[0]);
+}
+
+static struct gemm_matrix entries_of(struct span span, const struct tensor_desc *d)
+{
+    return (struct gemm_matrix){
+        .span = span, .ld = d->dim[2], .batch_stride = d->dim[1] * d->dim[2]};
+}
+
+// Input `a` times input `b`, of which the forward op's one is transposed.
+static struct gemm bmm_gemm(const struct op_call *call, int a, int b)
+{
+    const struct tensor_desc *out = &call->sig.out[0], *left = &call->sig.in[a];
+
+    return (struct gemm){
+        .batch = out->dim[0],
+        .m = out->dim[1],
+        .n = out->dim[2],
+        .k = a == 1 ? left->dim[1] : left->dim[2],
+        .a = entries_of(call->in[a], left),
+        .b = entries_of(call->in[b], &call->sig.in[b]),
+        .c = entries_of(call->out[0], out),
+        .trans_a = a == 1,
+        .trans_b = b == 1,
+    };
+}
+
+static attncl_status bmm_launch(struct launcher *l, const struct op_call *call, int a, int b)
+{
+    struct gemm g = bmm_gemm(call, a, b);
+
+    g.scratch = call->scratch;
+    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
+    return attncl__gemm(l, &g);
+}
+
+static attncl_status bmm_a_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct op_call call = {.sig = *sig};
+    const struct gemm g = bmm_gemm(&call, 0, 1);
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+static attncl_status bmm_b_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct op_call call = {.sig = *sig};
+    const struct gemm g = bmm_gemm(&call, 1, 0);
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
+static attncl_status bmm_a_launch(struct launcher *l, const struct op_call *call)
+{
+    return bmm_launch(l, call, 0, 1);
+}
+
+static attncl_status bmm_b_launch(struct launcher *l, const struct op_call *call)
+{
+    return bmm_launch(l, call, 1, 0);
+}
+
+static void bmm_a_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[0]);
+
+    *flop_ret = 2.0 * count * (double)(sig->in[1].dim[1]);
+    *bytes_ret = 4.0 * (count + (double)attncl__desc_count(&sig->in[1]) +
+                        (double)attncl__desc_count(&sig->out[0]));
+}
+
+static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct tensor_desc *d = &sig->in[0], *other = &sig->in[1];
+    const double count = (double)attncl__desc_count(d);
+
+    *flop_ret = 2.0 * count * (double)other->dim[other->rank - 1];
+    *bytes_ret = 4.0 * (count + (double)attncl__desc_count(other) +
+                        (double)attncl__desc_count(&sig->out[0]));
+}
+
+const struct op_class attncl__op_linear_bwd_input = {
+    .name = "linear_bwd_input",
+    .params_bytes = sizeof(struct linear_bwd_input_params),
+    .n_in = 2,
+    .n_out = 1,
+    .strided = 1u << 0 | 1u << 1,
+    .infer = input_infer,
+    .scratch = input_scratch,
+    .launch = input_launch,
+    .cost = gemm_cost,
+};
+
+const struct op_class attncl__op_linear_bwd_weight = {
+    .name = "linear_bwd_weight",
+    .params_bytes = sizeof(struct linear_bwd_weight_params),
+    .n_in = 2,
+    .n_out = 1,
+    .strided = 1u << 0 | 1u << 1,
+    .infer = weight_infer,
+    .scratch = weight_scratch,
+    .launch = weight_launch,
+    .cost = gemm_cost,
+};
+
+const struct op_class attncl__op_linear_bwd_bias = {
+    .name = "linear_bwd_bias",
+    .params_bytes = sizeof(struct linear_bwd_bias_params),
+    .n_in = 1,
+    .n_out = 1,
+    .infer = bias_infer,
+    .scratch = bias_scratch,
+    .launch = bias_launch,
+};
+
+const struct op_class attncl__op_bmm_bwd_a = {
+    .name = "bmm_bwd_a",
+    .params_bytes = sizeof(struct bmm_bwd_a_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bmm_a_infer,
+    .scratch = bmm_a_scratch,
+    .launch = bmm_a_launch,
+    .cost = bmm_a_cost,
+};
+
+const struct op_class attncl__op_bmm_bwd_b = {
+    .name = "bmm_bwd_b",
+    .params_bytes = sizeof(struct bmm_bwd_b_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bmm_b_infer,
+    .scratch = bmm_b_scratch,
+    .launch = bmm_b_launch,
+    .cost = gemm_cost,
+};

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: MIT
+//
+// The spatial gate of gMLP: positions are mixed by a learned matrix, channel by channel.
+//
+//   W'[i, j]   = weight[i, j], 0 where mask[i, j] = 0 or, causal, j > i         i, j < T <= n
+//   y[i, b, c] = z1[i, b, c] * (sum_j W'[i, j] u[j, b, c] + bias[i])
+//
+// For gradients the second factor is saved, as [B, T, C].
+//
+// One GEMM per batch entry with the bias of its row and the gate z1 in the epilogue
+// (gemm/gemm.h); a mask is first multiplied into a copy of the weight (cl/matmul/spatial_gate.cl).
+
+#include "base/ckd.h"
+#include "gemm/gemm.h"
+#include "op/op.h"
+
+static attncl_status check_mask(const struct tensor_desc *mask, int64_t length)
+{
+    TRY(attncl__check_input("mask", mask, ATTNCL_U8, 3));
+    REQUIRE(mask->dim[2] == 1, ATTNCL_ERR_SHAPE,
+            "mask is %s: its batch axis must be 1, a spatial gate has one matrix for all",
+            SHAPE(mask));
+    REQUIRE(mask->dim[0] == length || mask->dim[0] == 1, ATTNCL_ERR_SHAPE,
+            "mask is %s, u has T = %" PRId64 ": the first axis must be T or 1", SHAPE(mask),
+            length);
+    REQUIRE(mask->dim[1] == length, ATTNCL_ERR_SHAPE,
+            "mask is %s, u has T = %" PRId64 ": the second axis must be T", SHAPE(mask), length);
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *weight = &sig->in[0], *bias = &sig->in[1], *u = &sig->in[2];
+    const struct tensor_desc *z1 = &sig->in[3], *mask = &sig->in[4];
+
+    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
+    TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
+    TRY(attncl__check_input("u", u, ATTNCL_F32, 3));
+    TRY(attncl__check_input("z1", z1, ATTNCL_F32, 3));
+    REQUIRE(weight->dim[0] == weight->dim[1], ATTNCL_ERR_SHAPE, "weight is %s, must be square",
+            SHAPE(weight));
+    REQUIRE(bias->dim[0] == weight->dim[0], ATTNCL_ERR_SHAPE, "weight is %s, bias is %s",
+            SHAPE(weight), SHAPE(bias));
+    REQUIRE(attncl__desc_same_shape(u, z1), ATTNCL_ERR_SHAPE, "u is %s, z1 is %s", SHAPE(u),
+            SHAPE(z1));
+    REQUIRE(u->dim[0] <= weight->dim[0], ATTNCL_ERR_SHAPE,
+            "u has T = %" PRId64 ", weight has %" PRId64 " positions", u->dim[0], weight->dim[0]);
+    TRY(attncl__check_width("the first axis of u", u->dim[0]));
+    if (attncl__desc_present(mask))
+        TRY(check_mask(mask, u->dim[0]));
+    if (sig->save_for_backward)
+        TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){u->dim[1], u->dim[0], u->dim[2]},
+                              &sig->out[1]));
+    return attncl__desc_make(ATTNCL_F32, u->rank, u->dim, &sig->out[0]);
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const size_t length = (size_t)sig->in[2].dim[0];
+    size_t count;
+
+    *bytes_ret = 0;
+    if (attncl__desc_present(&sig->in[4]))
+        REQUIRE(ckd_mul_size(length, length, &count) &&
+                    ckd_mul_size(count, sizeof(float), bytes_ret),
+                ATTNCL_ERR_DEVICE_MEMORY, "a mask for T = %zu does not fit", length);
+    return ATTNCL_OK;
+}
+
+// The matrix to multiply with: weight, or scratch once a kernel has put the masked weight there.
+static attncl_status masked_weight(struct launcher *l, const struct op_call *call,
+                                   struct gemm_matrix *ret)
+{
+    const int64_t n = call->sig.in[0].dim[1], length = call->sig.in[2].dim[0];
+    const struct tensor_desc *mask = &call->sig.in[4];
+
+    *ret = (struct gemm_matrix){.span = call->in[0], .ld = n};
+    if (!attncl__desc_present(mask))
+        return ATTNCL_OK;
+    *ret = (struct gemm_matrix){.span = call->scratch, .ld = length};
+    const struct row_launch p =
+        attncl__row_launch(l->caps, "matmul/spatial_gate.cl", "spatial_gate_mask_fwd", length, length);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[4]), arg_mem(call->scratch),
+                               arg_i64(n), arg_i32(length), arg_i64(mask->dim[0] == 1 ? 0 : length),
+                               arg_i32(p.rows_per_group)));
+}
+
+// A [T, B, C] value as one [T, C] matrix per batch entry.
+static struct gemm_matrix per_batch(struct span span, const struct tensor_desc *d)
+{
+    return (struct gemm_matrix){span, d->start, d->stride[0], d->stride[1]};
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct spatial_gate_fwd_params *params = call->sig.params;
+    const struct tensor_desc *u = &call->sig.in[2];
+    struct gemm g = {.batch = u->dim[1],
+                     .m = u->dim[0],
+                     .n = u->dim[2],
+                     .k = u->dim[0],
+                     .b = per_batch(call->in[2], u),
+                     .c = per_batch(call->out[0], &call->sig.out[0]),
+                     .causal = params->causal != 0,
+                     .bias_kind = GEMM_BIAS_ROW,
+                     .bias = call->in[1],
+                     .gate = per_batch(call->in[3], &call->sig.in[3])};
+
+    if (attncl__desc_present(&call->sig.out[1]))
+        g.saved_for_backward = call->out[1];
+    TRY(masked_weight(l, call, &g.a));
+    return attncl__gemm(l, &g);
+}
+
+// Causal: the lower triangle only.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct spatial_gate_fwd_params *params = sig->params;
+    const double length = (double)sig->in[2].dim[0];
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double pairs = params->causal ? length * (length + 1) / 2 : length * length;
+    *flop_ret = length == 0 ? 0 : 2 * pairs * (count / length);
+    *bytes_ret = 4 * (pairs + length + 3 * count);
+}
+
+// REF_TEMP(0): the gradient of the second factor.
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_spatial_gate_bwd_gate,
+     .in = {REF_Y(1), REF_X(3), REF_DY(0)},
+     .out = {REF_DX(3), REF_TEMP(0)}},
+    {.op = &attncl__op_spatial_gate_bwd_weight,
+     .in = {REF_X(0), REF_TEMP(0), REF_X(2), REF_X(4)},
+     .out = {REF_DX(0)}},
+    {.op = &attncl__op_spatial_gate_bwd_bias, .in = {REF_X(1), REF_TEMP(0)}, .out = {REF_DX(1)}},
+    {.op = &attncl__op_spatial_gate_bwd_input,
+     .in = {REF_X(0), REF_TEMP(0), REF_X(4)},
+     .out = {REF_DX(2)}},
+};
+
+const struct op_class attncl__op_spatial_gate_fwd = {
+    .name = "spatial_gate_fwd",
+    .params_bytes = sizeof(struct spatial_gate_fwd_params),
+    .n_in = 5,
+    .n_out = 2,
+    .optional = 1u << 4,
+    .strided = 1u << 2 | 1u << 3,
+    .saved_for_backward = 1u << 1,
+    .infer = fwd_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+};

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+//
+// Layer normalisation over the trailing axes that weight and bias have.
+//
+//   y = (x - mean) / sqrt(var + eps) * weight + bias         var = mean((x - mean)^2)
+//
+// All leading axes fold into rows (cl/norm/layer_norm.cl).
+
+#include "op/op.h"
+
+static attncl_status check_shape(const struct tensor_desc *x, const struct tensor_desc *p,
+                                 const char *name)
+{
+    TRY(attncl__check_input(name, p, ATTNCL_F32, -1));
+    REQUIRE(p->rank >= 1 && p->rank <= x->rank, ATTNCL_ERR_SHAPE,
+            "%s is %s, x is %s: must be its last axes", name, SHAPE(p), SHAPE(x));
+    for (int i = 0; i < p->rank; ++i)
+        REQUIRE(p->dim[i] == x->dim[x->rank - p->rank + i], ATTNCL_ERR_SHAPE,
+                "%s is %s, x is %s: must be its last axes", name, SHAPE(p), SHAPE(x));
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *weight = &sig->in[1], *bias = &sig->in[2];
+    const struct layer_norm_fwd_params *params = sig->params;
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    TRY(check_shape(x, weight, "weight"));
+    TRY(check_shape(x, bias, "bias"));
+    REQUIRE(weight->rank == bias->rank, ATTNCL_ERR_SHAPE, "weight is %s, bias is %s", SHAPE(weight),
+            SHAPE(bias));
+    REQUIRE(params->eps >= 0, ATTNCL_ERR_ARGUMENT, "eps is %g, must be 0 or more",
+            (double)params->eps);
+    TRY(attncl__check_width("a row of x", attncl__desc_count(weight)));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    const struct layer_norm_fwd_params *params = call->sig.params;
+    const int64_t normalised = attncl__desc_count(&call->sig.in[1]);
+    const int64_t count = attncl__desc_count(x) / normalised;
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    if (rows.stride == rows.width) { // no gaps: the normalised axes are one
+        rows.width = normalised;
+        rows.stride = normalised;
+    }
+    struct row_problem work = {kspec_begin("norm/layer_norm.cl", "layer_norm_rows_fwd"), count,
+                            normalised, 1, attncl__rows_are_float4_aligned(x->start, &rows)};
+    kspec_int(&work.spec, "PIECES", rows.width < normalised);
+    const struct row_launch p = attncl__choose_row_tiling(l, &work);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                               arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
+                               arg_i32(rows.width), arg_i32(normalised / rows.width),
+                               arg_i64(count), arg_i32(p.rows_per_group), arg_f32(params->eps)));
+}
+
+// Add; subtract, multiply, add; subtract, multiply by scale and weight, add.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 8 * count;
+    *bytes_ret = 8 * (count + (double)attncl__desc_count(&sig->in[1]));
+}
+
+static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_layer_norm_bwd,
+                                             .in = {REF_X(0), REF_X(1), REF_DY(0)},
+                                             .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
+
+const struct op_class attncl__op_layer_norm_fwd = {
+    .name = "layer_norm_fwd",
+    .params_bytes = sizeof(struct layer_norm_fwd_params),
+    .n_in = 3,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+//
+// The gradients of layer normalisation; rows are the trailing axes that the weight has.
+//
+//   h = (x - mean) / sqrt(var + eps),  g = dy weight,  r = 1 / sqrt(var + eps)
+//   dx = r (g - mean(g) - h mean(g h))        dweight = sum over rows of dy h
+//                                             dbias   = sum over rows of dy
+//
+// One walk over the rows computes dx and, for each block of rows, its part of the sums; a second
+// kernel adds the blocks (cl/norm/layer_norm_bwd.cl, layer_norm_bwd_sum.cl).  Blocks depend on the
+// shape alone.
+
+#include "op/op.h"
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *weight = &sig->in[1], *dy = &sig->in[2];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    TRY(attncl__check_input("weight", weight, ATTNCL_F32, -1));
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
+    REQUIRE(attncl__desc_same_shape(x, dy), ATTNCL_ERR_SHAPE, "x is %s, dy is %s", SHAPE(x),
+            SHAPE(dy));
+    REQUIRE(weight->rank >= 1 && weight->rank <= x->rank, ATTNCL_ERR_SHAPE,
+            "weight is %s, x is %s: must be its last axes", SHAPE(weight), SHAPE(x));
+    for (int i = 0; i < weight->rank; ++i)
+        REQUIRE(weight->dim[i] == x->dim[x->rank - weight->rank + i], ATTNCL_ERR_SHAPE,
+                "weight is %s, x is %s: must be its last axes", SHAPE(weight), SHAPE(x));
+    TRY(attncl__check_width("a row of x", attncl__desc_count(weight)));
+    TRY(attncl__infer_like_first(sig));
+    TRY(attncl__desc_make(ATTNCL_F32, weight->rank, weight->dim, &sig->out[1]));
+    sig->out[2] = sig->out[1];
+    return ATTNCL_OK;
+}
+
+struct blocks {
+    int64_t rows, width, block, n;
+};
+
+// At least 8 rows in a block, and a quarter as many as there are blocks.
+static struct blocks blocks_of(const struct op_sig *sig)
+{
+    struct blocks b = {.width = attncl__desc_count(&sig->in[1]), .block = 8};
+
+    b.rows = b.width ? attncl__desc_count(&sig->in[0]) / b.width : 0;
+    while (4 * b.block * b.block < b.rows)
+        b.block *= 2;
+    b.n = ceil_div(b.rows, b.block);
+    return b;
+}
+
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct blocks b = blocks_of(sig);
+
+    *bytes_ret = (size_t)(2 * b.n * b.width) * sizeof(float);
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct layer_norm_bwd_params *params = call->sig.params;
+    const struct blocks b = blocks_of(&call->sig);
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("norm/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
+                              b.width, 4, b.width % 4 == 0});
+    const struct elementwise_launch sum =
+        attncl__elementwise_launch(l->caps, "norm/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
+
+    TRY(attncl__launch(l, &p.spec, p.grid,
+                       ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                            arg_mem(call->out[0]), arg_mem(call->scratch), arg_i32(b.width),
+                            arg_i64(b.rows), arg_i32(b.block), arg_i64(b.n),
+                            arg_i32(p.rows_per_group), arg_f32(params->eps))));
+    return attncl__launch(l, &sum.spec, sum.grid,
+                          ARGS(arg_mem(call->scratch), arg_mem(call->out[1]), arg_mem(call->out[2]),
+                               arg_i32(b.width), arg_i64(b.n), arg_i32(sum.per_group)));
+}
+
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[0]);
+    *flop_ret = 17 * count;
+    *bytes_ret = 12 * (count + (double)attncl__desc_count(&sig->in[1]));
+}
+
+const struct op_class attncl__op_layer_norm_bwd = {
+    .name = "layer_norm_bwd",
+    .params_bytes = sizeof(struct layer_norm_bwd_params),
+    .n_in = 3,
+    .n_out = 3,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+//
+// softmax over the last axis of x [B, Q, K] with lengths.
+//
+//   s_k = x_k for k < length, -1e6 from there on;  y = softmax(s)
+//
+// The finite score is part of the definition (d2l 11.3): length 0 gives 1/K everywhere, and scores
+// below -1e6 lose to masked columns.  Without lengths it is softmax.  Kernel:
+// cl/norm/masked_softmax.cl.
+
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *lens = &sig->in[1];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, 3));
+    TRY(attncl__check_width("the last axis of x", x->dim[2]));
+    if (attncl__desc_present(lens)) {
+        TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
+        REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
+                "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
+        for (int i = 0; i < lens->rank; ++i)
+            REQUIRE(lens->dim[i] == x->dim[i], ATTNCL_ERR_SHAPE,
+                    "valid_lens is %s, x is %s: axis %d disagrees", SHAPE(lens), SHAPE(x), i);
+    }
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0], *lens = &call->sig.in[1];
+    const int64_t rows_per_length = !attncl__desc_present(lens) ? 0
+                                    : lens->rank == 1           ? x->dim[1]
+                                                                : 1;
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("norm/masked_softmax.cl", "masked_softmax_rows_fwd"),
+                              rows.count, rows.width, 1, attncl__rows_are_float4_aligned(x->start, &rows)});
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i64(x->start), arg_i64(rows.stride), arg_i32(rows.width),
+                               arg_i64(rows.count), arg_i32(p.rows_per_group),
+                               arg_i64(rows_per_length)));
+}
+
+// Subtract, exp (as one), add, divide.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 4 * count;
+    *bytes_ret = 8 * count;
+    if (attncl__desc_present(&sig->in[1]))
+        *bytes_ret += 4 * (double)attncl__desc_count(&sig->in[1]);
+}
+
+static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_masked_softmax_bwd,
+                                             .in = {REF_Y(0), REF_DY(0), REF_X(1)},
+                                             .out = {REF_DX(0)}}};
+
+const struct op_class attncl__op_masked_softmax_fwd = {
+    .name = "masked_softmax_fwd",
+    .params_bytes = sizeof(struct masked_softmax_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .optional = 1u << 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};

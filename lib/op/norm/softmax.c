@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+//
+// softmax over the last axis.
+//
+//   y = exp(x - max(x)) / sum(exp(x - max(x)))        a row of -inf only: 0
+//
+// All leading axes fold into rows (cl/norm/softmax.cl).
+
+#include "op/op.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is a scalar, softmax needs an axis");
+    TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    struct rows rows;
+    const bool ok = attncl__desc_rows(x, &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("norm/softmax.cl", "softmax_rows_fwd"), rows.count,
+                              rows.width, 1, attncl__rows_are_float4_aligned(x->start, &rows)});
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_i64(x->start),
+                               arg_i64(rows.stride), arg_i32(rows.width), arg_i64(rows.count),
+                               arg_i32(p.rows_per_group)));
+}
+
+// Subtract, exp (as one), add, divide.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 4 * count;
+    *bytes_ret = 8 * count;
+}
+
+static const struct grad_rule fwd_grad[] = {
+    {.op = &attncl__op_softmax_bwd, .in = {REF_Y(0), REF_DY(0)}, .out = {REF_DX(0)}}};
+
+const struct op_class attncl__op_softmax_fwd = {
+    .name = "softmax_fwd",
+    .params_bytes = sizeof(struct softmax_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};

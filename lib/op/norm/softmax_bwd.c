@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+//
+// The gradient of softmax over the last axis, from its result.
+//
+//   dx = y (dy - sum(y dy))
+//
+// With lengths, those of masked_softmax, dx is 0 in the columns from a row's length on: the score
+// they had was a constant.  Kernel: cl/norm/softmax_bwd.cl.
+
+#include "op/op.h"
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *y = &sig->in[0], *dy = &sig->in[1];
+
+    TRY(attncl__check_input("y", y, ATTNCL_F32, -1));
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
+    REQUIRE(y->rank >= 1, ATTNCL_ERR_SHAPE, "y is a scalar, softmax needs an axis");
+    REQUIRE(attncl__desc_same_shape(y, dy), ATTNCL_ERR_SHAPE, "y is %s, dy is %s", SHAPE(y),
+            SHAPE(dy));
+    TRY(attncl__check_width("the last axis of y", y->dim[y->rank - 1]));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status masked_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *y = &sig->in[0], *lens = &sig->in[2];
+
+    TRY(bwd_infer(sig));
+    if (!attncl__desc_present(lens))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
+    REQUIRE(y->rank == 3 && (lens->rank == 1 || lens->rank == 2), ATTNCL_ERR_SHAPE,
+            "valid_lens is %s, y is %s: expected [B] or [B, Q] and [B, Q, K]", SHAPE(lens),
+            SHAPE(y));
+    for (int i = 0; i < lens->rank; ++i)
+        REQUIRE(lens->dim[i] == y->dim[i], ATTNCL_ERR_SHAPE,
+                "valid_lens is %s, y is %s: axis %d disagrees", SHAPE(lens), SHAPE(y), i);
+    return ATTNCL_OK;
+}
+
+static attncl_status launch(struct launcher *l, const struct op_call *call, struct span lens,
+                            int64_t rows_per_length)
+{
+    struct rows rows;
+    const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("norm/softmax_bwd.cl", "softmax_bwd_rows"), rows.count,
+                              rows.width, 2, attncl__rows_are_float4_aligned(0, &rows)});
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(lens),
+                               arg_mem(call->out[0]), arg_i32(rows.width), arg_i64(rows.count),
+                               arg_i32(p.rows_per_group), arg_i64(rows_per_length)));
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    return launch(l, call, (struct span){NULL}, 0);
+}
+
+static attncl_status masked_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *lens = &call->sig.in[2];
+
+    if (!attncl__desc_present(lens))
+        return bwd_launch(l, call);
+    return launch(l, call, call->in[2], lens->rank == 1 ? call->sig.in[0].dim[1] : 1);
+}
+
+// Multiply, add; subtract, multiply.
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = 4 * count;
+    *bytes_ret = 12 * count;
+}
+
+const struct op_class attncl__op_softmax_bwd = {
+    .name = "softmax_bwd",
+    .params_bytes = sizeof(struct softmax_bwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = bwd_infer,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};
+
+const struct op_class attncl__op_masked_softmax_bwd = {
+    .name = "masked_softmax_bwd",
+    .params_bytes = sizeof(struct masked_softmax_bwd_params),
+    .n_in = 3,
+    .n_out = 1,
+    .optional = 1u << 2,
+    .infer = masked_infer,
+    .launch = masked_launch,
+    .cost = bwd_cost,
+};

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+//
+// A layer of gated recurrent units over a sequence, its input half already there.
+//
+//   r, z = sigmoid(xi_r + hh_r), sigmoid(xi_z + hh_z),   hh = W_hh h + b_hh
+//   n    = tanh(xi_n + r * hh_n)
+//   h'   = (1 - z) n + z h
+//
+// Two launches a step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's rows of
+// the output; the next step reads its state there.
+
+#include "attncl/kinds.h"
+#include "gemm/gemm.h"
+#include "op/op.h"
+
+enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };
+
+// Axes of xi and the output: steps and batch as the layout has them.
+static int batch_axis(const struct op_sig *sig)
+{
+    const struct gru_fwd_params *params = sig->params;
+    return params->layout == ATTNCL_LAYOUT_BTC ? 0 : 1;
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct gru_fwd_params *params = sig->params;
+    const struct tensor_desc *xi = &sig->in[IN_XI], *weight = &sig->in[IN_WEIGHT];
+    const struct tensor_desc *bias = &sig->in[IN_BIAS], *h0 = &sig->in[IN_H0];
+    const int b = batch_axis(sig);
+
+    REQUIRE(params->layout == ATTNCL_LAYOUT_TBC || params->layout == ATTNCL_LAYOUT_BTC,
+            ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)params->layout);
+    TRY(attncl__check_input("xi", xi, ATTNCL_F32, 3));
+    TRY(attncl__check_input("weight_hh", weight, ATTNCL_F32, 2));
+    TRY(attncl__check_input("bias_hh", bias, ATTNCL_F32, 1));
+    const int64_t width = weight->dim[1];
+    REQUIRE(weight->dim[0] == 3 * width, ATTNCL_ERR_SHAPE, "weight_hh is %s, must be [3 H, H]",
+            SHAPE(weight));
+    REQUIRE(bias->dim[0] == 3 * width, ATTNCL_ERR_SHAPE, "bias_hh is %s, weight_hh is %s",
+            SHAPE(bias), SHAPE(weight));
+    REQUIRE(xi->dim[2] == 3 * width, ATTNCL_ERR_SHAPE,
+            "xi has %" PRId64 " channels, weight_hh is %s", xi->dim[2], SHAPE(weight));
+    TRY(attncl__check_width("the last axis of xi", xi->dim[2]));
+    if (attncl__desc_present(h0)) {
+        TRY(attncl__check_input("h0", h0, ATTNCL_F32, 2));
+        REQUIRE(h0->dim[0] == xi->dim[b] && h0->dim[1] == width, ATTNCL_ERR_SHAPE,
+                "h0 is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(h0), xi->dim[b], width);
+    }
+    const int64_t dim[3] = {xi->dim[0], xi->dim[1], width};
+    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]);
+}
+
+// hh of one step.
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    struct tensor_desc hh;
+    const int64_t dim[2] = {sig->in[IN_XI].dim[batch_axis(sig)], sig->in[IN_XI].dim[2]};
+
+    TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &hh));
+    *bytes_ret = attncl__desc_bytes(&hh);
+    return ATTNCL_OK;
+}
+
+// One row of each batch entry: entry b begins at start + b * stride.
+struct step_rows {
+    struct span span; // absent: zeros
+    int64_t start, stride;
+};
+
+static struct step_rows step_of(const struct op_sig *sig, struct span span,
+                                const struct tensor_desc *x, int64_t t)
+{
+    const int b = batch_axis(sig);
+    return (struct step_rows){span, x->start + t * x->stride[1 - b], x->stride[b]};
+}
+
+static struct step_rows initial_state(const struct op_call *call)
+{
+    const struct tensor_desc *h0 = &call->sig.in[IN_H0];
+    struct rows rows;
+
+    if (!attncl__desc_present(h0))
+        return (struct step_rows){.start = 0};
+    const bool ok = attncl__desc_rows(h0, &rows);
+    assert(ok);
+    (void)ok;
+    return (struct step_rows){call->in[IN_H0], h0->start, rows.stride};
+}
+
+// hh = W_hh h + b_hh; of no state, b_hh.
+static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
+                                    struct step_rows h, int64_t n_batch)
+{
+    const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
+    const struct gemm gemm = {
+        .batch = 1,
+        .m = n_batch,
+        .n = 3 * width,
+        .k = h.span.storage ? width : 0,
+        .a = {.span = h.span, .start = h.start, .ld = h.stride},
+        .b = {.span = call->in[IN_WEIGHT], .ld = width},
+        .c = {.span = call->scratch, .ld = 3 * width},
+        .trans_b = true,
+        .bias_kind = GEMM_BIAS_COLUMN,
+        .bias = call->in[IN_BIAS],
+    };
+
+    return attncl__gemm(l, &gemm);
+}
+
+#define ROWS(x) arg_mem((x).span), arg_i64((x).start), arg_i64((x).stride)
+
+static attncl_status append_gates(struct launcher *l, const struct op_call *call,
+                                  struct step_rows xi, struct step_rows h, struct step_rows y)
+{
+    enum { CHANNELS = 256 }; // of a work-group at most: a step has little work to share out
+    const struct tensor_desc *out = &call->sig.out[0];
+    const int64_t n_batch = out->dim[batch_axis(&call->sig)], width = out->dim[2];
+    const int64_t per_group = width < CHANNELS ? width : CHANNELS;
+    const int64_t n_chunks = ceil_div(width, per_group);
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, per_group);
+    struct kspec spec = kspec_begin("recurrent/gru.cl", "gru_gates_fwd");
+
+    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
+    return attncl__launch(l, &spec, grid_1d(n_batch * n_chunks, local),
+                          ARGS(ROWS(xi), arg_mem(call->scratch), ROWS(h),
+                               arg_i32(h.span.storage != NULL), ROWS(y), arg_i32(width),
+                               arg_i32(n_chunks), arg_i32(per_group)));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *out = &call->sig.out[0];
+    const int b = batch_axis(&call->sig);
+    struct step_rows h = initial_state(call);
+
+    for (int64_t t = 0; t < out->dim[1 - b]; ++t) {
+        const struct step_rows xi = step_of(&call->sig, call->in[IN_XI], &call->sig.in[IN_XI], t);
+        const struct step_rows y = step_of(&call->sig, call->out[0], out, t);
+        TRY(append_gemm(l, call, h, out->dim[b]));
+        TRY(append_gates(l, call, xi, h, y));
+        h = y;
+    }
+    return ATTNCL_OK;
+}
+
+// The GEMMs, and 13 operations a channel with sigmoid and tanh as one each.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double width = (double)sig->in[IN_WEIGHT].dim[1];
+
+    *flop_ret = count * (6 * width + 13);
+    *bytes_ret = 4 * (4 * count + 3 * width * (width + 1));
+}
+
+// REF_TEMP(0), REF_TEMP(1): dhh and the states before the steps, as of a linear map.
+static const struct grad_rule gru_grad[] = {
+    {.op = &attncl__op_gru_bwd,
+     .in = {REF_X(IN_XI), REF_X(IN_WEIGHT), REF_X(IN_BIAS), REF_X(IN_H0), REF_Y(0), REF_DY(0)},
+     .out = {REF_DX(IN_XI), REF_TEMP(0), REF_TEMP(1), REF_DX(IN_H0)}},
+    {.op = &attncl__op_linear_bwd_weight, .in = {REF_TEMP(0), REF_TEMP(1)}, .out = {REF_DX(IN_WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
+};
+
+const struct op_class attncl__op_gru_fwd = {
+    .name = "gru_fwd",
+    .params_bytes = sizeof(struct gru_fwd_params),
+    .n_in = 4,
+    .n_out = 1,
+    .optional = 1u << IN_H0,
+    .strided = 1u << IN_H0,
+    .infer = fwd_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = gru_grad,
+    .n_grad = sizeof gru_grad / sizeof gru_grad[0],
+};

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+//
+// Inputs and results of the iterations of a loop (graph/graph.h).
+//
+//   loop_index   y[0] = the number of iterations before this one, or with `reversed` after it;
+//                state: the index of the next one
+//   loop_row     y = x[iteration]
+//   loop_stack   y[iteration] = x, other rows unchanged: complete after the last iteration
+//   loop_sum     y = x in iteration `first`, y + x in the others: the sum after the last iteration
+//
+// Kernels: cl/recurrent/loop.cl.
+
+#include "op/op.h"
+
+static attncl_status check_iteration(const struct tensor_desc *iteration)
+{
+    TRY(attncl__check_input("iteration", iteration, ATTNCL_I32, 1));
+    REQUIRE(iteration->dim[0] == 1, ATTNCL_ERR_SHAPE, "iteration is %s, must be [1]", SHAPE(iteration));
+    return ATTNCL_OK;
+}
+
+static attncl_status index_infer(struct op_sig *sig)
+{
+    const struct loop_index_fwd_params *params = sig->params;
+    TRY(check_iteration(&sig->in[0]));
+    REQUIRE(params->trip_count >= 0, ATTNCL_ERR_ARGUMENT, "a loop of %d iterations", params->trip_count);
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status row_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0];
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is %s: it has no rows", SHAPE(x));
+    TRY(check_iteration(&sig->in[1]));
+    TRY(attncl__check_width("the first axis of x", x->dim[0]));
+    return attncl__desc_make(ATTNCL_F32, x->rank - 1, x->dim + 1, &sig->out[0]);
+}
+
+static attncl_status stack_infer(struct op_sig *sig)
+{
+    const struct loop_stack_fwd_params *params = sig->params;
+    const struct tensor_desc *x = &sig->in[0];
+    int64_t dim[ATTNCL_MAX_RANK];
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    TRY(check_iteration(&sig->in[1]));
+    REQUIRE(x->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "x %s has %d axes, at most %d", SHAPE(x),
+            x->rank, ATTNCL_MAX_RANK - 1);
+    REQUIRE(params->n_rows >= 0, ATTNCL_ERR_ARGUMENT, "a stack of %d rows", params->n_rows);
+    dim[0] = params->n_rows;
+    memcpy(dim + 1, x->dim, (size_t)x->rank * sizeof dim[0]);
+    return attncl__desc_make(ATTNCL_F32, x->rank + 1, dim, &sig->out[0]);
+}
+
+static attncl_status sum_infer(struct op_sig *sig)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    TRY(check_iteration(&sig->in[1]));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status index_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct loop_index_fwd_params *params = call->sig.params;
+    struct kspec spec = kspec_begin("recurrent/loop.cl", "loop_index_fwd");
+
+    kspec_set_vw_ls(&spec, 1, 1);
+    return attncl__launch(l, &spec, grid_1d(1, 1),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]),
+                               arg_i32(params->trip_count), arg_i32(params->reversed)));
+}
+
+// One row of x to one of y; a side without rows has a stride of 0.
+static attncl_status launch_copy(struct launcher *l, const struct op_call *call, int64_t count,
+                                 int64_t n_rows, bool from_rows)
+{
+    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copy_fwd", count);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i64(from_rows ? count : 0), arg_i64(from_rows ? 0 : count),
+                               arg_i64(count), arg_i32(p.per_group), arg_i32(n_rows)));
+}
+
+static attncl_status row_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    return launch_copy(l, call, attncl__desc_count(&call->sig.out[0]), x->dim[0], true);
+}
+
+static attncl_status stack_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *y = &call->sig.out[0];
+    return launch_copy(l, call, attncl__desc_count(&call->sig.in[0]), y->dim[0], false);
+}
+
+static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct loop_sum_fwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_sum_fwd", count);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(params->first), arg_i64(count), arg_i32(p.per_group)));
+}
+
+// One row in and out.
+static void row_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 8 * (double)attncl__desc_count(&sig->out[0]);
+}
+
+static void stack_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 8 * (double)attncl__desc_count(&sig->in[0]);
+}
+
+const struct op_class attncl__op_loop_index_fwd = {
+    .name = "loop_index_fwd",
+    .params_bytes = sizeof(struct loop_index_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .state = 1u << 0,
+    .infer = index_infer,
+    .launch = index_launch,
+};
+
+const struct op_class attncl__op_loop_row_fwd = {
+    .name = "loop_row_fwd",
+    .params_bytes = sizeof(struct loop_row_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = row_infer,
+    .launch = row_launch,
+    .cost = row_cost,
+};
+
+const struct op_class attncl__op_loop_stack_fwd = {
+    .name = "loop_stack_fwd",
+    .params_bytes = sizeof(struct loop_stack_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = stack_infer,
+    .launch = stack_launch,
+    .cost = stack_cost,
+};
+
+const struct op_class attncl__op_loop_sum_fwd = {
+    .name = "loop_sum_fwd",
+    .params_bytes = sizeof(struct loop_sum_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = sum_infer,
+    .launch = sum_launch,
+};

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: MIT
+//
+// Adam (Kingma and Ba 2014), step t = steps taken + 1.
+//
+//   m = b1 m + (1 - b1) g,   v = b2 v + (1 - b2) g^2,   AMSGrad: v_max = max(v_max, v)
+//   p -= rates[0] m / (sqrt(v) rates[1] + eps)
+//
+// adam_rates reads the steps taken from device memory, so that one compiled graph serves every
+// step, and finds what all parameters share:
+//
+//   rates[0] = lr_t / (1 - b1^t),   rates[1] = 1 / sqrt(1 - b2^t)         as PyTorch has it
+//   rates[0] = lr_t sqrt(1 - b2^t) / (1 - b1^t),   rates[1] = 1   optimized, as the
+//   end of the paper's section 2
+//
+// with lr_t = lr, or Noam's lr d_model^-1/2 min(t^-1/2, t warmup^-3/2) where d_model > 0.  Weight
+// decay: g += decay p, or decoupled p *= 1 - shrink.
+//
+// adam_step and amsgrad_step give new arrays; adam_update and amsgrad_update write over the old.
+
+#include <math.h>
+
+#include "op/op.h"
+
+enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST };
+
+static attncl_status rates_infer(struct op_sig *sig)
+{
+    const struct adam_rates_fwd_params *p = sig->params;
+
+    REQUIRE(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1, ATTNCL_ERR_ARGUMENT,
+            "betas are %g and %g, expected 0 or more and less than 1", p->beta1, p->beta2);
+    TRY(attncl__check_input("step", &sig->in[0], ATTNCL_I32, 0));
+    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){2}, &sig->out[0]);
+}
+
+// Constants in double: log(b) and the powers lose nothing that the device needs.
+static attncl_status rates_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct adam_rates_fwd_params *p = call->sig.params;
+    const bool noam = p->d_model > 0;
+    struct kspec spec = kspec_begin("train/adam.cl", "adam_rates_fwd");
+    kspec_set_vw_ls(&spec, 1, 1);
+    kspec_int(&spec, "AMSGRAD", 0);
+
+    return attncl__launch(
+        l, &spec, grid_1d(1, 1),
+        ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_f32((float)log(p->beta1)),
+             arg_f32((float)log(p->beta2)),
+             arg_f32((float)(noam ? p->learning_rate / sqrt(p->d_model) : p->learning_rate)),
+             arg_f32(noam ? (float)pow(p->warmup, -1.5) : 0.0f), arg_i32(noam),
+             arg_i32(p->optimized)));
+}
+
+static attncl_status check_step(const struct op_sig *sig, bool amsgrad)
+{
+    static const char *const names[] = {
+        [IN_PARAM] = "param",
+        [IN_GRAD] = "grad",
+        [IN_MEAN] = "exp_avg",
+        [IN_SQUARE] = "exp_avg_sq",
+        [IN_LARGEST] = "max_exp_avg_sq",
+    };
+    const int last = amsgrad ? IN_LARGEST : IN_SQUARE;
+
+    for (int i = IN_PARAM; i <= last; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        if (i == IN_RATES)
+            continue;
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, -1));
+        REQUIRE(attncl__desc_same_shape(x, &sig->in[IN_PARAM]), ATTNCL_ERR_SHAPE,
+                "%s is %s, param is %s", names[i], SHAPE(x), SHAPE(&sig->in[IN_PARAM]));
+    }
+    TRY(attncl__check_input("rates", &sig->in[IN_RATES], ATTNCL_F32, 1));
+    REQUIRE(sig->in[IN_RATES].dim[0] == 2, ATTNCL_ERR_SHAPE, "rates is %s, expected [2]",
+            SHAPE(&sig->in[IN_RATES]));
+    return ATTNCL_OK;
+}
+
+static attncl_status step_infer(struct op_sig *sig, bool amsgrad)
+{
+    TRY(check_step(sig, amsgrad));
+    for (int i = 0; i < (amsgrad ? 4 : 3); ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, sig->in[IN_PARAM].rank, sig->in[IN_PARAM].dim,
+                              &sig->out[i]));
+    return ATTNCL_OK;
+}
+
+static attncl_status adam_infer(struct op_sig *sig)
+{
+    return step_infer(sig, false);
+}
+
+static attncl_status amsgrad_infer(struct op_sig *sig)
+{
+    return step_infer(sig, true);
+}
+
+static attncl_status update_infer(struct op_sig *sig)
+{
+    return check_step(sig, false);
+}
+
+static attncl_status amsgrad_update_infer(struct op_sig *sig)
+{
+    return check_step(sig, true);
+}
+
+// out: parameter, mean, mean square and largest mean square after the step.
+static attncl_status append_step(struct launcher *l, const struct op_call *call, bool amsgrad,
+                                 const struct span *out)
+{
+    const struct adam_step_fwd_params *p = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
+    const struct span none = {NULL};
+    struct elementwise_launch config = attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_step_fwd", count);
+
+    kspec_int(&config.spec, "AMSGRAD", amsgrad);
+    return attncl__launch(
+        l, &config.spec, config.grid,
+        ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]), arg_mem(call->in[IN_MEAN]),
+             arg_mem(call->in[IN_SQUARE]), arg_mem(amsgrad ? call->in[IN_LARGEST] : none),
+             arg_mem(call->in[IN_RATES]), arg_mem(out[0]), arg_mem(out[1]), arg_mem(out[2]),
+             arg_mem(amsgrad ? out[3] : none), arg_f32((float)p->beta1),
+             arg_f32((float)(1 - p->beta1)), arg_f32((float)p->beta2),
+             arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps), arg_f32((float)p->decay),
+             arg_f32((float)p->shrink), arg_i64(count), arg_i32(config.per_group)));
+}
+
+static attncl_status adam_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_step(l, call, false, call->out);
+}
+
+static attncl_status amsgrad_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_step(l, call, true, call->out);
+}
+
+static attncl_status append_update(struct launcher *l, const struct op_call *call, bool amsgrad)
+{
+    const struct span *in = call->in;
+    const struct span out[4] = {in[IN_PARAM], in[IN_MEAN], in[IN_SQUARE], in[IN_LARGEST]};
+
+    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
+        return ATTNCL_OK;
+    return append_step(l, call, amsgrad, out);
+}
+
+static attncl_status update_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_update(l, call, false);
+}
+
+static attncl_status amsgrad_update_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_update(l, call, true);
+}
+
+static void adam_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[IN_PARAM]);
+    *flop_ret = 13 * count;
+    *bytes_ret = 28 * count;
+}
+
+static void amsgrad_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[IN_PARAM]);
+    *flop_ret = 14 * count;
+    *bytes_ret = 36 * count;
+}
+
+const struct op_class attncl__op_adam_rates_fwd = {
+    .name = "adam_rates_fwd",
+    .params_bytes = sizeof(struct adam_rates_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .infer = rates_infer,
+    .launch = rates_launch,
+};
+
+const struct op_class attncl__op_adam_step_fwd = {
+    .name = "adam_step_fwd",
+    .params_bytes = sizeof(struct adam_step_fwd_params),
+    .n_in = 5,
+    .n_out = 3,
+    .infer = adam_infer,
+    .launch = adam_launch,
+    .cost = adam_cost,
+};
+
+const struct op_class attncl__op_amsgrad_step_fwd = {
+    .name = "amsgrad_step_fwd",
+    .params_bytes = sizeof(struct amsgrad_step_fwd_params),
+    .n_in = 6,
+    .n_out = 4,
+    .infer = amsgrad_infer,
+    .launch = amsgrad_launch,
+    .cost = amsgrad_cost,
+};
+
+enum { UPDATED = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE };
+
+const struct op_class attncl__op_adam_update_fwd = {
+    .name = "adam_update_fwd",
+    .params_bytes = sizeof(struct adam_update_fwd_params),
+    .n_in = 5,
+    .n_out = 0,
+    .state = UPDATED,
+    .infer = update_infer,
+    .launch = update_launch,
+    .cost = adam_cost,
+};
+
+const struct op_class attncl__op_amsgrad_update_fwd = {
+    .name = "amsgrad_update_fwd",
+    .params_bytes = sizeof(struct amsgrad_update_fwd_params),
+    .n_in = 6,
+    .n_out = 0,
+    .state = UPDATED | 1u << IN_LARGEST,
+    .infer = amsgrad_update_infer,
+    .launch = amsgrad_update_launch,
+    .cost = amsgrad_cost,
+};

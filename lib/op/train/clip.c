@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+//
+// Clipping by the norm of all gradients together, in three ops (cl/train/clip.cl):
+//
+//   sum_squares   sums of squares of an array, added to those of the arrays before it
+//   clip_factor   total = sqrt(sum);  factor = min(1, max / (total + 1e-6)), as PyTorch has it, or
+//                 max / total where total > max, as d2l has it
+//   scale_by      y = factor x
+//
+// Squares are summed three times, also of elements scaled up and down by powers of two, so that no
+// finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one their
+// sums: the same bits every time.
+
+#include "op/op.h"
+
+enum { SUMS = 3, MAX_BLOCKS = 1024 };
+
+static attncl_status check_sums(const struct tensor_desc *d)
+{
+    TRY(attncl__check_input("sums", d, ATTNCL_F32, 1));
+    REQUIRE(d->dim[0] == SUMS, ATTNCL_ERR_SHAPE, "sums is %s, expected [%d]", SHAPE(d), SUMS);
+    return ATTNCL_OK;
+}
+
+static attncl_status squares_infer(struct op_sig *sig)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    if (attncl__desc_present(&sig->in[1]))
+        TRY(check_sums(&sig->in[1]));
+    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){SUMS}, &sig->out[0]);
+}
+
+// At most MAX_BLOCKS work-groups, unless they would have more elements than an int counts.
+static struct elementwise_launch squares_config(const struct device_caps *caps, int64_t count)
+{
+    enum { MAX_PER_GROUP = 1 << 28 };
+    struct elementwise_launch p = attncl__elementwise_launch(caps, "train/clip.cl", "clip_squares_fwd", count);
+
+    while (ceil_div(count, p.per_group) > MAX_BLOCKS && p.per_group < MAX_PER_GROUP)
+        p.per_group *= 2;
+    p.grid = grid_1d(ceil_div(count, p.per_group), p.grid.local[0]);
+    return p;
+}
+
+static attncl_status squares_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct elementwise_launch p = squares_config(sig->caps, attncl__desc_count(&sig->in[0]));
+    *bytes_ret = p.grid.groups[0] * SUMS * sizeof(float);
+    return ATTNCL_OK;
+}
+
+static attncl_status squares_launch(struct launcher *l, const struct op_call *call)
+{
+    const int64_t count = attncl__desc_count(&call->sig.in[0]);
+    const struct elementwise_launch p = squares_config(l->caps, count);
+    const int64_t blocks = (int64_t)p.grid.groups[0];
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, blocks);
+    struct kspec total = kspec_begin("train/clip.cl", "clip_total_fwd");
+    kspec_set_vw_ls(&total, cpu ? l->caps->vector_width : 1, local);
+
+    TRY(attncl__launch(l, &p.spec, p.grid,
+                       ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i64(count),
+                            arg_i32(p.per_group), arg_i32(blocks))));
+    return attncl__launch(l, &total, grid_1d(1, local),
+                          ARGS(arg_mem(call->scratch), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(blocks), arg_i32(attncl__desc_present(&call->sig.in[1]))));
+}
+
+static void squares_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[0]);
+    *flop_ret = 8 * count;
+    *bytes_ret = 4 * count;
+}
+
+static attncl_status factor_infer(struct op_sig *sig)
+{
+    const struct clip_factor_fwd_params *p = sig->params;
+
+    REQUIRE(p->max_norm >= 0, ATTNCL_ERR_ARGUMENT, "max_norm is %g, must be at least 0", p->max_norm);
+    REQUIRE(p->style == 0 || p->style == 1, ATTNCL_ERR_ARGUMENT, "style is %d, expected 0 or 1",
+            p->style);
+    TRY(check_sums(&sig->in[0]));
+    TRY(attncl__desc_make(ATTNCL_F32, 0, NULL, &sig->out[0]));
+    return attncl__desc_make(ATTNCL_F32, 0, NULL, &sig->out[1]);
+}
+
+static attncl_status factor_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct clip_factor_fwd_params *p = call->sig.params;
+    struct kspec spec = kspec_begin("train/clip.cl", "clip_factor_fwd");
+    kspec_set_vw_ls(&spec, 1, 1);
+
+    return attncl__launch(l, &spec, grid_1d(1, 1),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_mem(call->out[1]),
+                               arg_f32((float)p->max_norm), arg_i32(p->style)));
+}
+
+static attncl_status scale_infer(struct op_sig *sig)
+{
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    TRY(attncl__check_input("factor", &sig->in[1], ATTNCL_F32, 0));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status scale_launch(struct launcher *l, const struct op_call *call)
+{
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_scale_fwd", count);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i64(count), arg_i32(p.per_group)));
+}
+
+static void scale_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    *flop_ret = count;
+    *bytes_ret = 8 * count;
+}
+
+const struct op_class attncl__op_sum_squares_fwd = {
+    .name = "sum_squares_fwd",
+    .params_bytes = sizeof(struct sum_squares_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .optional = 1u << 1,
+    .infer = squares_infer,
+    .scratch = squares_scratch,
+    .launch = squares_launch,
+    .cost = squares_cost,
+};
+
+const struct op_class attncl__op_clip_factor_fwd = {
+    .name = "clip_factor_fwd",
+    .params_bytes = sizeof(struct clip_factor_fwd_params),
+    .n_in = 1,
+    .n_out = 2,
+    .infer = factor_infer,
+    .launch = factor_launch,
+};
+
+const struct op_class attncl__op_scale_by_fwd = {
+    .name = "scale_by_fwd",
+    .params_bytes = sizeof(struct scale_by_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .infer = scale_infer,
+    .launch = scale_launch,
+    .cost = scale_cost,
+};

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+//
+// Cross entropy of logits [..., V] with target classes [...].
+//
+//   loss_r = log sum_v exp(x_rv) - x_r,target      0 where target = pad
+//   NONE   loss [...]       SUM   sum_r loss_r       MEAN   sum_r loss_r / number of rows that are
+//   not padding, or 0
+//
+// Three kernels (cl/train/cross_entropy.cl): losses of the rows, sums of blocks of rows, sum of the
+// blocks.
+
+#include "attncl/kinds.h"
+#include "base/ckd.h"
+#include "op/op.h"
+
+// Rows in a block: about as many blocks as rows in each once there are many, so that no sum has a
+// long tail.
+static int64_t block_rows(int64_t rows)
+{
+    enum { SHORTEST = 2048 };
+    int64_t block = SHORTEST;
+
+    while (block < INT32_MAX / 2 && ceil_div(rows, block) > block)
+        block *= 2;
+    return block;
+}
+
+// Where results lie in scratch, in floats: loss [rows], sums [n_blocks], counts [n_blocks].
+struct layout {
+    int64_t rows, block, n_blocks;
+    int64_t sums, counts, end;
+};
+
+static struct layout lay_out(const struct op_sig *sig)
+{
+    const int64_t rows = attncl__desc_count(&sig->in[1]);
+    const int64_t block = block_rows(rows), n_blocks = ceil_div(rows, block);
+
+    return (struct layout){rows, block, n_blocks, rows, rows + n_blocks, rows + 2 * n_blocks};
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *logits = &sig->in[0], *targets = &sig->in[1];
+    const struct cross_entropy_fwd_params *params = sig->params;
+
+    TRY(attncl__check_input("logits", logits, ATTNCL_F32, -1));
+    TRY(attncl__check_input("targets", targets, ATTNCL_I32, -1));
+    REQUIRE(logits->rank == targets->rank + 1, ATTNCL_ERR_SHAPE,
+            "logits is %s, targets is %s: logits must have one axis more", SHAPE(logits),
+            SHAPE(targets));
+    for (int i = 0; i < targets->rank; ++i)
+        REQUIRE(targets->dim[i] == logits->dim[i], ATTNCL_ERR_SHAPE,
+                "logits is %s, targets is %s: axis %d disagrees", SHAPE(logits), SHAPE(targets), i);
+    REQUIRE(logits->dim[targets->rank] >= 1, ATTNCL_ERR_SHAPE, "logits is %s: there is no class",
+            SHAPE(logits));
+    TRY(attncl__check_width("the last axis of logits", logits->dim[targets->rank]));
+    REQUIRE(params->reduction >= ATTNCL_REDUCE_MEAN && params->reduction <= ATTNCL_REDUCE_NONE,
+            ATTNCL_ERR_ARGUMENT, "there is no reduction %d, only 0, 1 and 2",
+            (int)params->reduction);
+    const bool each = params->reduction == ATTNCL_REDUCE_NONE;
+    return attncl__desc_make(ATTNCL_F32, each ? targets->rank : 0, targets->dim, &sig->out[0]);
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct cross_entropy_fwd_params *params = sig->params;
+    const bool each = params->reduction == ATTNCL_REDUCE_NONE;
+
+    *bytes_ret = each ? 0 : (size_t)lay_out(sig).end * sizeof(float);
+    return ATTNCL_OK;
+}
+
+// The value and whether it can occur at all: kernels compare int.
+static struct arg pad_value(const struct cross_entropy_fwd_params *params, bool wants_flag)
+{
+    const bool has_pad = params->pad >= 0 && params->pad <= INT32_MAX;
+    return arg_i32(wants_flag ? has_pad : has_pad ? params->pad : 0);
+}
+
+static attncl_status launch_rows(struct launcher *l, const struct op_call *call, struct span loss)
+{
+    const struct tensor_desc *logits = &call->sig.in[0];
+    const struct cross_entropy_fwd_params *params = call->sig.params;
+    struct rows rows;
+    const bool ok = attncl__desc_rows(logits, &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_launch p = attncl__choose_row_tiling(
+        l,
+        &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_rows_fwd"), rows.count,
+                           rows.width, 1, attncl__rows_are_float4_aligned(logits->start, &rows)});
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
+                               arg_i64(logits->start), arg_i64(rows.stride), arg_i32(rows.width),
+                               arg_i64(rows.count), arg_i32(p.rows_per_group),
+                               pad_value(params, false), pad_value(params, true)));
+}
+
+static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
+{
+    const struct cross_entropy_fwd_params *params = call->sig.params;
+    const struct layout at = lay_out(&call->sig);
+    struct row_launch blocks = attncl__row_per_workgroup(l, "train/cross_entropy.cl", "cross_entropy_block_fwd",
+                                                at.n_blocks, at.block);
+    const struct row_launch total =
+        attncl__row_per_workgroup(l, "train/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
+
+    blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a work-group for each block
+    TRY(attncl__launch(l, &blocks.spec, blocks.grid,
+                       ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(at.rows),
+                            arg_i32(at.block), arg_i64(at.sums), arg_i64(at.counts),
+                            pad_value(params, false), pad_value(params, true))));
+    return attncl__launch(l, &total.spec, total.grid,
+                          ARGS(arg_mem(call->scratch), arg_mem(call->out[0]), arg_i32(at.n_blocks),
+                               arg_i64(at.sums), arg_i64(at.counts),
+                               arg_i32(params->reduction == ATTNCL_REDUCE_MEAN)));
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct cross_entropy_fwd_params *params = call->sig.params;
+
+    if (params->reduction == ATTNCL_REDUCE_NONE)
+        return launch_rows(l, call, call->out[0]);
+    TRY(launch_rows(l, call, call->scratch));
+    return launch_sums(l, call);
+}
+
+// Subtract, exp (as one), add.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[0]);
+    *flop_ret = 3 * count;
+    *bytes_ret = 4 * (count + (double)attncl__desc_count(&sig->in[1]) +
+                      (double)attncl__desc_count(&sig->out[0]));
+}
+
+static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_cross_entropy_bwd,
+                                             .in = {REF_X(0), REF_X(1), REF_DY(0)},
+                                             .out = {REF_DX(0)}}};
+
+const struct op_class attncl__op_cross_entropy_fwd = {
+    .name = "cross_entropy_fwd",
+    .params_bytes = sizeof(struct cross_entropy_fwd_params),
+    .n_in = 2,
+    .n_out = 1,
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};

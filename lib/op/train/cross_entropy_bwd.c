@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: MIT
+//
+// The gradient of cross entropy.
+//
+//   dlogits_rv = (softmax(logits_r)_v - [v = target_r]) dy_r s        0 where target_r = pad
+//
+// dy has an element for each row, or one; s is 1 or, for the mean, 1 over the number of rows that
+// are not padding, which one work-group counts first (cl/train/cross_entropy_bwd.cl).
+
+#include "attncl/kinds.h"
+#include "op/op.h"
+
+static attncl_status bwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *logits = &sig->in[0], *targets = &sig->in[1], *dy = &sig->in[2];
+    const struct cross_entropy_bwd_params *params = sig->params;
+    const bool each = params->reduction == ATTNCL_REDUCE_NONE;
+
+    TRY(attncl__check_input("logits", logits, ATTNCL_F32, -1));
+    TRY(attncl__check_input("targets", targets, ATTNCL_I32, logits->rank - 1));
+    for (int i = 0; i < targets->rank; ++i)
+        REQUIRE(targets->dim[i] == logits->dim[i], ATTNCL_ERR_SHAPE,
+                "logits is %s, targets is %s: axis %d disagrees", SHAPE(logits), SHAPE(targets), i);
+    TRY(attncl__check_input("dy", dy, ATTNCL_F32, each ? targets->rank : 0));
+    REQUIRE(!each || attncl__desc_same_shape(dy, targets), ATTNCL_ERR_SHAPE,
+            "targets is %s, dy is %s", SHAPE(targets), SHAPE(dy));
+    TRY(attncl__check_width("the last axis of logits", logits->dim[targets->rank]));
+    return attncl__infer_like_first(sig);
+}
+
+// The divisor of the mean.
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    (void)sig;
+    *bytes_ret = sizeof(float);
+    return ATTNCL_OK;
+}
+
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct cross_entropy_bwd_params *params = call->sig.params;
+    const bool has_pad = params->pad >= 0 && params->pad <= INT32_MAX;
+    const bool mean = params->reduction == ATTNCL_REDUCE_MEAN;
+    struct rows rows;
+    const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
+    assert(ok);
+    (void)ok;
+    const struct row_launch p = attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("train/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"),
+                              rows.count, rows.width, 1, attncl__rows_are_float4_aligned(0, &rows)});
+    const struct row_launch count =
+        attncl__row_per_workgroup(l, "train/cross_entropy_bwd.cl", "cross_entropy_bwd_count", 1, 1024);
+
+    if (mean)
+        TRY(attncl__launch(l, &count.spec, count.grid,
+                           ARGS(arg_mem(call->in[1]), arg_mem(call->scratch), arg_i64(rows.count),
+                                arg_i32(has_pad ? params->pad : 0), arg_i32(has_pad))));
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                               arg_mem(call->scratch), arg_mem(call->out[0]), arg_i32(rows.width),
+                               arg_i64(rows.count), arg_i32(p.rows_per_group),
+                               arg_i32(has_pad ? params->pad : 0), arg_i32(has_pad),
+                               arg_i32(params->reduction == ATTNCL_REDUCE_NONE), arg_i32(mean)));
+}
+
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const double count = (double)attncl__desc_count(&sig->in[0]);
+    *flop_ret = 5 * count;
+    *bytes_ret = 8 * count;
+}
+
+const struct op_class attncl__op_cross_entropy_bwd = {
+    .name = "cross_entropy_bwd",
+    .params_bytes = sizeof(struct cross_entropy_bwd_params),
+    .n_in = 3,
+    .n_out = 1,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+//
+// Up to 8 values one after another along the middle axis.
+//
+//   y[a, begin_i + m, c] = x_i[a, m, c]        x_i [A, M_i, C], y [A, sum of M_i, C]
+//
+// layer/concat.c brings any axis and any number of values into this form (cl/view/concat.cl).
+
+#include "op/op.h"
+
+enum { MAX_INPUTS = 8 };
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *first = &sig->in[0];
+    int64_t dim[3] = {first->dim[0], 0, first->dim[2]};
+
+    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        REQUIRE(attncl_dtype_bytes(x->dtype) == 4, ATTNCL_ERR_DTYPE, "concat of %s is not possible",
+                attncl_dtype_name(x->dtype));
+        TRY(attncl__check_input("a value to concat", x, first->dtype, 3));
+        REQUIRE(x->dim[0] == dim[0] && x->dim[2] == dim[2], ATTNCL_ERR_SHAPE,
+                "value %d is %s, value 0 is %s", i, SHAPE(x), SHAPE(first));
+        dim[1] += x->dim[1];
+    }
+    return attncl__desc_make(first->dtype, 3, dim, &sig->out[0]);
+}
+
+// A work-group copies a part of what one value has for one index of the first axis: such blocks are
+// contiguous on both sides.
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    enum { ELEMENTS = 1024 }; // of a work-group
+    const struct tensor_desc *out = &call->sig.out[0];
+    const size_t local = l->caps->variant == VARIANT_CPU ? 1 : attncl__group_for_row(l->caps, ELEMENTS);
+    struct kspec spec = kspec_begin("view/concat.cl", "concat_fwd");
+    struct arg args[4 + 2 * MAX_INPUTS];
+    int64_t end = 0, longest = 0;
+    int n = 0;
+
+    for (int i = 0; i < MAX_INPUTS; ++i) {
+        const bool given = attncl__desc_present(&call->sig.in[i]);
+        const int64_t block = given ? call->sig.in[i].dim[1] * out->dim[2] : 0;
+        end += block;
+        n += given;
+        longest = block > longest ? block : longest;
+        args[4 + 2 * i] = arg_mem(given ? call->in[i] : (struct span){NULL});
+        args[5 + 2 * i] = arg_i64(end);
+    }
+    const int64_t n_chunks = ceil_div(longest, ELEMENTS);
+    args[0] = arg_mem(call->out[0]);
+    args[1] = arg_i32(n);
+    args[2] = arg_i64(n_chunks);
+    args[3] = arg_i32(ELEMENTS);
+    kspec_int(&spec, "LS", (int64_t)local);
+    return attncl__launch(l, &spec, grid_1d(out->dim[0] * n * n_chunks, local), args,
+                          sizeof args / sizeof args[0]);
+}
+
+// An input's gradient is its part of the result's.
+static void part_of(const struct op_sig *sig, int input, struct tensor_desc *view)
+{
+    *view = sig->out[0];
+    view->dim[1] = sig->in[input].dim[1];
+    for (int i = 0; i < input; ++i)
+        view->start += sig->in[i].dim[1] * view->stride[1];
+}
+
+#define PART(i)                                                                                    \
+    {                                                                                              \
+        .in = {REF_DY(0)}, .out = {REF_DX(i)}, .part = part_of                                     \
+    }
+static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2), PART(3),
+                                                PART(4), PART(5), PART(6), PART(7)};
+
+const struct op_class attncl__op_concat_fwd = {
+    .name = "concat_fwd",
+    .params_bytes = sizeof(struct concat_fwd_params),
+    .n_in = MAX_INPUTS,
+    .n_out = 1,
+    .optional = 0xfe, // all but the first
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .grad = fwd_grad,
+    .n_grad = MAX_INPUTS,
+};

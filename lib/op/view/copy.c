@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+//
+// A contiguous copy of any view (cl/view/copy.cl).
+//
+//   y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
+
+#include "op/op.h"
+#include "op/view/strided_iter.h"
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0];
+    const size_t bytes = attncl_dtype_bytes(x->dtype);
+
+    REQUIRE(bytes == 4 || bytes == 1, ATTNCL_ERR_DTYPE, "a copy of %s is not possible",
+            attncl_dtype_name(x->dtype));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    const struct nd_iter w = attncl__nd_iter(x);
+
+    TRY(attncl__check_width("a row to copy", w.width));
+    struct row_launch p = attncl__row_launch(l->caps, "view/copy.cl", "copy_rows_fwd", w.rows, w.width);
+    enum { N_PLAIN = 8 };
+    struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
+        arg_mem(call->in[0]),
+        arg_mem(call->out[0]),
+        arg_i64(x->start),
+        arg_i32(w.width),
+        arg_i64(w.inner_stride),
+        arg_i64(w.rows),
+        arg_i64(attncl__desc_count(x)),
+        arg_i32(p.rows_per_group),
+    };
+    attncl__nd_iter_args(&w, args + N_PLAIN);
+    kspec_word(&p.spec, "ELEMENT", attncl_dtype_bytes(x->dtype) == 4 ? "uint" : "uchar");
+    return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
+}
+
+static const struct grad_rule fwd_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}}};
+
+const struct op_class attncl__op_copy_fwd = {
+    .name = "copy_fwd",
+    .params_bytes = sizeof(struct copy_fwd_params),
+    .n_in = 1,
+    .n_out = 1,
+    .any_view = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+    .grad = fwd_grad,
+    .n_grad = 1,
+};

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//
+// Gradients of views (cl/view/view_scatter_add.cl).
+//
+//   zeros              y = 0, of the shape in the parameters
+//   view_scatter_add   y[j] = sum of x_k[i] over inputs k and indices i with
+//                      j = start_k + i . stride_k
+//
+// view_scatter_add is the transpose of reading views of y: the inputs are added, one after another,
+// at the positions of their views.  Where the views do not overlap and fill y, they are only written.
+
+#include "op/view/view_scatter_add.h"
+
+#include "op/op.h"
+#include "op/view/strided_iter.h"
+
+static attncl_status zeros_infer(struct op_sig *sig)
+{
+    const struct zeros_fwd_params *params = sig->params;
+    return attncl__desc_make(ATTNCL_F32, params->shape.rank, params->shape.dim, &sig->out[0]);
+}
+
+attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t count)
+{
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "view/view_scatter_add.cl", "view_scatter_add_fill", count);
+
+    kspec_int(&p.spec, "ADD", 0);
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(y), arg_i64(count), arg_i32(p.per_group)));
+}
+
+static attncl_status zeros_launch(struct launcher *l, const struct op_call *call)
+{
+    return attncl__zeros(l, call->out[0], attncl__desc_count(&call->sig.out[0]));
+}
+
+const struct op_class attncl__op_zeros_fwd = {
+    .name = "zeros_fwd",
+    .params_bytes = sizeof(struct zeros_fwd_params),
+    .n_in = 0,
+    .n_out = 1,
+    .infer = zeros_infer,
+    .launch = zeros_launch,
+};
+
+// One past the last element of a view without negative strides.
+static int64_t view_end(const struct tensor_desc *view)
+{
+    int64_t last = view->start;
+
+    for (int i = 0; i < view->rank; ++i)
+        last += (view->dim[i] - 1) * view->stride[i];
+    return last + 1;
+}
+
+static attncl_status scatter_infer(struct op_sig *sig)
+{
+    const struct view_scatter_add_fwd_params *params = sig->params;
+
+    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
+        const struct tensor_desc *x = &sig->in[i], *view = &params->view[i];
+        TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+        REQUIRE(attncl__desc_count(x) == attncl__desc_count(view), ATTNCL_ERR_SHAPE,
+                "x is %s, its view %s", SHAPE(x), SHAPE(view));
+        REQUIRE(view->start >= 0 && view_end(view) <= params->count, ATTNCL_ERR_SHAPE,
+                "a view ends at %" PRId64 ", its base at %" PRId64, view_end(view), params->count);
+    }
+    return attncl__desc_make(ATTNCL_F32, 1, &params->count, &sig->out[0]);
+}
+
+// True when two views are known to share no element: disjoint ranges, or columns of one matrix.
+static bool are_disjoint(const struct tensor_desc *a, const struct tensor_desc *b)
+{
+    struct rows ra, rb;
+
+    if (view_end(a) <= b->start || view_end(b) <= a->start)
+        return true;
+    if (!attncl__desc_rows(a, &ra) || !attncl__desc_rows(b, &rb) || ra.stride != rb.stride)
+        return false;
+    const int64_t left_a = a->start % ra.stride, left_b = b->start % ra.stride;
+    return left_a + ra.width <= ra.stride && left_b + rb.width <= ra.stride &&
+           (left_a + ra.width <= left_b || left_b + rb.width <= left_a);
+}
+
+// True when the views fill y and no two of them overlap.
+static bool are_tiles(const struct op_sig *sig)
+{
+    const struct view_scatter_add_fwd_params *params = sig->params;
+    int64_t count = 0;
+
+    for (int i = 0; i < sig->n_in && attncl__desc_present(&sig->in[i]); ++i) {
+        for (int j = 0; j < i; ++j)
+            if (!are_disjoint(&params->view[i], &params->view[j]))
+                return false;
+        count += attncl__desc_count(&params->view[i]);
+    }
+    return count == params->count;
+}
+
+static attncl_status scatter_one(struct launcher *l, const struct op_call *call, int i, bool add)
+{
+    const struct view_scatter_add_fwd_params *params = call->sig.params;
+    const struct tensor_desc *view = &params->view[i];
+    const struct nd_iter w = attncl__nd_iter(view);
+
+    TRY(attncl__check_width("a row to scatter", w.width));
+    struct row_launch p = attncl__row_launch(l->caps, "view/view_scatter_add.cl", "view_scatter_add_rows_fwd", w.rows, w.width);
+    enum { N_PLAIN = 8 };
+    struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
+        arg_mem(call->in[i]),
+        arg_mem(call->out[0]),
+        arg_i64(view->start),
+        arg_i32(w.width),
+        arg_i64(w.inner_stride),
+        arg_i64(w.rows),
+        arg_i64(attncl__desc_count(view)),
+        arg_i32(p.rows_per_group),
+    };
+    attncl__nd_iter_args(&w, args + N_PLAIN);
+    kspec_int(&p.spec, "ADD", add);
+    return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
+}
+
+static attncl_status scatter_launch(struct launcher *l, const struct op_call *call)
+{
+    const bool tiles = are_tiles(&call->sig);
+
+    if (!tiles)
+        TRY(zeros_launch(l, call));
+    for (int i = 0; i < call->sig.n_in && attncl__desc_present(&call->sig.in[i]); ++i)
+        TRY(scatter_one(l, call, i, !tiles));
+    return ATTNCL_OK;
+}
+
+const struct op_class attncl__op_view_scatter_add_fwd = {
+    .name = "view_scatter_add_fwd",
+    .params_bytes = sizeof(struct view_scatter_add_fwd_params),
+    .n_in = VIEW_SCATTER_ADD_MAX_IN,
+    .n_out = 1,
+    .optional = (1u << VIEW_SCATTER_ADD_MAX_IN) - 2, // all but the first
+    .infer = scatter_infer,
+    .launch = scatter_launch,
+};

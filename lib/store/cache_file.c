@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+//
+// One entry of the program cache:
+//
+//   header (64 bytes) | key | payload        the header's SHA-256 covers everything but itself
+//
+// The last writer wins and every writer's entry is right; after a power cut the hash finds what is
+// torn.
+
+#include <assert.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/log.h"
+#include "store/cache_file.h"
+
+enum { FORMAT = 1, BYTE_ORDER_MARK = 0x01020304, HASH_BYTES = 32 };
+static const size_t max_bytes = (size_t)64 << 20;
+
+struct header {
+    char magic[8];
+    uint32_t format;
+    uint32_t byte_order;
+    uint64_t key_bytes;
+    uint64_t payload_bytes;
+    unsigned char hash[HASH_BYTES];
+};
+static_assert(sizeof(struct header) == 64, "the header is written as it is in memory");
+
+static const char magic[8] = {'A', 'T', 'T', 'N', 'C', 'L', 'P', 'B'};
+
+// SHA-256 of the pieces, one after the other.
+static bool sha256(const struct bytes *pieces, size_t n, unsigned char ret[HASH_BYTES])
+{
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    bool good = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
+
+    for (size_t i = 0; good && i < n; ++i)
+        good = EVP_DigestUpdate(md, pieces[i].data, pieces[i].n) == 1;
+    good = good && EVP_DigestFinal_ex(md, ret, NULL) == 1;
+    EVP_MD_CTX_free(md);
+    return good;
+}
+
+static bool hash_entry(const struct header *h, struct bytes key, struct bytes payload,
+                       unsigned char ret[HASH_BYTES])
+{
+    const struct bytes pieces[] = {{h, offsetof(struct header, hash)}, key, payload};
+    return sha256(pieces, sizeof pieces / sizeof pieces[0], ret);
+}
+
+bool attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char hash[HASH_BYTES];
+
+    if (!sha256(&key, 1, hash))
+        return false;
+    for (int i = 0; i < HASH_BYTES; ++i) {
+        name[2 * i] = digits[hash[i] >> 4];
+        name[2 * i + 1] = digits[hash[i] & 15];
+    }
+    memcpy(name + 2 * HASH_BYTES, ".program", sizeof ".program");
+    return true;
+}
+
+// Why the content is not an entry of this key, or NULL.
+static const char *refuse_content(const char *data, size_t n, struct bytes key)
+{
+    unsigned char hash[HASH_BYTES];
+    struct header h;
+
+    memcpy(&h, data, sizeof h);
+    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.format != FORMAT ||
+        h.byte_order != BYTE_ORDER_MARK)
+        return "of another format";
+    if (h.key_bytes > n - sizeof h || h.payload_bytes != n - sizeof h - h.key_bytes)
+        return "of inconsistent sizes";
+    if (h.key_bytes != key.n || memcmp(data + sizeof h, key.data, key.n) != 0)
+        return "of another key";
+    const struct bytes payload = {data + sizeof h + key.n, (size_t)h.payload_bytes};
+    if (!hash_entry(&h, key, payload, hash) || memcmp(hash, h.hash, sizeof hash) != 0)
+        return "damaged";
+    return NULL;
+}
+
+bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key, void **payload_ret,
+                              size_t *n_ret)
+{
+    char name[CACHE_NAME_BYTES];
+    const char *why = NULL;
+    bool found = false;
+    char *data = NULL;
+    size_t n = 0;
+
+    if (!attncl__cache_entry_name(key, name))
+        return false;
+    if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n, &why))
+        why = refuse_content(data, n, key);
+    if (data && !why) {
+        const size_t skip = sizeof(struct header) + key.n;
+        memmove(data, data + skip, n - skip);
+        *payload_ret = data;
+        *n_ret = n - skip;
+        data = NULL;
+        found = true;
+    }
+    if (why) {
+        attncl__log(ATTNCL_LOG_WARN, "program cache: entry %.16s is %s", name, why);
+        attncl__cache_entry_remove(directory, key);
+    }
+    attncl__free(data);
+    return found;
+}
+
+bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes key,
+                               struct bytes payload)
+{
+    struct header h = {.format = FORMAT,
+                       .byte_order = BYTE_ORDER_MARK,
+                       .key_bytes = key.n,
+                       .payload_bytes = payload.n};
+    char name[CACHE_NAME_BYTES];
+    size_t total;
+
+    if (!directory->writable || !ckd_add_size(key.n, payload.n, &total) ||
+        !ckd_add_size(total, sizeof h, &total) || total > max_bytes)
+        return false;
+    memcpy(h.magic, magic, sizeof magic);
+    if (!hash_entry(&h, key, payload, h.hash) || !attncl__cache_entry_name(key, name))
+        return false;
+    const struct bytes pieces[] = {{&h, sizeof h}, key, payload};
+    return attncl__private_file_replace(directory, name, pieces, sizeof pieces / sizeof pieces[0]);
+}
+
+void attncl__cache_entry_remove(const struct private_dir *directory, struct bytes key)
+{
+    char name[CACHE_NAME_BYTES];
+
+    if (directory->writable && attncl__cache_entry_name(key, name))
+        unlinkat(directory->fd, name, 0);
+}

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// A directory private to this user.  There are no locks: a file is written aside and renamed, the last
+// writer wins.  Nothing is synced to the disk; the consumer must notice a torn file.
+
+#define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "store/private_dir.h"
+
+// Creates the directory and those above it, for this user alone.
+static bool make_directories(const char *path)
+{
+    char *part = attncl__copy_text(path);
+    bool good = part != NULL;
+
+    for (char *at = part; good && *at;) {
+        at += strspn(at, "/");
+        at += strcspn(at, "/");
+        const char end = *at;
+        *at = '\0';
+        good = mkdir(part, 0700) == 0 || errno == EEXIST;
+        *at = end;
+    }
+    attncl__free(part);
+    return good;
+}
+
+bool attncl__private_dir_open(const char *path, bool writable, struct private_dir *ret,
+                             const char **why_ret)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    struct stat st;
+
+    *ret = (struct private_dir){.fd = -1};
+    int fd = open(path, flags);
+    if (fd < 0 && errno == ENOENT && writable && make_directories(path))
+        fd = open(path, flags);
+    if (fd < 0) {
+        *why_ret = errno == ELOOP || errno == ENOTDIR ? "it is no directory" : "it cannot be opened";
+        return false;
+    }
+    *why_ret = NULL;
+    if (fstat(fd, &st) != 0)
+        *why_ret = "it cannot be examined";
+    else if (st.st_uid != geteuid())
+        *why_ret = "it is another user's";
+    else if (st.st_mode & (S_IWGRP | S_IWOTH))
+        *why_ret = "others can write to it";
+    if (*why_ret) {
+        close(fd);
+        return false;
+    }
+    *ret = (struct private_dir){.fd = fd, .writable = writable};
+    return true;
+}
+
+void attncl__private_dir_close(struct private_dir *directory)
+{
+    if (directory->fd >= 0)
+        close(directory->fd);
+    *directory = (struct private_dir){.fd = -1};
+}
+
+static bool read_all(int fd, void *data, size_t n)
+{
+    for (char *at = data; n > 0;) {
+        const ssize_t got = read(fd, at, n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        at += got;
+        n -= (size_t)got;
+    }
+    return true;
+}
+
+static bool write_all(int fd, const void *data, size_t n)
+{
+    for (const char *at = data; n > 0;) {
+        const ssize_t put = write(fd, at, n);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        at += put;
+        n -= (size_t)put;
+    }
+    return true;
+}
+
+// Why the file may not be read, or NULL.
+static const char *reject_file(const struct stat *st, size_t min_bytes, size_t max_bytes)
+{
+    if (!S_ISREG(st->st_mode))
+        return "no regular file";
+    if (st->st_uid != geteuid())
+        return "another user's";
+    if (st->st_mode & (S_IWGRP | S_IWOTH))
+        return "writable by others";
+    if (st->st_size < (off_t)min_bytes || st->st_size > (off_t)max_bytes)
+        return "of an impossible size";
+    return NULL;
+}
+
+bool attncl__private_file_read(const struct private_dir *directory, const char *name, size_t min_bytes,
+                           size_t max_bytes, char **data_ret, size_t *n_ret, const char **why_ret)
+{
+    char *data = NULL;
+    bool found = false;
+    struct stat st;
+
+    *why_ret = NULL;
+    // Not blocking: somebody may have put a pipe there.
+    const int fd = openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 && errno == ENOENT)
+        return false;
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        *why_ret = "unreadable";
+        goto done;
+    }
+    *why_ret = reject_file(&st, min_bytes, max_bytes);
+    if (*why_ret)
+        goto done;
+    data = attncl__alloc((size_t)st.st_size);
+    if (!data)
+        goto done;
+    if (!read_all(fd, data, (size_t)st.st_size)) {
+        *why_ret = "unreadable";
+        goto done;
+    }
+    if (directory->writable)
+        (void)futimens(fd, NULL); // trimming goes by it, and it may fail
+    *data_ret = data;
+    *n_ret = (size_t)st.st_size;
+    data = NULL;
+    found = true;
+
+done:
+    if (fd >= 0)
+        close(fd);
+    attncl__free(data);
+    return found;
+}
+
+// A name that no other writer has.
+static bool random_name(char *name, size_t capacity)
+{
+    uint64_t x[2];
+
+    if (getrandom(x, sizeof x, 0) != (ssize_t)sizeof x)
+        return false;
+    snprintf(name, capacity, "%016llx%016llx.tmp", (unsigned long long)x[0], (unsigned long long)x[1]);
+    return true;
+}
+
+bool attncl__private_file_replace(const struct private_dir *directory, const char *name,
+                              const struct bytes *pieces, size_t n)
+{
+    char temp[64];
+
+    if (!directory->writable || !random_name(temp, sizeof temp))
+        return false;
+    const int fd =
+        openat(directory->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool good = true;
+    for (size_t i = 0; good && i < n; ++i)
+        good = write_all(fd, pieces[i].data, pieces[i].n);
+    good = close(fd) == 0 && good;
+    good = good && renameat(directory->fd, temp, directory->fd, name) == 0;
+    if (!good)
+        unlinkat(directory->fd, temp, 0);
+    return good;
+}

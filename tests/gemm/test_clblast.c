@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: MIT
+// CLBlast's guards.  Its strided-batched GEMM is wrong (1.5.3) where an offset or a stride with
+// gaps is given and the matrices are large; the library never asks for that.  This file calls
+// CLBlast itself once, to show what is avoided.
+
+#include <math.h>
+#include <stdio.h>
+
+#include "gemm/clblast.h"
+#include "launch/command_list.h"
+#include "support/test.h"
+
+#include <clblast_c.h>
+
+// 3 products of 1024 x 1024 x 1024, two matrices apart, beginning with the second.
+enum { N = 1024, N_BATCH = 3, N_SAMPLES = 64 };
+static const int64_t square = (int64_t)N * N;
+static const int64_t n_elements = (2 * N_BATCH + 1) * (int64_t)N * N;
+
+static struct storage a, b, c;
+static float *host_a, *host_b, *host_c;
+
+static float *make(struct storage *s, uint32_t state)
+{
+    float *data = malloc((size_t)n_elements * sizeof *data);
+
+    ck_assert_ptr_nonnull(data);
+    for (int64_t i = 0; i < n_elements; ++i) {
+        state = state * 1664525u + 1013904223u;
+        data[i] = (float)(int32_t)state * (1.0f / 2147483648.0f);
+    }
+    s->bytes = (size_t)n_elements * sizeof *data;
+    ck_ok(attncl__buffer_create(test_context(), s->bytes, &s->mem));
+    ck_ok(attncl__buffer_write(test_context(), s->mem, 0, data, s->bytes));
+    return data;
+}
+
+static void drop(struct storage *s, float *data)
+{
+    attncl__buffer_release(&s->mem);
+    free(data);
+}
+
+// The largest error among elements spread over all GEMMs.
+static double worst_sample(void)
+{
+    double worst = 0;
+
+    ck_ok(attncl__buffer_read(test_context(), c.mem, 0, host_c, c.bytes));
+    for (int s = 0; s < N_SAMPLES; ++s) {
+        const int64_t entry = s % N_BATCH, i = s * 397 % N, j = s * 811 % N;
+        const int64_t base = square + entry * 2 * square;
+        double sum = 0;
+
+        for (int64_t k = 0; k < N; ++k)
+            sum += (double)host_a[base + i * N + k] * host_b[base + k * N + j];
+        const double error = fabs(sum - host_c[base + i * N + j]);
+        if (!(error <= worst))
+            worst = error;
+    }
+    return worst;
+}
+
+static void run_ours(const struct gemm *g)
+{
+    attncl_context *ctx = test_context();
+    struct command_list command_list;
+    struct launcher launcher = {.caps = &ctx->caps, .command_list = &command_list, .gemm = "clblast"};
+
+    ck_ok(attncl__command_list_begin(ctx, &command_list));
+    ck_ok(attncl__gemm(&launcher, g));
+    ck_assert_int_eq((int)command_list.n_commands, 1);
+    ck_assert_str_eq(command_list.commands[0].name, "clblast_sgemm");
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
+    ck_ok(attncl__queue_finish(ctx));
+    attncl__command_list_free(&command_list);
+}
+
+// Too slow to emulate; llvmpipe's loops end early.
+static bool worth_trying(void)
+{
+    const struct device_caps *caps = &test_context()->caps;
+    return caps->vendor != VENDOR_OCLGRIND && caps->max_loop_iterations == 0;
+}
+
+START_TEST(strided_batches_are_right)
+{
+    cl_command_queue queue = test_context()->queue;
+
+    if (!worth_trying())
+        return;
+    host_a = make(&a, 1);
+    host_b = make(&b, 2);
+    host_c = make(&c, 3);
+
+    // 1024 products of at most 1 each: rounding stays below 1024 * 1024 * 2^-24.
+    const double bound = 0.0625;
+    ck_assert_int_eq(
+        CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, N,
+                                   N, N, 1.0f, a.mem, (size_t)square, N, (size_t)(2 * square),
+                                   b.mem, (size_t)square, N, (size_t)(2 * square), 0.0f, c.mem,
+                                   (size_t)square, N, (size_t)(2 * square), N_BATCH, &queue, NULL),
+        CLBlastSuccess);
+    const double direct = worst_sample();
+    if (direct <= bound)
+        fprintf(stderr, "this CLBlast's strided batches are right (error %g): its guard could go\n",
+                direct);
+    ck_ok(attncl__buffer_write(test_context(), c.mem, 0, host_a, c.bytes));
+
+    const struct gemm_matrix place = {.start = square, .ld = N, .batch_stride = 2 * square};
+    struct gemm g = {.batch = N_BATCH, .m = N, .n = N, .k = N, .a = place, .b = place, .c = place};
+    g.a.span.storage = &a;
+    g.b.span.storage = &b;
+    g.c.span.storage = &c;
+    run_ours(&g);
+    const double ours = worst_sample();
+    ck_assert_msg(ours <= bound, "error is %g; CLBlast's own batch has %g", ours, direct);
+
+    drop(&a, host_a);
+    drop(&b, host_b);
+    drop(&c, host_c);
+    ck_assert_int_eq(CLBlastClearCache(), CLBlastSuccess); // what this test did itself
+}
+END_TEST
+
+// Every parameter that CLBlast wants is in the rows.
+START_TEST(rows_for_unknown_devices_are_complete)
+{
+    ck_ok(attncl__clblast_add_tuning(test_context()));
+}
+END_TEST
+
+START_TEST(known_devices)
+{
+    struct device_caps caps = {.vendor = VENDOR_NVIDIA, .is_gpu = true};
+
+    caps.nv_compute_capability = 86;
+    ck_assert(attncl__clblast_has_tuning(&caps));
+    caps.nv_compute_capability = 90;
+    ck_assert(!attncl__clblast_has_tuning(&caps));
+    ck_assert(!attncl__clblast_has_tuning(&(struct device_caps){.vendor = VENDOR_POCL, .is_cpu = true}));
+}
+END_TEST
+
+START_TEST(sizes_beyond_int_are_refused)
+{
+    struct gemm g = {.batch = 1, .m = 4, .n = 4, .k = 4};
+
+    g.a.ld = g.b.ld = g.c.ld = 4;
+    ck_assert_ptr_null(attncl__clblast_unsupported_reason(&g));
+    g.b.start = INT64_C(1) << 31;
+    ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
+    g.b.start = 0;
+    g.batch = 3;
+    g.c.batch_stride = INT64_C(1) << 30;
+    ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
+    g.batch = 1;
+    g.causal = true;
+    ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("launch.clblast");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, strided_batches_are_right);
+    tcase_add_test(core, known_devices);
+    tcase_add_test(core, sizes_beyond_int_are_refused);
+    tcase_add_test(core, rows_for_unknown_devices_are_complete); // last: it changes the process
+    suite_add_tcase(s, core);
+    return s;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// A linear map with the layer norm in front of it, against the reference of both.
+
+#include <math.h>
+
+#include "attncl/kinds.h"
+#include "device/context.h"
+#include "gemm/gemm.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+struct fused_norm_linear {
+    struct host *x, *weight, *bias, *gate, *residual;
+    int32_t activation;
+};
+
+static double largest(const struct host *h)
+{
+    double max_abs = 0;
+    for (int64_t i = 0; i < h->count; ++i)
+        max_abs = fmax(max_abs, fabs(h->data[i]));
+    return max_abs;
+}
+
+// What the norm's own roundings (op/test_layer_norm.c) add to element (i, j) of the product: each
+// normalised element's, times its weight.  No activation is steeper than 1.13.
+static double norm_error(const struct fused_norm_linear *f, const struct host *z, double size, int64_t i,
+                         int64_t j)
+{
+    const int64_t in = f->weight->dim[1];
+    const double u = 6e-8, n = (double)in;
+    double sum = 0;
+
+    for (int64_t c = 0; c < in; ++c)
+        sum += fabs(f->weight->data[j * in + c]) *
+               ((8 + n / 256) * u * fabs(z->data[i * in + c]) + u * (4 * log2(n + 1) + 2) * size);
+    return 1.13 * sum * (f->gate ? fabs(f->gate->data[i * f->weight->dim[0] + j]) : 1);
+}
+
+// Only where rows are few, and only in the CPU variant; elsewhere the op says so.
+static void check(const struct fused_norm_linear *f)
+{
+    const int64_t in = f->weight->dim[1], out = f->weight->dim[0], rows = f->x->count / in;
+    const struct fused_norm_linear_fwd_params params = {{f->activation}, {1e-5f}};
+    struct host *norm_weight = host_random(31, DIMS(in)), *norm_bias = host_random(32, DIMS(in));
+    struct host *z = host_like(f->x), *got = host_new(ATTNCL_F32, DIMS(rows, out));
+    struct host *want = host_like(got), *bound = host_like(got);
+    const struct gemm g = ref_linear(rows, out, in, f->bias != NULL, f->activation);
+    const attncl_status status = run_op(
+        "fused_norm_linear_fwd", &params,
+        HOSTS(f->x, f->weight, f->bias, f->gate, f->residual, norm_weight, norm_bias), HOSTS(got));
+
+    if (!attncl__gemm_norms(&test_context()->caps, &g)) {
+        ck_assert(test_context()->caps.variant == VARIANT_GPU);
+        ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot normalise its rows");
+        return;
+    }
+    ck_ok(status);
+    ref_layer_norm_fwd(f->x, norm_weight, norm_bias, (double)params.norm.eps, z);
+    ref_gemm(&g,
+             &(struct ref_operands){z->data, f->weight->data, f->bias ? f->bias->data : NULL,
+                                    f->gate ? f->gate->data : NULL,
+                                    f->residual ? f->residual->data : NULL},
+             want->data, bound->data);
+    const double size = fmax(largest(norm_weight), largest(norm_bias));
+    for (int64_t i = 0; i < got->count; ++i)
+        bound->data[i] += norm_error(f, z, size, i / out, i % out);
+    const double worst = ref_worst(got->data, want->data, bound->data, got->count);
+    ck_assert_msg(worst <= 1, "error is %g times the bound", worst);
+}
+
+// Chosen to hit: one row and two, several, all that are allowed; columns of one work-item, and of
+// several with a rest; rows of less than a vector, a whole number, a ragged tail.
+START_TEST(meets_the_definition)
+{
+    check(&(struct fused_norm_linear){.x = host_random(1, DIMS(1, 32)),
+                                .weight = host_random(2, DIMS(259, 32)),
+                                .bias = host_random(3, DIMS(259))});
+    check(&(struct fused_norm_linear){.x = host_random(1, DIMS(2, 7)),
+                                .weight = host_random(2, DIMS(17, 7)),
+                                .gate = host_random(3, DIMS(2, 17)),
+                                .activation = ATTNCL_GELU});
+    check(&(struct fused_norm_linear){.x = host_random(1, DIMS(5, 67)),
+                                .weight = host_random(2, DIMS(260, 67)),
+                                .bias = host_random(3, DIMS(260)),
+                                .residual = host_random(4, DIMS(5, 260))});
+    check(&(struct fused_norm_linear){.x = host_random(1, DIMS(16, 18)),
+                                .weight = host_random(2, DIMS(33, 18))});
+}
+END_TEST
+
+START_TEST(takes_views)
+{
+    check(&(struct fused_norm_linear){.x = host_view(host_random(1, DIMS(3, 21))),
+                                .weight = host_view(host_random(2, DIMS(19, 21))),
+                                .gate = host_view(host_random(3, DIMS(3, 19))),
+                                .residual = host_view(host_random(4, DIMS(3, 19)))});
+}
+END_TEST
+
+// The mean is corrected: it does not matter how large it is beside the spread.
+START_TEST(large_means)
+{
+    struct host *x = host_random(1, DIMS(3, 100));
+
+    for (int64_t i = 0; i < x->count; ++i)
+        x->data[i] = (double)(float)(x->data[i] + 1e4);
+    check(&(struct fused_norm_linear){.x = x, .weight = host_random(2, DIMS(9, 100))});
+}
+END_TEST
+
+START_TEST(refusals)
+{
+    struct host *x = host_random(1, DIMS(2, 5)), *w = host_random(2, DIMS(3, 5));
+    struct host *five = host_random(3, DIMS(5)), *four = host_random(4, DIMS(4));
+    struct host *y = host_random(5, DIMS(2, 3)), *many = host_random(6, DIMS(17, 5));
+    struct fused_norm_linear_fwd_params params = {.norm.eps = 1e-5f};
+
+    ck_fails(
+        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, four, five), HOSTS(y)),
+        ATTNCL_ERR_SHAPE, "norm_weight is [4], x has 5 channels");
+    ck_fails(
+        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, four), HOSTS(y)),
+        ATTNCL_ERR_SHAPE, "norm_bias is [4], x has 5 channels");
+    ck_fails(
+        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, four, NULL, NULL, five, five), HOSTS(y)),
+        ATTNCL_ERR_SHAPE, "bias is [4], weight gives 3");
+    ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(many, w, NULL, NULL, NULL, five, five),
+                    HOSTS(host_random(7, DIMS(17, 3)))),
+             ATTNCL_ERR_UNSUPPORTED, "[17, 5] and [5, 3] cannot normalise its rows");
+    params.norm.eps = -1;
+    ck_fails(
+        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, five), HOSTS(y)),
+        ATTNCL_ERR_ARGUMENT, "eps is -1");
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("op.fused_norm_linear");
+    TCase *core = tcase_create("core");
+
+    tcase_add_unchecked_fixture(core, device_up, device_down);
+    tcase_add_test(core, meets_the_definition);
+    tcase_add_test(core, takes_views);
+    tcase_add_test(core, large_means);
+    tcase_add_test(core, refusals);
+    suite_add_tcase(s, core);
+    return s;
+}

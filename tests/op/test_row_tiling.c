@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+// How many work-lanes_per_row share a row on which GPU, and what happens when they do not fit: on devices
+// that are only described.
+
+#include "op/op.h"
+#include "support/test.h"
+
+static struct {
+    int n_asked, n_refuse; // the first n_refuse variants asked for do not fit
+    bool spills;           // no variant has all its values in registers
+} seen;
+
+static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
+{
+    (void)user;
+    (void)spec;
+    (void)local;
+    return ++seen.n_asked > seen.n_refuse && !(seen.spills && no_spills);
+}
+
+static struct device_caps described(enum device_vendor vendor, unsigned multiple)
+{
+    return (struct device_caps){.vendor = vendor,
+                                .variant = VARIANT_GPU,
+                                .is_gpu = true,
+                                .compute_units = 100,
+                                .max_group = 256,
+                                .local_bytes = 32768,
+                                .vector_width = 4,
+                                .group_multiple = multiple};
+}
+
+static struct row_launch choose(const struct device_caps *caps, struct row_problem work)
+{
+    const struct launch_hooks hooks = {.is_launchable = fake_fits};
+    struct launcher l = {.caps = caps, .hooks = &hooks};
+
+    seen.n_asked = 0;
+    work.spec = kspec_begin("norm/softmax.cl", "softmax_rows_fwd");
+    return attncl__choose_row_tiling(&l, &work);
+}
+
+static void check(const struct row_launch *p, int vw, int lanes_per_row, int vecs_per_lane, size_t group)
+{
+    char want[128];
+
+    snprintf(want, sizeof want,
+             "#define VW %d\n#define LS %zu\n#define LANES_PER_ROW %d\n#define VECS_PER_LANE %d\n", vw, group, lanes_per_row,
+             vecs_per_lane);
+    ck_assert_str_eq(p->spec.defines, want);
+    ck_assert_uint_eq(p->grid.local[0], group);
+    ck_assert_int_eq((int)p->rows_per_group, (int)group / lanes_per_row);
+}
+
+enum { MANY = 65536 };
+static const struct {
+    enum device_vendor vendor;
+    unsigned multiple;
+    int64_t width;
+    int arrays;
+    bool float4_aligned;
+    int vw, lanes_per_row, vecs_per_lane;
+    size_t group;
+} choices[] = {
+    {VENDOR_NVIDIA, 32, 1, 1, false, 1, 8, 8, 128},
+    {VENDOR_NVIDIA, 32, 64, 1, true, 4, 8, 2, 128},
+    {VENDOR_NVIDIA, 32, 65, 1, false, 1, 16, 8, 128},
+    {VENDOR_NVIDIA, 32, 1024, 1, true, 4, 32, 8, 128},
+    {VENDOR_AMD, 32, 1024, 1, true, 4, 32, 8, 128},
+    {VENDOR_AMD, 64, 1024, 1, true, 4, 64, 4, 256},
+    {VENDOR_INTEL, 1, 1024, 1, true, 4, 64, 4, 128},
+    {VENDOR_NVIDIA, 32, 1024, 2, true, 4, 64, 4, 128}, // two arrays: half of each
+    {VENDOR_NVIDIA, 32, 1024, 4, true, 4, 128, 2, 128},
+    {VENDOR_NVIDIA, 32, 64, 0, true, 4, 8, 0, 256}, // nothing kept
+    {VENDOR_NVIDIA, 32, 1000, 0, true, 4, 128, 0, 256},
+    {VENDOR_NVIDIA, 32, 1025, 1, false, 1, 128, 32, 128},
+    {VENDOR_INTEL, 1, 4096, 1, true, 4, 256, 4, 256},
+    {VENDOR_OTHER, 1, 8192, 1, true, 4, 256, 8, 256},
+    {VENDOR_OTHER, 1, 8192, 2, true, 4, 256, 0, 256},
+    {VENDOR_OTHER, 1, 8193, 1, false, 1, 256, 0, 256},
+};
+enum { N_CHOICES = sizeof choices / sizeof choices[0] };
+
+START_TEST(by_vendor_and_width)
+{
+    const struct device_caps caps = described(choices[_i].vendor, choices[_i].multiple);
+    const struct row_launch p = choose(&caps, (struct row_problem){.rows = MANY,
+                                                              .width = choices[_i].width,
+                                                              .arrays = choices[_i].arrays,
+                                                              .float4_aligned = choices[_i].float4_aligned});
+
+    check(&p, choices[_i].vw, choices[_i].lanes_per_row, choices[_i].vecs_per_lane, choices[_i].group);
+    ck_assert_uint_eq(p.grid.groups[0], MANY * (size_t)choices[_i].lanes_per_row / choices[_i].group);
+}
+END_TEST
+
+// Two work-groups for each multiprocessor, of a warp at least.
+START_TEST(few_rows_are_spread)
+{
+    const struct device_caps caps = described(VENDOR_NVIDIA, 32);
+    struct row_launch p = choose(&caps, (struct row_problem){.rows = 801, .width = 512, .arrays = 1});
+
+    check(&p, 1, 32, 16, 128);
+    p = choose(&caps, (struct row_problem){.rows = 400, .width = 512, .arrays = 1});
+    check(&p, 1, 32, 16, 64);
+    p = choose(&caps, (struct row_problem){.rows = 3, .width = 64, .arrays = 1, .float4_aligned = true});
+    check(&p, 4, 8, 2, 32);
+    ck_assert_uint_eq(p.grid.groups[0], 1);
+}
+END_TEST
+
+START_TEST(what_does_not_fit_gives_way)
+{
+    static const int fallbacks[][2] = {{128, 8}, {256, 4}, {256, 8}, {256, 0}, {64, 0}, {16, 0}};
+    const struct row_problem work = {.rows = MANY, .width = 4096, .arrays = 1, .float4_aligned = true};
+    const struct device_caps caps = described(VENDOR_NVIDIA, 32);
+    struct row_launch p;
+
+    for (seen.n_refuse = 0; seen.n_refuse < 6; ++seen.n_refuse) {
+        const int *row = fallbacks[seen.n_refuse];
+        p = choose(&caps, work);
+        check(&p, 4, row[0], row[1], (size_t)row[0]);
+    }
+    p = choose(&caps, work);
+    check(&p, 1, 1, 0, 1);
+    seen.n_refuse = 0;
+    seen.spills = true;
+    p = choose(&caps, work);
+    check(&p, 4, 128, 8, 128);
+    seen.spills = false;
+}
+END_TEST
+
+START_TEST(groups_within_the_device)
+{
+    struct device_caps caps = described(VENDOR_OTHER, 1);
+    const struct row_problem narrow = {.rows = MANY, .width = 60, .arrays = 1, .float4_aligned = true};
+    const struct row_problem wide = {.rows = MANY, .width = 2000, .arrays = 1, .float4_aligned = true};
+
+    caps.max_group = 64;
+    struct row_launch p = choose(&caps, narrow);
+    check(&p, 4, 8, 2, 64);
+    p = choose(&caps, wide);
+    check(&p, 4, 64, 0, 64);
+    caps.max_group = 1;
+    p = choose(&caps, wide);
+    check(&p, 1, 1, 0, 1);
+}
+END_TEST
+
+START_TEST(aligned_rows)
+{
+    ck_assert(attncl__rows_are_float4_aligned(8, &(struct rows){2, 12, 16}));
+    ck_assert(!attncl__rows_are_float4_aligned(2, &(struct rows){2, 12, 16}));
+    ck_assert(!attncl__rows_are_float4_aligned(8, &(struct rows){2, 10, 16}));
+    ck_assert(!attncl__rows_are_float4_aligned(8, &(struct rows){2, 12, 13}));
+}
+END_TEST
+
+Suite *suite(void)
+{
+    Suite *s = suite_create("launch.row_tiling");
+    TCase *core = tcase_create("core");
+
+    tcase_add_loop_test(core, by_vendor_and_width, 0, N_CHOICES);
+    tcase_add_test(core, few_rows_are_spread);
+    tcase_add_test(core, what_does_not_fit_gives_way);
+    tcase_add_test(core, groups_within_the_device);
+    tcase_add_test(core, aligned_rows);
+    suite_add_tcase(s, core);
+    return s;
+}
