@@ -247,8 +247,8 @@ static float *spread(const float *w, int64_t heads, int64_t size, int64_t n)
 }
 
 // One parameter that holds biases; another is left alone.
-static int draw_bias(const struct session *session, const attncl_array *array, const char *directory,
-                     int *n_drawn)
+static int draw_bias(const struct session *session, const attncl_array *array,
+                     const char *directory, int *n_drawn)
 {
     const bool table = ends_with(array->name, "pos_bias") && array->rank == 2;
     const bool conv = ends_with(array->name, "w") && array->rank == 2;

@@ -46,8 +46,8 @@ float *array_floats(attncl_context *context, const attncl_array *array);
 // Weights that a run has because of attncl_model_show_attention(): for pictures alone.
 bool is_shown_attention(const attncl_array *array);
 
-// Draws every array that holds attention weights, and the model's position biases, into `directory`,
-// which is made when it is not there.  Returns an exit status; a failure is reported.
+// Draws every array that holds attention weights, and the model's position biases, into
+// `directory`, which is made when it is not there.  Returns an exit status; a failure is reported.
 int draw_heatmaps(const struct session *session, const char *model_path,
                   const attncl_results *results, const char *directory);
 

@@ -21,7 +21,8 @@ static const struct command command = {
     .usage =
         "usage: attncl tune [options]\n"
         "\n"
-        "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows that are "
+        "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows that "
+        "are "
         "5 "
         "% faster or more\n"
         "are written to ATTNCL_TUNE's file, else $XDG_CONFIG_HOME/attncl/tune.txt or\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // attncl-bench-openblas [--json FILE] [REPEATS [cpu]]: the library's GEMM and OpenBLAS's
-// on the same operands, interleaved in one process; the least time of each counts, since other work on
-// the machine only ever adds.  With `cpu` it is the process's CPU time, which a busy machine
+// on the same operands, interleaved in one process; the least time of each counts, since other work
+// on the machine only ever adds.  With `cpu` it is the process's CPU time, which a busy machine
 // hardly disturbs; then run both with one thread (POCL_MAX_PTHREAD_COUNT=1 OPENBLAS_NUM_THREADS=1).
 // The causal GEMM has no counterpart in OpenBLAS, which multiplies the zeros.
 

@@ -16,9 +16,9 @@ static json_t *device(const struct openblas_setting *s)
     const char *core = getenv("OPENBLAS_CORETYPE");
 
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:i, s:s, s:s?}, s:n, s:[]}", "device",
-                     "openblas", "kind", "baseline", "type", "cpu", "name", s->config, "sizes", "full",
-                     "settings", "threads", s->threads, "clock", s->clock, "OPENBLAS_CORETYPE",
-                     core, "roofline", "results");
+                     "openblas", "kind", "baseline", "type", "cpu", "name", s->config, "sizes",
+                     "full", "settings", "threads", s->threads, "clock", s->clock,
+                     "OPENBLAS_CORETYPE", core, "roofline", "results");
 }
 
 json_t *openblas_report(int argc, char **argv, const struct openblas_setting *setting)

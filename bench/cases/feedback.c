@@ -32,7 +32,8 @@ static attncl_value vector(struct case_data *t, int64_t layer, const char *part,
     return case_data_weight(t, name_of(layer, part, text), 1, DIMS(n));
 }
 
-static attncl_value map(struct case_data *t, int64_t layer, const char *part, int64_t out, int64_t in)
+static attncl_value map(struct case_data *t, int64_t layer, const char *part, int64_t out,
+                        int64_t in)
 {
     char text[NAME_BYTES];
 
@@ -52,10 +53,11 @@ static attncl_feedback_layer_params make_layer(struct case_data *t, int64_t l)
         .attn = {.query_weight = map(t, l, "attn.query.linear.weight", s->C, s->C),
                  .output_weight = map(t, l, "attn.output.weight", s->C, s->C),
                  .output_bias = vector(t, l, "attn.output.bias", s->C),
-                 .key_pos_embeddings = case_data_weight(t, name_of(l, "attn.key_pos_embeddings", text),
-                                                    1, DIMS(s->T, s->heads, width)),
+                 .key_pos_embeddings =
+                     case_data_weight(t, name_of(l, "attn.key_pos_embeddings", text), 1,
+                                      DIMS(s->T, s->heads, width)),
                  .query_pos_bias = case_data_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
-                                                DIMS(s->heads, width))},
+                                                    DIMS(s->heads, width))},
         .norm_ffn_weight = vector(t, l, "norm_ff.weight", s->C),
         .norm_ffn_bias = vector(t, l, "norm_ff.bias", s->C),
         .ffn = {.layer1_weight = map(t, l, "feed_forward.layer1.weight", s->F, s->C),

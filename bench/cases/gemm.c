@@ -89,9 +89,9 @@ static void check_linear(const struct case_data *t, struct check *c)
 {
     const struct part rows = checked_rows(t);
 
-    check_compare(
-        c, PART(t, "y", rows, ALL),
-        define_linear(PART(t, "x", rows, ALL), case_data_whole(t, "weight"), case_data_whole(t, "bias")));
+    check_compare(c, PART(t, "y", rows, ALL),
+                  define_linear(PART(t, "x", rows, ALL), case_data_whole(t, "weight"),
+                                case_data_whole(t, "bias")));
 }
 
 const struct family bench_linear = {

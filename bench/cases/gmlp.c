@@ -33,9 +33,9 @@ static attncl_sgu_params gate_params(struct case_data *t)
 
 static struct host *define_gate(const struct case_data *t, const struct host *z)
 {
-    return define_spatial_gate(z, case_data_whole(t, "sgu.norm.weight"),
-                               case_data_whole(t, "sgu.norm.bias"), case_data_whole(t, "sgu.weight"),
-                               case_data_whole(t, "sgu.bias"), t->c->sizes.causal);
+    return define_spatial_gate(
+        z, case_data_whole(t, "sgu.norm.weight"), case_data_whole(t, "sgu.norm.bias"),
+        case_data_whole(t, "sgu.weight"), case_data_whole(t, "sgu.bias"), t->c->sizes.causal);
 }
 
 static void build_spatial_gate(struct case_data *t)

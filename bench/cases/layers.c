@@ -47,9 +47,9 @@ static void build_encoder_layer(struct case_data *t)
 
     desc.window = s->window;
     desc.causal = s->causal;
-    const attncl_value n1 =
-        attncl_layer_norm(g, x, case_data_weight(t, "norm_self_attn.weight", 1, DIMS(s->C)),
-                          case_data_weight(t, "norm_self_attn.bias", 1, DIMS(s->C)), LAYER_NORM_EPS);
+    const attncl_value n1 = attncl_layer_norm(
+        g, x, case_data_weight(t, "norm_self_attn.weight", 1, DIMS(s->C)),
+        case_data_weight(t, "norm_self_attn.bias", 1, DIMS(s->C)), LAYER_NORM_EPS);
     const attncl_value h = attncl_aft(g, &desc, &mixing, n1, n1, n1, ATTNCL_NONE_VALUE, x);
     const attncl_value n2 =
         attncl_layer_norm(g, h, case_data_weight(t, "norm_ff.weight", 1, DIMS(s->C)),
@@ -78,7 +78,8 @@ static void check_encoder_layer(const struct case_data *t, struct check *c)
 
     h = define_add(define_pick(x, positions),
                    map(t, define_pick(h, positions), "output.weight", "output.bias"));
-    n = define_layer_norm(h, case_data_whole(t, "norm_ff.weight"), case_data_whole(t, "norm_ff.bias"));
+    n = define_layer_norm(h, case_data_whole(t, "norm_ff.weight"),
+                          case_data_whole(t, "norm_ff.bias"));
     n = define_activation(map(t, n, "layer1.weight", "layer1.bias"), ATTNCL_RELU);
     check_compare(c, PART(t, "y", positions, batch, ALL),
                   define_add(h, map(t, n, "layer2.weight", "layer2.bias")));

@@ -10,7 +10,8 @@
 #include "cases/feedback.h"
 #include "cases/lm.h"
 
-static struct host *param(const struct case_data *t, int64_t layer, const char *name, const char *part)
+static struct host *param(const struct case_data *t, int64_t layer, const char *name,
+                          const char *part)
 {
     char text[LM_NAME_BYTES];
 
@@ -138,9 +139,9 @@ static struct host *feedback_lm(const struct case_data *t, const struct host *to
 {
     const struct sizes *s = &t->c->sizes;
     struct ref_feedback_layer layers[16];
-    const struct define_feedback params = {layers, s->layers, case_data_whole(t, "transformer.weights"),
-                                           case_data_whole(t, "transformer.norm.weight"),
-                                           case_data_whole(t, "transformer.norm.bias")};
+    const struct define_feedback params = {
+        layers, s->layers, case_data_whole(t, "transformer.weights"),
+        case_data_whole(t, "transformer.norm.weight"), case_data_whole(t, "transformer.norm.bias")};
     struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C));
 
     for (int64_t l = 0; l < s->layers; ++l)

@@ -27,12 +27,13 @@ const char *lm_name(const struct case_data *t, int64_t layer, const char *name, 
     return text;
 }
 
-static void add_weight(struct case_data *t, int64_t layer, const char *name, int64_t out, int64_t in)
+static void add_weight(struct case_data *t, int64_t layer, const char *name, int64_t out,
+                       int64_t in)
 {
     char text[LM_NAME_BYTES];
 
     case_data_array_add(t, lm_name(t, layer, name, "weight", text), sqrt(3.0 / (double)in),
-                    DIMS(out, in));
+                        DIMS(out, in));
 }
 
 static void add_map(struct case_data *t, int64_t layer, const char *name, int64_t out, int64_t in)
@@ -75,9 +76,11 @@ static void add_aft(struct case_data *t, int64_t layer)
     add_map(t, layer, "self_attn.key", conv ? s->heads : s->C, s->C);
     add_map(t, layer, "self_attn.value", s->C, s->C);
     if (conv)
-        case_data_array_add(t, lm_name(t, layer, "self_attn", "w", text), 1, DIMS(s->heads, s->window));
+        case_data_array_add(t, lm_name(t, layer, "self_attn", "w", text), 1,
+                            DIMS(s->heads, s->window));
     else if (!lm_is(t, "aft_simple"))
-        case_data_array_add(t, lm_name(t, layer, "self_attn", "pos_bias", text), 1, DIMS(s->T, s->T));
+        case_data_array_add(t, lm_name(t, layer, "self_attn", "pos_bias", text), 1,
+                            DIMS(s->T, s->T));
     add_map(t, layer, "self_attn.output", s->C, s->C);
 }
 
@@ -104,11 +107,12 @@ static void add_feedback(struct case_data *t, int64_t layer)
         add_map(t, layer, "attn.value.linear", s->C, s->C);
     } else {
         case_data_array_add(t, lm_name(t, layer, "attn", "key_pos_bias", text), 1,
-                        DIMS(s->T, s->heads));
+                            DIMS(s->T, s->heads));
     }
     case_data_array_add(t, lm_name(t, layer, "attn", "key_pos_embeddings", text), 1,
-                    DIMS(s->T, s->heads, width));
-    case_data_array_add(t, lm_name(t, layer, "attn", "query_pos_bias", text), 1, DIMS(s->heads, width));
+                        DIMS(s->T, s->heads, width));
+    case_data_array_add(t, lm_name(t, layer, "attn", "query_pos_bias", text), 1,
+                        DIMS(s->heads, width));
     add_map(t, layer, "attn.output", s->C, s->C);
 }
 
@@ -139,7 +143,7 @@ attncl_status lm_parameters(struct case_data *t)
     const double spread = sqrt(3.0 / (double)s->C);
 
     case_data_array_add(t, feedback ? "src_embed.weight" : "src_embed.linear.weight",
-                    feedback ? 1 : spread, DIMS(s->V, s->C));
+                        feedback ? 1 : spread, DIMS(s->V, s->C));
     for (int64_t layer = 0; layer < s->layers; ++layer)
         add_layer(t, layer);
     if (feedback)
@@ -148,11 +152,14 @@ attncl_status lm_parameters(struct case_data *t)
         case_data_array_add(t, "transformer.key.linear.weight", spread, DIMS(s->C, s->C));
         case_data_array_add(t, "transformer.value.linear.weight", spread, DIMS(s->C, s->C));
     }
-    case_data_array_add(t, feedback ? "transformer.norm.weight" : "encoder.norm.weight", 1, DIMS(s->C));
-    case_data_array_add(t, feedback ? "transformer.norm.bias" : "encoder.norm.bias", 0.5, DIMS(s->C));
+    case_data_array_add(t, feedback ? "transformer.norm.weight" : "encoder.norm.weight", 1,
+                        DIMS(s->C));
+    case_data_array_add(t, feedback ? "transformer.norm.bias" : "encoder.norm.bias", 0.5,
+                        DIMS(s->C));
     case_data_array_add(t, feedback ? "generator.weight" : "generator.projection.weight", spread,
-                    DIMS(s->V, s->C));
-    case_data_array_add(t, feedback ? "generator.bias" : "generator.projection.bias", 0.5, DIMS(s->V));
+                        DIMS(s->V, s->C));
+    case_data_array_add(t, feedback ? "generator.bias" : "generator.projection.bias", 0.5,
+                        DIMS(s->V));
     return t->status;
 }
 
@@ -194,7 +201,8 @@ attncl_status lm_open(struct case_data *t, attncl_model **model_ret)
     const char *directory = getenv("TMPDIR");
     char path[512];
 
-    snprintf(path, sizeof path, "%s/attncl-bench-XXXXXX", directory && directory[0] ? directory : "/tmp");
+    snprintf(path, sizeof path, "%s/attncl-bench-XXXXXX",
+             directory && directory[0] ? directory : "/tmp");
     const int fd = mkstemp(path);
     REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s cannot be created", path);
     close(fd);

@@ -144,8 +144,9 @@ static void check_bahdanau(const struct case_data *t, struct check *c)
     ref_embedding_fwd(PART(t, "tokens", batch, ALL), case_data_whole(t, "embedding"), 1, x);
     ref_bahdanau_decoder(&params, PART(t, "enc_outputs", batch, ALL, ALL),
                          PART(t, "valid_lens", batch), x, states, y, weights);
-    check_compare(c, PART(t, "y", batch, ALL, ALL),
-                  define_linear(y, case_data_whole(t, "dense.weight"), case_data_whole(t, "dense.bias")));
+    check_compare(
+        c, PART(t, "y", batch, ALL, ALL),
+        define_linear(y, case_data_whole(t, "dense.weight"), case_data_whole(t, "dense.bias")));
 }
 
 const struct family bench_bahdanau = {.name = "bahdanau",

@@ -176,8 +176,8 @@ static void check_cross_entropy(const struct case_data *t, struct check *c)
 {
     struct host *want = host_like(case_data_whole(t, "y"));
 
-    ref_cross_entropy_fwd(case_data_whole(t, "logits"), case_data_whole(t, "targets"), ATTNCL_REDUCE_NONE,
-                          -1, want);
+    ref_cross_entropy_fwd(case_data_whole(t, "logits"), case_data_whole(t, "targets"),
+                          ATTNCL_REDUCE_NONE, -1, want);
     check_compare(c, case_data_whole(t, "y"), want);
 }
 

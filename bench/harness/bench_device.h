@@ -19,14 +19,14 @@ struct bench_device {
     bool failed; // not run, though the driver says that it is available
     enum case_set set;
     uint64_t max_loop_iterations; // 0: none known
-    bool limited;        // full sizes are left out for it
+    bool limited;                 // full sizes are left out for it
     bool driver_does_not_wait;
     size_t n_wanted, n_done;                  // cases
     double spent_s;                           // timing
     struct roofline roofline, first_roofline; // the best until now; before the cases
     struct roofline_shares shares;
     struct case_run *case_run; // at the present case; NULL: none
-    json_t *json;            // borrowed from the report
+    json_t *json;              // borrowed from the report
 };
 
 struct bench_devices {

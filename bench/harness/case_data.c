@@ -38,7 +38,7 @@ static uint64_t seed_of(const char *name)
 }
 
 static struct case_data_array *new_array(struct case_data *t, const char *name, attncl_dtype dtype,
-                                     int rank, const int64_t *dim)
+                                         int rank, const int64_t *dim)
 {
     if (t->status != ATTNCL_OK)
         return NULL;
@@ -63,8 +63,8 @@ static struct case_data_array *new_array(struct case_data *t, const char *name, 
     return a;
 }
 
-struct case_data_array *case_data_array_add(struct case_data *t, const char *name, double spread, int rank,
-                                    const int64_t *dim)
+struct case_data_array *case_data_array_add(struct case_data *t, const char *name, double spread,
+                                            int rank, const int64_t *dim)
 {
     struct case_data_array *a = new_array(t, name, ATTNCL_F32, rank, dim);
     uint64_t state = seed_of(name);
@@ -83,7 +83,7 @@ struct case_data_array *case_data_array_find(const struct case_data *t, const ch
 }
 
 struct case_data_array *case_data_array_indices(struct case_data *t, const char *name, int64_t low,
-                                        int64_t high, int rank, const int64_t *dim)
+                                                int64_t high, int rank, const int64_t *dim)
 {
     struct case_data_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
     uint64_t state = seed_of(name);
@@ -100,7 +100,7 @@ size_t case_data_array_bytes(const struct case_data_array *a)
 }
 
 attncl_value case_data_input(struct case_data *t, const char *name, double spread, int rank,
-                         const int64_t *dim)
+                             const int64_t *dim)
 {
     struct case_data_array *a = case_data_array_add(t, name, spread, rank, dim);
 
@@ -110,8 +110,8 @@ attncl_value case_data_input(struct case_data *t, const char *name, double sprea
     return attncl_graph_input(t->graph, name, ATTNCL_F32, rank, dim);
 }
 
-attncl_value case_data_indices(struct case_data *t, const char *name, int64_t low, int64_t high, int rank,
-                           const int64_t *dim)
+attncl_value case_data_indices(struct case_data *t, const char *name, int64_t low, int64_t high,
+                               int rank, const int64_t *dim)
 {
     struct case_data_array *a = case_data_array_indices(t, name, low, high, rank, dim);
 
@@ -122,7 +122,7 @@ attncl_value case_data_indices(struct case_data *t, const char *name, int64_t lo
 }
 
 attncl_value case_data_weight(struct case_data *t, const char *name, double spread, int rank,
-                          const int64_t *dim)
+                              const int64_t *dim)
 {
     struct case_data_array *a = case_data_array_add(t, name, spread, rank, dim);
 

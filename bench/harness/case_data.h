@@ -30,7 +30,8 @@ struct case_data {
     struct case_data_array arrays[MAX_CASE_ARRAYS];
     int n_arrays;
     double compile_s;
-    size_t repeats; // of what is timed in one run; case_data_open() makes it 1, a family may say more
+    size_t
+        repeats; // of what is timed in one run; case_data_open() makes it 1, a family may say more
     double flop, bytes; // of one of them, from families without a graph; 0 when not known
 };
 
@@ -51,20 +52,20 @@ size_t case_data_array_bytes(const struct case_data_array *a);
 
 // Uniform in (-spread, spread).
 attncl_value case_data_input(struct case_data *t, const char *name, double spread, int rank,
-                         const int64_t *dim);
+                             const int64_t *dim);
 // In [low, high).
-attncl_value case_data_indices(struct case_data *t, const char *name, int64_t low, int64_t high, int rank,
-                           const int64_t *dim);
+attncl_value case_data_indices(struct case_data *t, const char *name, int64_t low, int64_t high,
+                               int rank, const int64_t *dim);
 attncl_value case_data_weight(struct case_data *t, const char *name, double spread, int rank,
-                          const int64_t *dim);
+                              const int64_t *dim);
 // A linear map's weight [out, in]: spread that keeps the variance of its input.
 attncl_value case_data_map(struct case_data *t, const char *name, int64_t out, int64_t in);
 
 // Data only, for families that open themselves.  Zeros when spread is 0; NULL: no memory.
-struct case_data_array *case_data_array_add(struct case_data *t, const char *name, double spread, int rank,
-                                    const int64_t *dim);
+struct case_data_array *case_data_array_add(struct case_data *t, const char *name, double spread,
+                                            int rank, const int64_t *dim);
 struct case_data_array *case_data_array_indices(struct case_data *t, const char *name, int64_t low,
-                                        int64_t high, int rank, const int64_t *dim);
+                                                int64_t high, int rank, const int64_t *dim);
 struct case_data_array *case_data_array_find(const struct case_data *t, const char *name);
 
 // -- for check functions: a part of an array, as doubles, in the arena that host_reset() empties.

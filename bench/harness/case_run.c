@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Compilation is timed in two contexts of the case run's own: the first meets programs that no cache
-// has seen, the second finds what the first left.  Drivers compile in the first run too, so that
-// what the first run takes beyond a usual one counts.
+// Compilation is timed in two contexts of the case run's own: the first meets programs that no
+// cache has seen, the second finds what the first left.  Drivers compile in the first run too, so
+// that what the first run takes beyond a usual one counts.
 
 #include "harness/case_run.h"
 
@@ -122,8 +122,8 @@ struct case_run *case_run_begin(const struct case_run_setting *setting, const st
     a->setting = *setting;
     a->result.c = a->data.c = c;
     // A declaration: unlike a comment or a macro it is there after preprocessing too.
-    snprintf(a->cache_buster, sizeof a->cache_buster, "typedef int cache_buster_%ld_%lx_%u;\n", (long)getpid(),
-             (unsigned long)(1e6 * clock_now()), ++n_case_runs);
+    snprintf(a->cache_buster, sizeof a->cache_buster, "typedef int cache_buster_%ld_%lx_%u;\n",
+             (long)getpid(), (unsigned long)(1e6 * clock_now()), ++n_case_runs);
     settle(a, begin(a));
     return a;
 }

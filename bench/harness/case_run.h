@@ -6,9 +6,9 @@
 #include "harness/roofline.h"
 
 struct case_run_setting {
-    attncl_context *ctx; // the device's, unless compilation is timed
-    const char *device;  // "PLATFORM:DEVICE"
-    const char *directory;  // of programs, when compilation is timed: cold, then cached; else NULL
+    attncl_context *ctx;   // the device's, unless compilation is timed
+    const char *device;    // "PLATFORM:DEVICE"
+    const char *directory; // of programs, when compilation is timed: cold, then cached; else NULL
     bool driver_does_not_wait;
 };
 
@@ -18,7 +18,7 @@ struct case_run {
     struct samples wall;
     struct case_run_setting setting;
     attncl_context *own;        // of this case run alone, when compilation is timed
-    char cache_buster[64];             // makes this case run's programs new to every cache
+    char cache_buster[64];      // makes this case run's programs new to every cache
     double first_s, cold_run_s; // a first run, which some drivers compile in
     double spent_s;             // timing
 };

@@ -55,8 +55,8 @@ static void compare_results(struct table *t, const json_t *a, const json_t *b)
     char name[160], a_ms[32], b_ms[32], ratio[32] = "-";
     const char *note = a ? "only in A" : "only in B";
 
-    snprintf(name, sizeof name, "%s%s%s%s", report_set_text(a ? a : b, "case"), *variant ? " [" : "",
-             variant, *variant ? "]" : "");
+    snprintf(name, sizeof name, "%s%s%s%s", report_set_text(a ? a : b, "case"),
+             *variant ? " [" : "", variant, *variant ? "]" : "");
     if (a && b && report_set_is_ok(a) && report_set_is_ok(b)) {
         const double r = report_set_wall(b, "min_s") / report_set_wall(a, "min_s");
         const int faster = beyond_spread(a, b);
@@ -75,8 +75,8 @@ static void compare_results(struct table *t, const json_t *a, const json_t *b)
     print_row(t, name, milliseconds(a, a_ms), milliseconds(b, b_ms), ratio, note);
 }
 
-// Compares `x` of one side with all of the other side's runs of its case (a baseline may have several
-// variants); false when there is none.
+// Compares `x` of one side with all of the other side's runs of its case (a baseline may have
+// several variants); false when there is none.
 static bool compare_with_all(struct table *t, const json_t *x, const json_t *others)
 {
     size_t i;
@@ -108,12 +108,14 @@ static bool has_case(const json_t *results, const json_t *x)
 
 static void print_side(char name, const json_t *device)
 {
-    const char *platform = report_set_text(device, "platform"), *driver = report_set_text(device, "driver");
+    const char *platform = report_set_text(device, "platform"),
+               *driver = report_set_text(device, "driver");
     const char *reason = report_set_text(device, "reason"), *setting;
     json_t *value;
 
-    printf("%c: %s  %s%s%s%s%s", name, report_set_text(device, "device"), report_set_text(device, "name"),
-           *platform ? ", " : "", platform, *driver ? ", driver " : "", driver);
+    printf("%c: %s  %s%s%s%s%s", name, report_set_text(device, "device"),
+           report_set_text(device, "name"), *platform ? ", " : "", platform,
+           *driver ? ", driver " : "", driver);
     json_object_foreach(json_object_get(device, "settings"), setting, value)
     {
         if (json_is_string(value))
@@ -190,7 +192,8 @@ static void print_missing(char name, const json_t *side, const json_t *other)
             found = found || report_set_match(side, x, other, y);
         }
         if (!found)
-            printf("\nonly in %c: %s  %s\n", name, report_set_text(x, "device"), report_set_text(x, "name"));
+            printf("\nonly in %c: %s  %s\n", name, report_set_text(x, "device"),
+                   report_set_text(x, "name"));
     }
 }
 

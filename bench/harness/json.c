@@ -203,7 +203,7 @@ void json_set_roofline(json_t *device, const struct roofline *x)
                                                 "bytes_per_s", x->copy[i].rate));
     for (size_t i = 0; i < x->n_providers; ++i)
         json_array_append_new(gemms, json_pack("{s:s, s:f}", "provider", x->gemm[i].name,
-                                                  "flop_per_s", x->gemm[i].rate));
+                                               "flop_per_s", x->gemm[i].rate));
     json_object_set_new(
         device, "roofline",
         json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "copy_bytes_per_s",

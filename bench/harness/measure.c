@@ -27,7 +27,8 @@ attncl_status measure_warm_up(struct case_data *t, const struct measure_options 
     return ATTNCL_OK;
 }
 
-attncl_status measure_round(struct case_data *t, const struct measure_options *o, struct samples *wall)
+attncl_status measure_round(struct case_data *t, const struct measure_options *o,
+                            struct samples *wall)
 {
     double seconds;
 

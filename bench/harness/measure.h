@@ -4,8 +4,8 @@
 #ifndef BENCH_MEASURE_H
 #define BENCH_MEASURE_H
 
-#include "harness/stats.h"
 #include "harness/case_data.h"
+#include "harness/stats.h"
 
 struct measure_options {
     double budget_s; // of one round
@@ -28,7 +28,8 @@ attncl_status measure_once(struct case_data *t, bool driver_does_not_wait, doubl
 // Before the first round: until caches, clocks and the driver's own late compilation have settled.
 attncl_status measure_warm_up(struct case_data *t, const struct measure_options *o);
 // One round: a run to warm up again, then runs whose times are added to `wall`.
-attncl_status measure_round(struct case_data *t, const struct measure_options *o, struct samples *wall);
+attncl_status measure_round(struct case_data *t, const struct measure_options *o,
+                            struct samples *wall);
 // After the last round: device times in runs of their own, so that asking for events does not slow
 // what is timed; operations and bytes.
 attncl_status measure_events(struct case_data *t, const struct measure_options *o,

@@ -19,11 +19,11 @@ struct options {
     const char *label; // of this machine, for reports of several; NULL: none
     bool quick, full;  // which sizes; neither: as the device can
     bool list;
-    bool cold;       // time compilation
-    bool roofline;   // measure it even where suite `device` is not wanted
+    bool cold;        // time compilation
+    bool roofline;    // measure it even where suite `device` is not wanted
     bool interleaved; // stop after each round of a case, until a line comes
-    double budget_s; // per device
-    size_t min_runs; // per case
+    double budget_s;  // per device
+    size_t min_runs;  // per case
     size_t n_rounds;
     // --compare: two sides, each files separated by commas; NULL: measure
     const char *compare[2];

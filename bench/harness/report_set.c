@@ -50,7 +50,8 @@ static size_t count_name(const json_t *devices, const json_t *x)
     return n;
 }
 
-bool report_set_match(const json_t *a_devices, const json_t *a, const json_t *b_devices, const json_t *b)
+bool report_set_match(const json_t *a_devices, const json_t *a, const json_t *b_devices,
+                      const json_t *b)
 {
     const bool unique = count_name(a_devices, a) == 1 && count_name(b_devices, b) == 1;
 
@@ -83,7 +84,8 @@ static void add_result(json_t *results, json_t *x)
     {
         if (!same(old, x, "case") || !same(old, x, "variant"))
             continue;
-        if (report_set_is_ok(old) && (!report_set_is_ok(x) || report_set_wall(x, "min_s") < report_set_wall(old, "min_s")))
+        if (report_set_is_ok(old) &&
+            (!report_set_is_ok(x) || report_set_wall(x, "min_s") < report_set_wall(old, "min_s")))
             json_array_set(results, i, x);
         return;
     }

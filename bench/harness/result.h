@@ -19,8 +19,8 @@ struct result {
     enum outcome outcome;
     char reason[256]; // why it failed or did not run
     double error, error_limit;
-    // The result at N_PROBES places spread over all its elements, the last one included, for baselines
-    // to compare with; n_probes is 0 when there is no such result.
+    // The result at N_PROBES places spread over all its elements, the last one included, for
+    // baselines to compare with; n_probes is 0 when there is no such result.
     double probe[N_PROBES];
     size_t n_probes;
     double cold_s, cached_s; // kernels built and memory planned; 0: not measured

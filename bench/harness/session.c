@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "harness/bench_device.h"
 #include "harness/case_run.h"
 #include "harness/json.h"
 #include "harness/progress.h"
-#include "harness/bench_device.h"
 #include "harness/stop.h"
 
 // For a case that is not reported.
@@ -70,8 +70,8 @@ static size_t count_wanted(const struct options *o, enum case_set set)
 }
 
 // One round of one case on one device, out of what is left of the device's time.
-static struct measure_options round_options(const struct bench_device *s, const struct bench_case *c,
-                                            const struct options *o)
+static struct measure_options round_options(const struct bench_device *s,
+                                            const struct bench_case *c, const struct options *o)
 {
     const double share = bench_device_time_share(s, o->budget_s);
     const double longest = only_for_roofline(c, o) ? max_for_roofline_s : o->budget_s / 10;
@@ -141,9 +141,9 @@ static bool begin_case(struct run *run, const struct bench_case *c, struct measu
         show(run, c, s);
         options[i] = round_options(s, c, run->o);
         const struct case_run_setting setting = {.ctx = s->ctx,
-                                                .device = s->address,
-                                                .directory = run->directory,
-                                                .driver_does_not_wait = s->driver_does_not_wait};
+                                                 .device = s->address,
+                                                 .directory = run->directory,
+                                                 .driver_does_not_wait = s->driver_does_not_wait};
         s->case_run = case_run_begin(&setting, c);
         any = any || s->case_run;
     }
@@ -188,7 +188,8 @@ static void report_bench_devices(struct run *run)
             run->report->n_failed += s->failed;
             continue;
         }
-        s->json = report_device(run->report, &s->info, s->set, s->limited ? s->max_loop_iterations : 0);
+        s->json =
+            report_device(run->report, &s->info, s->set, s->limited ? s->max_loop_iterations : 0);
         s->n_wanted = count_wanted(o, s->set);
         run->n_steps += s->n_wanted * o->n_rounds;
     }

@@ -55,16 +55,16 @@ static attncl_status run_gemv(struct launcher *l, const struct resource_case *c)
     return attncl__gemm_skinny(l, &g, how);
 }
 
-#define GEMM(name, n_batch, rows, columns, terms, ...)                                          \
+#define GEMM(name, n_batch, rows, columns, terms, ...)                                             \
     {                                                                                              \
-        .label = name, .run = run_gemm,                                                         \
-        .gemm = {.batch = (n_batch), .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__},   \
+        .label = name, .run = run_gemm,                                                            \
+        .gemm = {.batch = (n_batch), .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__},      \
     }
 // The forms of one size that differ in code.
-#define GEMMS(name, batch, m, n, k)                                                             \
-    GEMM(name " NN", batch, m, n, k, .trans_a = false),                                         \
-        GEMM(name " NT GELU", batch, m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),    \
-        GEMM(name " TN", batch, m, n, k, .trans_a = true),                                      \
+#define GEMMS(name, batch, m, n, k)                                                                \
+    GEMM(name " NN", batch, m, n, k, .trans_a = false),                                            \
+        GEMM(name " NT GELU", batch, m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),       \
+        GEMM(name " TN", batch, m, n, k, .trans_a = true),                                         \
         GEMM(name " NN unaligned", batch, m, n, (k) + 1, .trans_a = false)
 
 #define OP_CASE(name, cls, values, ...)                                                            \

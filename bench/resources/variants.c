@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl-gpu-variants DIRECTORY: the kernels that the library's rows give each vendor's GPUs, without
-// a GPU.  Each case is launched on a device that is only described (devices[]), once as if all
-// rows fitted and again with one more row refused each time, until none is left.  Every distinct
-// specialisation goes into DIRECTORY as a complete source; standard output tells, a line each and tabs
-// between: source, device, kernel, work-group size, bytes of local memory passed as
+// attncl-gpu-variants DIRECTORY: the kernels that the library's rows give each vendor's GPUs,
+// without a GPU.  Each case is launched on a device that is only described (devices[]), once as if
+// all rows fitted and again with one more row refused each time, until none is left.  Every
+// distinct specialisation goes into DIRECTORY as a complete source; standard output tells, a line
+// each and tabs between: source, device, kernel, work-group size, bytes of local memory passed as
 // arguments, rows refused before, case.
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@
 
 #define GPU(maker, multiple, group, units, local)                                                  \
     {                                                                                              \
-        .vendor = (maker), .variant = VARIANT_GPU, .is_gpu = true, .compute_units = (units),             \
+        .vendor = (maker), .variant = VARIANT_GPU, .is_gpu = true, .compute_units = (units),       \
         .max_group = (group), .local_bytes = (local), .global_bytes = 16ull << 30,                 \
         .max_buffer_bytes = 4ull << 30, .align_bytes = 128, .vector_width = 4,                     \
         .group_multiple = (multiple), .address_bits = 64                                           \
@@ -71,7 +71,8 @@ static bool fits(void *user, const struct kspec *spec, size_t local, bool no_spi
     return false;
 }
 
-static attncl_status write_source(struct variant_writer *w, const struct kspec *spec, const char *path)
+static attncl_status write_source(struct variant_writer *w, const struct kspec *spec,
+                                  const char *path)
 {
     char *text = NULL;
 
@@ -100,8 +101,8 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
             return ATTNCL_OK;
     REQUIRE(w->n_seen < MAX_SEEN, ATTNCL_ERR_STATE, "more than %d kernels", MAX_SEEN);
     w->seen[w->n_seen++] = kernel;
-    snprintf(path, sizeof path, "%s/%s.%08" PRIx32 ".cl", w->directory, base ? base + 1 : spec->file,
-             program);
+    snprintf(path, sizeof path, "%s/%s.%08" PRIx32 ".cl", w->directory,
+             base ? base + 1 : spec->file, program);
     TRY(write_source(w, spec, path));
     printf("%s\t%s\t%s\t%zu\t%zu\t%d\t%s\n", path, w->device, spec->kernel,
            grid->local[0] * grid->local[1] * grid->local[2], local_arg_bytes, w->step, w->label);

@@ -8,8 +8,8 @@
 #include "cases/define.h"
 #include "device/context.h"
 #include "families.h"
-#include "harness/check.h"
 #include "gemm/gemm.h"
+#include "harness/check.h"
 #include "launch/command_list.h"
 
 enum { A, B, C, N_OPERANDS, N_CHECKED_ROWS = 12 };
@@ -29,7 +29,8 @@ static attncl_status put(struct case_data *t, struct storage *s, const struct ca
 static attncl_status append_commands(struct case_data *t, struct gemm_state *p)
 {
     const struct sizes *s = &t->c->sizes;
-    struct launcher l = {.caps = &t->ctx->caps, .command_list = &p->command_list, .gemm = s->provider};
+    struct launcher l = {
+        .caps = &t->ctx->caps, .command_list = &p->command_list, .gemm = s->provider};
     const struct gemm g = {.batch = 1,
                            .m = s->M,
                            .n = s->N,

@@ -35,7 +35,8 @@ typedef float16 vec;
 #error "VW is 1, 4, 8 or 16"
 #endif
 
-// Without a fast fma() what the library writes too: OpenCL C lets compilers contract it, which they do where they can.
+// Without a fast fma() what the library writes too: OpenCL C lets compilers contract it, which they
+// do where they can.
 #ifdef FP_FAST_FMAF
 #define MULTIPLY_ADD(x, a, b) fma((x), (a), (b))
 #else
@@ -50,8 +51,8 @@ __kernel void roofline_copy(__global const vec *from, __global vec *to)
         to[first + i] = from[first + i];
 }
 
-// sums[i] = the sum over chains and lanes of x, where x = a x + b is done `n` times, a multiple of 4.  Eight chains: as
-// many as two pipes of latency four need.
+// sums[i] = the sum over chains and lanes of x, where x = a x + b is done `n` times, a multiple of
+// 4.  Eight chains: as many as two pipes of latency four need.
 __kernel void roofline_fma(__global float *sums, float a, float b, int n)
 {
     const size_t id = get_global_id(0);
@@ -60,9 +61,9 @@ __kernel void roofline_fma(__global float *sums, float a, float b, int n)
     vec x0 = (vec)(start), x1 = (vec)(start + 1), x2 = (vec)(start + 2), x3 = (vec)(start + 3);
     vec x4 = (vec)(start + 4), x5 = (vec)(start + 5), x6 = (vec)(start + 6), x7 = (vec)(start + 7);
 
-#define STEP                                                                                                           \
-    x0 = MULTIPLY_ADD(x0, va, vb), x1 = MULTIPLY_ADD(x1, va, vb), x2 = MULTIPLY_ADD(x2, va, vb),                       \
-    x3 = MULTIPLY_ADD(x3, va, vb), x4 = MULTIPLY_ADD(x4, va, vb), x5 = MULTIPLY_ADD(x5, va, vb),                       \
+#define STEP                                                                                       \
+    x0 = MULTIPLY_ADD(x0, va, vb), x1 = MULTIPLY_ADD(x1, va, vb), x2 = MULTIPLY_ADD(x2, va, vb),   \
+    x3 = MULTIPLY_ADD(x3, va, vb), x4 = MULTIPLY_ADD(x4, va, vb), x5 = MULTIPLY_ADD(x5, va, vb),   \
     x6 = MULTIPLY_ADD(x6, va, vb), x7 = MULTIPLY_ADD(x7, va, vb)
     for (int i = 0; i < n; i += 4) {
         STEP;

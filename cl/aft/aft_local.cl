@@ -168,8 +168,9 @@ KERNEL void aft_local_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *re
             }
             const struct target to = TARGET_AT(l);
             for (int r = 0; r < x.rows; ++r)
-                target_store(&to, x.t0 + r, product ? s.max_exponent[0] + (FV)(x.peak[r]) : s.max_exponent[r], s.a[r],
-                             s.b[r]);
+                target_store(&to, x.t0 + r,
+                             product ? s.max_exponent[0] + (FV)(x.peak[r]) : s.max_exponent[r],
+                             s.a[r], s.b[r]);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, the rows inside the window as a product of two factors: y = sigmoid(q) * B / A, or
-// backward dv = e^k A and dk = v dv - e^k B.  Host side: lib/op/aft/aft_gpu.c
+// AFT-local, GPU variant, the rows inside the window as a product of two factors: y = sigmoid(q) *
+// B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side: lib/op/aft/aft_gpu.c
 //
 //   e^(w + kappa) = e^(w - peak) e^(kappa - max_exponent) e^(peak + max_exponent)
 //
@@ -122,13 +122,14 @@ static inline int part_start(struct part *s, const struct tile *x, const struct 
         s->a[q] = f * outside->a;
         s->b[q] = f * outside->b;
     }
-    return max_exponent - bottom <= REACH && outside->max_exponent <= max_exponent + (REACH + lowest);
+    return max_exponent - bottom <= REACH &&
+           outside->max_exponent <= max_exponent + (REACH + lowest);
 }
 
 // Every TY-th of the sources [j0, j0 + KEYS), which end at `end`, for one lane.
 // packed: [source][lane][2][TX] from the work-item's lane on
-LOCAL_INLINE void pack_sources(__local float *packed, const struct source *from, float max_exponent, int j0,
-                               int end, int first)
+LOCAL_INLINE void pack_sources(__local float *packed, const struct source *from, float max_exponent,
+                               int j0, int end, int first)
 {
     for (int j = first; j < KEYS; j += TY) {
         const int t = min(j0 + j, end - 1);
@@ -177,7 +178,8 @@ static inline void part_store(const struct part *s, const struct tile *x, const 
 
 // Arguments as in aft_local_rows, and those of aft_local_weights that say where weights are.
 // scratch: sums as there, then [blocks][2][lanes], the largest kappa and the largest -kappa; at
-// flags_at, for each block of rows and each work-group along lanes, 1 where aft_local_rows is to do it
+// flags_at, for each block of rows and each work-group along lanes, 1 where aft_local_rows is to do
+// it
 KERNEL void aft_local_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, long flags_at,
                            int row0, long weights_at, int pitch, int steps, int batch, int channels,
                            int lane0, int lanes, int window, int causal)

@@ -94,8 +94,8 @@ static inline void queries_find(struct queries *x, const struct bias *w, int blo
 }
 
 // factors [ROWS][2][VW] of a lane; zeros and false where the product does not hold.
-LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps, FV max_exponent,
-                               FV bottom, __local float *factors)
+LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps,
+                               FV max_exponent, FV bottom, __local float *factors)
 {
     IV good = max_exponent - bottom <= (FV)(MAX_SPAN);
 
@@ -206,7 +206,8 @@ KERNEL void aft_local_bwd_table(
                             const float bias = bias_one(&w, t, z);
                             if (abs(t - z) < window && bias > NOTHING)
                                 table[(long)t * table_row + z] +=
-                                    exp_nonpos_f(bias - x.peak[r]) * horizontal_sum(sums[r - i][z - j]);
+                                    exp_nonpos_f(bias - x.peak[r]) *
+                                    horizontal_sum(sums[r - i][z - j]);
                         }
                 }
             if (product == (n < 32 ? (1u << n) - 1 : ~0u))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, last pass, under a mask and where the product of aft_local_band will not do:
-// y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
+// AFT-local, GPU variant, last pass, under a mask and where the product of aft_local_band will not
+// do: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
 // lib/op/aft/aft_gpu.c
 //
 //   Work      one work-item = one lane of channels, TARGETS target rows; a work-group = LS lanes, which

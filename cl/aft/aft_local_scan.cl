@@ -25,9 +25,10 @@
 
 #include "common/aft.clh"
 
-// The sums of LOOKAHEAD_BLOCKS blocks, from `first` on in a direction; past the last or first, that once more.
-static inline void load_lookahead(struct sums next[LOOKAHEAD_BLOCKS], __global const float *sums, int first,
-                              int direction, int blocks, int step)
+// The sums of LOOKAHEAD_BLOCKS blocks, from `first` on in a direction; past the last or first, that
+// once more.
+static inline void load_lookahead(struct sums next[LOOKAHEAD_BLOCKS], __global const float *sums,
+                                  int first, int direction, int blocks, int step)
 {
     UNROLL
     for (int n = 0; n < LOOKAHEAD_BLOCKS; ++n)

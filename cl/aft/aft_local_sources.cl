@@ -35,8 +35,8 @@
 
 #include "common/aft_source.clh"
 
-// Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent) beta); the block's
-// sums go to place `block`.  t0: the first row's.
+// Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent)
+// beta); the block's sums go to place `block`.  t0: the first row's.
 static inline void weigh_block(__global float *rows, const struct source *from, int t0, int n,
                                FV max_exponent, FV block_max, __global float *sums, int block)
 {
@@ -44,7 +44,8 @@ static inline void weigh_block(__global float *rows, const struct source *from, 
     struct sums s = sums_of_none();
     s.max_exponent = block_max;
     for (int t = 0; t < n; ++t, rows += 2 * VW) {
-        const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW), e = exp_nonpos_v(kappa - max_exponent);
+        const FV kappa = VLOAD(rows), beta = VLOAD(rows + VW),
+                 e = exp_nonpos_v(kappa - max_exponent);
         const FV own = near ? e : exp_nonpos_v(kappa - block_max);
         const FV alpha = source_alpha(from, t0 + t);
         s.a += own * alpha;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, before the band: e^(w - peak) of each pair of rows inside the window, once for all
-// channels.  Host side: lib/op/aft/aft_gpu.c
+// AFT-local, GPU variant, before the band: e^(w - peak) of each pair of rows inside the window,
+// once for all channels.  Host side: lib/op/aft/aft_gpu.c
 //
 //   Work      one work-group = ROWS target rows, one work-item = every LS-th source inside their window
 //   Memory    reads the biases twice, writes a float for each pair
@@ -35,9 +35,9 @@ static inline float bias_or_nothing(const struct bias *w, int target, int source
     return target < w->steps ? bias_one(w, target, source) : NOTHING;
 }
 
-// row0: the first work-group's first target.  scratch: for each work-group, at weights_at, (pitch + 1) * ROWS
-// floats: its peaks, NOTHING where all biases are absent, then [source][target] from the first
-// block inside the window on.
+// row0: the first work-group's first target.  scratch: for each work-group, at weights_at, (pitch +
+// 1) * ROWS floats: its peaks, NOTHING where all biases are absent, then [source][target] from the
+// first block inside the window on.
 KERNEL void aft_local_weights(__global const float *restrict pos_bias, long bias_start,
                               int bias_row, int steps, int window, int causal, int row0,
                               __global float *scratch, long weights_at, int pitch)

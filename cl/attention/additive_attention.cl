@@ -22,8 +22,8 @@
 #error "WEIGHTS: p is stored too"
 #endif
 
-static inline float score(__global const float *q, __global const float *k,
-                          __global const float *w, int width)
+static inline float score(__global const float *q, __global const float *k, __global const float *w,
+                          int width)
 {
     FV sum_v = (FV)(0.0f);
     int d = 0;
@@ -31,8 +31,8 @@ static inline float score(__global const float *q, __global const float *k,
     for (; d + VW <= width; d += VW)
         sum_v += VLOAD(w + d) * tanh_v(VLOAD(q + d) + VLOAD(k + d));
     if (d < width)
-        sum_v += load_part(w + d, width - d, 0.0f) * tanh_v(load_part(q + d, width - d, 0.0f) +
-                                                            load_part(k + d, width - d, 0.0f));
+        sum_v += load_part(w + d, width - d, 0.0f) *
+                 tanh_v(load_part(q + d, width - d, 0.0f) + load_part(k + d, width - d, 0.0f));
     return horizontal_sum(sum_v);
 }
 
@@ -71,7 +71,8 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
                 weights[row * n_keys + j] = scores[i];
 #endif
         }
-        r = online_softmax_update(r, scores, n, values + j0 * v_stride, v_stride, value_width, sums, tmp);
+        r = online_softmax_update(r, scores, n, values + j0 * v_stride, v_stride, value_width, sums,
+                                  tmp);
     }
     online_softmax_store(r, sums, value_width, y + row * value_width);
 

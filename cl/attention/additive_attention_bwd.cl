@@ -29,8 +29,8 @@ static inline float dot(__global const float *a, __global const float *b, int wi
     return horizontal_sum(sum);
 }
 
-static inline float score(__global const float *q, __global const float *k,
-                          __global const float *w, int width)
+static inline float score(__global const float *q, __global const float *k, __global const float *w,
+                          int width)
 {
     FV sum = (FV)(0.0f);
 
@@ -42,12 +42,13 @@ static inline float score(__global const float *q, __global const float *k,
 
 // All tensors contiguous.  c: [B, T, S], read where has_c.  lengths: [batch] when lengths_t is 0,
 // else [batch][n_queries].  scratch: p [B, T, S], from ds_at on ds.
-KERNEL void additive_attention_bwd_rows(
-    __global const float *restrict q, __global const float *restrict k,
-    __global const float *restrict v, __global const float *restrict w,
-    __global const int *restrict lengths, int lengths_t, __global const float *restrict g,
-    __global const float *restrict c, int has_c, __global float *scratch, long ds_at, int n_queries,
-    int n_keys, int width, int value_width)
+KERNEL void
+additive_attention_bwd_rows(__global const float *restrict q, __global const float *restrict k,
+                            __global const float *restrict v, __global const float *restrict w,
+                            __global const int *restrict lengths, int lengths_t,
+                            __global const float *restrict g, __global const float *restrict c,
+                            int has_c, __global float *scratch, long ds_at, int n_queries,
+                            int n_keys, int width, int value_width)
 {
     GROUP_SPACE(tmp);
     const long row = get_group_id(0);

@@ -123,10 +123,10 @@ static inline void find_columns(const struct problem *x, int i0, int last, int *
 // [B, H, T][4], a maximum, 1 / total, delta.  to: dq [B, H, T, width], dk [B, H, S, width] or dv
 // [B, H, S, value_width].
 KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float *restrict g,
-                                 long g_b, long g_t, __global const float *restrict c, int has_c,
-                                 VISIBILITY_PARAMS, __global const float *restrict rows,
-                                 __global float *restrict to, int n_heads, int n_queries,
-                                 int n_keys, int width, int value_width, float scale)
+                              long g_b, long g_t, __global const float *restrict c, int has_c,
+                              VISIBILITY_PARAMS, __global const float *restrict rows,
+                              __global float *restrict to, int n_heads, int n_queries, int n_keys,
+                              int width, int value_width, float scale)
 {
     __local float stage[STAGE], p[BC * ROW_LD];
     __local int flag;

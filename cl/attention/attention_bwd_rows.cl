@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients of fused attention, GPU variant, first pass: what each query's row of weights comes from.
-// Host side: lib/op/attention/attention_bwd.c
+// Gradients of fused attention, GPU variant, first pass: what each query's row of weights comes
+// from. Host side: lib/op/attention/attention_bwd.c
 //
 //   delta_i = g_i . y_i + sum_j p_ij c_ij
 //

@@ -203,8 +203,8 @@ static inline void reduce_rows(const struct block *x, const float mine[4], bool 
 }
 
 // The exponentials of a tile's scores into `p`; maxima, totals and sums follow.
-static inline void absorb_tile(const struct block *x, float s[4][4], float row_max[4], float total[4],
-                               float4 sums[4][NE])
+static inline void absorb_tile(const struct block *x, float s[4][4], float row_max[4],
+                               float total[4], float4 sums[4][NE])
 {
     const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
     float now[4];
@@ -286,7 +286,8 @@ static inline void store_rows(const struct block *x, const float total[4], bool 
 
 // The weights of a tile, from its scores.
 static inline void store_weights(const struct block *x, int j0, bool seen, float s[4][4],
-                                 const float row_max[4], const float total[4], __global float *weights)
+                                 const float row_max[4], const float total[4],
+                                 __global float *weights)
 {
     const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
 
@@ -315,11 +316,11 @@ static inline bool masked_keys_count(const struct block *x, const float row_max[
 // [n_splits, B, H, T], then its sums [n_splits, B, H, T, value_width].
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
 KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
-                                 __global float *restrict y, long y_b, long y_t,
-                                 __global float *restrict weights, __global float *restrict scratch,
-                                 int keep_rows, long partials_at, int n_splits, int split_keys,
-                                 int n_heads, int n_queries, int n_keys, int width,
-                                 int value_width, float scale)
+                              __global float *restrict y, long y_b, long y_t,
+                              __global float *restrict weights, __global float *restrict scratch,
+                              int keep_rows, long partials_at, int n_splits, int split_keys,
+                              int n_heads, int n_queries, int n_keys, int width, int value_width,
+                              float scale)
 {
     __local float stage[STAGE], p[BC * ROW_LD], red[BR * (TX + 1)];
     __local int flag;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fused attention, GPU variant, keys split among work-groups: merges their partial results.  Host side:
-// lib/op/attention/attention_gpu.c
+// Fused attention, GPU variant, keys split among work-groups: merges their partial results.  Host
+// side: lib/op/attention/attention_gpu.c
 //
 //   y_i = sum_s e^(row_max_s - row_max) sums_s / sum_s e^(row_max_s - row_max) total_s,   row_max = max_s row_max_s
 //

@@ -42,11 +42,13 @@ static inline FV du(FV r, FV scale, FV slope)
 
 // keys, values: [n]; queries, g, dz: [m]; c: [n, m], read where has_c; inverse: 1 / |sigma|.
 // columns: [3][m], the nearest key, 1 / S, the mean.
-KERNEL void attention_pooling_bwd_columns(
-    __global const float *restrict keys, __global const float *restrict values,
-    __global const float *restrict queries, __global const float *restrict g,
-    __global const float *restrict c, int has_c, __global float *restrict columns,
-    __global float *restrict dz, int n, int m, float inverse)
+KERNEL void attention_pooling_bwd_columns(__global const float *restrict keys,
+                                          __global const float *restrict values,
+                                          __global const float *restrict queries,
+                                          __global const float *restrict g,
+                                          __global const float *restrict c, int has_c,
+                                          __global float *restrict columns,
+                                          __global float *restrict dz, int n, int m, float inverse)
 {
     const int first = (int)get_global_id(0) * VW, width = m - first;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Attention of one position over the keys so far, for decoding.  Host side: lib/op/attention/attention_step.c
+// Attention of one position over the keys so far, for decoding.  Host side:
+// lib/op/attention/attention_step.c
 //
 //   Work      one work-group = one head of one batch entry
 //   Memory    stores this position's key and value in the caches [limit][batch][heads * width],
@@ -30,8 +31,7 @@ KERNEL void attention_step_fwd(__global const float *restrict q, long q_start, l
                                __global const float *restrict v, long v_start, long v_stride,
                                __global const int *restrict position, __global float *keys,
                                __global float *values, __global float *restrict y, int batch,
-                               int n_heads, int width, int limit, float scale,
-                               __local float *sums)
+                               int n_heads, int width, int limit, float scale, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int b = (int)get_group_id(0) / n_heads, h = (int)get_group_id(0) - b * n_heads;

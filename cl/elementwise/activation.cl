@@ -73,13 +73,14 @@ KERNEL void activation_rows_fwd(__global const float *restrict x,
         }
     }
 #else
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         __global const float *xr = x + row * width;
         __global float *yr = y + row * width;
 
-        MAP_ROW_VECS(c, n, row < rows ? width : 0, prefetch_l2(xr + c + PREFETCH_DISTANCE);
-                  row_vec_store(activated(row_vec_load(xr, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f)),
-                              yr, c, n));
+        MAP_ROW_VECS(
+            c, n, row < rows ? width : 0, prefetch_l2(xr + c + PREFETCH_DISTANCE);
+            row_vec_store(activated(row_vec_load(xr, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f)),
+                          yr, c, n));
     }
 #endif
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The gradients of activations, with a gate or without.  Host side: lib/op/elementwise/activation_bwd.c
+// The gradients of activations, with a gate or without.  Host side:
+// lib/op/elementwise/activation_bwd.c
 //
 //   Work      a work-group takes `per_group` consecutive elements, work-item i vectors i, i + LS ... of
 //             them

@@ -19,11 +19,11 @@ KERNEL void embedding_rows_fwd(__global const int *restrict tokens,
                                __global const float *restrict weight, __global float *restrict y,
                                int n_tokens, int width, long rows, int per_group, float scale)
 {
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         const int token = row < rows ? clamp(tokens[row], 0, n_tokens - 1) : 0;
         __global const float *w = weight + (long)token * width;
 
         MAP_ROW_VECS(c, n, row < rows ? width : 0,
-                  row_vec_store(row_vec_load(w, c, n, 0.0f) * scale, y + row * width, c, n));
+                     row_vec_store(row_vec_load(w, c, n, 0.0f) * scale, y + row * width, c, n));
     }
 }

@@ -57,9 +57,9 @@ KERNEL void embedding_bwd_link(__global const int *restrict tokens, __global int
 }
 
 // dy: [n, width]; dw: [n_tokens, width]
-KERNEL void embedding_bwd_rows(__global const int *restrict lists, __global const float *restrict dy,
-                               __global float *restrict dw, int n_tokens, int width, int per_group,
-                               float scale)
+KERNEL void embedding_bwd_rows(__global const int *restrict lists,
+                               __global const float *restrict dy, __global float *restrict dw,
+                               int n_tokens, int width, int per_group, float scale)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, (long)n_tokens);

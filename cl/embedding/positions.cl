@@ -17,7 +17,7 @@ static inline void add_row(__global const float *restrict x, __global const floa
                            __global float *restrict y, int width)
 {
     MAP_ROW_VECS(c, n, width,
-              row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
+                 row_vec_store(row_vec_load(x, c, n, 0.0f) + row_vec_load(p, c, n, 0.0f), y, c, n));
 }
 
 // Row r of x has position r / inner % length; rows of x are `stride` apart.
@@ -26,7 +26,7 @@ KERNEL void positions_rows_fwd(__global const float *restrict x,
                                long start, long stride, int width, long rows, int per_group,
                                long inner, long length)
 {
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         add_row(x + start + row * stride, table + row / inner % length * width, y + row * width,
                 row < rows ? width : 0);
     }
@@ -40,7 +40,7 @@ KERNEL void positions_at_fwd(__global const float *restrict x, __global const fl
 {
     const long at = clamp(position[0], 0, n_positions - 1);
 
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         add_row(x + start + row * stride, table + at * width, y + row * width,
                 row < rows ? width : 0);
     }

@@ -51,8 +51,8 @@ struct query {
 // Adds VW columns of the products of a query with rows of keys and of positions, from `c` on;
 // `left` columns are there.
 static inline void add_dot_products(const struct query *query, __global const float *keys,
-                                __global const float *places, const long *key, const long *place,
-                                int c, int left, FV *all)
+                                    __global const float *places, const long *key,
+                                    const long *place, int c, int left, FV *all)
 {
     const FV q = load_some(query->q + c, left, 0.0f);
     const FV qu = q + load_some(query->u + c, left, 0.0f);
@@ -69,8 +69,9 @@ static inline void add_dot_products(const struct query *query, __global const fl
 }
 
 // The products with rows j .. j + AT_ONCE - 1; rows at or after `n` count as the last one.
-static inline FV dot_products(const struct query *query, __global const float *keys, long key_stride,
-                          __global const float *places, long place_stride, int j, int n)
+static inline FV dot_products(const struct query *query, __global const float *keys,
+                              long key_stride, __global const float *places, long place_stride,
+                              int j, int n)
 {
     FV all[AT_ONCE];
     long key[AT_ONCE], place[AT_ONCE];
@@ -195,7 +196,7 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
         // Pass 1: scores.
         for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
             VSTORE(scale * dot_products(&query, keys + first * key_memory, key_memory,
-                                    places + first * place_stride, place_stride, j, n),
+                                        places + first * place_stride, place_stride, j, n),
                    scores + j);
             for (int i = j; i < min(j + AT_ONCE, n); ++i) {
 #if SPLIT

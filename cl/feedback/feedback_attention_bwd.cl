@@ -35,8 +35,8 @@ static inline int count_of(__global const int *position, int growing, int n_memo
 }
 
 // (q + u) . k + q . U, or (q + u) . (k + U)
-static inline float score(__global const float *q, __global const float *u,
-                          __global const float *k, __global const float *place, int width)
+static inline float score(__global const float *q, __global const float *u, __global const float *k,
+                          __global const float *place, int width)
 {
     FV all = (FV)(0.0f);
 
@@ -93,8 +93,8 @@ KERNEL void feedback_attention_bwd_query(
 
     // Pass 1: scores, and their largest.
     for (int j = lid; j < count; j += LS) {
-        float s = score(query, u + (long)h * width, k + j * key_memory, at + j * place_stride,
-                        width);
+        float s =
+            score(query, u + (long)h * width, k + j * key_memory, at + j * place_stride, width);
 #if SPLIT
         s += place_bias[(long)(first_place + j) * n_heads + h];
 #endif
@@ -158,7 +158,8 @@ KERNEL void feedback_attention_bwd_memory(
     const int continues = adds || count < n_memories;
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
     __global float *dk = dkeys + key_start + b * key_batch + h * key_head + j * key_memory;
-    __global float *dv = dvalues + value_start + b * value_batch + h * value_head + j * value_memory;
+    __global float *dv =
+        dvalues + value_start + b * value_batch + h * value_head + j * value_memory;
 
     if (j >= count)
         return;
@@ -206,8 +207,9 @@ KERNEL void feedback_attention_bwd_positions(
                        (load_some(q + q_start + b * q_stride + (long)h * width + c, left, 0.0f) +
                         bias);
         }
-        store_some(sum, (place == n_places ? du : dplaces + (long)place * n_heads * width) +
-                            (long)h * width + c,
+        store_some(sum,
+                   (place == n_places ? du : dplaces + (long)place * n_heads * width) +
+                       (long)h * width + c,
                    left);
     }
 #if SPLIT

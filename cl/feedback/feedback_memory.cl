@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a step of a feedback transformer does with its memory.  Host side: lib/op/feedback/feedback_memory.c
+// What a step of a feedback transformer does with its memory.  Host side:
+// lib/op/feedback/feedback_memory.c
 //
 //   Work      store: a work-group takes `per_group` rows of `width`, work-item i vectors i, i + LS ... of
 //             each; mix, gate: a work-group takes `per_group` elements

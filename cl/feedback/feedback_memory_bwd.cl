@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Backward pass of a feedback transformer's memory.  Host side: lib/op/feedback/feedback_memory_bwd.c
+// Backward pass of a feedback transformer's memory.  Host side:
+// lib/op/feedback/feedback_memory_bwd.c
 //
 //   forward   y = sum + sum_f p_f x_f,   p = softmax(weights)
 //   backward  dx_f = p_f dy,   dot_f = dy . x_f,   dweights_i = p_i ([i was mixed] dot_i - sum_f p_f
@@ -28,9 +29,8 @@
 // and for place n_steps - 1, which no consumer read.  y: [B, n_slots, H, width]
 KERNEL void feedback_memory_bwd_load(__global const float *restrict cache,
                                      __global const int *restrict position,
-                                     __global float *restrict y, int slot, int n_slots,
-                                     int n_heads, int limit, int n_steps, int width, long rows,
-                                     int per_group)
+                                     __global float *restrict y, int slot, int n_slots, int n_heads,
+                                     int limit, int n_steps, int width, long rows, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One position of a layer of multi-head attention, from the layer norm to the output projection, its
-// result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_attention_step.c
+// One position of a layer of multi-head attention, from the layer norm to the output projection,
+// its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_attention_step.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             prenorm_prologue.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads
@@ -32,7 +32,9 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys
 
     for (int i = 0; i < CHUNK; i += COLS_PER_PASS) {
         if (i < n)
-            VSTORE(scale * dot_product_block(q, 0, 1, keys + i * row, row, n - i, width, COLS_PER_PASS * row), block);
+            VSTORE(scale * dot_product_block(q, 0, 1, keys + i * row, row, n - i, width,
+                                             COLS_PER_PASS * row),
+                   block);
         for (int o = 0; o < COLS_PER_PASS; ++o)
             scores[i + o] = i + o < n ? block[o] : -INFINITY;
     }
@@ -40,8 +42,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys
 
 // position: [1]; keys, values: [limit, m, channels]; head: channels of a head; sums: [head]
 KERNEL void fused_attention_step_fwd(QKV_PARAMS, int head, int limit, float scale,
-                                __global const int *restrict position, __global float *keys,
-                                __global float *values, __local float *sums)
+                                     __global const int *restrict position, __global float *keys,
+                                     __global float *values, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int t = clamp(position[0], 0, limit - 1);
@@ -63,11 +65,13 @@ KERNEL void fused_attention_step_fwd(QKV_PARAMS, int head, int limit, float scal
             for (int j0 = 0; j0 <= t; j0 += CHUNK) {
                 const int n = min(CHUNK, t + 1 - j0);
                 score_chunk(y, keys + j0 * row + at, row, n, head, scale, scores);
-                r = online_softmax_update(r, scores, n, values + j0 * row + at, row, head, sums, tmp);
+                r = online_softmax_update(r, scores, n, values + j0 * row + at, row, head, sums,
+                                          tmp);
             }
             const float factor = r.total == 0.0f ? 0.0f : 1.0f / r.total;
             for (int c = 0; c < head; c += VW)
                 VSTORE(VLOAD(sums + c) * factor, y + c);
         }
-    store_partial(q, m, block_width, width, wo + first, channels, d_out, prefetch_rows_2, group, out);
+    store_partial(q, m, block_width, width, wo + first, channels, d_out, prefetch_rows_2, group,
+                  out);
 }

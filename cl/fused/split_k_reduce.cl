@@ -18,8 +18,9 @@
 #endif
 
 KERNEL void split_k_reduce_fwd(int d, int n_partials, int has_bias, long count,
-                     __global const float *restrict partials, __global const float *restrict bias,
-                     __global const float *restrict residual, __global float *restrict y)
+                               __global const float *restrict partials,
+                               __global const float *restrict bias,
+                               __global const float *restrict residual, __global float *restrict y)
 {
     const long row = (long)get_group_id(0) * d;
 

@@ -44,7 +44,8 @@ struct a_panel {
     int height, k_all;
 };
 
-// sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of its columns; absent: NULL
+// sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of its columns;
+// absent: NULL
 LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *b, int kc,
                                   __global const float *bias, FV (*sums)[NV])
 {
@@ -171,8 +172,8 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     __global const float *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
     const struct epilogue e = EPILOGUE_OF(entry);
-    // Sums that one block makes start from the bias, which may be all the epilogue there is; a panel's rest of columns does
-    // not, since the bias ends with these.
+    // Sums that one block makes start from the bias, which may be all the epilogue there is; a
+    // panel's rest of columns does not, since the bias ends with these.
     struct epilogue rest = e;
 
     rest.flags &= ~EPI_BIAS_COL;
@@ -199,8 +200,8 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
                 const bool started = with_bias && width == NR;
                 const struct epilogue *left = started ? &rest : &e;
                 const struct c_panel c_panel = {
-                    c + i * ldc + j, ldc, i0 + i, j0 + j, height, width, k0 > 0,
-                    k0 + kc == k_all && !epilogue_is_empty(left)};
+                    c + i * ldc + j, ldc,   i0 + i, j0 + j,
+                    height,          width, k0 > 0, k0 + kc == k_all && !epilogue_is_empty(left)};
                 FV sums[MR][NV];
                 multiply_panels(&a_panel, b_pack + j * kc, kc, started ? bias + j0 + j : 0, sums);
                 store_panel(&c_panel, left, sums);

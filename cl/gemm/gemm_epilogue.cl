@@ -13,17 +13,17 @@
 //   VW        vector width                               1 | 4 | 8 | 16
 //   ACT       activation of the epilogue                 0 .. 5
 
+#include "common/epilogue.clh"
 #include "common/types.clh"
 #include "common/vector.clh"
-#include "common/epilogue.clh"
 
-#define SUMS_IN_C     0
-#define SUMS_ZERO     1
+#define SUMS_IN_C    0
+#define SUMS_ZERO    1
 #define SUMS_SPLIT_K 2
 
 // The first n of a vector of S; c: in C, partial: the same in the first partial sums.
-static inline FV sums_at(int sums, __global const float *c, __global const float *partial, int n_splits,
-                         long split_stride, int n)
+static inline FV sums_at(int sums, __global const float *c, __global const float *partial,
+                         int n_splits, long split_stride, int n)
 {
     FV x = sums == SUMS_IN_C ? load_some(c, n, 0.0f) : (FV)(0.0f);
     for (int p = 0; p < n_splits; p++)

@@ -102,8 +102,8 @@ static inline float4 load_four(__global const float *p, long ld, int row, int co
     return x;
 }
 
-// Where part `i` of a block of `width` x BK lies: (across, along k) of its first element.  Work-items run along the
-// axis that is contiguous in memory.
+// Where part `i` of a block of `width` x BK lies: (across, along k) of its first element.
+// Work-items run along the axis that is contiguous in memory.
 #define PART_AT(i, width, k_contiguous, across, along)                                             \
     const int part = (i)*LS + (int)get_local_id(0);                                                \
     const int across = (k_contiguous) ? part / (BK / 4) : part % ((width) / 4) * 4;                \
@@ -163,8 +163,9 @@ LOCAL_INLINE void place_block(__local float *a_block, __local float *b_block, co
 #define TILE_ROW(r)    ((r) / 4 * (4 * TY) + ty * 4 + (r) % 4)
 #define TILE_COLUMN(c) ((c) * (4 * TX) + tx * 4)
 
-// sum += the GEMM of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That is asked for every
-// block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops between two barriers wrongly.
+// sum += the GEMM of the blocks.  CAUSAL: row r of the tile takes part while k < k_all + r.  That
+// is asked for every block, not only for those on the diagonal: PoCL 3.1 compiles a choice of loops
+// between two barriers wrongly.
 LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const float *b_block,
                                   int k_all, int tx, int ty, float4 sum[RM][RN / 4])
 {
@@ -188,10 +189,12 @@ LOCAL_INLINE void multiply_blocks(__local const float *a_block, __local const fl
     }
 }
 
-// Elements k_from .. k_to - 1 of the sums, k_step of them per split; their results are c_split apart.  What is in C is added
-// where k_from > 0, and `apply_epilogue` applies the epilogue: both without split-K.
+// Elements k_from .. k_to - 1 of the sums, k_step of them per split; their results are c_split
+// apart.  What is in C is added where k_from > 0, and `apply_epilogue` applies the epilogue: both
+// without split-K.
 KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int apply_epilogue,
-                          long c_split, int tiles_m, int tiles_n, int batch, __global const float *restrict a_base, long a_start, long lda,
+                          long c_split, int tiles_m, int tiles_n, int batch,
+                          __global const float *restrict a_base, long a_start, long lda,
                           long a_batch, __global const float *restrict b_base, long b_start,
                           long ldb, long b_batch, __global float *restrict c_base, long c_start,
                           long ldc, long c_batch, EPILOGUE_PARAMS)
@@ -204,7 +207,8 @@ KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int ap
     const int row_tile = group / tiles_n / batch;
     const int j0 = group % tiles_n * BN;
     const int i0 = (CAUSAL ? tiles_m - 1 - row_tile : row_tile) * BM;
-    const int k_start = k_from + (int)get_group_id(1) * k_step, k_stop = min(k_start + k_step, k_to);
+    const int k_start = k_from + (int)get_group_id(1) * k_step,
+              k_stop = min(k_start + k_step, k_to);
     const int k_end = CAUSAL ? min(k_stop, i0 + BM) : k_stop;
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const float *b = b_base + b_start + entry * b_batch;

@@ -67,10 +67,9 @@ LOCAL_INLINE void normalise(__global const float *x, int k, __global const float
 #endif
 
 // The columns j0 .. j0 + columns - 1 of C, VW at most.
-LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m,
-                                    __global const float *b, long ldb, long prefetch_distance, int k, int j0,
-                                    int columns, const struct epilogue *e, __global float *c,
-                                    long ldc)
+LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __global const float *b,
+                                long ldb, long prefetch_distance, int k, int j0, int columns,
+                                const struct epilogue *e, __global float *c, long ldc)
 {
     float tile[MAX_ROWS * VW];
 
@@ -92,10 +91,10 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m,
 #endif
 
 KERNEL void gemm_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
-                      __global const float *restrict a_base, long a_start, long lda, long a_batch,
-                      __global const float *restrict b_base, long b_start, long ldb, long b_batch,
-                      __global float *restrict c_base, long c_start, long ldc, long c_batch,
-                      EPILOGUE_PARAMS NORM_PARAMS)
+                        __global const float *restrict a_base, long a_start, long lda, long a_batch,
+                        __global const float *restrict b_base, long b_start, long ldb, long b_batch,
+                        __global float *restrict c_base, long c_start, long ldc, long c_batch,
+                        EPILOGUE_PARAMS NORM_PARAMS)
 {
     const int entry = (int)get_group_id(0) / groups_n;
     const int first = (int)get_group_id(0) % groups_n * cols_per_item;
@@ -115,6 +114,6 @@ KERNEL void gemm_skinny(int m, int n, int k, int groups_n, int cols_per_item, in
     A_SPACE const float *a = from;
 #endif
     for (int j0 = first; j0 < end; j0 += VW)
-        store_columns(a, pitch, m, b + j0 * ldb, ldb, prefetch_rows * ldb, k, j0, min(VW, end - j0), &e,
-                          c + j0, ldc);
+        store_columns(a, pitch, m, b + j0 * ldb, ldb, prefetch_rows * ldb, k, j0, min(VW, end - j0),
+                      &e, c + j0, ldc);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Skinny GEMM (small M) with an epilogue: B, the weights, streams through once.  Host side: lib/gemm/gemm_native.c
+// Skinny GEMM (small M) with an epilogue: B, the weights, streams through once.  Host side:
+// lib/gemm/gemm_native.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [k, n] or [n, k]
 //
@@ -15,9 +16,9 @@
 //   MAX_ROWS  maximum rows of A                                    1 | 4
 //   ACT       activation of the epilogue                           0 .. 5
 
+#include "common/reduce.clh"
 #include "common/types.clh"
 #include "common/vector.clh"
-#include "common/reduce.clh"
 
 #ifndef NV
 #error "NV: vectors of columns of a work-item"
@@ -126,7 +127,8 @@ KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *r
             FV part = (FV)(0.0f);
             for (int i = 0; i < k; i++) {
                 __global const float *from = b + i * ldb + x;
-                part += (FV)(a[r * lda + i]) * (width == VW ? VLOAD(from) : load_part(from, width, 0.0f));
+                part += (FV)(a[r * lda + i]) *
+                        (width == VW ? VLOAD(from) : load_part(from, width, 0.0f));
             }
             VSTORE(part, one);
             for (int s = 0; s < width; s++)

@@ -13,7 +13,8 @@
 #include "common/rows.clh"
 
 // s: [batch, length, width]; z1, dy, dz1, ds: [length, batch, width]
-KERNEL void spatial_gate_bwd_gate(__global const float *restrict s, __global const float *restrict z1,
+KERNEL void spatial_gate_bwd_gate(__global const float *restrict s,
+                                  __global const float *restrict z1,
                                   __global const float *restrict dy, __global float *restrict dz1,
                                   __global float *restrict ds, long length, long batch, int width,
                                   int per_group)
@@ -32,8 +33,8 @@ KERNEL void spatial_gate_bwd_gate(__global const float *restrict s, __global con
     }
 }
 
-// from: rows `ld` apart; to: [n, n], 0 from column and row `length` on; mask: [length or 1, length],
-// `mask_stride` 0 for one row; absent without has_mask
+// from: rows `ld` apart; to: [n, n], 0 from column and row `length` on; mask: [length or 1,
+// length], `mask_stride` 0 for one row; absent without has_mask
 KERNEL void spatial_gate_bwd_show(__global const float *restrict from,
                                   __global const uchar *restrict mask, __global float *restrict to,
                                   long ld, int n, int length, long mask_stride, int has_mask,

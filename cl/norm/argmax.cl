@@ -29,8 +29,8 @@ static inline int first_largest(__global const float *xr, int width)
 #else
 
 // Each work-item keeps the first of its largest elements; a tree over places and values joins them.
-LOCAL_INLINE int first_largest(__global const float *xr, int width,
-                               __local float *values, __local int *places)
+LOCAL_INLINE int first_largest(__global const float *xr, int width, __local float *values,
+                               __local int *places)
 {
     const int lid = (int)get_local_id(0);
     float best = -INFINITY;

@@ -123,8 +123,8 @@ LOCAL_INLINE float3 norm_of(struct norm_row *r, float eps, __local float *tmp)
             load_batch(r, c);
     } while (!VECS_PER_LANE && c < r->n);
 
-    const float2 d =
-        row_reduce_sum2((float2)(horizontal_sum(d_sum), horizontal_sum(s_sum)), ROW_REDUCE_SLOT(tmp, 1));
+    const float2 d = row_reduce_sum2((float2)(horizontal_sum(d_sum), horizontal_sum(s_sum)),
+                                     ROW_REDUCE_SLOT(tmp, 1));
     return (float3)(near, d.x / (float)r->n, norm_scale(d, (float)r->n, eps));
 }
 
@@ -169,17 +169,18 @@ KERNEL void layer_norm_rows_fwd(__global const float *restrict x,
         }
     }
 #else
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         const int n = row < rows ? width * parts : 0;
         struct norm_row r = {
             .x = x + start + row * parts * stride, .n = n, .width = width, .stride = stride};
         const float3 norm = norm_of(&r, eps, tmp);
         __global float *yr = y + row * parts * width;
 
-        FOR_ROW_VECS(k, c, n) {
+        FOR_ROW_VECS (k, c, n) {
             const FV v = ROW_CACHED(r.v, k, load_at(&r, c));
             const FV d = ((v - norm.x) - norm.y) * norm.z;
-            row_vec_store(d * row_vec_load(weight, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f), yr, c, n);
+            row_vec_store(d * row_vec_load(weight, c, n, 0.0f) + row_vec_load(bias, c, n, 0.0f), yr,
+                          c, n);
         }
     }
 #endif

@@ -52,14 +52,14 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
 {
     ROW_REDUCE_LOCALS(tmp, 5);
 
-    FOR_ROWS(part, blocks, per_group) {
+    FOR_ROWS (part, blocks, per_group) {
         const int columns = part < blocks ? width : 0;
         __global float *dw = parts + 2 * part * width, *db = dw + width;
         FV dw_v[VECS_PER_LANE ? VECS_PER_LANE : 1], db_v[VECS_PER_LANE ? VECS_PER_LANE : 1];
         ROW_CACHE_ARRAY(x_v);
         ROW_CACHE_ARRAY(dy_v);
 
-        FOR_ROW_VECS(k, c, columns) {
+        FOR_ROW_VECS (k, c, columns) {
             dw_v[VECS_PER_LANE ? k : 0] = db_v[VECS_PER_LANE ? k : 0] = (FV)(0.0f);
             row_vec_store((FV)(0.0f), dw, c, columns);
             row_vec_store((FV)(0.0f), db, c, columns);
@@ -71,25 +71,25 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
             const float count = (float)n;
 
             FV sum = (FV)(0.0f);
-            FOR_ROW_VECS(k, c, n)
+            FOR_ROW_VECS (k, c, n)
                 sum += ROW_CACHE(x_v, k, row_vec_load(xr, c, n, 0.0f));
             const float near = row_reduce_sum(horizontal_sum(sum), ROW_REDUCE_SLOT(tmp, 0)) / count;
 
             struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
-            FOR_ROW_VECS(k, c, n) {
+            FOR_ROW_VECS (k, c, n) {
                 const FV v = ROW_CACHED(x_v, k, row_vec_load(xr, c, n, 0.0f));
                 const FV g = ROW_CACHE(dy_v, k, row_vec_load(dyr, c, n, 0.0f)) *
                              row_vec_load(weight, c, n, 0.0f);
                 add_vector(&s, LANES < (IV)(n - c) ? v - near : (FV)(0.0f), g);
             }
-            const float4 all = row_reduce_sum4((float4)(horizontal_sum(s.d), horizontal_sum(s.dd), horizontal_sum(s.g),
-                                                 horizontal_sum(s.gd)),
-                                        ROW_REDUCE_SLOT(tmp, 1));
+            const float4 all = row_reduce_sum4((float4)(horizontal_sum(s.d), horizontal_sum(s.dd),
+                                                        horizontal_sum(s.g), horizontal_sum(s.gd)),
+                                               ROW_REDUCE_SLOT(tmp, 1));
             const float rest = all.x / count, scale = norm_scale(all.xy, count, eps);
             const float g_mean = all.z / count;
             const float gh_mean = (all.w - rest * all.z) * scale / count;
 
-            FOR_ROW_VECS(k, c, n) {
+            FOR_ROW_VECS (k, c, n) {
                 const FV v = ROW_CACHED(x_v, k, row_vec_load(xr, c, n, 0.0f));
                 const FV d_y = ROW_CACHED(dy_v, k, row_vec_load(dyr, c, n, 0.0f));
                 const FV h = ((v - near) - rest) * scale;
@@ -100,7 +100,7 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
             }
         }
 #if VECS_PER_LANE
-        FOR_ROW_VECS(k, c, columns) {
+        FOR_ROW_VECS (k, c, columns) {
             row_vec_store(dw_v[k], dw, c, columns);
             row_vec_store(db_v[k], db, c, columns);
         }

@@ -26,7 +26,7 @@ KERNEL void masked_softmax_rows_fwd(__global const float *restrict x,
 {
     ROW_REDUCE_LOCALS(tmp, 2);
 
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         const int n = row < rows ? width : 0;
         const int length = n && rows_per_length ? clamp(lens[row / rows_per_length], 0, n) : n;
         struct softmax_row r = {.x = x + start + row * stride, .n = length};

@@ -21,7 +21,8 @@ KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *r
                              long start, long stride, int width, long rows, int per_group)
 {
 #if LS == 1
-    // softmax_row_reduce() and softmax_row_write() written out: 3 to 15 % faster while rows lie in cache.
+    // softmax_row_reduce() and softmax_row_write() written out: 3 to 15 % faster while rows lie in
+    // cache.
     const long first = (long)get_group_id(0) * per_group;
     const long end = min(first + per_group, rows);
 
@@ -58,7 +59,7 @@ KERNEL void softmax_rows_fwd(__global const float *restrict x, __global float *r
 #else
     ROW_REDUCE_LOCALS(tmp, 2);
 
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         struct softmax_row r = {.x = x + start + row * stride, .n = row < rows ? width : 0};
         __global float *yr = y + row * width;
 

@@ -24,7 +24,7 @@ KERNEL void softmax_bwd_rows(__global const float *restrict y, __global const fl
 {
     ROW_REDUCE_LOCALS(tmp, 1);
 
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         const int n = row < rows ? width : 0;
         const int length = n && rows_per_length ? clamp(lens[row / rows_per_length], 0, n) : n;
         __global const float *yr = y + row * width, *dyr = dy + row * width;
@@ -32,12 +32,12 @@ KERNEL void softmax_bwd_rows(__global const float *restrict y, __global const fl
         ROW_CACHE_ARRAY(dy_v);
 
         FV sum_v = (FV)(0.0f);
-        FOR_ROW_VECS(k, c, n)
+        FOR_ROW_VECS (k, c, n)
             sum_v += ROW_CACHE(y_v, k, row_vec_load(yr, c, n, 0.0f)) *
                      ROW_CACHE(dy_v, k, row_vec_load(dyr, c, n, 0.0f));
         const float sum = row_reduce_sum(horizontal_sum(sum_v), ROW_REDUCE_SLOT(tmp, 0));
 
-        FOR_ROW_VECS(k, c, n) {
+        FOR_ROW_VECS (k, c, n) {
             const FV g = ROW_CACHED(dy_v, k, row_vec_load(dyr, c, n, 0.0f)) - sum;
             const FV d = ROW_CACHED(y_v, k, row_vec_load(yr, c, n, 0.0f)) * g;
             row_vec_store(LANES < (IV)(length - c) ? d : (FV)(0.0f), dx + row * width, c, n);

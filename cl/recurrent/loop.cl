@@ -25,8 +25,8 @@ KERNEL void loop_index_fwd(__global int *restrict next, __global int *restrict y
     next[0] = iteration + 1 < trip_count ? iteration + 1 : 0;
 }
 
-// x and y have rows x_stride and y_stride apart, 0 where there is one only; an iteration outside 0 ..
-// n_rows - 1 counts as the nearest.
+// x and y have rows x_stride and y_stride apart, 0 where there is one only; an iteration outside 0
+// .. n_rows - 1 counts as the nearest.
 KERNEL void loop_copy_fwd(__global const float *restrict x, __global const int *restrict iteration,
                           __global float *restrict y, long x_stride, long y_stride, long count,
                           int per_group, int n_rows)

@@ -64,8 +64,7 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
                           float rest2, float eps, float decay, float shrink, long count,
                           int per_group)
 {
-    const struct constants k = {rates[0], rates[1], beta1, rest1, beta2,
-                                rest2,    eps,      decay, shrink};
+    const struct constants k = {rates[0], rates[1], beta1, rest1, beta2, rest2, eps, decay, shrink};
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
 
@@ -73,9 +72,9 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
         const long at = first + c;
         const int some = n - c;
         const FV max_square = AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f);
-        const struct step s = step_of(load_some(p + at, some, 0.0f), load_some(g + at, some, 0.0f),
-                                      load_some(m + at, some, 0.0f), load_some(v + at, some, 0.0f),
-                                      max_square, k);
+        const struct step s =
+            step_of(load_some(p + at, some, 0.0f), load_some(g + at, some, 0.0f),
+                    load_some(m + at, some, 0.0f), load_some(v + at, some, 0.0f), max_square, k);
         store_some(s.p, p_new + at, some);
         store_some(s.m, m_new + at, some);
         store_some(s.v, v_new + at, some);

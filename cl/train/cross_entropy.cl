@@ -25,12 +25,12 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
 {
     ROW_REDUCE_LOCALS(tmp, 2);
 
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         const int target = row < rows ? targets[row] : 0;
         const int is_pad = has_pad && target == pad;
         // Without columns there is nothing to do, but barriers to be met.
         struct softmax_row r = {.x = logits + start + row * stride,
-                            .n = row < rows && !is_pad ? width : 0};
+                                .n = row < rows && !is_pad ? width : 0};
 
         softmax_row_reduce(&r, -INFINITY, 0, tmp);
         if (row < rows && LANE_START == 0)

@@ -33,13 +33,13 @@ KERNEL void cross_entropy_bwd_count(__global const int *restrict targets,
 KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
                                    __global const int *restrict targets,
                                    __global const float *restrict dy,
-                                   __global const float *restrict count, __global float *restrict dx,
-                                   int width, long rows, int per_group, int pad, int has_pad,
-                                   int each, int mean)
+                                   __global const float *restrict count,
+                                   __global float *restrict dx, int width, long rows, int per_group,
+                                   int pad, int has_pad, int each, int mean)
 {
     ROW_REDUCE_LOCALS(tmp, 2);
 
-    FOR_ROWS(row, rows, per_group) {
+    FOR_ROWS (row, rows, per_group) {
         const int n = row < rows ? width : 0;
         const int chosen = n ? targets[row] : 0;
         const int is_pad = has_pad && chosen == pad, target = clamp(chosen, 0, width - 1);
@@ -49,7 +49,7 @@ KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
 
         softmax_row_reduce(&r, -INFINITY, 0, tmp);
         const float factor = 1.0f / r.sum;
-        FOR_ROW_VECS(k, c, n) {
+        FOR_ROW_VECS (k, c, n) {
             const FV p = softmax_row_at(&r, k, c) * factor;
             const FV d = LANES == (IV)(target - c) ? p - 1.0f : p;
             row_vec_store(is_pad ? (FV)(0.0f) : d * scale, dx + row * width, c, n);

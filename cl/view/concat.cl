@@ -23,13 +23,12 @@
         break
 
 // y: rows of end7 elements; value i has the elements from end(i - 1) to end(i) of each.
-KERNEL void concat_fwd(__global uint *restrict y, int n_values, long n_chunks, int per_group,
-                       __global const uint *restrict x0, long end0, __global const uint *restrict x1,
-                       long end1, __global const uint *restrict x2, long end2,
-                       __global const uint *restrict x3, long end3, __global const uint *restrict x4,
-                       long end4, __global const uint *restrict x5, long end5,
-                       __global const uint *restrict x6, long end6, __global const uint *restrict x7,
-                       long end7)
+KERNEL void
+concat_fwd(__global uint *restrict y, int n_values, long n_chunks, int per_group,
+           __global const uint *restrict x0, long end0, __global const uint *restrict x1, long end1,
+           __global const uint *restrict x2, long end2, __global const uint *restrict x3, long end3,
+           __global const uint *restrict x4, long end4, __global const uint *restrict x5, long end5,
+           __global const uint *restrict x6, long end6, __global const uint *restrict x7, long end7)
 {
     const long block = (long)get_group_id(0) / n_chunks;
     const long chunk = (long)get_group_id(0) - block * n_chunks;

@@ -51,7 +51,8 @@ KERNEL void rotate_rows_fwd(__global const float *restrict x, __global const flo
         if (c < width) {
             const int n = width - c;
             const FV v = load_part(xr + c, n, 0.0f);
-            const FV own = load_part(table + c, n, 0.0f), other = load_part(table + width + c, n, 0.0f);
+            const FV own = load_part(table + c, n, 0.0f),
+                     other = load_part(table + width + c, n, 0.0f);
             store_part(own * v + other * swap_pairs(v, xr, c), yr + c, n);
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Zeros, and rows scattered (or added) to the positions of a view.  Host side: lib/op/view/view_scatter_add.c
+// Zeros, and rows scattered (or added) to the positions of a view.  Host side:
+// lib/op/view/view_scatter_add.c
 //
 //   Work      zeros: a work-group writes `per_group` consecutive elements; rows: one scatters
 //             `per_group` rows, work-item i vectors i, i + LS ...; the outer index of the first row
@@ -46,10 +47,11 @@ KERNEL void view_scatter_add_fill(__global float *restrict y, long count, int pe
 #endif
 
 // The last row may be cut short: x has `count` elements in all.
-KERNEL void view_scatter_add_rows_fwd(__global const float *restrict x, __global float *restrict y, long start,
-                           int width, long step, long rows, long count, int per_group, long d0,
-                           long s0, long d1, long s1, long d2, long s2, long d3, long s3, long d4,
-                           long s4, long d5, long s5, long d6, long s6)
+KERNEL void view_scatter_add_rows_fwd(__global const float *restrict x, __global float *restrict y,
+                                      long start, int width, long step, long rows, long count,
+                                      int per_group, long d0, long s0, long d1, long s1, long d2,
+                                      long s2, long d3, long s3, long d4, long s4, long d5, long s5,
+                                      long d6, long s6)
 {
     const long dim[N_OUTER] = {d0, d1, d2, d3, d4, d5, d6};
     const long stride[N_OUTER] = {s0, s1, s2, s3, s4, s5, s6};

@@ -9,8 +9,8 @@
 
 #include "attncl/gradient.h"
 
-#include "base/alloc.h"
 #include "autodiff/backward.h"
+#include "base/alloc.h"
 
 static void mark_all(const struct backward *b, bool *marks, int n, const attncl_value *values)
 {
@@ -32,7 +32,8 @@ static void mark_requires_grad(struct backward *b)
                 mark_all(b, b->requires_grad, region->grad->n_out, region->grad->out);
             continue;
         }
-        for (int i = 0; attncl__backward_node_requires_grad(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
+        for (int i = 0;
+             attncl__backward_node_requires_grad(b, &g->nodes[n]) && i < g->nodes[n].cls->n_out;
              ++i)
             b->requires_grad[g->nodes[n].out[i]] = true;
     }
@@ -51,7 +52,8 @@ static void mark_reaches_output(struct backward *b)
                 mark_all(b, b->reaches_output, region->grad->n_in, region->grad->in);
             continue;
         }
-        for (int i = 0; attncl__backward_node_reaches_output(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
+        for (int i = 0;
+             attncl__backward_node_reaches_output(b, &g->nodes[n]) && i < g->nodes[n].cls->n_in;
              ++i)
             b->reaches_output[b->accum.root[g->nodes[n].in[i]]] = true;
     }
@@ -152,7 +154,8 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     b->n_nodes = g->n_nodes;
     b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
     b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
-    REQUIRE(b->requires_grad && b->reaches_output, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", n);
+    REQUIRE(b->requires_grad && b->reaches_output, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values",
+            n);
     return attncl__grad_accum_begin(&b->accum, g);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reverse mode inside: backward.c marks values and visits nodes, grad_node.c handles one node or region.
+// Reverse mode inside: backward.c marks values and visits nodes, grad_node.c handles one node or
+// region.
 #ifndef ATTNCL_AUTODIFF_BACKWARD_H
 #define ATTNCL_AUTODIFF_BACKWARD_H
 
@@ -18,8 +19,8 @@ static inline bool attncl__backward_requires_grad(const struct backward *b, int 
     return value != 0 && b->requires_grad[b->accum.root[value]];
 }
 
-// Whether one of a node's inputs is an x or depends on one; whether one of its outputs is a y or a y
-// depends on it.
+// Whether one of a node's inputs is an x or depends on one; whether one of its outputs is a y or a
+// y depends on it.
 bool attncl__backward_node_requires_grad(const struct backward *b, const struct node *node);
 bool attncl__backward_node_reaches_output(const struct backward *b, const struct node *node);
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
 // Accumulation of gradients.  A value may be used several times, as a whole and through views.  The
-// gradient of a view of all elements (a reshape, a permutation) is permuted to the base's layout and
-// added; those of views of some elements are collected.  They are scattered together when the sum
-// is requested: ten at a time, sorted by address, each time into no more than the range they span,
-// so that T slices of a sequence cost about log10 T passes over it instead of T.
+// gradient of a view of all elements (a reshape, a permutation) is permuted to the base's layout
+// and added; those of views of some elements are collected.  They are scattered together when the
+// sum is requested: ten at a time, sorted by address, each time into no more than the range they
+// span, so that T slices of a sequence cost about log10 T passes over it instead of T.
 
 #include "autodiff/grad_accum.h"
 
@@ -123,7 +123,7 @@ static bool covers_base(const struct tensor_desc *view, const struct tensor_desc
 // The gradient of a base from that of a view of all its elements: the axes in memory order, then
 // reshaped to the base's shape.
 static attncl_value unpermute_grad(attncl_graph *g, attncl_value gradient,
-                                const struct tensor_desc *view, const struct tensor_desc *base)
+                                   const struct tensor_desc *view, const struct tensor_desc *base)
 {
     const struct tensor_desc *d = attncl__graph_desc(g, gradient);
     int axis[ATTNCL_MAX_RANK];
@@ -156,8 +156,8 @@ static bool same_view(const struct tensor_desc *a, const struct tensor_desc *b)
            memcmp(a->stride, b->stride, (size_t)a->rank * sizeof a->stride[0]) == 0;
 }
 
-static void add_view_grad(struct grad_accum *a, struct grad_slot *slot, const struct tensor_desc *view,
-                      attncl_value gradient)
+static void add_view_grad(struct grad_accum *a, struct grad_slot *slot,
+                          const struct tensor_desc *view, attncl_value gradient)
 {
     for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next) {
         if (!same_view(&a->view_grads[i].view, view))
@@ -165,8 +165,8 @@ static void add_view_grad(struct grad_accum *a, struct grad_slot *slot, const st
         a->view_grads[i].value = sum_of(a->g, a->view_grads[i].value, gradient).id;
         return;
     }
-    struct view_grad *view_grads =
-        attncl__graph_grow(a->view_grads, a->n_view_grads, &a->view_grads_capacity, sizeof *view_grads);
+    struct view_grad *view_grads = attncl__graph_grow(a->view_grads, a->n_view_grads,
+                                                      &a->view_grads_capacity, sizeof *view_grads);
     if (!view_grads) {
         GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", a->n_view_grads);
         return;
@@ -215,8 +215,8 @@ static int by_address(const void *a, const void *b)
 
 // Sums `n` view gradients into one that fills a contiguous range: theirs, or the base's when no
 // others remain.
-static struct view_grad scatter(attncl_graph *g, const struct view_grad *view_grads, int n, int64_t low,
-                          int64_t high)
+static struct view_grad scatter(attncl_graph *g, const struct view_grad *view_grads, int n,
+                                int64_t low, int64_t high)
 {
     struct view_scatter_add_fwd_params params = {.count = high - low};
     attncl_value in[VIEW_SCATTER_ADD_MAX_IN];
@@ -240,7 +240,8 @@ static attncl_value scatter_all(attncl_graph *g, struct view_grad *list, int n, 
         last = n <= VIEW_SCATTER_ADD_MAX_IN;
         qsort(list, (size_t)n, sizeof *list, by_address);
         for (int first = 0; first < n; first += VIEW_SCATTER_ADD_MAX_IN) {
-            const int here = n - first < VIEW_SCATTER_ADD_MAX_IN ? n - first : VIEW_SCATTER_ADD_MAX_IN;
+            const int here =
+                n - first < VIEW_SCATTER_ADD_MAX_IN ? n - first : VIEW_SCATTER_ADD_MAX_IN;
             int64_t high = 0;
             for (int i = first; i < first + here; ++i)
                 high = list[i].high > high ? list[i].high : high;

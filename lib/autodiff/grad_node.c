@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "autodiff/backward.h"
+#include "base/alloc.h"
 
 enum { MAX_RULES = 16 }; // of one op
 
@@ -246,12 +246,13 @@ void attncl__backward_node(struct backward *b, int n)
 
 // The gradients of a region's inputs from those of its outputs.
 static attncl_status alloc_region_grads(const struct grad_region *region, attncl_value **dy,
-                                 attncl_value **dx, bool **requires_grad)
+                                        attncl_value **dx, bool **requires_grad)
 {
     *dy = attncl__alloc_array((size_t)region->n_out + 1, sizeof **dy);
     *dx = attncl__alloc_array((size_t)region->n_in + 1, sizeof **dx);
     *requires_grad = attncl__alloc_array((size_t)region->n_in + 1, sizeof **requires_grad);
-    REQUIRE(*dy && *dx && *requires_grad, ATTNCL_ERR_NO_MEMORY, "gradients of %d values", region->n_in);
+    REQUIRE(*dy && *dx && *requires_grad, ATTNCL_ERR_NO_MEMORY, "gradients of %d values",
+            region->n_in);
     return ATTNCL_OK;
 }
 
@@ -268,8 +269,8 @@ void attncl__backward_region(struct backward *b, const struct grad_region *regio
         return;
     TRY_DONE(alloc_region_grads(region, &dy, &dx, &requires_grad));
     for (int i = 0; i < region->n_out; ++i)
-        dy[i] =
-            region->out[i].id ? attncl__grad_accum_get(&b->accum, region->out[i].id) : ATTNCL_NONE_VALUE;
+        dy[i] = region->out[i].id ? attncl__grad_accum_get(&b->accum, region->out[i].id)
+                                  : ATTNCL_NONE_VALUE;
     for (int i = 0; i < region->n_in; ++i) {
         dx[i] = ATTNCL_NONE_VALUE;
         requires_grad[i] = attncl__backward_requires_grad(b, region->in[i].id);

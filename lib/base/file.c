@@ -126,8 +126,8 @@ static attncl_status create_beside(const char *target, char temporary[PATH_MAX],
         uint64_t random;
         REQUIRE(getrandom(&random, sizeof random, 0) == sizeof random, ATTNCL_ERR_IO, "%s",
                 strerror(errno));
-        const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, directory, target,
-                                  target + directory, random);
+        const int used = snprintf(temporary, PATH_MAX, "%.*s%.200s.tmp-%016" PRIx64, directory,
+                                  target, target + directory, random);
         REQUIRE(used > 0 && used < PATH_MAX, ATTNCL_ERR_IO, "%s", strerror(ENAMETOOLONG));
 
         *fd_ret = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Compiling: persistent buffers, one arena for intermediates, and every op's commands appended once.
+// Compiling: persistent buffers, one arena for intermediates, and every op's commands appended
+// once.
 
 #include "base/alloc.h"
 #include "base/ckd.h"

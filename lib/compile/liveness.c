@@ -7,8 +7,8 @@
 
 #include "base/alloc.h"
 #include "base/ckd.h"
-#include "graph/internal.h"
 #include "compile/memory_plan.h"
+#include "graph/internal.h"
 
 // A node is live when an output or a state depends on it.  Nodes are in topological order, so one
 // backward traversal is enough.
@@ -42,8 +42,10 @@ void attncl__graph_sig_inputs(const attncl_graph *g, const int in[OP_MAX_IN], st
 
 void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig)
 {
-    *sig = (struct op_sig){
-        .caps = &g->ctx->caps, .params = node->params, .n_in = node->cls->n_in, .save_for_backward = node->save_for_backward};
+    *sig = (struct op_sig){.caps = &g->ctx->caps,
+                           .params = node->params,
+                           .n_in = node->cls->n_in,
+                           .save_for_backward = node->save_for_backward};
     attncl__graph_sig_inputs(g, node->in, sig);
     for (int i = 0; i < node->cls->n_out; ++i)
         sig->out[i] = g->values[node->out[i]].desc;
@@ -102,7 +104,8 @@ static size_t list_items(const attncl_graph *g, const int *last_use, struct plac
     return n_items;
 }
 
-// A value from outside that a loop reads lives to the loop's end: the next iteration reads it again.
+// A value from outside that a loop reads lives to the loop's end: the next iteration reads it
+// again.
 static void find_last_uses(const attncl_graph *g, int *last_use)
 {
     for (int n = 0; n < g->n_nodes; ++n) {
@@ -131,8 +134,8 @@ static void report_fixed(const attncl_graph *g, attncl_memory_report *r)
 }
 
 // The largest sum of live values at one node: a lower bound for every plan.
-static size_t peak_live_bytes(const struct plan_item *items, const struct placement *placements, size_t n,
-                      int n_nodes)
+static size_t peak_live_bytes(const struct plan_item *items, const struct placement *placements,
+                              size_t n, int n_nodes)
 {
     size_t peak = 0;
     for (int step = 0; step < n_nodes; ++step) {

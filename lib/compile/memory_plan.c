@@ -64,7 +64,8 @@ static attncl_status place(struct plan_item *item, struct plan_item *const *plac
     return ATTNCL_OK;
 }
 
-attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t align, size_t *arena_ret)
+attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t align,
+                                  size_t *arena_ret)
 {
     attncl_status status = ATTNCL_OK;
     size_t arena = 0, n_placed = 0;

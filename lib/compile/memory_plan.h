@@ -17,6 +17,7 @@ struct plan_item {
 // Gives every item an offset, a multiple of `align` (a power of two), such that items alive at the
 // same step do not overlap; zero-size items get offset 0.  *arena_ret is the space needed.
 // ERR_DEVICE_MEMORY when sizes overflow.
-attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t align, size_t *arena_ret);
+attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t align,
+                                  size_t *arena_ret);
 
 #endif

@@ -41,7 +41,9 @@ static int maker_of(const attncl_graph *g, const struct op_class *cls, const str
     if (!id || v->kind != VALUE_RESULT)
         return -1;
     const struct node *maker = &g->nodes[v->node];
-    return maker->live && maker->cls == cls && maker->out[0] == id && !maker->save_for_backward ? v->node : -1;
+    return maker->live && maker->cls == cls && maker->out[0] == id && !maker->save_for_backward
+               ? v->node
+               : -1;
 }
 
 static bool find_parts(const attncl_graph *g, int n, struct match *m)

@@ -3,8 +3,8 @@
 // The disk cache of program binaries, keyed by everything that could change them.
 //
 // Binaries are stored when the context is destroyed, not when they are built: PoCL puts the machine
-// code of every work-group size that was used into them then, so that the next process compiles nothing
-// (measured: 0.9 ms a program, against 18 ms from source with PoCL's own cache warm).
+// code of every work-group size that was used into them then, so that the next process compiles
+// nothing (measured: 0.9 ms a program, against 18 ms from source with PoCL's own cache warm).
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -17,8 +17,8 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "device/cache.h"
-#include "store/cache_file.h"
 #include "device/platform.h"
+#include "store/cache_file.h"
 
 static const uint64_t cap_bytes = (uint64_t)256 << 20;
 
@@ -60,7 +60,7 @@ static void add_driver_file(struct strbuf *t, cl_platform_id platform)
         stat(info.dli_fname, &st) != 0)
         return;
     attncl__strbuf_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
-                     (long long)st.st_mtime);
+                       (long long)st.st_mtime);
 }
 
 struct lines {
@@ -120,7 +120,7 @@ static char *device_key(const attncl_context *ctx)
     clGetDeviceInfo(ctx->device, CL_DEVICE_VENDOR_ID, sizeof vendor_id, &vendor_id, NULL);
     clGetDeviceInfo(ctx->device, CL_DEVICE_ADDRESS_BITS, sizeof address_bits, &address_bits, NULL);
     attncl__strbuf_add(&t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
-                     ctx->info.platform_name, version, vendor_id, address_bits);
+                       ctx->info.platform_name, version, vendor_id, address_bits);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
         add_device_text(&t, ctx->device, texts[i]);
     if (platform)
@@ -141,7 +141,8 @@ static bool make_key(const attncl_context *ctx, const char *source, const char *
 // -- where
 
 // The directory named by the first of: the options, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A
-// relative base directory is none, as the XDG specification says.  Never a directory that is everybody's.
+// relative base directory is none, as the XDG specification says.  Never a directory that is
+// everybody's.
 static void find_directory(const attncl_context *ctx, const char *given, struct strbuf *ret)
 {
     const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);

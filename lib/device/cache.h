@@ -5,8 +5,8 @@
 
 #include "device/context.h"
 
-// `directory` and mode as the options and the environment say; NULL when programs are not kept, which
-// is no failure.
+// `directory` and mode as the options and the environment say; NULL when programs are not kept,
+// which is no failure.
 struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory);
 // NULL is fine.
 void attncl__cache_close(struct disk_cache *cache);

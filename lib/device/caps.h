@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library knows of a device: the numbers that decide which variant of a kernel runs.  Filled
-// once per context by caps.c from the driver's answers and the quirk table.
+// What the library knows of a device: the numbers that decide which variant of a kernel runs.
+// Filled once per context by caps.c from the driver's answers and the quirk table.
 #ifndef ATTNCL_DEVICE_CAPS_H
 #define ATTNCL_DEVICE_CAPS_H
 
@@ -21,8 +21,8 @@ enum device_vendor {
     VENDOR_OCLGRIND,
 };
 
-// Two families of kernels.  CPU variant: one work-item per row or tile, wide vectors, no barriers. GPU
-// variant: work-groups of many work-items, local memory, barriers.
+// Two families of kernels.  CPU variant: one work-item per row or tile, wide vectors, no barriers.
+// GPU variant: work-groups of many work-items, local memory, barriers.
 enum kernel_variant { VARIANT_CPU, VARIANT_GPU };
 
 struct tune_table;
@@ -40,7 +40,7 @@ struct device_caps {
     size_t align_bytes;             // sub-buffer origins, at least 128
     unsigned vector_width;          // VW for CPU variants: 16, 8 or 4; for GPU variants: 4
     unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
-    uint64_t max_loop_iterations;            // iteration cap of one work-item, 0: none known
+    uint64_t max_loop_iterations;   // iteration cap of one work-item, 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
     unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices

@@ -256,8 +256,8 @@ attncl_status attncl_context_destroy(attncl_context *context)
     const long n = context->n_children;
     const char *kind = context->last_child_kind;
     pthread_mutex_unlock(&context->lock);
-    REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s", n,
-            n == 1 ? "object is" : "objects are", kind);
+    REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
+            n, n == 1 ? "object is" : "objects are", kind);
     // Work may be in the queue still; releasing it first has lost work on some drivers.
     clFinish(context->queue);
     release(context);

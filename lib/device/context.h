@@ -50,7 +50,8 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
-    const char *cache_buster; // NULL, or put before every source, so that every compiler's cache misses;
+    const char
+        *cache_buster; // NULL, or put before every source, so that every compiler's cache misses;
                        // for the benchmark, borrowed
     pid_t pid;         // of the creator: a fork's child must not use the driver
     struct disk_cache *cache; // NULL: none
@@ -93,24 +94,25 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
 
 // -- programs (device/program.c)
 struct program; // one built program; belongs to the context
-// Finds or builds.  `file` is a kernel source's path below cl/, "norm/softmax.cl"; `defines` is text
-// of "#define NAME VALUE" lines, put in front.  Together they are the key.  A build failure is
-// ERR_COMPILE with the compiler's first error line; it is remembered, so that a fallback list of variants
-// does not compile twice.
+// Finds or builds.  `file` is a kernel source's path below cl/, "norm/softmax.cl"; `defines` is
+// text of "#define NAME VALUE" lines, put in front.  Together they are the key.  A build failure is
+// ERR_COMPILE with the compiler's first error line; it is remembered, so that a fallback list of
+// variants does not compile twice.
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
                                   struct program **ret);
 attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,
                                     cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
-// Work-items this kernel can have in a work-group on this device; local memory it uses; private (spill)
-// memory.
+// Work-items this kernel can have in a work-group on this device; local memory it uses; private
+// (spill) memory.
 attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                     size_t *local_ret, size_t *private_ret);
 
 // A caller's buffer: its size.  ERR_ARGUMENT when it belongs to another OpenCL context.
 attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
 
-// -- events.  The caller that obtains one from an enqueue counts it with attncl__object_created(OBJECT_EVENT).
+// -- events.  The caller that obtains one from an enqueue counts it with
+// attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
 // The event leaves the library: its new owner calls clReleaseEvent(); not counted any longer.
 void attncl__event_transfer(cl_event event);

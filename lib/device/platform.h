@@ -25,8 +25,8 @@ void attncl__devices_free(struct device_list *list);
 // Fills everything but the two indices.
 attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret);
 
-// A text property, zero-terminated and cut to `capacity` bytes at a character's end; "" when the driver
-// does not give it.
+// A text property, zero-terminated and cut to `capacity` bytes at a character's end; "" when the
+// driver does not give it.
 void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t capacity);
 void attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out, size_t capacity);
 

@@ -113,7 +113,8 @@ static const char *error_line(const char *log, int *n_ret)
 
 // For the developer (ATTNCL_DUMP_CL): the text that was compiled and what the compiler said.  A
 // failure to write only logs.
-static void dump(const char *directory, const struct program *p, const char *source, const char *log)
+static void dump(const char *directory, const struct program *p, const char *source,
+                 const char *log)
 {
     uint32_t hash = 2166136261u; // FNV-1a of the macros tells the specialisations of a file apart
     for (const char *c = p->defines; *c; ++c)
@@ -168,7 +169,8 @@ static attncl_status build(attncl_context *ctx, struct program *p)
     char *text = NULL;
 
     TRY_DONE(attncl__source_load(ctx, p->file, &text));
-    attncl__strbuf_add(&source, "%s%s%s", ctx->cache_buster ? ctx->cache_buster : "", p->defines, text);
+    attncl__strbuf_add(&source, "%s%s%s", ctx->cache_buster ? ctx->cache_buster : "", p->defines,
+                       text);
     if (source.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", p->file);
         goto done;

@@ -45,8 +45,8 @@ static const struct quirk quirks[] = {
     // CLBlast reaches a tenth of a CPU, and each of its kernels compiles for a second.
     {.type = ATTNCL_DEVICE_CPU, .no_clblast = true},
 
-    // Live values of a work-group's work-items are kept on a thread's stack: more than this has overrun
-    // it.
+    // Live values of a work-group's work-items are kept on a thread's stack: more than this has
+    // overrun it.
     {.vendor = VENDOR_POCL, .max_group = 256},
     // prefetch() does nothing; skinny GEMMs take two thirds of their time with the
     // compiler's.
@@ -72,8 +72,8 @@ static const struct quirk quirks[] = {
     {.vendor = VENDOR_NVIDIA, .type = ATTNCL_DEVICE_GPU, .group_multiple = 32},
     // Larger work-groups need reqd_work_group_size and may not fit the registers.
     {.vendor = VENDOR_AMD, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
-    // Kernels with many registers halve the work-group that fits: the per-kernel limit decides above
-    // this.
+    // Kernels with many registers halve the work-group that fits: the per-kernel limit decides
+    // above this.
     {.vendor = VENDOR_INTEL, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
     // Local memory is global memory there, and CLBlast's kernels do not suit its compiler.
     {.vendor = VENDOR_ARM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},

@@ -126,7 +126,7 @@ attncl_status attncl__device_select(const struct device_list *list, const char *
     for (size_t i = 0; i < list->n; ++i) {
         const attncl_device_info *info = &list->entries[i].info;
         attncl__strbuf_add(&there, "%s%d:%d %s (%s)%s", i ? ", " : "", info->platform, info->device,
-                         info->name, info->platform_name, info->available ? "" : " unavailable");
+                           info->name, info->platform_name, info->available ? "" : " unavailable");
     }
     const attncl_status status =
         FAIL(ATTNCL_ERR_NO_DEVICE, "no available device matches \"%s\"; there is %s",

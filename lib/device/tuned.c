@@ -8,8 +8,8 @@
 #include "device/tuned.h"
 
 #define GEMM_SIZES "small", "medium", "large"
-#define CPU           (1u << VARIANT_CPU)
-#define GPU           (1u << VARIANT_GPU)
+#define CPU        (1u << VARIANT_CPU)
+#define GPU        (1u << VARIANT_GPU)
 
 // Limits keep any row that passes cheap to reject: no kernel is compiled with arrays or work-groups
 // beyond them, no scratch is larger than 16 MiB.
@@ -54,7 +54,7 @@ bool attncl__tune_takes(const struct tune_field *field, long value)
 }
 
 static void log_row(attncl_log_level level, const struct device_caps *caps, enum tunable kernel,
-                 int class, const char *what)
+                    int class, const char *what)
 {
     const struct tune_kernel *k = &attncl__tune_kernels[kernel];
 

@@ -55,7 +55,7 @@ struct tune_field {
 
 struct tune_kernel {
     const char *name;
-    unsigned variants;                           // bit i: devices of enum kernel_variant i use it
+    unsigned variants;                         // bit i: devices of enum kernel_variant i use it
     const char *classes[TUNE_MAX_CLASSES + 1]; // ends with NULL
     struct tune_field fields[TUNE_MAX_FIELDS + 1];
 };

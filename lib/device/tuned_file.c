@@ -11,8 +11,8 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/try.h"
-#include "store/private_dir.h"
 #include "device/tuned_file.h"
+#include "store/private_dir.h"
 
 enum { MAX_BYTES = 65536 };
 
@@ -30,8 +30,8 @@ static void free_place(struct place *p)
 }
 
 // ATTNCL_TUNE's path, or attncl/tune.txt in the user's configuration directory.  A relative base
-// directory is none, as the XDG specification says.  Never a directory that is everybody's.  Returns
-// false, and the reason, when there is none.
+// directory is none, as the XDG specification says.  Never a directory that is everybody's.
+// Returns false, and the reason, when there is none.
 static bool find_place(const attncl_context *ctx, struct place *ret, const char **why_ret)
 {
     const char *own = attncl__context_env(ctx, ENV_TUNE);
@@ -178,7 +178,8 @@ attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_t
     if (!attncl__private_dir_open(place.directory, true, &directory, &why))
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.directory, why));
     errno = 0;
-    if (!attncl__private_file_replace(&directory, place.name, &(struct bytes){text.data, text.used}, 1))
+    if (!attncl__private_file_replace(&directory, place.name, &(struct bytes){text.data, text.used},
+                                      1))
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", place.path, strerror(errno ? errno : EIO)));
     *path_ret = place.path;
     place.path = NULL;

@@ -14,9 +14,9 @@ void attncl__tuned_close(attncl_context *ctx);
 // ERR_IO when there is no place for the file: known before an hour of measuring.
 attncl_status attncl__tuned_check_place(const attncl_context *ctx);
 
-// Puts the table's rows for everything `measured` into the file, creates file and directory when they
-// are missing.  *path_ret, the file, is the caller's (attncl__free).  ERR_IO when there is no place
-// for it.
+// Puts the table's rows for everything `measured` into the file, creates file and directory when
+// they are missing.  *path_ret, the file, is the caller's (attncl__free).  ERR_IO when there is no
+// place for it.
 attncl_status attncl__tuned_store(const attncl_context *ctx, const struct tune_table *table,
                                   const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
                                   char **path_ret);

@@ -253,8 +253,8 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
 
     clean(device, name);
     clean(driver, version);
-    attncl__strbuf_add(ret, "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n",
-                     first_line);
+    attncl__strbuf_add(
+        ret, "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n", first_line);
     if (next_line(&rest, &line) && piece_is(line.text, first_line))
         while (next_line(&rest, &line))
             if (stays(&line, name, version, measured)) {
@@ -266,7 +266,7 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
             if (!measured[k][c] || !table->entries[k][c].line)
                 continue;
             attncl__strbuf_add(ret, "%s\t%s\t%s\t%s\t", name, version, attncl__tune_kernels[k].name,
-                             attncl__tune_kernels[k].classes[c]);
+                               attncl__tune_kernels[k].classes[c]);
             attncl__tuned_values_text((enum tunable)k, table->entries[k][c].value, ret);
             attncl__strbuf_add(ret, "\n");
         }

@@ -22,16 +22,17 @@ static attncl_status record_copies(attncl_graph *g, bool inputs)
         if (!p->bound_buffer.mem)
             continue;
         if (inputs)
-            TRY(attncl__command_list_add_copy(r, "copy_bound_input", &p->bound_buffer, p->bound_offset, own,
-                                           0, own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_input", &p->bound_buffer,
+                                              p->bound_offset, own, 0, own->bytes));
         else
             TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, &p->bound_buffer,
-                                           p->bound_offset, own->bytes));
+                                              p->bound_offset, own->bytes));
     }
     return ATTNCL_OK;
 }
 
-// The caller's memory as a (sub-)buffer that starts at the value; NULL when the value must be copied.
+// The caller's memory as a (sub-)buffer that starts at the value; NULL when the value must be
+// copied.
 static cl_mem in_place(attncl_graph *g, cl_mem buffer, size_t offset, size_t bytes)
 {
     cl_mem part = NULL;

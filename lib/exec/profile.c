@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Where a graph's time goes: device times of each command, summed by node, and recorded for a trace.
+// Where a graph's time goes: device times of each command, summed by node, and recorded for a
+// trace.
 
 #include <string.h>
 
@@ -199,7 +200,7 @@ attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path)
         attncl__strbuf_add(&t, "\"name\":\"");
         add_json_text(&t, c->name);
         attncl__strbuf_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"",
-                         g->nodes[c->node].cls->name);
+                           g->nodes[c->node].cls->name);
         add_json_text(&t, g->nodes[c->node].scope);
         attncl__strbuf_add(&t, "\"}}");
     }

@@ -14,8 +14,8 @@ static attncl_status ready(const attncl_graph *g)
     return attncl__context_usable(g->ctx);
 }
 
-static attncl_status find_binding(const char *what, const struct io_binding *bindings, int n, const char *name,
-                               int *ret)
+static attncl_status find_binding(const char *what, const struct io_binding *bindings, int n,
+                                  const char *name, int *ret)
 {
     REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the %s's name is NULL", what);
     *ret = attncl__io_binding_find(bindings, n, name);
@@ -117,7 +117,8 @@ static attncl_status enqueue(attncl_graph *g, cl_uint n_wait, const cl_event *wa
         n_wait = 0;
         wait = NULL;
     }
-    TRY(attncl__command_list_enqueue(&g->command_list, n_wait, wait, NULL, has_copy_out ? NULL : last));
+    TRY(attncl__command_list_enqueue(&g->command_list, n_wait, wait, NULL,
+                                     has_copy_out ? NULL : last));
     if (has_copy_out)
         TRY(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, last));
     return ATTNCL_OK;
@@ -175,8 +176,8 @@ attncl_status attncl_graph_reset(attncl_graph *g)
     return ATTNCL_OK;
 }
 
-static const char *binding_at(const attncl_graph *g, const struct io_binding *bindings, int n, size_t i,
-                           attncl_shape *shape_ret)
+static const char *binding_at(const attncl_graph *g, const struct io_binding *bindings, int n,
+                              size_t i, attncl_shape *shape_ret)
 {
     if (i >= (size_t)n)
         return NULL;

@@ -100,8 +100,8 @@ attncl_status attncl__clblast_add_tuning(attncl_context *ctx)
 {
     for (size_t i = 0; i < sizeof tuning_128_lanes / sizeof tuning_128_lanes[0]; ++i) {
         struct clblast_tuning tuning = tuning_128_lanes[i];
-        TRY(check(CLBlastOverrideParameters(ctx->device, tuning.kernel, CLBlastPrecisionSingle, tuning.n,
-                                            tuning.name, tuning.value),
+        TRY(check(CLBlastOverrideParameters(ctx->device, tuning.kernel, CLBlastPrecisionSingle,
+                                            tuning.n, tuning.name, tuning.value),
                   tuning.kernel));
     }
     return ATTNCL_OK;
@@ -245,8 +245,8 @@ attncl_status attncl__clblast_gemm(struct launcher *l, const struct gemm *g)
         TRY_DONE(add_user(ctx, &call->user));
     if (!call->batched)
         TRY_DONE(reserve_temp(call->user, g));
-    TRY_DONE(
-        attncl__command_list_add_call(l->command_list, "clblast_sgemm", run_call, call, attncl__free));
+    TRY_DONE(attncl__command_list_add_call(l->command_list, "clblast_sgemm", run_call, call,
+                                           attncl__free));
     call = NULL; // the command list owns it now
 
 done:

@@ -21,7 +21,7 @@ struct choice {
 static const double clblast_min_flop = 2.0 * 512 * 512 * 512;
 
 static struct choice choose_native(const struct device_caps *caps, const struct gemm *g,
-                                const char *reason)
+                                   const char *reason)
 {
     if (attncl__gemm_is_skinny(caps, g))
         return (struct choice){BACKEND_SKINNY, "skinny"};
@@ -45,7 +45,7 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
     const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BACKEND, attncl__gemm_class(g));
     if (tuned && !attncl__gemm_has_epilogue(g))
         return tuned[GEMM_BACKEND_CLBLAST] ? (struct choice){BACKEND_CLBLAST, "tuned"}
-                                      : choose_native(l->caps, g, "tuned");
+                                           : choose_native(l->caps, g, "tuned");
     if (!attncl__clblast_has_tuning(l->caps))
         return choose_native(l->caps, g, "CLBlast has no tuning for this device");
     if (attncl__gemm_has_epilogue(g))
@@ -97,7 +97,8 @@ static attncl_status check(const struct launcher *l, const struct gemm *g)
     // Kernels count in int; what is left over absorbs the rounding up to whole tiles.
     const int64_t max_extent = INT32_MAX / 2;
 
-    REQUIRE(g->m <= max_extent && g->n <= max_extent && g->k <= max_extent && g->batch <= max_extent,
+    REQUIRE(g->m <= max_extent && g->n <= max_extent && g->k <= max_extent &&
+                g->batch <= max_extent,
             ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64 "], batch %" PRId64
             ", has an extent above %" PRId64,
@@ -136,12 +137,14 @@ static struct gemm as_one_row(const struct gemm *g)
     return t;
 }
 
-// The activation's argument is saved for backward: the GEMM goes there, and one more pass makes C of it.
+// The activation's argument is saved for backward: the GEMM goes there, and one more pass makes C
+// of it.
 static attncl_status keep_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
 {
     struct gemm plain = *problem, rest = *problem;
 
-    plain.c = (struct gemm_matrix){problem->saved_for_backward, 0, problem->n, problem->m * problem->n};
+    plain.c =
+        (struct gemm_matrix){problem->saved_for_backward, 0, problem->n, problem->m * problem->n};
     plain.activation = GEMM_ACT_NONE;
     plain.gate = plain.residual = (struct gemm_matrix){.ld = 0};
     plain.saved_for_backward = (struct span){NULL};

@@ -47,7 +47,7 @@ struct gemm {
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent
     size_t scratch_bytes;
-    struct gemm_norm norm; // only where attncl__gemm_norms()
+    struct gemm_norm norm;          // only where attncl__gemm_norms()
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 

@@ -3,8 +3,8 @@
 // The tile variant of a GEMM on GPUs (cl/gemm/gemm_gpu.cl): which tile for which vendor and
 // shape, as data, and the launches.
 //
-// A GEMM whose tiles do not fill the device, with long sums, is split along k (split-K): partial sums go
-// to scratch, and the epilogue kernel adds them in order.
+// A GEMM whose tiles do not fill the device, with long sums, is split along k (split-K): partial
+// sums go to scratch, and the epilogue kernel adds them in order.
 
 #include "gemm/gemm_native.h"
 
@@ -30,9 +30,14 @@ static const struct gpu_tile gpu_tiles[] = {
 };
 enum { N_GPU_TILES = sizeof gpu_tiles / sizeof gpu_tiles[0] };
 
-// Tiles for each multiprocessor that keep it busy; a tile that is taken with fewer; minimum blocks of k
-// per split, and of a GEMM that uses split-K.
-enum { TILES_PER_UNIT = 2, SMALL_TILE = 64, MIN_SPLIT_BLOCKS = 4, SPLIT_K_MIN_BLOCKS = 8 * MIN_SPLIT_BLOCKS };
+// Tiles for each multiprocessor that keep it busy; a tile that is taken with fewer; minimum blocks
+// of k per split, and of a GEMM that uses split-K.
+enum {
+    TILES_PER_UNIT = 2,
+    SMALL_TILE = 64,
+    MIN_SPLIT_BLOCKS = 4,
+    SPLIT_K_MIN_BLOCKS = 8 * MIN_SPLIT_BLOCKS
+};
 
 static bool whole_float4s(const struct gemm_matrix *x)
 {
@@ -68,12 +73,13 @@ static bool is_for_device(const struct device_caps *caps, const struct gpu_tile 
 
 // Number of splits of k, all but the last of *step_ret terms; 1: no split-K.
 static int64_t split_k_count(const struct device_caps *caps, const struct gemm *g,
-                        const struct gpu_tile *t, int64_t *step_ret)
+                             const struct gpu_tile *t, int64_t *step_ret)
 {
     const int64_t tiles = tiles_of(g, t), units = caps->compute_units;
 
     *step_ret = g->k;
-    if (g->causal || caps->max_loop_iterations || tiles >= units || g->k < (int64_t)SPLIT_K_MIN_BLOCKS * t->bk)
+    if (g->causal || caps->max_loop_iterations || tiles >= units ||
+        g->k < (int64_t)SPLIT_K_MIN_BLOCKS * t->bk)
         return 1;
     const int64_t max_splits = g->k / (MIN_SPLIT_BLOCKS * t->bk);
     const int64_t wanted = ceil_div(TILES_PER_UNIT * units, tiles);
@@ -84,7 +90,8 @@ static int64_t split_k_count(const struct device_caps *caps, const struct gemm *
 
 // Gives every multiprocessor work, or is small; and not much larger than C.  Tiles of 32 are for
 // matrices as narrow, and where those of 64 leave multiprocessors idle that split-K does not help.
-static bool is_profitable(const struct device_caps *caps, const struct gemm *g, const struct gpu_tile *t)
+static bool is_profitable(const struct device_caps *caps, const struct gemm *g,
+                          const struct gpu_tile *t)
 {
     const bool wide = g->m > t->bm / 2 && g->n > t->bn / 2;
     const bool enough = tiles_of(g, t) >= (int64_t)TILES_PER_UNIT * caps->compute_units;
@@ -147,7 +154,8 @@ static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct g
     for (int round = PROFITABLE; round < N_ROUNDS; ++round)
         for (int i = 0; i < N_GPU_TILES; ++i) {
             const struct gpu_tile *t = &gpu_tiles[i];
-            if (!is_for_device(l->caps, t) || (round == PROFITABLE && !is_profitable(l->caps, g, t)))
+            if (!is_for_device(l->caps, t) ||
+                (round == PROFITABLE && !is_profitable(l->caps, g, t)))
                 continue;
             if (gpu_tile_fits(l, g, t, round < ANY))
                 return t;
@@ -177,7 +185,8 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
 {
     const struct kspec spec = gpu_spec(g, t);
     const size_t local = (size_t)(t->tx * t->ty);
-    const struct gemm_matrix partials = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n};
+    const struct gemm_matrix partials = {
+        .span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n};
     const bool apply_epilogue = split.n_splits == 1 && split.k_to == g->k;
     struct gemm_args args = {.n = 0};
 
@@ -195,7 +204,8 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, split.n_splits > 1 ? &partials : &g->c);
     attncl__gemm_add_epilogue(&args, g);
-    return attncl__launch(l, &spec, grid_2d(tiles_of(g, t), split.n_splits, local, 1), args.arg, args.n);
+    return attncl__launch(l, &spec, grid_2d(tiles_of(g, t), split.n_splits, local, 1), args.arg,
+                          args.n);
 }
 
 attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
@@ -216,9 +226,9 @@ attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
     split.n_splits = split_k_count(l->caps, g, t, &split.step);
     const size_t needed = sizeof(float) * (size_t)(split.n_splits * g->batch * g->m * g->n);
     const bool use_split_k = split.n_splits > 1 && needed <= g->scratch_bytes;
-    snprintf(how, GEMM_HOW_BYTES, "native GPU tiles %dx%dx%d%s, %" PRId64 " work-groups of %d", t->bm,
-             t->bn, t->bk, tuned ? " (tuned)" : "", tiles_of(g, t) * (use_split_k ? split.n_splits : 1),
-             t->tx * t->ty);
+    snprintf(how, GEMM_HOW_BYTES, "native GPU tiles %dx%dx%d%s, %" PRId64 " work-groups of %d",
+             t->bm, t->bn, t->bk, tuned ? " (tuned)" : "",
+             tiles_of(g, t) * (use_split_k ? split.n_splits : 1), t->tx * t->ty);
     if (use_split_k) {
         TRY(launch_tiles(l, g, t, split));
         return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, split.n_splits);

@@ -8,8 +8,8 @@
 // Bits of `flags` in cl/common/epilogue.clh.
 enum { EPI_BIAS_COL = 1, EPI_BIAS_ROW = 2, EPI_GATE = 4, EPI_RESIDUAL = 8 };
 
-// gemv: maximum rows of A (MAX_ROWS), outputs per work-group of gemv_dot (COLS_PER_GROUP), vectors per work-item of
-// gemv_axpy (NV).
+// gemv: maximum rows of A (MAX_ROWS), outputs per work-group of gemv_dot (COLS_PER_GROUP), vectors
+// per work-item of gemv_axpy (NV).
 enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
 // gemm_skinny: columns per pass (COLS_PER_PASS) where there are more than two rows.  Where rows are
@@ -138,7 +138,8 @@ static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm 
     return spec;
 }
 
-static struct kspec epilogue_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
+static struct kspec epilogue_spec(const struct device_caps *caps, const struct gemm *g,
+                                  size_t local)
 {
     struct kspec spec = kspec_begin("gemm/gemm_epilogue.cl", "gemm_epilogue");
 
@@ -147,8 +148,8 @@ static struct kspec epilogue_spec(const struct device_caps *caps, const struct g
     return spec;
 }
 
-// The largest work-group for rows of `width` that the built kernel can run: halves from what the device
-// can.
+// The largest work-group for rows of `width` that the built kernel can run: halves from what the
+// device can.
 static size_t fitting_group(struct launcher *l, const struct gemm *g, int64_t width,
                             struct kspec (*make)(const struct device_caps *, const struct gemm *,
                                                  size_t),
@@ -182,7 +183,8 @@ void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struc
 int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k)
 {
     enum { PREFETCH_BYTES = 8192 };
-    const int64_t cols = skinny_gemm_cols_per_pass(caps, m), bytes = cols * k * (int64_t)sizeof(float);
+    const int64_t cols = skinny_gemm_cols_per_pass(caps, m),
+                  bytes = cols * k * (int64_t)sizeof(float);
     return cols * ceil_div(PREFETCH_BYTES, bytes > 0 ? bytes : 1);
 }
 
@@ -206,7 +208,8 @@ static void add_norm(struct gemm_args *args, const struct device_caps *caps, con
     attncl__gemm_add_arg(args, arg_local(norm_bytes(caps, g)));
 }
 
-attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
+attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
+                                  char how[GEMM_HOW_BYTES])
 {
     const bool cpu = l->caps->variant == VARIANT_CPU;
     const int64_t vw = l->caps->vector_width;
@@ -228,15 +231,15 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g, char
     const int64_t groups_n = ceil_div(g->n, columns);
 
     REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
-            "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n,
-            g->batch);
+            "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n, g->batch);
     attncl__gemm_add_arg(&args, arg_i32(g->m));
     attncl__gemm_add_arg(&args, arg_i32(g->n));
     attncl__gemm_add_arg(&args, arg_i32(g->k));
     attncl__gemm_add_arg(&args, arg_i32(groups_n));
     if (row_dots) {
         attncl__gemm_add_arg(&args, arg_i32(columns));
-        attncl__gemm_add_arg(&args, arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k)));
+        attncl__gemm_add_arg(&args,
+                             arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k)));
     }
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
@@ -248,8 +251,8 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g, char
     return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
 }
 
-attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g, enum gemm_sums sums,
-                                  int64_t n_splits)
+attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g,
+                                          enum gemm_sums sums, int64_t n_splits)
 {
     const int64_t entry_size = g->m * g->n;
     struct kspec spec;

@@ -49,11 +49,13 @@ int attncl__gemm_class(const struct gemm *g);
 
 // Skinny: B streams through once.
 bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g);
-attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES]);
+attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
+                                  char how[GEMM_HOW_BYTES]);
 
-// The epilogue of what is in C, of zero, or of the sum of `n_splits` dense partial results in g->scratch.
+// The epilogue of what is in C, of zero, or of the sum of `n_splits` dense partial results in
+// g->scratch.
 enum gemm_sums { GEMM_SUMS_IN_C, GEMM_SUMS_ZERO, GEMM_SPLIT_K };
-attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g, enum gemm_sums sums,
-                                  int64_t n_splits);
+attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm *g,
+                                          enum gemm_sums sums, int64_t n_splits);
 
 #endif

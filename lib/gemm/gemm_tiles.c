@@ -3,8 +3,8 @@
 // The tile variant of a GEMM on CPUs: which tile for which device and shape, as data, and
 // the launches.  GPUs: gemm/gemm_gpu.c.
 //
-// Where one work-item's loops are limited (caps->max_loop_iterations) the sums over k are split into several
-// launches; the kernels then continue from what is in C.
+// Where one work-item's loops are limited (caps->max_loop_iterations) the sums over k are split
+// into several launches; the kernels then continue from what is in C.
 
 #include "gemm/gemm_native.h"
 
@@ -75,7 +75,8 @@ static int64_t iterations_besides(const struct cpu_tile *t, int panel)
 static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                     struct cpu_tile t, int panel)
 {
-    const size_t max_bytes = caps->local_bytes < CPU_PACK_BYTES ? caps->local_bytes : CPU_PACK_BYTES;
+    const size_t max_bytes =
+        caps->local_bytes < CPU_PACK_BYTES ? caps->local_bytes : CPU_PACK_BYTES;
 
     t.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, t.m)), CPU_MR);
     t.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, t.n)), panel);
@@ -87,7 +88,7 @@ static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct
 
 // The tile made to fit, if the device can run it and it does not end in blocks of a few k.
 static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct gemm *g,
-                           const struct cpu_tile *t, int panel)
+                                   const struct cpu_tile *t, int panel)
 {
     const int64_t limit = (int64_t)caps->max_loop_iterations;
 
@@ -118,10 +119,10 @@ static size_t partials_bytes(const struct gemm *g, int64_t n_splits)
 }
 
 // Number of splits of k (split-K): each tile is computed once per split,
-// in parallel; 1: no split-K.  Where C is small and k long this keeps all cores busy with tiles that
-// need not be small: the copies of A and B would take too long for those.
+// in parallel; 1: no split-K.  Where C is small and k long this keeps all cores busy with tiles
+// that need not be small: the copies of A and B would take too long for those.
 static int64_t cpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
-                         const struct cpu_tile *t)
+                                 const struct cpu_tile *t)
 {
     const int64_t wanted = CPU_WIDE_PER_CORE * caps->compute_units;
     const int64_t tiles = attncl__gemm_tile_count(g, t->m, t->n);
@@ -213,7 +214,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
 
 // Split-K: the splits as entries of a batch, then the sum of their results.
 static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
-                                  const struct cpu_tile *t, int panel, int64_t n_splits)
+                                    const struct cpu_tile *t, int panel, int64_t n_splits)
 {
     const int64_t k = g->k / n_splits;
     const struct gemm batch = {
@@ -240,15 +241,16 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
     const struct cpu_tile t = choose_cpu_tile(l->caps, g, panel, &tuned);
     const int64_t n_splits = cpu_split_k_count(l->caps, g, &t);
 
-    snprintf(how, GEMM_HOW_BYTES, "native CPU tiles %dx%dx%d%s, %" PRId64 " work-groups", t.m, t.n, t.k,
-             tuned ? " (tuned)" : "", attncl__gemm_tile_count(g, t.m, t.n) * g->batch * n_splits);
+    snprintf(how, GEMM_HOW_BYTES, "native CPU tiles %dx%dx%d%s, %" PRId64 " work-groups", t.m, t.n,
+             t.k, tuned ? " (tuned)" : "",
+             attncl__gemm_tile_count(g, t.m, t.n) * g->batch * n_splits);
     return n_splits > 1 ? launch_split_k(l, g, &t, panel, n_splits) : launch_tiles(l, g, &t, panel);
 }
 
 attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
     return l->caps->variant == VARIANT_CPU ? attncl__gemm_cpu_tiles(l, g, how)
-                                     : attncl__gemm_gpu_tiles(l, g, how);
+                                           : attncl__gemm_gpu_tiles(l, g, how);
 }
 
 static size_t cpu_scratch(const struct device_caps *caps, const struct gemm *problem)

@@ -28,10 +28,10 @@ const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value
 // F32 zeros.
 attncl_value attncl__graph_zeros(attncl_graph *g, int rank, const int64_t *dim);
 
-// Nodes added until the matching end are executed `trip_count` times in each run.  Returns the index
-// of the iteration, I32 [1], counted from 0.  A value computed inside and used after the loop is that
-// of the last iteration; what iterations pass on is state (a stack of rows: loop_stack_fwd).  Loops
-// do not nest.
+// Nodes added until the matching end are executed `trip_count` times in each run.  Returns the
+// index of the iteration, I32 [1], counted from 0.  A value computed inside and used after the loop
+// is that of the last iteration; what iterations pass on is state (a stack of rows:
+// loop_stack_fwd).  Loops do not nest.
 attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count);
 void attncl__graph_loop_end(attncl_graph *g);
 

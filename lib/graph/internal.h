@@ -39,7 +39,7 @@ struct node {
     int in[OP_MAX_IN]; // value ids, 0 for absent ones
     int out[OP_MAX_OUT];
     bool live;                 // something depends on it
-    bool save_for_backward;                 // a gradient reads its saved outputs
+    bool save_for_backward;    // a gradient reads its saved outputs
     struct as_built *as_built; // what to go back to, where planning changed it
     size_t scratch_bytes;
     struct storage scratch;
@@ -61,7 +61,7 @@ struct node_region {
 struct io_binding {
     char *name;
     int value;
-    cl_mem bound;         // the caller's buffer, retained; NULL: the graph's own
+    cl_mem bound;                // the caller's buffer, retained; NULL: the graph's own
     struct storage bound_buffer; // bound but not usable in place: the source or target of the copy
     size_t bound_offset;
     cl_mem own; // the graph's own buffer
@@ -95,7 +95,7 @@ struct attncl_graph {
     int n_nodes, nodes_capacity;
     struct loop *loops; // in the order of their nodes
     int n_loops, loops_capacity;
-    bool in_loop;         // the last one has no end yet
+    bool in_loop;                // the last one has no end yet
     struct node_region *regions; // in the order of their nodes
     int n_regions, regions_capacity;
     int region_first; // of the region that has no end yet
@@ -134,8 +134,8 @@ bool attncl__graph_overwrites(const attncl_graph *g, int n, const struct node *b
 int attncl__graph_count_reads(const attncl_graph *g, const struct node *node, int value);
 // compile/rewrite.c: makes two nodes of a chain where an op's rule says so.
 attncl_status attncl__graph_rewrite(attncl_graph *g);
-// compile/as_built.c: before planning changes node n; node n, kept, becomes one of `cls`, which takes
-// `params`; takes all of that back.
+// compile/as_built.c: before planning changes node n; node n, kept, becomes one of `cls`, which
+// takes `params`; takes all of that back.
 attncl_status attncl__graph_keep_as_built(attncl_graph *g, int n);
 void attncl__graph_become(attncl_graph *g, int n, const struct op_class *cls, void *params,
                           const int in[OP_MAX_IN]);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Loops: a range of nodes that a run executes several times.  They are in the command list once; each iteration
-// reads its index from device memory, so that the host enqueues all iterations without waiting.
+// Loops: a range of nodes that a run executes several times.  They are in the command list once;
+// each iteration reads its index from device memory, so that the host enqueues all iterations
+// without waiting.
 
 #include "base/alloc.h"
 #include "graph/internal.h"
@@ -24,7 +25,8 @@ static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
     if (trip_count < 0 || trip_count > INT32_MAX)
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "a loop of %" PRId64 " iterations", trip_count);
 
-    struct loop *loops = attncl__graph_grow(g->loops, g->n_loops, &g->loops_capacity, sizeof *loops);
+    struct loop *loops =
+        attncl__graph_grow(g->loops, g->n_loops, &g->loops_capacity, sizeof *loops);
     if (!loops)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "loop %d", g->n_loops);
     g->loops = loops;

@@ -75,7 +75,8 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
 // Appends the node with its results; the null value when there is no memory.
 static attncl_value append_node(attncl_graph *g, struct node *node, const struct op_sig *sig)
 {
-    struct node *nodes = attncl__graph_grow(g->nodes, g->n_nodes, &g->nodes_capacity, sizeof *nodes);
+    struct node *nodes =
+        attncl__graph_grow(g->nodes, g->n_nodes, &g->nodes_capacity, sizeof *nodes);
     if (!nodes)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", node->cls->name);
     g->nodes = nodes;

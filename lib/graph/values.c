@@ -107,8 +107,8 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
     return id;
 }
 
-static void add_binding(attncl_graph *g, struct io_binding **bindings, int *n, int *capacity, const char *name,
-                     int value)
+static void add_binding(attncl_graph *g, struct io_binding **bindings, int *n, int *capacity,
+                        const char *name, int value)
 {
     if (attncl__io_binding_find(*bindings, *n, name) >= 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);

@@ -143,8 +143,8 @@ attncl_status attncl__json_ints(const struct json *object, const char *key, bool
         return ATTNCL_OK;
     EXPECT(json_is_array, found, key, "an array of integers");
     const size_t count = json_array_size(found);
-    REQUIRE(count <= capacity, ATTNCL_ERR_FORMAT, "%s has %zu entries, at most %zu are possible", key,
-            count, capacity);
+    REQUIRE(count <= capacity, ATTNCL_ERR_FORMAT, "%s has %zu entries, at most %zu are possible",
+            key, count, capacity);
     for (size_t i = 0; i < count; ++i) {
         const json_t *entry = json_array_get(found, i);
         REQUIRE(json_is_integer(entry), ATTNCL_ERR_FORMAT, "%s[%zu] is %s, expected an integer",

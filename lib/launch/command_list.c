@@ -45,8 +45,8 @@ attncl_status attncl__command_list_append(struct command_list *r, struct command
 }
 
 attncl_status attncl__command_list_add_copy(struct command_list *r, const char *name,
-                                         struct storage *from, size_t from_offset,
-                                         struct storage *to, size_t to_offset, size_t bytes)
+                                            struct storage *from, size_t from_offset,
+                                            struct storage *to, size_t to_offset, size_t bytes)
 {
     struct command *c = NULL;
 
@@ -65,8 +65,9 @@ attncl_status attncl__command_list_add_copy(struct command_list *r, const char *
     return ATTNCL_OK;
 }
 
-attncl_status attncl__command_list_add_call(struct command_list *r, const char *name, command_fn call,
-                                         void *user, void (*user_free)(void *user))
+attncl_status attncl__command_list_add_call(struct command_list *r, const char *name,
+                                            command_fn call, void *user,
+                                            void (*user_free)(void *user))
 {
     struct command *c = NULL;
 
@@ -112,7 +113,7 @@ size_t attncl__command_list_next(const struct command_list *r, size_t i, size_t 
 }
 
 attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
-                                        const void *value)
+                                           const void *value)
 {
     TRY_CL(clSetKernelArg(kernel, index, bytes, value));
     return ATTNCL_OK;
@@ -125,8 +126,9 @@ attncl_status attncl__command_list_rebind(struct command_list *r, const struct s
 
         for (size_t j = 0; j < c->n_mem_args; ++j)
             if (c->mem_args[j].storage == storage)
-                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index, sizeof storage->mem,
-                                              storage->mem ? &storage->mem : &r->dummy));
+                TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index,
+                                                 sizeof storage->mem,
+                                                 storage->mem ? &storage->mem : &r->dummy));
     }
     return ATTNCL_OK;
 }
@@ -186,8 +188,9 @@ static attncl_status enqueue_all(struct command_list *r, cl_uint n_wait, const c
     return ATTNCL_OK;
 }
 
-attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait, const cl_event *wait,
-                                        cl_event *events, cl_event *last_ret)
+attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait,
+                                           const cl_event *wait, cl_event *events,
+                                           cl_event *last_ret)
 {
     const size_t n = attncl__command_list_length(r);
     cl_event last = NULL;

@@ -38,7 +38,8 @@ struct command {
     command_fn call; // CALL
     void *user;
     void (*user_free)(void *user);
-    size_t loop_first, trip_count; // trip_count > 0: a loop from loop_first on ends with this command
+    size_t loop_first,
+        trip_count; // trip_count > 0: a loop from loop_first on ends with this command
 };
 
 struct command_list {
@@ -53,15 +54,16 @@ struct command_list {
 attncl_status attncl__command_list_append(struct command_list *r, struct command **ret);
 // The only caller of clSetKernelArg.
 attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
-                                        const void *value);
+                                           const void *value);
 attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *r);
 void attncl__command_list_free(struct command_list *r);
 attncl_status attncl__command_list_add_copy(struct command_list *r, const char *name,
-                                         struct storage *from, size_t from_offset,
-                                         struct storage *to, size_t to_offset, size_t bytes);
+                                            struct storage *from, size_t from_offset,
+                                            struct storage *to, size_t to_offset, size_t bytes);
 // On success the command list owns `user`.
-attncl_status attncl__command_list_add_call(struct command_list *r, const char *name, command_fn call,
-                                         void *user, void (*user_free)(void *user));
+attncl_status attncl__command_list_add_call(struct command_list *r, const char *name,
+                                            command_fn call, void *user,
+                                            void (*user_free)(void *user));
 // The commands from `first` on are executed `trip_count` times in each run.
 void attncl__command_list_loop(struct command_list *r, size_t first, int64_t trip_count);
 // How many commands a run enqueues; and a walk over them: the command after command `i`, with
@@ -74,7 +76,8 @@ attncl_status attncl__command_list_rebind(struct command_list *r, const struct s
 // event per command done (NULL where the command gave none), owned by the caller.  The first
 // command waits for `wait`; `last_ret`, when not NULL, receives an event of the end.  All are
 // released by attncl__event_release(), or handed over.  The queue is flushed.
-attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait, const cl_event *wait,
-                                        cl_event *events, cl_event *last_ret);
+attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait,
+                                           const cl_event *wait, cl_event *events,
+                                           cl_event *last_ret);
 
 #endif

@@ -80,7 +80,8 @@ static attncl_status set_args(struct launcher *l, struct command *c, const struc
             bytes = a->u.local_bytes ? a->u.local_bytes : sizeof(float); // 0 is not allowed
             break;
         }
-        const attncl_status status = attncl__command_list_set_arg(c->kernel, (cl_uint)i, bytes, value);
+        const attncl_status status =
+            attncl__command_list_set_arg(c->kernel, (cl_uint)i, bytes, value);
         if (status != ATTNCL_OK) {
             attncl__error_prefix("%s, argument %zu", c->name, i);
             return status;
@@ -96,7 +97,8 @@ static size_t items_of(const struct grid *grid)
 
 static attncl_status set_range(const struct launcher *l, const struct grid *grid, struct command *c)
 {
-    const size_t max_size = l->caps->address_bits == 32 ? UINT32_MAX : SIZE_MAX; // the device's size_t
+    const size_t max_size =
+        l->caps->address_bits == 32 ? UINT32_MAX : SIZE_MAX; // the device's size_t
 
     for (int i = 0; i < 3; ++i) {
         c->local[i] = grid->local[i];
@@ -142,7 +144,8 @@ done:
     return status;
 }
 
-static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t local, bool no_spills)
+static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t local,
+                          bool no_spills)
 {
     cl_kernel kernel = NULL;
     size_t private_bytes = 0;

@@ -141,13 +141,13 @@ static inline struct arg arg_local(size_t bytes)
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
 // Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
-// build, ERR_UNSUPPORTED when the device cannot run a work-group of this size with this kernel: a fallback list
-// of variants then tries its next row.
+// build, ERR_UNSUPPORTED when the device cannot run a work-group of this size with this kernel: a
+// fallback list of variants then tries its next row.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
 
-// True when the kernel builds and a work-group of `local` work-items fits its limits, without appending
-// anything: how a fallback list chooses before it commits to a sequence of launches.
+// True when the kernel builds and a work-group of `local` work-items fits its limits, without
+// appending anything: how a fallback list chooses before it commits to a sequence of launches.
 bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local);
 
 // The same, and on a GPU all of a work-item's values fit registers, as far as the driver tells.  A
@@ -162,7 +162,8 @@ struct launch_hooks {
     void *user;
 };
 
-// Work-items per row for a row kernel in the GPU variant: a power of two, at most caps->max_group and 256.
+// Work-items per row for a row kernel in the GPU variant: a power of two, at most caps->max_group
+// and 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
 #endif

@@ -18,14 +18,15 @@ static bool check_desc(attncl_graph *g, const attncl_aft_desc *desc)
              desc->kind != ATTNCL_AFT_SIMPLE && desc->kind != ATTNCL_AFT_CONV)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft kind %d is unknown", (int)desc->kind);
     else if (desc->kind == ATTNCL_AFT_LOCAL && desc->window < 0)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", must be at least 0", desc->window);
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", must be at least 0",
+                   desc->window);
     return !attncl__graph_failed(g);
 }
 
 // What the op of kinds without heads needs to know of a desc and its table.  False: the graph has
 // failed.
 static bool mix_variant(attncl_graph *g, const attncl_aft_desc *desc, attncl_value *pos_bias,
-                     int32_t *window_ret)
+                        int32_t *window_ret)
 {
     if (desc->kind == ATTNCL_AFT_SIMPLE || (desc->kind == ATTNCL_AFT_LOCAL && desc->window == 0)) {
         *pos_bias = ATTNCL_NONE_VALUE;

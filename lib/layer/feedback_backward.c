@@ -2,10 +2,11 @@
 //
 // Backward pass of the steps of a feedback transformer, last step first.
 //
-// The cache still holds every key and value, so a step needs nothing else of the forward pass: it is
-// recomputed from its row of x and then differentiated.  Later steps have accumulated the gradients
-// of its keys and values in a gradient cache by then; it adds those of earlier memories there.  The
-// parameters' gradients are summed over the steps.  All steps share one set of nodes here too.
+// The cache still holds every key and value, so a step needs nothing else of the forward pass: it
+// is recomputed from its row of x and then differentiated.  Later steps have accumulated the
+// gradients of its keys and values in a gradient cache by then; it adds those of earlier memories
+// there.  The parameters' gradients are summed over the steps.  All steps share one set of nodes
+// here too.
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
@@ -34,7 +35,7 @@ static int add_given(attncl_value **list, int n, attncl_value *const *values, in
 static int list_values(struct context *c, attncl_value **list)
 {
     attncl_value *const model[MAX_MODEL_VALUES] = {&c->p.weights, &c->p.key_value_weight,
-                                           &c->p.key_value_bias};
+                                                   &c->p.key_value_bias};
     const bool own = !attncl__given(c->p.key_value_weight);
     int n = add_given(list, 0, model, MAX_MODEL_VALUES);
 
@@ -106,7 +107,8 @@ static attncl_status init_backward_pass(const struct context *given, struct back
     return ATTNCL_OK;
 }
 
-// The last n_memories rows, all that a sequence reads: a table's gradient is computed in every step.
+// The last n_memories rows, all that a sequence reads: a table's gradient is computed in every
+// step.
 static void truncate_table(attncl_graph *g, attncl_value *table, int64_t n_memories)
 {
     struct tensor_desc d;
@@ -156,12 +158,13 @@ static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value positio
 }
 
 // Recomputes the step at `position` and adds the gradients of what it reads.
-static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value x, attncl_value position,
-                      const attncl_value *dy)
+static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value x,
+                          attncl_value position, const attncl_value *dy)
 {
     struct feedback_steps *s = &b->c->steps;
     const int64_t n_projections = attncl__feedback_projection_count(s);
-    attncl_value memory, *outputs = attncl__alloc_array((size_t)n_projections + 2, 2 * sizeof *outputs);
+    attncl_value memory,
+        *outputs = attncl__alloc_array((size_t)n_projections + 2, 2 * sizeof *outputs);
     if (!outputs) {
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "gradients of a step");
         return;
@@ -182,7 +185,7 @@ static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value
                                                         (int32_t)b->c->n_steps};
         outputs[n] = projection.value;
         output_grads[n++] = attncl__graph_add(g, &attncl__op_feedback_load_fwd, &params,
-                                         IN(s->gradients, position));
+                                              IN(s->gradients, position));
     }
     attncl_graph_gradient(g, n, outputs, output_grads, b->n_inner, b->inner, b->inner_d);
     attncl__free(outputs);
@@ -213,8 +216,8 @@ static void store_grads(attncl_graph *g, const struct backward_pass *b, attncl_v
     }
 }
 
-static void backprop_steps(attncl_graph *g, const struct grad_region *region, const attncl_value *dy,
-                    const bool *requires_grad, attncl_value *dx)
+static void backprop_steps(attncl_graph *g, const struct grad_region *region,
+                           const attncl_value *dy, const bool *requires_grad, attncl_value *dx)
 {
     const struct context *given = region->context;
     attncl_status status = ATTNCL_OK;
@@ -243,7 +246,7 @@ done:
 }
 
 struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struct feedback_steps *s,
-                                                attncl_value x)
+                                                    attncl_value x)
 {
     struct tensor_desc d;
     if (!attncl__layer_shape(g, x, "x", &d))
@@ -272,7 +275,7 @@ struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struc
 }
 
 void attncl__feedback_backward_end(attncl_graph *g, struct grad_region *region, attncl_value y,
-                               attncl_value memory)
+                                   attncl_value memory)
 {
     if (region) {
         region->out[0] = y;

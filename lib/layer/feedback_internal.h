@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Shared by the files of the feedback transformer: feedback.c (attention, a layer, the public
-// builders), feedback_step.c (one step of a model), feedback_backward.c (the backward pass of all steps).
+// builders), feedback_step.c (one step of a model), feedback_backward.c (the backward pass of all
+// steps).
 #ifndef ATTNCL_LAYER_FEEDBACK_INTERNAL_H
 #define ATTNCL_LAYER_FEEDBACK_INTERNAL_H
 
@@ -65,8 +66,8 @@ void attncl__feedback_keep(attncl_graph *g, const struct feedback_steps *s, attn
 // A transformer's loop as a custom-gradient region.  begin: before its first node, x [T, B, C];
 // end: after its last, with its outputs, memory null where it was not requested.
 struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struct feedback_steps *s,
-                                                attncl_value x);
+                                                    attncl_value x);
 void attncl__feedback_backward_end(attncl_graph *g, struct grad_region *region, attncl_value y,
-                               attncl_value memory);
+                                   attncl_value memory);
 
 #endif

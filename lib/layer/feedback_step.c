@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// One step of a feedback transformer.  One set of nodes serves every position: it reads its position
-// from device memory, attends to the cached memories before it, and appends its own keys and values.
-// At position 0 a gate of zeros switches the attention's output off, its bias included.
+// One step of a feedback transformer.  One set of nodes serves every position: it reads its
+// position from device memory, attends to the cached memories before it, and appends its own keys
+// and values. At position 0 a gate of zeros switches the attention's output off, its bias included.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -157,7 +157,7 @@ struct kv_projection attncl__feedback_projection(attncl_graph *g, const struct f
     if (attncl__given(p->key_value_weight)) {
         projection.n_slots = (int32_t)(2 * s->n_sets);
         projection.value = attncl__layer_project(g, "key_value", memory, p->key_value_weight,
-                                              p->key_value_bias, none);
+                                                 p->key_value_bias, none);
         return projection;
     }
     const attncl_feedback_params *attn = &p->layers[i / 2].attn;

@@ -12,7 +12,8 @@
 bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name,
                          struct tensor_desc *ret);
 
-// attncl__layer_shape(), and fails the graph unless the value has `rank` axes; `axes` names them, "[T, B, C]".
+// attncl__layer_shape(), and fails the graph unless the value has `rank` axes; `axes` names them,
+// "[T, B, C]".
 bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int rank,
                         const char *axes, struct tensor_desc *ret);
 

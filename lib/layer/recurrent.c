@@ -5,8 +5,8 @@
 //   query = W_q h_top,   context = sum_j p_j value_j,   p = softmax over j of w . tanh(query +
 //   key_j) xi    = W_context context + (W_embedding e + b),    W_ih = [W_context, W_embedding]
 //
-// cat(context, embedding) is never materialised: the columns of W_ih are views, and the embedded half
-// of all known tokens is one GEMM.
+// cat(context, embedding) is never materialised: the columns of W_ih are views, and the embedded
+// half of all known tokens is one GEMM.
 
 #include <inttypes.h>
 

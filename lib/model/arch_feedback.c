@@ -83,8 +83,8 @@ static void layer_params(struct params *p, const struct feedback_settings *s, en
     ret->activation = s->ffn.activation;
 }
 
-// The weights that project a memory to keys and values, stacked for one GEMM: those of all layers, one
-// after another, or the shared pair.
+// The weights that project a memory to keys and values, stacked for one GEMM: those of all layers,
+// one after another, or the shared pair.
 static attncl_value key_value_weight(struct params *p, const struct feedback_settings *s)
 {
     const int64_t c = s->d_model;

@@ -54,8 +54,8 @@ void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_f
 struct feedback_settings {
     int64_t d_model, n_heads, n_layers;
     int64_t n_positions; // P
-    bool split;       // scores
-    bool shared;      // one projection of keys and values for all layers
+    bool split;          // scores
+    bool shared;         // one projection of keys and values for all layers
     struct ffn_settings ffn;
 };
 attncl_status attncl__feedback_configure(const struct json *config, bool shared,

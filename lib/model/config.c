@@ -13,8 +13,8 @@ static attncl_status check_int(const char *key, int64_t min, int64_t value)
 {
     REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at least %" PRId64, key,
             value, min);
-    REQUIRE(value <= INT32_MAX, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %d", key, value,
-            INT32_MAX);
+    REQUIRE(value <= INT32_MAX, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %d", key,
+            value, INT32_MAX);
     return ATTNCL_OK;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A model's parameters.  One traversal of their names serves twice: when the model is opened it loads
-// them from the file and checks their shapes; when a graph is built it gives their values.
+// A model's parameters.  One traversal of their names serves twice: when the model is opened it
+// loads them from the file and checks their shapes; when a graph is built it gives their values.
 #ifndef ATTNCL_MODEL_PARAMS_H
 #define ATTNCL_MODEL_PARAMS_H
 
@@ -68,8 +68,8 @@ void attncl__param_linear(struct params *p, const char *name, int64_t out, int64
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
                                     int64_t n_needed, int64_t width);
 
-// Several of the file's parameters as one value, so that one GEMM computes them together.  Rows follow
-// each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].
+// Several of the file's parameters as one value, so that one GEMM computes them together.  Rows
+// follow each other in the order of the adds; the whole is [rows, width], or with width 0 [rows].
 struct param_stack {
     struct params *p;
     const char *name; // of the whole, not in the file

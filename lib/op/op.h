@@ -71,9 +71,9 @@ struct grad_ref {
     {                                                                                              \
         REF_KIND_DX, (i)                                                                           \
     }
-#define REF_TEMP(i)                                                                                   \
+#define REF_TEMP(i)                                                                                \
     {                                                                                              \
-        REF_KIND_TEMP, (i)                                                                            \
+        REF_KIND_TEMP, (i)                                                                         \
     }
 enum { N_GRAD_TEMPS = 2 };
 
@@ -103,10 +103,10 @@ struct op_merge {
     bool (*suits)(const struct op_sig *merged);
 };
 
-// A chain of nodes as two others, made when a graph is planned (compile/rewrite.c), as data.  part[0]
-// is the node the rule is about, part[i > 0] makes input `input` of part[of] and no other consumer reads
-// its result.  The first node made takes the place of part[1], the second that of part[0]; the
-// other parts are dead.
+// A chain of nodes as two others, made when a graph is planned (compile/rewrite.c), as data.
+// part[0] is the node the rule is about, part[i > 0] makes input `input` of part[of] and no other
+// consumer reads its result.  The first node made takes the place of part[1], the second that of
+// part[0]; the other parts are dead.
 enum rewrite_ref_kind { REWRITE_NONE, REWRITE_IN, REWRITE_OUT };
 struct rewrite_ref {
     enum rewrite_ref_kind kind;
@@ -147,13 +147,13 @@ struct op_class {
     size_t params_bytes;
     int n_in, n_out;
     unsigned optional; // bit i: input i may be absent
-    unsigned
-        strided; // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
-                 // holds) and any start; every other input reaches launch contiguous with start 0
+    unsigned strided;  // bit i: input i may be a view whose rows have one stride (attncl__desc_rows
+        // holds) and any start; every other input reaches launch contiguous with start 0
     unsigned any_view;   // bit i: input i may be any view at all (strides as they come)
     unsigned state;      // bit i: input i is state that the op updates in place
     unsigned shape_only; // bit i: of input i only the shape counts: no gradient reaches it
-    unsigned saved_for_backward;       // bit i: output i exists only for gradients: absent unless sig->save_for_backward
+    unsigned
+        saved_for_backward; // bit i: output i exists only for gradients: absent unless sig->save_for_backward
 
     // Checks inputs and parameters, fills sig->out.  Called on contiguous and on strided inputs
     // alike.
@@ -194,7 +194,7 @@ struct row_launch {
     unsigned vw;
 };
 struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
-                                 const char *kernel, int64_t rows, int64_t width);
+                                     const char *kernel, int64_t rows, int64_t width);
 int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
 
 // A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
@@ -207,10 +207,10 @@ struct row_problem {
 struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w);
 // For another kernel of such a file, whose work-groups of this size do not share rows.
 void attncl__no_row_sharing(struct kspec *spec, size_t group);
-// For a kernel of the same file whose work-groups take one row each: attncl__row_launch() with smaller
-// work-groups where the device runs none so large.
-struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file, const char *kernel,
-                                   int64_t rows, int64_t width);
+// For a kernel of the same file whose work-groups take one row each: attncl__row_launch() with
+// smaller work-groups where the device runs none so large.
+struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file,
+                                            const char *kernel, int64_t rows, int64_t width);
 // Rows consist of whole float4s, aligned if the first is: start and stride are the array's.
 bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows);
 
@@ -220,8 +220,9 @@ struct elementwise_launch {
     struct grid grid;
     int64_t per_group;
 };
-struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps, const char *file,
-                                   const char *kernel, int64_t count);
+struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
+                                                     const char *file, const char *kernel,
+                                                     int64_t count);
 
 // ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank`
 // axes (-1: any).

@@ -3,8 +3,8 @@
 // Row tiling of kernels that need a whole row at once (cl/common/row_tiling.clh), GPU
 // variant: a table of tile configurations by width.
 //
-// A row that fits the registers of a few work-items is read once, and a work-group has several; longer
-// ones take more work-items, and the longest are read twice.  Vectors are float4s where rows
+// A row that fits the registers of a few work-items is read once, and a work-group has several;
+// longer ones take more work-items, and the longest are read twice.  Vectors are float4s where rows
 // consist of whole ones, which then are aligned, else floats.
 
 #include "op/op.h"
@@ -12,7 +12,8 @@
 struct row_tile {
     enum device_vendor vendor; // VENDOR_OTHER: any
     unsigned group_multiple;   // 0: any
-    int lanes_per_row, vecs_per_lane, rows; // work-items of a row, float4s that each keeps in registers, rows of a work-group
+    int lanes_per_row, vecs_per_lane,
+        rows; // work-items of a row, float4s that each keeps in registers, rows of a work-group
 };
 
 // By columns, at most 4 * lanes_per_row * vecs_per_lane; several for as many: by vendor, and by how
@@ -39,14 +40,14 @@ static const struct row_tile tile_configs[] = {
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
-// float4s that a work-item keeps of all arrays together; work-items of a work-group where a row takes
-// fewer; work-groups for each multiprocessor that keep it busy.
+// float4s that a work-item keeps of all arrays together; work-items of a work-group where a row
+// takes fewer; work-groups for each multiprocessor that keep it busy.
 enum { MAX_VECS_PER_LANE = 8, GROUP = 128, GROUPS_PER_UNIT = 2 };
 
 static bool holds(const struct row_tile *r, const struct row_problem *w)
 {
-    return r->vecs_per_lane == 0 ||
-           (4 * (int64_t)r->lanes_per_row * r->vecs_per_lane >= w->width && r->vecs_per_lane * w->arrays <= MAX_VECS_PER_LANE);
+    return r->vecs_per_lane == 0 || (4 * (int64_t)r->lanes_per_row * r->vecs_per_lane >= w->width &&
+                                     r->vecs_per_lane * w->arrays <= MAX_VECS_PER_LANE);
 }
 
 static bool is_for_device(const struct device_caps *caps, const struct row_tile *r)
@@ -63,7 +64,7 @@ static void add_tile_macros(struct kspec *spec, int lanes_per_row, int vecs_per_
 }
 
 static struct row_launch launch_of_tile(const struct device_caps *caps, const struct row_problem *w,
-                               const struct row_tile *r)
+                                        const struct row_tile *r)
 {
     const unsigned vw = w->float4_aligned && r->lanes_per_row > 1 ? 4 : 1;
     int64_t rows = r->rows;
@@ -72,15 +73,16 @@ static struct row_launch launch_of_tile(const struct device_caps *caps, const st
                         (rows * r->lanes_per_row > 32 &&
                          ceil_div(w->rows, rows) < GROUPS_PER_UNIT * (int64_t)caps->compute_units)))
         rows /= 2;
-    struct row_launch config = {w->spec, grid_1d(ceil_div(w->rows, rows), (size_t)(rows * r->lanes_per_row)),
-                            rows, vw};
+    struct row_launch config = {
+        w->spec, grid_1d(ceil_div(w->rows, rows), (size_t)(rows * r->lanes_per_row)), rows, vw};
     kspec_set_vw_ls(&config.spec, vw, config.grid.local[0]);
     add_tile_macros(&config.spec, r->lanes_per_row, r->vecs_per_lane * (4 / (int)vw));
     return config;
 }
 
 // The tuned number of work-items, with as few vectors per lane as hold the row.
-static bool tuned_row_launch(struct launcher *l, const struct row_problem *w, struct row_launch *ret)
+static bool tuned_row_launch(struct launcher *l, const struct row_problem *w,
+                             struct row_launch *ret)
 {
     const int class = attncl__row_class(w->width);
     const int *tuned = attncl__tuned(l->caps, TUNE_ROWS_GPU, class);
@@ -88,9 +90,12 @@ static bool tuned_row_launch(struct launcher *l, const struct row_problem *w, st
     if (!tuned)
         return false;
     const int lanes_per_row = tuned[ROWS_GPU_LS];
-    struct row_tile r = {.lanes_per_row = lanes_per_row, .rows = lanes_per_row < GROUP ? GROUP / lanes_per_row : 1};
+    struct row_tile r = {.lanes_per_row = lanes_per_row,
+                         .rows = lanes_per_row < GROUP ? GROUP / lanes_per_row : 1};
     for (int vecs_per_lane = MAX_VECS_PER_LANE; vecs_per_lane > 0; vecs_per_lane /= 2)
-        if (holds(&(struct row_tile){.lanes_per_row = lanes_per_row, .vecs_per_lane = vecs_per_lane}, w))
+        if (holds(
+                &(struct row_tile){.lanes_per_row = lanes_per_row, .vecs_per_lane = vecs_per_lane},
+                w))
             r.vecs_per_lane = vecs_per_lane;
     if ((size_t)lanes_per_row <= l->caps->max_group) {
         *ret = launch_of_tile(l->caps, w, &r);
@@ -113,7 +118,8 @@ static struct row_launch strided_row_launch(struct launcher *l, const struct row
             r.lanes_per_row *= 2;
         r.rows = groups[i] / r.lanes_per_row;
         config = launch_of_tile(l->caps, w, &r);
-        if (is_for_device(l->caps, &r) && attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]))
+        if (is_for_device(l->caps, &r) &&
+            attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]))
             break;
     }
     return config;
@@ -161,8 +167,8 @@ bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows)
     return start % 4 == 0 && rows->stride % 4 == 0 && rows->width % 4 == 0;
 }
 
-struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file, const char *kernel,
-                                   int64_t rows, int64_t width)
+struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file,
+                                            const char *kernel, int64_t rows, int64_t width)
 {
     struct row_launch config = attncl__row_launch(l->caps, file, kernel, rows, width);
     size_t local = config.grid.local[0];
@@ -173,6 +179,7 @@ struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file
         kspec_set_vw_ls(&config.spec, config.vw, local);
         attncl__no_row_sharing(&config.spec, local);
         local = local > 4 ? local / 2 : 1; // the kernels know no work-group of two
-    } while (config.grid.local[0] > 1 && !attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]));
+    } while (config.grid.local[0] > 1 &&
+             !attncl__kernel_is_launchable(l, &config.spec, config.grid.local[0]));
     return config;
 }

@@ -69,7 +69,8 @@ static size_t list_entries(int fd, DIR *dir, struct found **ret)
             continue;
         }
         if (n == capacity) {
-            struct found *grown = attncl__grow_array(list, capacity ? 2 * capacity : 64, sizeof *grown);
+            struct found *grown =
+                attncl__grow_array(list, capacity ? 2 * capacity : 64, sizeof *grown);
             if (!grown)
                 break;
             list = grown;

@@ -87,8 +87,8 @@ static const char *refuse_content(const char *data, size_t n, struct bytes key)
     return NULL;
 }
 
-bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key, void **payload_ret,
-                              size_t *n_ret)
+bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key,
+                              void **payload_ret, size_t *n_ret)
 {
     char name[CACHE_NAME_BYTES];
     const char *why = NULL;
@@ -98,7 +98,8 @@ bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes 
 
     if (!attncl__cache_entry_name(key, name))
         return false;
-    if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n, &why))
+    if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n,
+                                  &why))
         why = refuse_content(data, n, key);
     if (data && !why) {
         const size_t skip = sizeof(struct header) + key.n;

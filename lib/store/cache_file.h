@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The program cache as files: knows no OpenCL.
 //
-// A program binary is code that the driver will execute, so nothing leaves an entry unless directory
-// and file belong to this user alone, the key is the whole key that was asked for, and the SHA-256
-// over everything is right.
+// A program binary is code that the driver will execute, so nothing leaves an entry unless
+// directory and file belong to this user alone, the key is the whole key that was asked for, and
+// the SHA-256 over everything is right.
 #ifndef ATTNCL_STORE_CACHE_FILE_H
 #define ATTNCL_STORE_CACHE_FILE_H
 
@@ -20,8 +20,8 @@ void attncl__cache_evict(const struct private_dir *directory, uint64_t cap_bytes
 
 // The payload stored under `key`, owned by the caller (attncl__free), and the entry counts as used
 // now.  False when there is none or it is not to be trusted; that one is removed.
-bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key, void **payload_ret,
-                              size_t *n_ret);
+bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes key,
+                              void **payload_ret, size_t *n_ret);
 // In one step: readers see the old entry or the new one.  False, and no trace, when it cannot be
 // written.
 bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes key,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A directory private to this user.  There are no locks: a file is written aside and renamed, the last
-// writer wins.  Nothing is synced to the disk; the consumer must notice a torn file.
+// A directory private to this user.  There are no locks: a file is written aside and renamed, the
+// last writer wins.  Nothing is synced to the disk; the consumer must notice a torn file.
 
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <errno.h>
@@ -35,7 +35,7 @@ static bool make_directories(const char *path)
 }
 
 bool attncl__private_dir_open(const char *path, bool writable, struct private_dir *ret,
-                             const char **why_ret)
+                              const char **why_ret)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     struct stat st;
@@ -45,7 +45,8 @@ bool attncl__private_dir_open(const char *path, bool writable, struct private_di
     if (fd < 0 && errno == ENOENT && writable && make_directories(path))
         fd = open(path, flags);
     if (fd < 0) {
-        *why_ret = errno == ELOOP || errno == ENOTDIR ? "it is no directory" : "it cannot be opened";
+        *why_ret =
+            errno == ELOOP || errno == ENOTDIR ? "it is no directory" : "it cannot be opened";
         return false;
     }
     *why_ret = NULL;
@@ -112,8 +113,9 @@ static const char *reject_file(const struct stat *st, size_t min_bytes, size_t m
     return NULL;
 }
 
-bool attncl__private_file_read(const struct private_dir *directory, const char *name, size_t min_bytes,
-                           size_t max_bytes, char **data_ret, size_t *n_ret, const char **why_ret)
+bool attncl__private_file_read(const struct private_dir *directory, const char *name,
+                               size_t min_bytes, size_t max_bytes, char **data_ret, size_t *n_ret,
+                               const char **why_ret)
 {
     char *data = NULL;
     bool found = false;
@@ -159,12 +161,13 @@ static bool random_name(char *name, size_t capacity)
 
     if (getrandom(x, sizeof x, 0) != (ssize_t)sizeof x)
         return false;
-    snprintf(name, capacity, "%016llx%016llx.tmp", (unsigned long long)x[0], (unsigned long long)x[1]);
+    snprintf(name, capacity, "%016llx%016llx.tmp", (unsigned long long)x[0],
+             (unsigned long long)x[1]);
     return true;
 }
 
 bool attncl__private_file_replace(const struct private_dir *directory, const char *name,
-                              const struct bytes *pieces, size_t n)
+                                  const struct bytes *pieces, size_t n)
 {
     char temp[64];
 

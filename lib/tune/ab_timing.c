@@ -49,11 +49,13 @@ void attncl__variant_end(struct variant *s)
     memset(s, 0, sizeof *s);
 }
 
-bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n, double terms)
+bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
+                            double terms)
 {
     // Higham and Mary 2019: the error of a sum of n terms stays below lambda sqrt(n) u times the
-    // sum of magnitudes but with a probability that lambda = 10 makes negligible; the largest result
-    // stands for the magnitudes, both variants err, and 4 is for what is not a sum (exp, division).
+    // sum of magnitudes but with a probability that lambda = 10 makes negligible; the largest
+    // result stands for the magnitudes, both variants err, and 4 is for what is not a sum (exp,
+    // division).
     const double allowed = 2 * 10 * (sqrt(terms) + 4) * 0x1p-24;
     double largest = 0;
 

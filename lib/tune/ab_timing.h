@@ -23,10 +23,11 @@ void attncl__variant_end(struct variant *s);
 
 // True when the results agree: elements differ by no more than rounding lets sums of `terms` terms
 // differ whose order is another.
-bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n, double terms);
+bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
+                            double terms);
 
-// Interleaved rounds of both variants, `runs` runs each, until `seconds` are over; 3 rounds at least.  The times of
-// earlier rounds are dropped.
+// Interleaved rounds of both variants, `runs` runs each, until `seconds` are over; 3 rounds at
+// least.  The times of earlier rounds are dropped.
 attncl_status attncl__ab_time(struct variant *a, struct variant *b, int runs, double seconds);
 
 // Seconds of one run of `s`, and of several: by the fastest and by the middle sample.

@@ -57,7 +57,8 @@ static bool takes_part(const struct tuner *t, int kernel)
 
     if (t->options.kernel && strcmp(t->options.kernel, k->name) != 0)
         return false;
-    return (k->variants & (1u << caps->variant)) && (kernel != TUNE_GEMM_BACKEND || caps->clblast_allowed);
+    return (k->variants & (1u << caps->variant)) &&
+           (kernel != TUNE_GEMM_BACKEND || caps->clblast_allowed);
 }
 
 static int count_trials(const struct tuner *t)

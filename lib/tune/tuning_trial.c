@@ -39,8 +39,7 @@ attncl_status attncl__tuning_trial_begin(struct tuning_trial *c)
 {
     for (size_t i = 0; i < attncl__n_workloads; ++i) {
         const struct workload *w = &attncl__workloads[i];
-        if ((w->kernels & (1u << c->kernel)) && w->class == c->class &&
-            c->n_work < TRIAL_WORKLOADS)
+        if ((w->kernels & (1u << c->kernel)) && w->class == c->class && c->n_work < TRIAL_WORKLOADS)
             c->work[c->n_work++] = w;
     }
     for (int i = 0; i < c->n_work; ++i) {
@@ -65,7 +64,8 @@ void attncl__tuning_trial_end(struct tuning_trial *c)
 }
 
 // Graphs with the present row, run once.
-static attncl_status begin_variants(const struct tuning_trial *c, struct variant variants[TRIAL_WORKLOADS])
+static attncl_status begin_variants(const struct tuning_trial *c,
+                                    struct variant variants[TRIAL_WORKLOADS])
 {
     for (int i = 0; i < c->n_work; ++i) {
         TRY(attncl__workload_graph(c->ctx, c->work[i], &c->data[i], &variants[i].graph));
@@ -91,7 +91,7 @@ static double ratio(const struct tuning_trial *c, const struct variant other[TRI
 }
 
 static attncl_status ab_time_all(struct tuning_trial *c, struct variant other[TRIAL_WORKLOADS],
-                              double seconds)
+                                 double seconds)
 {
     for (int i = 0; i < c->n_work; ++i)
         TRY(attncl__ab_time(&c->built_in[i], &other[i], c->runs[i], seconds / c->n_work));
@@ -124,7 +124,7 @@ static void try_candidate(struct tuning_trial *c, const struct candidate *candid
         goto done;
     for (int i = 0; i < c->n_work; ++i)
         if (!attncl__variants_agree(&c->built_in[i], &variants[i], c->data[i].n_result,
-                                 c->data[i].terms)) {
+                                    c->data[i].terms)) {
             drop(c, candidate, "its result differs from the built-in choice's");
             goto done;
         }

@@ -7,8 +7,8 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
-#include "graph/internal.h"
 #include "gemm/gemm.h"
+#include "graph/internal.h"
 #include "support/test.h"
 
 enum { ROWS = 2, C = 20, MANY = 17 };

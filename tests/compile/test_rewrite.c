@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A step of AFT layers, or of attention layers, becomes two launches a layer where no consumer looks
-// between, and computes the same.
+// A step of AFT layers, or of attention layers, becomes two launches a layer where no consumer
+// looks between, and computes the same.
 
 #include <math.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 
 #include "attncl/log.h"
 #include "base/alloc.h"
-#include "store/cache_file.h"
 #include "device/context.h"
+#include "store/cache_file.h"
 #include "support/directory.h"
 #include "support/test.h"
 
@@ -118,7 +118,7 @@ START_TEST(the_second_process_compiles_nothing)
     // Other macros, another source: other programs.
     ck_assert_int_eq(live_once("#define VALUE 42\n"), 42);
     directory_write("cl/probe.cl",
-                 "__kernel void probe_fill_fwd(__global int *x) { x[0] = -VALUE; }\n");
+                    "__kernel void probe_fill_fwd(__global int *x) { x[0] = -VALUE; }\n");
     ck_assert_int_eq(live_once("#define VALUE 41\n"), -41);
     ck_assert_int_eq(n_built, 3);
     ck_assert_int_eq(n_warned, 0);

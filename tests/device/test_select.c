@@ -68,7 +68,8 @@ START_TEST(a_refusal_lists_what_there_is)
     const struct device_list list = {entries, N_ENTRIES};
     size_t index = 99;
 
-    ck_fails(attncl__device_select(&list, rejected[_i], &index), ATTNCL_ERR_NO_DEVICE, rejected[_i]);
+    ck_fails(attncl__device_select(&list, rejected[_i], &index), ATTNCL_ERR_NO_DEVICE,
+             rejected[_i]);
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "2:0 UHD 620"));
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "3:0 H200 (NVIDIA CUDA) unavailable"));
     ck_assert_uint_eq(index, 99);

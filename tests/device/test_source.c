@@ -36,8 +36,9 @@ START_TEST(includes_are_replaced_once)
 {
     char *text = NULL;
 
-    directory_write("op/a.cl", "// first\n#include \"common/x.clh\"\n  #  include <none>\n\t#include  "
-                            "\"common/y.clh\"\nint last;");
+    directory_write("op/a.cl",
+                    "// first\n#include \"common/x.clh\"\n  #  include <none>\n\t#include  "
+                    "\"common/y.clh\"\nint last;");
     directory_write("common/x.clh", "int x;\n#include \"common/y.clh\"\nint after_y;\n");
     directory_write("common/y.clh", "int y;\n#include \"common/x.clh\"\n");
     ck_ok(attncl__source_load(&anywhere, "op/a.cl", &text));

@@ -294,7 +294,8 @@ START_TEST(rows_are_stored_for_this_user_alone)
     struct stat st;
 
     measured[TUNE_GEMM_CPU][TUNE_LARGE] = true;
-    found.entries[TUNE_GEMM_CPU][TUNE_LARGE] = (struct tune_entry){.value = {96, 128, 64}, .line = 1};
+    found.entries[TUNE_GEMM_CPU][TUNE_LARGE] =
+        (struct tune_entry){.value = {96, 128, 64}, .line = 1};
     unsetenv("ATTNCL_TUNE");
     setenv("XDG_CONFIG_HOME", IN_DIRECTORY("new/config"), 1);
     ck_ok(attncl__tuned_store(fake(), &found, measured, &path));

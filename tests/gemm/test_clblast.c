@@ -65,7 +65,8 @@ static void run_ours(const struct gemm *g)
 {
     attncl_context *ctx = test_context();
     struct command_list command_list;
-    struct launcher launcher = {.caps = &ctx->caps, .command_list = &command_list, .gemm = "clblast"};
+    struct launcher launcher = {
+        .caps = &ctx->caps, .command_list = &command_list, .gemm = "clblast"};
 
     ck_ok(attncl__command_list_begin(ctx, &command_list));
     ck_ok(attncl__gemm(&launcher, g));
@@ -138,7 +139,8 @@ START_TEST(known_devices)
     ck_assert(attncl__clblast_has_tuning(&caps));
     caps.nv_compute_capability = 90;
     ck_assert(!attncl__clblast_has_tuning(&caps));
-    ck_assert(!attncl__clblast_has_tuning(&(struct device_caps){.vendor = VENDOR_POCL, .is_cpu = true}));
+    ck_assert(
+        !attncl__clblast_has_tuning(&(struct device_caps){.vendor = VENDOR_POCL, .is_cpu = true}));
 }
 END_TEST
 

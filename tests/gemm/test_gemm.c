@@ -267,15 +267,15 @@ START_TEST(causal)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         for (int trans_b = 0; trans_b < 2; ++trans_b)
             check(&(struct gemm_case){.batch = 2,
-                                    .m = sizes[i],
-                                    .n = 37,
-                                    .k = sizes[i],
-                                    .gap = 1,
-                                    .trans_b = trans_b,
-                                    .causal = true,
-                                    .bias = GEMM_BIAS_ROW,
-                                    .gate = true,
-                                    .shared_b = trans_b});
+                                      .m = sizes[i],
+                                      .n = 37,
+                                      .k = sizes[i],
+                                      .gap = 1,
+                                      .trans_b = trans_b,
+                                      .causal = true,
+                                      .bias = GEMM_BIAS_ROW,
+                                      .gate = true,
+                                      .shared_b = trans_b});
 }
 END_TEST
 
@@ -303,15 +303,15 @@ START_TEST(epilogues)
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)
             check(&(struct gemm_case){.batch = 2,
-                                    .m = few ? 3 : 23,
-                                    .n = 41,
-                                    .k = 9,
-                                    .gap = few,
-                                    .trans_b = true,
-                                    .bias = (enum gemm_bias)(parts % 3),
-                                    .activation = (enum gemm_activation)_i,
-                                    .gate = parts / 3 % 2,
-                                    .residual = parts / 6});
+                                      .m = few ? 3 : 23,
+                                      .n = 41,
+                                      .k = 9,
+                                      .gap = few,
+                                      .trans_b = true,
+                                      .bias = (enum gemm_bias)(parts % 3),
+                                      .activation = (enum gemm_activation)_i,
+                                      .gate = parts / 3 % 2,
+                                      .residual = parts / 6});
 }
 END_TEST
 
@@ -319,14 +319,14 @@ START_TEST(nothing_to_sum_gives_the_epilogue_of_zero)
 {
     check(&(struct gemm_case){.batch = 1, .m = 3, .n = 5, .k = 0});
     check(&(struct gemm_case){.batch = 2,
-                            .m = 3,
-                            .n = 37,
-                            .k = 0,
-                            .gap = 2,
-                            .bias = GEMM_BIAS_ROW,
-                            .activation = GEMM_ACT_SIGMOID,
-                            .gate = true,
-                            .residual = true});
+                              .m = 3,
+                              .n = 37,
+                              .k = 0,
+                              .gap = 2,
+                              .bias = GEMM_BIAS_ROW,
+                              .activation = GEMM_ACT_SIGMOID,
+                              .gate = true,
+                              .residual = true});
 }
 END_TEST
 
@@ -344,11 +344,11 @@ START_TEST(not_a_number_and_infinity_pass)
         for (int activation = 0; activation < 6; ++activation) {
             struct setup s = {.g.batch = 0};
             const struct gemm_case p = {.batch = 1,
-                                      .m = few ? 2 : 9,
-                                      .n = 18,
-                                      .k = 5,
-                                      .trans_b = true,
-                                      .activation = (enum gemm_activation)activation};
+                                        .m = few ? 2 : 9,
+                                        .n = 18,
+                                        .k = 5,
+                                        .trans_b = true,
+                                        .activation = (enum gemm_activation)activation};
 
             lay_out(&s, &p);
             fill(&s);
@@ -392,12 +392,12 @@ START_TEST(limited_loops)
     caps = &limited;
     for (int form = 0; form < 4; ++form) {
         check(&(struct gemm_case){.batch = 2,
-                                .m = 31,
-                                .n = 45,
-                                .k = 4003,
-                                .trans_a = form & 1,
-                                .trans_b = form >> 1,
-                                .residual = true});
+                                  .m = 31,
+                                  .n = 45,
+                                  .k = 4003,
+                                  .trans_a = form & 1,
+                                  .trans_b = form >> 1,
+                                  .residual = true});
         ck_assert_int_gt((int)n_launched, 1);
     }
     check(&(struct gemm_case){.batch = 1, .m = 3, .n = 5, .k = 4003});
@@ -418,12 +418,12 @@ START_TEST(tall_tiles_of_a_transposed_a)
     caps = &single;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
         check(&(struct gemm_case){.batch = 3,
-                                .m = rows[i],
-                                .n = 130,
-                                .k = 101,
-                                .trans_a = true,
-                                .trans_b = i % 2,
-                                .gap = (int)i});
+                                  .m = rows[i],
+                                  .n = 130,
+                                  .k = 101,
+                                  .trans_a = true,
+                                  .trans_b = i % 2,
+                                  .gap = (int)i});
     caps = &test_context()->caps;
 }
 END_TEST
@@ -440,15 +440,15 @@ START_TEST(long_sums_use_split_k)
     forced = "native";
     for (int i = 0; i < 4; ++i) {
         check(&(struct gemm_case){.batch = 1,
-                                .m = 7,
-                                .n = 5,
-                                .k = i < 2 ? 2048 : 2049,
-                                .trans_a = true,
-                                .trans_b = i % 2,
-                                .bias = GEMM_BIAS_COLUMN,
-                                .residual = true,
-                                .gap = 3,
-                                .scratch = true});
+                                  .m = 7,
+                                  .n = 5,
+                                  .k = i < 2 ? 2048 : 2049,
+                                  .trans_a = true,
+                                  .trans_b = i % 2,
+                                  .bias = GEMM_BIAS_COLUMN,
+                                  .residual = true,
+                                  .gap = 3,
+                                  .scratch = true});
         if (cuts)
             ck_assert_int_eq((int)n_launched, i < 2 ? 2 : 1);
     }

@@ -117,11 +117,12 @@ START_TEST(rows_by_vendor_and_size)
 }
 END_TEST
 
-// Each row that does not build, does not fit or spills falls back to the next; the last to an error.
+// Each row that does not build, does not fit or spills falls back to the next; the last to an
+// error.
 START_TEST(rows_that_do_not_fit_fall_back)
 {
     static const char *const fallbacks[] = {"128x128x16/256", "64x128x16/128", "64x64x16/128",
-                                         "32x32x32/64", "16x16x16/16"};
+                                            "32x32x32/64", "16x16x16/16"};
     const struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
 
     for (seen.n_refuse = 0; seen.n_refuse < 4; ++seen.n_refuse) {

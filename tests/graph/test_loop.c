@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Loops of a graph without canaries, so that memory is reused: values that live across iterations, one loop
-// after another, profile, steady state.
+// Loops of a graph without canaries, so that memory is reused: values that live across iterations,
+// one loop after another, profile, steady state.
 
 #include <string.h>
 
@@ -26,9 +26,9 @@ static attncl_value add(attncl_graph *g, attncl_value a, attncl_value b)
     return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));
 }
 
-// [iterations, WIDTH]: row t is 2 (x[t] + outside).  `outside` is read early in an iteration and nowhere
-// else, the rows of an iteration are done with before the stack takes them: each would leave its memory
-// to another were it not for the iterations.
+// [iterations, WIDTH]: row t is 2 (x[t] + outside).  `outside` is read early in an iteration and
+// nowhere else, the rows of an iteration are done with before the stack takes them: each would
+// leave its memory to another were it not for the iterations.
 static attncl_value double_rows(attncl_graph *g, attncl_value x, attncl_value outside,
                                 int64_t trip_count)
 {
@@ -50,7 +50,8 @@ static attncl_graph *two_loops(attncl_context *ctx, int64_t trip_count)
 {
     const int64_t width = WIDTH;
     attncl_graph *g = new_graph(ctx);
-    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){trip_count, WIDTH});
+    const attncl_value x =
+        attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){trip_count, WIDTH});
     const attncl_value c = attncl_graph_input(g, "c", ATTNCL_F32, 1, &width);
     const attncl_value between = double_rows(g, x, add(g, c, c), trip_count);
     attncl_graph_output(g, "y", double_rows(g, between, add(g, c, c), trip_count));

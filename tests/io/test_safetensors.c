@@ -263,7 +263,7 @@ END_TEST
 static void one_tensor(struct strbuf *header, int name_bytes, const char *shape)
 {
     attncl__strbuf_add(header, "{\"%0*d\":{\"dtype\":\"U8\",\"shape\":%s,\"data_offsets\":[0,1]}}",
-                     name_bytes, 0, shape);
+                       name_bytes, 0, shape);
 }
 
 START_TEST(a_name_has_at_most_4096_bytes)
@@ -401,8 +401,8 @@ START_TEST(every_type_of_the_format_is_listed_by_name)
         attncl_safetensors *got = NULL;
         struct strbuf header = STRBUF_EMPTY;
         attncl__strbuf_add(&header,
-                         "{\"w\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%d]}}",
-                         rows[i].name, rows[i].bits);
+                           "{\"w\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%d]}}",
+                           rows[i].name, rows[i].bits);
         make(header.data, (size_t)rows[i].bits);
         attncl__strbuf_free(&header);
         ck_ok(parse(&got));
@@ -421,9 +421,9 @@ START_TEST(values_that_are_not_finite_are_found_on_request)
         attncl_safetensors *got = NULL;
         struct strbuf header = STRBUF_EMPTY;
         attncl__strbuf_add(&header,
-                         "{\"w\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[0,%d]},"
-                         "\"x\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[%d,%d]}}",
-                         n, 4 * n, 4 * n, 4 * n + 4);
+                           "{\"w\":{\"dtype\":\"F32\",\"shape\":[%d],\"data_offsets\":[0,%d]},"
+                           "\"x\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[%d,%d]}}",
+                           n, 4 * n, 4 * n, 4 * n + 4);
         make(header.data, 0);
         attncl__strbuf_free(&header);
         attncl__strbuf_add_bytes(&file, values, (size_t)n * 4);

@@ -33,7 +33,7 @@ static void sources_up(void)
     directory_write("probe.cl", source);
     directory_write("common/twice.clh", "#define TWICE(x) (2 * (x))\n");
     directory_write("broken.cl",
-                 "\n__kernel void broken_fwd(__global float *x)\n{\n    x[0] = nothing;\n}\n");
+                    "\n__kernel void broken_fwd(__global float *x)\n{\n    x[0] = nothing;\n}\n");
     device_up();
 }
 

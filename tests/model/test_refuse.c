@@ -445,7 +445,8 @@ START_TEST(what_is_no_model_file_is_refused)
 {
     attncl_model *model = NULL;
     directory_write_bytes("text", "no tensors here", 15);
-    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("text"), &model), ATTNCL_ERR_FORMAT, "");
+    ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("text"), &model), ATTNCL_ERR_FORMAT,
+             "");
     ck_fails(attncl_model_open(test_context(), IN_DIRECTORY("absent"), &model), ATTNCL_ERR_IO, "");
     ck_fails(attncl_model_open(test_context(), NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_assert_ptr_null(model);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How many work-lanes_per_row share a row on which GPU, and what happens when they do not fit: on devices
-// that are only described.
+// How many work-lanes_per_row share a row on which GPU, and what happens when they do not fit: on
+// devices that are only described.
 
 #include "op/op.h"
 #include "support/test.h"
@@ -40,13 +40,14 @@ static struct row_launch choose(const struct device_caps *caps, struct row_probl
     return attncl__choose_row_tiling(&l, &work);
 }
 
-static void check(const struct row_launch *p, int vw, int lanes_per_row, int vecs_per_lane, size_t group)
+static void check(const struct row_launch *p, int vw, int lanes_per_row, int vecs_per_lane,
+                  size_t group)
 {
     char want[128];
 
     snprintf(want, sizeof want,
-             "#define VW %d\n#define LS %zu\n#define LANES_PER_ROW %d\n#define VECS_PER_LANE %d\n", vw, group, lanes_per_row,
-             vecs_per_lane);
+             "#define VW %d\n#define LS %zu\n#define LANES_PER_ROW %d\n#define VECS_PER_LANE %d\n",
+             vw, group, lanes_per_row, vecs_per_lane);
     ck_assert_str_eq(p->spec.defines, want);
     ck_assert_uint_eq(p->grid.local[0], group);
     ck_assert_int_eq((int)p->rows_per_group, (int)group / lanes_per_row);
@@ -84,13 +85,16 @@ enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 START_TEST(by_vendor_and_width)
 {
     const struct device_caps caps = described(choices[_i].vendor, choices[_i].multiple);
-    const struct row_launch p = choose(&caps, (struct row_problem){.rows = MANY,
-                                                              .width = choices[_i].width,
-                                                              .arrays = choices[_i].arrays,
-                                                              .float4_aligned = choices[_i].float4_aligned});
+    const struct row_launch p =
+        choose(&caps, (struct row_problem){.rows = MANY,
+                                           .width = choices[_i].width,
+                                           .arrays = choices[_i].arrays,
+                                           .float4_aligned = choices[_i].float4_aligned});
 
-    check(&p, choices[_i].vw, choices[_i].lanes_per_row, choices[_i].vecs_per_lane, choices[_i].group);
-    ck_assert_uint_eq(p.grid.groups[0], MANY * (size_t)choices[_i].lanes_per_row / choices[_i].group);
+    check(&p, choices[_i].vw, choices[_i].lanes_per_row, choices[_i].vecs_per_lane,
+          choices[_i].group);
+    ck_assert_uint_eq(p.grid.groups[0],
+                      MANY * (size_t)choices[_i].lanes_per_row / choices[_i].group);
 }
 END_TEST
 
@@ -98,12 +102,14 @@ END_TEST
 START_TEST(few_rows_are_spread)
 {
     const struct device_caps caps = described(VENDOR_NVIDIA, 32);
-    struct row_launch p = choose(&caps, (struct row_problem){.rows = 801, .width = 512, .arrays = 1});
+    struct row_launch p =
+        choose(&caps, (struct row_problem){.rows = 801, .width = 512, .arrays = 1});
 
     check(&p, 1, 32, 16, 128);
     p = choose(&caps, (struct row_problem){.rows = 400, .width = 512, .arrays = 1});
     check(&p, 1, 32, 16, 64);
-    p = choose(&caps, (struct row_problem){.rows = 3, .width = 64, .arrays = 1, .float4_aligned = true});
+    p = choose(&caps,
+               (struct row_problem){.rows = 3, .width = 64, .arrays = 1, .float4_aligned = true});
     check(&p, 4, 8, 2, 32);
     ck_assert_uint_eq(p.grid.groups[0], 1);
 }
@@ -112,7 +118,8 @@ END_TEST
 START_TEST(what_does_not_fit_gives_way)
 {
     static const int fallbacks[][2] = {{128, 8}, {256, 4}, {256, 8}, {256, 0}, {64, 0}, {16, 0}};
-    const struct row_problem work = {.rows = MANY, .width = 4096, .arrays = 1, .float4_aligned = true};
+    const struct row_problem work = {
+        .rows = MANY, .width = 4096, .arrays = 1, .float4_aligned = true};
     const struct device_caps caps = described(VENDOR_NVIDIA, 32);
     struct row_launch p;
 
@@ -134,8 +141,10 @@ END_TEST
 START_TEST(groups_within_the_device)
 {
     struct device_caps caps = described(VENDOR_OTHER, 1);
-    const struct row_problem narrow = {.rows = MANY, .width = 60, .arrays = 1, .float4_aligned = true};
-    const struct row_problem wide = {.rows = MANY, .width = 2000, .arrays = 1, .float4_aligned = true};
+    const struct row_problem narrow = {
+        .rows = MANY, .width = 60, .arrays = 1, .float4_aligned = true};
+    const struct row_problem wide = {
+        .rows = MANY, .width = 2000, .arrays = 1, .float4_aligned = true};
 
     caps.max_group = 64;
     struct row_launch p = choose(&caps, narrow);

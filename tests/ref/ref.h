@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The definitions of all ops and layers in C double, as directly as they can be written: what tests
-// compare with. Outputs are created by the caller with the right shape; NULL inputs are absent ones.
+// compare with. Outputs are created by the caller with the right shape; NULL inputs are absent
+// ones.
 //
-// An op's references are declared by ref/prototypes.h, which the build generates from their definitions
-// (tests/ref/OP.c); here stand those that say more than their names do.
+// An op's references are declared by ref/prototypes.h, which the build generates from their
+// definitions (tests/ref/OP.c); here stand those that say more than their names do.
 #ifndef ATTNCL_TEST_REF_H
 #define ATTNCL_TEST_REF_H
 

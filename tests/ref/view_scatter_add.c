@@ -4,7 +4,8 @@
 
 #include "ref/ref.h"
 
-void ref_view_scatter_add_fwd(struct host *const *x, const struct tensor_desc *view, int n, struct host *y)
+void ref_view_scatter_add_fwd(struct host *const *x, const struct tensor_desc *view, int n,
+                              struct host *y)
 {
     for (int64_t j = 0; j < y->count; ++j)
         y->data[j] = 0;

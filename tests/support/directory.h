@@ -7,8 +7,8 @@
 
 enum { DIRECTORY_BYTES = 64, FILE_BYTES = 320 };
 
-// Creates a new directory; its path is valid until directory_down(), which removes it and all that is in
-// it.
+// Creates a new directory; its path is valid until directory_down(), which removes it and all that
+// is in it.
 const char *directory_up(void);
 void directory_begin(void); // the same as a fixture
 void directory_down(void);

@@ -62,7 +62,7 @@ struct host *map_sizes(const struct host *z, const struct host *weight, const st
 }
 
 void ck_partials(const struct host *partials, const struct host *want, const struct host *size,
-              double tolerance)
+                 double tolerance)
 {
     for (int64_t i = 0; i < want->count; ++i) {
         double sum = 0;
@@ -77,7 +77,8 @@ void ck_partials(const struct host *partials, const struct host *want, const str
 int blocks_of(int64_t width, int wanted)
 {
     const struct device_caps *caps = &test_context()->caps;
-    const int64_t block_width = attncl__fused_step_block_width(caps, width, wanted > 0 ? wanted : 1);
+    const int64_t block_width =
+        attncl__fused_step_block_width(caps, width, wanted > 0 ? wanted : 1);
 
     return wanted > 0 ? (int)((width + block_width - 1) / block_width)
                       : attncl__fused_step_blocks(caps, width, INT32_MAX);

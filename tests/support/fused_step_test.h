@@ -9,7 +9,7 @@
 struct stream {
     struct host *x, *norm_weight, *norm_bias;
     struct host *partials, *bias; // NULL: x is complete
-    struct host *reduced, *z;    // x', LN(x')
+    struct host *reduced, *z;     // x', LN(x')
 };
 
 // Random, rows [m, d]; n_partials = 0: complete.
@@ -25,10 +25,10 @@ struct host *map_sizes(const struct host *z, const struct host *weight, const st
 
 // Fails unless the sum of partials [S, m, d] is `want` up to `tolerance` times `size`.
 void ck_partials(const struct host *partials, const struct host *want, const struct host *size,
-              double tolerance);
+                 double tolerance);
 
-// The channel blocks that the device of the tests would take, or so many with which a block is one vector
-// wide at least.
+// The channel blocks that the device of the tests would take, or so many with which a block is one
+// vector wide at least.
 int blocks_of(int64_t width, int wanted);
 
 #endif

@@ -13,8 +13,8 @@
 
 // Inputs in the class's order, NULL for an absent one; outputs receive the results and must have
 // the op's output shapes (checked).  Inputs at a class's state positions are state: they start with
-// the given values, and receive what the run left in them.  Canaries are checked.  Fails the test on
-// a shape mismatch, returns the library's status otherwise.
+// the given values, and receive what the run left in them.  Canaries are checked.  Fails the test
+// on a shape mismatch, returns the library's status otherwise.
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
                      struct host *const *out, int n_out);
 

@@ -111,7 +111,7 @@ static void agree_all(const struct variant *a, const struct variant *b)
 START_TEST(rows_change_no_result)
 {
     struct variant plain[N_WORKS] = {{.graph = NULL}}, small[N_WORKS] = {{.graph = NULL}},
-                large[N_WORKS] = {{.graph = NULL}};
+                   large[N_WORKS] = {{.graph = NULL}};
     const bool groups = test_context()->caps.variant == VARIANT_GPU;
 
     run_all("off", plain);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One channel block of one series of the mixing op, in either direction: what its kernels are given.
+// One channel block of one series of the mixing op, in either direction: what its kernels are
+// given.
 #ifndef ATTNCL_OP_AFT_AFT_CHANNEL_BLOCK_H
 #define ATTNCL_OP_AFT_AFT_CHANNEL_BLOCK_H
 
@@ -16,11 +17,11 @@ enum { AFT_SOURCES = 4, AFT_MAX_TARGETS = 2 };
 struct aft_channel_block {
     const struct aft_tiling *p;
     bool backward;
-    struct aft_matrix source[AFT_SOURCES];      // k, v; backward: log, q, y, g
+    struct aft_matrix source[AFT_SOURCES];     // k, v; backward: log, q, y, g
     struct aft_matrix target[AFT_MAX_TARGETS]; // q; backward: k, v
-    struct aft_matrix to;                       // y; backward: dk
-    int64_t to_at;                              // backward: where dk begins in its memory
-    struct span to_too;                         // log, absent unless kept; backward: dv
+    struct aft_matrix to;                      // y; backward: dk
+    int64_t to_at;                             // backward: where dk begins in its memory
+    struct span to_too;                        // log, absent unless kept; backward: dv
     bool keep;
     struct span scratch, bias, mask;
     int64_t bias_start, bias_row;
@@ -39,10 +40,11 @@ struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct te
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s);
 
 // All passes of a channel block.
-attncl_status attncl__aft_launch_channel_block(struct launcher *l, const struct aft_channel_block *s);
+attncl_status attncl__aft_launch_channel_block(struct launcher *l,
+                                               const struct aft_channel_block *s);
 
-// GPU variant (aft_gpu.c): which work-groups the device runs, for a variant's `path` as the CPU kernel's
-// PATH; and its launches of a channel block.
+// GPU variant (aft_gpu.c): which work-groups the device runs, for a variant's `path` as the CPU
+// kernel's PATH; and its launches of a channel block.
 void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward, int path);
 attncl_status attncl__aft_gpu(struct launcher *l, const struct aft_channel_block *s);
 

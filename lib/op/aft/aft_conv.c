@@ -29,7 +29,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
 struct aft_variant attncl__aft_conv_variant(const struct op_sig *sig)
 {
     const struct aft_conv_fwd_params *p = sig->params;
-    struct aft_variant variant = attncl__aft_filter_variant(&sig->in[AFT_IN_BIAS], sig->in[AFT_IN_K].dim[2]);
+    struct aft_variant variant =
+        attncl__aft_filter_variant(&sig->in[AFT_IN_BIAS], sig->in[AFT_IN_K].dim[2]);
 
     variant.causal = p->causal != 0;
     variant.path = p->path;

@@ -4,9 +4,9 @@
 // launches.
 //
 // Without a mask: block sums (aft_local_blocks), scan, weights once for all channels
-// (aft_local_weights), the sources inside the window as a product (aft_local_band), and what that has
-// flagged by running maxima (aft_local_rows).  The last alone does masks.  Weights that would take
-// much memory are made for some target rows at a time.
+// (aft_local_weights), the sources inside the window as a product (aft_local_band), and what that
+// has flagged by running maxima (aft_local_rows).  The last alone does masks.  Weights that would
+// take much memory are made for some target rows at a time.
 
 #include "op/aft/aft_channel_block.h"
 
@@ -28,8 +28,8 @@ static const struct {
 };
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
-// Work-groups for each multiprocessor that keep it busy; pairs of row and lane in a tile that is taken
-// with fewer.
+// Work-groups for each multiprocessor that keep it busy; pairs of row and lane in a tile that is
+// taken with fewer.
 enum { GROUPS_PER_UNIT = 2, SMALL_TILE = 32 * 32 };
 
 static size_t tile_work_items(const struct aft_tile_config *r)
@@ -47,21 +47,25 @@ static size_t tile_local_bytes(const struct aft_tile_config *r)
 static bool is_for_device(const struct device_caps *caps, int i)
 {
     return (tile_configs[i].vendor == VENDOR_OTHER || tile_configs[i].vendor == caps->vendor) &&
-           (tile_configs[i].group_multiple == 0 || tile_configs[i].group_multiple == caps->group_multiple) &&
+           (tile_configs[i].group_multiple == 0 ||
+            tile_configs[i].group_multiple == caps->group_multiple) &&
            tile_work_items(&tile_configs[i].tile) <= caps->max_group &&
            tile_local_bytes(&tile_configs[i].tile) <= caps->local_bytes;
 }
 
-static bool fills_device(const struct device_caps *caps, const struct aft_tiling *p, const struct aft_tile_config *r)
+static bool fills_device(const struct device_caps *caps, const struct aft_tiling *p,
+                         const struct aft_tile_config *r)
 {
     const int64_t lanes = (int64_t)r->tx * r->item_lanes, targets = (int64_t)r->ty * r->rows;
     const int64_t steps = p->steps < p->weight_rows ? p->steps : p->weight_rows;
 
-    return lanes * targets <= SMALL_TILE || ceil_div(p->block_lanes, lanes) * ceil_div(steps, targets) >=
-                                                (int64_t)GROUPS_PER_UNIT * caps->compute_units;
+    return lanes * targets <= SMALL_TILE ||
+           ceil_div(p->block_lanes, lanes) * ceil_div(steps, targets) >=
+               (int64_t)GROUPS_PER_UNIT * caps->compute_units;
 }
 
-static struct kspec band_spec(const struct aft_tiling *p, const struct aft_tile_config *r, bool backward)
+static struct kspec band_spec(const struct aft_tiling *p, const struct aft_tile_config *r,
+                              bool backward)
 {
     struct kspec spec = kspec_begin("aft/aft_local_band.cl", "aft_local_band");
 
@@ -79,14 +83,16 @@ static struct kspec band_spec(const struct aft_tiling *p, const struct aft_tile_
 }
 
 // The first tile that fills the device, then any, with all its values in registers if there is one.
-static const struct aft_tile_config *choose_tile(struct launcher *l, const struct aft_tiling *p, bool backward)
+static const struct aft_tile_config *choose_tile(struct launcher *l, const struct aft_tiling *p,
+                                                 bool backward)
 {
     enum { FILLS_DEVICE, IN_REGISTERS, ANY, N_ROUNDS };
 
     for (int round = FILLS_DEVICE; round < N_ROUNDS; ++round)
         for (int i = 0; i < N_TILE_CONFIGS; ++i) {
             const struct aft_tile_config *r = &tile_configs[i].tile;
-            if (!is_for_device(l->caps, i) || (round == FILLS_DEVICE && !fills_device(l->caps, p, r)))
+            if (!is_for_device(l->caps, i) ||
+                (round == FILLS_DEVICE && !fills_device(l->caps, p, r)))
                 continue;
             const struct kspec spec = band_spec(p, r, backward);
             if (round < ANY ? attncl__kernel_has_no_spills(l, &spec, tile_work_items(r))
@@ -136,8 +142,8 @@ static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_
 }
 
 // The weights of the target rows [row0, row0 + count).
-static attncl_status launch_weights(struct launcher *l, const struct aft_channel_block *s, int64_t row0,
-                                    int64_t count)
+static attncl_status launch_weights(struct launcher *l, const struct aft_channel_block *s,
+                                    int64_t row0, int64_t count)
 {
     const struct aft_tiling *p = s->p;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_local_weights.cl", "aft_local_weights");
@@ -171,7 +177,8 @@ static attncl_status launch_band(struct launcher *l, const struct aft_channel_bl
                                     arg_i64(p->weights_at), arg_i32(p->pitch), AFT_RANGE(s),
                                     arg_i32(p->window), arg_i32(s->causal)));
         TRY(attncl__launch(
-            l, &spec, grid_2d(columns, ceil_div(count, (int64_t)r->ty * r->rows), tile_work_items(r), 1),
+            l, &spec,
+            grid_2d(columns, ceil_div(count, (int64_t)r->ty * r->rows), tile_work_items(r), 1),
             args.arg, args.n));
     }
     return ATTNCL_OK;

@@ -2,8 +2,8 @@
 //
 // What AFT-local and AFT-conv share: checks, scratch, launches, cost.
 //
-// CPU variant: sources, scan, mix (cl/op/aft_local*.cl); GPU variant: aft_gpu.c.  Channels are split
-// into blocks that run one after another in the same scratch.
+// CPU variant: sources, scan, mix (cl/op/aft_local*.cl); GPU variant: aft_gpu.c.  Channels are
+// split into blocks that run one after another in the same scratch.
 
 #include "op/aft/aft_channel_block.h"
 
@@ -65,8 +65,8 @@ attncl_status attncl__aft_check(const struct op_sig *sig, bool causal)
                 names[i], attncl_dtype_name(sig->in[i].dtype));
     REQUIRE(attncl__desc_same_shape(v, q), ATTNCL_ERR_SHAPE, "v is %s, q is %s", SHAPE(v),
             SHAPE(q));
-    REQUIRE(q->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE, "T = %" PRId64 ", at most %d",
-            q->dim[0], AFT_MAX_LENGTH);
+    REQUIRE(q->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE, "T = %" PRId64 ", at most %d", q->dim[0],
+            AFT_MAX_LENGTH);
     REQUIRE(q->dim[1] <= AFT_MAX_LENGTH && q->dim[2] <= AFT_MAX_LENGTH &&
                 q->dim[1] * q->dim[2] <= AFT_MAX_LENGTH,
             ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[1], q->dim[2],
@@ -182,7 +182,8 @@ static attncl_status launch_cpu(struct launcher *l, const struct aft_channel_blo
                           args.arg, args.n);
 }
 
-attncl_status attncl__aft_launch_channel_block(struct launcher *l, const struct aft_channel_block *s)
+attncl_status attncl__aft_launch_channel_block(struct launcher *l,
+                                               const struct aft_channel_block *s)
 {
     return s->p->cpu ? launch_cpu(l, s) : attncl__aft_gpu(l, s);
 }

@@ -43,8 +43,8 @@ attncl_status attncl__aft_bwd_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 2, w->dim, &sig->out[OUT_DW]);
 }
 
-// The scratch, in floats: a channel block's, reversed biases; with heads a table of one head's dw and dk of
-// each channel.
+// The scratch, in floats: a channel block's, reversed biases; with heads a table of one head's dw
+// and dk of each channel.
 struct places {
     int64_t turned_at, table_at, keys_at, floats;
     int64_t table_row;
@@ -329,8 +329,8 @@ attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *c
 }
 
 // The forward op's and, of pairs with a bias, dw.
-void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant, double *flop_ret,
-                          double *bytes_ret)
+void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant,
+                          double *flop_ret, double *bytes_ret)
 {
     const double count = (double)attncl__desc_count(&sig->in[AFT_IN_Q]);
     const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = variant->causal ? 1 : 2;

@@ -136,16 +136,16 @@ static attncl_status launch(struct launcher *l, const struct op_call *call,
         return ATTNCL_OK;
     TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant->window + 8)); // of keys in the ring
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
-    return attncl__launch(l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
-                          ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
-                               arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
-                               arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
-                               arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]),
-                               arg_i64(variant->bias_start), arg_i64(variant->bias_row),
-                               arg_i64(variant->bias_head), arg_i32(n), arg_mem(call->in[IN_POSITION]),
-                               arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),
-                               arg_mem(call->in[IN_VALUES]), arg_i32(channels), arg_i32(row),
-                               arg_i64(all), arg_i32(lanes), arg_i32(variant->window)));
+    return attncl__launch(
+        l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
+        ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
+             arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
+             arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
+             arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i64(variant->bias_start),
+             arg_i64(variant->bias_row), arg_i64(variant->bias_head), arg_i32(n),
+             arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),
+             arg_mem(call->in[IN_VALUES]), arg_i32(channels), arg_i32(row), arg_i64(all),
+             arg_i32(lanes), arg_i32(variant->window)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

@@ -23,8 +23,8 @@ enum { CPU_MIN_LOCAL_BYTES = 65536 };
 
 enum { GPU_GROUP = 64 }; // neighbouring channels read together
 
-// Scratch of the GPU variant besides the channel blocks': the weights of as many rows as fit, at least a tile
-// where that is no more than a channel block.
+// Scratch of the GPU variant besides the channel blocks': the weights of as many rows as fit, at
+// least a tile where that is no more than a channel block.
 enum { WEIGHT_BYTES = 3 << 20 };
 
 static bool contiguous(const struct op_sig *sig)
@@ -47,11 +47,13 @@ static void tile_cpu_channels(struct aft_tiling *p, const int *tuned)
 
     const int64_t bytes = p->lane_floats * (int64_t)sizeof(float);
     const int64_t target_bytes = tuned       ? (int64_t)tuned[AFT_CPU_BLOCK_KIB] * 1024
-                         : p->masked ? MAX_CHANNEL_BLOCK_BYTES
-                                     : CHANNEL_BLOCK_BYTES;
+                                 : p->masked ? MAX_CHANNEL_BLOCK_BYTES
+                                             : CHANNEL_BLOCK_BYTES;
     p->block_lanes = target_bytes / bytes / CHANNEL_BLOCK_LANES * CHANNEL_BLOCK_LANES;
     if (p->block_lanes < CHANNEL_BLOCK_LANES)
-        p->block_lanes = MAX_CHANNEL_BLOCK_BYTES / bytes < CHANNEL_BLOCK_LANES ? MAX_CHANNEL_BLOCK_BYTES / bytes : CHANNEL_BLOCK_LANES;
+        p->block_lanes = MAX_CHANNEL_BLOCK_BYTES / bytes < CHANNEL_BLOCK_LANES
+                             ? MAX_CHANNEL_BLOCK_BYTES / bytes
+                             : CHANNEL_BLOCK_LANES;
     if (p->block_lanes < MIN_CHANNEL_BLOCK_LANES)
         p->block_lanes = MIN_CHANNEL_BLOCK_LANES;
     if (p->block_lanes > p->lanes)
@@ -127,9 +129,9 @@ static void tile_gpu(struct aft_tiling *p, size_t max_group)
     p->pitch = find_pitch(p);
     const int64_t row_floats = p->pitch + 1, all = ceil_div(p->steps, AFT_TILE);
     const int64_t tile_bytes = (int64_t)sizeof(float) * row_floats * AFT_TILE;
-    const int64_t fit = WEIGHT_BYTES > tile_bytes        ? WEIGHT_BYTES / tile_bytes
+    const int64_t fit = WEIGHT_BYTES > tile_bytes               ? WEIGHT_BYTES / tile_bytes
                         : tile_bytes <= MAX_CHANNEL_BLOCK_BYTES ? 1
-                                                         : 0;
+                                                                : 0;
     p->weight_rows = AFT_TILE * (fit < all ? fit : all);
     p->flags_at = p->block_lanes * lane_floats;
     p->weights_at = p->flags_at + ceil_div(p->steps, AFT_MIN_ROWS) *
@@ -148,9 +150,9 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig, const struct aft_
         .folded = fold,
         .steps = q->dim[0],
         .batch = fold ? 1 : q->dim[1],
-        .channels = fold              ? q->dim[1] * q->dim[2]
+        .channels = fold                 ? q->dim[1] * q->dim[2]
                     : variant->heads > 0 ? q->dim[2] / variant->heads
-                                      : q->dim[2],
+                                         : q->dim[2],
         .heads = variant->heads > 0 ? variant->heads : 1,
         .entries = own_mask ? q->dim[1] : 1,
         .per_head = variant->heads > 0,

@@ -15,8 +15,8 @@ enum aft_output { AFT_OUT_Y, AFT_OUT_LOG };
 enum { AFT_ROWS = 12, AFT_PANEL = 8, AFT_SOURCE_GROUP = 4 };
 enum { AFT_BLOCK = 16, AFT_TARGETS = 8, AFT_CHUNK = 8, AFT_SCAN_LOOKAHEAD = 8 };
 
-// Shape of a work-group of aft_local_band, as in its macro table.  TY * ROWS divides AFT_TILE, and a
-// work-group has at least AFT_TILE_LANES lanes.
+// Shape of a work-group of aft_local_band, as in its macro table.  TY * ROWS divides AFT_TILE, and
+// a work-group has at least AFT_TILE_LANES lanes.
 struct aft_tile_config {
     int rows, item_lanes, tx, ty, keys;
 };
@@ -38,15 +38,15 @@ struct aft_variant {
 struct aft_tiling {
     bool cpu, masked, folded, per_head;
     int64_t steps, batch, channels, window;
-    int64_t heads, entries; // series of launches: heads times batch entries
+    int64_t heads, entries;     // series of launches: heads times batch entries
     int64_t lanes, block_lanes; // lanes of VW channels; those of a channel block
     int64_t blocks, panels;
     int64_t group, segment; // CPU: lanes of a work-item, source blocks packed at a time
     int64_t lane_floats, ranges_at, before_at, after_at; // CPU: scratch of one lane
-    size_t weights_bytes, spill_bytes;                  // CPU: local memory
-    // GPU variant without a mask: the tile chosen, NULL where none runs or none is wanted; where flags
-    // and weights begin in the scratch; sources that a row's weights are for; rows whose weights
-    // fit.
+    size_t weights_bytes, spill_bytes;                   // CPU: local memory
+    // GPU variant without a mask: the tile chosen, NULL where none runs or none is wanted; where
+    // flags and weights begin in the scratch; sources that a row's weights are for; rows whose
+    // weights fit.
     const struct aft_tile_config *tile;
     int64_t flags_at, weights_at, pitch, weight_rows;
     int64_t block_floats; // scratch of a channel block
@@ -72,9 +72,7 @@ void attncl__aft_cost(const struct op_sig *sig, const struct aft_variant *varian
                       double *bytes_ret);
 
 // What is asked of q, v and the mask; `causal` is not with a mask.
-enum {
-    AFT_MAX_LENGTH = 1 << 30
-}; // of T, and of B C: kernels count them with ints and double them
+enum { AFT_MAX_LENGTH = 1 << 30 }; // of T, and of B C: kernels count them with ints and double them
 attncl_status attncl__aft_check(const struct op_sig *sig, bool causal);
 
 // y and, where gradients read it, log.
@@ -87,8 +85,8 @@ attncl_status attncl__aft_bwd_scratch(const struct op_sig *sig, const struct aft
                                       size_t *bytes_ret);
 attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *call,
                                      const struct aft_variant *variant);
-void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant, double *flop_ret,
-                          double *bytes_ret);
+void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant,
+                          double *flop_ret, double *bytes_ret);
 
 // AFT-conv's biases [H, s], s odd, and the variant they define.
 attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels,

@@ -6,7 +6,8 @@
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/attention/attention_pack.cl), then blocks of queries run over them
-// (cl/attention/attention.cl); the GPU variant reads them where they are (lib/op/attention/attention_gpu.c).
+// (cl/attention/attention.cl); the GPU variant reads them where they are
+// (lib/op/attention/attention_gpu.c).
 
 #include "attncl/kinds.h"
 #include "base/ckd.h"

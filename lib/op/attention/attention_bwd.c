@@ -7,17 +7,17 @@
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
 // y is the forward op's result, g its gradient, c that of the weights where they are asked for.
-// CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd.cl); each
-// work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass for the
-// rows' maxima and totals, then one for each (cl/attention/attention_bwd_gpu.cl).
+// CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd.cl);
+// each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
+// for the rows' maxima and totals, then one for each (cl/attention/attention_bwd_gpu.cl).
 
 #include "op/attention/attention_tiling.h"
 
 enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
-// GPU variant: work-items of a work-group, its rows and columns (cl/common/attention_group.clh), and what
-// it takes of local memory.
+// GPU variant: work-items of a work-group, its rows and columns (cl/common/attention_group.clh),
+// and what it takes of local memory.
 enum { GROUP = 128, GROUP_ROWS = 32, GROUP_COLUMNS = 64, GROUP_LOCAL_BYTES = 26 * 1024 };
 
 static attncl_status bwd_infer(struct op_sig *sig)
@@ -49,8 +49,8 @@ static attncl_status bwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their own,
-// and places in the scratch, in floats.
+// Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their
+// own, and places in the scratch, in floats.
 struct backward_tiling {
     struct attention_tiling p;
     int64_t n_splits, tile_keys, key_pitch, value_pitch;
@@ -131,12 +131,12 @@ static attncl_status choose_tiling(const struct op_sig *sig, struct backward_til
     TRY(attncl__attention_tiling(sig, &ret->p));
     if (!ret->p.gpu)
         return choose_blocks(sig, ret);
-    REQUIRE(
-        sig->caps->max_group >= GROUP && sig->caps->local_bytes >= GROUP_LOCAL_BYTES,
-        ATTNCL_ERR_UNSUPPORTED,
-        "gradients of attention take work-groups of %d work-items with %d bytes of local memory, the "
-        "device has %zu with %zu",
-        GROUP, GROUP_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
+    REQUIRE(sig->caps->max_group >= GROUP && sig->caps->local_bytes >= GROUP_LOCAL_BYTES,
+            ATTNCL_ERR_UNSUPPORTED,
+            "gradients of attention take work-groups of %d work-items with %d bytes of local "
+            "memory, the "
+            "device has %zu with %zu",
+            GROUP, GROUP_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
     ret->p.block = GROUP_ROWS;
     ret->floats = 4 * ret->p.heads * ret->p.n_queries;
     return ATTNCL_OK;
@@ -229,8 +229,8 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
     return launch_sum(l, call, b, OUT_DV);
 }
 
-static struct kspec group_spec(const struct attention_tiling *p, const char *file, const char *kernel,
-                               int64_t sum_vectors)
+static struct kspec group_spec(const struct attention_tiling *p, const char *file,
+                               const char *kernel, int64_t sum_vectors)
 {
     struct kspec spec = kspec_begin(file, kernel);
 
@@ -245,7 +245,8 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in;
-    const struct kspec spec = group_spec(p, "attention/attention_bwd_rows.cl", "attention_bwd_rows", 1);
+    const struct kspec spec =
+        group_spec(p, "attention/attention_bwd_rows.cl", "attention_bwd_rows", 1);
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
@@ -262,7 +263,7 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
 }
 
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
-                                   const struct attention_tiling *p, int out)
+                                const struct attention_tiling *p, int out)
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *result = &call->sig.out[out];

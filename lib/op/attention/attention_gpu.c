@@ -33,8 +33,9 @@ static size_t local_bytes(const struct attention_tile_config *r)
     return sizeof(float) * (size_t)(stage + 4 * r->tx * row_ld + 4 * r->ty * (r->tx + 1) + 1);
 }
 
-const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps, int64_t n_queries,
-                                                  int64_t value_width, int skip)
+const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
+                                                                  int64_t n_queries,
+                                                                  int64_t value_width, int skip)
 {
     for (int i = 0; i < N_TILE_CONFIGS; ++i)
         if (n_queries <= tile_configs[i].queries && value_width <= tile_configs[i].value_width &&
@@ -84,7 +85,7 @@ static attncl_status choose_tile(struct launcher *l, struct attention_tiling *p)
 
 // Computes y or its partial results; or, from the rows' saved maxima and totals, the weights.
 static attncl_status launch_attention(struct launcher *l, const struct op_call *call,
-                                   const struct attention_tiling *p, bool weights)
+                                      const struct attention_tiling *p, bool weights)
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
@@ -128,7 +129,7 @@ static attncl_status launch_merge(struct launcher *l, const struct op_call *call
 }
 
 attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
-                                       const struct attention_tiling *tiling)
+                                    const struct attention_tiling *tiling)
 {
     struct attention_tiling p = *tiling;
 

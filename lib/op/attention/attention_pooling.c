@@ -56,7 +56,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, bool
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
     const size_t local = cpu ? 1 : group;
-    struct kspec spec = kspec_begin("attention/attention_pooling.cl", "attention_pooling_columns_fwd");
+    struct kspec spec =
+        kspec_begin("attention/attention_pooling.cl", "attention_pooling_columns_fwd");
     kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "KIND", p->kind);
     kspec_int(&spec, "WEIGHTS", weights);

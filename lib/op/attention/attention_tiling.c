@@ -45,7 +45,8 @@ static int choose_block(const struct device_caps *caps, const struct attention_t
                         int max_block)
 {
     const int64_t rows = p->score_rows, wanted = GROUPS_PER_CORE * (int64_t)caps->compute_units;
-    const size_t capacity = caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
+    const size_t capacity =
+        caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
     int64_t block = caps->max_loop_iterations ? rows : max_block;
 
     while (block > rows &&

@@ -10,8 +10,8 @@ enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
 // What hides keys beside the range; MASKING of cl/common/attention.clh.
 enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
 
-// Shape of a work-group of the GPU variant, as in the macro table of cl/attention/attention_gpu.cl: 4 ty
-// queries, 4 tx keys at a time, 4 tx ne columns of values.
+// Shape of a work-group of the GPU variant, as in the macro table of cl/attention/attention_gpu.cl:
+// 4 ty queries, 4 tx keys at a time, 4 tx ne columns of values.
 struct attention_tile_config {
     int tx, ty, ne, dc;
 };
@@ -19,7 +19,8 @@ struct attention_tile_config {
 struct attention_tiling {
     int64_t heads; // of all batch entries
     int64_t n_queries, n_keys, width, value_width;
-    int64_t window_left, window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
+    int64_t window_left,
+        window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
     enum attention_masking masking;
     unsigned vw;
     bool gpu;            // GPU variant
@@ -33,7 +34,7 @@ struct attention_tiling {
     // GPU variant: keys are split among `n_splits` work-groups; their rows and sums are merged.
     const struct attention_tile_config *tile;
     int64_t n_splits, split_keys;
-    int64_t row_floats;  // with weights: maximum and total of each row
+    int64_t row_floats;     // with weights: maximum and total of each row
     int64_t partial_floats; // with splits: the same of each split, then its sums
 };
 
@@ -42,18 +43,19 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
 
 // The GPU variant's launches (attention_gpu.c).
 attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *call,
-                                       const struct attention_tiling *tiling);
-// Tile configurations of the GPU variant for this shape, the best first; `skip` of them are passed over.  NULL: no
-// more, the device's work-groups or local memory are smaller.
-const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps, int64_t n_queries,
-                                                  int64_t value_width, int skip);
+                                    const struct attention_tiling *tiling);
+// Tile configurations of the GPU variant for this shape, the best first; `skip` of them are passed
+// over.  NULL: no more, the device's work-groups or local memory are smaller.
+const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
+                                                                  int64_t n_queries,
+                                                                  int64_t value_width, int skip);
 
 // What VISIBILITY_PARAMS of cl/common/attention.clh and HEADS take.
 #define ATTENTION_HEADS(x, d)                                                                      \
     arg_mem(x), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),             \
         arg_i64((d)->stride[2])
 #define ATTENTION_VISIBILITY(call, p, mask, lens)                                                  \
-    arg_i32((p)->window_left), arg_i32((p)->window_right), arg_mem((call)->in[ATT_IN_MASK]),                   \
+    arg_i32((p)->window_left), arg_i32((p)->window_right), arg_mem((call)->in[ATT_IN_MASK]),       \
         arg_i64((mask)->dim[0] == 1 ? 0 : (mask)->dim[1] * (mask)->dim[2]),                        \
         arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
         arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)

@@ -45,8 +45,8 @@ static attncl_status append_flat(struct launcher *l, const struct op_call *call,
                                  struct span x)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "elementwise/activation.cl", "activation_flat_fwd", count);
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "elementwise/activation.cl",
+                                                             "activation_flat_fwd", count);
 
     kspec_int(&p.spec, "KIND", kind);
     kspec_int(&p.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
@@ -67,8 +67,8 @@ static attncl_status append_rows(struct launcher *l, const struct op_call *call,
 {
     const int64_t width = call->sig.in[1].dim[0];
     const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
-    struct row_problem work = {kspec_begin("elementwise/activation.cl", "activation_rows_fwd"), rows, width, 0,
-                            width % 4 == 0};
+    struct row_problem work = {kspec_begin("elementwise/activation.cl", "activation_rows_fwd"),
+                               rows, width, 0, width % 4 == 0};
     kspec_int(&work.spec, "KIND", kind);
     kspec_int(&work.spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     const struct row_launch p = attncl__choose_row_tiling(l, &work);

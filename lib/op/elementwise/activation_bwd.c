@@ -55,8 +55,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, int3
                             struct span gate)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "elementwise/activation_bwd.cl", "activation_bwd_flat", count);
+    struct elementwise_launch p = attncl__elementwise_launch(
+        l->caps, "elementwise/activation_bwd.cl", "activation_bwd_flat", count);
 
     kspec_int(&p.spec, "KIND", kind);
     kspec_int(&p.spec, "GATE", gate.storage != NULL);

@@ -19,7 +19,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call,
                             const char *operator_text)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "elementwise/binary.cl", "binary_flat_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "elementwise/binary.cl", "binary_flat_fwd", count);
 
     kspec_word(&p.spec, "OPERATOR", operator_text);
     return attncl__launch(l, &p.spec, p.grid,

@@ -27,8 +27,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct embedding_fwd_params *params = call->sig.params;
     const int64_t rows = attncl__desc_count(tokens), width = weight->dim[1];
     const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("embedding/embedding.cl", "embedding_rows_fwd"), rows, width, 0,
-                              width % 4 == 0});
+        l, &(struct row_problem){kspec_begin("embedding/embedding.cl", "embedding_rows_fwd"), rows,
+                                 width, 0, width % 4 == 0});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),

@@ -5,8 +5,8 @@
 //   dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :]
 //
 // No atomics: the places of each token are first linked, in their order; then every row of the
-// table walks its own list (cl/embedding/embedding_bwd.cl).  A CPU links them one after another, O(n); on
-// a GPU each place looks for its neighbours, O(n) steps at worst, all places at once.
+// table walks its own list (cl/embedding/embedding_bwd.cl).  A CPU links them one after another,
+// O(n); on a GPU each place looks for its neighbours, O(n) steps at worst, all places at once.
 
 #include "op/op.h"
 
@@ -41,8 +41,10 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t n = attncl__desc_count(&call->sig.in[0]);
     const int64_t n_tokens = call->sig.out[0].dim[0], width = call->sig.out[0].dim[1];
     const bool cpu = l->caps->variant == VARIANT_CPU;
-    const struct elementwise_launch none = attncl__elementwise_launch(l->caps, file, "embedding_bwd_none", n_tokens);
-    struct elementwise_launch link = attncl__elementwise_launch(l->caps, file, "embedding_bwd_link", n);
+    const struct elementwise_launch none =
+        attncl__elementwise_launch(l->caps, file, "embedding_bwd_none", n_tokens);
+    struct elementwise_launch link =
+        attncl__elementwise_launch(l->caps, file, "embedding_bwd_link", n);
     const struct row_launch p =
         attncl__row_launch(l->caps, file, "embedding_bwd_rows", n_tokens, width);
 

@@ -68,11 +68,11 @@ static struct rows rows_of(const struct tensor_desc *x)
 }
 
 static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
-                                  const struct tensor_desc *x, const struct rows *rows)
+                                       const struct tensor_desc *x, const struct rows *rows)
 {
-    return attncl__choose_row_tiling(l, &(struct row_problem){kspec_begin("embedding/positions.cl", kernel),
-                                                    rows->count, rows->width, 0,
-                                                    attncl__rows_are_float4_aligned(x->start, rows)});
+    return attncl__choose_row_tiling(
+        l, &(struct row_problem){kspec_begin("embedding/positions.cl", kernel), rows->count,
+                                 rows->width, 0, attncl__rows_are_float4_aligned(x->start, rows)});
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

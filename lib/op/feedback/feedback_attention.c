@@ -157,12 +157,12 @@ static bool is_growing(const struct op_sig *sig)
         REF_X(POSITION), REF_DY(0)
 #define MEMORY_AND_PLACES                                                                          \
     {.op = &attncl__op_feedback_attention_bwd_memory,                                              \
-     .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},                                 \
+     .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},                              \
      .out = {REF_DX(KEYS), REF_DX(VALUES)},                                                        \
      .when = is_whole},                                                                            \
     {                                                                                              \
-        .op = &attncl__op_feedback_attention_bwd_positions,                                           \
-        .in = {REF_X(Q),      REF_X(U),          REF_TEMP(0),       REF_TEMP(1),                         \
+        .op = &attncl__op_feedback_attention_bwd_positions,                                        \
+        .in = {REF_X(Q),      REF_X(U),          REF_TEMP(0),    REF_TEMP(1),                      \
                REF_X(PLACES), REF_X(PLACE_BIAS), REF_X(POSITION)},                                 \
         .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},                                    \
     }

@@ -79,8 +79,8 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
 {
     const struct feedback_mix_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl", "feedback_memory_mix_fwd", count);
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl",
+                                                             "feedback_memory_mix_fwd", count);
     const struct span *in = call->in;
 
     kspec_int(&p.spec, "N_X", count_x(&call->sig));
@@ -101,7 +101,7 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
     const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
     const int64_t rows = attncl__desc_count(x) / width;
     struct row_launch p = attncl__row_launch(l->caps, "feedback/feedback_memory.cl",
-                                         "feedback_memory_store_fwd", rows, width);
+                                             "feedback_memory_store_fwd", rows, width);
 
     kspec_int(&p.spec, "N_X", 0);
     return attncl__launch(l, &p.spec, p.grid,
@@ -114,8 +114,8 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
 static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl", "feedback_memory_gate_fwd", count);
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "feedback/feedback_memory.cl",
+                                                             "feedback_memory_gate_fwd", count);
 
     kspec_int(&p.spec, "N_X", 0);
     return attncl__launch(
@@ -148,7 +148,7 @@ static void part_of(const struct op_sig *sig, int input, struct tensor_desc *vie
 
 #define PART(i)                                                                                    \
     {                                                                                              \
-        .in = {REF_TEMP(0)}, .out = {REF_DX(X + (i))}, .part = part_of                                \
+        .in = {REF_TEMP(0)}, .out = {REF_DX(X + (i))}, .part = part_of                             \
     }
 
 // REF_TEMP(0): the gradients of all values that are mixed.

@@ -57,7 +57,8 @@ static attncl_status append_weights(struct launcher *l, const struct op_call *ca
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, count);
     const int n = count_x(&call->sig);
     struct kspec dots = kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_dots");
-    struct kspec weights = kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_weights");
+    struct kspec weights =
+        kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_weights");
 
     kspec_set_vw_ls(&dots, cpu ? l->caps->vector_width : 1, local);
     kspec_int(&dots, "N_X", n);
@@ -77,8 +78,8 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
 {
     const struct feedback_mix_bwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.in[DY]);
-    struct elementwise_launch p =
-        attncl__elementwise_launch(l->caps, "feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_parts", count);
+    struct elementwise_launch p = attncl__elementwise_launch(
+        l->caps, "feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_parts", count);
 
     kspec_int(&p.spec, "N_X", count_x(&call->sig));
     TRY(attncl__launch(l, &p.spec, p.grid,
@@ -114,7 +115,7 @@ static attncl_status load_launch(struct launcher *l, const struct op_call *call)
     const int64_t n_heads = cache->dim[2], limit = cache->dim[3], width = cache->dim[4];
     const int64_t rows = attncl__desc_count(&call->sig.out[0]) / width;
     struct row_launch p = attncl__row_launch(l->caps, "feedback/feedback_memory_bwd.cl",
-                                         "feedback_memory_bwd_load", rows, width);
+                                             "feedback_memory_bwd_load", rows, width);
 
     kspec_int(&p.spec, "N_X", 0);
     return attncl__launch(

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// One position of an AFT layer without heads, from the layer norm to the output projection, one launch:
+// One position of an AFT layer without heads, from the layer norm to the output projection, one
+// launch:
 //
 //   x' = x + bias + sum_s partials_in[s]           the residual stream, with split-K partial sums to add
 //   q, k, v = LN(x') Wq^T + bq, ...           then a step of AFT (aft_step.c)
 //   sum_s partials[s] = y Wo^T
 //
-// Channels are split into independent blocks; the consumer of the result adds the partial sums.  Created when a graph is planned (compile/rewrite.c); it has no
-// gradient, as decoding steps have none.
+// Channels are split into independent blocks; the consumer of the result adds the partial sums.
+// Created when a graph is planned (compile/rewrite.c); it has no gradient, as decoding steps have
+// none.
 
 #include "op/fused/fused_step.h"
 
@@ -27,7 +29,8 @@ static attncl_status infer(struct op_sig *sig)
 static bool is_supported(const struct op_sig *sig, int64_t n_blocks)
 {
     const int64_t channels = sig->in[FUSED_WQ].dim[0];
-    return attncl__fused_step_supported_qkv(sig, attncl__fused_step_block_width(sig->caps, channels, n_blocks), 0);
+    return attncl__fused_step_supported_qkv(
+        sig, attncl__fused_step_block_width(sig->caps, channels, n_blocks), 0);
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)
@@ -41,7 +44,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     struct kspec spec = kspec_begin("fused/fused_aft_step.cl", "fused_aft_step_fwd");
     struct arg args[FUSED_QKV_ARGS + OWN_ARGS];
 
-    REQUIRE(is_supported(&call->sig, params->n_blocks) && ceil_div(channels, block_width) == params->n_blocks,
+    REQUIRE(is_supported(&call->sig, params->n_blocks) &&
+                ceil_div(channels, block_width) == params->n_blocks,
             ATTNCL_ERR_UNSUPPORTED,
             "a step of %" PRId64 " rows and %" PRId64
             " channels in %d blocks cannot be one launch on this device",
@@ -59,8 +63,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
         arg_mem(call->in[VALUES]),
     };
     memcpy(args + FUSED_QKV_ARGS, own, sizeof own);
-    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args,
-                          FUSED_QKV_ARGS + OWN_ARGS);
+    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args, FUSED_QKV_ARGS + OWN_ARGS);
 }
 
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
@@ -92,8 +95,9 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
 
     made->window = step->window;
     made->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[FUSED_WQ].dim[0],
-                                          attncl__fused_step_qkv_fmas(sig));
-    return attncl__fused_step_projections_plain(part_params, &made->eps) && is_supported(sig, made->n_blocks);
+                                               attncl__fused_step_qkv_fmas(sig));
+    return attncl__fused_step_projections_plain(part_params, &made->eps) &&
+           is_supported(sig, made->n_blocks);
 }
 
 #define STEP_INPUTS                                                                                \
@@ -103,5 +107,5 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
 
 const struct op_rewrite attncl__fused_aft_step_rewrite =
     CHAIN_REWRITE(attncl__op_aft_step_fwd, attncl__op_fused_aft_step_fwd, prepare, STEP_INPUTS);
-const struct op_rewrite attncl__fused_aft_step_rewrite_first =
-    CHAIN_REWRITE_FIRST(attncl__op_aft_step_fwd, attncl__op_fused_aft_step_fwd, prepare, STEP_INPUTS);
+const struct op_rewrite attncl__fused_aft_step_rewrite_first = CHAIN_REWRITE_FIRST(
+    attncl__op_aft_step_fwd, attncl__op_fused_aft_step_fwd, prepare, STEP_INPUTS);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// One position of a layer of multi-head attention, from the layer norm to the output projection, one
-// launch:
+// One position of a layer of multi-head attention, from the layer norm to the output projection,
+// one launch:
 //
 //   x' = x + bias + sum_s partials_in[s]           the residual stream, with split-K partial sums to add
 //   q, k, v = LN(x') Wq^T + bq, ...           then a step of attention (attention_step.c)
 //   sum_s partials[s] = y Wo^T
 //
-// Heads are split into independent blocks; the consumer of the result adds the partial sums.  Created when a graph is planned (compile/rewrite.c); it has no
-// gradient, as decoding steps have none.
+// Heads are split into independent blocks; the consumer of the result adds the partial sums.
+// Created when a graph is planned (compile/rewrite.c); it has no gradient, as decoding steps have
+// none.
 
 #include "op/fused/fused_step.h"
 
@@ -22,7 +23,7 @@ static attncl_status infer(struct op_sig *sig)
     const struct fused_attention_step_fwd_params *params = sig->params;
 
     return attncl__fused_step_infer_qkv(sig, params->n_blocks, &attncl__op_attention_step_fwd,
-                                      &params->step);
+                                        &params->step);
 }
 
 static int64_t head_width(const struct op_sig *sig)
@@ -55,7 +56,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     struct kspec spec = kspec_begin("fused/fused_attention_step.cl", "fused_attention_step_fwd");
     struct arg args[FUSED_QKV_ARGS + OWN_ARGS];
 
-    REQUIRE(is_supported(sig) && ceil_div(channels, block_width) == params->n_blocks, ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(is_supported(sig) && ceil_div(channels, block_width) == params->n_blocks,
+            ATTNCL_ERR_UNSUPPORTED,
             "a step of %" PRId64 " rows and %d heads of %" PRId64
             " channels in %d blocks cannot be one launch on this device",
             attncl__fused_step_rows(sig), (int)params->step.n_heads, head, (int)params->n_blocks);
@@ -71,8 +73,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
         arg_local((size_t)head * sizeof(float)),
     };
     memcpy(args + FUSED_QKV_ARGS, own, sizeof own);
-    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args,
-                          FUSED_QKV_ARGS + OWN_ARGS);
+    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args, FUSED_QKV_ARGS + OWN_ARGS);
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.
@@ -106,7 +107,7 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
 
     made->step = *step;
     made->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[FUSED_WQ].dim[0],
-                                          attncl__fused_step_qkv_fmas(sig));
+                                               attncl__fused_step_qkv_fmas(sig));
     if (made->n_blocks > step->n_heads)
         made->n_blocks = step->n_heads;
     made->n_blocks = (int32_t)ceil_div(step->n_heads, ceil_div(step->n_heads, made->n_blocks));

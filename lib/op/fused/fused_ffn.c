@@ -5,14 +5,15 @@
 //   x' = x + bias + sum_s partials_in[s]           the residual stream, with split-K partial sums to add
 //   sum_s partials[s] = act(LN(x') W1^T + b1) W2^T
 //
-// Hidden units are split into independent blocks; the consumer of the result adds the partial sums.  Created when a graph is planned (compile/rewrite.c), after
-// another op that leaves split-K partial sums; it has no gradient.
+// Hidden units are split into independent blocks; the consumer of the result adds the partial sums.
+// Created when a graph is planned (compile/rewrite.c), after another op that leaves split-K partial
+// sums; it has no gradient.
 
-#include "gemm/skinny_gemm.h"
 #include "gemm/gemm.h"
+#include "gemm/skinny_gemm.h"
+#include "op/fused/fused_step.h"
 #include "op/fused/split_k_reduce.h"
 #include "op/matmul/linear.h"
-#include "op/fused/fused_step.h"
 
 enum { W1 = FUSED_INPUTS, B1, W2, N_INPUTS };
 
@@ -43,7 +44,7 @@ static bool is_supported(const struct op_sig *sig, int64_t n_blocks)
     const int64_t block_width = attncl__fused_step_block_width(sig->caps, w1->dim[0], n_blocks);
 
     return attncl__fused_step_supported(sig, (int64_t[]){w1->dim[0], w1->dim[1], w2->dim[0]}, 3,
-                              attncl__fused_step_rows(sig) * block_width);
+                                        attncl__fused_step_rows(sig) * block_width);
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)
@@ -56,7 +57,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     struct kspec spec = kspec_begin("fused/fused_ffn.cl", "fused_ffn_fwd");
     struct arg args[FUSED_ARGS + OWN_ARGS];
 
-    REQUIRE(is_supported(&call->sig, params->n_blocks) && ceil_div(f, block_width) == params->n_blocks,
+    REQUIRE(is_supported(&call->sig, params->n_blocks) &&
+                ceil_div(f, block_width) == params->n_blocks,
             ATTNCL_ERR_UNSUPPORTED,
             "a network of %" PRId64 " rows, %" PRId64 " channels and %" PRId64
             " hidden units in %d blocks cannot be one launch on this device",
@@ -88,7 +90,8 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
     const double weights =
         (double)(attncl__desc_count(&sig->in[W1]) + attncl__desc_count(&sig->in[W2]));
 
-    *flop_ret = (double)attncl__fused_step_rows(sig) * (2 * weights + 8 * (double)sig->in[W1].dim[1]);
+    *flop_ret =
+        (double)attncl__fused_step_rows(sig) * (2 * weights + 8 * (double)sig->in[W1].dim[1]);
     *bytes_ret = 4 * (weights + 2 * (double)attncl__desc_count(&sig->in[FUSED_X]) +
                       (double)attncl__desc_count(&sig->out[FUSED_PARTIAL_SUMS]));
 }
@@ -113,8 +116,8 @@ static bool prepare(const struct op_sig *sig, const void *const *part_params, vo
     made->eps = inner->norm.eps;
     made->activation = inner->linear.activation;
     made->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[W1].dim[0],
-                                          attncl__fused_step_rows(sig) * sig->in[W1].dim[0] *
-                                              (sig->in[W1].dim[1] + sig->in[W2].dim[0]));
+                                               attncl__fused_step_rows(sig) * sig->in[W1].dim[0] *
+                                                   (sig->in[W1].dim[1] + sig->in[W2].dim[0]));
     return outer->activation == GEMM_ACT_NONE && is_supported(sig, made->n_blocks);
 }
 

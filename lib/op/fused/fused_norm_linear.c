@@ -4,8 +4,8 @@
 //
 //   y = act(LN(x) W^T + b) * gate + residual        x [..., in], norm_weight, norm_bias [in]
 //
-// Made from the two ops when a graph is planned (compile/merge.c), so that it has no gradient: where
-// one is asked for, LN(x) is read by the backward ops too, and the two stay apart.
+// Made from the two ops when a graph is planned (compile/merge.c), so that it has no gradient:
+// where one is asked for, LN(x) is read by the backward ops too, and the two stay apart.
 
 #include <string.h>
 

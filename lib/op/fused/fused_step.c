@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Fused decode steps, split along channels: independent channel blocks, each of which computes one split-K
-// partial sum of the result.
+// Fused decode steps, split along channels: independent channel blocks, each of which computes one
+// split-K partial sum of the result.
 
 #include "op/fused/fused_step.h"
 #include "gemm/skinny_gemm.h"
@@ -33,7 +33,8 @@ static attncl_status check_stream(const struct op_sig *sig)
 
 static attncl_status check_partials(const struct op_sig *sig, int64_t m, int64_t d)
 {
-    const struct tensor_desc *partials = &sig->in[FUSED_PARTIALS], *bias = &sig->in[FUSED_PARTIALS_BIAS];
+    const struct tensor_desc *partials = &sig->in[FUSED_PARTIALS],
+                             *bias = &sig->in[FUSED_PARTIALS_BIAS];
 
     if (!attncl__desc_present(partials))
         return ATTNCL_OK;
@@ -43,8 +44,8 @@ static attncl_status check_partials(const struct op_sig *sig, int64_t m, int64_t
     if (!attncl__desc_present(bias))
         return ATTNCL_OK;
     TRY(attncl__check_input("bias of the partials", bias, ATTNCL_F32, 1));
-    REQUIRE(bias->dim[0] == d, ATTNCL_ERR_SHAPE, "bias of the partials is %s, x has rows of %" PRId64,
-            SHAPE(bias), d);
+    REQUIRE(bias->dim[0] == d, ATTNCL_ERR_SHAPE,
+            "bias of the partials is %s, x has rows of %" PRId64, SHAPE(bias), d);
     return ATTNCL_OK;
 }
 
@@ -54,7 +55,8 @@ attncl_status attncl__fused_step_infer(struct op_sig *sig, int64_t n_blocks, int
     const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
 
     TRY(check_partials(sig, m, d));
-    REQUIRE(n_blocks >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " channel blocks, must be at least 1", n_blocks);
+    REQUIRE(n_blocks >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " channel blocks, must be at least 1",
+            n_blocks);
     if (attncl__desc_present(&sig->in[FUSED_PARTIALS]))
         TRY(attncl__desc_make(ATTNCL_F32, sig->in[FUSED_X].rank, sig->in[FUSED_X].dim,
                               &sig->out[FUSED_RESIDUAL_OUT]));
@@ -63,14 +65,14 @@ attncl_status attncl__fused_step_infer(struct op_sig *sig, int64_t n_blocks, int
 }
 
 bool attncl__fused_step_supported(const struct op_sig *sig, const int64_t *widths, int n_widths,
-                        int64_t local)
+                                  int64_t local)
 {
     enum { MAX_WIDTH = 4096 }; // rows that stay in the second-level cache
     const struct device_caps *caps = sig->caps;
     const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
 
-    if (caps->variant != VARIANT_CPU || caps->vector_width < 4 || caps->max_loop_iterations || m < 1 ||
-        m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH)
+    if (caps->variant != VARIANT_CPU || caps->vector_width < 4 || caps->max_loop_iterations ||
+        m < 1 || m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH)
         return false;
     for (int i = 0; i < n_widths; ++i)
         if (widths[i] < 1 || widths[i] % caps->vector_width || widths[i] > INT32_MAX / 16)
@@ -97,7 +99,8 @@ int32_t attncl__fused_step_blocks(const struct device_caps *caps, int64_t width,
     return (int32_t)ceil_div(width, attncl__fused_step_block_width(caps, width, n > 0 ? n : 1));
 }
 
-int64_t attncl__fused_step_block_width(const struct device_caps *caps, int64_t width, int64_t n_blocks)
+int64_t attncl__fused_step_block_width(const struct device_caps *caps, int64_t width,
+                                       int64_t n_blocks)
 {
     return ceil_div(ceil_div(width, n_blocks), caps->vector_width) * (int64_t)caps->vector_width;
 }
@@ -135,7 +138,8 @@ static attncl_status check_projections(const struct op_sig *sig)
         TRY(attncl__check_input(names[i - FUSED_WQ], x, ATTNCL_F32, bias ? 1 : 2));
         REQUIRE(x->dim[0] == channels && (bias || x->dim[1] == attncl__fused_step_width(sig)),
                 ATTNCL_ERR_SHAPE, "%s is %s, wq is %s, x has %" PRId64 " channels",
-                names[i - FUSED_WQ], SHAPE(x), SHAPE(&sig->in[FUSED_WQ]), attncl__fused_step_width(sig));
+                names[i - FUSED_WQ], SHAPE(x), SHAPE(&sig->in[FUSED_WQ]),
+                attncl__fused_step_width(sig));
     }
     REQUIRE(sig->in[FUSED_WO].dim[1] == channels, ATTNCL_ERR_SHAPE, "wo is %s, wq is %s",
             SHAPE(&sig->in[FUSED_WO]), SHAPE(&sig->in[FUSED_WQ]));
@@ -157,7 +161,7 @@ static attncl_status check_step(const struct op_sig *sig, const struct op_class 
 }
 
 attncl_status attncl__fused_step_infer_qkv(struct op_sig *sig, int64_t n_blocks,
-                                         const struct op_class *step, const void *step_params)
+                                           const struct op_class *step, const void *step_params)
 {
     TRY(attncl__check_input("wq", &sig->in[FUSED_WQ], ATTNCL_F32, 2));
     TRY(attncl__check_input("wo", &sig->in[FUSED_WO], ATTNCL_F32, 2));
@@ -171,18 +175,19 @@ bool attncl__fused_step_supported_qkv(const struct op_sig *sig, int64_t block_wi
     const int64_t widths[] = {sig->in[FUSED_WQ].dim[0], attncl__fused_step_width(sig),
                               sig->in[FUSED_WO].dim[0]};
 
-    return attncl__fused_step_supported(sig, widths, 3, 3 * attncl__fused_step_rows(sig) * block_width + local);
+    return attncl__fused_step_supported(sig, widths, 3,
+                                        3 * attncl__fused_step_rows(sig) * block_width + local);
 }
 
 void attncl__fused_step_qkv_macros(const struct device_caps *caps, const struct op_call *call,
-                               struct kspec *spec)
+                                   struct kspec *spec)
 {
     attncl__skinny_gemm_macros(caps, attncl__fused_step_rows(&call->sig), spec);
     kspec_int(spec, "HAS_K_TAIL", 0);
 }
 
 void attncl__fused_step_qkv_args(const struct device_caps *caps, const struct op_call *call,
-                               float eps, int64_t block_width, struct arg args[FUSED_QKV_ARGS])
+                                 float eps, int64_t block_width, struct arg args[FUSED_QKV_ARGS])
 {
     const struct tensor_desc *in = call->sig.in;
     const int64_t m = attncl__fused_step_rows(&call->sig), d = attncl__fused_step_width(&call->sig);
@@ -217,7 +222,8 @@ void attncl__fused_step_qkv_args(const struct device_caps *caps, const struct op
 
 static int64_t projection_weights(const struct op_sig *sig)
 {
-    return sig->in[FUSED_WQ].dim[0] * (3 * attncl__fused_step_width(sig) + sig->in[FUSED_WO].dim[0]);
+    return sig->in[FUSED_WQ].dim[0] *
+           (3 * attncl__fused_step_width(sig) + sig->in[FUSED_WO].dim[0]);
 }
 
 int64_t attncl__fused_step_qkv_fmas(const struct op_sig *sig)

@@ -9,8 +9,8 @@
 // gemm/gemm.c chooses who computes them.  A layer norm in front of a linear map of few rows
 // becomes part of it (fused_norm_linear.c).
 //
-// p is there only for gradients, and only where y = p does not do: it is saved for backward, for making it again
-// would take the GEMM again, a third of what the backward pass costs.
+// p is there only for gradients, and only where y = p does not do: it is saved for backward, for
+// making it again would take the GEMM again, a third of what the backward pass costs.
 
 #include "gemm/gemm.h"
 #include "op/matmul/linear.h"
@@ -165,8 +165,10 @@ static const struct grad_rule linear_grad[] = {
 };
 
 static const struct op_rewrite *const linear_rewrites[] = {
-    &attncl__fused_aft_step_rewrite,       &attncl__fused_aft_step_rewrite_first,
-    &attncl__fused_attention_step_rewrite, &attncl__fused_attention_step_rewrite_first,
+    &attncl__fused_aft_step_rewrite,
+    &attncl__fused_aft_step_rewrite_first,
+    &attncl__fused_attention_step_rewrite,
+    &attncl__fused_attention_step_rewrite_first,
     &attncl__fused_ffn_rewrite,
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What linear_fwd (gemm.c) and fused_norm_linear_fwd (fused_norm_linear.c) share: inputs, outputs, the GEMM.
+// What linear_fwd (gemm.c) and fused_norm_linear_fwd (fused_norm_linear.c) share: inputs, outputs,
+// the GEMM.
 #ifndef ATTNCL_OP_MATMUL_LINEAR_H
 #define ATTNCL_OP_MATMUL_LINEAR_H
 
@@ -24,7 +25,8 @@ struct gemm attncl__linear_operands(const struct op_call *call,
 // How a layer norm in front becomes part of it.
 extern const struct op_merge attncl__linear_merge;
 
-// How chains that end in one become two launches (fused_ffn.c, fused_aft_step.c, fused_attention_step.c).
+// How chains that end in one become two launches (fused_ffn.c, fused_aft_step.c,
+// fused_attention_step.c).
 extern const struct op_rewrite attncl__fused_ffn_rewrite;
 extern const struct op_rewrite attncl__fused_aft_step_rewrite, attncl__fused_aft_step_rewrite_first;
 extern const struct op_rewrite attncl__fused_attention_step_rewrite,

@@ -78,8 +78,8 @@ static attncl_status masked_weight(struct launcher *l, const struct op_call *cal
     if (!attncl__desc_present(mask))
         return ATTNCL_OK;
     *ret = (struct gemm_matrix){.span = call->scratch, .ld = length};
-    const struct row_launch p =
-        attncl__row_launch(l->caps, "matmul/spatial_gate.cl", "spatial_gate_mask_fwd", length, length);
+    const struct row_launch p = attncl__row_launch(l->caps, "matmul/spatial_gate.cl",
+                                                   "spatial_gate_mask_fwd", length, length);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[4]), arg_mem(call->scratch),
                                arg_i64(n), arg_i32(length), arg_i64(mask->dim[0] == 1 ? 0 : length),

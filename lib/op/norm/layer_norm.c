@@ -51,7 +51,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
         rows.stride = normalised;
     }
     struct row_problem work = {kspec_begin("norm/layer_norm.cl", "layer_norm_rows_fwd"), count,
-                            normalised, 1, attncl__rows_are_float4_aligned(x->start, &rows)};
+                               normalised, 1, attncl__rows_are_float4_aligned(x->start, &rows)};
     kspec_int(&work.spec, "PIECES", rows.width < normalised);
     const struct row_launch p = attncl__choose_row_tiling(l, &work);
 

@@ -63,9 +63,9 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct blocks b = blocks_of(&call->sig);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
-                              b.width, 4, b.width % 4 == 0});
-    const struct elementwise_launch sum =
-        attncl__elementwise_launch(l->caps, "norm/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
+                                 b.width, 4, b.width % 4 == 0});
+    const struct elementwise_launch sum = attncl__elementwise_launch(
+        l->caps, "norm/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
 
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),

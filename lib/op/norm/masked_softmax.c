@@ -39,7 +39,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     (void)ok;
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/masked_softmax.cl", "masked_softmax_rows_fwd"),
-                              rows.count, rows.width, 1, attncl__rows_are_float4_aligned(x->start, &rows)});
+                                 rows.count, rows.width, 1,
+                                 attncl__rows_are_float4_aligned(x->start, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),

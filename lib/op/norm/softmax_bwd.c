@@ -48,7 +48,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
     (void)ok;
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/softmax_bwd.cl", "softmax_bwd_rows"), rows.count,
-                              rows.width, 2, attncl__rows_are_float4_aligned(0, &rows)});
+                                 rows.width, 2, attncl__rows_are_float4_aligned(0, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(lens),

@@ -6,8 +6,8 @@
 //   n    = tanh(xi_n + r * hh_n)
 //   h'   = (1 - z) n + z h
 //
-// Two launches a step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's rows of
-// the output; the next step reads its state there.
+// Two launches a step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's
+// rows of the output; the next step reads its state there.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
@@ -89,8 +89,8 @@ static struct step_rows initial_state(const struct op_call *call)
 }
 
 // hh = W_hh h + b_hh; of no state, b_hh.
-static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
-                                    struct step_rows h, int64_t n_batch)
+static attncl_status append_gemm(struct launcher *l, const struct op_call *call, struct step_rows h,
+                                 int64_t n_batch)
 {
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
     const struct gemm gemm = {
@@ -161,7 +161,9 @@ static const struct grad_rule gru_grad[] = {
     {.op = &attncl__op_gru_bwd,
      .in = {REF_X(IN_XI), REF_X(IN_WEIGHT), REF_X(IN_BIAS), REF_X(IN_H0), REF_Y(0), REF_DY(0)},
      .out = {REF_DX(IN_XI), REF_TEMP(0), REF_TEMP(1), REF_DX(IN_H0)}},
-    {.op = &attncl__op_linear_bwd_weight, .in = {REF_TEMP(0), REF_TEMP(1)}, .out = {REF_DX(IN_WEIGHT)}},
+    {.op = &attncl__op_linear_bwd_weight,
+     .in = {REF_TEMP(0), REF_TEMP(1)},
+     .out = {REF_DX(IN_WEIGHT)}},
     {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
 };
 

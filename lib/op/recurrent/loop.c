@@ -15,7 +15,8 @@
 static attncl_status check_iteration(const struct tensor_desc *iteration)
 {
     TRY(attncl__check_input("iteration", iteration, ATTNCL_I32, 1));
-    REQUIRE(iteration->dim[0] == 1, ATTNCL_ERR_SHAPE, "iteration is %s, must be [1]", SHAPE(iteration));
+    REQUIRE(iteration->dim[0] == 1, ATTNCL_ERR_SHAPE, "iteration is %s, must be [1]",
+            SHAPE(iteration));
     return ATTNCL_OK;
 }
 
@@ -23,7 +24,8 @@ static attncl_status index_infer(struct op_sig *sig)
 {
     const struct loop_index_fwd_params *params = sig->params;
     TRY(check_iteration(&sig->in[0]));
-    REQUIRE(params->trip_count >= 0, ATTNCL_ERR_ARGUMENT, "a loop of %d iterations", params->trip_count);
+    REQUIRE(params->trip_count >= 0, ATTNCL_ERR_ARGUMENT, "a loop of %d iterations",
+            params->trip_count);
     return attncl__infer_like_first(sig);
 }
 
@@ -74,7 +76,8 @@ static attncl_status index_launch(struct launcher *l, const struct op_call *call
 static attncl_status launch_copy(struct launcher *l, const struct op_call *call, int64_t count,
                                  int64_t n_rows, bool from_rows)
 {
-    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copy_fwd", count);
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_copy_fwd", count);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
@@ -98,7 +101,8 @@ static attncl_status sum_launch(struct launcher *l, const struct op_call *call)
 {
     const struct loop_sum_fwd_params *params = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_sum_fwd", count);
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "recurrent/loop.cl", "loop_sum_fwd", count);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),

@@ -112,7 +112,8 @@ static attncl_status append_step(struct launcher *l, const struct op_call *call,
     const struct adam_step_fwd_params *p = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
     const struct span none = {NULL};
-    struct elementwise_launch config = attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_step_fwd", count);
+    struct elementwise_launch config =
+        attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_step_fwd", count);
 
     kspec_int(&config.spec, "AMSGRAD", amsgrad);
     return attncl__launch(

@@ -8,8 +8,8 @@
 //   scale_by      y = factor x
 //
 // Squares are summed three times, also of elements scaled up and down by powers of two, so that no
-// finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one their
-// sums: the same bits every time.
+// finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one
+// their sums: the same bits every time.
 
 #include "op/op.h"
 
@@ -34,7 +34,8 @@ static attncl_status squares_infer(struct op_sig *sig)
 static struct elementwise_launch squares_config(const struct device_caps *caps, int64_t count)
 {
     enum { MAX_PER_GROUP = 1 << 28 };
-    struct elementwise_launch p = attncl__elementwise_launch(caps, "train/clip.cl", "clip_squares_fwd", count);
+    struct elementwise_launch p =
+        attncl__elementwise_launch(caps, "train/clip.cl", "clip_squares_fwd", count);
 
     while (ceil_div(count, p.per_group) > MAX_BLOCKS && p.per_group < MAX_PER_GROUP)
         p.per_group *= 2;
@@ -78,7 +79,8 @@ static attncl_status factor_infer(struct op_sig *sig)
 {
     const struct clip_factor_fwd_params *p = sig->params;
 
-    REQUIRE(p->max_norm >= 0, ATTNCL_ERR_ARGUMENT, "max_norm is %g, must be at least 0", p->max_norm);
+    REQUIRE(p->max_norm >= 0, ATTNCL_ERR_ARGUMENT, "max_norm is %g, must be at least 0",
+            p->max_norm);
     REQUIRE(p->style == 0 || p->style == 1, ATTNCL_ERR_ARGUMENT, "style is %d, expected 0 or 1",
             p->style);
     TRY(check_sums(&sig->in[0]));
@@ -107,7 +109,8 @@ static attncl_status scale_infer(struct op_sig *sig)
 static attncl_status scale_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.out[0]);
-    const struct elementwise_launch p = attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_scale_fwd", count);
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_scale_fwd", count);
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),

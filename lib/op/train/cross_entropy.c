@@ -87,9 +87,9 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     assert(ok);
     (void)ok;
     const struct row_launch p = attncl__choose_row_tiling(
-        l,
-        &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_rows_fwd"), rows.count,
-                           rows.width, 1, attncl__rows_are_float4_aligned(logits->start, &rows)});
+        l, &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_rows_fwd"),
+                                 rows.count, rows.width, 1,
+                                 attncl__rows_are_float4_aligned(logits->start, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
@@ -102,10 +102,10 @@ static attncl_status launch_sums(struct launcher *l, const struct op_call *call)
 {
     const struct cross_entropy_fwd_params *params = call->sig.params;
     const struct layout at = lay_out(&call->sig);
-    struct row_launch blocks = attncl__row_per_workgroup(l, "train/cross_entropy.cl", "cross_entropy_block_fwd",
-                                                at.n_blocks, at.block);
-    const struct row_launch total =
-        attncl__row_per_workgroup(l, "train/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
+    struct row_launch blocks = attncl__row_per_workgroup(
+        l, "train/cross_entropy.cl", "cross_entropy_block_fwd", at.n_blocks, at.block);
+    const struct row_launch total = attncl__row_per_workgroup(
+        l, "train/cross_entropy.cl", "cross_entropy_total_fwd", 1, at.block);
 
     blocks.grid = grid_1d(at.n_blocks, blocks.grid.local[0]); // a work-group for each block
     TRY(attncl__launch(l, &blocks.spec, blocks.grid,

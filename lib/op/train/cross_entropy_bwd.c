@@ -46,10 +46,11 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     assert(ok);
     (void)ok;
     const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("train/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"),
-                              rows.count, rows.width, 1, attncl__rows_are_float4_aligned(0, &rows)});
-    const struct row_launch count =
-        attncl__row_per_workgroup(l, "train/cross_entropy_bwd.cl", "cross_entropy_bwd_count", 1, 1024);
+        l, &(struct row_problem){
+               kspec_begin("train/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"), rows.count,
+               rows.width, 1, attncl__rows_are_float4_aligned(0, &rows)});
+    const struct row_launch count = attncl__row_per_workgroup(l, "train/cross_entropy_bwd.cl",
+                                                              "cross_entropy_bwd_count", 1, 1024);
 
     if (mean)
         TRY(attncl__launch(l, &count.spec, count.grid,

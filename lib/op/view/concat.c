@@ -33,7 +33,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { ELEMENTS = 1024 }; // of a work-group
     const struct tensor_desc *out = &call->sig.out[0];
-    const size_t local = l->caps->variant == VARIANT_CPU ? 1 : attncl__group_for_row(l->caps, ELEMENTS);
+    const size_t local =
+        l->caps->variant == VARIANT_CPU ? 1 : attncl__group_for_row(l->caps, ELEMENTS);
     struct kspec spec = kspec_begin("view/concat.cl", "concat_fwd");
     struct arg args[4 + 2 * MAX_INPUTS];
     int64_t end = 0, longest = 0;
@@ -72,7 +73,7 @@ static void part_of(const struct op_sig *sig, int input, struct tensor_desc *vie
         .in = {REF_DY(0)}, .out = {REF_DX(i)}, .part = part_of                                     \
     }
 static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2), PART(3),
-                                                PART(4), PART(5), PART(6), PART(7)};
+                                                      PART(4), PART(5), PART(6), PART(7)};
 
 const struct op_class attncl__op_concat_fwd = {
     .name = "concat_fwd",

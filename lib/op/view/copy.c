@@ -23,7 +23,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct nd_iter w = attncl__nd_iter(x);
 
     TRY(attncl__check_width("a row to copy", w.width));
-    struct row_launch p = attncl__row_launch(l->caps, "view/copy.cl", "copy_rows_fwd", w.rows, w.width);
+    struct row_launch p =
+        attncl__row_launch(l->caps, "view/copy.cl", "copy_rows_fwd", w.rows, w.width);
     enum { N_PLAIN = 8 };
     struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
         arg_mem(call->in[0]),

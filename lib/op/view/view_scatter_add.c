@@ -7,7 +7,8 @@
 //                      j = start_k + i . stride_k
 //
 // view_scatter_add is the transpose of reading views of y: the inputs are added, one after another,
-// at the positions of their views.  Where the views do not overlap and fill y, they are only written.
+// at the positions of their views.  Where the views do not overlap and fill y, they are only
+// written.
 
 #include "op/view/view_scatter_add.h"
 
@@ -22,7 +23,8 @@ static attncl_status zeros_infer(struct op_sig *sig)
 
 attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t count)
 {
-    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "view/view_scatter_add.cl", "view_scatter_add_fill", count);
+    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "view/view_scatter_add.cl",
+                                                             "view_scatter_add_fill", count);
 
     kspec_int(&p.spec, "ADD", 0);
     return attncl__launch(l, &p.spec, p.grid,
@@ -104,7 +106,8 @@ static attncl_status scatter_one(struct launcher *l, const struct op_call *call,
     const struct nd_iter w = attncl__nd_iter(view);
 
     TRY(attncl__check_width("a row to scatter", w.width));
-    struct row_launch p = attncl__row_launch(l->caps, "view/view_scatter_add.cl", "view_scatter_add_rows_fwd", w.rows, w.width);
+    struct row_launch p = attncl__row_launch(l->caps, "view/view_scatter_add.cl",
+                                             "view_scatter_add_rows_fwd", w.rows, w.width);
     enum { N_PLAIN = 8 };
     struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
         arg_mem(call->in[i]),

@@ -112,8 +112,8 @@ START_TEST(meets_the_definition)
 }
 END_TEST
 
-// Few queries and many keys: work-groups take parts of the keys in the GPU variant.  Of the last row's keys
-// only those of the first part count; with a length of 0 all weigh the same.
+// Few queries and many keys: work-groups take parts of the keys in the GPU variant.  Of the last
+// row's keys only those of the first part count; with a length of 0 all weigh the same.
 START_TEST(keys_shared_out)
 {
     const struct size n = {1, 1, 3, 530, 8, 20};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Backward pass of feedback attention, against the reference (tests/ref/feedback_attention_bwd.c) and
-// against finite differences.
+// Backward pass of feedback attention, against the reference (tests/ref/feedback_attention_bwd.c)
+// and against finite differences.
 
 #include <math.h>
 
@@ -93,8 +93,8 @@ static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, i
     return &cache->data[((slot * rows + row) * dim[3] + j) * width + c];
 }
 
-// A backward step adds to the memories there are at its position; the last step's starts them, unless
-// told that they are started.
+// A backward step adds to the memories there are at its position; the last step's starts them,
+// unless told that they are started.
 START_TEST(growing_memories_gather_gradients)
 {
     const struct shape s = {6, 2, 2, 5, 9};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A fused step of an AFT layer, split into channel blocks, position by position, against the references of what it fuses:
-// layer norm, three maps, the causal pass (tests/ref/aft_local.c), the output map.
+// A fused step of an AFT layer, split into channel blocks, position by position, against the
+// references of what it fuses: layer norm, three maps, the causal pass (tests/ref/aft_local.c), the
+// output map.
 
 #include <math.h>
 
@@ -60,7 +61,7 @@ static void check(const struct layer *l)
     const int64_t all = l->m * l->channels, slots = l->window > 0 ? l->window : 1;
     const struct weights w = weights_of(l);
     const struct fused_aft_step_fwd_params params = {stream_eps, l->window,
-                                                blocks_of(l->channels, l->n_blocks)};
+                                                     blocks_of(l->channels, l->n_blocks)};
     struct host *q = host_new(ATTNCL_F32, DIMS(l->steps, l->m, l->channels)), *k = host_like(q);
     struct host *v = host_like(q), *y = host_like(q), *size = host_like(q);
     struct host *sums = host_new(ATTNCL_F32, DIMS(3, all));
@@ -82,16 +83,17 @@ static void check(const struct layer *l)
         at->data[0] = t;
         const attncl_status status =
             run_op("fused_aft_step_fwd", &params,
-                   HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, w.wq, w.bq, w.wk, w.bk,
-                         w.wv, w.bv, w.wo, w.table, at, sums, keys, values),
+                   HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, w.wq, w.bq, w.wk,
+                         w.bk, w.wv, w.bv, w.wo, w.table, at, sums, keys, values),
                    (struct host *const[]){partials, reduced}, s.partials ? 2 : 1);
-        if (test_context()->caps.variant != VARIANT_CPU || test_context()->caps.max_loop_iterations) {
+        if (test_context()->caps.variant != VARIANT_CPU ||
+            test_context()->caps.max_loop_iterations) {
             ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot be one launch on this device");
             return;
         }
         ck_ok(status);
-        ck_partials(partials, map_rows(row_of(y, t), w.wo, NULL), map_sizes(row_of(size, t), w.wo, NULL),
-                 tolerance);
+        ck_partials(partials, map_rows(row_of(y, t), w.wo, NULL),
+                    map_sizes(row_of(size, t), w.wo, NULL), tolerance);
         if (s.partials)
             ck_near(reduced, s.reduced, 1e-5, 1e-5);
     }
@@ -122,7 +124,7 @@ START_TEST(refusals)
     struct host *three = host_new(ATTNCL_F32, DIMS(3, 16)), *map = host_random(2, DIMS(16, 17));
 
 #define ATTEMPT(wk, ring)                                                                          \
-    run_op("fused_aft_step_fwd", &params,                                                               \
+    run_op("fused_aft_step_fwd", &params,                                                          \
            HOSTS(s.x, s.norm_weight, s.norm_bias, NULL, NULL, w.wq, w.bq, wk, w.bk, w.wv, w.bv,    \
                  w.wo, w.table, at, sums, ring, keys),                                             \
            HOSTS(y))

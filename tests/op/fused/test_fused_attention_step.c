@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A fused step of a layer of multi-head attention, split by heads, position by position, against the
-// definitions of what it joins: layer norm, three maps, softmax attention over the keys so far, the
-// output map.
+// A fused step of a layer of multi-head attention, split by heads, position by position, against
+// the definitions of what it joins: layer norm, three maps, softmax attention over the keys so far,
+// the output map.
 
 #include <math.h>
 
@@ -97,10 +97,11 @@ static void check(const struct layer *l)
         at->data[0] = t;
         const attncl_status status =
             run_op("fused_attention_step_fwd", &params,
-                   HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, w.wq, w.bq, w.wk, w.bk,
-                         w.wv, w.bv, w.wo, at, keys, values),
+                   HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, w.wq, w.bq, w.wk,
+                         w.bk, w.wv, w.bv, w.wo, at, keys, values),
                    (struct host *const[]){partials, reduced}, s.partials ? 2 : 1);
-        if (test_context()->caps.variant != VARIANT_CPU || test_context()->caps.max_loop_iterations) {
+        if (test_context()->caps.variant != VARIANT_CPU ||
+            test_context()->caps.max_loop_iterations) {
             ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot be one launch on this device");
             return;
         }
@@ -142,7 +143,7 @@ START_TEST(refusals)
     struct host *narrow = host_new(ATTNCL_F32, DIMS(4, 1, 31)), *map = host_random(2, DIMS(32, 17));
 
 #define ATTEMPT(wk, cache)                                                                         \
-    run_op("fused_attention_step_fwd", &params,                                                         \
+    run_op("fused_attention_step_fwd", &params,                                                    \
            HOSTS(s.x, s.norm_weight, s.norm_bias, NULL, NULL, w.wq, w.bq, wk, w.bk, w.wv, w.bv,    \
                  w.wo, at, cache, values),                                                         \
            HOSTS(y))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A fused feed-forward network of few rows, split by hidden units, against the references of what it fuses.
+// A fused feed-forward network of few rows, split by hidden units, against the references of what
+// it fuses.
 
 #include <math.h>
 
@@ -40,8 +41,8 @@ static void check(const struct network *n)
     ck_ok(status);
     struct host *argument = map_rows(s.z, w1, given), *hidden = host_like(argument);
     ref_activation_fwd(argument, (int)n->activation, hidden);
-    ck_partials(partials, map_rows(hidden, w2, NULL), map_sizes(map_sizes(s.z, w1, given), w2, NULL),
-             tolerance);
+    ck_partials(partials, map_rows(hidden, w2, NULL),
+                map_sizes(map_sizes(s.z, w1, given), w2, NULL), tolerance);
     if (s.partials)
         ck_near(reduced, s.reduced, 1e-5, 1e-5);
 }
@@ -73,12 +74,14 @@ START_TEST(refusals)
            HOSTS(partials, reduced))
     ck_fails(ATTEMPT(s.partials, other, w2), ATTNCL_ERR_SHAPE, "w1 is [16, 48], x has 16 channels");
     ck_fails(ATTEMPT(s.partials, w1, other), ATTNCL_ERR_SHAPE, "w2 is [16, 48], w1 is [32, 16]");
-    ck_fails(ATTEMPT(many, w1, w2), ATTNCL_ERR_SHAPE, "partials are [3, 2, 17], x has 2 rows of 16");
+    ck_fails(ATTEMPT(many, w1, w2), ATTNCL_ERR_SHAPE,
+             "partials are [3, 2, 17], x has 2 rows of 16");
     params.n_blocks = 0;
     ck_fails(ATTEMPT(s.partials, w1, w2), ATTNCL_ERR_ARGUMENT, "0 channel blocks");
     params.n_blocks = 1000;
     partials = host_new(ATTNCL_F32, DIMS(1000, 2, 16));
-    ck_fails(ATTEMPT(s.partials, w1, w2), ATTNCL_ERR_UNSUPPORTED, "1000 blocks cannot be one launch");
+    ck_fails(ATTEMPT(s.partials, w1, w2), ATTNCL_ERR_UNSUPPORTED,
+             "1000 blocks cannot be one launch");
 #undef ATTEMPT
 }
 END_TEST

@@ -24,8 +24,8 @@ static double largest(const struct host *h)
 
 // What the norm's own roundings (op/test_layer_norm.c) add to element (i, j) of the product: each
 // normalised element's, times its weight.  No activation is steeper than 1.13.
-static double norm_error(const struct fused_norm_linear *f, const struct host *z, double size, int64_t i,
-                         int64_t j)
+static double norm_error(const struct fused_norm_linear *f, const struct host *z, double size,
+                         int64_t i, int64_t j)
 {
     const int64_t in = f->weight->dim[1];
     const double u = 6e-8, n = (double)in;
@@ -74,27 +74,27 @@ static void check(const struct fused_norm_linear *f)
 START_TEST(meets_the_definition)
 {
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(1, 32)),
-                                .weight = host_random(2, DIMS(259, 32)),
-                                .bias = host_random(3, DIMS(259))});
+                                      .weight = host_random(2, DIMS(259, 32)),
+                                      .bias = host_random(3, DIMS(259))});
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(2, 7)),
-                                .weight = host_random(2, DIMS(17, 7)),
-                                .gate = host_random(3, DIMS(2, 17)),
-                                .activation = ATTNCL_GELU});
+                                      .weight = host_random(2, DIMS(17, 7)),
+                                      .gate = host_random(3, DIMS(2, 17)),
+                                      .activation = ATTNCL_GELU});
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(5, 67)),
-                                .weight = host_random(2, DIMS(260, 67)),
-                                .bias = host_random(3, DIMS(260)),
-                                .residual = host_random(4, DIMS(5, 260))});
+                                      .weight = host_random(2, DIMS(260, 67)),
+                                      .bias = host_random(3, DIMS(260)),
+                                      .residual = host_random(4, DIMS(5, 260))});
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(16, 18)),
-                                .weight = host_random(2, DIMS(33, 18))});
+                                      .weight = host_random(2, DIMS(33, 18))});
 }
 END_TEST
 
 START_TEST(takes_views)
 {
     check(&(struct fused_norm_linear){.x = host_view(host_random(1, DIMS(3, 21))),
-                                .weight = host_view(host_random(2, DIMS(19, 21))),
-                                .gate = host_view(host_random(3, DIMS(3, 19))),
-                                .residual = host_view(host_random(4, DIMS(3, 19)))});
+                                      .weight = host_view(host_random(2, DIMS(19, 21))),
+                                      .gate = host_view(host_random(3, DIMS(3, 19))),
+                                      .residual = host_view(host_random(4, DIMS(3, 19)))});
 }
 END_TEST
 
@@ -116,22 +116,22 @@ START_TEST(refusals)
     struct host *y = host_random(5, DIMS(2, 3)), *many = host_random(6, DIMS(17, 5));
     struct fused_norm_linear_fwd_params params = {.norm.eps = 1e-5f};
 
-    ck_fails(
-        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, four, five), HOSTS(y)),
-        ATTNCL_ERR_SHAPE, "norm_weight is [4], x has 5 channels");
-    ck_fails(
-        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, four), HOSTS(y)),
-        ATTNCL_ERR_SHAPE, "norm_bias is [4], x has 5 channels");
-    ck_fails(
-        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, four, NULL, NULL, five, five), HOSTS(y)),
-        ATTNCL_ERR_SHAPE, "bias is [4], weight gives 3");
+    ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, four, five),
+                    HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "norm_weight is [4], x has 5 channels");
+    ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, four),
+                    HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "norm_bias is [4], x has 5 channels");
+    ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, four, NULL, NULL, five, five),
+                    HOSTS(y)),
+             ATTNCL_ERR_SHAPE, "bias is [4], weight gives 3");
     ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(many, w, NULL, NULL, NULL, five, five),
                     HOSTS(host_random(7, DIMS(17, 3)))),
              ATTNCL_ERR_UNSUPPORTED, "[17, 5] and [5, 3] cannot normalise its rows");
     params.norm.eps = -1;
-    ck_fails(
-        run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, five), HOSTS(y)),
-        ATTNCL_ERR_ARGUMENT, "eps is -1");
+    ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, five),
+                    HOSTS(y)),
+             ATTNCL_ERR_ARGUMENT, "eps is -1");
 }
 END_TEST
 

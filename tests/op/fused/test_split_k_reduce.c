@@ -10,7 +10,8 @@ static void check(int64_t m, int64_t d, int64_t n_partials, bool biased)
     const struct stream s = stream_make(7, m, d, n_partials);
     struct host *got = host_like(s.x);
 
-    ck_ok(run_op("split_k_reduce_fwd", NULL, HOSTS(s.partials, biased ? s.bias : NULL, s.x), HOSTS(got)));
+    ck_ok(run_op("split_k_reduce_fwd", NULL, HOSTS(s.partials, biased ? s.bias : NULL, s.x),
+                 HOSTS(got)));
     for (int64_t i = 0; i < got->count; ++i) {
         const double want = s.reduced->data[i] - (biased ? 0 : s.bias->data[i % d]);
         double size = fabs(s.x->data[i]) + fabs(s.bias->data[i % d]);
@@ -36,11 +37,13 @@ START_TEST(refusals)
     struct host *partials = host_random(1, DIMS(2, 3, 5)), *x = host_random(2, DIMS(3, 5));
     struct host *wide = host_random(3, DIMS(3, 6)), *flat = host_random(4, DIMS(2, 3));
 
-    ck_fails(run_op("split_k_reduce_fwd", NULL, HOSTS(partials, NULL, wide), HOSTS(wide)), ATTNCL_ERR_SHAPE,
-             "partials are [2, 3, 5], residual is [3, 6]");
-    ck_fails(run_op("split_k_reduce_fwd", NULL, HOSTS(flat, NULL, x), HOSTS(x)), ATTNCL_ERR_SHAPE, "[2, 3]");
-    ck_fails(run_op("split_k_reduce_fwd", NULL, HOSTS(partials, host_random(5, DIMS(4)), x), HOSTS(x)),
-             ATTNCL_ERR_SHAPE, "partials are [2, 3, 5], bias is [4]");
+    ck_fails(run_op("split_k_reduce_fwd", NULL, HOSTS(partials, NULL, wide), HOSTS(wide)),
+             ATTNCL_ERR_SHAPE, "partials are [2, 3, 5], residual is [3, 6]");
+    ck_fails(run_op("split_k_reduce_fwd", NULL, HOSTS(flat, NULL, x), HOSTS(x)), ATTNCL_ERR_SHAPE,
+             "[2, 3]");
+    ck_fails(
+        run_op("split_k_reduce_fwd", NULL, HOSTS(partials, host_random(5, DIMS(4)), x), HOSTS(x)),
+        ATTNCL_ERR_SHAPE, "partials are [2, 3, 5], bias is [4]");
 }
 END_TEST
 

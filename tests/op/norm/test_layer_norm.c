@@ -33,7 +33,8 @@ static void check(struct host *x, struct host *weight, struct host *bias, float 
 
     ref_layer_norm_fwd(x, weight, bias, (double)eps, want);
     ck_ok(run_op("layer_norm_fwd", &params, HOSTS(x, weight, bias), HOSTS(got)));
-    ck_near(got, want, 8 * u + n / 256 * u, u * (4 * log2(n + 1) * largest(weight) + 2 * largest(bias)));
+    ck_near(got, want, 8 * u + n / 256 * u,
+            u * (4 * log2(n + 1) * largest(weight) + 2 * largest(bias)));
 }
 
 START_TEST(meets_the_definition)

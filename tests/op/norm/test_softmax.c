@@ -7,8 +7,8 @@
 #include "support/op_test.h"
 
 // Chosen to hit: one column, less than a vector, exactly one, a ragged tail, several rows to a
-// work-item or to a work-group, of which the last has fewer; both sides of the widths at which a GPU's
-// rows take more work-items, and cease to be held.
+// work-item or to a work-group, of which the last has fewer; both sides of the widths at which a
+// GPU's rows take more work-items, and cease to be held.
 static const struct shape {
     int rows, cols;
 } shapes[] = {{1, 1},  {3, 7},  {5, 16},   {37, 19},  {70, 64},  {4, 256},  {5, 257},  {3, 31},

@@ -6,15 +6,16 @@
 #include "support/layer_test.h"
 #include "support/op_test.h"
 
-// y[t] = x[t] + outside, and the last row beside it; `outside` is computed before the loop and read in
-// every iteration, after the loop others may reuse its memory.
+// y[t] = x[t] + outside, and the last row beside it; `outside` is computed before the loop and read
+// in every iteration, after the loop others may reuse its memory.
 static void add_in_loop(struct rig *b, attncl_value x, attncl_value constant, int trip_count,
-                          attncl_value *last_ret, attncl_value *all_ret)
+                        attncl_value *last_ret, attncl_value *all_ret)
 {
     const struct loop_stack_fwd_params params = {trip_count};
     const attncl_value outside = attncl_add(b->g, constant, constant);
     const attncl_value iteration = attncl__graph_loop_begin(b->g, trip_count);
-    const attncl_value row = attncl__graph_add(b->g, &attncl__op_loop_row_fwd, NULL, IN(x, iteration));
+    const attncl_value row =
+        attncl__graph_add(b->g, &attncl__op_loop_row_fwd, NULL, IN(x, iteration));
     const attncl_value between = attncl_add(b->g, row, row); // takes what `outside` would leave
     const attncl_value sum = attncl_add(b->g, attncl_add(b->g, between, outside), row);
     const attncl_value stack =
@@ -82,7 +83,8 @@ START_TEST(refusals)
     struct host *x = host_new(ATTNCL_F32, DIMS(2)), *y = host_new(ATTNCL_F32, DIMS(0));
     struct rig b;
 
-    ck_fails(run_op("loop_row_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE, "iteration is F32");
+    ck_fails(run_op("loop_row_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE,
+             "iteration is F32");
     ck_fails(run_op("loop_stack_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE,
              "iteration is F32");
     rig_open(&b);

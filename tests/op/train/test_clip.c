@@ -6,8 +6,8 @@
 #include "ref/ref.h"
 #include "support/op_test.h"
 
-// A sum of terms of one sign over blocks of 64, their sums, lanes and work-groups: 300 additions in a
-// row at most, each half of 2^-23, and half of that in a root.  Measured: 1e-7.
+// A sum of terms of one sign over blocks of 64, their sums, lanes and work-groups: 300 additions in
+// a row at most, each half of 2^-23, and half of that in a root.  Measured: 1e-7.
 static const double relative = 300 * 6e-8 / 2;
 
 // Norm and factor of arrays, one after another.

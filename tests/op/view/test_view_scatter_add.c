@@ -97,9 +97,11 @@ START_TEST(refusals)
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *y = host_new(ATTNCL_F32, DIMS(5));
 
     ck_ok(attncl__desc_make(ATTNCL_F32, 2, x->dim, &params.view[0]));
-    ck_fails(run_op("view_scatter_add_fwd", &params, HOSTS(x), HOSTS(y)), ATTNCL_ERR_SHAPE, "ends at 6");
+    ck_fails(run_op("view_scatter_add_fwd", &params, HOSTS(x), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "ends at 6");
     params.view[0].dim[0] = 1;
-    ck_fails(run_op("view_scatter_add_fwd", &params, HOSTS(x), HOSTS(y)), ATTNCL_ERR_SHAPE, "[1, 3]");
+    ck_fails(run_op("view_scatter_add_fwd", &params, HOSTS(x), HOSTS(y)), ATTNCL_ERR_SHAPE,
+             "[1, 3]");
 }
 END_TEST
 
