@@ -59,7 +59,8 @@ static attncl_value run_layers(attncl_graph *g, attncl_tensor **weights, attncl_
 static void build(attncl_graph *g, attncl_tensor **weights)
 {
     const int64_t dim[] = {T, B, I};
-    attncl_value whole[LAYERS] = {{0}, {0}}, halves[LAYERS] = {{0}, {0}}; // null: zeros
+    attncl_value whole[LAYERS] = {ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT}; // null: zeros
+    attncl_value halves[LAYERS] = {ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT};
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 3, dim);
 
     attncl_graph_output(g, "at once", run_layers(g, weights, x, 0, T, whole));

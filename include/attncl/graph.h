@@ -31,17 +31,23 @@ ATTNCL_BEGIN
 
 typedef struct attncl_graph attncl_graph;
 
-/** A value of a graph under construction.  id 0 is the null value: "absent", or the graph has
- * failed. */
+/** A value of one graph.  id 0 is the null value: "absent", or the graph has failed. */
 typedef struct attncl_value {
     int32_t id;
+    uint32_t graph; /**< which graph: builders of another one fail with ERR_ARGUMENT */
 } attncl_value;
+
+/** Initializer of a null value, also inside the initializers of structs. */
+#define ATTNCL_VALUE_INIT                                                                          \
+    {                                                                                              \
+        0, 0                                                                                       \
+    }
 
 /** The null value: pass it for an optional input that is absent. */
 #define ATTNCL_NONE_VALUE (attncl_value_none())
 static inline attncl_value attncl_value_none(void)
 {
-    attncl_value none = {0};
+    attncl_value none = ATTNCL_VALUE_INIT;
     return none;
 }
 

@@ -57,10 +57,7 @@ typedef struct attncl_linear_desc {
 
 #define ATTNCL_LINEAR_DESC_INIT                                                                    \
     {                                                                                              \
-        sizeof(attncl_linear_desc), ATTNCL_IDENTITY, {0},                                          \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
+        sizeof(attncl_linear_desc), ATTNCL_IDENTITY, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT          \
     }
 
 /** attncl_linear() with its epilogue in the same kernel; desc NULL: none. */

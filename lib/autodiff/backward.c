@@ -84,7 +84,10 @@ static bool check_real(attncl_graph *g, const char *name, int i, attncl_value v)
 {
     const struct value *value = attncl__graph_value(g, v);
 
-    if (!value)
+    if (attncl__graph_is_foreign(g, v))
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %d of a gradient is a value of another graph", name,
+                   i);
+    else if (!value)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %d of a gradient is missing", name, i);
     else if (value->desc.dtype != ATTNCL_F32)
         GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s %d of a gradient is %s, only F32 has gradients", name,

@@ -67,7 +67,8 @@ void attncl__grad_accum_free(struct grad_accum *a)
 
 static attncl_value sum_of(attncl_graph *g, int a, attncl_value b)
 {
-    return a ? attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN({a}, b)) : b;
+    return a ? attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(attncl__graph_handle(g, a), b))
+             : b;
 }
 
 // The same elements, contiguous, in the shape of `like`.
@@ -224,7 +225,7 @@ static struct view_grad scatter(attncl_graph *g, const struct view_grad *view_gr
     for (int i = 0; i < n; ++i) {
         params.view[i] = view_grads[i].view;
         params.view[i].start -= low;
-        in[i] = (attncl_value){view_grads[i].value};
+        in[i] = attncl__graph_handle(g, view_grads[i].value);
     }
     const attncl_value y = attncl__graph_add(g, &attncl__op_view_scatter_add_fwd, &params, in, n);
     const struct tensor_desc line = {
@@ -250,7 +251,7 @@ static attncl_value scatter_all(attncl_graph *g, struct view_grad *list, int n, 
         }
         n = n_left;
     }
-    return (attncl_value){list[0].value};
+    return attncl__graph_handle(g, list[0].value);
 }
 
 attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
@@ -261,7 +262,7 @@ attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
     int n = 0;
 
     if (slot->first_view_grad < 0)
-        return (attncl_value){slot->whole};
+        return attncl__graph_handle(a->g, slot->whole);
     for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next)
         ++n;
     struct view_grad *list = attncl__alloc_array((size_t)n + 1, sizeof *list);
@@ -276,5 +277,5 @@ attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
     attncl__free(list);
     slot->whole = reshaped(a->g, y, &base).id;
     slot->first_view_grad = -1;
-    return (attncl_value){slot->whole};
+    return attncl__graph_handle(a->g, slot->whole);
 }

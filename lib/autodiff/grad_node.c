@@ -142,11 +142,11 @@ static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
 {
     switch (ref.kind) {
     case REF_KIND_X:
-        return (attncl_value){s->node.in[ref.index]};
+        return attncl__graph_handle(s->b->g, s->node.in[ref.index]);
     case REF_KIND_Y:
         if (s->node.cls->saved_for_backward >> ref.index & 1)
             save_outputs(s);
-        return (attncl_value){s->node.out[ref.index]};
+        return attncl__graph_handle(s->b->g, s->node.out[ref.index]);
     case REF_KIND_DY:
         return s->dy[ref.index];
     case REF_KIND_TEMP:

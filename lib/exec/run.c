@@ -182,7 +182,7 @@ static const char *binding_at(const attncl_graph *g, const struct io_binding *bi
     if (i >= (size_t)n)
         return NULL;
     if (shape_ret)
-        *shape_ret = attncl_graph_shape(g, (attncl_value){bindings[i].value});
+        *shape_ret = attncl_graph_shape(g, attncl__graph_handle(g, bindings[i].value));
     return bindings[i].name;
 }
 

@@ -3,9 +3,12 @@
 // A graph's life: creation, the first failure of its builders, scopes, destruction.
 
 #include <stdarg.h>
+#include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "graph/internal.h"
+
+static atomic_uint n_created;
 
 bool attncl__graph_failed(const attncl_graph *g)
 {
@@ -76,6 +79,9 @@ attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_
     attncl_graph *g = attncl__alloc_zero(sizeof *g);
     REQUIRE(g, ATTNCL_ERR_NO_MEMORY, "graph");
     g->ctx = context;
+    do
+        g->serial = atomic_fetch_add(&n_created, 1) + 1;
+    while (g->serial == 0); // after 2^32 graphs
     const char *guard = attncl__context_env(context, ENV_GUARD);
     g->canaries = guard && strcmp(guard, "0") != 0;
     attncl__context_add_child(context, "graph");

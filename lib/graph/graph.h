@@ -22,7 +22,13 @@ attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i);
 // start).
 attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct tensor_desc *desc);
 
-// The value's shape; NULL for the null value.  Valid until the next node is added.
+// The handle of value `id`, which carries the graph's serial number; the null value for 0.
+attncl_value attncl__graph_handle(const attncl_graph *g, int id);
+
+// Whether `v` is a value of another graph.
+bool attncl__graph_is_foreign(const attncl_graph *g, attncl_value v);
+
+// The value's shape; NULL for the null value and for a value of another graph.  Valid until the next node is added.
 const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value v);
 
 // F32 zeros.

@@ -86,6 +86,7 @@ struct profile; // exec/profile.c
 
 struct attncl_graph {
     attncl_context *ctx;
+    uint32_t serial;      // in every handle of its values; never 0
     attncl_status status; // first failure of the builders
     char message[512];
 

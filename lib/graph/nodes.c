@@ -10,11 +10,13 @@ attncl_value attncl__graph_view(attncl_graph *g, attncl_value base, const struct
     if (!attncl__graph_building(g))
         return ATTNCL_NONE_VALUE;
     const struct value *of = attncl__graph_value(g, base);
+    if (attncl__graph_is_foreign(g, base))
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of a value of another graph");
     if (!of)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "a view of the null value");
     struct value view = {.kind = VALUE_VIEW, .base = of->base, .desc = *desc};
     view.desc.start += of->desc.start; // of a view: the base begins further in front
-    return (attncl_value){attncl__graph_add_value(g, view)};
+    return attncl__graph_handle(g, attncl__graph_add_value(g, view));
 }
 
 // True when input `i` of `cls` takes `d` as it lies in memory.
@@ -36,6 +38,11 @@ static bool gather_inputs(attncl_graph *g, const struct op_class *cls, const att
 {
     for (int i = 0; i < n_in; ++i) {
         const struct value *v = attncl__graph_value(g, in[i]);
+        if (attncl__graph_is_foreign(g, in[i])) {
+            GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is a value of another graph",
+                       cls->name, i);
+            return false;
+        }
         if (!v) {
             if (cls->optional >> i & 1)
                 continue;
@@ -87,7 +94,7 @@ static attncl_value append_node(attncl_graph *g, struct node *node, const struct
             return ATTNCL_NONE_VALUE;
     }
     g->nodes[g->n_nodes++] = *node;
-    const attncl_value first = {node->out[0]};
+    const attncl_value first = attncl__graph_handle(g, node->out[0]);
     *node = (struct node){0}; // params and scope have passed to the graph
     return first;
 }
@@ -128,7 +135,7 @@ attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i)
     if (!v || attncl__graph_failed(g))
         return ATTNCL_NONE_VALUE;
     assert(v->kind == VALUE_RESULT && i < g->nodes[v->node].cls->n_out);
-    return (attncl_value){g->nodes[v->node].out[i]};
+    return attncl__graph_handle(g, g->nodes[v->node].out[i]);
 }
 
 attncl_value attncl__graph_zeros(attncl_graph *g, int rank, const int64_t *dim)

@@ -33,7 +33,18 @@ int attncl__graph_add_value(attncl_graph *g, struct value v)
 
 const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v)
 {
-    return g && v.id > 0 && v.id < g->n_values ? &g->values[v.id] : NULL;
+    const bool is_own = g && v.graph == g->serial && v.id > 0 && v.id < g->n_values;
+    return is_own ? &g->values[v.id] : NULL;
+}
+
+attncl_value attncl__graph_handle(const attncl_graph *g, int id)
+{
+    return id ? (attncl_value){id, g->serial} : ATTNCL_NONE_VALUE;
+}
+
+bool attncl__graph_is_foreign(const attncl_graph *g, attncl_value v)
+{
+    return v.id != 0 && v.graph != g->serial;
 }
 
 const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value v)
@@ -45,13 +56,13 @@ const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 {
     assert(i < (size_t)g->n_inputs);
-    return (attncl_value){g->inputs[i].value};
+    return attncl__graph_handle(g, g->inputs[i].value);
 }
 
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 {
     const int i = attncl__io_binding_find(g->outputs, g->n_outputs, name);
-    return i < 0 ? ATTNCL_NONE_VALUE : (attncl_value){g->outputs[i].value};
+    return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs[i].value);
 }
 
 static attncl_shape shape_of(const struct tensor_desc *d)
@@ -133,7 +144,7 @@ attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype 
     const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
     if (id)
         add_binding(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, name, id);
-    return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : (attncl_value){id};
+    return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, id);
 }
 
 attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
@@ -155,7 +166,7 @@ attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype 
         return ATTNCL_NONE_VALUE;
     if (dtype == ATTNCL_U8)
         return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: state is F32 or I32, not U8", name ? name : "");
-    return (attncl_value){add_named(g, VALUE_STATE, name, dtype, rank, dim)};
+    return attncl__graph_handle(g, add_named(g, VALUE_STATE, name, dtype, rank, dim));
 }
 
 attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor)
@@ -166,9 +177,9 @@ attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "tensor is NULL");
     if (attncl__tensor_context(tensor) != g->ctx)
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the tensor belongs to another context");
-    return (attncl_value){attncl__graph_add_value(
-        g, (struct value){
-               .kind = VALUE_TENSOR, .tensor = tensor, .desc = attncl__tensor_desc(tensor)})};
+    const struct value v = {
+        .kind = VALUE_TENSOR, .tensor = tensor, .desc = attncl__tensor_desc(tensor)};
+    return attncl__graph_handle(g, attncl__graph_add_value(g, v));
 }
 
 attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
@@ -196,6 +207,11 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     if (!attncl__graph_building(g))
         return;
     const struct value *v = attncl__graph_value(g, value);
+    if (attncl__graph_is_foreign(g, value)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s is a value of another graph",
+                   name ? name : "without a name");
+        return;
+    }
     if (!v || !name || !*name) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s has no value",
                    name ? name : "without a name");

@@ -103,7 +103,8 @@ attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_
                                    int64_t n_heads, attncl_value x, attncl_value memory)
 {
     const attncl_feedback_layer_params *p = params;
-    if (attncl__given(memory) && attncl_graph_shape(g, memory).dim[0] != 0) {
+    struct tensor_desc d;
+    if (attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0) {
         const attncl_value z = attncl__feedback_normalise(g, "norm_self_attn", x,
                                                           p->norm_attn_weight, p->norm_attn_bias);
         attncl_graph_push_scope(g, "attn");

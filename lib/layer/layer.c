@@ -9,6 +9,10 @@ bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name, stru
 {
     if (attncl__graph_failed(g))
         return false;
+    if (attncl__graph_is_foreign(g, v)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s is a value of another graph", name);
+        return false;
+    }
     const struct tensor_desc *d = attncl__graph_desc(g, v);
     if (!d || v.id == 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s is missing", name);

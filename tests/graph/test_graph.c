@@ -5,7 +5,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "attncl/graph.h"
+#include "attncl/gradient.h"
+#include "attncl/ops.h"
 #include "base/alloc.h"
 #include "device/context.h"
 #include "graph/graph.h"
@@ -139,6 +140,38 @@ START_TEST(builders_refuse_misuse)
         ck_fails(attncl_graph_status(g), want[i].status, want[i].words);
         attncl_graph_destroy(g);
     }
+}
+END_TEST
+
+START_TEST(values_of_another_graph_are_refused)
+{
+    static const char *const words[] = {
+        "add_fwd: input 1 is a value of another graph", "output y is a value of another graph",
+        "x 0 of a gradient is a value of another graph", "x is a value of another graph",
+        "a view of a value of another graph"};
+    const struct tensor_desc view = {.dtype = ATTNCL_F32, .rank = 1, .dim = {12}, .stride = {1}};
+    attncl_graph *other = new_graph();
+    const attncl_value foreign = attncl_graph_input(other, "x", ATTNCL_F32, 2, shape34);
+
+    for (int i = 0; i < 5; ++i) {
+        attncl_graph *g = new_graph();
+        attncl_value dx;
+        const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+        ck_assert_int_eq(attncl_graph_shape(g, foreign).rank, -1);
+        if (i == 0)
+            op2(g, "add_fwd", x, foreign);
+        else if (i == 1)
+            attncl_graph_output(g, "y", foreign);
+        else if (i == 2)
+            attncl_graph_gradient(g, 1, &x, NULL, 1, &foreign, &dx);
+        else if (i == 3)
+            attncl_softmax(g, foreign, -1);
+        else
+            attncl__graph_view(g, foreign, &view);
+        ck_fails(attncl_graph_status(g), ATTNCL_ERR_ARGUMENT, words[i]);
+        attncl_graph_destroy(g);
+    }
+    attncl_graph_destroy(other);
 }
 END_TEST
 
@@ -404,6 +437,7 @@ Suite *suite(void)
     tcase_add_test(core, inputs_convert_and_start_as_zeros);
     tcase_add_test(core, the_first_failure_is_kept_with_its_scope);
     tcase_add_test(core, builders_refuse_misuse);
+    tcase_add_test(core, values_of_another_graph_are_refused);
     tcase_add_test(core, views_are_copied_for_ops_that_need_it);
     tcase_add_test(core, one_value_may_be_several_outputs);
     tcase_add_test(core, memory_is_reused_and_reported_before_it_is_taken);
