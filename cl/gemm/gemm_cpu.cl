@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// GEMM with an epilogue, CPU variant.  Host side: lib/gemm/gemm_tiles.c
+// GEMM with an epilogue, CPU variant.  Host side: lib/gemm/gemm_cpu.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] or [k, m], B [k, n] or [n, k]
 //
 //   Work      one work-item = one tile of tile_m x tile_n of C, cut into panels of MR rows and of NR columns.  1-D
 //             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
 //             longest sums, first)
-//   Memory    blocks of tile_k: B's part is packed into `b_pack` [panel][k][NR], zeros beyond n; that of a transposed A
-//             into `a_pack` [panel][k][MR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of
-//             earlier launches [0, k_from), wait in C
+//   Memory    blocks of tile_k: B is packed into `b_pack` [panel][k][NR], zeros beyond n; a transposed A into `a_pack`
+//             [panel][k][MR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of earlier launches
+//             [0, k_from), are in C
 //   Numerics  float; one chain of FMAs (fused where the device does) per block, blocks added in order.
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
 //             B hold

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The epilogue alone, for GEMMs by CLBlast or with split-K.  Host side:
-// lib/gemm/gemm_native.c
+// The epilogue alone, after CLBlast or split-K.  Host side: lib/gemm/gemm_epilogue.c
 //
 //   C = act(S + bias) * gate + residual          per batch entry; S is C, zero, or the sum of split-K partials
 //
 //   Work      one work-group = one row of C
-//   Memory    writes C once, reads what S is made of, gate and residual once
+//   Memory    writes C once, reads S, gate and residual once
 //   Numerics  as the epilogue of gemm_cpu.cl and gemm_gpu.cl; partial sums are added in order
 //
 //   Macro     Meaning                                    Values
@@ -21,7 +20,7 @@
 #define SUMS_ZERO    1
 #define SUMS_SPLIT_K 2
 
-// The first n of a vector of S; c: in C, partial: the same in the first partial sums.
+// The first n elements of a vector of S; c: its place in C, partial: in the first partial sums.
 static inline FV sums_at(int sums, __global const float *c, __global const float *partial,
                          int n_splits, long split_stride, int n)
 {

@@ -5,10 +5,10 @@
 //
 //   Work      one work-group of TX x TY work-items = one tile of BM x BN of C; a work-item owns RM x RN of it, as 4 x 4
 //             squares TY * 4 rows and TX * 4 columns apart, so that neighbours read and store neighbouring float4s.
-//             grid: column tiles fastest, then batch entries, then row tiles (last first when CAUSAL); along the second
+//             Grid: column tiles fastest, then batch entries, then row tiles (last first when CAUSAL); along the second
 //             axis the splits of k (split-K), each with its own C
-//   Memory    blocks of BK: A's and B's part wait in local memory k-major, (BM + BN + 8) BK floats; the next block is
-//             on its way in registers meanwhile.  Sums of earlier launches [0, k_from) wait in C
+//   Memory    blocks of BK terms: those of A and B are in local memory, k-major, (BM + BN + 8) BK floats; the next block is
+//             loaded into registers meanwhile.  Sums of earlier launches [0, k_from) are in C
 //   Numerics  float; one chain of FMAs over k.  CAUSAL: element (i, j > i) of A is not multiplied, so row i is
 //             right whatever later rows of B hold
 //

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: MIT
-// GEMM of few rows with transposed weights and an epilogue, CPU variant.  Host side:
-// lib/gemm/gemm_native.c
+// Skinny GEMM (small M) with transposed weights and an epilogue, CPU variant.  Host side: lib/gemm/gemm_skinny.c
 //
-//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B
-//   [n, k].  With NORM, the rows of A are normalised first:
-//   (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias
+//   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [n, k]
+//   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias
 //
-//   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  ROWS_PER_PASS x COLS_PER_PASS dot products of
-//             a row of A with one of B per pass, ROWS_PER_PASS = VW / COLS_PER_PASS; 1-D grid: columns
-//             fastest, then batch entries.  With NORM, each work-item normalises all rows for
-//             itself: less than a launch takes, and some 1/20 of its products
-//   Memory    reads each row of B once from memory, once per ROWS_PER_PASS rows of A from the first-level
-//             cache: nothing is packed, which would take as long as the GEMM.  Prefetches the rows
-//             of B `prefetch_rows` after the current ones.  With NORM, normalised rows wait in local memory,
-//             zeros after them up to a whole vector
-//   Numerics  float; VW chains of FMAs for each element, summed by a tree; normalised as
-//             by layer_norm.cl
+//   Work      one work-item = `cols_per_item` columns of C, VW at a time, all rows.  A pass computes ROWS_PER_PASS x
+//             COLS_PER_PASS dot products of a row of A and a row of B, ROWS_PER_PASS = VW / COLS_PER_PASS.  1-D grid:
+//             columns fastest, then batch entries.  With NORM, each work-item normalises all rows: this takes less time
+//             than a launch, and about 1/20 of the work-item's FMAs
+//   Memory    reads each row of B once from memory, and once per ROWS_PER_PASS rows of A from the first-level cache.
+//             Nothing is packed: packing would take as long as the GEMM.  Prefetches the rows of B `prefetch_rows` after
+//             the current ones.  With NORM, normalised rows are in local memory, padded with zeros to whole vectors
+//   Numerics  float; VW chains of FMAs for each element, summed by a tree; layer norm as in layer_norm.cl
 //
 //   Macro         Meaning                                              Values
 //   LS            work-group size                                      1
@@ -45,7 +41,7 @@
 #if NORM
 #include "common/norm.clh"
 
-// One row, after it zeros up to a multiple of VW.
+// One row, padded with zeros to a multiple of VW.
 LOCAL_INLINE void normalise(__global const float *x, int k, __global const float *weight,
                             __global const float *bias, float eps, __local float *y)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Skinny GEMM (small M) with an epilogue: B, the weights, streams through once.  Host side:
-// lib/gemm/gemm_native.c
+// Skinny GEMM (small M) with an epilogue: B, the weights, is read once.  Host side: lib/gemm/gemm_skinny.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [k, n] or [n, k]
 //
-//   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C, its work-items share the sums over k.
-//             gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid: columns fastest, then batch entries
+//   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C; its work-items divide the
+//             sums over k.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid: columns fastest, then
+//             batch entries
 //   Memory    reads B once, A once per work-group; writes C once; LS floats of local memory in gemv_dot
 //   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree; gemv_axpy: one chain over k
 //

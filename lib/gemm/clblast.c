@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 //
-// CLBlast behind its guards:
+// CLBlast, with guards against its known faults:
 //
-//   sizes       CLBlast casts sizes and offsets to int: what does not fit is refused before
-//   batches     its strided-batched GEMM is wrong, above about 512 cubed, when an offset or a
-//   stride with gaps is
-//               given: such batches are computed one matrix at a time
-//   threads     its cache of programs has a race at first use: calls are made one at a time
-//   memory      a GEMM's padded copies live in one buffer per context, not in one made at every
-//   call teardown    its cache keeps contexts alive and releases programs at exit: it is emptied
-//   with the last context
+//   sizes       It casts sizes and offsets to int.  Sizes that do not fit are refused first.
+//   batches     Its strided-batched GEMM is wrong above about 512 cubed, with an offset or a stride
+//               with gaps.  Such batches are computed one matrix at a time.
+//   threads     Its program cache has a race at first use.  Calls are serialised by a lock.
+//   memory      It allocates a buffer for padded copies at every call.  Here one buffer per context
+//               serves all calls.
+//   teardown    Its cache keeps contexts alive and releases programs at exit.  The cache is cleared
+//               with the last context.
 
 #include "gemm/clblast.h"
 
@@ -19,7 +19,7 @@
 
 #include <clblast_c.h> // after device/cl.h, which names OpenCL's version
 
-// What CLBlast needs of a context.
+// State per context.
 struct clblast_user {
     attncl_context *ctx;
     cl_mem temp; // grows while GEMMs are appended
@@ -27,8 +27,8 @@ struct clblast_user {
     struct clblast_user *next;
 };
 
-static pthread_mutex_t lock =
-    PTHREAD_MUTEX_INITIALIZER; // guards the list, temps, and every CLBlast call
+// Guards the list, the temporary buffers, and every CLBlast call.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct clblast_user *users;
 
 struct clblast_call {
@@ -72,7 +72,7 @@ static attncl_status check(CLBlastStatusCode code, const char *what)
     return ATTNCL_OK;
 }
 
-// A row of CLBlast's database.
+// An entry of CLBlast's tuning database.
 enum { MAX_TUNING_PARAMETERS = 16 };
 struct clblast_tuning {
     const char *kernel;
@@ -81,8 +81,7 @@ struct clblast_tuning {
     size_t value[MAX_TUNING_PARAMETERS];
 };
 
-// The row of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080) for all that the database has
-// no row for.
+// Parameters of GPUs with 128 lanes per multiprocessor (RTX 3070, 3080), for GPUs without an entry.
 static const struct clblast_tuning tuning_128_lanes[] = {
     {"Xgemm",
      16,
@@ -154,8 +153,7 @@ static size_t offset(const struct gemm_matrix *x, int64_t entry)
     return (size_t)(x->start + entry * x->batch_stride);
 }
 
-// Called with the lock held: makes the temporary buffer large enough for entry 0 and for one with
-// offsets.
+// Called with the lock held.  Grows the temporary buffer to serve entry 0 and an entry with offsets.
 static attncl_status reserve_temp(struct clblast_user *user, const struct gemm *g)
 {
     for (int64_t entry = 0; entry < (g->batch > 1 ? 2 : 1); ++entry) {

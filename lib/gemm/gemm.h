@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GEMMs with an epilogue, batched and strided, by the backend that suits device and
-// shape:
+// GEMM with an epilogue, batched and strided.  The backend depends on device and shape:
 //
 //   C = act(A B + bias) * gate + residual         per batch entry; row-major, all float
 //
@@ -38,8 +37,7 @@ struct gemm {
     int64_t batch, m, n, k;
     struct gemm_matrix a, b, c;
     bool trans_a, trans_b;
-    bool causal; // A is square and lower triangular: elements (i, j > i) are not read; not with
-                 // trans_a
+    bool causal; // A is square, lower triangular, not transposed: (i, j > i) is not read
     enum gemm_bias bias_kind;
     struct span bias;
     enum gemm_activation activation;
@@ -51,15 +49,15 @@ struct gemm {
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
-// Scratch for split-K of a GEMM whose C alone would not fill the device; 0: of no
-// use.  Reads sizes and form of the GEMM only, so that launching asks for as much again.
+// Bytes of scratch for split-K, 0 where it is of no use.  Depends on the GEMM's sizes and layout only,
+// so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
-// Whether the GEMM can normalise the rows of A itself, for less than a launch of its own takes.
-// Reads sizes and form of the GEMM only.
+// True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate
+// launch.  Depends on the GEMM's sizes and layout only.
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
 
-// Appends the GEMM.  k = 0 gives the epilogue of zero; an empty C appends nothing.
+// Appends the GEMM.  With k = 0 the epilogue is applied to zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);
 
 #endif

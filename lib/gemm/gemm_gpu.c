@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: MIT
 //
-// The tile variant of a GEMM on GPUs (cl/gemm/gemm_gpu.cl): which tile for which vendor and
-// shape, as data, and the launches.
+// GEMM in tiles, GPU variant (cl/gemm/gemm_gpu.cl): the table of tile configurations, the choice of
+// one for a device and a shape, and the launches.
 //
-// A GEMM whose tiles do not fill the device, with long sums, is split along k (split-K): partial
-// sums go to scratch, and the epilogue kernel adds them in order.
+// A GEMM with long sums whose tiles do not fill the device is split along k (split-K): partial sums
+// go to scratch, and the epilogue kernel adds them in order.
 
 #include "gemm/gemm_native.h"
 
+// A tile of bm x bn elements of C, in blocks of bk along k, by tx x ty work-items.  Each work-item
+// sums bm bn / (tx ty) elements.  Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
 struct gpu_tile {
     enum device_vendor vendor; // VENDOR_OTHER: any
-    unsigned group_multiple;   // 0: any
+    unsigned group_multiple;   // warp or wave; 0: any
     int bm, bn, bk, tx, ty;
 };
 
-// Per vendor the larger tile first; rows from the sources named in docs/kernels.md, not yet
-// measured by this library.  Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
-static const struct gpu_tile gpu_tiles[] = {
+// The tile configurations, per vendor the larger first; from the sources that docs/kernels.md names,
+// not yet measured by this library.
+static const struct gpu_tile gpu_tile_configs[] = {
     {VENDOR_NVIDIA, 0, 128, 128, 16, 16, 16}, // 8 x 8 sums for each work-item
     {VENDOR_NVIDIA, 0, 64, 128, 16, 16, 8},   // 8 x 8
     {VENDOR_AMD, 32, 128, 128, 8, 16, 8},     // RDNA: 16 x 8
@@ -28,15 +30,13 @@ static const struct gpu_tile gpu_tiles[] = {
     {VENDOR_OTHER, 0, 32, 32, 32, 8, 8},      // 4 x 4
     {VENDOR_OTHER, 0, 16, 16, 16, 4, 4},      // 4 x 4
 };
-enum { N_GPU_TILES = sizeof gpu_tiles / sizeof gpu_tiles[0] };
+enum { N_GPU_TILES = sizeof gpu_tile_configs / sizeof gpu_tile_configs[0] };
 
-// Tiles for each multiprocessor that keep it busy; a tile that is taken with fewer; minimum blocks
-// of k per split, and of a GEMM that uses split-K.
 enum {
-    TILES_PER_UNIT = 2,
-    SMALL_TILE = 64,
-    MIN_SPLIT_BLOCKS = 4,
-    SPLIT_K_MIN_BLOCKS = 8 * MIN_SPLIT_BLOCKS
+    TILES_PER_UNIT = 2,                       // that keep a compute unit busy
+    SMALL_TILE = 64,                          // tiles up to this size are taken with fewer
+    MIN_SPLIT_BLOCKS = 4,                     // blocks of k in a split
+    SPLIT_K_MIN_BLOCKS = 8 * MIN_SPLIT_BLOCKS // blocks of k in a GEMM that uses split-K
 };
 
 static bool whole_float4s(const struct gemm_matrix *x)
@@ -55,7 +55,7 @@ static struct kspec gpu_spec(const struct gemm *g, const struct gpu_tile *t)
     kspec_int(&spec, "TX", t->tx);
     kspec_int(&spec, "TY", t->ty);
     kspec_int(&spec, "ALIGNED", whole_float4s(&g->a) && whole_float4s(&g->b));
-    attncl__gemm_add_form(&spec, g);
+    attncl__gemm_add_macros(&spec, g);
     return spec;
 }
 
@@ -71,7 +71,7 @@ static bool is_for_device(const struct device_caps *caps, const struct gpu_tile 
            (size_t)(t->tx * t->ty) <= caps->max_group;
 }
 
-// Number of splits of k, all but the last of *step_ret terms; 1: no split-K.
+// Number of splits of k, each but the last of *step_ret terms; 1: no split-K.
 static int64_t split_k_count(const struct device_caps *caps, const struct gemm *g,
                              const struct gpu_tile *t, int64_t *step_ret)
 {
@@ -88,8 +88,9 @@ static int64_t split_k_count(const struct device_caps *caps, const struct gemm *
     return ceil_div(g->k, *step_ret);
 }
 
-// Gives every multiprocessor work, or is small; and not much larger than C.  Tiles of 32 are for
-// matrices as narrow, and where those of 64 leave multiprocessors idle that split-K does not help.
+// True when the tile is not much larger than C, and is small or gives every compute unit work.
+// Tiles of 32 are for narrow matrices, and for those where tiles of 64 leave compute units idle
+// even with split-K.
 static bool is_profitable(const struct device_caps *caps, const struct gemm *g,
                           const struct gpu_tile *t)
 {
@@ -104,8 +105,8 @@ static bool is_profitable(const struct device_caps *caps, const struct gemm *g,
     return wide && (tiles_of(g, t) >= caps->compute_units || split_k_count(caps, g, t, &step) > 1);
 }
 
-// The kernel's own conditions, and registers for at most 128 sums.
-static bool gpu_tile_is_possible(const struct gpu_tile *t)
+// The kernel's conditions on its macros, and registers for at most 128 sums.
+static bool gpu_tile_is_valid(const struct gpu_tile *t)
 {
     const int ls = t->tx * t->ty;
 
@@ -115,16 +116,16 @@ static bool gpu_tile_is_possible(const struct gpu_tile *t)
 }
 
 static bool gpu_tile_fits(struct launcher *l, const struct gemm *g, const struct gpu_tile *t,
-                          bool registers)
+                          bool no_spills)
 {
     const size_t group = (size_t)(t->tx * t->ty);
     const struct kspec spec = gpu_spec(g, t);
 
-    return registers ? attncl__kernel_has_no_spills(l, &spec, group)
+    return no_spills ? attncl__kernel_has_no_spills(l, &spec, group)
                      : attncl__kernel_is_launchable(l, &spec, group);
 }
 
-// The tuned tile of this class, where it gives every multiprocessor work.
+// The tuned tile of this class, if it gives every compute unit work.
 static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_tile *ret)
 {
     const int class = attncl__gemm_class(g);
@@ -137,7 +138,7 @@ static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_
                              .bk = tuned[GEMM_GPU_BK],
                              .tx = tuned[GEMM_GPU_TX],
                              .ty = tuned[GEMM_GPU_TY]};
-    if (!gpu_tile_is_possible(ret) || (size_t)(ret->tx * ret->ty) > l->caps->max_group ||
+    if (!gpu_tile_is_valid(ret) || (size_t)(ret->tx * ret->ty) > l->caps->max_group ||
         !gpu_tile_fits(l, g, ret, true)) {
         attncl__tuned_reject(l->caps, TUNE_GEMM_GPU, class,
                              "does not run on this device; not used");
@@ -146,18 +147,17 @@ static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_
     return tiles_of(g, ret) >= (int64_t)l->caps->compute_units;
 }
 
-// The first profitable row; else any; with all its values in registers if there is one.
+// The first profitable configuration, else any, preferably without spills.
 static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct gemm *g)
 {
-    enum { PROFITABLE, IN_REGISTERS, ANY, N_ROUNDS };
+    enum { PROFITABLE, NO_SPILLS, ANY, N_PASSES };
 
-    for (int round = PROFITABLE; round < N_ROUNDS; ++round)
+    for (int pass = PROFITABLE; pass < N_PASSES; ++pass)
         for (int i = 0; i < N_GPU_TILES; ++i) {
-            const struct gpu_tile *t = &gpu_tiles[i];
-            if (!is_for_device(l->caps, t) ||
-                (round == PROFITABLE && !is_profitable(l->caps, g, t)))
+            const struct gpu_tile *t = &gpu_tile_configs[i];
+            if (!is_for_device(l->caps, t) || (pass == PROFITABLE && !is_profitable(l->caps, g, t)))
                 continue;
-            if (gpu_tile_fits(l, g, t, round < ANY))
+            if (gpu_tile_fits(l, g, t, pass < ANY))
                 return t;
         }
     return NULL;
@@ -168,8 +168,9 @@ size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gem
     int64_t step = 0;
 
     for (int i = 0; i < N_GPU_TILES; ++i)
-        if (is_for_device(caps, &gpu_tiles[i]) && is_profitable(caps, g, &gpu_tiles[i])) {
-            const int64_t n_splits = split_k_count(caps, g, &gpu_tiles[i], &step);
+        if (is_for_device(caps, &gpu_tile_configs[i]) &&
+            is_profitable(caps, g, &gpu_tile_configs[i])) {
+            const int64_t n_splits = split_k_count(caps, g, &gpu_tile_configs[i], &step);
             return n_splits > 1 ? sizeof(float) * (size_t)(n_splits * g->batch * g->m * g->n) : 0;
         }
     return 0;
@@ -190,16 +191,12 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     const bool apply_epilogue = split.n_splits == 1 && split.k_to == g->k;
     struct gemm_args args = {.n = 0};
 
-    attncl__gemm_add_arg(&args, arg_i32(g->m));
-    attncl__gemm_add_arg(&args, arg_i32(g->n));
-    attncl__gemm_add_arg(&args, arg_i32(split.k_from));
-    attncl__gemm_add_arg(&args, arg_i32(split.k_to));
-    attncl__gemm_add_arg(&args, arg_i32(split.step));
-    attncl__gemm_add_arg(&args, arg_i32(apply_epilogue));
-    attncl__gemm_add_arg(&args, arg_i64(split.n_splits > 1 ? g->batch * g->m * g->n : 0));
-    attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->m, t->bm)));
-    attncl__gemm_add_arg(&args, arg_i32(ceil_div(g->n, t->bn)));
-    attncl__gemm_add_arg(&args, arg_i32(g->batch));
+    attncl__gemm_add_args(&args,
+                          ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(split.k_from),
+                               arg_i32(split.k_to), arg_i32(split.step), arg_i32(apply_epilogue),
+                               arg_i64(split.n_splits > 1 ? g->batch * g->m * g->n : 0),
+                               arg_i32(ceil_div(g->m, t->bm)), arg_i32(ceil_div(g->n, t->bn)),
+                               arg_i32(g->batch)));
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, split.n_splits > 1 ? &partials : &g->c);
@@ -208,16 +205,15 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
                           args.n);
 }
 
-attncl_status attncl__gemm_gpu_tiles(struct launcher *l, const struct gemm *g,
-                                     char how[GEMM_HOW_BYTES])
+attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
-    struct gpu_tile row;
-    const bool tuned = tuned_gpu_tile(l, g, &row);
-    const struct gpu_tile *t = tuned ? &row : choose_gpu_tile(l, g);
+    struct gpu_tile tuned_tile;
+    const bool tuned = tuned_gpu_tile(l, g, &tuned_tile);
+    const struct gpu_tile *t = tuned ? &tuned_tile : choose_gpu_tile(l, g);
 
     REQUIRE(t, ATTNCL_ERR_UNSUPPORTED, "no tile variant of the GEMM runs on this device: %s",
             attncl_last_error());
-    // Half of the limit, since a block of k loops over its elements and again over its float4s.
+    // Half of the cap, since a block of k loops over its elements and again over its float4s.
     const int64_t limit = (int64_t)l->caps->max_loop_iterations / 2;
     const int64_t k_step = limit > t->bk ? limit / t->bk * t->bk : g->k;
     struct k_split split = {.k_to = g->k};

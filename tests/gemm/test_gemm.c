@@ -554,7 +554,7 @@ static TCase *add_case(Suite *s, const char *name)
 
 Suite *suite(void)
 {
-    Suite *s = suite_create("launch.gemm");
+    Suite *s = suite_create("gemm.gemm");
     TCase *c = add_case(s, "shapes");
 
     tcase_add_loop_test(c, meets_the_definition, 0, N_SHAPES);

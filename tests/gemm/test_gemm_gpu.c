@@ -300,7 +300,7 @@ END_TEST
 
 Suite *suite(void)
 {
-    Suite *s = suite_create("launch.gemm_gpu");
+    Suite *s = suite_create("gemm.gemm_gpu");
     TCase *described_devices = tcase_create("described devices");
     TCase *device = tcase_create("device");
 

@@ -6,7 +6,7 @@
 //            p = x W^T + b                             y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
-// gemm/gemm.c chooses who computes them.  A layer norm in front of a linear map of few rows
+// gemm/gemm_backend.c chooses the backend.  A layer norm in front of a linear map of few rows
 // becomes part of it (fused_norm_linear.c).
 //
 // p is there only for gradients, and only where y = p does not do: it is saved for backward, for

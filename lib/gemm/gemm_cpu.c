@@ -1,44 +1,43 @@
 // SPDX-License-Identifier: MIT
 //
-// The tile variant of a GEMM on CPUs: which tile for which device and shape, as data, and
-// the launches.  GPUs: gemm/gemm_gpu.c.
+// GEMM in tiles, CPU variant (cl/gemm/gemm_cpu.cl): the table of tile configurations, the choice of
+// one for a device and a shape, and the launches.
 //
-// Where one work-item's loops are limited (caps->max_loop_iterations) the sums over k are split
-// into several launches; the kernels then continue from what is in C.
+// On devices with an iteration cap (caps->max_loop_iterations) the sums over k are divided among
+// several launches.  Each one continues from the sums in C.
 
 #include "gemm/gemm_native.h"
 
-// MR, A_ROWS and A_PANEL's gap of cl/common/gemm_pack.clh, and NV by vector width: panels of 64, 16
-// and 8 columns.
+// MR, A_ROWS and the gap of A_PANEL in cl/common/gemm_pack.clh.
 enum { CPU_MR = 6, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
+// NV by vector width: panels of 64, 16 and 8 columns.
 static int cpu_vectors(unsigned vw)
 {
     return vw == 16 ? 4 : 2;
 }
 
-// Packed panels of a tile must stay in a core's second-level cache, 512 KiB, beside what passes
-// through it.
-// A causal GEMM's tiles differ in work, so it takes more of them to keep all cores busy to the
-// end.
+// Packed panels of a tile must stay in a core's second-level cache of 512 KiB, beside the data that
+// streams through it.  Tiles of a causal GEMM differ in work, so keeping all cores busy to the end
+// takes more of them.
 enum { CPU_PACK_BYTES = 288 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
 // Blocks shorter than this spend too much on reading and writing C between them.
 enum { CPU_MIN_K = 64, CPU_SMALL_TILE = 24 * 64 };
-// Of a transposed A: tiles for each core, and the minimum length of a split of k.
+// With a transposed A: tiles per core, and the minimum length of a split of k.
 enum { CPU_WIDE_PER_CORE = 2, CPU_MIN_SPLIT_K = 1024 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
 };
-// Largest first.  The first N_CPU_WIDE_TILES are for a transposed A: an element of it, once copied,
-// should meet many columns.
-static const struct cpu_tile cpu_tiles[] = {
+// The tile configurations, largest first.  The first N_CPU_WIDE_TILES are for a transposed A only:
+// its elements are copied, and a copied element should be used for many columns.
+static const struct cpu_tile cpu_tile_configs[] = {
     {1536, 1024, 64}, {1536, 512, 96},  {768, 512, 96},   {384, 512, 96},
     {192, 512, 96},   {384, 256, 160},  {192, 256, 160}, // wide
     {6144, 64, 1024}, {3072, 64, 1024}, {1536, 64, 1024}, {768, 128, 512},
     {384, 128, 512},  {192, 128, 256},  {96, 128, 192},   {48, 64, 256},
     {24, 64, 256},    {12, 16, 256},    {6, 8, 256},
 };
-enum { N_CPU_WIDE_TILES = 7, N_CPU_TILES = sizeof cpu_tiles / sizeof cpu_tiles[0] };
+enum { N_CPU_WIDE_TILES = 7, N_CPU_TILES = sizeof cpu_tile_configs / sizeof cpu_tile_configs[0] };
 
 static int64_t round_up(int64_t x, int64_t to)
 {
@@ -58,7 +57,7 @@ static size_t a_pack_bytes(const struct gemm *g, const struct cpu_tile *t)
     return sizeof(float) * (size_t)(panels * (CPU_MR * t->k + CPU_A_GAP));
 }
 
-// An upper bound of a work-item's loop iterations for each k of a launch, and besides.
+// Upper bounds of a work-item's loop iterations: per k of a launch, and per block of k in addition.
 static int64_t iterations_per_k(const struct cpu_tile *t, int panel)
 {
     return 2 * (t->n + panel) + t->m + ceil_div(t->m, CPU_MR) * ceil_div(t->n, panel);
@@ -70,7 +69,7 @@ static int64_t iterations_besides(const struct cpu_tile *t, int panel)
     return 2 * round_up(t->m, CPU_MR) * round_up(t->n, panel);
 }
 
-// The row of the table made to fit: tiles of even height, within the matrix, blocks of k within the
+// Fits a configuration to the GEMM: tiles of even height within the matrix, blocks of k within the
 // local memory.
 static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                     struct cpu_tile t, int panel)
@@ -86,7 +85,7 @@ static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct
     return t;
 }
 
-// The tile made to fit, if the device can run it and it does not end in blocks of a few k.
+// True when the device can run the fitted tile and its blocks of k are not too short.
 static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct gemm *g,
                                    const struct cpu_tile *t, int panel)
 {
@@ -97,8 +96,8 @@ static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct 
     return t->k >= CPU_MIN_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
 }
 
-// The tuned tile of this class, where it still gives each core two: what was measured on other
-// shapes of the class must not leave cores idle here.
+// The tuned tile of this class, if it gives each core at least two: it was measured on another shape
+// of the class, and must not leave cores idle on this one.
 static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g, int panel,
                            struct cpu_tile *ret)
 {
@@ -118,9 +117,9 @@ static size_t partials_bytes(const struct gemm *g, int64_t n_splits)
     return sizeof(float) * (size_t)(n_splits * g->m * g->n);
 }
 
-// Number of splits of k (split-K): each tile is computed once per split,
-// in parallel; 1: no split-K.  Where C is small and k long this keeps all cores busy with tiles
-// that need not be small: the copies of A and B would take too long for those.
+// Number of splits of k (split-K): each tile is computed once per split, in parallel.  1: no
+// split-K.  Where C is small and k is long, this keeps all cores busy with large tiles; small ones
+// would spend too long on copying A and B.
 static int64_t cpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
                                  const struct cpu_tile *t)
 {
@@ -131,8 +130,8 @@ static int64_t cpu_split_k_count(const struct device_caps *caps, const struct ge
         return 1;
     for (int64_t n_splits = ceil_div(wanted, tiles); n_splits <= 2 * wanted; ++n_splits) {
         const bool small = 8 * n_splits * g->m * g->n <= (g->m + g->n) * g->k;
-        const bool alike = g->k % (n_splits * CPU_K_MULTIPLE) == 0;
-        if (small && alike && g->k / n_splits >= CPU_MIN_SPLIT_K &&
+        const bool equal = g->k % (n_splits * CPU_K_MULTIPLE) == 0;
+        if (small && equal && g->k / n_splits >= CPU_MIN_SPLIT_K &&
             partials_bytes(g, n_splits) <= g->scratch_bytes)
             return n_splits;
     }
@@ -149,14 +148,14 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
     if (*tuned_ret)
         return t;
     for (int i = g->trans_a ? 0 : N_CPU_WIDE_TILES; i < N_CPU_TILES; ++i) {
-        t = fit_cpu_tile(caps, g, cpu_tiles[i], panel);
+        t = fit_cpu_tile(caps, g, cpu_tile_configs[i], panel);
         const int64_t groups = attncl__gemm_tile_count(g, t.m, t.n) * g->batch;
         if (!cpu_tile_is_profitable(caps, g, &t, panel))
             continue;
         // Small tiles cost more than idle cores once a panel of columns does not fill.
         if (groups >= per_core * caps->compute_units || t.m * t.n <= CPU_SMALL_TILE)
             break;
-        // Wide ones do as well where all cores get as many.
+        // Wide tiles do as well where all cores get equally many.
         if (cpu_split_k_count(caps, g, &t) > 1 ||
             (g->trans_a && groups >= CPU_WIDE_PER_CORE * caps->compute_units &&
              groups % caps->compute_units == 0))
@@ -165,8 +164,8 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
     return t;
 }
 
-// How much of the sums one launch may take: whole blocks of k within the device's loop limit.  Edge
-// panels cost iterations_besides in every block.
+// Terms of the sums that one launch may compute: whole blocks of k within the device's iteration
+// cap.  Edge panels cost iterations_besides() in every block.
 static int64_t cpu_k_step(const struct device_caps *caps, const struct gemm *g,
                           const struct cpu_tile *t, int panel)
 {
@@ -190,29 +189,26 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     kspec_set_vw_ls(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
     kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
-    attncl__gemm_add_form(&spec, g);
+    attncl__gemm_add_macros(&spec, g);
     for (int64_t k = 0; k < g->k; k += k_step) {
         struct gemm_args args = {.n = 0};
 
-        attncl__gemm_add_sizes(&args, g, k, k + k_step < g->k ? k + k_step : g->k);
-        attncl__gemm_add_arg(&args, arg_i32(t->m));
-        attncl__gemm_add_arg(&args, arg_i32(t->n));
-        attncl__gemm_add_arg(&args, arg_i32(t->k));
-        attncl__gemm_add_arg(&args, arg_i32(tiles_m));
-        attncl__gemm_add_arg(&args, arg_i32(tiles_n));
-        attncl__gemm_add_arg(&args, arg_i32(g->batch));
+        attncl__gemm_add_args(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(k),
+                                          arg_i32(k + k_step < g->k ? k + k_step : g->k),
+                                          arg_i32(t->m), arg_i32(t->n), arg_i32(t->k),
+                                          arg_i32(tiles_m), arg_i32(tiles_n), arg_i32(g->batch)));
         attncl__gemm_add_matrix(&args, &g->a);
         attncl__gemm_add_matrix(&args, &g->b);
         attncl__gemm_add_matrix(&args, &g->c);
-        attncl__gemm_add_arg(&args, arg_local(b_pack_bytes(t, panel)));
-        attncl__gemm_add_arg(&args, arg_local(a_pack_bytes(g, t)));
+        attncl__gemm_add_args(
+            &args, ARGS(arg_local(b_pack_bytes(t, panel)), arg_local(a_pack_bytes(g, t))));
         attncl__gemm_add_epilogue(&args, g);
         TRY(attncl__launch(l, &spec, grid_1d(tiles_m * tiles_n * g->batch, 1), args.arg, args.n));
     }
     return ATTNCL_OK;
 }
 
-// Split-K: the splits as entries of a batch, then the sum of their results.
+// Split-K: the splits are entries of a batch; the epilogue kernel adds their results.
 static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
                                     const struct cpu_tile *t, int panel, int64_t n_splits)
 {
@@ -233,8 +229,7 @@ static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
     return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, n_splits);
 }
 
-attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
-                                     char how[GEMM_HOW_BYTES])
+attncl_status attncl__gemm_cpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
     const int panel = cpu_vectors(l->caps->vector_width) * (int)l->caps->vector_width;
     bool tuned = false;
@@ -247,27 +242,14 @@ attncl_status attncl__gemm_cpu_tiles(struct launcher *l, const struct gemm *g,
     return n_splits > 1 ? launch_split_k(l, g, &t, panel, n_splits) : launch_tiles(l, g, &t, panel);
 }
 
-attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
-{
-    return l->caps->variant == VARIANT_CPU ? attncl__gemm_cpu_tiles(l, g, how)
-                                           : attncl__gemm_gpu_tiles(l, g, how);
-}
-
-static size_t cpu_scratch(const struct device_caps *caps, const struct gemm *problem)
+size_t attncl__gemm_cpu_scratch(const struct device_caps *caps, const struct gemm *problem)
 {
     const int panel = cpu_vectors(caps->vector_width) * (int)caps->vector_width;
     struct gemm g = *problem;
     bool tuned = false;
 
-    g.scratch_bytes = SIZE_MAX; // whatever it asks for
+    g.scratch_bytes = SIZE_MAX; // as much as it wants
     const struct cpu_tile t = choose_cpu_tile(caps, &g, panel, &tuned);
     const int64_t n_splits = cpu_split_k_count(caps, &g, &t);
     return n_splits > 1 ? partials_bytes(&g, n_splits) : 0;
-}
-
-size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g)
-{
-    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemm_is_skinny(caps, g))
-        return 0;
-    return caps->variant == VARIANT_CPU ? cpu_scratch(caps, g) : attncl__gemm_gpu_scratch(caps, g);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GEMM backend selection: CLBlast on the GPUs it is tuned for, native kernels everywhere else.
+// GEMM backend selection: CLBlast on the GPUs it is tuned for, native kernels on other devices.
+// choose() has the rules in order; the log names the one that decided.
 
 #include "gemm/gemm.h"
 
@@ -57,7 +58,7 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
     return (struct choice){BACKEND_CLBLAST, "large and plain"};
 }
 
-// True the first time that `line` is seen.  Old lines are forgotten when the table is full.
+// True the first time that `line` is logged.  When the table is full, the oldest line is dropped.
 static bool first_seen(const char *line)
 {
     enum { N_SEEN = 256 };
@@ -94,7 +95,7 @@ static void log_choice(const struct gemm *g, const char *how, const char *reason
 
 static attncl_status check(const struct launcher *l, const struct gemm *g)
 {
-    // Kernels count in int; what is left over absorbs the rounding up to whole tiles.
+    // Kernels count in int; half of its range is left for rounding up to whole tiles.
     const int64_t max_extent = INT32_MAX / 2;
 
     REQUIRE(g->m <= max_extent && g->n <= max_extent && g->k <= max_extent &&
@@ -111,8 +112,21 @@ static attncl_status check(const struct launcher *l, const struct gemm *g)
     return ATTNCL_OK;
 }
 
-// A matrix times one column is a row times the transposed matrix, which is the skinny kernel's
-// case.
+size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g)
+{
+    if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemm_is_skinny(caps, g))
+        return 0;
+    return caps->variant == VARIANT_CPU ? attncl__gemm_cpu_scratch(caps, g)
+                                        : attncl__gemm_gpu_scratch(caps, g);
+}
+
+attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
+{
+    return l->caps->variant == VARIANT_CPU ? attncl__gemm_cpu(l, g, how)
+                                           : attncl__gemm_gpu(l, g, how);
+}
+
+// A matrix times one column as a row times the transposed matrix, which is a skinny GEMM.
 static struct gemm as_one_row(const struct gemm *g)
 {
     const bool column_is_dense = g->trans_b || g->b.ld == 1;
@@ -126,7 +140,7 @@ static struct gemm as_one_row(const struct gemm *g)
     t.n = g->m;
     t.a = g->b;
     t.b = g->a;
-    t.a.ld = g->k; // of single rows; what follows must hold for the checks below
+    t.a.ld = g->k; // single rows: any leading dimension holds, this one passes the checks
     t.c.ld = t.gate.ld = t.residual.ld = g->m;
     t.trans_a = false;
     t.trans_b = !g->trans_a;
@@ -137,9 +151,9 @@ static struct gemm as_one_row(const struct gemm *g)
     return t;
 }
 
-// The activation's argument is saved for backward: the GEMM goes there, and one more pass makes C
-// of it.
-static attncl_status keep_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
+// The activation's argument is saved for backward: the GEMM writes it, and a second launch computes C
+// from it.
+static attncl_status save_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
 {
     struct gemm plain = *problem, rest = *problem;
 
@@ -163,7 +177,7 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
         return ATTNCL_OK;
     TRY(check(l, problem));
     if (problem->saved_for_backward.storage)
-        return keep_and_apply_epilogue(l, problem);
+        return save_and_apply_epilogue(l, problem);
     if (problem->k == 0)
         return attncl__gemm_apply_epilogue(l, problem, GEMM_SUMS_ZERO, 0);
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//
+// Skinny GEMM: few rows of A, so that B, the weights, is read once and bounds the time.  Two
+// kernel files: cl/gemm/gemm_skinny.cl (CPU variant, transposed B) and cl/gemm/gemv.cl.
+
+#include "gemm/gemm_native.h"
+#include "gemm/skinny_gemm.h"
+
+// gemv.cl: maximum rows of A (MAX_ROWS), columns per work-group of gemv_dot (COLS_PER_GROUP), vectors
+// per work-item of gemv_axpy (NV).
+enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
+
+// gemm_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm, vectors
+// of columns per work-item, which share the normalised rows.
+enum { SKINNY_GEMM_COLS_PER_PASS = 4, NORM_VECTORS = 16 };
+
+// `iterations`: of the longest loop nest of one work-item.
+static bool within_max_loop_iterations(const struct device_caps *caps, int64_t iterations)
+{
+    return caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations;
+}
+
+// A transposed B in the CPU variant: gemm_skinny.cl, which takes more rows than gemv.cl.
+static bool uses_row_dots(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->variant == VARIANT_CPU && caps->vector_width >= 4 && g->trans_b;
+}
+
+bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g)
+{
+    const bool row_dots = uses_row_dots(caps, g);
+    const int64_t iterations = row_dots ? g->m * (g->k + 16) : g->trans_b ? g->k : 2 * g->m * g->k;
+
+    return g->m <= (row_dots ? SKINNY_GEMM_MAX_ROWS : GEMV_MAX_ROWS) && !g->trans_a && !g->causal &&
+           within_max_loop_iterations(caps, iterations);
+}
+
+// Normalised rows, each padded to whole vectors.
+static size_t norm_bytes(const struct device_caps *caps, const struct gemm *g)
+{
+    const size_t vw = caps->vector_width;
+    return (size_t)g->m * (((size_t)g->k + vw - 1) / vw * vw) * sizeof(float);
+}
+
+bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
+{
+    enum { MAX_K = 4096 }; // rows that stay in the second-level cache
+
+    return uses_row_dots(caps, g) && attncl__gemm_is_skinny(caps, g) && g->n > 1 && g->k > 0 &&
+           g->k <= MAX_K && g->batch == 1 && norm_bytes(caps, g) <= caps->local_bytes / 2 &&
+           within_max_loop_iterations(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
+}
+
+// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements.
+static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
+{
+    const bool cpu = caps->variant == VARIANT_CPU;
+    struct kspec spec = kspec_begin("gemm/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
+
+    kspec_set_vw_ls(&spec, cpu ? caps->vector_width : 1, local);
+    kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
+    kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
+// Columns of C, which are rows of a transposed B, per pass.
+static int64_t skinny_gemm_cols_per_pass(const struct device_caps *caps, int64_t m)
+{
+    return m <= 2 ? caps->vector_width / m : SKINNY_GEMM_COLS_PER_PASS;
+}
+
+void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struct kspec *spec)
+{
+    kspec_set_vw_ls(spec, caps->vector_width, 1);
+    kspec_int(spec, "COLS_PER_PASS", skinny_gemm_cols_per_pass(caps, m));
+    kspec_int(spec, "MAX_ROWS", m <= 2 ? m : SKINNY_GEMM_MAX_ROWS);
+    kspec_int(spec, "USE_PREFETCH", caps->builtin_prefetch);
+}
+
+// At least the next pass, and PREFETCH_BYTES.
+int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k)
+{
+    enum { PREFETCH_BYTES = 8192 };
+    const int64_t cols = skinny_gemm_cols_per_pass(caps, m),
+                  bytes = cols * k * (int64_t)sizeof(float);
+    return cols * ceil_div(PREFETCH_BYTES, bytes > 0 ? bytes : 1);
+}
+
+static struct kspec skinny_spec(const struct device_caps *caps, const struct gemm *g)
+{
+    const int64_t vw = caps->vector_width;
+    struct kspec spec = kspec_begin("gemm/gemm_skinny.cl", "gemm_skinny");
+
+    attncl__skinny_gemm_macros(caps, g->m, &spec);
+    kspec_int(&spec, "HAS_K_TAIL", g->k % vw != 0);
+    kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
+static void add_norm(struct gemm_args *args, const struct device_caps *caps, const struct gemm *g)
+{
+    attncl__gemm_add_args(args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias),
+                                     arg_f32(g->norm.eps), arg_local(norm_bytes(caps, g))));
+}
+
+attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
+                                  char how[GEMM_HOW_BYTES])
+{
+    const bool cpu = l->caps->variant == VARIANT_CPU;
+    const int64_t vw = l->caps->vector_width;
+    struct kspec spec;
+    size_t local = 1;
+    int64_t columns; // of a work-group
+    struct gemm_args args = {.n = 0};
+
+    const bool row_dots = uses_row_dots(l->caps, g);
+    const bool norms = g->norm.weight.storage != NULL;
+
+    if (row_dots) {
+        spec = skinny_spec(l->caps, g);
+        columns = norms ? NORM_VECTORS * vw : vw;
+    } else {
+        local = attncl__gemm_fit_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
+        columns = g->trans_b ? GEMV_COLS_PER_GROUP : (cpu ? GEMV_VECTORS * vw : 1) * (int64_t)local;
+    }
+    const int64_t groups_n = ceil_div(g->n, columns);
+
+    REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
+            "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n, g->batch);
+    attncl__gemm_add_args(&args,
+                          ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
+    if (row_dots) {
+        attncl__gemm_add_args(
+            &args, ARGS(arg_i32(columns),
+                        arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k))));
+    }
+    attncl__gemm_add_matrix(&args, &g->a);
+    attncl__gemm_add_matrix(&args, &g->b);
+    attncl__gemm_add_matrix(&args, &g->c);
+    attncl__gemm_add_epilogue(&args, g);
+    if (norms)
+        add_norm(&args, l->caps, g);
+    snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of %zu", spec.kernel, local);
+    return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
+}
