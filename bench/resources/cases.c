@@ -182,8 +182,8 @@ const struct resource_case resource_cases[] = {
             HEADS(2048, 128), ABSENT, INTS1(1)),
     OP_CASE("lengths D 256", attention_fwd, VALUES(.scale = 1), HEADS(2048, 256), HEADS(2048, 256),
             HEADS(2048, 256), ABSENT, INTS1(1)),
-    ATTENTION("weights D 64", attention_weights_fwd, (.attention = {.scale = 1}), 512, 512, 64),
-    ATTENTION("weights D 128", attention_weights_fwd, (.attention = {.scale = 1}), 512, 512, 128),
+    ATTENTION("weights D 64", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 64),
+    ATTENTION("weights D 128", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 128),
 
     OP_CASE("AFT-local", aft_local_fwd, VALUES(.window = 64), DIM3(4096, 8, 512),
             DIM3(4096, 8, 512), DIM3(4096, 8, 512), DIM2(4096, 4096)),

@@ -45,13 +45,15 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     if (!attncl__layer_axes(g, q, "q", 4, "[B, H, T, D]", &d) || !check_desc(g, desc))
         return ATTNCL_NONE_VALUE;
 
-    const struct attention_weights_fwd_params params = {
-        .attention = {.scale = desc->scale != 0 ? desc->scale : (float)(1 / sqrt((double)d.dim[3])),
-                      .causal = desc->causal != 0,
-                      .window = desc->window,
-                      .layout = desc->layout}};
+    const struct attention_fwd_params params = {
+        .scale = desc->scale != 0 ? desc->scale : (float)(1 / sqrt((double)d.dim[3])),
+        .causal = desc->causal != 0,
+        .window = desc->window,
+        .layout = desc->layout,
+        .want_weights = weights_ret != NULL,
+    };
     const attncl_value y = attncl__graph_add(
-        g, weights_ret ? &attncl__op_attention_weights_fwd : &attncl__op_attention_fwd, &params,
+        g, &attncl__op_attention_fwd, &params,
         IN(with_whole_rows(g, q), with_whole_rows(g, k), with_whole_rows(g, v), mask, valid_lens));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
@@ -62,11 +64,9 @@ attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_v
                                        attncl_value v, attncl_value w, attncl_value valid_lens,
                                        attncl_value *weights_ret)
 {
-    const attncl_value y =
-        attncl__graph_add(g,
-                          weights_ret ? &attncl__op_additive_attention_weights_fwd
-                                      : &attncl__op_additive_attention_fwd,
-                          NULL, IN(q, k, v, w, valid_lens));
+    const struct additive_attention_fwd_params params = {weights_ret != NULL};
+    const attncl_value y = attncl__graph_add(g, &attncl__op_additive_attention_fwd, &params,
+                                             IN(q, k, v, w, valid_lens));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     return y;
@@ -175,12 +175,9 @@ attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kin
                                       attncl_value x_train, attncl_value y_train,
                                       attncl_value x_val, attncl_value *weights_ret)
 {
-    const struct attention_pooling_weights_fwd_params params = {
-        .pooling = {.kind = (int32_t)kind, .sigma = sigma}};
-    const attncl_value y = attncl__graph_add(g,
-                                             weights_ret ? &attncl__op_attention_pooling_weights_fwd
-                                                         : &attncl__op_attention_pooling_fwd,
-                                             &params, IN(x_train, y_train, x_val));
+    const struct attention_pooling_fwd_params params = {(int32_t)kind, sigma, weights_ret != NULL};
+    const attncl_value y = attncl__graph_add(g, &attncl__op_attention_pooling_fwd, &params,
+                                             IN(x_train, y_train, x_val));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     return y;

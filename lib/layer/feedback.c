@@ -35,12 +35,9 @@ attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_para
 
     const attncl_value none = ATTNCL_NONE_VALUE;
     const attncl_value q = attncl__layer_project(g, "query", query, p->query_weight, none, none);
-    const struct feedback_attention_fwd_params params = {m->slot, m->adds};
+    const struct feedback_attention_fwd_params params = {m->slot, m->adds, weights_ret != NULL};
     const attncl_value y =
-        attncl__graph_add(g,
-                          weights_ret ? &attncl__op_feedback_attention_weights_fwd
-                                      : &attncl__op_feedback_attention_fwd,
-                          weights_ret ? NULL : (const void *)&params,
+        attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
                           IN(q, m->keys, m->values, p->key_pos_embeddings, p->query_pos_bias,
                              p->key_pos_bias, m->position, m->gradients));
     if (weights_ret)

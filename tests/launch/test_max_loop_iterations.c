@@ -47,7 +47,7 @@ struct shape {
         }                                                                                          \
     }
 
-static const struct attention_pooling_fwd_params gaussian = {0, 1};
+static const struct attention_pooling_fwd_params gaussian = {0, 1, 0};
 static const struct attention_step_fwd_params step = {1, 1};
 static const struct additive_attention_fwd_params additive = {0};
 static const struct aft_local_fwd_params wide = {.window = 1 << 20}, narrow = {.window = 8};

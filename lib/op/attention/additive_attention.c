@@ -32,6 +32,7 @@ static attncl_status check_lens(const struct tensor_desc *lens, const struct ten
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     static const char *const names[] = {"q", "k", "v"};
+    const struct additive_attention_fwd_params *params = sig->params;
     const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *v = &sig->in[IN_V];
     const struct tensor_desc *w = &sig->in[IN_W];
 
@@ -53,16 +54,11 @@ static attncl_status fwd_infer(struct op_sig *sig)
         ATTNCL_ERR_SHAPE, "w is %s, expected [N] or [1, N] with N = %" PRId64, SHAPE(w), q->dim[2]);
     TRY(check_lens(&sig->in[IN_LENS], q));
     const int64_t dim[3] = {q->dim[0], q->dim[1], v->dim[2]};
-    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]);
-}
-
-static attncl_status weights_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *q = &sig->in[IN_Q];
-
-    TRY(fwd_infer(sig));
-    const int64_t dim[3] = {q->dim[0], q->dim[1], sig->in[IN_K].dim[1]};
-    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[1]);
+    TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]));
+    if (!params->want_weights)
+        return ATTNCL_OK;
+    const int64_t weights[3] = {q->dim[0], q->dim[1], k->dim[1]};
+    return attncl__desc_make(ATTNCL_F32, 3, weights, &sig->out[1]);
 }
 
 static int64_t row_stride(const struct tensor_desc *x)
@@ -131,24 +127,18 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule fwd_grad[] = {
     {
         .op = &attncl__op_additive_attention_bwd,
-        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0)},
-        .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
-    },
-};
-static const struct grad_rule weights_grad[] = {
-    {
-        .op = &attncl__op_additive_attention_bwd,
         .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0),
                REF_DY(1)},
         .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
     },
 };
 
+// Output 1 is p, [B, T, S], where it is wanted.
 const struct op_class attncl__op_additive_attention_fwd = {
     .name = "additive_attention_fwd",
     .params_bytes = sizeof(struct additive_attention_fwd_params),
     .n_in = 5,
-    .n_out = 1,
+    .n_out = 2,
     .optional = 1u << IN_LENS,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .infer = fwd_infer,
@@ -156,19 +146,4 @@ const struct op_class attncl__op_additive_attention_fwd = {
     .cost = fwd_cost,
     .grad = fwd_grad,
     .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
-};
-
-// The same with p as output 1.
-const struct op_class attncl__op_additive_attention_weights_fwd = {
-    .name = "additive_attention_weights_fwd",
-    .params_bytes = sizeof(struct additive_attention_weights_fwd_params),
-    .n_in = 5,
-    .n_out = 2,
-    .optional = 1u << IN_LENS,
-    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
-    .infer = weights_infer,
-    .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = weights_grad,
-    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
 };

@@ -96,16 +96,11 @@ attncl_status attncl__attention_infer(struct op_sig *sig)
             mask + lens + (params->causal || params->window));
     const int64_t dim[4] = {q->dim[time_first ? 2 : 0], q->dim[time_first ? 0 : 2], q->dim[1],
                             v->dim[3]};
-    return attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[0]);
-}
-
-static attncl_status weights_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q];
-
-    TRY(attncl__attention_infer(sig));
-    const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], sig->in[ATT_IN_K].dim[2]};
-    return attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[1]);
+    TRY(attncl__desc_make(ATTNCL_F32, 4, dim, &sig->out[0]));
+    if (!params->want_weights)
+        return ATTNCL_OK;
+    const int64_t weights[4] = {q->dim[0], q->dim[1], q->dim[2], v->dim[2]};
+    return attncl__desc_make(ATTNCL_F32, 4, weights, &sig->out[1]);
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -196,28 +191,20 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
             *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
 }
 
-#define GRADIENT_OF_Y REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0)
-
 static const struct grad_rule fwd_grad[] = {
     {
         .op = &attncl__op_attention_bwd,
-        .in = {GRADIENT_OF_Y},
-        .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
-    },
-};
-static const struct grad_rule weights_grad[] = {
-    {
-        .op = &attncl__op_attention_bwd,
-        .in = {GRADIENT_OF_Y, REF_DY(1)},
+        .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0), REF_DY(1)},
         .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
     },
 };
 
+// Output 1 is p, [B, H, T, S], where it is wanted.
 const struct op_class attncl__op_attention_fwd = {
     .name = "attention_fwd",
     .params_bytes = sizeof(struct attention_fwd_params),
     .n_in = 5,
-    .n_out = 1,
+    .n_out = 2,
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
     .infer = attncl__attention_infer,
@@ -226,20 +213,4 @@ const struct op_class attncl__op_attention_fwd = {
     .cost = fwd_cost,
     .grad = fwd_grad,
     .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
-};
-
-// The same with p as output 1.
-const struct op_class attncl__op_attention_weights_fwd = {
-    .name = "attention_weights_fwd",
-    .params_bytes = sizeof(struct attention_weights_fwd_params),
-    .n_in = 5,
-    .n_out = 2,
-    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
-    .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
-    .infer = weights_infer,
-    .scratch = fwd_scratch,
-    .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = weights_grad,
-    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
 };

@@ -14,7 +14,7 @@
 enum { IN_KEYS, IN_VALUES, IN_QUERIES };
 enum { KERNELS = 4, GAUSSIAN = 0 };
 
-static attncl_status infer(struct op_sig *sig, int n_out)
+static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct attention_pooling_fwd_params *p = sig->params;
     const struct tensor_desc *x = &sig->in[IN_KEYS], *y = &sig->in[IN_VALUES];
@@ -32,22 +32,12 @@ static attncl_status infer(struct op_sig *sig, int n_out)
     TRY(attncl__check_width("x_train", x->dim[0]));
     TRY(attncl__check_width("x_val", z->dim[0]));
     TRY(attncl__desc_make(ATTNCL_F32, 1, z->dim, &sig->out[0]));
-    if (n_out == 1)
+    if (!p->want_weights)
         return ATTNCL_OK;
     return attncl__desc_make(ATTNCL_F32, 2, (const int64_t[]){x->dim[0], z->dim[0]}, &sig->out[1]);
 }
 
-static attncl_status fwd_infer(struct op_sig *sig)
-{
-    return infer(sig, 1);
-}
-
-static attncl_status weights_infer(struct op_sig *sig)
-{
-    return infer(sig, 2);
-}
-
-static attncl_status launch(struct launcher *l, const struct op_call *call, bool weights)
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { GPU_GROUP = 64 };
     const struct attention_pooling_fwd_params *p = call->sig.params;
@@ -60,50 +50,27 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, bool
         kspec_begin("attention/attention_pooling.cl", "attention_pooling_columns_fwd");
     kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "KIND", p->kind);
-    kspec_int(&spec, "WEIGHTS", weights);
+    kspec_int(&spec, "WEIGHTS", p->want_weights != 0);
 
-    const struct span none = {NULL};
-    TRY(attncl__check_loops(l->caps, spec.kernel, (weights ? 4 : 3) * n + 4));
+    TRY(attncl__check_loops(l->caps, spec.kernel, (p->want_weights ? 4 : 3) * n + 4));
     return attncl__launch(l, &spec, grid_1d(ceil_div(m, (int64_t)(vw * local)), local),
                           ARGS(arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]),
                                arg_mem(call->in[IN_QUERIES]), arg_mem(call->out[0]),
-                               arg_mem(weights ? call->out[1] : none), arg_i32(n), arg_i32(m),
+                               arg_mem(call->out[1]), arg_i32(n), arg_i32(m),
                                arg_f32((float)(1 / fabs((double)p->sigma)))));
-}
-
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
-{
-    return launch(l, call, false);
-}
-
-static attncl_status weights_launch(struct launcher *l, const struct op_call *call)
-{
-    return launch(l, call, true);
 }
 
 // The kernel at each pair, twice where weights are stored, and the sums.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    const struct attention_pooling_fwd_params *p = sig->params;
     const double n = (double)sig->in[IN_KEYS].dim[0], m = (double)sig->in[IN_QUERIES].dim[0];
-    *flop_ret = 24 * n * m;
-    *bytes_ret = 4 * (2 * n + 2 * m);
-}
 
-static void weights_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double n = (double)sig->in[IN_KEYS].dim[0], m = (double)sig->in[IN_QUERIES].dim[0];
-    *flop_ret = 44 * n * m;
-    *bytes_ret = 4 * (2 * n + 2 * m + n * m);
+    *flop_ret = (p->want_weights ? 44 : 24) * n * m;
+    *bytes_ret = 4 * (2 * n + 2 * m + (p->want_weights ? n * m : 0));
 }
 
 static const struct grad_rule fwd_grad[] = {
-    {
-        .op = &attncl__op_attention_pooling_bwd,
-        .in = {REF_X(IN_KEYS), REF_X(IN_VALUES), REF_X(IN_QUERIES), REF_DY(0)},
-        .out = {REF_DX(IN_KEYS), REF_DX(IN_VALUES), REF_DX(IN_QUERIES)},
-    },
-};
-static const struct grad_rule weights_grad[] = {
     {
         .op = &attncl__op_attention_pooling_bwd,
         .in = {REF_X(IN_KEYS), REF_X(IN_VALUES), REF_X(IN_QUERIES), REF_DY(0), REF_DY(1)},
@@ -111,26 +78,15 @@ static const struct grad_rule weights_grad[] = {
     },
 };
 
+// Output 1 is w, where it is wanted.
 const struct op_class attncl__op_attention_pooling_fwd = {
     .name = "attention_pooling_fwd",
     .params_bytes = sizeof(struct attention_pooling_fwd_params),
     .n_in = 3,
-    .n_out = 1,
+    .n_out = 2,
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
     .grad = fwd_grad,
     .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
-};
-
-const struct op_class attncl__op_attention_pooling_weights_fwd = {
-    .name = "attention_pooling_weights_fwd",
-    .params_bytes = sizeof(struct attention_pooling_weights_fwd_params),
-    .n_in = 3,
-    .n_out = 2,
-    .infer = weights_infer,
-    .launch = weights_launch,
-    .cost = weights_cost,
-    .grad = weights_grad,
-    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
 };

@@ -73,20 +73,19 @@ static attncl_status check_places(const struct op_sig *sig)
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
+    const struct feedback_attention_fwd_params *params = sig->params;
+
     TRY(check_memories(sig));
     TRY(check_places(sig));
-    return attncl__infer_like_first(sig);
-}
-
-static attncl_status weights_infer(struct op_sig *sig)
-{
-    TRY(fwd_infer(sig));
+    TRY(attncl__infer_like_first(sig));
+    if (!params->want_weights)
+        return ATTNCL_OK;
     REQUIRE(!attncl__desc_present(&sig->in[POSITION]), ATTNCL_ERR_ARGUMENT,
             "weights of a memory that grows");
     return attncl__desc_make(ATTNCL_F32, 3, sig->in[KEYS].dim, &sig->out[1]);
 }
 
-static attncl_status launch(struct launcher *l, const struct op_call *call, struct span weights)
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     // A block's values of one head stay in a core's first cache on a CPU; on a GPU every work-item
     // of a work-group scores a memory or more.
@@ -107,7 +106,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
     kspec_int(&spec, "AT_ONCE", vw);
     kspec_int(&spec, "HAS_TAIL", width % vw != 0);
     kspec_int(&spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
-    kspec_int(&spec, "WEIGHTS", weights.storage != NULL);
+    kspec_int(&spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     return attncl__launch(
@@ -117,19 +116,10 @@ static attncl_status launch(struct launcher *l, const struct op_call *call, stru
              arg_mem(call->in[VALUES]), arg_i64(v->start), arg_i64(v->stride[0]),
              arg_i64(v->stride[1]), arg_i64(v->stride[2]), arg_mem(call->in[PLACES]),
              arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
-             arg_mem(call->out[0]), arg_mem(weights), arg_i32(attncl__desc_present(&in[POSITION])),
-             arg_i32(k->dim[0]), arg_i32(in[PLACES].dim[0]), arg_i32(width),
+             arg_mem(call->out[0]), arg_mem(call->out[1]),
+             arg_i32(attncl__desc_present(&in[POSITION])), arg_i32(k->dim[0]),
+             arg_i32(in[PLACES].dim[0]), arg_i32(width),
              arg_f32((float)(1 / sqrt((double)width)))));
-}
-
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
-{
-    return launch(l, call, (struct span){NULL});
-}
-
-static attncl_status weights_launch(struct launcher *l, const struct op_call *call)
-{
-    return launch(l, call, call->out[1]);
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.
@@ -155,59 +145,45 @@ static bool is_growing(const struct op_sig *sig)
 #define QUERY_IN                                                                                   \
     REF_X(Q), REF_X(KEYS), REF_X(VALUES), REF_X(PLACES), REF_X(U), REF_X(PLACE_BIAS),              \
         REF_X(POSITION), REF_DY(0)
-#define MEMORY_AND_PLACES                                                                          \
-    {.op = &attncl__op_feedback_attention_bwd_memory,                                              \
-     .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},                              \
-     .out = {REF_DX(KEYS), REF_DX(VALUES)},                                                        \
-     .when = is_whole},                                                                            \
-    {                                                                                              \
-        .op = &attncl__op_feedback_attention_bwd_positions,                                        \
-        .in = {REF_X(Q),      REF_X(U),          REF_TEMP(0),    REF_TEMP(1),                      \
-               REF_X(PLACES), REF_X(PLACE_BIAS), REF_X(POSITION)},                                 \
-        .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},                                    \
-    }
-
 static const struct grad_rule fwd_grad[] = {
-    {.op = &attncl__op_feedback_attention_bwd_query,
-     .in = {QUERY_IN},
-     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
-     .when = is_whole},
-    {.op = &attncl__op_feedback_attention_bwd_accumulate,
-     .in = {QUERY_IN, REF_X(DCACHE)},
-     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
-     .when = is_growing},
-    MEMORY_AND_PLACES,
+    {
+        .op = &attncl__op_feedback_attention_bwd_query,
+        .in = {QUERY_IN, REF_DY(1)},
+        .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
+        .when = is_whole,
+    },
+    {
+        .op = &attncl__op_feedback_attention_bwd_accumulate,
+        .in = {QUERY_IN, REF_X(DCACHE)},
+        .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
+        .when = is_growing,
+    },
+    {
+        .op = &attncl__op_feedback_attention_bwd_memory,
+        .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},
+        .out = {REF_DX(KEYS), REF_DX(VALUES)},
+        .when = is_whole,
+    },
+    {
+        .op = &attncl__op_feedback_attention_bwd_positions,
+        .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_TEMP(1), REF_X(PLACES), REF_X(PLACE_BIAS),
+               REF_X(POSITION)},
+        .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},
+    },
 };
 
-static const struct grad_rule weights_grad[] = {
-    {.op = &attncl__op_feedback_attention_bwd_query,
-     .in = {QUERY_IN, REF_DY(1)},
-     .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)}},
-    MEMORY_AND_PLACES,
-};
-
-#define COMMON                                                                                     \
-    .n_in = N_INPUTS, .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,                \
-    .strided = 1u << Q, .any_view = 1u << KEYS | 1u << VALUES, .cost = fwd_cost
-
+// Output 1 is p, [S, B, H], where it is wanted.
 const struct op_class attncl__op_feedback_attention_fwd = {
     .name = "feedback_attention_fwd",
     .params_bytes = sizeof(struct feedback_attention_fwd_params),
-    .n_out = 1,
+    .n_in = N_INPUTS,
+    .n_out = 2,
+    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,
+    .strided = 1u << Q,
+    .any_view = 1u << KEYS | 1u << VALUES,
     .infer = fwd_infer,
     .launch = fwd_launch,
+    .cost = fwd_cost,
     .grad = fwd_grad,
     .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
-    COMMON,
-};
-
-const struct op_class attncl__op_feedback_attention_weights_fwd = {
-    .name = "feedback_attention_weights_fwd",
-    .params_bytes = sizeof(struct feedback_attention_weights_fwd_params),
-    .n_out = 2,
-    .infer = weights_infer,
-    .launch = weights_launch,
-    .grad = weights_grad,
-    .n_grad = sizeof weights_grad / sizeof weights_grad[0],
-    COMMON,
 };

@@ -129,7 +129,7 @@ static struct tensor_desc slot_of(const struct tensor_desc *cache, int64_t slot)
 
 static attncl_status accumulate_infer(struct op_sig *sig)
 {
-    const struct feedback_attention_bwd_accumulate_params *params = sig->params;
+    const struct feedback_attention_fwd_params *params = sig->params;
     const struct tensor_desc *cache = &sig->in[ACCUMULATE_CACHE], *k = &sig->in[KEYS];
 
     TRY(query_infer(sig));
@@ -144,7 +144,7 @@ static attncl_status accumulate_infer(struct op_sig *sig)
 
 static attncl_status accumulate_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct feedback_attention_bwd_accumulate_params *params = call->sig.params;
+    const struct feedback_attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *cache = &call->sig.in[ACCUMULATE_CACHE];
     const struct memory_call m = {
         .q_desc = &call->sig.in[Q],

@@ -23,6 +23,7 @@ static void check_values(struct host *q, struct host *k, struct host *v, struct 
     struct host *got = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], v->dim[2]));
     struct host *p = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], k->dim[1]));
     struct host *want = host_like(got), *want_p = host_like(p);
+    const struct additive_attention_fwd_params with_weights = {true};
     const double n = (double)q->dim[2], argument = fmin(largest(q) + largest(k), 10);
     const double score_error = n * largest(w) * (argument + n + 4) * 6e-8;
     const double relative = 2 * score_error + ((double)k->dim[1] + 16) * 6e-8;
@@ -30,7 +31,7 @@ static void check_values(struct host *q, struct host *k, struct host *v, struct 
     ref_additive_attention(q, k, v, w, lens, want, want_p);
     ck_ok(run_op("additive_attention_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got)));
     ck_near(got, want, 0, relative * largest(v));
-    ck_ok(run_op("additive_attention_weights_fwd", NULL, HOSTS(q, k, v, w, lens), HOSTS(got, p)));
+    ck_ok(run_op("additive_attention_fwd", &with_weights, HOSTS(q, k, v, w, lens), HOSTS(got, p)));
     ck_near(got, want, 0, relative * largest(v));
     ck_near(p, want_p, relative, 1e-37);
 }

@@ -48,9 +48,9 @@ static double score_error(const struct inputs *x, double scale, bool exact)
 static void check_all(const struct inputs *x, const struct ref_attention *a, bool time_first,
                       bool exact)
 {
-    const struct attention_weights_fwd_params params = {
-        {(float)a->scale, a->causal, a->window,
-         time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC}};
+    struct attention_fwd_params params = {(float)a->scale, a->causal, a->window,
+                                          time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC,
+                                          false};
     const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
     const int64_t n_keys = x->k->dim[2], value_width = x->v->dim[3];
     const double relative = 2 * score_error(x, a->scale, exact) + ((double)n_keys + 16) * unit;
@@ -65,8 +65,8 @@ static void check_all(const struct inputs *x, const struct ref_attention *a, boo
     ref_attention_mix(want_p, x->v, time_first, want);
     ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got)));
     ck_near(got, want, 0, relative * largest(x->v));
-    ck_ok(run_op("attention_weights_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens),
-                 HOSTS(got, got_p)));
+    params.want_weights = true;
+    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got, got_p)));
     ck_near(got, want, 0, relative * largest(x->v));
     ck_near(got_p, want_p, relative, 1e-37);
 }

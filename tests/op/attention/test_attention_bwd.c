@@ -70,7 +70,7 @@ static void check(const struct problem *p)
     const struct ref_attention_data *x = &p->x;
     const struct attention_bwd_params params = {
         {(float)p->a.scale, p->a.causal, p->a.window,
-         p->time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC}};
+         p->time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC, false}};
     struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
     struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
     struct host *got[3], *want[3], *size[3];

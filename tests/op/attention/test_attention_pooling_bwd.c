@@ -26,7 +26,7 @@ static void fill(struct host **in, int n, int m, bool weights)
 
 static void check(int kind, double sigma, struct host *const *in)
 {
-    const struct attention_pooling_bwd_params params = {{kind, (float)sigma}};
+    const struct attention_pooling_bwd_params params = {{kind, (float)sigma, false}};
     static const char *const names[] = {"dx", "dy", "dz"};
     struct host *got[3], *want[3], *size[3];
 

@@ -117,6 +117,8 @@ START_TEST(scores_of_any_size)
 }
 END_TEST
 
+static const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
+
 START_TEST(weights_on_demand)
 {
     static const struct shape shapes[] = {{1, 1, 1, 1, 2}, {5, 2, 3, 4, 5}, {131, 1, 2, 6, 140}};
@@ -127,7 +129,7 @@ START_TEST(weights_on_demand)
         struct host *weights = host_new(ATTNCL_F32, DIMS(s.n, s.batch, s.n_heads));
         struct host *want_weights = host_like(weights);
         ref_feedback_attention_fwd(&x, s.n, want, want_weights, bound);
-        ck_ok(run_op("feedback_attention_weights_fwd", NULL,
+        ck_ok(run_op("feedback_attention_fwd", &with_weights,
                      HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), HOSTS(got, weights)));
         ck_within(got, want, bound);
         // Scores below 30 in size, of at most 6 terms: an exponential is off by 2^-24 of that.
@@ -158,8 +160,8 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "key_pos_bias is [2, 3]");
     ck_fails(run_op(name, NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, x.u), HOSTS(y)),
              ATTNCL_ERR_DTYPE, "position is F32");
-    ck_fails(run_op("feedback_attention_weights_fwd", NULL,
-                    HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, at(2)), HOSTS(y, weights)),
+    ck_fails(run_op(name, &with_weights, HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, at(2)),
+                    HOSTS(y, weights)),
              ATTNCL_ERR_ARGUMENT, "weights of a memory that grows");
 }
 END_TEST

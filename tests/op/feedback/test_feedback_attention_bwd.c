@@ -100,7 +100,7 @@ START_TEST(growing_memories_gather_gradients)
     const struct shape s = {6, 2, 2, 5, 9};
     for (int i = 0; i < 4; ++i) {
         const int count = i < 3 ? 3 * i : 6;
-        const struct feedback_attention_bwd_accumulate_params params = {1, i == 3};
+        const struct feedback_attention_fwd_params params = {1, i == 3, 0};
         const struct ref_feedback x = random_operands(s, _i);
         const struct ref_feedback want = zeros_like(&x);
         struct host *dy = host_random(7, DIMS(2, 10)), *position = host_new(ATTNCL_I32, DIMS(1));
@@ -144,12 +144,13 @@ START_TEST(meets_finite_differences)
 {
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, _i);
     const unsigned wanted = _i ? 0x3f : 0x1f;
+    const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
 
     ck_assert_double_le(grad_error("feedback_attention_fwd", NULL,
                                    HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted,
                                    forward),
                         1e-5);
-    ck_assert_double_le(grad_error("feedback_attention_weights_fwd", NULL,
+    ck_assert_double_le(grad_error("feedback_attention_fwd", &with_weights,
                                    HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted,
                                    forward),
                         1e-5);
@@ -159,7 +160,7 @@ END_TEST
 START_TEST(refusals)
 {
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, false);
-    const struct feedback_attention_bwd_accumulate_params params = {3, 0};
+    const struct feedback_attention_fwd_params params = {3, 0, 0};
     struct host *dy = host_new(ATTNCL_F32, DIMS(2, 5)), *one = host_new(ATTNCL_I32, DIMS(1));
     struct host *cache = host_new(ATTNCL_F32, DIMS(4, 2, 2, 3, 3));
 
