@@ -2,28 +2,15 @@
 //
 // attncl devices: every OpenCL device of every platform.
 
+#include <jansson.h>
+
 #include "tool.h"
 
-enum { VAL_JSON = 'j' };
-
-static const struct option options[] = {{"json", no_argument, NULL, VAL_JSON}, {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "devices",
-    .usage = "usage: attncl devices [--json]\n"
-             "\n"
-             "Lists the OpenCL devices.  The first column is what --device and ATTNCL_DEVICE take; "
-             "gpu, cpu and a\n"
-             "part of the name do as well.\n"
-             "\n"
-             "  -j, --json      as JSON, one device per line\n"
-             "  -v, --verbose   the library's log on stderr\n"
-             "  -h, --help      this text\n"
-             "\n"
-             "Exit status 1 when there is no device.\n",
-    .options = options,
-    .n_operands = 0,
-};
+static const char usage[] =
+    "usage: attncl devices [--json]\n"
+    "\n"
+    "Lists the OpenCL devices.  The first column is what --device and ATTNCL_DEVICE take;\n"
+    "gpu, cpu and a part of the name do as well.  Exit status 1 when there is no device.\n";
 
 static const char *type_name(attncl_device_type type)
 {
@@ -55,41 +42,48 @@ static void print_text(const attncl_device_info *d)
            (unsigned long long)d->local_memory_bytes / 1024);
 }
 
-static void print_field(const char *name, const char *text)
+// A driver's text; null where it is not UTF-8.
+static json_t *text(const char *text)
 {
-    printf(", \"%s\": ", name);
-    json_string(stdout, text);
+    json_t *value = json_string(text);
+
+    return value ? value : json_null();
 }
 
-static void print_json(const attncl_device_info *d)
+static bool print_json(const attncl_device_info *d)
 {
-    printf("  {\"id\": \"%d:%d\", \"type\": \"%s\"", d->platform, d->device, type_name(d->type));
-    print_field("name", d->name);
-    print_field("platform", d->platform_name);
-    print_field("vendor", d->vendor);
-    print_field("driver_version", d->driver_version);
-    print_field("opencl_version", d->opencl_version);
-    print_field("opencl_c_version", d->opencl_c_version);
-    printf(", \"compute_units\": %u, \"clock_mhz\": %u", d->compute_units, d->clock_mhz);
-    printf(
-        ", \"global_memory_bytes\": %llu, \"max_buffer_bytes\": %llu, \"local_memory_bytes\": %llu",
-        (unsigned long long)d->global_memory_bytes, (unsigned long long)d->max_buffer_bytes,
-        (unsigned long long)d->local_memory_bytes);
-    printf(", \"max_work_group\": %llu, \"vector_width\": %u, \"available\": %s}",
-           (unsigned long long)d->max_work_group, d->vector_width, d->available ? "true" : "false");
+    char id[32];
+    json_t *device;
+
+    snprintf(id, sizeof id, "%d:%d", d->platform, d->device);
+    device = json_pack(
+        "{ss ss so so so so so so sI sI sI sI sI sI sI sb}", "id", id, "type", type_name(d->type),
+        "name", text(d->name), "platform", text(d->platform_name), "vendor", text(d->vendor),
+        "driver_version", text(d->driver_version), "opencl_version", text(d->opencl_version),
+        "opencl_c_version", text(d->opencl_c_version), "compute_units",
+        (json_int_t)d->compute_units, "clock_mhz", (json_int_t)d->clock_mhz, "global_memory_bytes",
+        (json_int_t)d->global_memory_bytes, "max_buffer_bytes", (json_int_t)d->max_buffer_bytes,
+        "local_memory_bytes", (json_int_t)d->local_memory_bytes, "max_work_group",
+        (json_int_t)d->max_work_group, "vector_width", (json_int_t)d->vector_width, "available",
+        d->available);
+    if (device)
+        json_dumpf(device, stdout, 0);
+    json_decref(device);
+    return device != NULL;
 }
 
 int command_devices(int argc, char **argv)
 {
     bool json = false;
+    const struct option_row rows[] = {
+        {"json", 'j', OPTION_SWITCH, &json, .help = "as JSON, one device per line"},
+        {.name = NULL},
+    };
+    const int status = tool_options("devices", usage, rows, argc, argv);
     size_t n = 0;
-    int option, status = TOOL_OK;
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        if (option == OPTION_EXIT)
-            return status;
-        json = true;
-    }
+    if (status != OPTIONS_OK)
+        return status;
     if (attncl_device_count(&n) != ATTNCL_OK)
         return tool_failed();
     if (json)
@@ -99,7 +93,8 @@ int command_devices(int argc, char **argv)
         if (attncl_device_get(i, &info) != ATTNCL_OK)
             return tool_failed();
         if (json) {
-            print_json(&info);
+            if (!print_json(&info))
+                return tool_error("out of memory");
             printf(i + 1 < n ? ",\n" : "\n");
         } else {
             print_text(&info);

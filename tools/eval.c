@@ -16,61 +16,22 @@
 
 #include "tool.h"
 
-enum { VAL_DEVICE = 'd', VAL_BYTES = 'b', VAL_BATCH = 'n' };
 enum { DEFAULT_BATCH = 32, DEFAULT_WINDOW = 256, MAX_BATCH = 1 << 16 };
 
-static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
-                                        {"bytes", required_argument, NULL, VAL_BYTES},
-                                        {"batch", required_argument, NULL, VAL_BATCH},
-                                        {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "eval",
-    .usage = "usage: attncl eval MODEL TEXT [options]\n"
-             "\n"
-             "Mean negative log likelihood per character (nats) and perplexity of the UTF-8 file "
-             "TEXT under a\n"
-             "language model with attncl.vocab in its metadata.  The text is read in windows of "
-             "the model's seq_len\n"
-             "(256 when it has none), at most its max_len and P + 1; every character but the "
-             "first is predicted\n"
-             "once.\n"
-             "\n"
-             "  -b, --bytes A:B   only bytes A to B-1 of TEXT; either may be left out\n"
-             "  -n, --batch N     windows computed at once (32)\n"
-             "  -d, --device D    gpu, cpu, PLATFORM:DEVICE, or part of a device's name\n"
-             "  -v, --verbose     the library's log on stderr\n"
-             "  -h, --help        this text\n",
-    .options = options,
-    .n_operands = 2,
-};
+static const char usage[] =
+    "usage: attncl eval MODEL TEXT [options]\n"
+    "\n"
+    "Mean negative log likelihood per character (nats) and perplexity of the UTF-8 file\n"
+    "TEXT under a language model with attncl.vocab in its metadata.  The text is read in\n"
+    "windows of the model's seq_len (256 when it has none), at most its max_len and P + 1;\n"
+    "every character but the first is predicted once.\n";
 
 struct request {
-    const char *model, *text, *device;
-    int64_t begin, end; // bytes; end -1: the file's
+    struct session_options session;
+    const char *text;
+    int64_t bytes[2]; // begin and end in the file; end -1: the file's
     int64_t batch;
 };
-
-// "A:B", ":B", "A:" or ":".
-static bool parse_range(const char *text, int64_t *begin_ret, int64_t *end_ret)
-{
-    const char *colon = strchr(text, ':');
-    char first[32] = "0";
-    const size_t n = colon ? (size_t)(colon - text) : 0;
-
-    if (!colon || n >= sizeof first) {
-        tool_error("--bytes: '%s' is not of the form A:B", text);
-        return false;
-    }
-    if (n > 0) {
-        memcpy(first, text, n);
-        first[n] = '\0';
-    }
-    if (!tool_integer("--bytes", first, 0, INT64_MAX, begin_ret))
-        return false;
-    *end_ret = -1;
-    return colon[1] == '\0' || tool_integer("--bytes", colon + 1, *begin_ret, INT64_MAX, end_ret);
-}
 
 // The file's bytes of the range, the caller's to free; NULL, with a line on stderr, on failure.
 static char *read_range(const struct request *r, size_t *bytes_ret)
@@ -86,18 +47,20 @@ static char *read_range(const struct request *r, size_t *bytes_ret)
         size = ftell(file);
     if (size < 0) {
         tool_error("%s: %s", r->text, errno ? strerror(errno) : "cannot be read");
-    } else if (r->begin > size || r->end > size) {
+    } else if (r->bytes[0] > size || r->bytes[1] > size) {
         tool_error("%s: the range ends at byte %lld, the file at %lld", r->text,
-                   (long long)(r->end < r->begin ? r->begin : r->end), size);
+                   (long long)(r->bytes[1] < r->bytes[0] ? r->bytes[0] : r->bytes[1]), size);
     } else {
-        *bytes_ret = (size_t)((r->end < 0 ? size : r->end) - r->begin);
+        *bytes_ret = (size_t)((r->bytes[1] < 0 ? size : r->bytes[1]) - r->bytes[0]);
         data = malloc(*bytes_ret + 1);
-        if (!data || fseek(file, (long)r->begin, SEEK_SET) != 0 ||
+        if (!data || fseek(file, (long)r->bytes[0], SEEK_SET) != 0 ||
             fread(data, 1, *bytes_ret, file) != *bytes_ret) {
             tool_error("%s: %s", r->text, errno ? strerror(errno) : "cannot be read");
             free(data);
             data = NULL;
         }
+        if (data)
+            data[*bytes_ret] = '\0';
     }
     if (file)
         fclose(file);
@@ -216,71 +179,46 @@ static int64_t window_of(const attncl_model *model)
     return at_most(window - 1, attncl_model_config_int(model, "P", window)) + 1;
 }
 
-// With an open model.
-static int eval_model(const struct request *r, const struct session *session)
+static int run(struct session *session, const void *request)
 {
-    const int64_t window = window_of(session->model);
-    struct vocabulary vocabulary = {0};
-    char *text = NULL;
-    int32_t *tokens = NULL;
-    size_t bytes = 0, n = 0;
-    double sum = 0, start;
-    int status = TOOL_FAILED;
+    const struct request *r = request;
+    const double start = seconds_now();
+    double sum = 0;
+    int status;
 
-    if (!vocabulary_open(session->model, &vocabulary))
-        return TOOL_FAILED;
-    text = read_range(r, &bytes);
-    if (!text || !vocabulary_encode(&vocabulary, text, bytes, r->begin, &tokens, &n))
-        goto done;
-    if (n < 2) {
-        tool_error("%s: %zu characters in the range, at least 2 are needed", r->text, n);
-        goto done;
-    }
-    start = seconds_now();
-    status = evaluate(session->model, window, r->batch, tokens, (int64_t)n, &sum);
+    if (session->n_tokens < 2)
+        return tool_error("%s: %zu characters in the range, at least 2 are needed", r->text,
+                          session->n_tokens);
+    status = evaluate(session->model, window_of(session->model), r->batch, session->tokens,
+                      (int64_t)session->n_tokens, &sum);
     if (status == TOOL_OK)
-        status = report(session->context, sum, (int64_t)n - 1, seconds_now() - start);
-
-done:
-    free(tokens);
-    free(text);
-    vocabulary_close(&vocabulary);
+        status =
+            report(session->context, sum, (int64_t)session->n_tokens - 1, seconds_now() - start);
     return status;
-}
-
-static int run(const struct request *r)
-{
-    struct session session = {0};
-    const int status = session_open(r->device, false, r->model, &session);
-
-    if (status != TOOL_OK)
-        return status;
-    return session_close(&session, eval_model(r, &session));
 }
 
 int command_eval(int argc, char **argv)
 {
-    struct request r = {.end = -1, .batch = DEFAULT_BATCH};
-    int option, status = TOOL_OK;
+    struct request r = {.bytes = {0, -1}, .batch = DEFAULT_BATCH};
+    const struct option_row rows[] = {
+        {"bytes", 'b', OPTION_RANGE, r.bytes, "A:B",
+         .help = "only bytes A to B-1 of TEXT; either may be left out", .high = INT64_MAX},
+        {"batch", 'n', OPTION_INTEGER, &r.batch, "N", .help = "windows computed at once (32)",
+         .low = 1, .high = MAX_BATCH},
+        DEVICE_OPTION(&r.session.device),
+        {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
+        {"TEXT", .kind = OPTION_OPERAND, .value = &r.text},
+        {.name = NULL},
+    };
+    int status = tool_options("eval", usage, rows, argc, argv);
+    char *text;
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        switch (option) {
-        case VAL_DEVICE:
-            r.device = optarg;
-            break;
-        case VAL_BYTES:
-            if (!parse_range(optarg, &r.begin, &r.end))
-                return TOOL_USAGE;
-            break;
-        case VAL_BATCH:
-            if (!tool_integer("--batch", optarg, 1, MAX_BATCH, &r.batch))
-                return TOOL_USAGE;
-            break;
-        default:
-            return status;
-        }
-    }
-    r.model = argv[optind];
-    r.text = argv[optind + 1];
-    return run(&r);
+    if (status != OPTIONS_OK)
+        return status;
+    text = read_range(&r, &r.session.text_bytes);
+    r.session.text = text;
+    r.session.text_offset = r.bytes[0];
+    status = text ? session_use(&r.session, run, &r) : TOOL_FAILED;
+    free(text);
+    return status;
 }

@@ -4,6 +4,7 @@
 // biases among its parameters, a panel per batch entry (down) and head (across).
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -105,20 +106,22 @@ static bool read_axes(struct stack *s, const attncl_array *array, const char *ax
     return step > 0; // an empty array has no picture
 }
 
-static double largest(const struct stack *s)
+static struct matrix_view panel(const struct stack *s, int64_t batch, int64_t head)
 {
-    double largest = 0;
+    return (struct matrix_view){s->data + batch * s->batch_step + head * s->head_step, s->n_queries,
+                                s->n_keys, s->query_step, s->key_step};
+}
+
+static double max_abs(const struct stack *s)
+{
+    double max = 0;
+
     for (int64_t b = 0; b < s->n_batch; b++)
-        for (int64_t h = 0; h < s->n_heads; h++)
-            for (int64_t q = 0; q < s->n_queries; q++)
-                for (int64_t k = 0; k < s->n_keys; k++) {
-                    const double x = s->data[b * s->batch_step + h * s->head_step +
-                                             q * s->query_step + k * s->key_step];
-                    const double size = x < 0 ? -x : x;
-                    if (size > largest && size < 1e30)
-                        largest = size;
-                }
-    return largest;
+        for (int64_t h = 0; h < s->n_heads; h++) {
+            const struct matrix_view m = panel(s, b, h);
+            max = fmax(max, matrix_max_abs(&m));
+        }
+    return max;
 }
 
 // A file name of an array's: letters, digits, dots, dashes.
@@ -148,8 +151,7 @@ static int draw_page(const struct stack *s, const char *path, int64_t b0, int64_
         return TOOL_FAILED;
     for (int64_t b = b0; b < b0 + rows; b++)
         for (int64_t h = h0; h < h0 + columns; h++) {
-            const struct matrix_view m = {s->data + b * s->batch_step + h * s->head_step,
-                                          s->n_queries, s->n_keys, s->query_step, s->key_step};
+            const struct matrix_view m = panel(s, b, h);
             int used = snprintf(title, sizeof title, "%.100s", s->name);
             if (s->n_batch > 1)
                 used += snprintf(title + used, sizeof title - (size_t)used, ", batch %lld",
@@ -183,15 +185,9 @@ static int draw_stack(const struct stack *s, const char *directory)
     return TOOL_OK;
 }
 
-static bool ends_with(const char *name, const char *end)
-{
-    const size_t n = strlen(name), m = strlen(end);
-    return n >= m && strcmp(name + n - m, end) == 0 && (n == m || name[n - m - 1] == '.');
-}
-
 bool is_shown_attention(const attncl_array *array)
 {
-    return strchr(array->name, '.') && ends_with(array->name, "attn");
+    return strchr(array->name, '.') && name_ends_with(array->name, "attn");
 }
 
 // What an output's axes are, NULL for one that has no weights.
@@ -222,7 +218,7 @@ static int draw_weights(const struct session *session, const attncl_results *res
         if (!values)
             return TOOL_FAILED;
         s.data = values;
-        s.high = largest(&s);
+        s.high = max_abs(&s);
         const int status = draw_stack(&s, directory);
         free(values);
         if (status != TOOL_OK)
@@ -250,8 +246,8 @@ static float *spread(const float *w, int64_t heads, int64_t size, int64_t n)
 static int draw_bias(const struct session *session, const attncl_array *array,
                      const char *directory, int *n_drawn)
 {
-    const bool table = ends_with(array->name, "pos_bias") && array->rank == 2;
-    const bool conv = ends_with(array->name, "w") && array->rank == 2;
+    const bool table = name_ends_with(array->name, "pos_bias") && array->rank == 2;
+    const bool conv = name_ends_with(array->name, "w") && array->rank == 2;
     const int64_t n_max = 256; // of AFT-conv, whose biases repeat along the diagonal
     struct stack s = {.name = array->name, .n_batch = 1, .n_heads = 1};
 
@@ -287,7 +283,8 @@ static int draw_bias(const struct session *session, const attncl_array *array,
     s.key_step = 1;
     int status = TOOL_OK;
     if (s.n_queries * s.n_keys > 0) {
-        s.high = largest(&s) > 0 ? largest(&s) : 1;
+        s.high = max_abs(&s);
+        s.high = s.high > 0 ? s.high : 1;
         s.low = -s.high;
         status = draw_stack(&s, directory);
         ++*n_drawn;

@@ -3,29 +3,18 @@
 // attncl inspect: tensors, metadata, architecture and parameter count of a safetensors file.  Needs
 // no device.
 
-#include <stdlib.h>
 #include <string.h>
+
+#include <jansson.h>
 
 #include "tool.h"
 
-enum { VAL_JSON = 'j' };
-
-static const struct option options[] = {{"json", no_argument, NULL, VAL_JSON}, {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "inspect",
-    .usage = "usage: attncl inspect FILE [--json]\n"
-             "\n"
-             "Shows what a safetensors file holds: metadata, tensors, and for a model file its "
-             "architecture and the\n"
-             "number of its trained parameters (masks and fixed position tables do not count).\n"
-             "\n"
-             "  -j, --json      as JSON\n"
-             "  -v, --verbose   the library's log on stderr\n"
-             "  -h, --help      this text\n",
-    .options = options,
-    .n_operands = 1,
-};
+static const char usage[] =
+    "usage: attncl inspect FILE [--json]\n"
+    "\n"
+    "Shows what a safetensors file holds: metadata, tensors, and for a model file its\n"
+    "architecture and the number of its trained parameters (masks and fixed position tables\n"
+    "do not count).\n";
 
 static int64_t count_elements(const attncl_array *array)
 {
@@ -36,22 +25,15 @@ static int64_t count_elements(const attncl_array *array)
     return n;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    const size_t n = strlen(text), m = strlen(end);
-
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
-// PyTorch keeps buffers beside parameters in a state_dict: AFT-local's window and the sinusoidal
+// A state_dict of PyTorch has buffers besides parameters: AFT-local's window and the sinusoidal
 // table, which is a parameter only in models with learned positions.
 static bool is_buffer(const attncl_safetensors *file, const attncl_array *array)
 {
     const char *config = attncl_safetensors_metadata(file, "attncl.config");
 
-    if (ends_with(array->name, "local_mask"))
+    if (name_ends_with(array->name, "local_mask"))
         return true;
-    return ends_with(array->name, "positional_encodings") &&
+    return name_ends_with(array->name, "positional_encodings") &&
            !(config && strstr(config, "\"learned_pos\""));
 }
 
@@ -114,52 +96,57 @@ static void print_text(const attncl_safetensors *file)
     printf("%zu tensors, %zu bytes\n", attncl_safetensors_count(file), bytes);
 }
 
-static void print_json(const attncl_safetensors *file)
+static json_t *tensor_json(const attncl_array *array)
 {
-    const char *arch = attncl_safetensors_metadata(file, "attncl.arch");
+    json_t *shape = json_array();
+
+    for (int i = 0; i < array->rank; i++)
+        json_array_append_new(shape, json_integer(array->dim[i]));
+    return json_pack("{ss ss so sI}", "name", array->name, "dtype", attncl_dtype_name(array->dtype),
+                     "shape", shape, "bytes", (json_int_t)array->bytes);
+}
+
+static int print_json(const attncl_safetensors *file)
+{
+    json_t *metadata = json_object(), *tensors = json_array();
     const char *key, *value;
 
-    printf("{\"architecture\": ");
-    if (arch)
-        json_string(stdout, arch);
-    else
-        printf("null");
-    printf(", \"parameters\": %lld,\n \"metadata\": {", (long long)count_parameters(file));
-    for (size_t i = 0; (key = attncl_safetensors_metadata_at(file, i, &value)) != NULL; i++) {
-        printf(i ? ",\n  " : "\n  ");
-        json_string(stdout, key);
-        printf(": ");
-        json_string(stdout, value);
-    }
-    printf("},\n \"tensors\": [");
-    for (size_t i = 0; i < attncl_safetensors_count(file); i++) {
-        const attncl_array *array = attncl_safetensors_at(file, i);
-        printf(i ? ",\n  {\"name\": " : "\n  {\"name\": ");
-        json_string(stdout, array->name);
-        printf(", \"dtype\": \"%s\", \"shape\": ", attncl_dtype_name(array->dtype));
-        print_shape(array);
-        printf(", \"bytes\": %zu}", array->bytes);
-    }
-    printf("]}\n");
+    for (size_t i = 0; (key = attncl_safetensors_metadata_at(file, i, &value)) != NULL; i++)
+        json_object_set_new(metadata, key, json_string(value));
+    for (size_t i = 0; i < attncl_safetensors_count(file); i++)
+        json_array_append_new(tensors, tensor_json(attncl_safetensors_at(file, i)));
+    json_t *root = json_pack(
+        "{ss? sI so so}", "architecture", attncl_safetensors_metadata(file, "attncl.arch"),
+        "parameters", (json_int_t)count_parameters(file), "metadata", metadata, "tensors", tensors);
+    if (!root)
+        return tool_error("out of memory");
+    json_dumpf(root, stdout, 0);
+    putchar('\n');
+    json_decref(root);
+    return TOOL_OK;
 }
 
 int command_inspect(int argc, char **argv)
 {
-    attncl_safetensors *file = NULL;
     bool json = false;
-    int option, status = TOOL_OK;
+    const char *path = NULL;
+    const struct option_row rows[] = {
+        {"json", 'j', OPTION_SWITCH, &json, .help = "as JSON"},
+        {"FILE", .kind = OPTION_OPERAND, .value = &path},
+        {.name = NULL},
+    };
+    attncl_safetensors *file = NULL;
+    int status = tool_options("inspect", usage, rows, argc, argv);
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        if (option == OPTION_EXIT)
-            return status;
-        json = true;
-    }
-    if (attncl_safetensors_open(argv[optind], &file) != ATTNCL_OK)
+    if (status != OPTIONS_OK)
+        return status;
+    if (attncl_safetensors_open(path, &file) != ATTNCL_OK)
         return tool_failed();
+    status = TOOL_OK;
     if (json)
-        print_json(file);
+        status = print_json(file);
     else
         print_text(file);
     attncl_safetensors_close(file);
-    return TOOL_OK;
+    return status;
 }

@@ -34,24 +34,42 @@ enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
 int tool_error(const char *format, ...)
 {
-    char line[2048];
     va_list args;
 
     va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
+    print_error("attncl", format, args);
     va_end(args);
-    // One line, whatever a file's name or a device's answer holds.
-    for (char *c = line; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            *c = '?';
-    fflush(stdout);
-    fprintf(stderr, "attncl: %s\n", line);
     return TOOL_FAILED;
 }
 
 int tool_failed(void)
 {
     return tool_error("%s", attncl_last_error());
+}
+
+static void log_line(attncl_log_level level, const char *text, void *user)
+{
+    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+
+    (void)user;
+    fprintf(stderr, "attncl: %s: %s\n", names[level], text);
+}
+
+static void log_everything(void)
+{
+    attncl_set_log(log_line, NULL, ATTNCL_LOG_DEBUG);
+}
+
+int tool_options(const char *command, const char *usage_text, const struct option_row *rows,
+                 int argc, char **argv)
+{
+    const struct command_line line = {.program = "attncl",
+                                      .command = command,
+                                      .usage = usage_text,
+                                      .rows = rows,
+                                      .verbose = log_everything};
+
+    return options_read(&line, argc, argv);
 }
 
 static int run_command(int argc, char **argv)

@@ -1,134 +1,238 @@
 // SPDX-License-Identifier: MIT
-//
-// Reading a subcommand's options: the two that all share, and mistakes in one line.
+
+#include "options.h"
 
 #include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+// Long options without a letter have values from LONG_ONLY on.
+enum { MAX_OPTIONS = 32, LONG_ONLY = 256, VAL_HELP = 'h', VAL_VERBOSE = 'v' };
 
-enum { MAX_OPTIONS = 16, VAL_HELP = 'h', VAL_VERBOSE = 'v' };
+static const struct option_row help_row = {
+    .name = "help", .letter = VAL_HELP, .kind = OPTION_SWITCH, .help = "this text"};
+static const struct option_row verbose_row = {.name = "verbose",
+                                              .letter = VAL_VERBOSE,
+                                              .kind = OPTION_SWITCH,
+                                              .help = "the library's log on stderr"};
 
-static void log_line(attncl_log_level level, const char *text, void *user)
+void print_error(const char *program, const char *format, va_list args)
 {
-    static const char *const names[] = {"", "error", "warning", "info", "debug"};
+    char text[2048];
 
-    (void)user;
-    fprintf(stderr, "attncl: %s: %s\n", names[level], text);
+    vsnprintf(text, sizeof text, format, args);
+    // One line, whatever a file's name or a device's answer contains.
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < 0x20 || *c == 0x7f)
+            *c = '?';
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", program, text);
 }
 
-// The command's options and the shared ones in one table, and their letters for getopt.  The
-// leading ':' keeps getopt silent and tells a missing argument from an unknown option.
-static void full_table(const struct command *command, struct option *table, char *letters)
+__attribute__((format(printf, 2, 3))) static bool refuse(const struct command_line *line,
+                                                         const char *format, ...)
 {
-    static const struct option shared[] = {
-        {"help", no_argument, NULL, VAL_HELP},
-        {"verbose", no_argument, NULL, VAL_VERBOSE},
-    };
-    int n = 0;
+    va_list args;
 
-    *letters++ = ':';
-    for (const struct option *o = command->options; o->name && n < MAX_OPTIONS - 3; o++)
-        table[n++] = *o;
-    memcpy(&table[n], shared, sizeof shared);
-    n += 2;
-    memset(&table[n], 0, sizeof table[n]);
+    va_start(args, format);
+    print_error(line->program, format, args);
+    va_end(args);
+    return false;
+}
+
+static int mistake(const struct command_line *line, const char *what, const char *which)
+{
+    const char *command = line->command ? line->command : "";
+
+    refuse(line, "%s%s%s%s; see %s %s%s--help", command, *command ? ": " : "", what, which,
+           line->program, command, *command ? " " : "");
+    return OPTIONS_MISTAKE;
+}
+
+static bool read_integer(const struct command_line *line, const struct option_row *row,
+                         const char *text, int64_t *value)
+{
+    char *end = NULL;
+    long long x;
+
+    errno = 0;
+    x = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || x < row->low || x > row->high)
+        return refuse(line, "--%s: '%s' is not a whole number from %.0Lf to %.0Lf", row->name, text,
+                      row->low, row->high);
+    *value = x;
+    return true;
+}
+
+static bool read_number(const struct command_line *line, const struct option_row *row,
+                        const char *text, double *value)
+{
+    char *end = NULL;
+    const double x = strtod(text, &end);
+
+    // Written so that NaN is refused too.
+    if (end == text || *end != '\0' || !(x >= row->low && x <= row->high))
+        return refuse(line, "--%s: '%s' is not a number from %Lg to %Lg", row->name, text, row->low,
+                      row->high);
+    *value = x;
+    return true;
+}
+
+static bool read_range(const struct command_line *line, const struct option_row *row,
+                       const char *text, int64_t ends[2])
+{
+    const char *colon = strchr(text, ':');
+    struct option_row rest = *row;
+    char first[32];
+
+    if (!colon || (size_t)(colon - text) >= sizeof first)
+        return refuse(line, "--%s: '%s' is not of the form A:B", row->name, text);
+    snprintf(first, sizeof first, "%.*s", (int)(colon - text), text);
+    if (*first && !read_integer(line, row, first, &ends[0]))
+        return false;
+    if (*first)
+        rest.low = ends[0];
+    return !colon[1] || read_integer(line, &rest, colon + 1, &ends[1]);
+}
+
+static bool take(const struct command_line *line, const struct option_row *row, const char *text)
+{
+    switch (row->kind) {
+    case OPTION_SWITCH:
+        *(bool *)row->value = true;
+        return true;
+    case OPTION_INTEGER:
+        return read_integer(line, row, text, row->value);
+    case OPTION_NUMBER:
+        return read_number(line, row, text, row->value);
+    case OPTION_RANGE:
+        return read_range(line, row, text, row->value);
+    case OPTION_CALL:
+        return row->take(text, row->value);
+    default:
+        *(const char **)row->value = text;
+        return true;
+    }
+}
+
+// "-d, --device D", or what it would take.
+static int option_name(const struct option_row *row, char *text, size_t capacity)
+{
+    return snprintf(text, capacity, "%c%c%c --%s%s%s", row->letter ? '-' : ' ',
+                    row->letter ? row->letter : ' ', row->letter ? ',' : ' ', row->name,
+                    row->value_name ? " " : "", row->value_name ? row->value_name : "");
+}
+
+static void print_help(const struct command_line *line, const struct option_row *const *rows, int n)
+{
+    char name[64];
+    int width = 0;
+
+    fputs(line->usage, stdout);
+    putchar('\n');
     for (int i = 0; i < n; i++) {
-        *letters++ = (char)table[i].val;
-        if (table[i].has_arg == required_argument)
+        const int length = option_name(rows[i], name, sizeof name);
+        width = rows[i]->help && length > width ? length : width;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!rows[i]->help)
+            continue;
+        option_name(rows[i], name, sizeof name);
+        printf("  %-*s  ", width, name);
+        for (const char *c = rows[i]->help; *c; c++) {
+            putchar(*c);
+            if (*c == '\n')
+                printf("%*s", width + 4, "");
+        }
+        putchar('\n');
+    }
+    fputs(line->notes ? line->notes : "", stdout);
+}
+
+// getopt_long's table of the rows, and its letters.  The leading ':' keeps getopt silent and tells
+// a missing argument from an unknown option.
+static void fill_tables(const struct option_row *const *rows, int n, struct option *table,
+                        char *letters)
+{
+    *letters++ = ':';
+    for (int i = 0; i < n; i++) {
+        const bool has_value = rows[i]->kind != OPTION_SWITCH;
+        const int val = rows[i]->letter ? rows[i]->letter : LONG_ONLY + i;
+
+        table[i] = (struct option){rows[i]->name, has_value, NULL, val};
+        if (rows[i]->letter)
+            *letters++ = (char)val;
+        if (rows[i]->letter && has_value)
             *letters++ = ':';
     }
     *letters = '\0';
+    memset(&table[n], 0, sizeof table[n]);
 }
 
-static int mistake(const struct command *command, const char *what, const char *which)
-{
-    tool_error("%s: %s%s; see attncl %s --help", command->name, what, which, command->name);
-    return TOOL_USAGE;
-}
-
-// After getopt's '?' or ':', optopt is 0 for an unknown long option, which is then `word`; a letter
-// of the table for a known option with a value missing or too much; another letter for an unknown
-// short option.
-static int wrong_option(const struct command *command, const struct option *table, int val,
+// After getopt's '?' or ':', optopt is 0 for an unknown long option, which is then `word`; a known
+// option's value where the argument is missing or there is one too many; else an unknown letter.
+static int wrong_option(const struct command_line *line, const struct option *table, int val,
                         const char *word)
 {
     const char letter[] = {'-', (char)optopt, '\0'};
     char name[64];
 
     if (optopt == 0)
-        return mistake(command, "unknown option ", word);
+        return mistake(line, "unknown option ", word);
     for (const struct option *o = table; o->name; o++) {
         if (o->val == optopt) {
             snprintf(name, sizeof name, "--%s", o->name);
-            return mistake(command, val == ':' ? "no value for " : "a value too much for ", name);
+            return mistake(line, val == ':' ? "no value for " : "a value too much for ", name);
         }
     }
-    return mistake(command, "unknown option ", letter);
+    return mistake(line, "unknown option ", letter);
 }
 
-int tool_option(const struct command *command, int argc, char **argv, int *exit_ret)
+static int take_operands(const struct command_line *line, int n, char **operands)
 {
-    struct option table[MAX_OPTIONS];
+    for (const struct option_row *row = line->rows; row->name; row++) {
+        if (row->kind != OPTION_OPERAND)
+            continue;
+        if (n == 0)
+            return mistake(line, "a file name is missing", "");
+        take(line, row, *operands++);
+        n--;
+    }
+    return n == 0 ? OPTIONS_OK : mistake(line, "one argument too many: ", *operands);
+}
+
+int options_read(const struct command_line *line, int argc, char **argv)
+{
+    const struct option_row *rows[MAX_OPTIONS];
+    struct option table[MAX_OPTIONS + 1];
     char letters[2 * MAX_OPTIONS + 2];
-    int val;
+    int n = 0, val;
 
-    full_table(command, table, letters);
-    do {
-        val = getopt_long(argc, argv, letters, table, NULL);
-        if (val == VAL_VERBOSE)
-            attncl_set_log(log_line, NULL, ATTNCL_LOG_DEBUG);
-    } while (val == VAL_VERBOSE);
+    for (const struct option_row *row = line->rows; row->name && n < MAX_OPTIONS - 2; row++)
+        if (row->kind != OPTION_OPERAND)
+            rows[n++] = row;
+    if (line->verbose)
+        rows[n++] = &verbose_row;
+    rows[n++] = &help_row;
+    fill_tables(rows, n, table, letters);
 
-    if (val == VAL_HELP) {
-        fputs(command->usage, stdout);
-        *exit_ret = TOOL_OK;
-        return OPTION_EXIT;
+    while ((val = getopt_long(argc, argv, letters, table, NULL)) != -1) {
+        int i = 0;
+
+        if (val == '?' || val == ':')
+            return wrong_option(line, table, val, argv[optind - 1]);
+        while (table[i].val != val)
+            i++;
+        if (rows[i] == &help_row) {
+            print_help(line, rows, n);
+            return EXIT_SUCCESS;
+        }
+        if (rows[i] == &verbose_row)
+            line->verbose();
+        else if (!take(line, rows[i], optarg))
+            return OPTIONS_MISTAKE;
     }
-    if (val == '?' || val == ':') {
-        *exit_ret = wrong_option(command, table, val, argv[optind - 1]);
-        return OPTION_EXIT;
-    }
-    if (val == -1) {
-        if (argc - optind == command->n_operands)
-            return OPTION_DONE;
-        *exit_ret =
-            argc - optind < command->n_operands
-                ? mistake(command, "a file name is missing", "")
-                : mistake(command, "one argument too many: ", argv[optind + command->n_operands]);
-        return OPTION_EXIT;
-    }
-    return val;
-}
-
-bool tool_integer(const char *option, const char *text, int64_t low, int64_t high,
-                  int64_t *value_ret)
-{
-    char *end = NULL;
-    long long value;
-
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || value < low || value > high) {
-        tool_error("%s: '%s' is not a whole number from %lld to %lld", option, text, (long long)low,
-                   (long long)high);
-        return false;
-    }
-    *value_ret = value;
-    return true;
-}
-
-bool tool_number(const char *option, const char *text, double low, double high, double *value_ret)
-{
-    char *end = NULL;
-    const double value = strtod(text, &end);
-
-    // Written so that NaN is refused too.
-    if (end == text || *end != '\0' || !(value >= low && value <= high)) {
-        tool_error("%s: '%s' is not a number from %g to %g", option, text, low, high);
-        return false;
-    }
-    *value_ret = value;
-    return true;
+    return take_operands(line, argc - optind, argv + optind);
 }

@@ -101,6 +101,18 @@ static void put_labels(FILE *out, const char *title, const char *x_label, const 
     fputs(" noenhanced\n", out);
 }
 
+double matrix_max_abs(const struct matrix_view *m)
+{
+    double max = 0;
+
+    for (int64_t i = 0; i < m->rows; i++)
+        for (int64_t j = 0; j < m->columns; j++) {
+            const double x = fabs(m->data[i * m->row_step + j * m->column_step]);
+            max = x > max && x < 1e30 ? x : max;
+        }
+    return max;
+}
+
 void picture_heatmap(struct picture *picture, const char *title, const char *x_label,
                      const char *y_label, const struct matrix_view *m, double low, double high)
 {

@@ -24,6 +24,9 @@ struct matrix_view {
     int64_t row_step, column_step;
 };
 
+// Its largest absolute value, of those below 1e30.
+double matrix_max_abs(const struct matrix_view *m);
+
 // One panel: the matrix as a heat map, its first row on top.  Colours run from `low` to `high`,
 // through white at 0 when `low` is negative.
 void picture_heatmap(struct picture *picture, const char *title, const char *x_label,
@@ -47,7 +50,7 @@ float *array_floats(attncl_context *context, const attncl_array *array);
 bool is_shown_attention(const attncl_array *array);
 
 // Draws every array that holds attention weights, and the model's position biases, into
-// `directory`, which is made when it is not there.  Returns an exit status; a failure is reported.
+// `directory`, which is created when it does not exist.  Returns an exit status; a failure is reported.
 int draw_heatmaps(const struct session *session, const char *model_path,
                   const attncl_results *results, const char *directory);
 

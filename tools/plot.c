@@ -7,35 +7,20 @@
 
 #include "picture.h"
 
-enum { VAL_DEVICE = 'd', VAL_COLUMNS = 'c' };
-
-static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
-                                        {"columns", required_argument, NULL, VAL_COLUMNS},
-                                        {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "plot",
-    .usage = "usage: attncl plot MODEL INPUT FILE.png [options]\n"
-             "\n"
-             "Runs a model file of arch positional_encoding or attention_pooling on the arrays of "
-             "INPUT and draws it:\n"
-             "an encoding's columns over the positions and the whole table; the pooled curve with "
-             "the points it was made\n"
-             "of, and the attention weights.  Needs gnuplot.\n"
-             "\n"
-             "  -c, --columns A:B  columns A to B, both included, of an encoding (default 6:9)\n"
-             "  -d, --device D     gpu, cpu, PLATFORM:DEVICE, or part of a device's name\n"
-             "  -v, --verbose      the library's log on stderr\n"
-             "  -h, --help         this text\n",
-    .options = options,
-    .n_operands = 3,
-};
+static const char usage[] =
+    "usage: attncl plot MODEL INPUT FILE.png [options]\n"
+    "\n"
+    "Runs a model file of arch positional_encoding or attention_pooling on the arrays of\n"
+    "INPUT and draws it: an encoding's columns over the positions and the whole table; the\n"
+    "pooled curve with the points it was computed from, and the attention weights.  Needs\n"
+    "gnuplot.\n";
 
 enum { MAX_CURVES = 16 };
 
 struct request {
-    const char *model, *input, *output, *device;
-    int64_t first, last; // columns; first -1: the default ones
+    struct session_options session;
+    const char *output;
+    int64_t columns[2]; // first and last; -1: none given
 };
 
 static const attncl_array *result_named(const attncl_results *results, const char *name)
@@ -44,14 +29,6 @@ static const attncl_array *result_named(const attncl_results *results, const cha
         if (strcmp(attncl_results_at(results, i)->name, name) == 0)
             return attncl_results_at(results, i);
     return NULL;
-}
-
-static double largest(const float *x, int64_t n)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < n; i++)
-        largest = x[i] > largest ? x[i] : largest;
-    return largest;
 }
 
 static int draw_encoding(const struct request *r, const struct session *s,
@@ -65,12 +42,14 @@ static int draw_encoding(const struct request *r, const struct session *s,
     if (!table || table->rank != 2)
         return tool_error("the model gave no encoding [T, C]");
     const int64_t length = table->dim[0], width = table->dim[1];
-    int64_t first = r->first, last = r->last;
-    if (first < 0) {
+    int64_t first = r->columns[0], last = r->columns[1];
+    if (first < 0 && last < 0) {
         first = width > 6 ? 6 : 0;
         last = first + 3 < width ? first + 3 : width - 1;
     }
-    if (last >= width || last - first >= MAX_CURVES)
+    first = first < 0 ? 0 : first;
+    last = last < 0 ? width - 1 : last;
+    if (last >= width || last < first || last - first >= MAX_CURVES)
         return tool_error(
             "--columns %lld:%lld: the encoding has %lld columns, at most %d are drawn",
             (long long)first, (long long)last, (long long)width, MAX_CURVES);
@@ -93,12 +72,12 @@ static int draw_encoding(const struct request *r, const struct session *s,
 }
 
 static int draw_pooling(const struct request *r, const struct session *s,
-                        const attncl_safetensors *input, const attncl_results *results)
+                        const attncl_results *results)
 {
-    // The points it was made of, where it was asked, what it answered, and how it weighed them.
+    // The given points, where they are pooled, the pooled values and their weights.
     const attncl_array *arrays[] = {
-        attncl_safetensors_find(input, "x_train"), attncl_safetensors_find(input, "y_train"),
-        attncl_safetensors_find(input, "x_val"), result_named(results, "y_hat"),
+        attncl_safetensors_find(s->input, "x_train"), attncl_safetensors_find(s->input, "y_train"),
+        attncl_safetensors_find(s->input, "x_val"), result_named(results, "y_hat"),
         result_named(results, "attention_w")};
     float *values[5] = {NULL};
     struct picture picture;
@@ -125,7 +104,7 @@ static int draw_pooling(const struct request *r, const struct session *s,
         const struct matrix_view weights = {values[4], m, n, 1, m};
         picture_curves(&picture, "attention pooling", "x", "y", curves, 2);
         picture_heatmap(&picture, "attention weights", "keys", "queries", &weights, 0,
-                        largest(values[4], n * m));
+                        matrix_max_abs(&weights));
         status = picture_close(&picture, status);
     }
     for (int i = 0; i < 5; i++)
@@ -133,7 +112,7 @@ static int draw_pooling(const struct request *r, const struct session *s,
     return status;
 }
 
-static int draw(const struct request *r, const struct session *s, const attncl_safetensors *input)
+static int draw(struct session *s, const void *request)
 {
     const char *arch = attncl_model_arch(s->model);
     const bool encoding = strcmp(arch, "positional_encoding") == 0;
@@ -143,62 +122,26 @@ static int draw(const struct request *r, const struct session *s, const attncl_s
     if (!encoding && strcmp(arch, "attention_pooling") != 0)
         return tool_error("arch %s has no plot; positional_encoding and attention_pooling have",
                           arch);
-    status = session_run(s, input, &results, NULL);
+    status = session_run_model(s, &results, NULL);
     if (status == TOOL_OK)
-        status = encoding ? draw_encoding(r, s, results) : draw_pooling(r, s, input, results);
+        status = encoding ? draw_encoding(request, s, results) : draw_pooling(request, s, results);
     attncl_results_destroy(results);
     return status;
 }
 
-static int run(const struct request *r)
-{
-    struct session session = {0};
-    attncl_safetensors *input = NULL;
-    int status;
-
-    if (attncl_safetensors_open(r->input, &input) != ATTNCL_OK)
-        return tool_failed();
-    status = session_open(r->device, false, r->model, &session);
-    if (status == TOOL_OK)
-        status = session_close(&session, draw(r, &session, input));
-    attncl_safetensors_close(input);
-    return status;
-}
-
-static bool parse_columns(const char *text, struct request *r)
-{
-    char head[24] = "";
-    const char *colon = strchr(text, ':');
-
-    if (!colon || (size_t)(colon - text) >= sizeof head) {
-        tool_error("--columns %s is not A:B; see attncl plot --help", text);
-        return false;
-    }
-    memcpy(head, text, (size_t)(colon - text));
-    return tool_integer("--columns", head, 0, INT32_MAX, &r->first) &&
-           tool_integer("--columns", colon + 1, r->first, INT32_MAX, &r->last);
-}
-
 int command_plot(int argc, char **argv)
 {
-    struct request r = {.first = -1};
-    int option, status = TOOL_OK;
+    struct request r = {.columns = {-1, -1}};
+    const struct option_row rows[] = {
+        {"columns", 'c', OPTION_RANGE, r.columns, "A:B",
+         .help = "columns A to B, both included, of an encoding (default 6:9)", .high = INT32_MAX},
+        DEVICE_OPTION(&r.session.device),
+        {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
+        {"INPUT", .kind = OPTION_OPERAND, .value = &r.session.input},
+        {"FILE", .kind = OPTION_OPERAND, .value = &r.output},
+        {.name = NULL},
+    };
+    const int status = tool_options("plot", usage, rows, argc, argv);
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        switch (option) {
-        case VAL_DEVICE:
-            r.device = optarg;
-            break;
-        case VAL_COLUMNS:
-            if (!parse_columns(optarg, &r))
-                return TOOL_USAGE;
-            break;
-        default:
-            return status;
-        }
-    }
-    r.model = argv[optind];
-    r.input = argv[optind + 1];
-    r.output = argv[optind + 2];
-    return run(&r);
+    return status == OPTIONS_OK ? session_use(&r.session, draw, &r) : status;
 }

@@ -6,39 +6,17 @@
 
 #include "picture.h"
 
-enum { VAL_DEVICE = 'd', VAL_PROFILE = 'p', VAL_TRACE = 't', VAL_HEATMAP = 'm' };
 enum { PROFILED_RUNS = 10 }; // the fastest of them is shown
 
-static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
-                                        {"profile", no_argument, NULL, VAL_PROFILE},
-                                        {"trace", required_argument, NULL, VAL_TRACE},
-                                        {"heatmap", required_argument, NULL, VAL_HEATMAP},
-                                        {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "run",
-    .usage = "usage: attncl run MODEL INPUT OUTPUT [options]\n"
-             "\n"
-             "Runs the model file on the arrays of INPUT and writes the architecture's outputs to "
-             "OUTPUT; all three\n"
-             "are safetensors files.  On failure OUTPUT is left as it was.\n"
-             "\n"
-             "  -d, --device D    gpu, cpu, PLATFORM:DEVICE, or part of a device's name\n"
-             "  -p, --profile     run again ten times and print each node's fastest time and the "
-             "memory used\n"
-             "  -t, --trace FILE  the same, as a Chrome trace (chrome://tracing, Perfetto)\n"
-             "  -m, --heatmap DIR PNG heat maps of attention weights among the outputs and of AFT "
-             "position biases, a panel\n"
-             "                    per batch entry and head; needs gnuplot\n"
-             "  -v, --verbose     the library's log on stderr\n"
-             "  -h, --help        this text\n",
-    .options = options,
-    .n_operands = 3,
-};
+static const char usage[] =
+    "usage: attncl run MODEL INPUT OUTPUT [options]\n"
+    "\n"
+    "Runs the model file on the arrays of INPUT and writes the architecture's outputs to\n"
+    "OUTPUT; all three are safetensors files.  On failure OUTPUT is left as it was.\n";
 
 struct request {
-    const char *model, *input, *output;
-    const char *device, *trace, *heatmap;
+    struct session_options session;
+    const char *output, *trace, *heatmap;
     bool profile;
 };
 
@@ -107,21 +85,20 @@ static int write_results(const struct request *r, const attncl_results *results)
     return status;
 }
 
-// With the input's arrays and an open model.  The output is written last: when something fails
-// there is none.
-static int run_model(const struct request *r, const struct session *session,
-                     const attncl_safetensors *input)
+// The output is written last: when something fails there is none.
+static int run(struct session *session, const void *request)
 {
-    const bool profiled = r->profile || r->trace;
+    const struct request *r = request;
+    const bool profiled = r->session.profile;
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
     attncl_model_show_attention(session->model, r->heatmap != NULL);
-    int status = session_run(session, input, &results, profiled ? &g : NULL);
+    int status = session_run_model(session, &results, profiled ? &g : NULL);
 
     if (status == TOOL_OK && profiled)
         status = profile(r, g);
     if (status == TOOL_OK && r->heatmap)
-        status = draw_heatmaps(session, r->model, results, r->heatmap);
+        status = draw_heatmaps(session, r->session.model, results, r->heatmap);
     if (status == TOOL_OK)
         status = write_results(r, results);
     attncl_results_destroy(results);
@@ -129,46 +106,27 @@ static int run_model(const struct request *r, const struct session *session,
     return status;
 }
 
-static int run(const struct request *r)
-{
-    struct session session = {0};
-    attncl_safetensors *input = NULL;
-    int status;
-
-    if (attncl_safetensors_open(r->input, &input) != ATTNCL_OK)
-        return tool_failed();
-    status = session_open(r->device, r->profile || r->trace, r->model, &session);
-    if (status == TOOL_OK)
-        status = session_close(&session, run_model(r, &session, input));
-    attncl_safetensors_close(input);
-    return status;
-}
-
 int command_run(int argc, char **argv)
 {
-    struct request r = {0};
-    int option, status = TOOL_OK;
+    struct request r = {.profile = false};
+    const struct option_row rows[] = {
+        DEVICE_OPTION(&r.session.device),
+        {"profile", 'p', OPTION_SWITCH, &r.profile,
+         .help = "run again ten times and print each node's fastest time and the memory used"},
+        {"trace", 't', OPTION_TEXT, &r.trace, "FILE",
+         .help = "the same, as a Chrome trace (chrome://tracing, Perfetto)"},
+        {"heatmap", 'm', OPTION_TEXT, &r.heatmap, "DIR",
+         .help = "PNG heat maps of attention weights among the outputs and of AFT position biases, "
+                 "a panel\nper batch entry and head; needs gnuplot"},
+        {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
+        {"INPUT", .kind = OPTION_OPERAND, .value = &r.session.input},
+        {"OUTPUT", .kind = OPTION_OPERAND, .value = &r.output},
+        {.name = NULL},
+    };
+    const int status = tool_options("run", usage, rows, argc, argv);
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        switch (option) {
-        case VAL_DEVICE:
-            r.device = optarg;
-            break;
-        case VAL_PROFILE:
-            r.profile = true;
-            break;
-        case VAL_TRACE:
-            r.trace = optarg;
-            break;
-        case VAL_HEATMAP:
-            r.heatmap = optarg;
-            break;
-        default:
-            return status;
-        }
-    }
-    r.model = argv[optind];
-    r.input = argv[optind + 1];
-    r.output = argv[optind + 2];
-    return run(&r);
+    if (status != OPTIONS_OK)
+        return status;
+    r.session.profile = r.profile || r.trace;
+    return session_use(&r.session, run, &r);
 }

@@ -14,45 +14,14 @@
 
 #include "tool.h"
 
-enum {
-    VAL_DEVICE = 'd',
-    VAL_PROMPT = 'p',
-    VAL_LENGTH = 'n',
-    VAL_TEMPERATURE = 't',
-    VAL_TOP_K = 'k',
-    VAL_SEED = 's'
-};
-
-static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
-                                        {"prompt", required_argument, NULL, VAL_PROMPT},
-                                        {"length", required_argument, NULL, VAL_LENGTH},
-                                        {"temperature", required_argument, NULL, VAL_TEMPERATURE},
-                                        {"top-k", required_argument, NULL, VAL_TOP_K},
-                                        {"seed", required_argument, NULL, VAL_SEED},
-                                        {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "sample",
-    .usage =
-        "usage: attncl sample MODEL --prompt S --length N [options]\n"
-        "\n"
-        "Prints the prompt and N characters that the language model continues it with, as they are "
-        "generated.\n"
-        "\n"
-        "  -p, --prompt S       the beginning, at least one character\n"
-        "  -n, --length N       how many characters to generate\n"
-        "  -t, --temperature X  scores are divided by X (1); 0: always the likeliest character\n"
-        "  -k, --top-k K        only the K likeliest characters; 0: all (0)\n"
-        "  -s, --seed S         another seed, another text (0)\n"
-        "  -d, --device D       gpu, cpu, PLATFORM:DEVICE, or part of a device's name\n"
-        "  -v, --verbose        the library's log on stderr\n"
-        "  -h, --help           this text\n",
-    .options = options,
-    .n_operands = 1,
-};
+static const char usage[] =
+    "usage: attncl sample MODEL --prompt S --length N [options]\n"
+    "\n"
+    "Prints the prompt and N characters that the language model continues it with, as they\n"
+    "are generated.\n";
 
 struct request {
-    const char *model, *device, *prompt;
+    struct session_options session;
     int64_t length, top_k, seed;
     double temperature;
 };
@@ -87,7 +56,7 @@ static int better_first(const void *a, const void *b)
     return x->token < y->token ? -1 : 1;
 }
 
-// Chooses the next token; -1 when the scores are not numbers.  `candidates` is room for n of them.
+// Chooses the next token; -1 when the scores are not numbers.  candidates: [n].
 static int32_t choose(const float *scores, int32_t n, const struct request *r, uint64_t *random,
                       struct candidate *candidates)
 {
@@ -115,17 +84,15 @@ static int32_t choose(const float *scores, int32_t n, const struct request *r, u
 
 static void print_token(const struct vocabulary *v, int32_t token)
 {
-    char text[5];
-
-    utf8_encode(v->code[token], text);
-    fputs(text, stdout);
+    fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], stdout);
     fflush(stdout);
 }
 
-// Reads the prompt, then writes and reads its own characters in turn.
-static int generate(const struct request *r, attncl_decoder *decoder, const struct vocabulary *v,
-                    const int32_t *prompt, size_t n_prompt)
+// Reads the prompt, then alternately writes a character and reads it.
+static int generate(const struct request *r, attncl_decoder *decoder, const struct session *s)
 {
+    const struct vocabulary *v = &s->vocabulary;
+
     float *scores = calloc((size_t)v->n, sizeof *scores);
     struct candidate *candidates = calloc((size_t)v->n, sizeof *candidates);
     uint64_t random = (uint64_t)r->seed;
@@ -133,12 +100,13 @@ static int generate(const struct request *r, attncl_decoder *decoder, const stru
 
     if (!scores || !candidates)
         status = tool_error("out of memory");
-    for (size_t i = 0; i < n_prompt && status == TOOL_OK; i++) {
-        if (attncl_decoder_step(decoder, &prompt[i], i + 1 < n_prompt ? NULL : scores) != ATTNCL_OK)
+    for (size_t i = 0; i < s->n_tokens && status == TOOL_OK; i++) {
+        if (attncl_decoder_step(decoder, &s->tokens[i], i + 1 < s->n_tokens ? NULL : scores) !=
+            ATTNCL_OK)
             status = tool_failed();
     }
     if (status == TOOL_OK)
-        fputs(r->prompt, stdout);
+        fputs(r->session.text, stdout);
     for (int64_t i = 0; i < r->length && status == TOOL_OK; i++) {
         const int32_t token = choose(scores, v->n, r, &random, candidates);
         if (token < 0) {
@@ -170,79 +138,47 @@ static bool fits(const attncl_decoder *decoder, size_t n_prompt, int64_t length)
     return false;
 }
 
-// With an open model.
-static int sample_model(const struct request *r, attncl_model *model)
+static int run(struct session *session, const void *request)
 {
-    struct vocabulary vocabulary = {0};
+    const struct request *r = request;
     attncl_decoder *decoder = NULL;
-    int32_t *prompt = NULL;
-    size_t n_prompt = 0;
     int status = TOOL_FAILED;
 
-    if (!vocabulary_open(model, &vocabulary))
-        return TOOL_FAILED;
-    if (!vocabulary_encode(&vocabulary, r->prompt, strlen(r->prompt), 0, &prompt, &n_prompt))
-        goto done;
-    if (attncl_decoder_create(model, 1, &decoder) != ATTNCL_OK) {
+    if (attncl_decoder_create(session->model, 1, &decoder) != ATTNCL_OK)
         tool_failed();
-        goto done;
-    }
-    if (fits(decoder, n_prompt, r->length))
-        status = generate(r, decoder, &vocabulary, prompt, n_prompt);
-
-done:
+    else if (fits(decoder, session->n_tokens, r->length))
+        status = generate(r, decoder, session);
     attncl_decoder_destroy(decoder);
-    free(prompt);
-    vocabulary_close(&vocabulary);
     return status;
-}
-
-static int run(const struct request *r)
-{
-    struct session session = {0};
-    const int status = session_open(r->device, false, r->model, &session);
-
-    if (status != TOOL_OK)
-        return status;
-    return session_close(&session, sample_model(r, session.model));
-}
-
-static bool take_option(int option, struct request *r)
-{
-    switch (option) {
-    case VAL_DEVICE:
-        r->device = optarg;
-        return true;
-    case VAL_PROMPT:
-        r->prompt = optarg;
-        return true;
-    case VAL_LENGTH:
-        return tool_integer("--length", optarg, 0, INT32_MAX, &r->length);
-    case VAL_TEMPERATURE:
-        return tool_number("--temperature", optarg, 0, 1e6, &r->temperature);
-    case VAL_TOP_K:
-        return tool_integer("--top-k", optarg, 0, INT32_MAX, &r->top_k);
-    default:
-        return tool_integer("--seed", optarg, 0, INT64_MAX, &r->seed);
-    }
 }
 
 int command_sample(int argc, char **argv)
 {
     struct request r = {.length = -1, .temperature = 1};
-    int option, status = TOOL_OK;
+    const struct option_row rows[] = {
+        {"prompt", 'p', OPTION_TEXT, &r.session.text, "S",
+         .help = "the beginning, at least one character"},
+        {"length", 'n', OPTION_INTEGER, &r.length, "N", .help = "how many characters to generate",
+         .high = INT32_MAX},
+        {"temperature", 't', OPTION_NUMBER, &r.temperature, "X",
+         .help = "scores are divided by X (1); 0: always the likeliest character", .high = 1e6},
+        {"top-k", 'k', OPTION_INTEGER, &r.top_k, "K",
+         .help = "only the K likeliest characters; 0: all (0)", .high = INT32_MAX},
+        {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "another seed, another text (0)",
+         .high = INT64_MAX},
+        DEVICE_OPTION(&r.session.device),
+        {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
+        {.name = NULL},
+    };
+    const int status = tool_options("sample", usage, rows, argc, argv);
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        if (option == OPTION_EXIT)
-            return status;
-        if (!take_option(option, &r))
-            return TOOL_USAGE;
-    }
-    if (!r.prompt || !*r.prompt || r.length < 0) {
+    if (status != OPTIONS_OK)
+        return status;
+    if (!r.session.text || !*r.session.text || r.length < 0) {
         tool_error("sample: %s; see attncl sample --help",
                    r.length < 0 ? "--length is missing" : "--prompt is missing or empty");
         return TOOL_USAGE;
     }
-    r.model = argv[optind];
-    return run(&r);
+    r.session.text_bytes = strlen(r.session.text);
+    return session_use(&r.session, run, &r);
 }

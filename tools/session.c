@@ -6,42 +6,54 @@
 
 #include "tool.h"
 
-int session_open(const char *device, bool profile, const char *path, struct session *s)
+static int open_session(const struct session_options *o, struct session *s)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    int status = TOOL_OK;
 
-    options.device = device;
-    options.profile = profile;
-    if (attncl_context_create(&options, &s->context) != ATTNCL_OK)
+    options.device = o->device;
+    options.profile = o->profile;
+    if ((o->input && attncl_safetensors_open(o->input, &s->input) != ATTNCL_OK) ||
+        attncl_context_create(&options, &s->context) != ATTNCL_OK ||
+        attncl_model_open(s->context, o->model, &s->model) != ATTNCL_OK)
         return tool_failed();
-    if (attncl_model_open(s->context, path, &s->model) != ATTNCL_OK)
-        return session_close(s, tool_failed());
-    return TOOL_OK;
+    if (o->text)
+        status = vocabulary_open(s);
+    if (o->text && status == TOOL_OK)
+        status = vocabulary_encode(s, o->text, o->text_bytes, o->text_offset);
+    return status;
 }
 
-int session_run(const struct session *s, const attncl_safetensors *input,
-                attncl_results **results_ret, attncl_graph **graph_ret)
+int session_use(const struct session_options *options,
+                int (*use)(struct session *session, const void *request), const void *request)
 {
-    const size_t n = attncl_safetensors_count(input);
+    struct session s = {0};
+    int status = open_session(options, &s);
+
+    if (status == TOOL_OK)
+        status = use(&s, request);
+    free(s.tokens);
+    vocabulary_close(&s.vocabulary);
+    attncl_model_close(s.model);
+    if (attncl_context_destroy(s.context) != ATTNCL_OK && status == TOOL_OK)
+        status = tool_failed();
+    attncl_safetensors_close(s.input);
+    return status;
+}
+
+int session_run_model(const struct session *s, attncl_results **results_ret,
+                      attncl_graph **graph_ret)
+{
+    const size_t n = attncl_safetensors_count(s->input);
     attncl_array *arrays = calloc(n + 1, sizeof *arrays);
     int status = TOOL_OK;
 
     if (!arrays)
         return tool_error("out of memory");
     for (size_t i = 0; i < n; i++)
-        arrays[i] = *attncl_safetensors_at(input, i);
+        arrays[i] = *attncl_safetensors_at(s->input, i);
     if (attncl_model_run(s->model, arrays, n, results_ret, graph_ret) != ATTNCL_OK)
         status = tool_failed();
     free(arrays);
-    return status;
-}
-
-int session_close(struct session *s, int status)
-{
-    attncl_model_close(s->model);
-    s->model = NULL;
-    if (attncl_context_destroy(s->context) != ATTNCL_OK && status == TOOL_OK)
-        status = tool_failed();
-    s->context = NULL;
     return status;
 }

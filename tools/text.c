@@ -1,202 +1,140 @@
 // SPDX-License-Identifier: MIT
 //
-// Characters: UTF-8 to code points to a vocabulary's indices, and back.
+// A vocabulary's characters, and UTF-8 text as their indices.
 
+#include <iconv.h>
 #include <stdlib.h>
 #include <string.h>
+#include <wchar.h>
 
 #include "tool.h"
 
-// Reads one character of text[0 .. bytes); its length, or 0 when it is not UTF-8 (overlong forms,
-// surrogates and code points past U+10FFFF are not).
-static size_t utf8_decode(const unsigned char *text, size_t bytes, uint32_t *code_ret)
-{
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000}; // that needs 2, 3, 4 bytes
-    uint32_t code;
-    size_t n;
-
-    if (bytes == 0)
-        return 0;
-    code = text[0];
-    if (code < 0x80) {
-        *code_ret = code;
-        return 1;
-    }
-    n = code >= 0xf0 && code < 0xf8 ? 4 : code >= 0xe0 ? 3 : 2;
-    if (code < 0xc0 || code >= 0xf8 || n > bytes)
-        return 0;
-    code &= 0x7fu >> n;
-    for (size_t i = 1; i < n; i++) {
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (text[i] & 0x3fu);
-    }
-    if (code < smallest[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000))
-        return 0;
-    *code_ret = code;
-    return n;
-}
-
-void utf8_encode(uint32_t code, char text[5])
-{
-    const size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    static const unsigned char lead[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-    for (size_t i = n - 1; i > 0; i--) {
-        text[i] = (char)(0x80 | (code & 0x3f));
-        code >>= 6;
-    }
-    text[0] = (char)(lead[n] | code);
-    text[n] = '\0';
-}
-
-void json_string(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        const unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            fprintf(out, "\\u%04x", c);
-        else
-            fputc(c, out);
-    }
-    fputc('"', out);
-}
-
-struct code_index {
-    uint32_t code;
+struct character {
+    wchar_t code;
     int32_t index;
 };
 
+static size_t character_bytes(const char *text)
+{
+    size_t n = 1;
+
+    while ((text[n] & 0xc0) == 0x80)
+        n++;
+    return n;
+}
+
+// The code points of a text that ends with a zero.  Returns the number of bytes that are UTF-8: all of them, or up
+// to the mistake.  code: [bytes].
+static size_t decode(const char *text, size_t bytes, wchar_t *code, size_t *n_ret)
+{
+    const iconv_t converter = iconv_open("WCHAR_T", "UTF-8");
+    char *in = (char *)text, *out = (char *)code;
+    size_t in_left = bytes, out_left = bytes * sizeof *code;
+
+    if (converter != (iconv_t)-1) {
+        iconv(converter, &in, &in_left, &out, &out_left);
+        iconv_close(converter);
+    }
+    *n_ret = bytes - out_left / sizeof *code;
+    return bytes - in_left;
+}
+
 static int compare_codes(const void *a, const void *b)
 {
-    const struct code_index *x = a, *y = b;
+    const struct character *x = a, *y = b;
 
     return x->code < y->code ? -1 : x->code > y->code;
 }
 
-// Decodes the characters and sorts them by code point; a character that stands twice has no one
-// index.
-static bool index_codes(const char *text, size_t bytes, struct vocabulary *v)
+// Decodes the characters and sorts them by code point; one that occurs twice has no one index.
+static int index_codes(struct vocabulary *v)
 {
-    struct code_index *sorted = calloc(bytes + 1, sizeof *sorted);
-    bool ok = false;
+    const size_t bytes = strlen(v->text);
+    wchar_t *code = calloc(bytes + 1, sizeof *code);
+    int status = TOOL_OK;
+    size_t n = 0;
 
-    v->n = 0;
-    v->code = calloc(bytes + 1, sizeof *v->code);
-    v->by_code = calloc(bytes + 1, sizeof *v->by_code);
-    if (!sorted || !v->code || !v->by_code) {
-        tool_error("out of memory");
-        goto done;
+    v->start = calloc(bytes + 1, sizeof *v->start);
+    v->character = calloc(bytes + 1, sizeof *v->character);
+    if (!code || !v->start || !v->character) {
+        free(code);
+        return tool_error("out of memory");
     }
-    for (size_t at = 0, step; at < bytes; at += step) {
-        step = utf8_decode((const unsigned char *)text + at, bytes - at, &v->code[v->n]);
-        if (step == 0) {
-            tool_error("attncl.vocab is not UTF-8 at byte %zu", at);
-            goto done;
-        }
-        sorted[v->n] = (struct code_index){v->code[v->n], v->n};
-        v->n++;
+    decode(v->text, bytes, code, &n); // the library has seen that it is UTF-8
+    for (; (size_t)v->n < n; v->n++) {
+        v->character[v->n] = (struct character){code[v->n], v->n};
+        v->start[v->n + 1] = v->start[v->n] + character_bytes(v->text + v->start[v->n]);
     }
-    qsort(sorted, (size_t)v->n, sizeof *sorted, compare_codes);
-    for (int32_t i = 0; i < v->n; i++) {
-        if (i > 0 && sorted[i].code == sorted[i - 1].code) {
-            tool_error("attncl.vocab holds the character U+%04X twice", sorted[i].code);
-            goto done;
-        }
-        v->by_code[i] = sorted[i].index;
-    }
-    ok = true;
-
-done:
-    free(sorted);
-    return ok;
+    free(code);
+    qsort(v->character, n, sizeof *v->character, compare_codes);
+    for (size_t i = 1; i < n && status == TOOL_OK; i++)
+        if (v->character[i].code == v->character[i - 1].code)
+            status = tool_error("attncl.vocab holds the character U+%04X twice",
+                                (unsigned)v->character[i].code);
+    return status;
 }
 
-bool vocabulary_open(const attncl_model *model, struct vocabulary *vocabulary)
+int vocabulary_open(struct session *s)
 {
-    const char *text = attncl_model_metadata(model, "attncl.vocab");
-    const int64_t n_vocab = attncl_model_config_int(model, "n_vocab", -1);
+    const char *arch = attncl_model_arch(s->model);
+    const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
+    struct vocabulary *v = &s->vocabulary;
+    int status;
 
-    memset(vocabulary, 0, sizeof *vocabulary);
-    if (strcmp(attncl_model_arch(model), "lm") != 0) {
-        tool_error("the model's architecture is %s, not lm", attncl_model_arch(model));
-        return false;
-    }
-    if (!text) {
-        tool_error("the model has no attncl.vocab in its metadata: its characters are not known");
-        return false;
-    }
-    if (!index_codes(text, strlen(text), vocabulary)) {
-        vocabulary_close(vocabulary);
-        return false;
-    }
-    if (vocabulary->n != n_vocab) {
-        tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld",
-                   (int)vocabulary->n, (long long)n_vocab);
-        vocabulary_close(vocabulary);
-        return false;
-    }
-    return true;
+    v->text = attncl_model_metadata(s->model, "attncl.vocab");
+    if (strcmp(arch, "lm") != 0)
+        return tool_error("the model's architecture is %s, not lm", arch);
+    if (!v->text)
+        return tool_error(
+            "the model has no attncl.vocab in its metadata: its characters are not known");
+    status = index_codes(v);
+    if (status == TOOL_OK && v->n != n_vocab)
+        status = tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld",
+                            (int)v->n, (long long)n_vocab);
+    return status;
 }
 
 void vocabulary_close(struct vocabulary *vocabulary)
 {
-    free(vocabulary->code);
-    free(vocabulary->by_code);
-    memset(vocabulary, 0, sizeof *vocabulary);
+    free(vocabulary->start);
+    free(vocabulary->character);
 }
 
-// The character's index, -1 when there is none.
-static int32_t find(const struct vocabulary *v, uint32_t code)
+int vocabulary_encode(struct session *s, const char *text, size_t bytes, int64_t offset)
 {
-    int32_t low = 0, high = v->n;
+    wchar_t *code = calloc(bytes + 1, sizeof *code);
+    const char *at = text;
+    int status = TOOL_OK;
+    size_t n = 0, valid;
 
-    while (low < high) {
-        const int32_t middle = low + (high - low) / 2;
-        if (v->code[v->by_code[middle]] < code)
-            low = middle + 1;
+    s->tokens = calloc(bytes + 1, sizeof *s->tokens);
+    if (!code || !s->tokens) {
+        free(code);
+        return tool_error("out of memory");
+    }
+    valid = decode(text, bytes, code, &n);
+    for (size_t i = 0; i < n && status == TOOL_OK; i++, at += character_bytes(at)) {
+        const struct character key = {.code = code[i]};
+        const struct character *found = bsearch(&key, s->vocabulary.character,
+                                                (size_t)s->vocabulary.n, sizeof key, compare_codes);
+        if (found)
+            s->tokens[s->n_tokens++] = found->index;
         else
-            high = middle;
+            status = tool_error(
+                "character '%.*s' (U+%04X) at byte %lld is not in the model's vocabulary",
+                (int)character_bytes(at), at, (unsigned)code[i],
+                (long long)offset + (long long)(at - text));
     }
-    return low < v->n && v->code[v->by_code[low]] == code ? v->by_code[low] : -1;
+    if (status == TOOL_OK && valid < bytes)
+        status =
+            tool_error("the text is not UTF-8 at byte %lld", (long long)offset + (long long)valid);
+    free(code);
+    return status;
 }
 
-bool vocabulary_encode(const struct vocabulary *vocabulary, const char *text, size_t bytes,
-                       int64_t offset, int32_t **tokens_ret, size_t *n_ret)
+bool name_ends_with(const char *name, const char *last)
 {
-    int32_t *tokens = calloc(bytes + 1, sizeof *tokens);
-    size_t n = 0;
+    const size_t n = strlen(name), m = strlen(last);
 
-    if (!tokens) {
-        tool_error("out of memory");
-        return false;
-    }
-    for (size_t at = 0, step; at < bytes; at += step) {
-        uint32_t code = 0;
-        step = utf8_decode((const unsigned char *)text + at, bytes - at, &code);
-        if (step == 0) {
-            tool_error("the text is not UTF-8 at byte %lld", (long long)offset + (long long)at);
-            goto failed;
-        }
-        tokens[n] = find(vocabulary, code);
-        if (tokens[n] < 0) {
-            char name[5] = "";
-            if (code >= 0x20 && code != 0x7f)
-                utf8_encode(code, name);
-            tool_error("character '%s' (U+%04X) at byte %lld is not in the model's vocabulary",
-                       name, code, (long long)offset + (long long)at);
-            goto failed;
-        }
-        n++;
-    }
-    *tokens_ret = tokens;
-    *n_ret = n;
-    return true;
-
-failed:
-    free(tokens);
-    return false;
+    return n >= m && strcmp(name + n - m, last) == 0 && (n == m || name[n - m - 1] == '.');
 }

@@ -3,15 +3,16 @@
 #ifndef ATTNCL_TOOL_H
 #define ATTNCL_TOOL_H
 
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include <attncl/attncl.h>
 
+#include "options.h"
+
 // Exit statuses.
-enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
+enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = OPTIONS_MISTAKE };
 
 // The subcommands: argv[0] is the subcommand's name.  Return an exit status.
 int command_devices(int argc, char **argv);
@@ -28,70 +29,70 @@ int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 // The same with the library's last error.
 int tool_failed(void);
 
-// -- options (options.c)
+// -- options
 
-// One subcommand's command line.
-struct command {
-    const char *name;
-    const char *usage;            // printed by --help
-    const struct option *options; // getopt_long's, without --help and --verbose; ends with zeros
-    int n_operands;               // how many file names it takes
-};
+// Reads a subcommand's options and operands.  OPTIONS_OK, or the exit status to end with.
+int tool_options(const char *command, const char *usage, const struct option_row *rows, int argc,
+                 char **argv);
 
-enum { OPTION_DONE = -1, OPTION_EXIT = -2 };
-
-// The next option's `val`, its argument in optarg.  OPTION_DONE when the options are used up and
-// the operands, from argv[optind] on, are as many as the command takes; OPTION_EXIT when the
-// program ends with *exit_ret: --help, or a mistake.
-int tool_option(const struct command *command, int argc, char **argv, int *exit_ret);
-
-// Numbers in options.  False, with a line on stderr, unless `text` is one in [low, high].
-bool tool_integer(const char *option, const char *text, int64_t low, int64_t high,
-                  int64_t *value_ret);
-bool tool_number(const char *option, const char *text, double low, double high, double *value_ret);
-
-// -- device and model (session.c)
-
-struct session {
-    attncl_context *context;
-    attncl_model *model;
-};
-
-// Opens the device (NULL: the default one) and the model file into an empty session.  Returns an
-// exit status; on failure, which is reported on stderr, the session is empty again.
-int session_open(const char *device, bool profile, const char *path, struct session *session);
-
-// Runs the model on all arrays of a file.  graph_ret: NULL, or receives the graph that ran. Returns
-// an exit status; a failure is reported.
-int session_run(const struct session *session, const attncl_safetensors *input,
-                attncl_results **results_ret, attncl_graph **graph_ret);
-
-// Closes both; destroy graphs and decoders first.  Returns `status`, or a failure of closing.
-int session_close(struct session *session, int status);
+// clang-format off
+#define DEVICE_OPTION(pointer)                                                                     \
+    {"device", 'd', OPTION_TEXT, pointer, "D",                                                     \
+     .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name"}
+// clang-format on
 
 // -- text (text.c)
 
-// A model's characters, from the metadata value "attncl.vocab": their code points in index order.
+// A model's characters, from the metadata value "attncl.vocab".
 struct vocabulary {
     int32_t n;
-    uint32_t *code;   // [n], in index order
-    int32_t *by_code; // [n], indices in order of code point
+    const char *text;            // in index order, of the model
+    size_t *start;               // [n + 1], of each character's bytes in the text
+    struct character *character; // [n], in order of code point
 };
 
-// False, with a line on stderr, when the model has none or it does not fit the model.
-bool vocabulary_open(const attncl_model *model, struct vocabulary *vocabulary);
+// A device and a model, what the model works on, opened together.
+struct session {
+    attncl_context *context;
+    attncl_model *model;
+    attncl_safetensors *input; // null: none was named
+    // Of a language model, where a text was given.
+    struct vocabulary vocabulary;
+    int32_t *tokens;
+    size_t n_tokens;
+};
+
+// Reads the vocabulary of the session's model.  Returns an exit status; a failure is reported.
+int vocabulary_open(struct session *session);
 void vocabulary_close(struct vocabulary *vocabulary);
 
-// UTF-8 text to indices.  `offset` is text[0]'s place in the file, for messages that name a
-// character and its offset. *tokens_ret is the caller's to free.
-bool vocabulary_encode(const struct vocabulary *vocabulary, const char *text, size_t bytes,
-                       int64_t offset, int32_t **tokens_ret, size_t *n_ret);
+// UTF-8 text, with a zero after its end, to the session's tokens.  `offset` is text[0]'s place in the
+// file, for messages.  Returns an exit status; a failure is reported.
+int vocabulary_encode(struct session *session, const char *text, size_t bytes, int64_t offset);
 
-// Code point to UTF-8, zero-terminated.
-void utf8_encode(uint32_t code, char text[5]);
+// Whether the last part of a parameter's name, after its last point, is `last`.
+bool name_ends_with(const char *name, const char *last);
 
-// A text as a JSON string, with its quotes.
-void json_string(FILE *out, const char *text);
+// -- device and model (session.c)
+
+struct session_options {
+    const char *device, *model; // device null: the default one
+    const char *input;          // a safetensors file; null: none
+    bool profile;
+    const char *text; // for a language model; null: none.  As vocabulary_encode() takes it.
+    size_t text_bytes;
+    int64_t text_offset;
+};
+
+// Opens a session, calls `use` with it and closes it.  `use` must destroy its graphs and decoders.  Returns
+// an exit status; a failure is reported.
+int session_use(const struct session_options *options,
+                int (*use)(struct session *session, const void *request), const void *request);
+
+// Runs the model on all arrays of the input.  graph_ret: null, or receives the graph that ran.
+// Returns an exit status; a failure is reported.
+int session_run_model(const struct session *session, attncl_results **results_ret,
+                      attncl_graph **graph_ret);
 
 // -- progress (progress.c)
 

@@ -7,39 +7,13 @@
 
 #include "tool.h"
 
-enum { VAL_DEVICE = 'd', VAL_SECONDS = 's', VAL_KERNEL = 'k', VAL_CHECK = 'c' };
-static const double max_seconds = 3600.0;
-
-static const struct option options[] = {{"device", required_argument, NULL, VAL_DEVICE},
-                                        {"seconds", required_argument, NULL, VAL_SECONDS},
-                                        {"kernel", required_argument, NULL, VAL_KERNEL},
-                                        {"check", no_argument, NULL, VAL_CHECK},
-                                        {NULL, 0, NULL, 0}};
-
-static const struct command command = {
-    .name = "tune",
-    .usage =
-        "usage: attncl tune [options]\n"
-        "\n"
-        "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows that "
-        "are "
-        "5 "
-        "% faster or more\n"
-        "are written to ATTNCL_TUNE's file, else $XDG_CONFIG_HOME/attncl/tune.txt or\n"
-        "~/.config/attncl/tune.txt, and used from then on with this device and driver.  Let "
-        "nothing "
-        "else run.\n"
-        "\n"
-        "  -d, --device D    gpu, cpu, PLATFORM:DEVICE, part of a device's name, or all; default: "
-        "the best one\n"
-        "  -s, --seconds N   for each device, roughly; default 20\n"
-        "  -k, --kernel K    this kernel alone, gemm_cpu\n"
-        "  -c, --check       say what it would gain, write nothing\n"
-        "  -v, --verbose     the library's log on stderr\n"
-        "  -h, --help        this text\n",
-    .options = options,
-    .n_operands = 0,
-};
+static const char usage[] =
+    "usage: attncl tune [options]\n"
+    "\n"
+    "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows\n"
+    "that are 5 % faster or more are written to ATTNCL_TUNE's file, else\n"
+    "$XDG_CONFIG_HOME/attncl/tune.txt or ~/.config/attncl/tune.txt, and used from then on\n"
+    "with this device and driver.  Let nothing else run.\n";
 
 // The row's first lines are printed once there is one.
 struct table {
@@ -127,26 +101,21 @@ int command_tune(int argc, char **argv)
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
     const char *device = NULL;
-    int option, status = TOOL_OK;
+    bool check = false;
+    const struct option_row rows[] = {
+        {"device", 'd', OPTION_TEXT, &device, "D",
+         .help =
+             "gpu, cpu, PLATFORM:DEVICE, part of a device's name, or all; default: the best one"},
+        {"seconds", 's', OPTION_NUMBER, &o.seconds, "N",
+         .help = "for each device, roughly; default 20", .low = 0.1L, .high = 3600},
+        {"kernel", 'k', OPTION_TEXT, &o.kernel, "K", .help = "this kernel alone, gemm_cpu"},
+        {"check", 'c', OPTION_SWITCH, &check, .help = "say what it would gain, write nothing"},
+        {.name = NULL},
+    };
+    const int status = tool_options("tune", usage, rows, argc, argv);
 
-    while ((option = tool_option(&command, argc, argv, &status)) != OPTION_DONE) {
-        switch (option) {
-        case VAL_DEVICE:
-            device = optarg;
-            break;
-        case VAL_SECONDS:
-            if (!tool_number("--seconds", optarg, 0.1, max_seconds, &o.seconds))
-                return TOOL_USAGE;
-            break;
-        case VAL_KERNEL:
-            o.kernel = optarg;
-            break;
-        case VAL_CHECK:
-            o.check = 1;
-            break;
-        default:
-            return status;
-        }
-    }
+    if (status != OPTIONS_OK)
+        return status;
+    o.check = check;
     return device && strcmp(device, "all") == 0 ? tune_all_devices(&o) : tune_device(device, &o);
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT
+// A command line described by a table of options, for attncl and attncl-bench.  The table also gives --help.
+#ifndef ATTNCL_TOOL_OPTIONS_H
+#define ATTNCL_TOOL_OPTIONS_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+// What an option takes, and what its value points to.
+enum option_kind {
+    OPTION_SWITCH,  // nothing; bool, which becomes true
+    OPTION_TEXT,    // const char *
+    OPTION_INTEGER, // int64_t in [low, high]
+    OPTION_NUMBER,  // double in [low, high]
+    OPTION_RANGE, // "A:B", int64_t[2], low <= A <= B <= high; an end that is left out is not written
+    OPTION_CALL,  // anything; the row's function takes it
+    OPTION_OPERAND // no option: the next file name, const char *
+};
+
+struct option_row {
+    const char *name; // without "--"; null ends the table
+    int letter;       // its short form; 0: none
+    enum option_kind kind;
+    void *value;
+    const char *value_name; // in --help
+    const char *help;       // a line or more, without an end of line; null: not in --help
+    long double low, high;  // exact for every int64_t
+    bool (*take)(const char *text, void *value); // OPTION_CALL; false after reporting a mistake
+};
+
+struct command_line {
+    const char *program;           // starts each error
+    const char *command;           // a subcommand; null: none
+    const char *usage;             // what --help prints before the options
+    const char *notes;             // and after them; null: nothing
+    const struct option_row *rows; // operands in their order
+    void (*verbose)(void);         // what --verbose does; null: there is no such option
+};
+
+enum { OPTIONS_OK = -1, OPTIONS_MISTAKE = 2 };
+
+// Reads the options and operands.  OPTIONS_OK, or the exit status that the program ends with: 0 after --help,
+// OPTIONS_MISTAKE after a line on stderr.
+int options_read(const struct command_line *line, int argc, char **argv);
+
+// One line on stderr, "program: ...".
+void print_error(const char *program, const char *format, va_list args);
+
+#endif
