@@ -60,7 +60,7 @@ static void run_and_check(attncl_graph *g, const float *want, int n)
     attncl_graph_destroy(g);
 }
 
-START_TEST(uses_are_summed)
+TEST(uses_are_summed)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -71,9 +71,8 @@ START_TEST(uses_are_summed)
         want[i] = 2 * ramp[i] + 1;
     run_and_check(g, want, N);
 }
-END_TEST
 
-START_TEST(a_tensor_given_twice_is_one)
+TEST(a_tensor_given_twice_is_one)
 {
     attncl_graph *g = new_graph();
     attncl_tensor *w = NULL;
@@ -88,9 +87,8 @@ START_TEST(a_tensor_given_twice_is_one)
     run_and_check(g, want, N);
     attncl_tensor_destroy(w);
 }
-END_TEST
 
-START_TEST(halves)
+TEST(halves)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -99,9 +97,8 @@ START_TEST(halves)
     ask(g, attncl_mul(g, a, b), x);
     run_and_check(g, (const float[]){2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9}, N);
 }
-END_TEST
 
-START_TEST(a_slice_a_permutation_and_a_reshape)
+TEST(a_slice_a_permutation_and_a_reshape)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -122,10 +119,9 @@ START_TEST(a_slice_a_permutation_and_a_reshape)
         want[i] = ramp[i % 4 * 3 + i / 4] + ramp[i] + (float)(i / 4 == 1);
     run_and_check(g, want, N);
 }
-END_TEST
 
 // More slices than are placed at a time, two of them overlapping.
-START_TEST(many_slices)
+TEST(many_slices)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_reshape(g, input(g, "x", shape34), 2, (const int64_t[]){12, 1});
@@ -146,9 +142,8 @@ START_TEST(many_slices)
         want[i] = 2 * ramp[i] * ramp[i] + (float)(i == 4 || i == 5);
     run_and_check(g, want, N);
 }
-END_TEST
 
-START_TEST(of_a_view)
+TEST(of_a_view)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -156,9 +151,8 @@ START_TEST(of_a_view)
     ask(g, attncl_mul(g, x, x), attncl_slice(g, x, 1, 1, 3));
     run_and_check(g, (const float[]){2, 4, 10, 12, 18, 20}, 6);
 }
-END_TEST
 
-START_TEST(zeros_where_nothing_flows)
+TEST(zeros_where_nothing_flows)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34), other = input(g, "other", shape32);
@@ -167,9 +161,8 @@ START_TEST(zeros_where_nothing_flows)
     ask(g, attncl_mul(g, x, x), other);
     run_and_check(g, none, 6);
 }
-END_TEST
 
-START_TEST(a_scalar_needs_no_dy)
+TEST(a_scalar_needs_no_dy)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -181,9 +174,8 @@ START_TEST(a_scalar_needs_no_dy)
     attncl_graph_output(g, "dx", dx);
     run_and_check(g, (const float[]){0, 0, 0, 0, 0, 0, 13, 0, 0, 0, 0, 0}, N);
 }
-END_TEST
 
-START_TEST(unneeded_gradients_are_left_out)
+TEST(unneeded_gradients_are_left_out)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34), w = input(g, "w", shape34);
@@ -196,10 +188,9 @@ START_TEST(unneeded_gradients_are_left_out)
     ck_assert_int_eq(g->n_nodes, before + 1);
     attncl_graph_destroy(g);
 }
-END_TEST
 
 // No recursion: the depth of the graph is not the depth of the stack.
-START_TEST(a_deep_graph)
+TEST(a_deep_graph)
 {
     enum { DEPTH = 30000 };
     attncl_graph *g = new_graph();
@@ -213,9 +204,8 @@ START_TEST(a_deep_graph)
     ck_assert_int_ge(g->n_nodes, 3 * DEPTH);
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(runs_create_nothing)
+TEST(runs_create_nothing)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -240,9 +230,8 @@ START_TEST(runs_create_nothing)
     ck_assert_uint_eq(attncl__alloc_live(), heap);
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(an_op_without_gradient_is_named)
+TEST(an_op_without_gradient_is_named)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = input(g, "x", shape34);
@@ -259,9 +248,8 @@ START_TEST(an_op_without_gradient_is_named)
              "decoder: argmax has no gradient");
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     attncl_graph *g = new_graph();
     attncl_value x = input(g, "x", shape34), dx;
@@ -282,28 +270,4 @@ START_TEST(refusals)
     attncl_graph_gradient(g, 1, &x, NULL, 1, &x, &dx);
     ck_fails(attncl_graph_status(g), ATTNCL_ERR_DTYPE, "I32");
     attncl_graph_destroy(g);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.backward");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, uses_are_summed);
-    tcase_add_test(core, a_tensor_given_twice_is_one);
-    tcase_add_test(core, halves);
-    tcase_add_test(core, a_slice_a_permutation_and_a_reshape);
-    tcase_add_test(core, many_slices);
-    tcase_add_test(core, of_a_view);
-    tcase_add_test(core, zeros_where_nothing_flows);
-    tcase_add_test(core, a_scalar_needs_no_dy);
-    tcase_add_test(core, unneeded_gradients_are_left_out);
-    tcase_add_test(core, a_deep_graph);
-    tcase_add_test(core, runs_create_nothing);
-    tcase_add_test(core, an_op_without_gradient_is_named);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -7,7 +7,9 @@
 #include "base/alloc.h"
 #include "support/test.h"
 
-START_TEST(blocks_are_counted)
+NO_DEVICE;
+
+TEST(blocks_are_counted)
 {
     const size_t before = attncl__alloc_live();
     char *a = attncl__alloc(0), *b = attncl__alloc_zero(100), *c = attncl__copy_text("text");
@@ -33,9 +35,8 @@ START_TEST(blocks_are_counted)
     attncl__free(e), attncl__free(f), attncl__free(grown), attncl__free(NULL);
     ck_assert_uint_eq(attncl__alloc_live(), before);
 }
-END_TEST
 
-START_TEST(sizes_that_overflow_are_refused)
+TEST(sizes_that_overflow_are_refused)
 {
     const size_t before = attncl__alloc_live();
     char *kept = attncl__alloc(1);
@@ -45,9 +46,8 @@ START_TEST(sizes_that_overflow_are_refused)
     attncl__free(kept);
     ck_assert_uint_eq(attncl__alloc_live(), before);
 }
-END_TEST
 
-START_TEST(the_nth_request_fails_once)
+TEST(the_nth_request_fails_once)
 {
     void *p[5];
     attncl__alloc_fail_at(3);
@@ -61,7 +61,6 @@ START_TEST(the_nth_request_fails_once)
     for (int i = 0; i < 5; ++i)
         attncl__free(p[i]); // p[0] was kept when growing it failed
 }
-END_TEST
 
 enum { N_THREADS = 4, N_REQUESTS = 2000 };
 
@@ -75,7 +74,7 @@ static void *request_often(void *n_failed)
     return NULL;
 }
 
-START_TEST(one_request_fails_whatever_the_threads)
+TEST(one_request_fails_whatever_the_threads)
 {
     pthread_t thread[N_THREADS];
     int n_failed[N_THREADS] = {0}, sum = 0;
@@ -90,17 +89,4 @@ START_TEST(one_request_fails_whatever_the_threads)
     attncl__alloc_fail_at(0);
     ck_assert_int_eq(sum, 1);
     ck_assert_uint_eq(attncl__alloc_live(), before);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.alloc");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, blocks_are_counted);
-    tcase_add_test(core, sizes_that_overflow_are_refused);
-    tcase_add_test(core, the_nth_request_fails_once);
-    tcase_add_test(core, one_request_fails_whatever_the_threads);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -4,7 +4,9 @@
 #include "base/ckd.h"
 #include "support/test.h"
 
-START_TEST(products_of_sizes)
+NO_DEVICE;
+
+TEST(products_of_sizes)
 {
     size_t r = 7;
     ck_assert(ckd_mul_size(0, SIZE_MAX, &r) && r == 0);
@@ -15,9 +17,8 @@ START_TEST(products_of_sizes)
     ck_assert(!ckd_mul_size((size_t)1 << 32, (size_t)1 << 32, &r));
     ck_assert_uint_eq(r, 7); // left alone
 }
-END_TEST
 
-START_TEST(sums_of_sizes)
+TEST(sums_of_sizes)
 {
     size_t r = 7;
     ck_assert(ckd_add_size(SIZE_MAX - 1, 1, &r) && r == SIZE_MAX);
@@ -25,9 +26,8 @@ START_TEST(sums_of_sizes)
     ck_assert(!ckd_add_size(SIZE_MAX, 1, &r));
     ck_assert_uint_eq(r, 7);
 }
-END_TEST
 
-START_TEST(signed_products_and_sums)
+TEST(signed_products_and_sums)
 {
     int64_t r = 7;
     ck_assert(ckd_mul_i64(INT64_MIN, 1, &r) && r == INT64_MIN);
@@ -40,9 +40,8 @@ START_TEST(signed_products_and_sums)
     ck_assert(!ckd_add_i64(INT64_MIN, -1, &r));
     ck_assert_int_eq(r, 7);
 }
-END_TEST
 
-START_TEST(rounding_up)
+TEST(rounding_up)
 {
     size_t r = 7;
     ck_assert(ckd_round_up(0, 128, &r) && r == 0);
@@ -54,17 +53,4 @@ START_TEST(rounding_up)
     r = 7;
     ck_assert(!ckd_round_up(SIZE_MAX - 126, 128, &r));
     ck_assert_uint_eq(r, 7);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.ckd");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, products_of_sizes);
-    tcase_add_test(core, sums_of_sizes);
-    tcase_add_test(core, signed_products_and_sums);
-    tcase_add_test(core, rounding_up);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -6,6 +6,8 @@
 #include "base/desc.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static struct tensor_desc make(int rank, const int64_t *dim)
 {
     struct tensor_desc d;
@@ -15,7 +17,7 @@ static struct tensor_desc make(int rank, const int64_t *dim)
 #define MAKE(...)                                                                                  \
     make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
-START_TEST(strides_are_row_major)
+TEST(strides_are_row_major)
 {
     const struct tensor_desc d = MAKE(2, 3, 4);
     ck_assert(d.stride[0] == 12 && d.stride[1] == 4 && d.stride[2] == 1 && d.start == 0);
@@ -29,9 +31,8 @@ START_TEST(strides_are_row_major)
     const struct tensor_desc none = {.dtype = ATTNCL_DTYPE_NONE};
     ck_assert(!attncl__desc_present(&none));
 }
-END_TEST
 
-START_TEST(shapes_beyond_the_limits_are_refused)
+TEST(shapes_beyond_the_limits_are_refused)
 {
     struct tensor_desc d = {.rank = 77};
     const int64_t nine[9] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
@@ -51,9 +52,8 @@ START_TEST(shapes_beyond_the_limits_are_refused)
     ck_assert_int_eq(d.rank, 77); // untouched
     ck_ok(attncl__desc_make(ATTNCL_F32, 1, (int64_t[]){INT64_C(1) << 48}, &d));
 }
-END_TEST
 
-START_TEST(same_shape_looks_at_rank_and_extents)
+TEST(same_shape_looks_at_rank_and_extents)
 {
     const struct tensor_desc a = MAKE(2, 3), b = MAKE(2, 3), c = MAKE(3, 2), d = MAKE(2, 3, 1);
     const struct tensor_desc s = make(0, NULL);
@@ -62,9 +62,8 @@ START_TEST(same_shape_looks_at_rank_and_extents)
     ck_assert(!attncl__desc_same_shape(&a, &d));
     ck_assert(attncl__desc_same_shape(&s, &s));
 }
-END_TEST
 
-START_TEST(views_with_gaps_are_not_contiguous)
+TEST(views_with_gaps_are_not_contiguous)
 {
     struct tensor_desc d = MAKE(4, 6);
     d.dim[1] = 3; // columns 0 .. 2
@@ -74,7 +73,6 @@ START_TEST(views_with_gaps_are_not_contiguous)
     d.dim[0] = 0; // nothing of it
     ck_assert(attncl__desc_contiguous(&d));
 }
-END_TEST
 
 static void swap_axes(struct tensor_desc *d, int a, int b)
 {
@@ -85,7 +83,7 @@ static void swap_axes(struct tensor_desc *d, int a, int b)
 
 #define IS(r, c, w, s) ck_assert((r).count == (c) && (r).width == (w) && (r).stride == (s))
 
-START_TEST(leading_axes_fold_into_rows)
+TEST(leading_axes_fold_into_rows)
 {
     struct rows r;
     struct tensor_desc d = MAKE(2, 3, 5);
@@ -121,9 +119,8 @@ START_TEST(leading_axes_fold_into_rows)
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 1, 7, 7);
 }
-END_TEST
 
-START_TEST(an_empty_tensor_always_folds)
+TEST(an_empty_tensor_always_folds)
 {
     struct rows r;
     struct tensor_desc d = MAKE(4, 0, 3, 5);
@@ -134,9 +131,8 @@ START_TEST(an_empty_tensor_always_folds)
     ck_assert(attncl__desc_rows(&d, &r));
     IS(r, 4, 0, 0);
 }
-END_TEST
 
-START_TEST(shapes_have_a_text)
+TEST(shapes_have_a_text)
 {
     const struct tensor_desc d = MAKE(2, 3, 4), s = make(0, NULL);
     ck_assert_str_eq(SHAPE(&d), "[2, 3, 4]");
@@ -146,20 +142,4 @@ START_TEST(shapes_have_a_text)
         longest.dim[i] = INT64_MIN;
     const char *text = SHAPE(&longest);
     ck_assert_int_eq(text[strlen(text) - 1], ']');
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.desc");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, strides_are_row_major);
-    tcase_add_test(core, shapes_beyond_the_limits_are_refused);
-    tcase_add_test(core, same_shape_looks_at_rank_and_extents);
-    tcase_add_test(core, views_with_gaps_are_not_contiguous);
-    tcase_add_test(core, leading_axes_fold_into_rows);
-    tcase_add_test(core, an_empty_tensor_always_folds);
-    tcase_add_test(core, shapes_have_a_text);
-    suite_add_tcase(s, core);
-    return s;
 }

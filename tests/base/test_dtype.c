@@ -7,7 +7,9 @@
 #include "base/dtype.h"
 #include "support/test.h"
 
-START_TEST(names_and_sizes_agree)
+NO_DEVICE;
+
+TEST(names_and_sizes_agree)
 {
 #define ROW(name, value, bits)                                                                     \
     ck_assert_int_eq((int)ATTNCL_##name, value);                                                   \
@@ -23,9 +25,8 @@ START_TEST(names_and_sizes_agree)
     ck_assert_int_eq(attncl__dtype_named("none"), ATTNCL_DTYPE_NONE);
     ck_assert_int_eq(attncl__dtype_named(""), ATTNCL_DTYPE_NONE);
 }
-END_TEST
 
-START_TEST(kinds_of_types)
+TEST(kinds_of_types)
 {
     int n_float = 0, n_integer = 0;
 #define COUNT(name, value, bits)                                                                   \
@@ -39,7 +40,6 @@ START_TEST(kinds_of_types)
     ck_assert(!attncl__is_float(ATTNCL_DTYPE_NONE) && !attncl__is_integer(ATTNCL_DTYPE_NONE));
     ck_assert(!attncl__is_integer(ATTNCL_C64) && !attncl__is_float(ATTNCL_F8_E4M3));
 }
-END_TEST
 
 // The definitions of IEEE 754 binary16 and of bfloat16 in arithmetic, not in bits.
 static double small_float(unsigned pattern, int exponent_bits, int fraction_bits)
@@ -60,7 +60,7 @@ static bool same(double a, double b)
     return (isnan(a) && isnan(b)) || (a == b && signbit(a) == signbit(b));
 }
 
-START_TEST(every_half_and_bfloat_converts_exactly)
+TEST(every_half_and_bfloat_converts_exactly)
 {
     for (unsigned pattern = 0; pattern < 65536; ++pattern) {
         const uint16_t bits = (uint16_t)pattern;
@@ -78,9 +78,8 @@ START_TEST(every_half_and_bfloat_converts_exactly)
                       bfloat);
     }
 }
-END_TEST
 
-START_TEST(doubles_round_to_nearest_even)
+TEST(doubles_round_to_nearest_even)
 {
     const double in[] = {0.1,      -0.0,       1e300,        -1e300, 1e-46,
                          0x1p-149, 0x1.8p-149, 0x1.000001p0, NAN,    0x1.fffffefp127};
@@ -91,9 +90,8 @@ START_TEST(doubles_round_to_nearest_even)
     ck_assert(out[4] == 0 && out[5] == 0x1p-149f && out[6] == 0x1p-148f);
     ck_assert(out[7] == 1.0f && isnan(out[8]) && out[9] == 0x1.fffffep127f);
 }
-END_TEST
 
-START_TEST(floats_widen_and_stay)
+TEST(floats_widen_and_stay)
 {
     const float in[] = {1.5f, -0.0f, INFINITY, 0x1p-149f};
     double wide[4];
@@ -105,7 +103,6 @@ START_TEST(floats_widen_and_stay)
     ck_ok(attncl__convert(ATTNCL_F32, &signalling, ATTNCL_F32, out, 1));
     ck_assert_mem_eq(out, &signalling, 4);
 }
-END_TEST
 
 #define CHECK_INTS(name, ctype, low, high, to_ctype, to_name)                                      \
     do {                                                                                           \
@@ -116,7 +113,7 @@ END_TEST
                   out[3] == 1);                                                                    \
     } while (0)
 
-START_TEST(integers_keep_their_value_to_the_limits)
+TEST(integers_keep_their_value_to_the_limits)
 {
     CHECK_INTS(I8, int8_t, INT8_MIN, INT8_MAX, int32_t, I32);
     CHECK_INTS(U8, uint8_t, 0, UINT8_MAX, int32_t, I32);
@@ -133,9 +130,8 @@ START_TEST(integers_keep_their_value_to_the_limits)
     CHECK_INTS(I64, int64_t, INT64_MIN, INT64_MAX, int64_t, I64);
     CHECK_INTS(U64, uint64_t, 0, INT64_MAX, int64_t, I64);
 }
-END_TEST
 
-START_TEST(integers_that_do_not_fit_are_named)
+TEST(integers_that_do_not_fit_are_named)
 {
     int32_t narrow[3];
     int64_t wide[3];
@@ -156,9 +152,8 @@ START_TEST(integers_that_do_not_fit_are_named)
     ck_ok(attncl__convert(ATTNCL_U64, huge, ATTNCL_I64, wide, 2));
     ck_assert(wide[0] == INT64_MAX);
 }
-END_TEST
 
-START_TEST(flags_are_zero_or_one)
+TEST(flags_are_zero_or_one)
 {
     const uint8_t bytes[] = {0, 1, 2, 255};
     const int64_t wide[] = {0, -1, INT64_C(1) << 40, INT64_MIN};
@@ -181,9 +176,8 @@ START_TEST(flags_are_zero_or_one)
     ck_ok(attncl__convert(ATTNCL_BOOL, bytes, ATTNCL_I32, numbers, 4));
     ck_assert(numbers[0] == 0 && numbers[1] == 1 && numbers[2] == 1 && numbers[3] == 1);
 }
-END_TEST
 
-START_TEST(other_pairs_are_refused_by_name)
+TEST(other_pairs_are_refused_by_name)
 {
     static const attncl_dtype pairs[][2] = {
         {ATTNCL_F32, ATTNCL_I32},
@@ -206,9 +200,8 @@ START_TEST(other_pairs_are_refused_by_name)
         ck_fails(attncl__convert(pairs[i][0], in, pairs[i][1], out, 1), ATTNCL_ERR_DTYPE,
                  attncl_dtype_name(pairs[i][0]));
 }
-END_TEST
 
-START_TEST(unaligned_and_empty_sources_are_fine)
+TEST(unaligned_and_empty_sources_are_fine)
 {
     unsigned char bytes[1 + 2 * sizeof(double)];
     const double in[] = {1.5, -2.5};
@@ -218,23 +211,4 @@ START_TEST(unaligned_and_empty_sources_are_fine)
     ck_assert(out[0] == 1.5f && out[1] == -2.5f);
     ck_ok(attncl__convert(ATTNCL_F32, NULL, ATTNCL_F32, NULL, 0));
     ck_ok(attncl__convert(ATTNCL_I64, NULL, ATTNCL_I32, NULL, 0));
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.dtype");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, names_and_sizes_agree);
-    tcase_add_test(core, kinds_of_types);
-    tcase_add_test(core, every_half_and_bfloat_converts_exactly);
-    tcase_add_test(core, doubles_round_to_nearest_even);
-    tcase_add_test(core, floats_widen_and_stay);
-    tcase_add_test(core, integers_keep_their_value_to_the_limits);
-    tcase_add_test(core, integers_that_do_not_fit_are_named);
-    tcase_add_test(core, flags_are_zero_or_one);
-    tcase_add_test(core, other_pairs_are_refused_by_name);
-    tcase_add_test(core, unaligned_and_empty_sources_are_fine);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -10,7 +10,9 @@
 #include "base/log.h"
 #include "support/test.h"
 
-START_TEST(a_variable_is_its_value_or_null)
+NO_DEVICE;
+
+TEST(a_variable_is_its_value_or_null)
 {
     ck_assert_int_eq(setenv("ATTNCL_DUMP_CL", "/some/where", 1), 0);
     ck_assert_str_eq(attncl__env(ENV_DUMP_CL), "/some/where");
@@ -20,7 +22,6 @@ START_TEST(a_variable_is_its_value_or_null)
     ck_assert_ptr_null(attncl__env(ENV_DUMP_CL));
     ck_assert(!attncl__privileged());
 }
-END_TEST
 
 static void count_entry(const char *entry, void *n)
 {
@@ -28,7 +29,7 @@ static void count_entry(const char *entry, void *n)
         strcmp(entry, "ATTNCL_TEST_A=1") == 0 || strcmp(entry, "ATTNCL_TEST_B=") == 0 ? 1 : 100;
 }
 
-START_TEST(each_variable_of_a_prefix_is_handed_out)
+TEST(each_variable_of_a_prefix_is_handed_out)
 {
     int n = 0;
     ck_assert_int_eq(setenv("ATTNCL_TEST_A", "1", 1), 0);
@@ -38,7 +39,6 @@ START_TEST(each_variable_of_a_prefix_is_handed_out)
     ck_assert_int_eq(unsetenv("ATTNCL_TEST_A"), 0);
     ck_assert_int_eq(unsetenv("ATTNCL_TEST_B"), 0);
 }
-END_TEST
 
 static struct {
     int n_lines;
@@ -54,7 +54,7 @@ static void see(attncl_log_level level, const char *text, void *user)
     strncpy(seen.text, text, sizeof seen.text - 1);
 }
 
-START_TEST(the_log_delivers_what_is_wanted)
+TEST(the_log_delivers_what_is_wanted)
 {
     attncl__log(ATTNCL_LOG_ERROR, "nobody listens");
     ck_assert(!attncl__log_wanted(ATTNCL_LOG_ERROR));
@@ -74,22 +74,8 @@ START_TEST(the_log_delivers_what_is_wanted)
     attncl__log(ATTNCL_LOG_ERROR, "nobody listens again");
     ck_assert_int_eq(seen.n_lines, 2);
 }
-END_TEST
 
-START_TEST(the_version_is_that_of_the_headers)
+TEST(the_version_is_that_of_the_headers)
 {
     ck_assert_str_eq(attncl_version(), ATTNCL_VERSION_STRING);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.env");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, a_variable_is_its_value_or_null);
-    tcase_add_test(core, each_variable_of_a_prefix_is_handed_out);
-    tcase_add_test(core, the_log_delivers_what_is_wanted);
-    tcase_add_test(core, the_version_is_that_of_the_headers);
-    suite_add_tcase(s, core);
-    return s;
 }

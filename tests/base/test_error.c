@@ -8,7 +8,9 @@
 #include "base/try.h"
 #include "support/test.h"
 
-START_TEST(every_status_has_its_pinned_value_name_and_meaning)
+NO_DEVICE;
+
+TEST(every_status_has_its_pinned_value_name_and_meaning)
 {
     static const struct {
         attncl_status status;
@@ -38,7 +40,6 @@ START_TEST(every_status_has_its_pinned_value_name_and_meaning)
     ck_assert_str_eq(attncl_status_name((attncl_status)99), "unknown status");
     ck_assert_str_eq(attncl_status_text((attncl_status)-1), "unknown status");
 }
-END_TEST
 
 static attncl_status refuse(int a, int b)
 {
@@ -62,7 +63,7 @@ done:
     return status;
 }
 
-START_TEST(a_failure_passes_up_with_its_sentence_and_place)
+TEST(a_failure_passes_up_with_its_sentence_and_place)
 {
     int released = 0;
     ck_assert_int_eq(clean_up(48, 64, &released), ATTNCL_ERR_SHAPE);
@@ -72,9 +73,8 @@ START_TEST(a_failure_passes_up_with_its_sentence_and_place)
     ck_assert_int_eq(released, 2);
     ck_assert_str_eq(attncl_last_error(), "a has 48, b has 64"); // success does not clear it
 }
-END_TEST
 
-START_TEST(a_prefix_goes_before_the_message)
+TEST(a_prefix_goes_before_the_message)
 {
     (void)FAIL(ATTNCL_ERR_FORMAT, "heads is a string");
     attncl__error_prefix("%s", "config");
@@ -83,9 +83,8 @@ START_TEST(a_prefix_goes_before_the_message)
     (void)FAIL(ATTNCL_ERR_FORMAT, "again: %s", attncl_last_error()); // reads what it replaces
     ck_assert_str_eq(attncl_last_error(), "again: m.safetensors: config: heads is a string");
 }
-END_TEST
 
-START_TEST(a_sentence_is_one_line_of_bounded_length)
+TEST(a_sentence_is_one_line_of_bounded_length)
 {
     char text[4000];
     (void)FAIL(ATTNCL_ERR_COMPILE, "line\nnext\ttab\x1b[31m\x7f\xc2\x9b end \xc3\xa9");
@@ -103,7 +102,6 @@ START_TEST(a_sentence_is_one_line_of_bounded_length)
     attncl__error_prefix("%s", text); // no room for both: the fact is kept
     ck_assert_int_eq(strncmp(attncl_last_error(), "where: xxx", 10), 0);
 }
-END_TEST
 
 static void *fail_in_a_thread(void *seen)
 {
@@ -112,7 +110,7 @@ static void *fail_in_a_thread(void *seen)
     return NULL;
 }
 
-START_TEST(each_thread_has_its_own)
+TEST(each_thread_has_its_own)
 {
     pthread_t thread;
     bool began_empty = false;
@@ -122,28 +120,12 @@ START_TEST(each_thread_has_its_own)
     ck_assert(began_empty);
     ck_assert_str_eq(attncl_last_error(), "of this thread");
 }
-END_TEST
 
-START_TEST(a_lack_of_memory_is_said_once)
+TEST(a_lack_of_memory_is_said_once)
 {
     FAIL(ATTNCL_ERR_NO_MEMORY, "mask [%d, %d]", 3, 4);
     ck_assert_str_eq(attncl_last_error(), "out of memory: mask [3, 4]");
     attncl__error_prefix("encoder");
     FAIL(ATTNCL_ERR_NO_MEMORY, "%s", attncl_last_error()); // passed on
     ck_assert_str_eq(attncl_last_error(), "encoder: out of memory: mask [3, 4]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.error");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, every_status_has_its_pinned_value_name_and_meaning);
-    tcase_add_test(core, a_failure_passes_up_with_its_sentence_and_place);
-    tcase_add_test(core, a_prefix_goes_before_the_message);
-    tcase_add_test(core, a_sentence_is_one_line_of_bounded_length);
-    tcase_add_test(core, each_thread_has_its_own);
-    tcase_add_test(core, a_lack_of_memory_is_said_once);
-    suite_add_tcase(s, core);
-    return s;
 }

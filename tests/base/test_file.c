@@ -8,7 +8,11 @@
 #include "support/directory.h"
 #include "support/test.h"
 
-START_TEST(parts_are_written_one_after_another)
+NO_DEVICE;
+
+FIXTURE(directory_begin, directory_down);
+
+TEST(parts_are_written_one_after_another)
 {
     char all[8];
     int fd = -1;
@@ -27,9 +31,8 @@ START_TEST(parts_are_written_one_after_another)
     ck_assert_int_eq(fd, -1);
     ck_assert_uint_eq(directory_entries(), 1);
 }
-END_TEST
 
-START_TEST(a_change_while_reading_is_noticed)
+TEST(a_change_while_reading_is_noticed)
 {
     char all[8];
     int fd = -1;
@@ -42,25 +45,11 @@ START_TEST(a_change_while_reading_is_noticed)
     ck_fails(attncl__file_read(fd, all, 8), ATTNCL_ERR_IO, "ended 2 bytes early");
     attncl__file_close(&fd);
 }
-END_TEST
 
-START_TEST(a_failed_open_leaves_its_results)
+TEST(a_failed_open_leaves_its_results)
 {
     int fd = -1;
     uint64_t bytes = 7;
     ck_fails(attncl__file_open(IN_DIRECTORY("."), &fd, &bytes), ATTNCL_ERR_IO, "is a directory");
     ck_assert(fd == -1 && bytes == 7);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.file");
-    TCase *core = tcase_create("core");
-    tcase_add_checked_fixture(core, directory_begin, directory_down);
-    tcase_add_test(core, parts_are_written_one_after_another);
-    tcase_add_test(core, a_change_while_reading_is_noticed);
-    tcase_add_test(core, a_failed_open_leaves_its_results);
-    suite_add_tcase(s, core);
-    return s;
 }

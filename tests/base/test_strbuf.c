@@ -7,7 +7,9 @@
 #include "base/strbuf.h"
 #include "support/test.h"
 
-START_TEST(text_grows)
+NO_DEVICE;
+
+TEST(text_grows)
 {
     const size_t before = attncl__alloc_live();
     struct strbuf t = STRBUF_EMPTY;
@@ -25,9 +27,8 @@ START_TEST(text_grows)
     ck_assert_ptr_null(t.data);
     ck_assert_uint_eq(attncl__alloc_live(), before);
 }
-END_TEST
 
-START_TEST(short_memory_is_remembered)
+TEST(short_memory_is_remembered)
 {
     struct strbuf t = STRBUF_EMPTY;
     attncl__strbuf_add(&t, "kept");
@@ -40,9 +41,8 @@ START_TEST(short_memory_is_remembered)
     attncl__strbuf_free(&t);
     ck_assert(!t.failed);
 }
-END_TEST
 
-START_TEST(a_length_that_overflows_is_a_failure)
+TEST(a_length_that_overflows_is_a_failure)
 {
     struct strbuf t = STRBUF_EMPTY;
     attncl__strbuf_add(&t, "x");
@@ -50,9 +50,8 @@ START_TEST(a_length_that_overflows_is_a_failure)
     ck_assert(t.failed);
     attncl__strbuf_free(&t);
 }
-END_TEST
 
-START_TEST(quoted_text_is_json)
+TEST(quoted_text_is_json)
 {
     struct strbuf t = STRBUF_EMPTY;
     attncl__strbuf_add_quoted(&t, "a\"b\\c/\n\x01\x1f\x7f\xc3\xa9");
@@ -62,7 +61,6 @@ START_TEST(quoted_text_is_json)
     ck_assert_str_eq(t.data, "\"\"");
     attncl__strbuf_free(&t);
 }
-END_TEST
 
 // The definition: decode, then encode as short as possible.
 static bool decodes(const unsigned char *p, size_t n)
@@ -90,7 +88,7 @@ static bool decodes(const unsigned char *p, size_t n)
 }
 
 // Bytes at the edges of every range of the encoding, in all strings of up to four of them.
-START_TEST(utf8_is_what_decodes)
+TEST(utf8_is_what_decodes)
 {
     static const unsigned char edges[] = {0x01, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf,
                                           0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed,
@@ -115,18 +113,4 @@ START_TEST(utf8_is_what_decodes)
     }
     ck_assert_int_gt(n_valid, 100);
     ck_assert(attncl__is_utf8(""));
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("base.text");
-    TCase *core = tcase_create("core");
-    tcase_add_test(core, text_grows);
-    tcase_add_test(core, short_memory_is_remembered);
-    tcase_add_test(core, a_length_that_overflows_is_a_failure);
-    tcase_add_test(core, quoted_text_is_json);
-    tcase_add_test(core, utf8_is_what_decodes);
-    suite_add_tcase(s, core);
-    return s;
 }

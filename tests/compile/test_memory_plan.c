@@ -7,6 +7,8 @@
 #include "compile/memory_plan.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static int overlap(const struct plan_item *a, const struct plan_item *b)
 {
     const int same_time = a->first <= b->last && b->first <= a->last;
@@ -38,7 +40,7 @@ static size_t lower_bound(const struct plan_item *items, size_t n)
     return max_sum;
 }
 
-START_TEST(a_chain_needs_two_buffers)
+TEST(a_chain_needs_two_buffers)
 {
     // x0 -> x1 -> x2 ...: each value lives until the next node is done.
     struct plan_item items[10];
@@ -49,9 +51,8 @@ START_TEST(a_chain_needs_two_buffers)
     check_plan(items, 10, 128, arena);
     ck_assert_uint_eq(arena, 2048);
 }
-END_TEST
 
-START_TEST(small_values_fill_gaps)
+TEST(small_values_fill_gaps)
 {
     struct plan_item items[] = {
         {.bytes = 4096, .first = 0, .last = 1}, {.bytes = 4096, .first = 4, .last = 5},
@@ -63,9 +64,8 @@ START_TEST(small_values_fill_gaps)
     check_plan(items, 5, 256, arena);
     ck_assert_uint_eq(arena, 5120);
 }
-END_TEST
 
-START_TEST(random_plans_are_sound_and_close_to_the_bound)
+LOOP_TEST(random_plans_are_sound_and_close_to_the_bound, 0, 20)
 {
     enum { N = 120 };
     struct plan_item items[N];
@@ -85,9 +85,8 @@ START_TEST(random_plans_are_sound_and_close_to_the_bound)
     // Greedy by size stays within a third of the bound on such graphs.
     ck_assert_uint_le(arena, lower_bound(items, N) * 4 / 3);
 }
-END_TEST
 
-START_TEST(the_same_plan_each_time)
+TEST(the_same_plan_each_time)
 {
     struct plan_item a[40], b[40];
     size_t arena_a, arena_b;
@@ -99,9 +98,8 @@ START_TEST(the_same_plan_each_time)
         ck_assert_uint_eq(a[i].offset, b[i].offset);
     ck_assert_uint_eq(arena_a, arena_b);
 }
-END_TEST
 
-START_TEST(nothing_and_empty_items)
+TEST(nothing_and_empty_items)
 {
     struct plan_item items[] = {{.bytes = 0, .first = 0, .last = 3},
                                 {.bytes = 128, .first = 0, .last = 1}};
@@ -112,18 +110,16 @@ START_TEST(nothing_and_empty_items)
     ck_assert_uint_eq(arena, 128);
     ck_assert_uint_eq(items[0].offset, 0);
 }
-END_TEST
 
-START_TEST(too_large_is_refused)
+TEST(too_large_is_refused)
 {
     struct plan_item items[] = {{.bytes = SIZE_MAX - 255, .first = 0, .last = 3},
                                 {.bytes = 1024, .first = 0, .last = 1}};
     size_t arena;
     ck_fails(attncl__memory_plan(items, 2, 128, &arena), ATTNCL_ERR_DEVICE_MEMORY, "address space");
 }
-END_TEST
 
-START_TEST(out_of_memory_is_reported)
+TEST(out_of_memory_is_reported)
 {
     struct plan_item item = {.bytes = 128, .first = 0, .last = 0};
     const size_t before = attncl__alloc_live();
@@ -140,21 +136,4 @@ START_TEST(out_of_memory_is_reported)
         }
         ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.memory_plan");
-    TCase *core = tcase_create("core");
-
-    tcase_add_test(core, a_chain_needs_two_buffers);
-    tcase_add_test(core, small_values_fill_gaps);
-    tcase_add_loop_test(core, random_plans_are_sound_and_close_to_the_bound, 0, 20);
-    tcase_add_test(core, the_same_plan_each_time);
-    tcase_add_test(core, nothing_and_empty_items);
-    tcase_add_test(core, too_large_is_refused);
-    tcase_add_test(core, out_of_memory_is_reported);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -82,7 +82,7 @@ static attncl_value sum_of_maps(const struct fixture *f)
     return attncl_add(f->g, map(f, 0), map(f, 1));
 }
 
-START_TEST(every_reader_takes_the_norm_over)
+TEST(every_reader_takes_the_norm_over)
 {
     float merged[ROWS * C], apart[ROWS * C];
     struct fixture f = begin(ROWS);
@@ -103,7 +103,6 @@ START_TEST(every_reader_takes_the_norm_over)
                       (double)merged[i], (double)apart[i]);
     attncl_graph_destroy(f.g);
 }
-END_TEST
 
 // Compiles with y as output, and finds the norm a node of its own.
 static void stays(struct fixture *f, attncl_value y)
@@ -114,7 +113,7 @@ static void stays(struct fixture *f, attncl_value y)
     attncl_graph_destroy(f->g);
 }
 
-START_TEST(a_norm_with_other_readers_stays)
+TEST(a_norm_with_other_readers_stays)
 {
     attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
     struct fixture f = begin(ROWS);
@@ -129,9 +128,8 @@ START_TEST(a_norm_with_other_readers_stays)
     attncl_graph_output(f.g, "flat", attncl_add(f.g, flat, flat));
     stays(&f, map(&f, 0));
 }
-END_TEST
 
-START_TEST(a_norm_of_many_rows_or_of_several_axes_stays)
+TEST(a_norm_of_many_rows_or_of_several_axes_stays)
 {
     struct fixture f = begin(MANY);
     stays(&f, map(&f, 0));
@@ -141,10 +139,9 @@ START_TEST(a_norm_of_many_rows_or_of_several_axes_stays)
     f.z = attncl_layer_norm(f.g, f.x, weight, weight, eps);
     stays(&f, map(&f, 0));
 }
-END_TEST
 
 // After what overwrites x, x is no longer what the norm read.
-START_TEST(a_norm_of_state_that_changes_stays)
+TEST(a_norm_of_state_that_changes_stays)
 {
     struct fixture f = begin(ROWS);
     const attncl_value place =
@@ -158,7 +155,6 @@ START_TEST(a_norm_of_state_that_changes_stays)
     attncl__graph_add(f.g, &attncl__op_feedback_store_fwd, &params, IN(f.x, place, state));
     stays(&f, map(&f, 0));
 }
-END_TEST
 
 // The gradient of x and of a map, with or without a plan made before anybody asked for them.
 static void gradients(bool plans, float dx[ROWS * C], float dw[C * C])
@@ -184,27 +180,11 @@ static void gradients(bool plans, float dx[ROWS * C], float dw[C * C])
     attncl_graph_destroy(f.g);
 }
 
-START_TEST(gradients_are_those_of_the_ops_apart)
+TEST(gradients_are_those_of_the_ops_apart)
 {
     float dx[2][ROWS * C], dw[2][C * C];
     for (int i = 0; i < 2; ++i)
         gradients(i == 1, dx[i], dw[i]);
     ck_assert_int_eq(memcmp(dx[0], dx[1], sizeof dx[0]), 0);
     ck_assert_int_eq(memcmp(dw[0], dw[1], sizeof dw[0]), 0);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.merge");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, every_reader_takes_the_norm_over);
-    tcase_add_test(core, a_norm_with_other_readers_stays);
-    tcase_add_test(core, a_norm_of_many_rows_or_of_several_axes_stays);
-    tcase_add_test(core, a_norm_of_state_that_changes_stays);
-    tcase_add_test(core, gradients_are_those_of_the_ops_apart);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -162,7 +162,7 @@ static void near_each_other(float a[STEPS][ROWS * C], float b[STEPS][ROWS * C])
                           "step %d, y[%d] is %g, apart %g", t, i, (double)a[t][i], (double)b[t][i]);
 }
 
-START_TEST(two_launches_a_layer_compute_the_same)
+LOOP_TEST(two_launches_a_layer_compute_the_same, 0, N_KINDS)
 {
     float rewritten[STEPS][ROWS * C], apart[STEPS][ROWS * C];
     run_rewritten((enum kind)_i, rewritten);
@@ -177,10 +177,9 @@ START_TEST(two_launches_a_layer_compute_the_same)
     near_each_other(rewritten, apart);
     attncl_graph_destroy(s.g);
 }
-END_TEST
 
 // A plan is taken back when nodes are added, and made again; and when the graph goes unused.
-START_TEST(plans_are_made_anew)
+LOOP_TEST(plans_are_made_anew, 0, N_KINDS)
 {
     float once[STEPS][ROWS * C], again[STEPS][ROWS * C];
     attncl_memory_report report;
@@ -203,10 +202,9 @@ START_TEST(plans_are_made_anew)
     ck_ok(attncl_graph_memory(s.g, &report));
     attncl_graph_destroy(s.g);
 }
-END_TEST
 
 // A layer whose norm is wanted stays; the next one begins anew.
-START_TEST(chains_end_where_somebody_looks)
+LOOP_TEST(chains_end_where_somebody_looks, 0, N_KINDS)
 {
     float rewritten[STEPS][ROWS * C], apart[STEPS][ROWS * C];
     run_rewritten((enum kind)_i, apart);
@@ -225,18 +223,4 @@ START_TEST(chains_end_where_somebody_looks)
     ck_ok(attncl_graph_compile(s.g, NULL));
     expect(s.g, 0, 0, 0);
     attncl_graph_destroy(s.g);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.rewrite");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, two_launches_a_layer_compute_the_same, 0, N_KINDS);
-    tcase_add_loop_test(core, plans_are_made_anew, 0, N_KINDS);
-    tcase_add_loop_test(core, chains_end_where_somebody_looks, 0, N_KINDS);
-    suite_add_tcase(s, core);
-    return s;
 }

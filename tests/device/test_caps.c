@@ -43,7 +43,7 @@ static const struct {
 };
 enum { N_DEVICES = sizeof devices / sizeof devices[0] };
 
-START_TEST(quirks_change_what_they_are_about)
+LOOP_TEST(quirks_change_what_they_are_about, 0, N_DEVICES)
 {
     attncl_device_info info = {.type = devices[_i].type};
     struct device_caps caps = {
@@ -60,9 +60,8 @@ START_TEST(quirks_change_what_they_are_about)
     ck_assert_uint_eq(caps.max_loop_iterations, devices[_i].max_loop_iterations);
     ck_assert_int_eq(caps.clblast_allowed, devices[_i].clblast);
 }
-END_TEST
 
-START_TEST(this_device_is_usable)
+TEST(this_device_is_usable)
 {
     const struct device_caps *caps = &test_context()->caps;
 
@@ -73,7 +72,6 @@ START_TEST(this_device_is_usable)
     ck_assert(caps->is_cpu || caps->is_gpu || test_context()->info.type == ATTNCL_DEVICE_OTHER);
     ck_assert_uint_ge(caps->local_bytes, 1024);
 }
-END_TEST
 
 static struct device_caps caps_with(const char *variant, int ignore)
 {
@@ -94,7 +92,7 @@ static struct device_caps caps_with(const char *variant, int ignore)
     return caps;
 }
 
-START_TEST(the_variant_can_be_overridden)
+TEST(the_variant_can_be_overridden)
 {
     const struct device_caps plain = caps_with("", 0), gpu = caps_with("gpu", 0);
 
@@ -105,18 +103,4 @@ START_TEST(the_variant_can_be_overridden)
     ck_assert_int_eq(caps_with("gpu", 1).is_gpu, plain.is_gpu);
     if (plain.is_cpu)
         ck_assert_int_eq(caps_with("gpu", 1).variant, VARIANT_CPU); // the environment was ignored
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.caps");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, quirks_change_what_they_are_about, 0, N_DEVICES);
-    tcase_add_test(core, this_device_is_usable);
-    tcase_add_test(core, the_variant_can_be_overridden);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -10,7 +10,7 @@
 #include "device/context.h"
 #include "support/test.h"
 
-START_TEST(it_describes_its_device)
+TEST(it_describes_its_device)
 {
     attncl_device_info info;
 
@@ -21,16 +21,14 @@ START_TEST(it_describes_its_device)
     ck_assert_int_eq(info.available, 1);
     ck_ok(attncl_context_finish(test_context()));
 }
-END_TEST
 
-START_TEST(it_is_not_destroyed_while_a_child_lives)
+TEST(it_is_not_destroyed_while_a_child_lives)
 {
     attncl__context_add_child(test_context(), "graph");
     ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "graph");
     attncl__context_remove_child(test_context());
     ck_ok(attncl_context_finish(test_context()));
 }
-END_TEST
 
 static char order[8];
 
@@ -39,7 +37,7 @@ static void note(void *user)
     strncat(order, user, 1);
 }
 
-START_TEST(hooks_run_last_first)
+TEST(hooks_run_last_first)
 {
     attncl_context *ctx = NULL;
     char a[] = "a", b[] = "b";
@@ -50,9 +48,8 @@ START_TEST(hooks_run_last_first)
     ck_ok(attncl_context_destroy(ctx));
     ck_assert_str_eq(order, "ba");
 }
-END_TEST
 
-START_TEST(a_fork_is_refused)
+TEST(a_fork_is_refused)
 {
     int status = -1;
     const pid_t child = fork();
@@ -71,9 +68,8 @@ START_TEST(a_fork_is_refused)
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 0);
 }
-END_TEST
 
-START_TEST(options_are_checked)
+TEST(options_are_checked)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;
@@ -89,9 +85,8 @@ START_TEST(options_are_checked)
     ck_ok(attncl_context_destroy(ctx));
     ck_ok(attncl_context_destroy(NULL));
 }
-END_TEST
 
-START_TEST(it_adopts_the_callers_objects)
+TEST(it_adopts_the_callers_objects)
 {
     attncl_context *own = test_context(), *ctx = NULL;
     attncl_device_info info;
@@ -121,9 +116,8 @@ START_TEST(it_adopts_the_callers_objects)
     clReleaseContext(other);
     ck_assert_ptr_null(ctx);
 }
-END_TEST
 
-START_TEST(short_of_memory_nothing_is_left_behind)
+TEST(short_of_memory_nothing_is_left_behind)
 {
     const size_t heap_before = attncl__alloc_live();
     struct object_counts before, after;
@@ -145,22 +139,4 @@ START_TEST(short_of_memory_nothing_is_left_behind)
         if (!failed)
             break;
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.context");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, it_describes_its_device);
-    tcase_add_test(core, it_is_not_destroyed_while_a_child_lives);
-    tcase_add_test(core, hooks_run_last_first);
-    tcase_add_test(core, a_fork_is_refused);
-    tcase_add_test(core, options_are_checked);
-    tcase_add_test(core, short_of_memory_nothing_is_left_behind);
-    tcase_add_test(core, it_adopts_the_callers_objects);
-    suite_add_tcase(s, core);
-    return s;
 }

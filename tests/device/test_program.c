@@ -16,6 +16,8 @@
 #include "support/directory.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static const char source[] = "__kernel void probe_fill_fwd(__global int *x) { x[0] = VALUE; }\n";
 
 static int n_built, n_cached, n_warned;
@@ -107,7 +109,9 @@ static const char *entry_path(char path[FILE_BYTES])
     return directory_path(name, path);
 }
 
-START_TEST(the_second_process_compiles_nothing)
+FIXTURE(set_up, tear_down);
+
+TEST(the_second_process_compiles_nothing)
 {
     ck_assert_int_eq(live_once("#define VALUE 41\n"), 41);
     ck_assert_int_eq(live_once("#define VALUE 41\n"), 41);
@@ -123,9 +127,8 @@ START_TEST(the_second_process_compiles_nothing)
     ck_assert_int_eq(n_built, 3);
     ck_assert_int_eq(n_warned, 0);
 }
-END_TEST
 
-START_TEST(a_damaged_entry_is_replaced)
+TEST(a_damaged_entry_is_replaced)
 {
     char path[FILE_BYTES];
 
@@ -139,7 +142,6 @@ START_TEST(a_damaged_entry_is_replaced)
     ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
     ck_assert_int_eq(n_cached, 1);
 }
-END_TEST
 
 // Gives the cache's one entry another payload, made by `change` from the old one, rightly hashed.
 static void replace_payload(size_t (*change)(char *payload, size_t n))
@@ -179,7 +181,7 @@ static size_t other_kernels(char *payload, size_t n)
     return n;
 }
 
-START_TEST(what_the_driver_refuses_is_built)
+TEST(what_the_driver_refuses_is_built)
 {
     if (vendor() != VENDOR_POCL) // PoCL says no; rusticl has ended the process over such a binary
         return;
@@ -189,9 +191,8 @@ START_TEST(what_the_driver_refuses_is_built)
     ck_assert_int_eq(n_built, 2);
     ck_assert_int_eq(n_warned, 1);
 }
-END_TEST
 
-START_TEST(what_lacks_a_kernel_is_built)
+TEST(what_lacks_a_kernel_is_built)
 {
     ck_assert_int_eq(live_once("#define VALUE 7\n"), 7);
     replace_payload(other_kernels);
@@ -199,9 +200,8 @@ START_TEST(what_lacks_a_kernel_is_built)
     ck_assert_int_eq(n_built, 2);
     ck_assert_int_eq(n_warned, 1);
 }
-END_TEST
 
-START_TEST(modes_and_places)
+TEST(modes_and_places)
 {
     setenv("ATTNCL_CACHE", "off", 1);
     live_once("#define VALUE 1\n");
@@ -241,7 +241,6 @@ START_TEST(modes_and_places)
     free(home);
     free(xdg);
 }
-END_TEST
 
 static attncl_context *shared;
 
@@ -255,7 +254,7 @@ static void *get_program(void *user)
                : NULL;
 }
 
-START_TEST(threads_share_one_build)
+TEST(threads_share_one_build)
 {
     enum { THREADS = 4 };
     pthread_t thread[THREADS];
@@ -272,9 +271,8 @@ START_TEST(threads_share_one_build)
     ck_assert_int_eq(n_built, 1);
     ck_ok(attncl_context_destroy(shared));
 }
-END_TEST
 
-START_TEST(sources_and_logs_are_dumped_on_request)
+TEST(sources_and_logs_are_dumped_on_request)
 {
     directory_write("dump/readme", "");
     setenv("ATTNCL_DUMP_CL", IN_DIRECTORY("dump"), 1);
@@ -284,9 +282,8 @@ START_TEST(sources_and_logs_are_dumped_on_request)
     unsetenv("ATTNCL_DUMP_CL");
     ck_assert_uint_eq(directory_count(), 2 + 2 + 2); // sources, dumps, entries
 }
-END_TEST
 
-START_TEST(an_unknown_kernel_is_named)
+TEST(an_unknown_kernel_is_named)
 {
     attncl_context *ctx = NULL;
     struct program *program = NULL;
@@ -299,23 +296,4 @@ START_TEST(an_unknown_kernel_is_named)
     ck_fails(attncl__kernel_create(ctx, program, "nobody", &kernel), ATTNCL_ERR_STATE, "nobody");
     ck_assert_ptr_null(kernel);
     ck_ok(attncl_context_destroy(ctx));
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.program");
-    TCase *core = tcase_create("core");
-
-    tcase_add_checked_fixture(core, set_up, tear_down);
-    tcase_add_test(core, the_second_process_compiles_nothing);
-    tcase_add_test(core, a_damaged_entry_is_replaced);
-    tcase_add_test(core, what_the_driver_refuses_is_built);
-    tcase_add_test(core, what_lacks_a_kernel_is_built);
-    tcase_add_test(core, modes_and_places);
-    tcase_add_test(core, threads_share_one_build);
-    tcase_add_test(core, sources_and_logs_are_dumped_on_request);
-    tcase_add_test(core, an_unknown_kernel_is_named);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "device/select.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static struct device_entry entries[] = {
     {.info = {0, 0, ATTNCL_DEVICE_CPU, "rusticl", "llvmpipe (LLVM 15)", "Mesa/X.org",
               .compute_units = 64, .clock_mhz = 3000, .available = 1}},
@@ -49,7 +51,7 @@ static const struct {
 };
 enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-START_TEST(filters_select_devices)
+LOOP_TEST(filters_select_devices, 0, N_CHOICES)
 {
     const struct device_list list = {entries, choices[_i].n};
     size_t index = 99;
@@ -58,12 +60,11 @@ START_TEST(filters_select_devices)
     ck_assert_msg(index == choices[_i].index, "\"%s\" gave %zu",
                   choices[_i].wanted ? choices[_i].wanted : "NULL", index);
 }
-END_TEST
 
 static const char *const rejected[] = {"3:0", "9:9", "3:", ":", "3:1x", "99999:0", "H200", "tpu"};
 enum { N_REJECTED = sizeof rejected / sizeof rejected[0] };
 
-START_TEST(a_refusal_lists_what_there_is)
+LOOP_TEST(a_refusal_lists_what_there_is, 0, N_REJECTED)
 {
     const struct device_list list = {entries, N_ENTRIES};
     size_t index = 99;
@@ -74,9 +75,8 @@ START_TEST(a_refusal_lists_what_there_is)
     ck_assert_ptr_nonnull(strstr(attncl_last_error(), "3:0 H200 (NVIDIA CUDA) unavailable"));
     ck_assert_uint_eq(index, 99);
 }
-END_TEST
 
-START_TEST(an_empty_list_says_so)
+TEST(an_empty_list_says_so)
 {
     const struct device_list list = {0};
     size_t index;
@@ -84,9 +84,8 @@ START_TEST(an_empty_list_says_so)
     ck_fails(attncl__device_select(&list, "gpu", &index), ATTNCL_ERR_NO_DEVICE,
              "no OpenCL device was found");
 }
-END_TEST
 
-START_TEST(this_machines_devices_are_described)
+TEST(this_machines_devices_are_described)
 {
     attncl_device_info info;
     size_t n = 99;
@@ -112,18 +111,4 @@ START_TEST(this_machines_devices_are_described)
     ck_fails(attncl_device_get(n, &info), ATTNCL_ERR_NO_DEVICE, "was asked for");
     ck_fails(attncl_device_get(0, NULL), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_fails(attncl_device_count(NULL), ATTNCL_ERR_ARGUMENT, "NULL");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.select");
-    TCase *core = tcase_create("core");
-
-    tcase_add_loop_test(core, filters_select_devices, 0, N_CHOICES);
-    tcase_add_loop_test(core, a_refusal_lists_what_there_is, 0, N_REJECTED);
-    tcase_add_test(core, an_empty_list_says_so);
-    tcase_add_test(core, this_machines_devices_are_described);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -8,6 +8,8 @@
 #include "support/directory.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static attncl_context anywhere; // only its setting about the environment is read
 static size_t heap_before;
 
@@ -32,7 +34,9 @@ static size_t occurrences(const char *text, const char *part)
     return n;
 }
 
-START_TEST(includes_are_replaced_once)
+FIXTURE(set_up, tear_down);
+
+TEST(includes_are_replaced_once)
 {
     char *text = NULL;
 
@@ -57,9 +61,8 @@ START_TEST(includes_are_replaced_once)
                            "int last;\n");
     attncl__free(text);
 }
-END_TEST
 
-START_TEST(an_empty_file_is_a_text)
+TEST(an_empty_file_is_a_text)
 {
     char *text = NULL;
 
@@ -68,9 +71,8 @@ START_TEST(an_empty_file_is_a_text)
     ck_assert_str_eq(text, "#line 1 \"op/a.cl\"\n");
     attncl__free(text);
 }
-END_TEST
 
-START_TEST(missing_files_are_named)
+TEST(missing_files_are_named)
 {
     char *text = NULL;
 
@@ -85,9 +87,8 @@ START_TEST(missing_files_are_named)
     ck_fails(attncl__source_load(&anywhere, "op/gone.cl", &text), ATTNCL_ERR_STATE, "op/gone.cl");
     ck_assert_ptr_null(text);
 }
-END_TEST
 
-START_TEST(what_is_embedded_is_complete)
+TEST(what_is_embedded_is_complete)
 {
     unsetenv("ATTNCL_CL_DIR");
     ck_assert_uint_gt(attncl__n_sources, 0);
@@ -100,9 +101,8 @@ START_TEST(what_is_embedded_is_complete)
         attncl__free(text);
     }
 }
-END_TEST
 
-START_TEST(short_of_memory_it_fails_cleanly)
+TEST(short_of_memory_it_fails_cleanly)
 {
     directory_write("op/a.cl", "#include \"common/x.clh\"\nint last;\n");
     directory_write("common/x.clh", "int x;\n");
@@ -120,20 +120,4 @@ START_TEST(short_of_memory_it_fails_cleanly)
         ck_assert_ptr_null(text);
         ck_assert_uint_eq(attncl__alloc_live(), heap_before);
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.source");
-    TCase *core = tcase_create("core");
-
-    tcase_add_checked_fixture(core, set_up, tear_down);
-    tcase_add_test(core, includes_are_replaced_once);
-    tcase_add_test(core, an_empty_file_is_a_text);
-    tcase_add_test(core, missing_files_are_named);
-    tcase_add_test(core, what_is_embedded_is_complete);
-    tcase_add_test(core, short_of_memory_it_fails_cleanly);
-    suite_add_tcase(s, core);
-    return s;
 }

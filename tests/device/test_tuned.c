@@ -17,6 +17,8 @@
 #include "support/directory.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 #define FIRST "attncl-tune 1 " ATTNCL_VERSION_STRING "\n"
 #define GOOD  "dev\tdrv\tgemm_cpu\tlarge\tTM=192 TN=128 TK=256\n"
 
@@ -48,7 +50,7 @@ static int parse(const char *text)
     return parse_bytes(text, strlen(text));
 }
 
-START_TEST(rows_of_this_device_are_taken)
+TEST(rows_of_this_device_are_taken)
 {
     ck_assert_int_eq(parse(FIRST "# a comment\n\n" GOOD
                                  "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
@@ -64,7 +66,6 @@ START_TEST(rows_of_this_device_are_taken)
     ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_ELEMENTS], 4096);
     ck_assert_int_eq(table.entries[TUNE_ROWS_CPU][TUNE_WIDE].value[ROWS_CPU_VW], 8);
 }
-END_TEST
 
 static const struct {
     const char *line, *words;
@@ -89,7 +90,7 @@ static const struct {
     {"dev\tdrv\trows_gpu\twide\tLS=1024", "LS = 1024"},
 };
 
-START_TEST(a_bad_line_is_named_and_left_out)
+LOOP_TEST(a_bad_line_is_named_and_left_out, 0, sizeof bad / sizeof bad[0])
 {
     char text[512];
 
@@ -99,26 +100,23 @@ START_TEST(a_bad_line_is_named_and_left_out)
     ck_assert_msg(strstr(log_text, bad[_i].words), "'%s' lacks '%s'", log_text, bad[_i].words);
     ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].line, 3);
 }
-END_TEST
 
-START_TEST(a_second_row_for_the_same_is_left_out)
+TEST(a_second_row_for_the_same_is_left_out)
 {
     ck_assert_int_eq(parse(FIRST GOOD "dev\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"), 1);
     ck_assert_ptr_nonnull(strstr(log_text, "F:3: line 2 has this row"));
     ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].value[GEMM_CPU_TM], 192);
 }
-END_TEST
 
-START_TEST(a_file_of_another_version_is_left_out)
+TEST(a_file_of_another_version_is_left_out)
 {
     ck_assert_int_eq(parse("attncl-tune 1 9.9.9\n" GOOD), 0);
     ck_assert_ptr_nonnull(strstr(log_text, "F:1: "));
     ck_assert_int_eq(parse(GOOD), 0);
     ck_assert_int_eq(parse(""), 0);
 }
-END_TEST
 
-START_TEST(many_bad_lines_are_not_all_logged)
+TEST(many_bad_lines_are_not_all_logged)
 {
     struct strbuf t = STRBUF_EMPTY;
 
@@ -130,10 +128,9 @@ START_TEST(many_bad_lines_are_not_all_logged)
     ck_assert_uint_lt(strlen(log_text), 1000);
     attncl__strbuf_free(&t);
 }
-END_TEST
 
 // Whatever bytes are changed, what is taken is what the kernels take.
-START_TEST(damage_gives_no_impossible_row)
+TEST(damage_gives_no_impossible_row)
 {
     static const char whole[] =
         FIRST GOOD "dev\tdrv\tgemm_gpu\tsmall\tBM=64 BN=64 BK=16 TX=8 TY=8\n"
@@ -159,9 +156,8 @@ START_TEST(damage_gives_no_impossible_row)
                                                  table.entries[k][c].value[f]));
     }
 }
-END_TEST
 
-START_TEST(merging_keeps_what_was_not_measured)
+TEST(merging_keeps_what_was_not_measured)
 {
     static const char old[] = FIRST "# gone\n" GOOD "dev\tdrv\tgemm_cpu\tsmall\tTM=6 TN=8 TK=16\n"
                                     "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
@@ -185,9 +181,6 @@ START_TEST(merging_keeps_what_was_not_measured)
     ck_assert_ptr_null(strstr(t.data, "rubbish"));
     attncl__strbuf_free(&t);
 }
-END_TEST
-
-// -- files
 
 static void files_up(void)
 {
@@ -205,6 +198,8 @@ static void files_down(void)
     setenv("ATTNCL_TUNE", "off", 1);
     unsetenv("XDG_CONFIG_HOME");
 }
+
+FIXTURE(files_up, files_down);
 
 // A context that looks for rows; needs no device.
 static attncl_context *fake(void)
@@ -228,7 +223,7 @@ static bool finds_rows(void)
     return found;
 }
 
-START_TEST(the_file_is_in_the_users_configuration)
+TEST(the_file_is_in_the_users_configuration)
 {
     directory_write("attncl/tune.txt", FIRST GOOD);
     unsetenv("ATTNCL_TUNE");
@@ -255,9 +250,8 @@ START_TEST(the_file_is_in_the_users_configuration)
         setenv("HOME", home, 1);
     attncl__free(home);
 }
-END_TEST
 
-START_TEST(a_file_that_others_could_have_written_is_not_read)
+TEST(a_file_that_others_could_have_written_is_not_read)
 {
     char path[FILE_BYTES], to[FILE_BYTES];
 
@@ -284,9 +278,8 @@ START_TEST(a_file_that_others_could_have_written_is_not_read)
     ck_assert(!finds_rows());
     ck_assert_ptr_nonnull(strstr(log_text, "impossible size"));
 }
-END_TEST
 
-START_TEST(rows_are_stored_for_this_user_alone)
+TEST(rows_are_stored_for_this_user_alone)
 {
     bool measured[N_TUNABLES][TUNE_MAX_CLASSES] = {{false}};
     struct tune_table found = {.path = NULL};
@@ -314,26 +307,4 @@ START_TEST(rows_are_stored_for_this_user_alone)
     setenv("ATTNCL_TUNE", "/proc/no/such/tune.txt", 1);
     ck_fails(attncl__tuned_store(fake(), &found, measured, &path), ATTNCL_ERR_IO, "/proc/no/such");
     ck_assert_ptr_null(path);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.tuned");
-    TCase *text = tcase_create("text"), *files = tcase_create("files");
-
-    tcase_add_test(text, rows_of_this_device_are_taken);
-    tcase_add_loop_test(text, a_bad_line_is_named_and_left_out, 0, sizeof bad / sizeof bad[0]);
-    tcase_add_test(text, a_second_row_for_the_same_is_left_out);
-    tcase_add_test(text, a_file_of_another_version_is_left_out);
-    tcase_add_test(text, many_bad_lines_are_not_all_logged);
-    tcase_add_test(text, damage_gives_no_impossible_row);
-    tcase_add_test(text, merging_keeps_what_was_not_measured);
-    tcase_add_checked_fixture(files, files_up, files_down);
-    tcase_add_test(files, the_file_is_in_the_users_configuration);
-    tcase_add_test(files, a_file_that_others_could_have_written_is_not_read);
-    tcase_add_test(files, rows_are_stored_for_this_user_alone);
-    suite_add_tcase(s, text);
-    suite_add_tcase(s, files);
-    return s;
 }

@@ -50,7 +50,7 @@ static void check_buffer(cl_mem mem, size_t offset, float first)
 // Offsets: none, aligned for a sub-buffer, and neither.
 static const int64_t offsets[] = {0, 256, 7};
 
-START_TEST(callers_buffers_are_used)
+LOOP_TEST(callers_buffers_are_used, 0, 9)
 {
     attncl_graph *g = doubling(test_context());
     const int64_t in_at = offsets[_i / 3], out_at = offsets[_i % 3];
@@ -84,9 +84,8 @@ START_TEST(callers_buffers_are_used)
     clReleaseMemObject(out);
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(bind_refuses_what_does_not_fit)
+TEST(bind_refuses_what_does_not_fit)
 {
     attncl_graph *g = doubling(test_context());
     cl_mem small = buffer_of(N, 0);
@@ -98,9 +97,8 @@ START_TEST(bind_refuses_what_does_not_fit)
     clReleaseMemObject(small);
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(a_run_waits_for_events_and_gives_one)
+TEST(a_run_waits_for_events_and_gives_one)
 {
     attncl_context *ctx = test_context();
     if (ctx->caps.vendor == VENDOR_OCLGRIND)
@@ -127,9 +125,8 @@ START_TEST(a_run_waits_for_events_and_gives_one)
     ck_fails(attncl_graph_enqueue(g, 1, NULL, NULL), ATTNCL_ERR_ARGUMENT, "list is NULL");
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(an_empty_graph_still_gives_an_event)
+TEST(an_empty_graph_still_gives_an_event)
 {
     attncl_graph *g = NULL;
     cl_event done = NULL;
@@ -141,9 +138,8 @@ START_TEST(an_empty_graph_still_gives_an_event)
     clReleaseEvent(done);
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(inside_the_callers_context)
+TEST(inside_the_callers_context)
 {
     attncl_context *own = test_context(), *ctx = NULL;
     cl_int code;
@@ -161,9 +157,8 @@ START_TEST(inside_the_callers_context)
     ck_ok(attncl_context_destroy(ctx));
     clReleaseCommandQueue(queue);
 }
-END_TEST
 
-START_TEST(canaries_detect_an_overwrite)
+TEST(canaries_detect_an_overwrite)
 {
     attncl_graph *g = NULL;
     ck_ok(attncl_graph_create(test_context(), &g));
@@ -182,9 +177,8 @@ START_TEST(canaries_detect_an_overwrite)
     ck_ok(attncl_graph_run(g)); // poisoning mends it
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(profiles_by_node)
+TEST(profiles_by_node)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;
@@ -221,22 +215,4 @@ START_TEST(profiles_by_node)
     g = doubling(test_context());
     ck_fails(attncl_graph_run_profiled(g), ATTNCL_ERR_STATE, "profile = 1");
     attncl_graph_destroy(g);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.bind");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, callers_buffers_are_used, 0, 9);
-    tcase_add_test(core, bind_refuses_what_does_not_fit);
-    tcase_add_test(core, a_run_waits_for_events_and_gives_one);
-    tcase_add_test(core, an_empty_graph_still_gives_an_event);
-    tcase_add_test(core, inside_the_callers_context);
-    tcase_add_test(core, canaries_detect_an_overwrite);
-    tcase_add_test(core, profiles_by_node);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -84,7 +84,7 @@ static bool worth_trying(void)
     return caps->vendor != VENDOR_OCLGRIND && caps->max_loop_iterations == 0;
 }
 
-START_TEST(strided_batches_are_right)
+TEST(strided_batches_are_right)
 {
     cl_command_queue queue = test_context()->queue;
 
@@ -122,16 +122,8 @@ START_TEST(strided_batches_are_right)
     drop(&c, host_c);
     ck_assert_int_eq(CLBlastClearCache(), CLBlastSuccess); // what this test did itself
 }
-END_TEST
 
-// Every parameter that CLBlast wants is in the rows.
-START_TEST(rows_for_unknown_devices_are_complete)
-{
-    ck_ok(attncl__clblast_add_tuning(test_context()));
-}
-END_TEST
-
-START_TEST(known_devices)
+TEST(known_devices)
 {
     struct device_caps caps = {.vendor = VENDOR_NVIDIA, .is_gpu = true};
 
@@ -142,9 +134,8 @@ START_TEST(known_devices)
     ck_assert(
         !attncl__clblast_has_tuning(&(struct device_caps){.vendor = VENDOR_POCL, .is_cpu = true}));
 }
-END_TEST
 
-START_TEST(sizes_beyond_int_are_refused)
+TEST(sizes_beyond_int_are_refused)
 {
     struct gemm g = {.batch = 1, .m = 4, .n = 4, .k = 4};
 
@@ -160,18 +151,9 @@ START_TEST(sizes_beyond_int_are_refused)
     g.causal = true;
     ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
 }
-END_TEST
 
-Suite *suite(void)
+// Every parameter that CLBlast wants is in the rows.
+TEST(rows_for_unknown_devices_are_complete)
 {
-    Suite *s = suite_create("launch.clblast");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, strided_batches_are_right);
-    tcase_add_test(core, known_devices);
-    tcase_add_test(core, sizes_beyond_int_are_refused);
-    tcase_add_test(core, rows_for_unknown_devices_are_complete); // last: it changes the process
-    suite_add_tcase(s, core);
-    return s;
+    ck_ok(attncl__clblast_add_tuning(test_context()));
 }

@@ -228,7 +228,15 @@ static const struct shape {
               {61, 97, 53}, {97, 131, 67}, {101, 35, 611}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-START_TEST(meets_the_definition)
+static void up(void)
+{
+    forced = attncl__context_env(test_context(), ENV_GEMM);
+    caps = &test_context()->caps;
+}
+
+FIXTURE_ONCE(up, NULL);
+
+LOOP_TEST(meets_the_definition, 0, N_SHAPES)
 {
     const struct shape *x = &shapes[_i];
 
@@ -242,9 +250,8 @@ START_TEST(meets_the_definition)
         check(&p);
     }
 }
-END_TEST
 
-START_TEST(batches)
+TEST(batches)
 {
     for (int form = 0; form < 4; ++form) {
         struct gemm_case p = {
@@ -258,9 +265,8 @@ START_TEST(batches)
         check(&p);
     }
 }
-END_TEST
 
-START_TEST(causal)
+TEST(causal)
 {
     static const int sizes[] = {1, 2, 6, 7, 48, 97, 300};
 
@@ -277,10 +283,9 @@ START_TEST(causal)
                                       .gate = true,
                                       .shared_b = trans_b});
 }
-END_TEST
 
 // Row i of a causal GEMM is right whatever later rows of B hold.
-START_TEST(causal_rows_do_not_see_later_ones)
+TEST(causal_rows_do_not_see_later_ones)
 {
     struct setup s = {.g.batch = 0};
     const struct gemm_case p = {.batch = 1, .m = 70, .n = 19, .k = 70, .causal = true};
@@ -296,9 +301,8 @@ START_TEST(causal_rows_do_not_see_later_ones)
             ck_assert_int_eq(!!isfinite(s.data[C][i * 19 + j]), i < 40);
     release(&s);
 }
-END_TEST
 
-START_TEST(epilogues)
+LOOP_TEST(epilogues, 0, GEMM_ACT_SILU + 1)
 {
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)
@@ -313,9 +317,8 @@ START_TEST(epilogues)
                                       .gate = parts / 3 % 2,
                                       .residual = parts / 6});
 }
-END_TEST
 
-START_TEST(nothing_to_sum_gives_the_epilogue_of_zero)
+TEST(nothing_to_sum_gives_the_epilogue_of_zero)
 {
     check(&(struct gemm_case){.batch = 1, .m = 3, .n = 5, .k = 0});
     check(&(struct gemm_case){.batch = 2,
@@ -328,17 +331,15 @@ START_TEST(nothing_to_sum_gives_the_epilogue_of_zero)
                               .gate = true,
                               .residual = true});
 }
-END_TEST
 
-START_TEST(empty_results_launch_nothing)
+TEST(empty_results_launch_nothing)
 {
     check(&(struct gemm_case){.batch = 0, .m = 3, .n = 5, .k = 2});
     check(&(struct gemm_case){.batch = 1, .m = 0, .n = 5, .k = 2});
     check(&(struct gemm_case){.batch = 1, .m = 3, .n = 0, .k = 2});
 }
-END_TEST
 
-START_TEST(not_a_number_and_infinity_pass)
+TEST(not_a_number_and_infinity_pass)
 {
     for (int few = 0; few < 2; ++few)
         for (int activation = 0; activation < 6; ++activation) {
@@ -362,9 +363,8 @@ START_TEST(not_a_number_and_infinity_pass)
             release(&s);
         }
 }
-END_TEST
 
-START_TEST(same_bits_every_time)
+TEST(same_bits_every_time)
 {
     struct setup s = {.g.batch = 0};
     const struct gemm_case p = {.batch = 1, .m = 50, .n = 70, .k = 300};
@@ -379,10 +379,9 @@ START_TEST(same_bits_every_time)
     ck_assert_int_eq(memcmp(first, s.data[C], sizeof first), 0);
     release(&s);
 }
-END_TEST
 
 // A device that stops loops early gets the sums in pieces, which wait in C between launches.
-START_TEST(limited_loops)
+TEST(limited_loops)
 {
     struct device_caps limited = test_context()->caps;
     const char *const before = forced;
@@ -406,10 +405,9 @@ START_TEST(limited_loops)
     caps = &test_context()->caps;
     forced = before;
 }
-END_TEST
 
 // A single core gets tiles so tall that a transposed A is copied in several parts, the last ragged.
-START_TEST(tall_tiles_of_a_transposed_a)
+TEST(tall_tiles_of_a_transposed_a)
 {
     static const int rows[] = {192, 193, 199, 294};
     struct device_caps single = test_context()->caps;
@@ -426,10 +424,9 @@ START_TEST(tall_tiles_of_a_transposed_a)
                                   .gap = (int)i});
     caps = &test_context()->caps;
 }
-END_TEST
 
 // A long sum into a small C uses split-K with splits of equal length, if it can.
-START_TEST(long_sums_use_split_k)
+TEST(long_sums_use_split_k)
 {
     struct device_caps single = test_context()->caps;
     const bool cuts = single.variant == VARIANT_CPU && single.max_loop_iterations == 0;
@@ -455,7 +452,6 @@ START_TEST(long_sums_use_split_k)
     caps = &test_context()->caps;
     forced = before;
 }
-END_TEST
 
 // The GPU tiles of vendors that are not here are built, for kernels.offline to compile, but not
 // run: on a CPU each takes many seconds to become machine code.
@@ -467,7 +463,7 @@ static const struct vendor {
                {VENDOR_AMD, 64, 1, 256},    {VENDOR_AMD, 64, 8, 256},    {VENDOR_OTHER, 1, 1, 128}};
 enum { N_VENDORS = sizeof vendors / sizeof vendors[0] };
 
-START_TEST(tiles_of_other_vendors)
+LOOP_TEST(tiles_of_other_vendors, 0, N_VENDORS)
 {
     const struct vendor *v = &vendors[_i];
     struct device_caps other = test_context()->caps;
@@ -491,7 +487,6 @@ START_TEST(tiles_of_other_vendors)
         ck_assert_int_eq((int)command_list.commands[0].local[0], (int)v->group);
     attncl__command_list_free(&command_list);
 }
-END_TEST
 
 static char last_line[256];
 static int n_lines;
@@ -505,7 +500,7 @@ static void keep_line(attncl_log_level level, const char *text, void *user)
     }
 }
 
-START_TEST(the_choice_is_logged_once)
+TEST(the_choice_is_logged_once)
 {
     const struct gemm_case p = {.batch = 1, .m = 19, .n = 23, .k = 29, .trans_b = true};
 
@@ -517,9 +512,8 @@ START_TEST(the_choice_is_logged_once)
     ck_assert_msg(strstr(last_line, "gemm 19x23x29 NT, batch 1: ") != NULL, "%s", last_line);
     ck_assert_msg(strchr(last_line, '(') != NULL, "no reason in \"%s\"", last_line);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct setup s = {.g.batch = 0};
     const char *const before = forced;
@@ -533,48 +527,4 @@ START_TEST(refusals)
     s.g.m = INT64_C(1) << 31;
     ck_fails(run(&s), ATTNCL_ERR_UNSUPPORTED, "extent");
     release(&s);
-}
-END_TEST
-
-static void up(void)
-{
-    device_up();
-    forced = attncl__context_env(test_context(), ENV_GEMM);
-    caps = &test_context()->caps;
-}
-
-static TCase *add_case(Suite *s, const char *name)
-{
-    TCase *c = tcase_create(name);
-
-    tcase_add_unchecked_fixture(c, up, device_down);
-    suite_add_tcase(s, c);
-    return c;
-}
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("gemm.gemm");
-    TCase *c = add_case(s, "shapes");
-
-    tcase_add_loop_test(c, meets_the_definition, 0, N_SHAPES);
-    tcase_add_test(c, batches);
-    tcase_add_test(c, limited_loops);
-    tcase_add_test(c, tall_tiles_of_a_transposed_a);
-    tcase_add_test(c, long_sums_use_split_k);
-    tcase_add_test(c, nothing_to_sum_gives_the_epilogue_of_zero);
-    tcase_add_test(c, empty_results_launch_nothing);
-    c = add_case(s, "causal");
-    tcase_add_test(c, causal);
-    tcase_add_test(c, causal_rows_do_not_see_later_ones);
-    c = add_case(s, "epilogues");
-    tcase_add_loop_test(c, epilogues, 0, GEMM_ACT_SILU + 1);
-    tcase_add_test(c, not_a_number_and_infinity_pass);
-    c = add_case(s, "vendors");
-    tcase_add_loop_test(c, tiles_of_other_vendors, 0, N_VENDORS);
-    c = add_case(s, "manners");
-    tcase_add_test(c, same_bits_every_time);
-    tcase_add_test(c, the_choice_is_logged_once);
-    tcase_add_test(c, refusals);
-    return s;
 }

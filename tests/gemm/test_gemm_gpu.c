@@ -8,6 +8,8 @@
 #include "launch/command_list.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 // What a described device was asked and given.
 static struct {
     int n_asked, n_refuse; // the first n_refuse rows asked for do not fit
@@ -106,7 +108,7 @@ static const struct {
 };
 enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-START_TEST(rows_by_vendor_and_size)
+LOOP_TEST(rows_by_vendor_and_size, 0, N_CHOICES)
 {
     const struct device_caps caps =
         described(choices[_i].vendor, choices[_i].multiple, choices[_i].units);
@@ -115,11 +117,10 @@ START_TEST(rows_by_vendor_and_size)
     ck_assert_str_eq(seen.launched[0], choices[_i].tile);
     ck_assert_int_eq(seen.n_launched, 1);
 }
-END_TEST
 
 // Each row that does not build, does not fit or spills falls back to the next; the last to an
 // error.
-START_TEST(rows_that_do_not_fit_fall_back)
+TEST(rows_that_do_not_fit_fall_back)
 {
     static const char *const fallbacks[] = {"128x128x16/256", "64x128x16/128", "64x64x16/128",
                                             "32x32x32/64", "16x16x16/16"};
@@ -142,10 +143,9 @@ START_TEST(rows_that_do_not_fit_fall_back)
     ck_assert_str_eq(seen.launched[0], fallbacks[0]);
     seen.spills = false;
 }
-END_TEST
 
 // A device of small work-groups is not asked for large ones.
-START_TEST(groups_within_the_device)
+TEST(groups_within_the_device)
 {
     struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
 
@@ -153,9 +153,8 @@ START_TEST(groups_within_the_device)
     ck_ok(choose(&caps, 1024, 1024, 100));
     ck_assert_str_eq(seen.launched[0], "32x32x32/64");
 }
-END_TEST
 
-START_TEST(long_sums_use_split_k)
+TEST(long_sums_use_split_k)
 {
     const struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
 
@@ -169,7 +168,6 @@ START_TEST(long_sums_use_split_k)
     ck_ok(choose(&caps, 2048, 2048, 65536)); // tiles enough
     ck_assert_int_eq(seen.n_launched, 1);
 }
-END_TEST
 
 // -- on the device
 
@@ -260,7 +258,9 @@ static void run_gemm(const struct device_caps *caps, int m, int n, int k, int n_
         free(data[i]);
 }
 
-START_TEST(split_k_sums_are_right)
+FIXTURE_ONCE(device_up, device_down);
+
+TEST(split_k_sums_are_right)
 {
     struct device_caps caps = test_context()->caps;
 
@@ -272,10 +272,9 @@ START_TEST(split_k_sums_are_right)
     run_gemm(&caps, 19, 37, 1153, 2);
     run_gemm(&caps, 7, 20, 1030, 2);
 }
-END_TEST
 
 // PoCL takes many seconds to compile each of these; simulators, GPUs and Intel's runtime do not.
-START_TEST(rows_of_all_vendors_are_right)
+LOOP_TEST(rows_of_all_vendors_are_right, 0, 8)
 {
     static const struct {
         enum device_vendor vendor;
@@ -295,23 +294,4 @@ START_TEST(rows_of_all_vendors_are_right)
     caps.vendor = rows[_i].vendor;
     caps.group_multiple = rows[_i].multiple;
     run_gemm(&caps, rows[_i].m, rows[_i].n, rows[_i].k, 1);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("gemm.gemm_gpu");
-    TCase *described_devices = tcase_create("described devices");
-    TCase *device = tcase_create("device");
-
-    tcase_add_loop_test(described_devices, rows_by_vendor_and_size, 0, N_CHOICES);
-    tcase_add_test(described_devices, rows_that_do_not_fit_fall_back);
-    tcase_add_test(described_devices, groups_within_the_device);
-    tcase_add_test(described_devices, long_sums_use_split_k);
-    suite_add_tcase(s, described_devices);
-    tcase_add_unchecked_fixture(device, device_up, device_down);
-    tcase_add_test(device, split_k_sums_are_right);
-    tcase_add_loop_test(device, rows_of_all_vendors_are_right, 0, 8);
-    suite_add_tcase(s, device);
-    return s;
 }

@@ -38,7 +38,7 @@ static void check_floats(attncl_graph *g, const char *name, const float *want, i
                       (double)want[i]);
 }
 
-START_TEST(runs_again_with_new_inputs)
+TEST(runs_again_with_new_inputs)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -57,9 +57,8 @@ START_TEST(runs_again_with_new_inputs)
     }
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(inputs_convert_and_start_as_zeros)
+TEST(inputs_convert_and_start_as_zeros)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -81,9 +80,8 @@ START_TEST(inputs_convert_and_start_as_zeros)
     ck_fails(attncl_graph_read(g, "y", wide, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, capacity for 4");
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(the_first_failure_is_kept_with_its_scope)
+TEST(the_first_failure_is_kept_with_its_scope)
 {
     attncl_graph *g = new_graph();
     attncl_graph_push_scope(g, "encoder");
@@ -101,9 +99,8 @@ START_TEST(the_first_failure_is_kept_with_its_scope)
     ck_fails(attncl_graph_run(g), ATTNCL_ERR_STATE, "not compiled");
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(builders_refuse_misuse)
+TEST(builders_refuse_misuse)
 {
     struct {
         attncl_status status;
@@ -141,9 +138,8 @@ START_TEST(builders_refuse_misuse)
         attncl_graph_destroy(g);
     }
 }
-END_TEST
 
-START_TEST(values_of_another_graph_are_refused)
+TEST(values_of_another_graph_are_refused)
 {
     static const char *const words[] = {
         "add_fwd: input 1 is a value of another graph", "output y is a value of another graph",
@@ -173,9 +169,8 @@ START_TEST(values_of_another_graph_are_refused)
     }
     attncl_graph_destroy(other);
 }
-END_TEST
 
-START_TEST(views_are_copied_for_ops_that_need_it)
+TEST(views_are_copied_for_ops_that_need_it)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -195,9 +190,8 @@ START_TEST(views_are_copied_for_ops_that_need_it)
     check_floats(g, "turned", (float[]){0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, N);
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(one_value_may_be_several_outputs)
+TEST(one_value_may_be_several_outputs)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -220,7 +214,6 @@ START_TEST(one_value_may_be_several_outputs)
     check_floats(g, "z", z_want, N);
     attncl_graph_destroy(g);
 }
-END_TEST
 
 // x -> n additions -> y.
 static attncl_graph *chain(int n, int64_t width)
@@ -233,7 +226,7 @@ static attncl_graph *chain(int n, int64_t width)
     return g;
 }
 
-START_TEST(memory_is_reused_and_reported_before_it_is_taken)
+TEST(memory_is_reused_and_reported_before_it_is_taken)
 {
     struct object_counts before, after;
     attncl_memory_report r;
@@ -256,9 +249,8 @@ START_TEST(memory_is_reused_and_reported_before_it_is_taken)
     ck_ok(attncl_graph_compile(g, NULL)); // a refusal changes nothing
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(what_nothing_needs_is_not_computed)
+TEST(what_nothing_needs_is_not_computed)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -270,9 +262,8 @@ START_TEST(what_nothing_needs_is_not_computed)
     ck_ok(attncl_graph_compile(g, NULL));
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(steady_state_makes_nothing)
+TEST(steady_state_makes_nothing)
 {
     struct object_counts before, after;
     attncl_graph *g = chain(6, 1000);
@@ -289,9 +280,8 @@ START_TEST(steady_state_makes_nothing)
     ck_assert_uint_eq(heap, attncl__alloc_live());
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(index_inputs_are_checked)
+TEST(index_inputs_are_checked)
 {
     attncl_graph *g = new_graph();
     const int64_t three = 3;
@@ -312,9 +302,8 @@ START_TEST(index_inputs_are_checked)
     ck_assert_int_eq(got[1], 16); // refused writes changed nothing
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(tensors_serve_several_graphs)
+TEST(tensors_serve_several_graphs)
 {
     attncl_tensor *w = NULL;
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, ramp, &w));
@@ -342,9 +331,8 @@ START_TEST(tensors_serve_several_graphs)
     attncl_graph_destroy(g[1]);
     attncl_tensor_destroy(w);
 }
-END_TEST
 
-START_TEST(empty_values_are_fine)
+TEST(empty_values_are_fine)
 {
     attncl_graph *g = new_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){0, 4});
@@ -355,9 +343,8 @@ START_TEST(empty_values_are_fine)
     ck_ok(attncl_graph_read(g, "y", NULL, 0));
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(every_host_allocation_may_fail)
+TEST(every_host_allocation_may_fail)
 {
     struct object_counts before, after;
     const size_t heap = attncl__alloc_live();
@@ -389,7 +376,6 @@ START_TEST(every_host_allocation_may_fail)
     }
     ck_assert_uint_le(attncl__alloc_live(), heap + 64); // programs the context keeps
 }
-END_TEST
 
 static void *run_chain(void *user)
 {
@@ -405,7 +391,7 @@ static void *run_chain(void *user)
     return NULL;
 }
 
-START_TEST(graphs_run_from_several_threads)
+TEST(graphs_run_from_several_threads)
 {
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
@@ -424,30 +410,4 @@ START_TEST(graphs_run_from_several_threads)
         ck_assert_ptr_null(failed);
         attncl_graph_destroy(graphs[i]);
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.graph");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, runs_again_with_new_inputs);
-    tcase_add_test(core, inputs_convert_and_start_as_zeros);
-    tcase_add_test(core, the_first_failure_is_kept_with_its_scope);
-    tcase_add_test(core, builders_refuse_misuse);
-    tcase_add_test(core, values_of_another_graph_are_refused);
-    tcase_add_test(core, views_are_copied_for_ops_that_need_it);
-    tcase_add_test(core, one_value_may_be_several_outputs);
-    tcase_add_test(core, memory_is_reused_and_reported_before_it_is_taken);
-    tcase_add_test(core, what_nothing_needs_is_not_computed);
-    tcase_add_test(core, steady_state_makes_nothing);
-    tcase_add_test(core, index_inputs_are_checked);
-    tcase_add_test(core, tensors_serve_several_graphs);
-    tcase_add_test(core, empty_values_are_fine);
-    tcase_add_test(core, every_host_allocation_may_fail);
-    tcase_add_test(core, graphs_run_from_several_threads);
-    suite_add_tcase(s, core);
-    return s;
 }

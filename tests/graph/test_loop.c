@@ -81,14 +81,13 @@ static void run_and_check(attncl_graph *g, int64_t trip_count, float offset)
 static const int64_t trip_counts[] = {0, 1, 2, MAX_TRIP_COUNT};
 enum { N_CASES = sizeof trip_counts / sizeof trip_counts[0] };
 
-START_TEST(loops_one_after_another)
+LOOP_TEST(loops_one_after_another, 0, N_CASES)
 {
     attncl_graph *g = two_loops(test_context(), trip_counts[_i]);
     for (int run = 0; run < 3; ++run) // every run starts at iteration 0
         run_and_check(g, trip_counts[_i], (float)run);
     attncl_graph_destroy(g);
 }
-END_TEST
 
 static const struct placement *placement_of(const attncl_graph *g, attncl_value v)
 {
@@ -112,7 +111,7 @@ static void ck_apart(const attncl_graph *g, attncl_value apart)
     }
 }
 
-START_TEST(values_live_across_iterations_have_their_own_memory)
+TEST(values_live_across_iterations_have_their_own_memory)
 {
     const int64_t width = WIDTH;
     attncl_graph *g = new_graph(test_context());
@@ -129,10 +128,9 @@ START_TEST(values_live_across_iterations_have_their_own_memory)
     ck_assert_uint_lt(report.arena_bytes, report.unshared_bytes);
     attncl_graph_destroy(g);
 }
-END_TEST
 
 // Rows of a profile: commands, flop and bytes are those of one run, all iterations included.
-START_TEST(a_profile_counts_iterations)
+LOOP_TEST(a_profile_counts_iterations, 0, N_CASES)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;
@@ -158,9 +156,8 @@ START_TEST(a_profile_counts_iterations)
     attncl_graph_destroy(g);
     ck_ok(attncl_context_destroy(ctx));
 }
-END_TEST
 
-START_TEST(steady_state_makes_nothing)
+TEST(steady_state_makes_nothing)
 {
     struct object_counts before, after;
     attncl_graph *g = two_loops(test_context(), 7);
@@ -176,9 +173,8 @@ START_TEST(steady_state_makes_nothing)
     ck_assert_uint_eq(heap, attncl__alloc_live());
     attncl_graph_destroy(g);
 }
-END_TEST
 
-START_TEST(out_of_memory_is_reported)
+TEST(out_of_memory_is_reported)
 {
     const size_t before = attncl__alloc_live();
     for (size_t n = 1;; ++n) {
@@ -198,21 +194,4 @@ START_TEST(out_of_memory_is_reported)
         if (!failed)
             break;
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("graph.loop");
-    TCase *core = tcase_create("core");
-
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, loops_one_after_another, 0, N_CASES);
-    tcase_add_test(core, values_live_across_iterations_have_their_own_memory);
-    tcase_add_loop_test(core, a_profile_counts_iterations, 0, N_CASES);
-    tcase_add_test(core, steady_state_makes_nothing);
-    tcase_add_test(core, out_of_memory_is_reported);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -8,6 +8,8 @@
 #include "io/json.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static struct json *config;
 
 static void up(void)
@@ -26,7 +28,9 @@ static void down(void)
     config = NULL;
 }
 
-START_TEST(values_come_by_type)
+FIXTURE(up, down);
+
+TEST(values_come_by_type)
 {
     bool present = false, flag = false;
     int64_t n = 0, shape[4];
@@ -59,9 +63,8 @@ START_TEST(values_come_by_type)
     ck_ok(attncl__json_int(sub, "n", NULL, &n));
     ck_assert(n == 1);
 }
-END_TEST
 
-START_TEST(an_absent_key_leaves_the_default_or_fails)
+TEST(an_absent_key_leaves_the_default_or_fails)
 {
     bool present = true, flag = true;
     int64_t n = 7;
@@ -82,9 +85,8 @@ START_TEST(an_absent_key_leaves_the_default_or_fails)
 
     ck_fails(attncl__json_int(config, "absent", NULL, &n), ATTNCL_ERR_FORMAT, "absent is missing");
 }
-END_TEST
 
-START_TEST(a_value_of_another_type_is_refused_by_name)
+TEST(a_value_of_another_type_is_refused_by_name)
 {
     bool present, flag;
     int64_t n = 7;
@@ -117,9 +119,8 @@ START_TEST(a_value_of_another_type_is_refused_by_name)
              "shape has 3 entries, at most 2 are possible");
     ck_assert_int_eq(n, 7);
 }
-END_TEST
 
-START_TEST(keys_come_in_the_texts_order)
+TEST(keys_come_in_the_texts_order)
 {
     static const char *const keys[] = {"d_model", "low",   "high",  "eps",   "two", "bias",   "no",
                                        "kind",    "shape", "betas", "empty", "sub", "nothing"};
@@ -131,7 +132,6 @@ START_TEST(keys_come_in_the_texts_order)
     ck_assert_uint_eq(attncl__json_count(config), i);
     ck_assert(attncl__json_has(config, "nothing") && !attncl__json_has(config, "Nothing"));
 }
-END_TEST
 
 struct bad {
     const char *text, *words;
@@ -156,16 +156,15 @@ static const struct bad bads[] = {
     {"{\"a\": \"unfinished\\", "no valid JSON"},
 };
 
-START_TEST(what_is_no_object_is_refused)
+LOOP_TEST(what_is_no_object_is_refused, 0, sizeof bads / sizeof bads[0])
 {
     struct json *got = NULL;
     ck_fails(attncl__json_parse(bads[_i].text, strlen(bads[_i].text), JSON_CONFIG_LIMITS, &got),
              ATTNCL_ERR_FORMAT, bads[_i].words);
     ck_assert_ptr_null(got);
 }
-END_TEST
 
-START_TEST(limits_count_what_is_outside_of_strings)
+TEST(limits_count_what_is_outside_of_strings)
 {
     struct json *got = NULL;
     const struct json_limits tight = {2, 4, true}; // {, "a", [, 1
@@ -182,9 +181,8 @@ START_TEST(limits_count_what_is_outside_of_strings)
              "the number -1 at byte 5");
     ck_assert_ptr_null(got);
 }
-END_TEST
 
-START_TEST(a_hundred_thousand_brackets_are_refused)
+TEST(a_hundred_thousand_brackets_are_refused)
 {
     struct json *got = NULL;
     char *text = malloc(100005);
@@ -193,24 +191,4 @@ START_TEST(a_hundred_thousand_brackets_are_refused)
     ck_fails(attncl__json_parse(text, 100005, JSON_CONFIG_LIMITS, &got), ATTNCL_ERR_FORMAT,
              "nested deeper");
     free(text);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("io.json");
-    TCase *getters = tcase_create("getters"), *parsing = tcase_create("parse");
-
-    tcase_add_checked_fixture(getters, up, down);
-    tcase_add_test(getters, values_come_by_type);
-    tcase_add_test(getters, an_absent_key_leaves_the_default_or_fails);
-    tcase_add_test(getters, a_value_of_another_type_is_refused_by_name);
-    tcase_add_test(getters, keys_come_in_the_texts_order);
-    suite_add_tcase(s, getters);
-
-    tcase_add_loop_test(parsing, what_is_no_object_is_refused, 0, sizeof bads / sizeof bads[0]);
-    tcase_add_test(parsing, limits_count_what_is_outside_of_strings);
-    tcase_add_test(parsing, a_hundred_thousand_brackets_are_refused);
-    suite_add_tcase(s, parsing);
-    return s;
 }

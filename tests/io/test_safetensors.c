@@ -11,6 +11,8 @@
 #include "base/strbuf.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static struct strbuf file; // the file under test
 static size_t heap_before;
 
@@ -185,7 +187,9 @@ static const struct bad bads[] = {
 };
 enum { N_BADS = sizeof bads / sizeof bads[0] };
 
-START_TEST(a_broken_rule_is_refused)
+FIXTURE(up, down);
+
+LOOP_TEST(a_broken_rule_is_refused, 0, N_BADS)
 {
     attncl_safetensors *got = NULL;
     make(bads[_i].header, bads[_i].data_bytes);
@@ -193,9 +197,8 @@ START_TEST(a_broken_rule_is_refused)
     ck_assert_ptr_null(got);
     ck_assert_uint_eq(attncl__alloc_live(), heap_before + 1); // the file itself
 }
-END_TEST
 
-START_TEST(a_file_shorter_than_its_length_field_is_refused)
+TEST(a_file_shorter_than_its_length_field_is_refused)
 {
     attncl_safetensors *got = NULL;
     for (size_t bytes = 0; bytes < 8; ++bytes) {
@@ -205,9 +208,8 @@ START_TEST(a_file_shorter_than_its_length_field_is_refused)
     }
     ck_fails(attncl_safetensors_parse(NULL, 0, &got), ATTNCL_ERR_FORMAT, "0 bytes");
 }
-END_TEST
 
-START_TEST(a_header_length_beyond_the_cap_or_the_file_is_refused)
+TEST(a_header_length_beyond_the_cap_or_the_file_is_refused)
 {
     static const struct {
         uint64_t length;
@@ -226,9 +228,8 @@ START_TEST(a_header_length_beyond_the_cap_or_the_file_is_refused)
         ck_fails(parse(&got), ATTNCL_ERR_FORMAT, rows[i].words);
     }
 }
-END_TEST
 
-START_TEST(every_truncation_is_refused)
+TEST(every_truncation_is_refused)
 {
     make("{" SIZED("a", 3, "[0,3]") "," SIZED("b", 5, "[3,8]") "}   ", 8);
     const size_t whole = file.used;
@@ -241,9 +242,8 @@ START_TEST(every_truncation_is_refused)
         ck_assert_ptr_null(got);
     }
 }
-END_TEST
 
-START_TEST(deep_nesting_does_not_reach_the_parser)
+TEST(deep_nesting_does_not_reach_the_parser)
 {
     enum { DEPTH = 100000 };
     const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"};
@@ -258,7 +258,6 @@ START_TEST(deep_nesting_does_not_reach_the_parser)
         ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "nested deeper");
     }
 }
-END_TEST
 
 static void one_tensor(struct strbuf *header, int name_bytes, const char *shape)
 {
@@ -266,7 +265,7 @@ static void one_tensor(struct strbuf *header, int name_bytes, const char *shape)
                        name_bytes, 0, shape);
 }
 
-START_TEST(a_name_has_at_most_4096_bytes)
+TEST(a_name_has_at_most_4096_bytes)
 {
     attncl_safetensors *got = NULL;
     struct strbuf header = STRBUF_EMPTY;
@@ -282,9 +281,8 @@ START_TEST(a_name_has_at_most_4096_bytes)
     attncl__strbuf_free(&header);
     ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "name of 4097 bytes, at most 4096");
 }
-END_TEST
 
-START_TEST(more_than_a_million_tensors_are_refused)
+TEST(more_than_a_million_tensors_are_refused)
 {
     struct strbuf header = STRBUF_EMPTY;
     attncl_safetensors *got = NULL;
@@ -296,9 +294,8 @@ START_TEST(more_than_a_million_tensors_are_refused)
     attncl__strbuf_free(&header);
     ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "1000001 tensors, at most 1000000");
 }
-END_TEST
 
-START_TEST(more_values_than_a_million_tensors_have_are_refused)
+TEST(more_values_than_a_million_tensors_have_are_refused)
 {
     struct strbuf header = STRBUF_EMPTY;
     attncl_safetensors *got = NULL;
@@ -310,9 +307,8 @@ START_TEST(more_values_than_a_million_tensors_have_are_refused)
     attncl__strbuf_free(&header);
     ck_fails(parse(&got), ATTNCL_ERR_FORMAT, "more than 18000000 values");
 }
-END_TEST
 
-START_TEST(an_empty_file_has_no_tensors)
+TEST(an_empty_file_has_no_tensors)
 {
     static const char *const headers[] = {"{}", "{}      ", "  {}", "{}\n\t\r ",
                                           "{\"__metadata__\":{}}"};
@@ -328,9 +324,8 @@ START_TEST(an_empty_file_has_no_tensors)
     }
     attncl_safetensors_close(NULL);
 }
-END_TEST
 
-START_TEST(tensors_come_by_name_whatever_the_order_in_the_file)
+TEST(tensors_come_by_name_whatever_the_order_in_the_file)
 {
     attncl_safetensors *got = NULL;
     make("{" SIZED("c", 2, "[3,5]") ",\"__metadata__\":{\"k\":\"v\",\"\":\"\\n\\u00e9\"}," SIZED(
@@ -364,9 +359,8 @@ START_TEST(tensors_come_by_name_whatever_the_order_in_the_file)
     ck_assert_ptr_null(attncl_safetensors_metadata_at(got, 2, &value));
     attncl_safetensors_close(got);
 }
-END_TEST
 
-START_TEST(scalars_and_empty_tensors_keep_their_shape)
+TEST(scalars_and_empty_tensors_keep_their_shape)
 {
     attncl_safetensors *got = NULL;
     make("{\"z\":{\"dtype\":\"F32\",\"shape\":[2,0,5],\"data_offsets\":[4,4]},"
@@ -384,9 +378,8 @@ START_TEST(scalars_and_empty_tensors_keep_their_shape)
     ck_assert_mem_eq(s->data, "\0\1\2\3", 4);
     attncl_safetensors_close(got);
 }
-END_TEST
 
-START_TEST(every_type_of_the_format_is_listed_by_name)
+TEST(every_type_of_the_format_is_listed_by_name)
 {
     static const struct {
         const char *name;
@@ -411,10 +404,9 @@ START_TEST(every_type_of_the_format_is_listed_by_name)
         attncl_safetensors_close(got);
     }
 }
-END_TEST
 
 // F32 w[n] begins 0, NaN; x, whose bytes are that NaN again, is no floating-point tensor.
-START_TEST(values_that_are_not_finite_are_found_on_request)
+TEST(values_that_are_not_finite_are_found_on_request)
 {
     const float values[] = {0.0f, NAN};
     for (int n = 1; n <= 2; ++n) {
@@ -437,9 +429,8 @@ START_TEST(values_that_are_not_finite_are_found_on_request)
         attncl_safetensors_close(got);
     }
 }
-END_TEST
 
-START_TEST(short_memory_is_a_status_and_no_leak)
+TEST(short_memory_is_a_status_and_no_leak)
 {
     make("{\"__metadata__\":{\"k\":\"v\"}," SIZED("a", 3, "[0,3]") "," SIZED("b", 5, "[3,8]") "}",
          8);
@@ -459,29 +450,4 @@ START_TEST(short_memory_is_a_status_and_no_leak)
         ++n_failures;
     }
     ck_assert_int_ge(n_failures, 5);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("io.safetensors");
-    TCase *core = tcase_create("core");
-
-    tcase_add_checked_fixture(core, up, down);
-    tcase_add_loop_test(core, a_broken_rule_is_refused, 0, N_BADS);
-    tcase_add_test(core, a_file_shorter_than_its_length_field_is_refused);
-    tcase_add_test(core, a_header_length_beyond_the_cap_or_the_file_is_refused);
-    tcase_add_test(core, every_truncation_is_refused);
-    tcase_add_test(core, deep_nesting_does_not_reach_the_parser);
-    tcase_add_test(core, a_name_has_at_most_4096_bytes);
-    tcase_add_test(core, more_than_a_million_tensors_are_refused);
-    tcase_add_test(core, more_values_than_a_million_tensors_have_are_refused);
-    tcase_add_test(core, an_empty_file_has_no_tensors);
-    tcase_add_test(core, tensors_come_by_name_whatever_the_order_in_the_file);
-    tcase_add_test(core, scalars_and_empty_tensors_keep_their_shape);
-    tcase_add_test(core, every_type_of_the_format_is_listed_by_name);
-    tcase_add_test(core, values_that_are_not_finite_are_found_on_request);
-    tcase_add_test(core, short_memory_is_a_status_and_no_leak);
-    suite_add_tcase(s, core);
-    return s;
 }

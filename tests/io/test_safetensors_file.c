@@ -16,6 +16,8 @@
 #include "support/directory.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static size_t heap_before;
 
 static void up(void)
@@ -40,7 +42,9 @@ static attncl_array array_of(const char *name, attncl_dtype dtype, int64_t exten
 
 // -- opening --
 
-START_TEST(what_is_no_file_is_refused)
+FIXTURE(up, down);
+
+TEST(what_is_no_file_is_refused)
 {
     attncl_safetensors *got = NULL;
     const char *fifo = IN_DIRECTORY("fifo");
@@ -55,9 +59,8 @@ START_TEST(what_is_no_file_is_refused)
     ck_fails(attncl_safetensors_open(NULL, &got), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_assert_ptr_null(got);
 }
-END_TEST
 
-START_TEST(a_damaged_file_is_refused_with_its_path)
+TEST(a_damaged_file_is_refused_with_its_path)
 {
     attncl_safetensors *got = NULL;
     directory_write_bytes("bad", "\2\0\0\0\0\0\0\0{]", 10);
@@ -70,10 +73,9 @@ START_TEST(a_damaged_file_is_refused_with_its_path)
              "the file has 1 bytes of data");
     ck_assert_ptr_null(got);
 }
-END_TEST
 
 // A file that says, and has, 1 TiB costs no memory when its header is wrong.
-START_TEST(a_huge_file_is_judged_by_its_header_first)
+TEST(a_huge_file_is_judged_by_its_header_first)
 {
     attncl_safetensors *got = NULL;
     directory_write_bytes("huge", "\2\0\0\0\0\0\0\0{}", 10);
@@ -83,11 +85,10 @@ START_TEST(a_huge_file_is_judged_by_its_header_first)
              "the tensors take 0 bytes");
     ck_assert_ptr_null(got);
 }
-END_TEST
 
 // -- writing --
 
-START_TEST(every_type_comes_back)
+TEST(every_type_comes_back)
 {
     static const attncl_dtype types[] = {
 #define TYPE(name, value, bits) ATTNCL_##name,
@@ -122,9 +123,8 @@ START_TEST(every_type_comes_back)
     }
     attncl_safetensors_close(got);
 }
-END_TEST
 
-START_TEST(names_and_metadata_of_any_text_come_back)
+TEST(names_and_metadata_of_any_text_come_back)
 {
     const char *const metadata[] = {
         "attncl.arch", "lm", "attncl.vocab", "\n\t\"\\\x01\x7f/ \xc3\xa9\xf0\x9f\x98\x80", "", "",
@@ -141,9 +141,8 @@ START_TEST(names_and_metadata_of_any_text_come_back)
         ck_assert_str_eq(attncl_safetensors_metadata(got, metadata[i]), metadata[i + 1]);
     attncl_safetensors_close(got);
 }
-END_TEST
 
-START_TEST(the_file_is_ordered_by_width_then_name_and_padded)
+TEST(the_file_is_ordered_by_width_then_name_and_padded)
 {
     const attncl_array arrays[] = {array_of("c", ATTNCL_U8, 1), array_of("b", ATTNCL_F32, 1),
                                    array_of("a", ATTNCL_F32, 1), array_of("d", ATTNCL_F64, 1)};
@@ -165,9 +164,8 @@ START_TEST(the_file_is_ordered_by_width_then_name_and_padded)
     for (size_t i = 8 + sizeof header - 1; i < 8 + padded; ++i)
         ck_assert_int_eq(bytes[i], ' ');
 }
-END_TEST
 
-START_TEST(an_empty_set_is_sixteen_bytes)
+TEST(an_empty_set_is_sixteen_bytes)
 {
     struct stat info;
     attncl_safetensors *got = NULL;
@@ -177,9 +175,8 @@ START_TEST(an_empty_set_is_sixteen_bytes)
     ck_ok(attncl_safetensors_open(IN_DIRECTORY("f"), &got));
     attncl_safetensors_close(got);
 }
-END_TEST
 
-START_TEST(unusable_arrays_are_refused)
+TEST(unusable_arrays_are_refused)
 {
     attncl_array a[2] = {array_of("w", ATTNCL_F32, 2), array_of("w", ATTNCL_U8, 2)};
     char long_name[4098];
@@ -226,9 +223,8 @@ START_TEST(unusable_arrays_are_refused)
     ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, "no whole number");
     ck_assert_uint_eq(directory_entries(), 0);
 }
-END_TEST
 
-START_TEST(unusable_metadata_is_refused)
+TEST(unusable_metadata_is_refused)
 {
     const char *path = IN_DIRECTORY("f");
     ck_fails(attncl_safetensors_write(path, NULL, 0, (const char *const[]){"k", NULL}),
@@ -240,11 +236,10 @@ START_TEST(unusable_metadata_is_refused)
              ATTNCL_ERR_ARGUMENT, "not UTF-8");
     ck_assert_uint_eq(directory_entries(), 0);
 }
-END_TEST
 
 // -- nothing half-written --
 
-START_TEST(a_failed_write_leaves_nothing_behind)
+TEST(a_failed_write_leaves_nothing_behind)
 {
     const attncl_array a = array_of("w", ATTNCL_F32, 2);
     const char *directory = IN_DIRECTORY("directory"), *fifo = IN_DIRECTORY("fifo");
@@ -266,10 +261,9 @@ START_TEST(a_failed_write_leaves_nothing_behind)
     }
     ck_assert_uint_eq(directory_entries(), 2);
 }
-END_TEST
 
 // A limit on file sizes stands for a full disk: the write stops in the middle.
-START_TEST(a_write_that_fails_midway_keeps_the_old_file)
+TEST(a_write_that_fails_midway_keeps_the_old_file)
 {
     const attncl_array small = array_of("w", ATTNCL_F32, 2), large = array_of("w", ATTNCL_F64, 64);
     const char *path = IN_DIRECTORY("f");
@@ -295,9 +289,8 @@ START_TEST(a_write_that_fails_midway_keeps_the_old_file)
     ck_assert_int_eq(attncl_safetensors_at(got, 0)->dtype, ATTNCL_F32);
     attncl_safetensors_close(got);
 }
-END_TEST
 
-START_TEST(an_old_file_is_replaced_and_a_link_kept)
+TEST(an_old_file_is_replaced_and_a_link_kept)
 {
     const attncl_array a = array_of("w", ATTNCL_F32, 2);
     const char *link = IN_DIRECTORY("link"), *target = IN_DIRECTORY("target");
@@ -316,9 +309,8 @@ START_TEST(an_old_file_is_replaced_and_a_link_kept)
     ck_assert_uint_eq(directory_entries(), 2);
     attncl_safetensors_close(old);
 }
-END_TEST
 
-START_TEST(the_new_file_has_the_usual_permissions)
+TEST(the_new_file_has_the_usual_permissions)
 {
     struct stat info;
     const mode_t old = umask(027);
@@ -327,9 +319,8 @@ START_TEST(the_new_file_has_the_usual_permissions)
     ck_assert_int_eq(stat(IN_DIRECTORY("f"), &info), 0);
     ck_assert_int_eq(info.st_mode & 07777, 0640);
 }
-END_TEST
 
-START_TEST(a_name_of_the_longest_length_can_be_written)
+TEST(a_name_of_the_longest_length_can_be_written)
 {
     char name[256];
     memset(name, 'n', 255);
@@ -337,9 +328,8 @@ START_TEST(a_name_of_the_longest_length_can_be_written)
     ck_ok(attncl_safetensors_write(IN_DIRECTORY(name), NULL, 0, NULL));
     ck_assert_uint_eq(directory_entries(), 1);
 }
-END_TEST
 
-START_TEST(short_memory_is_a_status_and_leaves_nothing)
+TEST(short_memory_is_a_status_and_leaves_nothing)
 {
     const attncl_array arrays[] = {array_of("a", ATTNCL_F32, 2), array_of("b", ATTNCL_U8, 3)};
     const char *const metadata[] = {"k", "v", NULL};
@@ -366,33 +356,4 @@ START_TEST(short_memory_is_a_status_and_leaves_nothing)
         ++n_failures;
     }
     ck_assert_int_ge(n_failures, 8);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("io.safetensors_file");
-    TCase *reading = tcase_create("open"), *writing = tcase_create("write");
-
-    tcase_add_checked_fixture(reading, up, down);
-    tcase_add_test(reading, what_is_no_file_is_refused);
-    tcase_add_test(reading, a_damaged_file_is_refused_with_its_path);
-    tcase_add_test(reading, a_huge_file_is_judged_by_its_header_first);
-    suite_add_tcase(s, reading);
-
-    tcase_add_checked_fixture(writing, up, down);
-    tcase_add_test(writing, every_type_comes_back);
-    tcase_add_test(writing, names_and_metadata_of_any_text_come_back);
-    tcase_add_test(writing, the_file_is_ordered_by_width_then_name_and_padded);
-    tcase_add_test(writing, an_empty_set_is_sixteen_bytes);
-    tcase_add_test(writing, unusable_arrays_are_refused);
-    tcase_add_test(writing, unusable_metadata_is_refused);
-    tcase_add_test(writing, a_failed_write_leaves_nothing_behind);
-    tcase_add_test(writing, a_write_that_fails_midway_keeps_the_old_file);
-    tcase_add_test(writing, an_old_file_is_replaced_and_a_link_kept);
-    tcase_add_test(writing, the_new_file_has_the_usual_permissions);
-    tcase_add_test(writing, a_name_of_the_longest_length_can_be_written);
-    tcase_add_test(writing, short_memory_is_a_status_and_leaves_nothing);
-    suite_add_tcase(s, writing);
-    return s;
 }

@@ -7,6 +7,8 @@
 #include "support/directory.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 enum { N = 100, LOCAL = 4 };
 
 // dst[i] = a * src[i] + b + c; `none` is an absent buffer.
@@ -98,7 +100,10 @@ static void check(struct storage *where, float scale, float offset)
         ck_assert_float_eq(y[i], scale * (float)i + offset);
 }
 
-START_TEST(arguments_reach_the_kernel)
+FIXTURE_ONCE(sources_up, sources_down);
+FIXTURE(set_up, tear_down);
+
+TEST(arguments_reach_the_kernel)
 {
     ck_ok(launch_probe(2.0f, 1000, 7));
     ck_assert_uint_eq(command_list.n_commands, 1);
@@ -106,9 +111,8 @@ START_TEST(arguments_reach_the_kernel)
     ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
     check(&dst, 2, 1042);
 }
-END_TEST
 
-START_TEST(an_empty_grid_appends_nothing)
+TEST(an_empty_grid_appends_nothing)
 {
     const struct kspec spec = probe();
 
@@ -116,9 +120,8 @@ START_TEST(an_empty_grid_appends_nothing)
     ck_assert_uint_eq(command_list.n_commands, 0);
     ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
 }
-END_TEST
 
-START_TEST(rebinding_exchanges_the_buffer)
+TEST(rebinding_exchanges_the_buffer)
 {
     struct storage other = {.bytes = dst.bytes};
     cl_mem first = dst.mem;
@@ -132,7 +135,6 @@ START_TEST(rebinding_exchanges_the_buffer)
     dst.mem = first;
     attncl__buffer_release(&other.mem);
 }
-END_TEST
 
 static attncl_status fill_two(attncl_context *ctx, void *user, cl_event *event)
 {
@@ -141,7 +143,7 @@ static attncl_status fill_two(attncl_context *ctx, void *user, cl_event *event)
                                sizeof(float) * N);
 }
 
-START_TEST(copies_calls_and_events)
+TEST(copies_calls_and_events)
 {
     struct storage third = {.bytes = dst.bytes};
     cl_event events[3], wait = NULL, last = NULL;
@@ -163,9 +165,8 @@ START_TEST(copies_calls_and_events)
     attncl__event_release(&last);
     attncl__buffer_release(&third.mem);
 }
-END_TEST
 
-START_TEST(a_broken_kernel_gives_the_compilers_line)
+TEST(a_broken_kernel_gives_the_compilers_line)
 {
     struct object_counts before, after;
     const struct kspec spec = kspec_begin("broken.cl", "broken_fwd");
@@ -184,9 +185,8 @@ START_TEST(a_broken_kernel_gives_the_compilers_line)
     ck_assert_uint_eq(command_list.n_commands, 0);
     ck_assert(!attncl__kernel_is_launchable(&launcher, &spec, 1));
 }
-END_TEST
 
-START_TEST(what_does_not_fit_is_unsupported)
+TEST(what_does_not_fit_is_unsupported)
 {
     struct kspec hog = kspec_begin("probe.cl", "probe_hog_fwd");
     struct device_caps small = *launcher.caps;
@@ -211,9 +211,8 @@ START_TEST(what_does_not_fit_is_unsupported)
              ATTNCL_ERR_UNSUPPORTED, "overflow");
     ck_assert_uint_eq(command_list.n_commands, 0);
 }
-END_TEST
 
-START_TEST(runs_make_no_objects)
+TEST(runs_make_no_objects)
 {
     struct object_counts before, after;
 
@@ -226,9 +225,8 @@ START_TEST(runs_make_no_objects)
     ck_assert_mem_eq(&before, &after, sizeof before);
     check(&dst, 3, 0);
 }
-END_TEST
 
-START_TEST(group_sizes_for_rows)
+TEST(group_sizes_for_rows)
 {
     struct device_caps caps = {.max_group = 256};
 
@@ -240,24 +238,4 @@ START_TEST(group_sizes_for_rows)
     ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), 64);
     caps.max_group = 1;
     ck_assert_uint_eq(attncl__group_for_row(&caps, 1000), 1);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("launch.launch");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, sources_up, sources_down);
-    tcase_add_checked_fixture(core, set_up, tear_down);
-    tcase_add_test(core, arguments_reach_the_kernel);
-    tcase_add_test(core, an_empty_grid_appends_nothing);
-    tcase_add_test(core, rebinding_exchanges_the_buffer);
-    tcase_add_test(core, copies_calls_and_events);
-    tcase_add_test(core, a_broken_kernel_gives_the_compilers_line);
-    tcase_add_test(core, what_does_not_fit_is_unsupported);
-    tcase_add_test(core, runs_make_no_objects);
-    tcase_add_test(core, group_sizes_for_rows);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -5,6 +5,8 @@
 #include "op/op.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static int n_launched;
 
 static bool fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
@@ -96,7 +98,7 @@ static const struct row {
 };
 enum { N_ROWS = sizeof rows / sizeof rows[0] };
 
-START_TEST(long_loops_are_refused)
+LOOP_TEST(long_loops_are_refused, 0, N_ROWS)
 {
     const struct row *row = &rows[_i];
     const struct op_class *cls = attncl__op_find(row->op);
@@ -130,15 +132,4 @@ START_TEST(long_loops_are_refused)
             ck_ok(cls->launch(&l, &call));
         ck_assert_int_eq(n_launched > 0, !row->refused);
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("launch.max_loop_iterations");
-    TCase *c = tcase_create("described device");
-
-    tcase_add_loop_test(c, long_loops_are_refused, 0, N_ROWS);
-    suite_add_tcase(s, c);
-    return s;
 }

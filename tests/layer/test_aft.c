@@ -63,7 +63,7 @@ static attncl_aft_desc describe(const struct kind *kind, int causal)
 
 enum visibility { ALL, CAUSAL, MASKED, N_VISIBILITIES };
 
-START_TEST(layers_meet_their_definition)
+LOOP_TEST(layers_meet_their_definition, 0, N_KINDS *N_VISIBILITIES)
 {
     const struct kind *kind = &kinds[_i / N_VISIBILITIES];
     const enum visibility visible = (enum visibility)(_i % N_VISIBILITIES);
@@ -85,10 +85,9 @@ START_TEST(layers_meet_their_definition)
     ref_add_fwd(want, x, want); // the residual
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
 // Query, key and value may differ, and nothing need be added.
-START_TEST(query_key_and_value_are_apart)
+TEST(query_key_and_value_are_apart)
 {
     const attncl_aft_desc desc = describe(&kinds[2], 0);
     const struct ref_aft ref = random_params();
@@ -119,7 +118,6 @@ START_TEST(query_key_and_value_are_apart)
     ref_dense(mixed, ref.output_weight, ref.output_bias, want);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
 // Position by position, twice, the second time after a reset.
 static void check_steps(const attncl_aft_desc *desc, const struct ref_aft *ref,
@@ -147,7 +145,7 @@ static void check_steps(const attncl_aft_desc *desc, const struct ref_aft *ref,
     rig_close(&b);
 }
 
-START_TEST(steps_are_the_causal_layer)
+LOOP_TEST(steps_are_the_causal_layer, 0, N_KINDS)
 {
     const struct kind *kind = &kinds[_i];
     const attncl_aft_desc desc = describe(kind, 1);
@@ -158,7 +156,6 @@ START_TEST(steps_are_the_causal_layer)
     ref_add_fwd(want, x, want);
     check_steps(&desc, &ref, x, want);
 }
-END_TEST
 
 // The same of AFT-conv: two heads, biases [2, 5].
 static struct ref_aft random_heads(void)
@@ -182,7 +179,7 @@ static void ref_heads_layer(const struct ref_aft *p, int causal, const struct ho
     ref_dense(mixed, p->output_weight, p->output_bias, y);
 }
 
-START_TEST(heads_meet_their_definition)
+LOOP_TEST(heads_meet_their_definition, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
     const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};
@@ -204,9 +201,8 @@ START_TEST(heads_meet_their_definition)
     ref_add_fwd(want, x, want);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
-START_TEST(steps_of_heads_are_the_causal_layer)
+TEST(steps_of_heads_are_the_causal_layer)
 {
     const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};
     const attncl_aft_desc desc = describe(&kind, 1);
@@ -217,9 +213,8 @@ START_TEST(steps_of_heads_are_the_causal_layer)
     ref_add_fwd(want, x, want);
     check_steps(&desc, &ref, x, want);
 }
-END_TEST
 
-START_TEST(bad_layers_are_refused)
+LOOP_TEST(bad_layers_are_refused, 0, 7)
 {
     static const struct {
         attncl_status status;
@@ -248,21 +243,4 @@ START_TEST(bad_layers_are_refused)
     rig_out(&b, attncl_aft_mix(b.g, &desc, in, in, in, bias, seen), y);
     ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.aft");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, layers_meet_their_definition, 0, N_KINDS * N_VISIBILITIES);
-    tcase_add_test(core, query_key_and_value_are_apart);
-    tcase_add_loop_test(core, steps_are_the_causal_layer, 0, N_KINDS);
-    tcase_add_loop_test(core, heads_meet_their_definition, 0, N_VISIBILITIES);
-    tcase_add_test(core, steps_of_heads_are_the_causal_layer);
-    tcase_add_loop_test(core, bad_layers_are_refused, 0, 7);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -80,7 +80,7 @@ static void check(const struct ref_mha *ref, struct ref_attention a, bool time_f
     }
 }
 
-START_TEST(self_attention)
+TEST(self_attention)
 {
     const struct ref_mha ref = random_params(QUERY, QUERY, QUERY, true);
     struct host *x = host_random(20, DIMS(T, B, QUERY));
@@ -92,9 +92,8 @@ START_TEST(self_attention)
     check(&ref, (struct ref_attention){.causal = 1}, true, x, x, x);
     check(&ref, (struct ref_attention){.mask = mask}, true, x, x, x);
 }
-END_TEST
 
-START_TEST(cross_attention)
+TEST(cross_attention)
 {
     const struct ref_mha ref = random_params(QUERY, KEY, VALUE, false);
     struct host *query = host_random(30, DIMS(B, T, QUERY)),
@@ -106,10 +105,9 @@ START_TEST(cross_attention)
     check(&ref, (struct ref_attention){0}, false, query, key, value);
     check(&ref, (struct ref_attention){.valid_lens = lens}, false, query, key, value);
 }
-END_TEST
 
 // Values whose last axis has gaps are copied; a head of another order is merged by a copy.
-START_TEST(any_view)
+TEST(any_view)
 {
     const struct ref_attention a = {.scale = 1 / sqrt(5.0)};
     struct host *x = host_random(40, DIMS(T, 5, B, H)),
@@ -134,9 +132,8 @@ START_TEST(any_view)
     rig_close(&b);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
-START_TEST(steps_are_causal_attention)
+TEST(steps_are_causal_attention)
 {
     const struct ref_mha ref = random_params(QUERY, QUERY, QUERY, true);
     struct host *x = host_random(60, DIMS(T, B, QUERY)),
@@ -166,9 +163,8 @@ START_TEST(steps_are_causal_attention)
     }
     rig_close(&b);
 }
-END_TEST
 
-START_TEST(additive)
+TEST(additive)
 {
     struct host *q = host_random(70, DIMS(B, T, C)), *k = host_random(71, DIMS(B, S, C));
     struct host *v = host_random(72, DIMS(B, S, OUT)), *w = host_random(73, DIMS(1, C));
@@ -191,9 +187,8 @@ START_TEST(additive)
     ck_near(y, want, relative, absolute);
     ck_near(p, want_p, relative, absolute);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_random(50, DIMS(T, B, C));
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
@@ -211,21 +206,4 @@ START_TEST(refusals)
     attncl_attention(b.g, &desc, q, q, q, none, none, NULL);
     ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "struct_size 1");
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.attention");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, self_attention);
-    tcase_add_test(core, cross_attention);
-    tcase_add_test(core, any_view);
-    tcase_add_test(core, steps_are_causal_attention);
-    tcase_add_test(core, additive);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -87,7 +87,7 @@ static void run_layer(const struct ref_feedback_layer *p, struct host *x, struct
     rig_close(&b);
 }
 
-START_TEST(a_layer_meets_its_definition)
+LOOP_TEST(a_layer_meets_its_definition, 0, 2)
 {
     const struct ref_feedback_layer p = random_layer(_i);
     for (int64_t n = 0; n <= P; n += n ? 4 : 1) {
@@ -102,7 +102,6 @@ START_TEST(a_layer_meets_its_definition)
     ref_feedback_layer(&p, ATTNCL_GELU, x, NULL, want);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
 // A whole model: both layers have the same parameters, so that a shared projection of keys and
 // values is the layers' own.
@@ -184,7 +183,7 @@ static void run_uncached(const struct model *m, struct host *want, struct host *
     }
 }
 
-START_TEST(kept_keys_and_values_change_nothing)
+LOOP_TEST(kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS)
 {
     const enum projections projections = (enum projections)(_i % N_PROJECTIONS);
     const struct model m = random_model(_i / N_PROJECTIONS);
@@ -208,9 +207,8 @@ START_TEST(kept_keys_and_values_change_nothing)
     }
     rig_close(&b);
 }
-END_TEST
 
-START_TEST(step_by_step_is_the_same)
+LOOP_TEST(step_by_step_is_the_same, 0, 2 * N_PROJECTIONS)
 {
     const enum projections projections = (enum projections)(_i % N_PROJECTIONS);
     const struct model m = random_model(_i / N_PROJECTIONS);
@@ -237,7 +235,6 @@ START_TEST(step_by_step_is_the_same)
     }
     rig_close(&b);
 }
-END_TEST
 
 // sum(y dy) + sum(memory dm) of the definition.
 static double weighed(const struct model *m, const struct host *dy, const struct host *dm)
@@ -287,7 +284,7 @@ static double gradient_error(const struct model *m, const struct host *dy, const
 
 // Back through the loop: what x gets, and what the parameters get, which both layers share.  The
 // weights' gradients are differences of sums a hundred times their size.
-START_TEST(gradients_meet_finite_differences)
+LOOP_TEST(gradients_meet_finite_differences, 0, 2 * N_PROJECTIONS)
 {
     const enum projections projections = (enum projections)(_i % N_PROJECTIONS);
     const struct model m = random_model(_i / N_PROJECTIONS);
@@ -342,7 +339,6 @@ START_TEST(gradients_meet_finite_differences)
     }
     rig_close(&b);
 }
-END_TEST
 
 // What is wrong, and the words that say so.
 enum mistake { LONG_SEQUENCE, LONG_MEMORY, HEADS, OTHER_BATCH, STACK, N_MISTAKES };
@@ -354,7 +350,7 @@ static const char *const words[N_MISTAKES] = {
     "key_value_weight has shape [6, 6], expected [2 N C, C] with C = 6, N = 1 or 2",
 };
 
-START_TEST(refusals)
+LOOP_TEST(refusals, 0, N_MISTAKES)
 {
     const enum mistake mistake = (enum mistake)_i;
     struct model m = random_model(false);
@@ -374,21 +370,4 @@ START_TEST(refusals)
         attncl_feedback_layer(b.g, &layers[0], mistake == HEADS ? 4 : H, x, memory);
     ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, words[mistake]);
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.feedback");
-    TCase *core = tcase_create("core");
-
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, a_layer_meets_its_definition, 0, 2); // joint, split
-    tcase_add_loop_test(core, kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS);
-    tcase_add_loop_test(core, gradients_meet_finite_differences, 0, 2 * N_PROJECTIONS);
-    tcase_add_loop_test(core, step_by_step_is_the_same, 0, 2 * N_PROJECTIONS);
-    tcase_add_loop_test(core, refusals, 0, N_MISTAKES);
-    suite_add_tcase(s, core);
-    return s;
 }

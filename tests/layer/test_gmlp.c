@@ -66,7 +66,7 @@ static struct host *mask_of(enum visibility visible)
     return visible == ONE_MASK_ROW ? host_mask(22, 0.5, DIMS(1, T, 1)) : NULL;
 }
 
-START_TEST(the_gating_unit_meets_its_definition)
+LOOP_TEST(the_gating_unit_meets_its_definition, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
     const struct ref_gmlp ref = random_params();
@@ -84,9 +84,8 @@ START_TEST(the_gating_unit_meets_its_definition)
     ref_spatial_gating_unit(&ref.sgu, visible == CAUSAL, z, mask, want);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
-START_TEST(the_block_meets_its_definition)
+LOOP_TEST(the_block_meets_its_definition, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
     const struct ref_gmlp ref = random_params();
@@ -104,9 +103,8 @@ START_TEST(the_block_meets_its_definition)
     ref_gmlp_block(&ref, visible == CAUSAL, x, mask, want);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
-START_TEST(steps_are_the_causal_block)
+TEST(steps_are_the_causal_block)
 {
     const struct ref_gmlp ref = random_params();
     struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
@@ -132,9 +130,8 @@ START_TEST(steps_are_the_causal_block)
     }
     rig_close(&b);
 }
-END_TEST
 
-START_TEST(bad_blocks_are_refused)
+LOOP_TEST(bad_blocks_are_refused, 0, 5)
 {
     static const struct {
         attncl_status status;
@@ -161,19 +158,4 @@ START_TEST(bad_blocks_are_refused)
     rig_out(&b, attncl_spatial_gating_unit(b.g, &params, in, _i == 2, seen), z);
     ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.gmlp");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, the_gating_unit_meets_its_definition, 0, N_VISIBILITIES);
-    tcase_add_loop_test(core, the_block_meets_its_definition, 0, N_VISIBILITIES);
-    tcase_add_test(core, steps_are_the_causal_block);
-    tcase_add_loop_test(core, bad_blocks_are_refused, 0, 5);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -85,7 +85,7 @@ static void check_layers(int64_t n_steps, bool time_first, bool from_zeros)
         ck_near(last[k], want_last[k], relative, absolute);
 }
 
-START_TEST(layers)
+TEST(layers)
 {
     check_layers(T, true, true);
     check_layers(T, false, true);
@@ -94,9 +94,8 @@ START_TEST(layers)
     check_layers(1, true, false);
     check_layers(1, false, true);
 }
-END_TEST
 
-START_TEST(a_cell_is_a_sequence_of_one)
+TEST(a_cell_is_a_sequence_of_one)
 {
     struct host *xi = host_random(1, DIMS(1, B, 3 * H)),
                 *row = host_new(ATTNCL_F32, DIMS(B, 3 * H));
@@ -123,7 +122,6 @@ START_TEST(a_cell_is_a_sequence_of_one)
     host_set(flat, want->data);
     ck_near(from_zeros, flat, relative, absolute);
 }
-END_TEST
 
 // More steps than are joined at once.
 static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
@@ -176,7 +174,7 @@ static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
         ck_near(p, want_p, relative, absolute);
 }
 
-START_TEST(decoder)
+TEST(decoder)
 {
     struct host *lens = host_new(ATTNCL_I32, DIMS(B));
 
@@ -185,7 +183,6 @@ START_TEST(decoder)
     check_decoder(T, lens, true);
     check_decoder(1, lens, false);
 }
-END_TEST
 
 // `n` values of lengths 1, 2, 1, 2 ... along an axis of [2, 3, 2].
 static void check_concat(int n, int axis)
@@ -221,7 +218,7 @@ static void check_concat(int n, int axis)
     ck_near(y, want, 0, 0);
 }
 
-START_TEST(concat)
+TEST(concat)
 {
     check_concat(1, 1);
     check_concat(2, 0);
@@ -229,9 +226,8 @@ START_TEST(concat)
     check_concat(9, 1);
     check_concat(70, 0);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_random(1, DIMS(T, B, I)), *none = host_new(ATTNCL_F32, DIMS(0, B, I));
     struct host *h0 = host_random(2, DIMS(B, H + 1)), *flat = host_random(3, DIMS(B, I));
@@ -263,20 +259,4 @@ START_TEST(refusals)
         ck_fails(rig_compile(&b), i == 3 ? ATTNCL_ERR_ARGUMENT : ATTNCL_ERR_SHAPE, words[i]);
         rig_close(&b);
     }
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.recurrent");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, layers);
-    tcase_add_test(core, a_cell_is_a_sequence_of_one);
-    tcase_add_test(core, decoder);
-    tcase_add_test(core, concat);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

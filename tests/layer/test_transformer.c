@@ -27,7 +27,7 @@ static attncl_ffn_params feed(struct rig *b, const struct ref_ffn *p)
 
 enum { N_ACTIVATIONS = 6, PLAIN = 0, GATED = 1, GATED_BARE = 2, N_FORMS = 3 };
 
-START_TEST(networks_meet_their_definition)
+LOOP_TEST(networks_meet_their_definition, 0, N_FORMS *N_ACTIVATIONS)
 {
     const int activation = _i % N_ACTIVATIONS, form = _i / N_ACTIVATIONS;
     const bool biases = form != GATED_BARE;
@@ -55,9 +55,8 @@ START_TEST(networks_meet_their_definition)
         ref_add_fwd(want, x, want);
     ck_near(y, want, relative, absolute);
 }
-END_TEST
 
-START_TEST(sinusoids_are_sines_and_cosines)
+LOOP_TEST(sinusoids_are_sines_and_cosines, 0, 4)
 {
     static const int64_t widths[] = {1, 2, 7, 16};
     const int64_t width = widths[_i], n = 300;
@@ -77,9 +76,8 @@ START_TEST(sinusoids_are_sines_and_cosines)
     rig_close(&b);
     ck_near(y, want, 0, 6e-8); // one rounding to float
 }
-END_TEST
 
-START_TEST(an_unset_option_struct_is_refused)
+TEST(an_unset_option_struct_is_refused)
 {
     const attncl_linear_desc desc = {.struct_size = 4};
     struct host *x = host_random(20, DIMS(2, 3)), *w = host_random(21, DIMS(4, 3));
@@ -90,9 +88,8 @@ START_TEST(an_unset_option_struct_is_refused)
     ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "linear desc has struct_size 4");
     rig_close(&b);
 }
-END_TEST
 
-START_TEST(a_table_too_large_is_refused)
+TEST(a_table_too_large_is_refused)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(1));
     struct rig b;
@@ -100,19 +97,4 @@ START_TEST(a_table_too_large_is_refused)
     rig_out(&b, attncl_sinusoid(b.g, INT64_C(1) << 40, INT64_C(1) << 40), x);
     ck_fails(rig_compile(&b), ATTNCL_ERR_SHAPE, "2^48");
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.transformer");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, networks_meet_their_definition, 0, N_FORMS * N_ACTIVATIONS);
-    tcase_add_loop_test(core, sinusoids_are_sines_and_cosines, 0, 4);
-    tcase_add_test(core, an_unset_option_struct_is_refused);
-    tcase_add_test(core, a_table_too_large_is_refused);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -13,7 +13,7 @@ static double at(const struct host *x, int64_t i, int64_t j, int64_t k)
     return x->data[(i * x->dim[1] + j) * x->dim[2] + k];
 }
 
-START_TEST(a_slice_of_a_slice)
+TEST(a_slice_of_a_slice)
 {
     struct rig b;
     struct host *x = host_random(1, DIMS(2, 5, 6)), *y = host_new(ATTNCL_F32, DIMS(2, 2, 3));
@@ -32,9 +32,8 @@ START_TEST(a_slice_of_a_slice)
                 ck_assert_double_eq(at(y, i, j, k), at(x, i, j + 2, k + 2));
     rig_close(&b);
 }
-END_TEST
 
-START_TEST(a_permuted_slice_reshaped)
+TEST(a_permuted_slice_reshaped)
 {
     struct rig b;
     struct host *x = host_random(2, DIMS(2, 5, 6)), *y = host_new(ATTNCL_F32, DIMS(6, 4));
@@ -52,11 +51,10 @@ START_TEST(a_permuted_slice_reshaped)
                 ck_assert_double_eq(y->data[k * 4 + i * 2 + j], at(x, i, j + 1, k));
     rig_close(&b);
 }
-END_TEST
 
 // An op that reads rows, after a slice that begins inside a row and one that begins at a later
 // row.
-START_TEST(ops_read_views)
+TEST(ops_read_views)
 {
     struct rig b;
     struct host *x = host_random(3, DIMS(4, 5, 6));
@@ -79,9 +77,8 @@ START_TEST(ops_read_views)
     ck_near(sum, want, 0, 0);
     rig_close(&b);
 }
-END_TEST
 
-START_TEST(softmax_over_any_axis)
+LOOP_TEST(softmax_over_any_axis, 0, 6)
 {
     const int axis = _i - 3; // -3 .. 2
     struct rig b;
@@ -107,10 +104,9 @@ START_TEST(softmax_over_any_axis)
     }
     rig_close(&b);
 }
-END_TEST
 
 // Each builder's refusal is what compile reports, with the scope in front.
-START_TEST(bad_views_are_refused)
+LOOP_TEST(bad_views_are_refused, 0, 8)
 {
     static const struct {
         attncl_status status;
@@ -143,20 +139,4 @@ START_TEST(bad_views_are_refused)
     attncl_graph_output(b.g, "y", attncl_add(b.g, made, v)); // later builders do nothing
     ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("layer.view");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, a_slice_of_a_slice);
-    tcase_add_test(core, a_permuted_slice_reshaped);
-    tcase_add_test(core, ops_read_views);
-    tcase_add_loop_test(core, softmax_over_any_axis, 0, 6);
-    tcase_add_loop_test(core, bad_views_are_refused, 0, 8);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -50,7 +50,7 @@ static const struct {
 };
 enum { N_WALKS = sizeof walks / sizeof walks[0] };
 
-START_TEST(each_request_may_fail)
+LOOP_TEST(each_request_may_fail, 0, N_WALKS)
 {
     struct golden golden;
     golden_load(&golden, walks[_i].golden);
@@ -73,16 +73,4 @@ START_TEST(each_request_may_fail)
     ck_assert_uint_lt(n, MAX_REQUESTS);
     ck_ok(walks[_i].act(&golden));
     golden_free(&golden);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("model.alloc");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, each_request_may_fail, 0, N_WALKS);
-    suite_add_tcase(s, core);
-    return s;
 }

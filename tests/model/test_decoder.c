@@ -77,16 +77,15 @@ static void feed_and_compare(struct fixture *f)
     }
 }
 
-START_TEST(every_position_agrees)
+LOOP_TEST(every_position_agrees, 0, N_NAMES)
 {
     struct fixture f;
     open_decoder(&f, names[_i]);
     feed_and_compare(&f);
     close_decoder(&f);
 }
-END_TEST
 
-START_TEST(a_reset_forgets)
+LOOP_TEST(a_reset_forgets, 0, N_NAMES)
 {
     struct fixture f;
     open_decoder(&f, names[_i]);
@@ -96,9 +95,8 @@ START_TEST(a_reset_forgets)
     feed_and_compare(&f);
     close_decoder(&f);
 }
-END_TEST
 
-START_TEST(a_refused_step_changes_nothing)
+LOOP_TEST(a_refused_step_changes_nothing, 0, N_NAMES)
 {
     struct fixture f;
     const int32_t low[4] = {0, -1, 0, 0}, high[4] = {0, 0, 11, 0};
@@ -111,9 +109,8 @@ START_TEST(a_refused_step_changes_nothing)
     ck_assert_int_eq(attncl_decoder_position(f.decoder), f.n_seq);
     close_decoder(&f);
 }
-END_TEST
 
-START_TEST(the_limit_is_kept)
+LOOP_TEST(the_limit_is_kept, 0, N_NAMES)
 {
     struct fixture f;
     open_decoder(&f, names[_i]);
@@ -124,9 +121,8 @@ START_TEST(the_limit_is_kept)
     ck_assert_int_eq(attncl_decoder_position(f.decoder), 12);
     close_decoder(&f);
 }
-END_TEST
 
-START_TEST(only_language_models_decode)
+TEST(only_language_models_decode)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -143,20 +139,4 @@ START_TEST(only_language_models_decode)
     ck_assert_ptr_null(decoder);
     attncl_model_close(model);
     golden_free(&golden);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("model.decoder");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, every_position_agrees, 0, N_NAMES);
-    tcase_add_loop_test(core, a_reset_forgets, 0, N_NAMES);
-    tcase_add_loop_test(core, a_refused_step_changes_nothing, 0, N_NAMES);
-    tcase_add_loop_test(core, the_limit_is_kept, 0, N_NAMES);
-    tcase_add_test(core, only_language_models_decode);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -136,7 +136,7 @@ enum { N_NAMES = sizeof names / sizeof names[0] };
 // 30 ops of two layers, sums of up to 14 terms each.
 static const double tolerance = 30 * 14 * 6e-8;
 
-START_TEST(results_are_those_of_pytorch)
+LOOP_TEST(results_are_those_of_pytorch, 0, N_NAMES)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -149,10 +149,9 @@ START_TEST(results_are_those_of_pytorch)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
 // An absent optional input is None: without a mask everything is visible, as with a mask of ones.
-START_TEST(no_mask_is_a_mask_of_ones)
+LOOP_TEST(no_mask_is_a_mask_of_ones, 0, 5)
 {
     static const char *const masked[] = {"aft_local", "spatial_gating_unit", "encoder_gmlp", "mha",
                                          "encoder_transformer"};
@@ -180,9 +179,8 @@ START_TEST(no_mask_is_a_mask_of_ones)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
-START_TEST(a_model_tells_about_itself)
+TEST(a_model_tells_about_itself)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -197,9 +195,8 @@ START_TEST(a_model_tells_about_itself)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
-START_TEST(a_model_holds_its_context)
+TEST(a_model_holds_its_context)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -208,19 +205,4 @@ START_TEST(a_model_holds_its_context)
     ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "");
     attncl_model_close(model);
     golden_free(&golden);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("model.golden");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, results_are_those_of_pytorch, 0, N_NAMES);
-    tcase_add_loop_test(core, no_mask_is_a_mask_of_ones, 0, 5);
-    tcase_add_test(core, a_model_tells_about_itself);
-    tcase_add_test(core, a_model_holds_its_context);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -405,7 +405,9 @@ static const struct bad_model bad_models[] = {
 };
 enum { N_BAD_MODELS = sizeof bad_models / sizeof bad_models[0] };
 
-START_TEST(a_bad_model_is_refused)
+FIXTURE(directory_begin, directory_down);
+
+LOOP_TEST(a_bad_model_is_refused, 0, N_BAD_MODELS)
 {
     const struct bad_model *bad = &bad_models[_i];
     struct golden golden;
@@ -418,10 +420,9 @@ START_TEST(a_bad_model_is_refused)
     ck_assert_ptr_null(strchr(attncl_last_error(), '\n'));
     golden_free(&golden);
 }
-END_TEST
 
 // 2^31 - 1 positions of 8 channels take 64 GiB.
-START_TEST(a_table_no_buffer_holds_is_refused)
+TEST(a_table_no_buffer_holds_is_refused)
 {
     const struct golden_change change = {
         .config = "{\"layer\": \"aft_simple\", \"d_model\": 8, \"d_ff\": 12, \"n_layers\": 2, "
@@ -439,9 +440,8 @@ START_TEST(a_table_no_buffer_holds_is_refused)
              "takes 68719476704 bytes");
     golden_free(&golden);
 }
-END_TEST
 
-START_TEST(what_is_no_model_file_is_refused)
+TEST(what_is_no_model_file_is_refused)
 {
     attncl_model *model = NULL;
     directory_write_bytes("text", "no tensors here", 15);
@@ -451,10 +451,9 @@ START_TEST(what_is_no_model_file_is_refused)
     ck_fails(attncl_model_open(test_context(), NULL, &model), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_assert_ptr_null(model);
 }
-END_TEST
 
 // Buffers of a checkpoint may be absent, and tensors of other names are ignored.
-START_TEST(what_may_be_absent_or_extra_is_tolerated)
+TEST(what_may_be_absent_or_extra_is_tolerated)
 {
     static const char *const buffers[][2] = {
         {"aft_local", "local_mask"},
@@ -476,7 +475,6 @@ START_TEST(what_may_be_absent_or_extra_is_tolerated)
         golden_free(&golden);
     }
 }
-END_TEST
 
 // -- inputs
 
@@ -695,7 +693,7 @@ static const struct bad_input bad_inputs[] = {
 };
 enum { N_BAD_INPUTS = sizeof bad_inputs / sizeof bad_inputs[0] };
 
-START_TEST(a_bad_input_is_refused)
+LOOP_TEST(a_bad_input_is_refused, 0, N_BAD_INPUTS)
 {
     const struct bad_input *bad = &bad_inputs[_i];
     struct golden golden;
@@ -714,9 +712,8 @@ START_TEST(a_bad_input_is_refused)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
-START_TEST(gradients_that_cannot_be)
+TEST(gradients_that_cannot_be)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -751,9 +748,8 @@ START_TEST(gradients_that_cannot_be)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
-START_TEST(sampling_is_not_one_graph)
+TEST(sampling_is_not_one_graph)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -764,23 +760,4 @@ START_TEST(sampling_is_not_one_graph)
              "lm_sample");
     attncl_model_close(model);
     golden_free(&golden);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("model.refuse");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_checked_fixture(core, directory_begin, directory_down);
-    tcase_add_loop_test(core, a_bad_model_is_refused, 0, N_BAD_MODELS);
-    tcase_add_test(core, a_table_no_buffer_holds_is_refused);
-    tcase_add_test(core, what_is_no_model_file_is_refused);
-    tcase_add_test(core, what_may_be_absent_or_extra_is_tolerated);
-    tcase_add_loop_test(core, a_bad_input_is_refused, 0, N_BAD_INPUTS);
-    tcase_add_test(core, gradients_that_cannot_be);
-    tcase_add_test(core, sampling_is_not_one_graph);
-    suite_add_tcase(s, core);
-    return s;
 }

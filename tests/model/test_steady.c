@@ -63,7 +63,7 @@ static void ck_same_level(struct level before, struct level after)
     ck_assert_int_le(after.pages, before.pages + slack);
 }
 
-START_TEST(repeated_runs_create_nothing)
+LOOP_TEST(repeated_runs_create_nothing, 0, N_NAMES)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -90,9 +90,8 @@ START_TEST(repeated_runs_create_nothing)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
-START_TEST(repeated_steps_create_nothing)
+LOOP_TEST(repeated_steps_create_nothing, 0, N_NAMES)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -115,11 +114,10 @@ START_TEST(repeated_steps_create_nothing)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
 // A tensor is a child of its context: opening makes one for each parameter, a graph adds itself and
 // nothing else.
-START_TEST(weights_are_uploaded_once)
+LOOP_TEST(weights_are_uploaded_once, 0, N_NAMES)
 {
     struct golden golden;
     attncl_model *model = NULL;
@@ -142,18 +140,4 @@ START_TEST(weights_are_uploaded_once)
     attncl_model_close(model);
     ck_assert_int_eq(context->n_children, none);
     golden_free(&golden);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("model.steady");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, repeated_runs_create_nothing, 0, N_NAMES);
-    tcase_add_loop_test(core, repeated_steps_create_nothing, 0, N_NAMES);
-    tcase_add_loop_test(core, weights_are_uploaded_once, 0, N_NAMES);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -16,8 +16,10 @@ static void check_runs(const char *path, const struct golden *golden, const attn
     attncl_model_close(model);
 }
 
+FIXTURE(directory_begin, directory_down);
+
 // Files may hold tensors of types that nothing here computes with.
-START_TEST(an_input_of_another_name_may_have_any_type)
+LOOP_TEST(an_input_of_another_name_may_have_any_type, 0, 4)
 {
     static const attncl_dtype types[] = {ATTNCL_F4, ATTNCL_F6_E2M3, ATTNCL_C64, ATTNCL_F8_E4M3};
     static const unsigned char data[8];
@@ -32,10 +34,9 @@ START_TEST(an_input_of_another_name_may_have_any_type)
     check_runs(golden.path, &golden, golden.inputs, golden.n_inputs);
     golden_free(&golden);
 }
-END_TEST
 
 // A length past the axis sees all of it, however large: 2^32 and 2^40 are 0 in 32 bits.
-START_TEST(a_length_may_exceed_an_int)
+TEST(a_length_may_exceed_an_int)
 {
     enum { B = 2, Q = 2, K = 3 };
     static const float scores[B * Q * K] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3};
@@ -71,10 +72,9 @@ START_TEST(a_length_may_exceed_an_int)
     attncl_model_close(model);
     golden_free(&golden);
 }
-END_TEST
 
 // No target is negative, so nothing is padding.
-START_TEST(a_negative_pad_pads_nothing)
+TEST(a_negative_pad_pads_nothing)
 {
     static const float logits[4] = {1, 2, 3, 4};
     static const int32_t targets[2] = {0, 1};
@@ -105,19 +105,4 @@ START_TEST(a_negative_pad_pads_nothing)
     attncl_results_destroy(results);
     attncl_model_close(model);
     golden_free(&golden);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("model.tolerate");
-    TCase *core = tcase_create("core");
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_checked_fixture(core, directory_begin, directory_down);
-    tcase_add_loop_test(core, an_input_of_another_name_may_have_any_type, 0, 4);
-    tcase_add_test(core, a_length_may_exceed_an_int);
-    tcase_add_test(core, a_negative_pad_pads_nothing);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -5,6 +5,8 @@
 #include "op/op.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static struct {
     int n_asked, n_refuse; // the first n_refuse variants asked for do not fit
     bool spills;           // no variant has all its values in registers
@@ -82,7 +84,7 @@ static const struct {
 };
 enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-START_TEST(by_vendor_and_width)
+LOOP_TEST(by_vendor_and_width, 0, N_CHOICES)
 {
     const struct device_caps caps = described(choices[_i].vendor, choices[_i].multiple);
     const struct row_launch p =
@@ -96,10 +98,9 @@ START_TEST(by_vendor_and_width)
     ck_assert_uint_eq(p.grid.groups[0],
                       MANY * (size_t)choices[_i].lanes_per_row / choices[_i].group);
 }
-END_TEST
 
 // Two work-groups for each multiprocessor, of a warp at least.
-START_TEST(few_rows_are_spread)
+TEST(few_rows_are_spread)
 {
     const struct device_caps caps = described(VENDOR_NVIDIA, 32);
     struct row_launch p =
@@ -113,9 +114,8 @@ START_TEST(few_rows_are_spread)
     check(&p, 4, 8, 2, 32);
     ck_assert_uint_eq(p.grid.groups[0], 1);
 }
-END_TEST
 
-START_TEST(what_does_not_fit_gives_way)
+TEST(what_does_not_fit_gives_way)
 {
     static const int fallbacks[][2] = {{128, 8}, {256, 4}, {256, 8}, {256, 0}, {64, 0}, {16, 0}};
     const struct row_problem work = {
@@ -136,9 +136,8 @@ START_TEST(what_does_not_fit_gives_way)
     check(&p, 4, 128, 8, 128);
     seen.spills = false;
 }
-END_TEST
 
-START_TEST(groups_within_the_device)
+TEST(groups_within_the_device)
 {
     struct device_caps caps = described(VENDOR_OTHER, 1);
     const struct row_problem narrow = {
@@ -155,27 +154,11 @@ START_TEST(groups_within_the_device)
     p = choose(&caps, wide);
     check(&p, 1, 1, 0, 1);
 }
-END_TEST
 
-START_TEST(aligned_rows)
+TEST(aligned_rows)
 {
     ck_assert(attncl__rows_are_float4_aligned(8, &(struct rows){2, 12, 16}));
     ck_assert(!attncl__rows_are_float4_aligned(2, &(struct rows){2, 12, 16}));
     ck_assert(!attncl__rows_are_float4_aligned(8, &(struct rows){2, 10, 16}));
     ck_assert(!attncl__rows_are_float4_aligned(8, &(struct rows){2, 12, 13}));
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("launch.row_tiling");
-    TCase *core = tcase_create("core");
-
-    tcase_add_loop_test(core, by_vendor_and_width, 0, N_CHOICES);
-    tcase_add_test(core, few_rows_are_spread);
-    tcase_add_test(core, what_does_not_fit_gives_way);
-    tcase_add_test(core, groups_within_the_device);
-    tcase_add_test(core, aligned_rows);
-    suite_add_tcase(s, core);
-    return s;
 }

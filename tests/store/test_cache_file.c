@@ -15,6 +15,8 @@
 #include "support/directory.h"
 #include "support/test.h"
 
+NO_DEVICE;
+
 static const char *path;
 static char file_path[FILE_BYTES];
 static struct private_dir directory;
@@ -91,7 +93,9 @@ static void spit(const char *data, size_t n)
     close(fd);
 }
 
-START_TEST(what_was_written_is_read)
+FIXTURE(set_up, tear_down);
+
+TEST(what_was_written_is_read)
 {
     struct stat st;
 
@@ -106,9 +110,8 @@ START_TEST(what_was_written_is_read)
     ck_assert(!exists());
     ck_assert(!reads());
 }
-END_TEST
 
-START_TEST(every_changed_byte_is_seen)
+TEST(every_changed_byte_is_seen)
 {
     char good[1024];
 
@@ -126,9 +129,8 @@ START_TEST(every_changed_byte_is_seen)
     spit(good, n);
     ck_assert(reads());
 }
-END_TEST
 
-START_TEST(every_other_length_is_seen)
+TEST(every_other_length_is_seen)
 {
     char good[1024] = {0};
 
@@ -139,9 +141,8 @@ START_TEST(every_other_length_is_seen)
         ck_assert_msg(reads() == (i == n), "%zu of %zu bytes", i, n);
     }
 }
-END_TEST
 
-START_TEST(another_key_under_this_name_is_refused)
+TEST(another_key_under_this_name_is_refused)
 {
     static const char other_text[] = "device, options, sourcE";
     const struct bytes other = {other_text, sizeof other_text - 1};
@@ -153,9 +154,8 @@ START_TEST(another_key_under_this_name_is_refused)
     ck_assert_int_eq(rename(other_path, file_path), 0);
     ck_assert(!reads());
 }
-END_TEST
 
-START_TEST(files_of_the_wrong_kind_are_refused)
+TEST(files_of_the_wrong_kind_are_refused)
 {
     char good[1024], link_path[FILE_BYTES];
 
@@ -190,9 +190,8 @@ START_TEST(files_of_the_wrong_kind_are_refused)
         ck_assert(!reads());
     }
 }
-END_TEST
 
-START_TEST(directories_of_others_are_refused)
+TEST(directories_of_others_are_refused)
 {
     struct private_dir f;
     const char *why = NULL;
@@ -224,9 +223,8 @@ START_TEST(directories_of_others_are_refused)
         ck_assert_ptr_nonnull(strstr(why, "another user"));
     }
 }
-END_TEST
 
-START_TEST(read_only_changes_nothing)
+TEST(read_only_changes_nothing)
 {
     struct private_dir reader = directory;
     char junk[100] = "junk";
@@ -243,7 +241,6 @@ START_TEST(read_only_changes_nothing)
     attncl__cache_evict(&reader, 0);
     ck_assert(exists());
 }
-END_TEST
 
 // Makes entry `i` of 1000 bytes, used `age` seconds ago.
 static void make_aged(int i, long age)
@@ -268,7 +265,7 @@ static bool has(int i)
     return fstatat(directory.fd, name, &st, 0) == 0;
 }
 
-START_TEST(trimming_keeps_what_was_used_last)
+TEST(trimming_keeps_what_was_used_last)
 {
     static const char temp[] = "0123456789abcdef0123456789abcdef.tmp", foreign[] = "notes.txt";
     const struct timespec old[2] = {{.tv_sec = time(NULL) - 7200}, {.tv_sec = time(NULL) - 7200}};
@@ -293,7 +290,6 @@ START_TEST(trimming_keeps_what_was_used_last)
     ck_assert_int_ne(fstatat(directory.fd, temp, &st, 0), 0);
     ck_assert_int_eq(fstatat(directory.fd, foreign, &st, 0), 0); // not ours
 }
-END_TEST
 
 static void *write_often(void *user)
 {
@@ -305,7 +301,7 @@ static void *write_often(void *user)
     return (void *)bad;
 }
 
-START_TEST(writers_do_not_disturb_each_other)
+TEST(writers_do_not_disturb_each_other)
 {
     enum { WRITERS = 4 };
     pthread_t thread[WRITERS];
@@ -321,24 +317,4 @@ START_TEST(writers_do_not_disturb_each_other)
         ck_assert_ptr_null(bad);
     }
     ck_assert(reads());
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("device.cache_file");
-    TCase *core = tcase_create("core");
-
-    tcase_add_checked_fixture(core, set_up, tear_down);
-    tcase_add_test(core, what_was_written_is_read);
-    tcase_add_test(core, every_changed_byte_is_seen);
-    tcase_add_test(core, every_other_length_is_seen);
-    tcase_add_test(core, another_key_under_this_name_is_refused);
-    tcase_add_test(core, files_of_the_wrong_kind_are_refused);
-    tcase_add_test(core, directories_of_others_are_refused);
-    tcase_add_test(core, read_only_changes_nothing);
-    tcase_add_test(core, trimming_keeps_what_was_used_last);
-    tcase_add_test(core, writers_do_not_disturb_each_other);
-    suite_add_tcase(s, core);
-    return s;
 }

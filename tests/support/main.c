@@ -9,7 +9,10 @@
 #include "support/host.h"
 #include "support/test.h"
 
-enum { EXIT_SKIPPED = 77 }; // CTest's SKIP_RETURN_CODE
+enum {
+    EXIT_SKIPPED = 77, // CTest's SKIP_RETURN_CODE
+    MAX_ENTRIES = 64,  // cases and fixtures of a file
+};
 
 // Host tensors are linked only into the programs that use them.
 #pragma weak host_reset
@@ -66,9 +69,66 @@ attncl_context *test_context(void)
     return context;
 }
 
-int main(void)
+// A case, or a fixture when `test` is NULL.
+static struct entry {
+    int line;
+    const TTest *test;
+    int first, end;
+    SFun up, down;
+    bool each;
+} entries[MAX_ENTRIES];
+static int n_entries;
+
+// Sorts by line, because constructors run in any order.
+static void insert(const struct entry *entry)
 {
-    SRunner *runner = srunner_create(suite());
+    int i = n_entries++;
+
+    if (n_entries > MAX_ENTRIES)
+        abort();
+    for (; i > 0 && entries[i - 1].line > entry->line; --i)
+        entries[i] = entries[i - 1];
+    entries[i] = *entry;
+}
+
+void test_add(const TTest *test, int first, int end)
+{
+    insert(&(struct entry){.line = test->line, .test = test, .first = first, .end = end});
+}
+
+void test_add_fixture(int line, SFun up, SFun down, bool each)
+{
+    insert(&(struct entry){.line = line, .up = up, .down = down, .each = each});
+}
+
+static Suite *collect(const char *name)
+{
+    Suite *suite = suite_create(name);
+    TCase *tcase = NULL;
+
+    if (n_entries == 0)
+        abort();
+    if (entries[0].test || entries[0].up)
+        test_add_fixture(0, device_up, device_down, false);
+    for (int i = 0; i < n_entries; ++i) {
+        const struct entry *entry = &entries[i];
+        if (!tcase || (!entry->test && entries[i - 1].test)) {
+            tcase = tcase_create(name);
+            suite_add_tcase(suite, tcase);
+        }
+        if (entry->test)
+            tcase_add_loop_test(tcase, entry->test, entry->first, entry->end);
+        else if (entry->each)
+            tcase_add_checked_fixture(tcase, entry->up, entry->down);
+        else
+            tcase_add_unchecked_fixture(tcase, entry->up, entry->down);
+    }
+    return suite;
+}
+
+int main(int argc, char **argv)
+{
+    SRunner *runner = srunner_create(collect(argc > 0 ? argv[0] : "tests"));
 
     srunner_set_fork_status(runner, CK_NOFORK); // OpenCL does not survive fork
     srunner_run_all(runner, CK_ENV);

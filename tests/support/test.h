@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What every test file includes.  A test file defines suite(); support/main.c runs it without
-// forking (OpenCL does not survive fork) and exits 77 when the suite needs a device and there is
-// none.
+// What every test file includes.  A file's cases are its TEST()s, run in their order in one process
+// (OpenCL does not survive fork) on the device of ATTNCL_DEVICE; exit 77 when there is none.
 #ifndef ATTNCL_TEST_H
 #define ATTNCL_TEST_H
 
@@ -13,7 +12,35 @@
 #include "attncl/context.h"
 #include "attncl/status.h"
 
-Suite *suite(void);
+// TEST(name) { ... }: a case.  LOOP_TEST: a case for each _i of [first, end).
+#define TEST(name) LOOP_TEST(name, 0, 1)
+#define LOOP_TEST(name, first, end)                                                                \
+    static const TTest *name;                                                                      \
+    __attribute__((constructor)) static void name##_register(void)                                 \
+    {                                                                                              \
+        test_add(name, first, end);                                                                \
+    }                                                                                              \
+    START_TEST(name)
+
+// Calls up() before and down() after each of the cases below, until the next fixture that follows a
+// case; FIXTURE_ONCE: before the first and after the last of them.  NULL: nothing to call.
+#define FIXTURE(up, down)      TEST_FIXTURE(up, down, true)
+#define FIXTURE_ONCE(up, down) TEST_FIXTURE(up, down, false)
+// Above all fixtures and cases: they open devices themselves, or need none.
+#define NO_DEVICE FIXTURE_ONCE(NULL, NULL)
+
+// The line puts cases and fixtures in the file's order.
+#define TEST_FIXTURE(up, down, each)          TEST_FIXTURE_AT(__LINE__, up, down, each)
+#define TEST_FIXTURE_AT(line, up, down, each) TEST_FIXTURE_NAMED(line, up, down, each)
+#define TEST_FIXTURE_NAMED(line, up, down, each)                                                   \
+    __attribute__((constructor)) static void fixture_##line##_register(void)                       \
+    {                                                                                              \
+        test_add_fixture(line, up, down, each);                                                    \
+    }                                                                                              \
+    struct fixture_##line
+
+void test_add(const TTest *test, int first, int end);
+void test_add_fixture(int line, SFun up, SFun down, bool each);
 
 // Passes when `call` is OK, else prints the library's message.
 #define ck_ok(call)                                                                                \
@@ -34,9 +61,8 @@ Suite *suite(void);
                       attncl_last_error(), (words));                                               \
     } while (0)
 
-// Unchecked fixtures.  device_up opens the device of ATTNCL_DEVICE (exit 77 when there is none);
-// device_down closes it and fails the program when an OpenCL object of the library or a heap block
-// is still alive.
+// The fixture of a file without NO_DEVICE.  device_up opens the device; device_down closes it and
+// fails the program when an OpenCL object of the library or a heap block is still alive.
 void device_up(void);
 void device_down(void);
 attncl_context *test_context(void); // the fixture's context

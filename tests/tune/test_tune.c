@@ -108,7 +108,9 @@ static void agree_all(const struct variant *a, const struct variant *b)
     }
 }
 
-START_TEST(rows_change_no_result)
+FIXTURE(set_up, tear_down);
+
+TEST(rows_change_no_result)
 {
     struct variant plain[N_WORKS] = {{.graph = NULL}}, small[N_WORKS] = {{.graph = NULL}},
                    large[N_WORKS] = {{.graph = NULL}};
@@ -136,9 +138,8 @@ START_TEST(rows_change_no_result)
         attncl__variant_end(&large[i]);
     }
 }
-END_TEST
 
-START_TEST(rows_of_another_driver_change_nothing)
+TEST(rows_of_another_driver_change_nothing)
 {
     char text[512];
     attncl_context *ctx = NULL;
@@ -153,9 +154,8 @@ START_TEST(rows_of_another_driver_change_nothing)
     ck_assert_ptr_null(ctx->caps.tuned);
     ck_ok(attncl_context_destroy(ctx));
 }
-END_TEST
 
-START_TEST(results_agree_within_rounding_only)
+TEST(results_agree_within_rounding_only)
 {
     float x[3] = {1.0f, -2.0f, 0.5f}, y[3] = {1.0f, -2.0f, 0.5f};
     const struct variant a = {.result = x}, b = {.result = y};
@@ -168,9 +168,8 @@ START_TEST(results_agree_within_rounding_only)
     y[1] = NAN;
     ck_assert(!attncl__variants_agree(&a, &b, 3, 64));
 }
-END_TEST
 
-START_TEST(every_candidate_is_a_row)
+TEST(every_candidate_is_a_row)
 {
     for (size_t i = 0; i < attncl__n_candidates; ++i) {
         const struct candidate *c = &attncl__candidates[i];
@@ -180,7 +179,6 @@ START_TEST(every_candidate_is_a_row)
                           fields[f].name);
     }
 }
-END_TEST
 
 static int n_reports, n_kept;
 
@@ -195,7 +193,7 @@ static void count(const attncl_tune_result *r, void *user)
     n_kept += r->kept;
 }
 
-START_TEST(it_measures_and_reports)
+TEST(it_measures_and_reports)
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
     attncl_tune_summary summary;
@@ -223,9 +221,8 @@ START_TEST(it_measures_and_reports)
     ck_assert_int_eq(summary.file[0] != '\0', n_kept > 0); // nothing to keep creates no file
     ck_assert_uint_eq(directory_count(), n_kept > 0);
 }
-END_TEST
 
-START_TEST(mistakes_are_refused)
+TEST(mistakes_are_refused)
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
 
@@ -240,22 +237,4 @@ START_TEST(mistakes_are_refused)
     ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "-1 seconds");
     o.struct_size = 0;
     ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "struct_size");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("tune.tune");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_checked_fixture(core, set_up, tear_down);
-    tcase_add_test(core, rows_change_no_result);
-    tcase_add_test(core, rows_of_another_driver_change_nothing);
-    tcase_add_test(core, results_agree_within_rounding_only);
-    tcase_add_test(core, every_candidate_is_a_row);
-    tcase_add_test(core, it_measures_and_reports);
-    tcase_add_test(core, mistakes_are_refused);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -92,7 +92,7 @@ static void check(const struct data *d, int causal, int path, const char *what)
     compare(got, want, scale, 0, what);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_VARIANTS)
 {
     const struct variant *x = &variants[_i];
     struct data d = make(x, 10u * (unsigned)_i + 1);
@@ -106,10 +106,9 @@ START_TEST(meets_the_definition)
         check(&d, 1, path, "causal");
     }
 }
-END_TEST
 
 // Per row, one row for all, per batch entry; each with rows that see nothing.
-START_TEST(meets_the_definition_under_masks)
+LOOP_TEST(meets_the_definition_under_masks, 0, N_VARIANTS)
 {
     const struct variant *x = &variants[_i];
     struct data d = make(x, 10u * (unsigned)_i + 2);
@@ -127,9 +126,8 @@ START_TEST(meets_the_definition_under_masks)
         check(&d, 0, 0, "masked");
     }
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     const struct variant x = {23, 3, 38, 2, 7, 1, 1, 0, 0};
     struct data d = make(&x, 6);
@@ -139,9 +137,8 @@ START_TEST(takes_views)
     d.mask = host_mask(3, 0.5, DIMS(23, 23, 3));
     check(&d, 0, 0, "views, masked");
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+LOOP_TEST(empty_is_fine, 0, 3)
 {
     const struct variant none[] = {
         {0, 2, 4, 2, 3, 1, 1, 0, 0}, {4, 0, 4, 2, 3, 1, 1, 0, 0}, {4, 2, 0, 2, 3, 1, 1, 0, 0}};
@@ -149,7 +146,6 @@ START_TEST(empty_is_fine)
 
     check(&d, 0, 0, "empty");
 }
-END_TEST
 
 static struct host *row_of(const struct host *x, int64_t t)
 {
@@ -160,7 +156,7 @@ static struct host *row_of(const struct host *x, int64_t t)
     return row;
 }
 
-START_TEST(steps_follow_the_causal_pass)
+LOOP_TEST(steps_follow_the_causal_pass, 0, N_VARIANTS)
 {
     const struct variant *x = &variants[_i];
     const int64_t all = x->batch * x->channels;
@@ -185,7 +181,6 @@ START_TEST(steps_follow_the_causal_pass)
         compare(y, want, scale, t * all, "step");
     }
 }
-END_TEST
 
 static attncl_status attempt(const struct data *d, int causal)
 {
@@ -195,7 +190,7 @@ static attncl_status attempt(const struct data *d, int causal)
                   HOSTS(host_like(d->q)));
 }
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct variant x = {5, 2, 6, 2, 3, 1, 1, 0, 0};
     struct data d = make(&x, 6), bad = d;
@@ -218,22 +213,4 @@ START_TEST(refusals)
     ck_fails(attempt(&bad, 0), ATTNCL_ERR_SHAPE, "axis 2 of the mask is 3, expected 1 or B = 2");
     bad.mask = host_mask(1, 0.5, DIMS(5, 5, 1));
     ck_fails(attempt(&bad, 1), ATTNCL_ERR_ARGUMENT, "causal");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.aft_conv");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_set_timeout(core, 240);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_VARIANTS);
-    tcase_add_loop_test(core, meets_the_definition_under_masks, 0, N_VARIANTS);
-    tcase_add_test(core, takes_views);
-    tcase_add_loop_test(core, empty_is_fine, 0, 3);
-    tcase_add_loop_test(core, steps_follow_the_causal_pass, 0, N_VARIANTS);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -80,7 +80,7 @@ static const struct {
 };
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 6)
 {
     for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
         const struct ref_aft_data x = random_problem(shapes[i].steps, shapes[i].batch,
@@ -88,9 +88,8 @@ START_TEST(meets_the_definition)
         check(&x, _i / 2);
     }
 }
-END_TEST
 
-START_TEST(masks)
+TEST(masks)
 {
     for (int i = 1; i < (on_simulator() ? 2 : 7); ++i) {
         const int t = shapes[i].steps, b = shapes[i].batch;
@@ -101,7 +100,6 @@ START_TEST(masks)
         check(&x, 0);
     }
 }
-END_TEST
 
 static void add(struct host *x, int64_t from, int64_t to, double value)
 {
@@ -110,7 +108,7 @@ static void add(struct host *x, int64_t from, int64_t to, double value)
 }
 
 // A late key, keys and biases far apart, keys that are absent.
-START_TEST(extremes)
+LOOP_TEST(extremes, 0, 8)
 {
     struct ref_aft_data x = random_problem(on_simulator() ? 14 : 131, 1, 9, 9, _i % 2);
     const int64_t row = x.k->count / x.k->dim[0], last = x.k->count;
@@ -135,16 +133,14 @@ START_TEST(extremes)
     }
     check(&x, 0);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     const struct ref_aft_data x = random_problem(0, 2, 3, 3, 0), z = random_problem(3, 0, 3, 3, 1);
 
     check(&x, 0);
     check(&z, 0);
 }
-END_TEST
 
 static double loss(void *context)
 {
@@ -155,7 +151,7 @@ static double loss(void *context)
     return host_dot(y, x->g);
 }
 
-START_TEST(the_definition_meets_differences)
+LOOP_TEST(the_definition_meets_differences, 0, 3)
 {
     struct ref_aft_data x = random_problem(5, 2, 3, 3, _i == 1);
     struct host *dq = host_like(x.q), *dk = host_like(x.k), *dv = host_like(x.v);
@@ -168,20 +164,4 @@ START_TEST(the_definition_meets_differences)
     ck_derivative(loss, &x, x.k, dk, "k");
     ck_derivative(loss, &x, x.v, dv, "v");
     ck_derivative(loss, &x, x.pos_bias, dw, "w");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.aft_conv_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 6);
-    tcase_add_test(core, masks);
-    tcase_add_loop_test(core, extremes, 0, 8);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_loop_test(core, the_definition_meets_differences, 0, 3);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -195,7 +195,7 @@ enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 static const int widths[][2] = {{1, 5}, {2, 9}, {3, 16}, {1, 33}};
 
 // All kinds of data at one length, each with two of the windows, one of them causal.
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_LENGTHS)
 {
     const int steps = lengths[_i], windows[] = {0, 1, 5, 13, 64, steps};
     unsigned seed = 100u * (unsigned)_i + 1;
@@ -212,10 +212,9 @@ START_TEST(meets_the_definition)
             host_reset();
         }
 }
-END_TEST
 
 // Every second kind of data under each form of mask: per row, one row for all, per batch entry.
-START_TEST(meets_the_definition_under_masks)
+LOOP_TEST(meets_the_definition_under_masks, 0, 5)
 {
     const int lengths_here[] = {1, 3, 13, 37, 131}, steps = lengths_here[_i];
     unsigned seed = 500u * (unsigned)_i + 3;
@@ -231,10 +230,9 @@ START_TEST(meets_the_definition_under_masks)
             host_reset();
         }
 }
-END_TEST
 
 // Ways of summing that ordinary data do not choose: running maxima, and every element by itself.
-START_TEST(every_path_is_right)
+LOOP_TEST(every_path_is_right, 0, 2)
 {
     for (int kind = 0; kind < N_KINDS; ++kind)
         for (int masked = 0; masked < 2; ++masked) {
@@ -248,10 +246,9 @@ START_TEST(every_path_is_right)
             host_reset();
         }
 }
-END_TEST
 
 // Sums spilled between segments of source blocks, and several channel blocks.
-START_TEST(long_and_wide)
+LOOP_TEST(long_and_wide, 0, 2)
 {
     struct variant full = {1009, 1, 5, 1009, _i, 0}, wide = {229, 2, 1500, 9, _i, 0};
 
@@ -262,7 +259,6 @@ START_TEST(long_and_wide)
     d = make(0, &wide, 78);
     check(&d, &wide, "wide");
 }
-END_TEST
 
 static struct host *mix(const struct data *d, const struct variant *x, int path)
 {
@@ -275,7 +271,7 @@ static struct host *mix(const struct data *d, const struct variant *x, int path)
 
 // A product of factors, which rounds otherwise, for the rows before one huge key; running maxima,
 // to the bit, from it on.  The row before it is right.
-START_TEST(a_product_where_ranges_allow)
+TEST(a_product_where_ranges_allow)
 {
     const struct variant x = {229, 1, 9, 5, 1, 0};
     const int64_t huge = 180, width = 9;
@@ -294,10 +290,9 @@ START_TEST(a_product_where_ranges_allow)
         ck_assert_msg(by_range->data[i] == maxima->data[i], "y[%lld] = %.9g, by maxima %.9g",
                       (long long)i, by_range->data[i], maxima->data[i]);
 }
-END_TEST
 
 // Work-groups of the shapes that GPUs of each vendor get, products and running maxima in each.
-START_TEST(groups_of_other_vendors)
+LOOP_TEST(groups_of_other_vendors, 0, 3)
 {
     static const struct {
         enum device_vendor vendor;
@@ -316,9 +311,8 @@ START_TEST(groups_of_other_vendors)
     check(&d, &x, "groups of another vendor");
     *caps = before;
 }
-END_TEST
 
-START_TEST(without_a_table_biases_are_0)
+LOOP_TEST(without_a_table_biases_are_0, 0, 2)
 {
     const struct variant x = {25, 2, 7, 3, _i, 0};
     struct data d = make(0, &x, 5);
@@ -326,9 +320,8 @@ START_TEST(without_a_table_biases_are_0)
     d.w = NULL;
     check(&d, &x, "no table");
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     for (int masked = 0; masked < 2; ++masked) {
         const struct variant x = {23, 3, 19, 7, 0, 0};
@@ -339,19 +332,17 @@ START_TEST(takes_views)
         check(&d, &x, "views");
     }
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+LOOP_TEST(empty_is_fine, 0, 3)
 {
     const struct variant none[] = {{0, 2, 3, 1, 0, 0}, {4, 0, 3, 1, 0, 0}, {4, 2, 0, 1, 0, 0}};
     struct data d = make(0, &none[_i], 6);
 
     check(&d, &none[_i], "empty");
 }
-END_TEST
 
 // 16 MB beside inputs and outputs at T = 4096, B = 8, C = 512, whatever the form and the mask.
-START_TEST(scratch_is_bounded)
+TEST(scratch_is_bounded)
 {
     struct device_caps caps = test_context()->caps;
     const struct aft_local_fwd_params params = {.window = 64};
@@ -371,7 +362,6 @@ START_TEST(scratch_is_bounded)
             ck_assert_uint_le(bytes, 16u << 20);
         }
 }
-END_TEST
 
 static attncl_status attempt(const struct data *d, int window, int causal)
 {
@@ -381,7 +371,7 @@ static attncl_status attempt(const struct data *d, int window, int causal)
                   HOSTS(host_like(d->q)));
 }
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct variant x = {5, 2, 3, 2, 0, 0};
     struct data d = make(0, &x, 6), bad = d;
@@ -407,27 +397,4 @@ START_TEST(refusals)
     bad.mask = host_mask(1, 0.5, DIMS(5, 5, 1));
     ck_fails(attempt(&bad, 2, 1), ATTNCL_ERR_ARGUMENT, "causal");
     ck_fails(attempt(&d, -1, 0), ATTNCL_ERR_ARGUMENT, "-1");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.aft_local");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_set_timeout(core, 240);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_LENGTHS);
-    tcase_add_loop_test(core, meets_the_definition_under_masks, 0, 5);
-    tcase_add_loop_test(core, every_path_is_right, 0, 2);
-    tcase_add_loop_test(core, long_and_wide, 0, 2);
-    tcase_add_test(core, a_product_where_ranges_allow);
-    tcase_add_loop_test(core, groups_of_other_vendors, 0, 3);
-    tcase_add_loop_test(core, without_a_table_biases_are_0, 0, 2);
-    tcase_add_test(core, takes_views);
-    tcase_add_loop_test(core, empty_is_fine, 0, 3);
-    tcase_add_test(core, scratch_is_bounded);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -117,15 +117,14 @@ static void check(struct decoder *d)
     }
 }
 
-START_TEST(meets_the_causal_definition)
+LOOP_TEST(meets_the_causal_definition, 0, N_VARIANTS)
 {
     struct decoder d = make(&variants[_i], 10u + (unsigned)_i);
 
     check(&d);
 }
-END_TEST
 
-START_TEST(position_0_starts_anew)
+TEST(position_0_starts_anew)
 {
     struct decoder d = make(&variants[3], 1), other = make(&variants[3], 2);
 
@@ -133,28 +132,25 @@ START_TEST(position_0_starts_anew)
     other.sums = d.sums, other.keys = d.keys, other.values = d.values;
     check(&other);
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     struct decoder d = make(&variants[5], 3);
 
     d.views = true;
     check(&d);
 }
-END_TEST
 
-START_TEST(without_a_table_biases_are_0)
+TEST(without_a_table_biases_are_0)
 {
     struct decoder d = make(&variants[6], 4);
 
     d.w = NULL;
     check(&d);
 }
-END_TEST
 
 // Nothing beyond the table is read, and the state stays good.
-START_TEST(positions_beyond_the_table_give_nan)
+TEST(positions_beyond_the_table_give_nan)
 {
     struct decoder d = make(&variants[3], 5);
     struct host *want = host_like(d.q), *scale = host_like(d.q);
@@ -168,9 +164,8 @@ START_TEST(positions_beyond_the_table_give_nan)
             ck_assert(isnan(y->data[c]));
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct decoder d = make(&variants[3], 6);
     struct host *q = row_of(d.q, 0), *y = host_like(q), *at = host_new(ATTNCL_I32, DIMS(1));
@@ -186,21 +181,4 @@ START_TEST(refusals)
     ck_fails(ATTEMPT(window6, q, d.w, at), ATTNCL_ERR_SHAPE, "keys is [5, 37], expected [6, 37]");
     ck_fails(ATTEMPT(negative, q, d.w, at), ATTNCL_ERR_ARGUMENT, "-1");
 #undef ATTEMPT
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.aft_step");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_causal_definition, 0, N_VARIANTS);
-    tcase_add_test(core, position_0_starts_anew);
-    tcase_add_test(core, takes_views);
-    tcase_add_test(core, without_a_table_biases_are_0);
-    tcase_add_test(core, positions_beyond_the_table_give_nan);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -46,16 +46,15 @@ static void check(int64_t batch, int64_t n_queries, int64_t n_keys, int64_t n, i
                  host_view(host_random(3, DIMS(batch, n_keys, width))), w, lens);
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     check(1, 1, 1, 1, 1, NULL);
     check(2, 3, 5, 4, 6, NULL);
     check(3, 2, 70, 33, 17, NULL);
     check(1, 2, 130, 64, 100, NULL);
 }
-END_TEST
 
-START_TEST(lengths)
+TEST(lengths)
 {
     struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 5));
 
@@ -63,10 +62,9 @@ START_TEST(lengths)
     check(4, 5, 140, 7, 9, one);
     check(4, 5, 140, 8, 20, two);
 }
-END_TEST
 
 // tanh is +-1 in float far out: the scores are +-w.
-START_TEST(extremes)
+TEST(extremes)
 {
     static const double factors[] = {30, 1e4, -1e6, -1.00001e6, -3e6};
     struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
@@ -86,17 +84,15 @@ START_TEST(extremes)
         ck_near(got, want, 0, 100 * 6e-8 * largest(v)); // exact scores, sums of 70 terms
     }
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check(0, 2, 3, 4, 5, NULL);
     check(2, 0, 3, 4, 5, NULL);
     check(2, 3, 0, 4, 5, NULL); // no key: zeros
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 6)), *k = host_new(ATTNCL_F32, DIMS(2, 5, 6));
     struct host *v = host_new(ATTNCL_F32, DIMS(2, 4, 7)), *k7 = host_new(ATTNCL_F32, DIMS(2, 4, 7));
@@ -111,20 +107,4 @@ START_TEST(refusals)
              "w is [2, 3]");
     ck_fails(run_op("additive_attention_fwd", NULL, HOSTS(q, k, k, w, lens), HOSTS(q)),
              ATTNCL_ERR_SHAPE, "axis 0 of valid_lens is 3, expected B = 2");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.additive_attention");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, lengths);
-    tcase_add_test(core, extremes);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

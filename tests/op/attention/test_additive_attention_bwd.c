@@ -48,7 +48,7 @@ static void check(struct host *const *in)
         }
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 25, DIMS(4, 3));
     struct host *in[N_IN];
@@ -65,9 +65,8 @@ START_TEST(meets_the_definition)
     fill(in, 4, 3, 20, 8, 9, two, true);
     check(in);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     struct host *in[N_IN];
 
@@ -78,7 +77,6 @@ START_TEST(empty_is_fine)
     fill(in, 2, 3, 0, 4, 5, NULL, true);
     check(in);
 }
-END_TEST
 
 static double loss(void *context)
 {
@@ -88,7 +86,7 @@ static double loss(void *context)
     return host_dot(y, in[G]) + host_dot(p, in[C]);
 }
 
-START_TEST(the_definition_meets_differences)
+LOOP_TEST(the_definition_meets_differences, 0, 2)
 {
     struct host *in[N_IN], *out[4], *lens = host_new(ATTNCL_I32, DIMS(2));
     static const char *const names[] = {"q", "k", "v", "w"};
@@ -100,18 +98,4 @@ START_TEST(the_definition_meets_differences)
     ref_additive_attention_bwd(in, false, out);
     for (int i = 0; i < 4; ++i)
         ck_derivative(loss, in, in[i], out[i], names[i]);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.additive_attention_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_loop_test(core, the_definition_meets_differences, 0, 2);
-    suite_add_tcase(s, core);
-    return s;
 }

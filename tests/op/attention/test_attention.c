@@ -96,7 +96,7 @@ static int64_t heads(void)
     return on_simulator() ? 1 : 2;
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 2)
 {
     static const struct size sizes[] = {
         {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
@@ -110,11 +110,10 @@ START_TEST(meets_the_definition)
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         check(sizes[i], (struct ref_attention){0}, _i == 1);
 }
-END_TEST
 
 // Few queries and many keys: work-groups take parts of the keys in the GPU variant.  Of the last
 // row's keys only those of the first part count; with a length of 0 all weigh the same.
-START_TEST(keys_shared_out)
+TEST(keys_shared_out)
 {
     const struct size n = {1, 1, 3, 530, 8, 20};
     struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
@@ -124,9 +123,8 @@ START_TEST(keys_shared_out)
     check(n, (struct ref_attention){.causal = true, .window = 100}, true);
     check(n, (struct ref_attention){.valid_lens = lens}, false);
 }
-END_TEST
 
-START_TEST(views)
+TEST(views)
 {
     const struct inputs x = random_inputs((struct size){2, 2, 35, 37, 16, 32});
     const struct ref_attention a = {.scale = 0.25};
@@ -136,9 +134,8 @@ START_TEST(views)
     host_view(x.v);
     check_all(&x, &a, true, false);
 }
-END_TEST
 
-START_TEST(ranges)
+TEST(ranges)
 {
     static const struct {
         int64_t queries, keys;
@@ -157,7 +154,6 @@ START_TEST(ranges)
         check((struct size){1, heads(), cases[i].queries, cases[i].keys, 9, 10}, a, i % 2);
     }
 }
-END_TEST
 
 // `mask` with its first and last query seeing nothing.
 static struct host *with_empty_rows(struct host *mask)
@@ -169,7 +165,7 @@ static struct host *with_empty_rows(struct host *mask)
     return mask;
 }
 
-START_TEST(masks)
+LOOP_TEST(masks, 0, 2)
 {
     const double p = _i == 0 ? 0.5 : 0.01;
     const struct size n = {2, heads(), 37, 135, 6, 5};
@@ -186,9 +182,8 @@ START_TEST(masks)
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
         check(n, (struct ref_attention){.mask = kinds[i]}, i % 2);
 }
-END_TEST
 
-START_TEST(lengths)
+LOOP_TEST(lengths, 0, 2)
 {
     const struct size n = {4, heads(), 29, 140, 6, 21};
     struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 29));
@@ -199,7 +194,6 @@ START_TEST(lengths)
     check(n, (struct ref_attention){.valid_lens = one}, _i == 1);
     check(n, (struct ref_attention){.valid_lens = two}, _i == 1);
 }
-END_TEST
 
 // One channel and scale 1: scores are products of two floats, exact where the factors are.
 static struct inputs lines(int64_t n_queries, int64_t n_keys, double q, double k, double k_step)
@@ -213,7 +207,7 @@ static struct inputs lines(int64_t n_queries, int64_t n_keys, double q, double k
     return x;
 }
 
-START_TEST(masked_scores_compete)
+TEST(masked_scores_compete)
 {
     static const double lowest[] = {-1e6 - 3, -1e6 + 1, -1e6 + 60, -1e6 + 86, -1e6 + 110, -2e6};
 
@@ -224,9 +218,8 @@ START_TEST(masked_scores_compete)
         check_all(&x, &(struct ref_attention){.scale = 1, .valid_lens = lens}, false, true);
     }
 }
-END_TEST
 
-START_TEST(extremes)
+TEST(extremes)
 {
     const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
 
@@ -237,17 +230,15 @@ START_TEST(extremes)
         check_all(&x, &(struct ref_attention){.scale = 1}, true, true);
     }
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check((struct size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true);
     check((struct size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true);
     check((struct size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false); // no key: zeros
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct attention_fwd_params p = {.scale = 1};
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 64));
@@ -270,25 +261,4 @@ START_TEST(refusals)
     REFUSED(ATTNCL_ERR_ARGUMENT, "at most one of them, 2 are given", q, k, v, NULL, fine);
     p.window = -1;
     REFUSED(ATTNCL_ERR_ARGUMENT, "window is -1", q, k, v);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.attention");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 2);
-    tcase_add_test(core, keys_shared_out);
-    tcase_add_test(core, views);
-    tcase_add_test(core, ranges);
-    tcase_add_loop_test(core, masks, 0, 2);
-    tcase_add_loop_test(core, lengths, 0, 2);
-    tcase_add_test(core, masked_scores_compete);
-    tcase_add_test(core, extremes);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

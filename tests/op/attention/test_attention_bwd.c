@@ -96,7 +96,7 @@ static void check_random(struct size n, struct ref_attention a, bool time_first,
     check(&p);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 2)
 {
     static const struct size sizes[] = {
         {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},
@@ -109,9 +109,8 @@ START_TEST(meets_the_definition)
         if (!on_simulator() || (i < 4 && (int)i % 2 == _i))
             check_random(sizes[i], (struct ref_attention){0}, i % 2, _i == 1);
 }
-END_TEST
 
-START_TEST(views)
+TEST(views)
 {
     struct problem p =
         random_problem((struct size){2, 2, 35, 37, 16, 32}, (struct ref_attention){0}, true, false);
@@ -123,9 +122,8 @@ START_TEST(views)
     host_view(p.x.v);
     check(&p);
 }
-END_TEST
 
-START_TEST(ranges)
+TEST(ranges)
 {
     static const struct {
         int64_t queries, keys;
@@ -143,9 +141,8 @@ START_TEST(ranges)
                          i % 3 == 1);
     }
 }
-END_TEST
 
-START_TEST(masks)
+TEST(masks)
 {
     const struct size n = {on_simulator() ? 1 : 2, on_simulator() ? 1 : 2, 37, 135, 6, 5};
     struct host *kinds[] = {
@@ -160,9 +157,8 @@ START_TEST(masks)
         if (!on_simulator() || i == 0)
             check_random(n, (struct ref_attention){.mask = kinds[i]}, i % 2, i % 3 == 0);
 }
-END_TEST
 
-START_TEST(lengths)
+LOOP_TEST(lengths, 0, 2)
 {
     const struct size n = {4, 2, 29, 140, 6, 21};
     struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 29));
@@ -173,7 +169,6 @@ START_TEST(lengths)
     check_random(n, (struct ref_attention){.valid_lens = one}, _i == 1, _i == 0);
     check_random(n, (struct ref_attention){.valid_lens = two}, _i == 1, _i == 1);
 }
-END_TEST
 
 // One channel and scale 1: scores are products of two floats, exact where the factors are.
 static struct problem lines(int64_t n_queries, int64_t n_keys, struct ref_attention a, double q,
@@ -188,7 +183,7 @@ static struct problem lines(int64_t n_queries, int64_t n_keys, struct ref_attent
     return p;
 }
 
-START_TEST(extremes)
+TEST(extremes)
 {
     static const double q[] = {1e4, -1e4, 1e15}, k[] = {-1e4, 1e4, 1e15}, step[] = {1, -3, 0};
     static const double lowest[] = {-1e6 - 3, -1e6 + 60, -1e6 + 110, -2e6};
@@ -207,15 +202,13 @@ START_TEST(extremes)
         check(&p);
     }
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check_random((struct size){0, 2, 3, 4, 5, 6}, (struct ref_attention){0}, true, false);
     check_random((struct size){2, 2, 0, 4, 5, 6}, (struct ref_attention){0}, true, false);
     check_random((struct size){2, 2, 3, 0, 5, 6}, (struct ref_attention){0}, false, false);
 }
-END_TEST
 
 struct difference {
     struct problem p;
@@ -230,7 +223,7 @@ static double loss(void *context)
     return host_dot(d->y, d->p.x.g) + host_dot(d->weights, d->p.x.c);
 }
 
-START_TEST(the_definition_meets_differences)
+LOOP_TEST(the_definition_meets_differences, 0, 5)
 {
     struct host *mask = host_mask(7, 0.6, DIMS(4, 5, 1)), *lens = host_new(ATTNCL_I32, DIMS(2));
     const struct ref_attention kinds[] = {
@@ -246,9 +239,8 @@ START_TEST(the_definition_meets_differences)
     ck_derivative(loss, &d, p.x.k, dk, "k");
     ck_derivative(loss, &d, p.x.v, dv, "v");
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct attention_bwd_params params = {{.scale = 1, .layout = ATTNCL_LAYOUT_BTC}};
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 8)),
@@ -260,24 +252,4 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "the gradient of y is [4, 2, 3, 8], expected [2, 4, 3, 8]");
     ck_fails(run_op("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, y, q), HOSTS(q, k, k)),
              ATTNCL_ERR_SHAPE, "expected [2, 3, 4, 5]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.attention_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 2);
-    tcase_add_test(core, views);
-    tcase_add_test(core, ranges);
-    tcase_add_test(core, masks);
-    tcase_add_loop_test(core, lengths, 0, 2);
-    tcase_add_test(core, extremes);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_loop_test(core, the_definition_meets_differences, 0, 5);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

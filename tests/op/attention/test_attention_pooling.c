@@ -28,7 +28,7 @@ static void check(int kind, double sigma, struct host *x, struct host *y, struct
     ck_near(got, want, relative, absolute);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_KINDS)
 {
     static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}, {1000, 5}};
 
@@ -43,10 +43,9 @@ START_TEST(meets_the_definition)
         }
     }
 }
-END_TEST
 
 // A query far from all keys takes the nearest with the Gaussian, none with a support.
-START_TEST(far_queries_are_well_defined)
+LOOP_TEST(far_queries_are_well_defined, 0, N_KINDS)
 {
     const double keys[] = {1e30, -1e30, 0, 5}, queries[] = {3e38, -3e38, 1e4, 0, 1e30};
     struct host *x = host_new(ATTNCL_F32, DIMS(4)), *y = host_random(2, DIMS(4));
@@ -60,9 +59,8 @@ START_TEST(far_queries_are_well_defined)
     if (_i == GAUSSIAN)
         check(_i, 1e-20, x, y, z);
 }
-END_TEST
 
-START_TEST(the_boxcar_is_open)
+TEST(the_boxcar_is_open)
 {
     const double keys[] = {0, 2}, queries[] = {1, 0.999, -1};
     struct host *x = host_new(ATTNCL_F32, DIMS(2)), *y = host_random(2, DIMS(2));
@@ -73,9 +71,8 @@ START_TEST(the_boxcar_is_open)
     host_scale(z, 1);
     check(BOXCAR, 1, x, y, z);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+LOOP_TEST(empty_is_fine, 0, N_KINDS)
 {
     struct host *none = host_new(ATTNCL_F32, DIMS(0));
 
@@ -83,9 +80,8 @@ START_TEST(empty_is_fine)
     check(_i, 1, none, none, host_random(1, DIMS(3)));
     check(_i, 1, host_random(1, DIMS(3)), host_random(2, DIMS(3)), none);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct attention_pooling_fwd_params params = {GAUSSIAN, 1, false};
     struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
@@ -101,20 +97,4 @@ START_TEST(refusals)
     params.kind = 4;
     ck_fails(run_op("attention_pooling_fwd", &params, HOSTS(x, x, x), HOSTS(x)),
              ATTNCL_ERR_ARGUMENT, "kernel is 4");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.attention_pooling");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_KINDS);
-    tcase_add_loop_test(core, far_queries_are_well_defined, 0, N_KINDS);
-    tcase_add_test(core, the_boxcar_is_open);
-    tcase_add_loop_test(core, empty_is_fine, 0, N_KINDS);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

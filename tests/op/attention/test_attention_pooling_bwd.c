@@ -47,7 +47,7 @@ static void check(int kind, double sigma, struct host *const *in)
         }
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_KINDS)
 {
     static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}};
     struct host *in[N_IN];
@@ -59,9 +59,8 @@ START_TEST(meets_the_definition)
             check(_i, -20, in);
     }
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+LOOP_TEST(empty_is_fine, 0, N_KINDS)
 {
     struct host *in[N_IN];
 
@@ -70,7 +69,6 @@ START_TEST(empty_is_fine)
     fill(in, 3, 0, false);
     check(_i, 1, in);
 }
-END_TEST
 
 struct difference {
     int kind;
@@ -86,7 +84,7 @@ static double loss(void *context)
     return host_dot(y, d->in[G]) + host_dot(w, d->in[C]);
 }
 
-START_TEST(the_definition_meets_differences)
+LOOP_TEST(the_definition_meets_differences, 0, N_KINDS)
 {
     static const char *const names[] = {"x", "y", "z"};
     struct difference d = {.kind = _i};
@@ -98,18 +96,4 @@ START_TEST(the_definition_meets_differences)
     ref_attention_pooling_bwd(_i, 1, d.in, false, out);
     for (int i = 0; i < 3; ++i)
         ck_derivative(loss, &d, d.in[i], out[i], names[i]);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.attention_pooling_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_KINDS);
-    tcase_add_loop_test(core, empty_is_fine, 0, N_KINDS);
-    tcase_add_loop_test(core, the_definition_meets_differences, 0, N_KINDS);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -44,7 +44,7 @@ static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, 
         ck_assert(isnan(keys->data[i]) && isnan(values->data[i]));
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     check(1, 1, 1, 1, false, 0);
     for (int t = 0; t < 9; t += 2)
@@ -52,16 +52,14 @@ START_TEST(meets_the_definition)
     check(140, 2, 2, 33, true, 130);
     check(66, 1, 4, 64, false, 65);
 }
-END_TEST
 
-START_TEST(a_position_outside_counts_as_the_nearest)
+TEST(a_position_outside_counts_as_the_nearest)
 {
     check(4, 2, 1, 5, false, 4);
     check(4, 2, 1, 5, false, -1);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct attention_step_fwd_params p = {1, 2};
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 6)), *other = host_new(ATTNCL_F32, DIMS(2, 5));
@@ -75,18 +73,4 @@ START_TEST(refusals)
     p.n_heads = 4;
     ck_fails(run_op("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, cache), HOSTS(q)),
              ATTNCL_ERR_SHAPE, "C = 6 cannot be cut into H = 4 heads");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.attention_step");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, a_position_outside_counts_as_the_nearest);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -33,17 +33,16 @@ static void check(struct host *x, int kind)
     ck_near(got, want, rtol(kind), kind_floor(kind));
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     check(host_random(1, DIMS(3, 5, 7)), _i);
     check(host_random(2, DIMS(1)), _i);
     check(host_random(3, DIMS(5003)), _i);
     check(host_view(host_random(4, DIMS(4, 19))), _i);
 }
-END_TEST
 
 // The sum is rounded once, the activation has its own error.
-START_TEST(of_a_sum_with_a_bias)
+LOOP_TEST(of_a_sum_with_a_bias, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     static const int widths[] = {1, 19, 64, 100};
     const struct bias_activation_fwd_params params = {_i};
@@ -59,17 +58,15 @@ START_TEST(of_a_sum_with_a_bias)
         ck_near(got, want, rtol(_i), kind_floor(_i));
     }
 }
-END_TEST
 
-START_TEST(is_accurate_in_the_tails)
+LOOP_TEST(is_accurate_in_the_tails, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     check(host_uniform(5, -14, 14, DIMS(6000)), _i);
     check(host_uniform(6, -86, 86, DIMS(3000)), _i);
     check(host_uniform(7, -1e-3, 1e-3, DIMS(1000)), _i);
 }
-END_TEST
 
-START_TEST(extreme_values)
+LOOP_TEST(extreme_values, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(20));
     const double values[] = {1e4, -1e4, 3e38, -3e38, 0, 1e-30, -1e-30, 88.8, -87.3, 100};
@@ -78,9 +75,8 @@ START_TEST(extreme_values)
         x->data[i] = (float)values[i % 10];
     check(x, _i);
 }
-END_TEST
 
-START_TEST(infinities_have_their_limits)
+LOOP_TEST(infinities_have_their_limits, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     const struct activation_fwd_params params = {_i};
     struct host *x = host_new(ATTNCL_F32, DIMS(3)), *got = host_like(x);
@@ -94,9 +90,8 @@ START_TEST(infinities_have_their_limits)
     ck_assert(got->data[1] == (_i == ATTNCL_SIGMOID || _i == ATTNCL_TANH ? 1 : INFINITY));
     ck_assert(isnan(got->data[2]));
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct activation_fwd_params none = {6}, gelu = {ATTNCL_GELU};
     struct host *x = host_new(ATTNCL_F32, DIMS(2)), *ints = host_new(ATTNCL_I32, DIMS(2));
@@ -107,21 +102,4 @@ START_TEST(refusals)
     ck_fails(
         run_op("bias_activation_fwd", &gelu, HOSTS(x, host_new(ATTNCL_F32, DIMS(3))), HOSTS(x)),
         ATTNCL_ERR_SHAPE, "bias is [3], x is [2]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.activation");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
-    tcase_add_loop_test(core, of_a_sum_with_a_bias, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
-    tcase_add_loop_test(core, is_accurate_in_the_tails, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
-    tcase_add_loop_test(core, extreme_values, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
-    tcase_add_loop_test(core, infinities_have_their_limits, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

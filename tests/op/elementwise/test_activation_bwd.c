@@ -26,7 +26,7 @@ static void check(struct host *x, int kind)
     ck_near(got, want, rtol, 3 * near_zero);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     struct host *x = host_uniform(2, -9, 9, DIMS(5003));
 
@@ -36,9 +36,8 @@ START_TEST(meets_the_definition)
     check(host_uniform(3, -120, 120, DIMS(1000)), _i);
     check(host_uniform(3, -3e38, 3e38, DIMS(100)), _i);
 }
-END_TEST
 
-START_TEST(epilogue_meets_the_definition)
+LOOP_TEST(epilogue_meets_the_definition, ATTNCL_IDENTITY, ATTNCL_RELU)
 {
     const struct linear_bwd_epilogue_params params = {_i};
     struct host *p = host_random(4, DIMS(7, 33)), *dy = host_random(5, DIMS(7, 33));
@@ -54,7 +53,6 @@ START_TEST(epilogue_meets_the_definition)
     ck_ok(run_op("linear_bwd_epilogue", &params, HOSTS(p, dy), HOSTS(dp)));
     ck_near(dp, want_dp, rtol, 4 * near_zero);
 }
-END_TEST
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -72,7 +70,7 @@ static void with_bias(const void *params, struct host *const *in, struct host *c
     forward(params, (struct host *const[]){sum}, out);
 }
 
-START_TEST(meets_finite_differences)
+LOOP_TEST(meets_finite_differences, ATTNCL_GELU, ATTNCL_RELU)
 {
     const struct activation_fwd_params params = {_i};
 
@@ -84,28 +82,12 @@ START_TEST(meets_finite_differences)
                                    with_bias),
                         1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct activation_bwd_params none = {17}, relu = {ATTNCL_RELU};
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *dy = host_new(ATTNCL_F32, DIMS(3, 2));
 
     ck_fails(run_op("activation_bwd", &none, HOSTS(x, x), HOSTS(x)), ATTNCL_ERR_ARGUMENT, "17");
     ck_fails(run_op("activation_bwd", &relu, HOSTS(x, dy), HOSTS(x)), ATTNCL_ERR_SHAPE, "[3, 2]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.activation_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1);
-    tcase_add_loop_test(core, epilogue_meets_the_definition, ATTNCL_IDENTITY, ATTNCL_RELU);
-    tcase_add_loop_test(core, meets_finite_differences, ATTNCL_GELU, ATTNCL_RELU);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -19,7 +19,7 @@ static void check(struct host *a, struct host *b)
     ck_near(got, want, half_ulp, 2e-38);
 }
 
-START_TEST(meet_the_definition)
+TEST(meet_the_definition)
 {
     check(host_random(1, 0, NULL), host_random(2, 0, NULL));
     check(host_random(1, DIMS(3, 5)), host_random(2, DIMS(3, 5)));
@@ -27,9 +27,8 @@ START_TEST(meet_the_definition)
     check(host_view(host_random(1, DIMS(4, 6))), host_random(2, DIMS(4, 6)));
     check(host_new(ATTNCL_F32, DIMS(0, 3)), host_new(ATTNCL_F32, DIMS(0, 3)));
 }
-END_TEST
 
-START_TEST(special_values_follow_arithmetic)
+TEST(special_values_follow_arithmetic)
 {
     struct host *a = host_new(ATTNCL_F32, DIMS(4)), *b = host_like(a), *got = host_like(a);
     const double left[] = {INFINITY, NAN, 3e38, -INFINITY}, right[] = {1, 1, 3e38, INFINITY};
@@ -40,9 +39,8 @@ START_TEST(special_values_follow_arithmetic)
     ck_assert(got->data[0] == INFINITY && isnan(got->data[1]));
     ck_assert(got->data[2] == INFINITY && isnan(got->data[3]));
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *a = host_new(ATTNCL_F32, DIMS(2, 3)), *b = host_new(ATTNCL_F32, DIMS(3, 2));
     struct host *ints = host_new(ATTNCL_I32, DIMS(2, 3));
@@ -50,18 +48,4 @@ START_TEST(refusals)
     ck_fails(run_op("add_fwd", NULL, HOSTS(a, b), HOSTS(a)), ATTNCL_ERR_SHAPE,
              "a is [2, 3], b is [3, 2]");
     ck_fails(run_op("mul_fwd", NULL, HOSTS(a, ints), HOSTS(a)), ATTNCL_ERR_DTYPE, "b is I32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.binary");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meet_the_definition);
-    tcase_add_test(core, special_values_follow_arithmetic);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -19,7 +19,7 @@ static void check(struct host *tokens, struct host *weight, float scale)
     ck_near(got, want, 6e-8, 0); // one rounding
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     check(host_ints(1, 0, 11, DIMS(5, 3)), host_random(2, DIMS(11, 37)), 1.0f);
     check(host_ints(1, 0, 11, DIMS(400)), host_random(2, DIMS(11, 5)), 22.627417f);
@@ -27,9 +27,8 @@ START_TEST(meets_the_definition)
     check(host_new(ATTNCL_I32, DIMS(2, 3, 4)), host_random(2, DIMS(1, 1)), 1.0f);
     check(host_new(ATTNCL_I32, DIMS(0)), host_random(2, DIMS(3, 4)), 1.0f);
 }
-END_TEST
 
-START_TEST(a_token_outside_reads_no_other_memory)
+TEST(a_token_outside_reads_no_other_memory)
 {
     const struct embedding_fwd_params params = {1};
     struct host *tokens = host_new(ATTNCL_I32, DIMS(3)), *weight = host_random(2, DIMS(4, 6));
@@ -44,9 +43,8 @@ START_TEST(a_token_outside_reads_no_other_memory)
         ck_assert(got->data[12 + c] == weight->data[18 + c]);
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct embedding_fwd_params params = {1};
     struct host *tokens = host_new(ATTNCL_I32, DIMS(3)), *floats = host_new(ATTNCL_F32, DIMS(3));
@@ -59,18 +57,4 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "weight [3]");
     ck_fails(run_op("embedding_fwd", &params, HOSTS(tokens, no_row), HOSTS(weight)),
              ATTNCL_ERR_SHAPE, "[0, 6]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.embedding");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, a_token_outside_reads_no_other_memory);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -25,14 +25,13 @@ static void check(struct host *tokens, int64_t n_tokens, int64_t width)
     ck_near(got, want, 1e-6, 6 * 6e-8 * sqrt((double)tokens->count) * 4);
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     check(host_ints(1, 0, 7, DIMS(3, 5)), 7, 19);
     check(host_ints(2, 0, 65, DIMS(700)), 65, 33);   // every token several times
     check(host_ints(2, 0, 3000, DIMS(40)), 3000, 5); // few are there
     check(host_ints(2, 4, 5, DIMS(300)), 9, 16);     // always the same
 }
-END_TEST
 
 static void forward(const void *p, struct host *const *in, struct host *const *out)
 {
@@ -40,34 +39,19 @@ static void forward(const void *p, struct host *const *in, struct host *const *o
     ref_embedding_fwd(in[0], in[1], 1.5, out[0]);
 }
 
-START_TEST(meets_finite_differences)
+TEST(meets_finite_differences)
 {
     struct host *tokens = host_ints(4, 0, 5, DIMS(4, 3)), *weight = host_random(5, DIMS(6, 5));
 
     ck_assert_double_le(grad_error("embedding_fwd", &params, HOSTS(tokens, weight), 2, forward),
                         1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *tokens = host_ints(4, 0, 5, DIMS(4)), *weight = host_random(5, DIMS(6, 5));
     struct host *dy = host_new(ATTNCL_F32, DIMS(4, 6));
 
     ck_fails(run_op("embedding_bwd", &params, HOSTS(tokens, weight, dy), HOSTS(weight)),
              ATTNCL_ERR_SHAPE, "dy is [4, 6]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.embedding_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -19,7 +19,7 @@ static void check(struct host *x, struct host *table, int layout)
     ck_near(got, want, half_ulp, 0);
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     for (int layout = ATTNCL_LAYOUT_TBC; layout <= ATTNCL_LAYOUT_BTC; ++layout) {
         check(host_random(1, DIMS(5, 4, 37)), host_random(2, DIMS(9, 37)), layout);
@@ -28,7 +28,6 @@ START_TEST(meets_the_definition)
         check(host_view(host_random(1, DIMS(3, 2, 20))), host_random(2, DIMS(3, 20)), layout);
     }
 }
-END_TEST
 
 static void check_at(struct host *x, struct host *table, double position, int64_t expected)
 {
@@ -41,7 +40,7 @@ static void check_at(struct host *x, struct host *table, double position, int64_
     ck_near(got, want, half_ulp, 0);
 }
 
-START_TEST(one_position_for_all_rows)
+TEST(one_position_for_all_rows)
 {
     struct host *x = host_random(1, DIMS(3, 37)), *table = host_random(2, DIMS(5, 37));
 
@@ -51,7 +50,6 @@ START_TEST(one_position_for_all_rows)
     check_at(x, table, 5, 4); // outside: the nearest
     check_at(x, table, -1, 0);
 }
-END_TEST
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -60,7 +58,7 @@ static void forward(const void *params, struct host *const *in, struct host *con
 }
 
 // Linear: differences are the definition.  A table longer than the sequence, in both layouts.
-START_TEST(gradient_meets_finite_differences)
+TEST(gradient_meets_finite_differences)
 {
     const struct add_positions_fwd_params tbc = {0}, btc = {1};
     struct host *x = host_random(4, DIMS(4, 3, 19)), *table = host_random(5, DIMS(6, 19));
@@ -68,9 +66,8 @@ START_TEST(gradient_meets_finite_differences)
     ck_assert_double_le(grad_error("add_positions_fwd", &tbc, HOSTS(x, table), 3, forward), 1e-6);
     ck_assert_double_le(grad_error("add_positions_fwd", &btc, HOSTS(x, table), 3, forward), 1e-6);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct add_positions_fwd_params tbc = {ATTNCL_LAYOUT_TBC}, btc = {ATTNCL_LAYOUT_BTC};
     const struct add_positions_fwd_params other = {2};
@@ -89,19 +86,4 @@ START_TEST(refusals)
              "layout 2");
     ck_fails(run_op("add_position_at_fwd", NULL, HOSTS(flat, table, two), HOSTS(flat)),
              ATTNCL_ERR_SHAPE, "position is [2]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.positions");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, one_position_for_all_rows);
-    tcase_add_test(core, gradient_meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -51,7 +51,7 @@ static void check(const struct ref_feedback *x, struct host *position)
     ck_within(got, want, bound);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 2)
 {
     // Blocks of 64 and 256 memories are left, met and passed; heads narrower and wider than a
     // vector.
@@ -64,9 +64,8 @@ START_TEST(meets_the_definition)
         check(&x, NULL);
     }
 }
-END_TEST
 
-START_TEST(views_are_read_as_they_lie)
+LOOP_TEST(views_are_read_as_they_lie, 0, 2)
 {
     const struct ref_feedback x = random_operands((struct shape){9, 2, 2, 6, 9}, _i);
     host_view(x.q);
@@ -74,9 +73,8 @@ START_TEST(views_are_read_as_they_lie)
     host_view(x.v);
     check(&x, NULL);
 }
-END_TEST
 
-START_TEST(a_growing_memory_is_read_up_to_its_position)
+LOOP_TEST(a_growing_memory_is_read_up_to_its_position, 0, 2)
 {
     const double positions[] = {-3, 0, 1, 2, 6, 7, 8, 2147483647};
     for (size_t i = 0; i < sizeof positions / sizeof positions[0]; ++i) {
@@ -88,16 +86,14 @@ START_TEST(a_growing_memory_is_read_up_to_its_position)
         check(&seen, at(positions[i]));
     }
 }
-END_TEST
 
-START_TEST(no_memory_gives_zeros)
+LOOP_TEST(no_memory_gives_zeros, 0, 2)
 {
     const struct ref_feedback x = random_operands((struct shape){0, 2, 2, 3, 4}, _i);
     check(&x, NULL);
 }
-END_TEST
 
-START_TEST(scores_of_any_size)
+LOOP_TEST(scores_of_any_size, 0, 2)
 {
     struct ref_feedback x = random_operands((struct shape){70, 1, 2, 4, 70}, _i);
     host_scale(x.k, 1e4);
@@ -115,11 +111,10 @@ START_TEST(scores_of_any_size)
                  HOSTS(got)));
     ck_near(got, want, 1e-6, 0);
 }
-END_TEST
 
 static const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
 
-START_TEST(weights_on_demand)
+LOOP_TEST(weights_on_demand, 0, 2)
 {
     static const struct shape shapes[] = {{1, 1, 1, 1, 2}, {5, 2, 3, 4, 5}, {131, 1, 2, 6, 140}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
@@ -136,9 +131,8 @@ START_TEST(weights_on_demand)
         ck_near(weights, want_weights, 2e-5, 1e-9);
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct ref_feedback x = random_operands((struct shape){5, 2, 2, 3, 6}, true);
     const struct ref_feedback few = random_operands((struct shape){7, 2, 2, 3, 6}, true);
@@ -163,23 +157,4 @@ START_TEST(refusals)
     ck_fails(run_op(name, &with_weights, HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, at(2)),
                     HOSTS(y, weights)),
              ATTNCL_ERR_ARGUMENT, "weights of a memory that grows");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.feedback_attention");
-    TCase *core = tcase_create("core");
-
-    tcase_set_timeout(core, 0);
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 2); // joint, split
-    tcase_add_loop_test(core, views_are_read_as_they_lie, 0, 2);
-    tcase_add_loop_test(core, a_growing_memory_is_read_up_to_its_position, 0, 2);
-    tcase_add_loop_test(core, no_memory_gives_zeros, 0, 2);
-    tcase_add_loop_test(core, scores_of_any_size, 0, 2);
-    tcase_add_loop_test(core, weights_on_demand, 0, 2);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -57,7 +57,7 @@ static void check_places(const struct ref_feedback *x, struct host *scores, stru
         ck_near(got.place_bias, want->place_bias, 0, atol * (double)x->q->dim[0]);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 2)
 {
     static const struct shape shapes[] = {
         {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {17, 2, 3, 16, 17}, {65, 1, 1, 33, 90}, {5, 1, 1, 130, 9},
@@ -83,7 +83,6 @@ START_TEST(meets_the_definition)
         check_places(&x, scores, parts, NULL, &want, atol_for(s));
     }
 }
-END_TEST
 
 // Slots 1 and 2 of [slots, B, H, S, D] against [S, B, H, D].
 static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, int64_t c)
@@ -95,7 +94,7 @@ static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, i
 
 // A backward step adds to the memories there are at its position; the last step's starts them,
 // unless told that they are started.
-START_TEST(growing_memories_gather_gradients)
+LOOP_TEST(growing_memories_gather_gradients, 0, 2)
 {
     const struct shape s = {6, 2, 2, 5, 9};
     for (int i = 0; i < 4; ++i) {
@@ -129,7 +128,6 @@ START_TEST(growing_memories_gather_gradients)
         check_places(&x, scores, parts, position, &want, atol_for(s));
     }
 }
-END_TEST
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -140,7 +138,7 @@ static void forward(const void *params, struct host *const *in, struct host *con
     ref_feedback_attention_fwd(&x, in[1]->dim[0], out[0], out[1], host_like(out[0]));
 }
 
-START_TEST(meets_finite_differences)
+LOOP_TEST(meets_finite_differences, 0, 2)
 {
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, _i);
     const unsigned wanted = _i ? 0x3f : 0x1f;
@@ -155,9 +153,8 @@ START_TEST(meets_finite_differences)
                                    forward),
                         1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, false);
     const struct feedback_attention_fwd_params params = {3, 0, 0};
@@ -170,19 +167,4 @@ START_TEST(refusals)
     ck_fails(run_op("feedback_attention_bwd_accumulate", &params,
                     HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, one, x.q, cache), HOSTS(dy, dy, dy)),
              ATTNCL_ERR_SHAPE, "from slot 3 on");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.feedback_attention_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 2);
-    tcase_add_loop_test(core, growing_memories_gather_gradients, 0, 2);
-    tcase_add_loop_test(core, meets_finite_differences, 0, 2);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -31,7 +31,7 @@ static void check_mix(int n_x, int first, int n_weights, bool continued, int64_t
     ck_near(got, want, 0, absolute);
 }
 
-START_TEST(values_are_mixed_by_their_weights)
+TEST(values_are_mixed_by_their_weights)
 {
     check_mix(1, 0, 1, false, 1);
     check_mix(7, 0, 7, false, 33);
@@ -39,9 +39,8 @@ START_TEST(values_are_mixed_by_their_weights)
     check_mix(1, 8, 9, true, 700);
     check_mix(3, 2, 8, true, 5);
 }
-END_TEST
 
-START_TEST(weights_of_any_size)
+TEST(weights_of_any_size)
 {
     struct host *weights = host_new(ATTNCL_F32, DIMS(3)), *x = host_random(1, DIMS(4));
     struct host *other = host_random(2, DIMS(4)), *got = host_like(x);
@@ -50,7 +49,6 @@ START_TEST(weights_of_any_size)
     ck_ok(run_op("feedback_mix_fwd", &params, HOSTS(weights, NULL, other, x, other), HOSTS(got)));
     ck_near(got, x, 0, 0);
 }
-END_TEST
 
 static void check_store(double position, int64_t n_slots, int slot, int64_t width)
 {
@@ -71,16 +69,15 @@ static void check_store(double position, int64_t n_slots, int slot, int64_t widt
     ck_near(cache, want, 0, 0);
 }
 
-START_TEST(a_step_is_kept_at_its_place_and_nowhere_else)
+TEST(a_step_is_kept_at_its_place_and_nowhere_else)
 {
     for (int t = -1; t < 6; ++t)
         check_store(t, 2, 1, 5);
     check_store(2, 5, 0, 1);
     check_store(3, 1, 4, 33);
 }
-END_TEST
 
-START_TEST(the_gate_opens_after_the_first_step)
+TEST(the_gate_opens_after_the_first_step)
 {
     const double positions[] = {-1, 0, 1, 2147483647};
     for (int i = 0; i < 4; ++i) {
@@ -91,9 +88,8 @@ START_TEST(the_gate_opens_after_the_first_step)
         ck_near(got, want, 0, 0);
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *weights = host_new(ATTNCL_F32, DIMS(2)), *x = host_new(ATTNCL_F32, DIMS(2, 6));
     struct host *other = host_new(ATTNCL_F32, DIMS(2, 5)), *y = host_like(x);
@@ -111,20 +107,4 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "x is [2, 5], cache is [2, 2, 3, 4, 1]");
     ck_fails(run_op("feedback_gate_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE,
              "position is F32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.feedback_memory");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, values_are_mixed_by_their_weights);
-    tcase_add_test(core, weights_of_any_size);
-    tcase_add_test(core, a_step_is_kept_at_its_place_and_nowhere_else);
-    tcase_add_test(core, the_gate_opens_after_the_first_step);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

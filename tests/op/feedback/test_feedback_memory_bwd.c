@@ -7,7 +7,7 @@
 #include "ref/ref.h"
 #include "support/grad_test.h"
 
-START_TEST(mix_meets_the_definition)
+TEST(mix_meets_the_definition)
 {
     static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 2, 40}, {5, 3, 700}};
 
@@ -31,7 +31,6 @@ START_TEST(mix_meets_the_definition)
         ck_near(got_dweights, dweights, 1e-6, 6e-8 * (double)(dy->count + 20));
     }
 }
-END_TEST
 
 static void mix_forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -39,7 +38,7 @@ static void mix_forward(const void *params, struct host *const *in, struct host 
     ref_feedback_mix_fwd(in[0], p->first, in[1], in + 2, 3, out[0]);
 }
 
-START_TEST(mix_meets_finite_differences)
+TEST(mix_meets_finite_differences)
 {
     const struct feedback_mix_fwd_params params = {1};
     struct host *weights = host_random(1, DIMS(5)), *sum = host_random(2, DIMS(3, 5));
@@ -50,10 +49,9 @@ START_TEST(mix_meets_finite_differences)
         grad_error("feedback_mix_fwd", &params, HOSTS(weights, sum, a, b, c), 0x1f, mix_forward),
         1e-5);
 }
-END_TEST
 
 // Slots, B, H, limit, D = 4, 2, 3, 5, 6; places 0 .. 3 were read by later steps.
-START_TEST(load_gives_what_a_step_stored)
+TEST(load_gives_what_a_step_stored)
 {
     const struct feedback_load_fwd_params params = {1, 2, 5};
     struct host *cache = host_random(1, DIMS(4, 2, 3, 5, 6)),
@@ -72,9 +70,8 @@ START_TEST(load_gives_what_a_step_stored)
         }
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct feedback_load_fwd_params params = {3, 2, 5};
     const struct feedback_mix_bwd_params far = {4};
@@ -91,19 +88,4 @@ START_TEST(refusals)
     ck_fails(run_op("feedback_mix_bwd", NULL,
                     HOSTS(w, x, NULL, NULL, NULL, NULL, NULL, NULL, NULL, dy), HOSTS(x, w)),
              ATTNCL_ERR_SHAPE, "dy is [3, 3], x is [2, 3]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.feedback_memory_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, mix_meets_the_definition);
-    tcase_add_test(core, mix_meets_finite_differences);
-    tcase_add_test(core, load_gives_what_a_step_stored);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -106,13 +106,12 @@ static const struct layer layers[] = {
     {3, 16, 32, 16, 1, 4, 0, 2, 1, true, false},
 };
 
-START_TEST(meets_the_definitions)
+LOOP_TEST(meets_the_definitions, 0, sizeof layers / sizeof layers[0])
 {
     check(&layers[_i]);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct layer l = {1, 16, 16, 16, 0, 4, 2, 1, 1, true, true};
     const struct stream s = stream_make(1, 1, 16, 0);
@@ -131,17 +130,4 @@ START_TEST(refusals)
     ck_fails(ATTEMPT(map, keys), ATTNCL_ERR_SHAPE, "wk is [16, 17], wq is [16, 16]");
     ck_fails(ATTEMPT(w.wk, three), ATTNCL_ERR_SHAPE, "keys is [3, 16], expected [2, 16]");
 #undef ATTEMPT
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.fused_aft_step");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definitions, 0, sizeof layers / sizeof layers[0]);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

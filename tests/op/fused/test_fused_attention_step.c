@@ -119,20 +119,18 @@ static const struct layer layers[] = {
     {3, 16, 2, 16, 16, 1, 4, 1, 1, true},
 };
 
-START_TEST(meets_the_definitions)
+LOOP_TEST(meets_the_definitions, 0, sizeof layers / sizeof layers[0])
 {
     check(&layers[_i]);
 }
-END_TEST
 
 // More keys than are scored at once.
-START_TEST(many_keys)
+TEST(many_keys)
 {
     check(&(struct layer){1, 16, 1, 16, 16, 0, on_simulator() ? 20 : 64, 1, 1, true});
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct layer l = {1, 16, 2, 16, 16, 0, 4, 1, 1, true};
     const struct stream s = stream_make(1, 1, 16, 0);
@@ -155,18 +153,4 @@ START_TEST(refusals)
     ck_fails(ATTEMPT(w.wk, keys), ATTNCL_ERR_UNSUPPORTED,
              "16 heads of 2 channels in 1 blocks cannot be one launch");
 #undef ATTEMPT
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.fused_attention_step");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definitions, 0, sizeof layers / sizeof layers[0]);
-    tcase_add_test(core, many_keys);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -53,13 +53,12 @@ static const struct network networks[] = {
     {16, 16, 32, 16, 1, 2, ATTNCL_RELU, false}, {3, 16, 80, 16, 4, 0, ATTNCL_TANH, true},
 };
 
-START_TEST(meets_the_definitions)
+LOOP_TEST(meets_the_definitions, 0, sizeof networks / sizeof networks[0])
 {
     check(&networks[_i]);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct stream s = stream_make(3, 2, 16, 1);
     struct host *w1 = host_random(1, DIMS(32, 16)), *w2 = host_random(2, DIMS(16, 32));
@@ -83,17 +82,4 @@ START_TEST(refusals)
     ck_fails(ATTEMPT(s.partials, w1, w2), ATTNCL_ERR_UNSUPPORTED,
              "1000 blocks cannot be one launch");
 #undef ATTEMPT
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.fused_ffn");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definitions, 0, sizeof networks / sizeof networks[0]);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -71,7 +71,7 @@ static void check(const struct fused_norm_linear *f)
 
 // Chosen to hit: one row and two, several, all that are allowed; columns of one work-item, and of
 // several with a rest; rows of less than a vector, a whole number, a ragged tail.
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(1, 32)),
                                       .weight = host_random(2, DIMS(259, 32)),
@@ -87,19 +87,17 @@ START_TEST(meets_the_definition)
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(16, 18)),
                                       .weight = host_random(2, DIMS(33, 18))});
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     check(&(struct fused_norm_linear){.x = host_view(host_random(1, DIMS(3, 21))),
                                       .weight = host_view(host_random(2, DIMS(19, 21))),
                                       .gate = host_view(host_random(3, DIMS(3, 19))),
                                       .residual = host_view(host_random(4, DIMS(3, 19)))});
 }
-END_TEST
 
 // The mean is corrected: it does not matter how large it is beside the spread.
-START_TEST(large_means)
+TEST(large_means)
 {
     struct host *x = host_random(1, DIMS(3, 100));
 
@@ -107,9 +105,8 @@ START_TEST(large_means)
         x->data[i] = (double)(float)(x->data[i] + 1e4);
     check(&(struct fused_norm_linear){.x = x, .weight = host_random(2, DIMS(9, 100))});
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_random(1, DIMS(2, 5)), *w = host_random(2, DIMS(3, 5));
     struct host *five = host_random(3, DIMS(5)), *four = host_random(4, DIMS(4));
@@ -132,19 +129,4 @@ START_TEST(refusals)
     ck_fails(run_op("fused_norm_linear_fwd", &params, HOSTS(x, w, NULL, NULL, NULL, five, five),
                     HOSTS(y)),
              ATTNCL_ERR_ARGUMENT, "eps is -1");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.fused_norm_linear");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, takes_views);
-    tcase_add_test(core, large_means);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

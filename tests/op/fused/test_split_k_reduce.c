@@ -22,7 +22,7 @@ static void check(int64_t m, int64_t d, int64_t n_partials, bool biased)
     }
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     check(1, 1, 1, true);
     check(3, 5, 2, false);
@@ -30,9 +30,8 @@ START_TEST(meets_the_definition)
     check(1, 70, 16, true);
     check(5, 16, 3, false);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *partials = host_random(1, DIMS(2, 3, 5)), *x = host_random(2, DIMS(3, 5));
     struct host *wide = host_random(3, DIMS(3, 6)), *flat = host_random(4, DIMS(2, 3));
@@ -44,17 +43,4 @@ START_TEST(refusals)
     ck_fails(
         run_op("split_k_reduce_fwd", NULL, HOSTS(partials, host_random(5, DIMS(4)), x), HOSTS(x)),
         ATTNCL_ERR_SHAPE, "partials are [2, 3, 5], bias is [4]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.split_k_reduce");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

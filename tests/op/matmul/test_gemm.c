@@ -44,7 +44,7 @@ static void check_linear(const struct linear *f)
             got);
 }
 
-START_TEST(linear_meets_the_definition)
+TEST(linear_meets_the_definition)
 {
     check_linear(
         &(struct linear){.x = host_random(1, DIMS(1)), .weight = host_random(2, DIMS(1, 1))});
@@ -56,9 +56,8 @@ START_TEST(linear_meets_the_definition)
                                   .bias = host_random(8, DIMS(31)),
                                   .residual = host_random(9, DIMS(2, 31))});
 }
-END_TEST
 
-START_TEST(linear_takes_views)
+TEST(linear_takes_views)
 {
     check_linear(&(struct linear){.x = host_view(host_random(10, DIMS(3, 11, 19))),
                                   .weight = host_random(11, DIMS(23, 19)),
@@ -70,9 +69,8 @@ START_TEST(linear_takes_views)
                                   .weight = host_view(host_random(16, DIMS(23, 19))),
                                   .gate = host_view(host_random(17, DIMS(1, 23)))});
 }
-END_TEST
 
-START_TEST(linear_of_empty_axes)
+TEST(linear_of_empty_axes)
 {
     check_linear(
         &(struct linear){.x = host_random(1, DIMS(0, 5)), .weight = host_random(2, DIMS(3, 5))});
@@ -83,9 +81,8 @@ START_TEST(linear_of_empty_axes)
                                   .bias = host_random(3, DIMS(3)),
                                   .activation = ATTNCL_TANH});
 }
-END_TEST
 
-START_TEST(linear_refusals)
+TEST(linear_refusals)
 {
     struct host *x = host_random(1, DIMS(2, 5)), *w = host_random(2, DIMS(3, 5));
     struct host *narrow = host_random(3, DIMS(3, 4)), *y = host_random(4, DIMS(2, 3));
@@ -108,7 +105,6 @@ START_TEST(linear_refusals)
     ck_fails(run_op("linear_fwd", &params, HOSTS(x, w), HOSTS(y)), ATTNCL_ERR_ARGUMENT,
              "activation 9");
 }
-END_TEST
 
 static void check_bmm(int64_t batch, int64_t n, int64_t m, int64_t p)
 {
@@ -125,7 +121,7 @@ static void check_bmm(int64_t batch, int64_t n, int64_t m, int64_t p)
     compare(&g, &(struct ref_operands){.a = a->data, .b = b->data}, got);
 }
 
-START_TEST(bmm_meets_the_definition)
+TEST(bmm_meets_the_definition)
 {
     check_bmm(1, 1, 1, 1);
     check_bmm(5, 3, 17, 70);
@@ -134,9 +130,8 @@ START_TEST(bmm_meets_the_definition)
     check_bmm(2, 9, 0, 3);
     check_bmm(0, 9, 4, 3);
 }
-END_TEST
 
-START_TEST(bmm_refusals)
+TEST(bmm_refusals)
 {
     struct host *a = host_random(1, DIMS(2, 3, 4)), *y = host_random(2, DIMS(2, 3, 5));
 
@@ -148,21 +143,4 @@ START_TEST(bmm_refusals)
              ATTNCL_ERR_SHAPE, "b is [4, 5]");
     ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_ints(1, 0, 9, DIMS(2, 4, 5))), HOSTS(y)),
              ATTNCL_ERR_DTYPE, "b is I32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.gemm");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, linear_meets_the_definition);
-    tcase_add_test(core, linear_takes_views);
-    tcase_add_test(core, linear_of_empty_axes);
-    tcase_add_test(core, linear_refusals);
-    tcase_add_test(core, bmm_meets_the_definition);
-    tcase_add_test(core, bmm_refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

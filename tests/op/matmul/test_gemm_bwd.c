@@ -21,7 +21,7 @@ static const struct shape {
 } shapes[] = {{1, 1, 1}, {37, 19, 33}, {130, 64, 48}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-START_TEST(linear_meets_the_definition)
+LOOP_TEST(linear_meets_the_definition, 0, N_SHAPES)
 {
     const struct shape s = shapes[_i];
     struct host *d = host_random(1, DIMS(s.rows, s.out)), *x = host_random(2, DIMS(s.rows, s.in));
@@ -39,10 +39,9 @@ START_TEST(linear_meets_the_definition)
     ck_near(dw, want_dw, 1e-6, rounding(s.rows));
     ck_near(db, want_db, 1e-6, rounding(s.rows));
 }
-END_TEST
 
 // More rows than a block, more columns than a chunk, ragged both.
-START_TEST(bias_in_two_passes)
+TEST(bias_in_two_passes)
 {
     struct host *d = host_random(4, DIMS(3, 257, 331));
     struct host *db = host_new(ATTNCL_F32, DIMS(331)), *want = host_like(db);
@@ -51,7 +50,6 @@ START_TEST(bias_in_two_passes)
     ck_ok(run_op("linear_bwd_bias", NULL, HOSTS(d), HOSTS(db)));
     ck_near(db, want, 1e-6, rounding(3 * 257));
 }
-END_TEST
 
 static void linear(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -66,7 +64,7 @@ static void bmm(const void *params, struct host *const *in, struct host *const *
     ref_bmm_fwd(in[0], in[1], out[0]);
 }
 
-START_TEST(epilogues_meet_finite_differences)
+TEST(epilogues_meet_finite_differences)
 {
     struct host *x = host_random(5, DIMS(2, 3, 5)), *w = host_random(6, DIMS(7, 5));
     struct host *b = host_random(7, DIMS(7)), *gate = host_random(8, DIMS(2, 3, 7));
@@ -81,36 +79,18 @@ START_TEST(epilogues_meet_finite_differences)
     ck_assert_double_le(grad_error("linear_fwd", &tanh_of, HOSTS(x, w, b, gate, r), 037, linear),
                         1e-5);
 }
-END_TEST
 
-START_TEST(bmm_meets_finite_differences)
+TEST(bmm_meets_finite_differences)
 {
     struct host *a = host_random(10, DIMS(2, 3, 5)), *b = host_random(11, DIMS(2, 5, 7));
 
     ck_assert_double_le(grad_error("bmm_fwd", NULL, HOSTS(a, b), 3, bmm), 1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *d = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(4, 5));
 
     ck_fails(run_op("linear_bwd_input", NULL, HOSTS(d, w), HOSTS(d)), ATTNCL_ERR_SHAPE, "[4, 5]");
     ck_fails(run_op("linear_bwd_weight", NULL, HOSTS(d, w), HOSTS(d)), ATTNCL_ERR_SHAPE, "rows");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.gemm_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, linear_meets_the_definition, 0, N_SHAPES);
-    tcase_add_test(core, bias_in_two_passes);
-    tcase_add_test(core, epilogues_meet_finite_differences);
-    tcase_add_test(core, bmm_meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -42,7 +42,7 @@ static void check(int64_t n, int64_t length, int64_t batch, int64_t channels, st
                  host_random(3, DIMS(length, batch, channels)), z1, mask, causal);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 2)
 {
     const bool causal = _i == 1;
 
@@ -52,9 +52,8 @@ START_TEST(meets_the_definition)
     check(40, 37, 3, 19, NULL, causal);
     check(130, 130, 1, 70, NULL, causal);
 }
-END_TEST
 
-START_TEST(masks)
+LOOP_TEST(masks, 0, 2)
 {
     const bool causal = _i == 1;
 
@@ -63,9 +62,8 @@ START_TEST(masks)
     check(9, 9, 2, 5, host_new(ATTNCL_U8, DIMS(9, 9, 1)), causal); // nothing seen: the bias alone
     check(70, 66, 1, 17, host_mask(6, 0.3, DIMS(66, 66, 1)), causal);
 }
-END_TEST
 
-START_TEST(later_positions_do_not_leak)
+TEST(later_positions_do_not_leak)
 {
     struct host *weight = host_random(1, DIMS(20, 20)), *u = host_random(3, DIMS(20, 2, 6));
 
@@ -74,16 +72,14 @@ START_TEST(later_positions_do_not_leak)
             weight->data[i * 20 + j] = NAN;
     check_values(weight, host_random(2, DIMS(20)), u, host_random(4, DIMS(20, 2, 6)), NULL, true);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check(5, 0, 2, 3, NULL, false);
     check(5, 3, 0, 3, NULL, true);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct spatial_gate_fwd_params params = {0};
     struct host *weight = host_new(ATTNCL_F32, DIMS(4, 4)),
@@ -109,20 +105,4 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "mask is [2, 3, 1], u has T = 3");
     ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, wide), HOSTS(u)),
              ATTNCL_ERR_SHAPE, "mask is [3, 4, 1]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.spatial_gate");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 2);
-    tcase_add_loop_test(core, masks, 0, 2);
-    tcase_add_test(core, later_positions_do_not_leak);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -21,7 +21,7 @@ static void check(const struct spatial_gate_fwd_params *params, struct host *mas
         grad_error("spatial_gate_fwd", params, HOSTS(w, bias, u, z1, mask), 017, forward), 4e-6);
 }
 
-START_TEST(meets_finite_differences)
+TEST(meets_finite_differences)
 {
     const struct spatial_gate_fwd_params plain = {0}, causal = {1};
 
@@ -30,9 +30,8 @@ START_TEST(meets_finite_differences)
     check(&plain, host_mask(5, 0.5, DIMS(5, 5, 1)));
     check(&plain, host_mask(6, 0.5, DIMS(1, 5, 1)));
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct spatial_gate_fwd_params plain = {0};
     struct host *w = host_new(ATTNCL_F32, DIMS(3, 3)), *x = host_new(ATTNCL_F32, DIMS(5, 2, 7));
@@ -41,17 +40,4 @@ START_TEST(refusals)
              "[5, 2, 7]");
     ck_fails(run_op("spatial_gate_bwd_gate", NULL, HOSTS(x, x, x), HOSTS(x)), ATTNCL_ERR_SHAPE,
              "s is");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.spatial_gate_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

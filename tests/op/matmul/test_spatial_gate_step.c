@@ -41,7 +41,7 @@ static void check(int64_t n, int64_t batch, int64_t width, bool as_view, double 
                   (isnan(history->data[i]) && isnan(after->data[i])));
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     for (int t = 0; t < 9; ++t)
         check(9, 2, 21, t % 2, t);
@@ -49,17 +49,15 @@ START_TEST(meets_the_definition)
     check(5, 3, 130, true, 4);
     check(67, 1, 64, false, 66);
 }
-END_TEST
 
-START_TEST(a_position_outside_counts_as_the_nearest)
+TEST(a_position_outside_counts_as_the_nearest)
 {
     check(4, 2, 5, false, 4);
     check(4, 2, 5, false, 2147483647);
     check(4, 2, 5, false, -1);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *weight = host_new(ATTNCL_F32, DIMS(4, 4)),
                 *oblong = host_new(ATTNCL_F32, DIMS(4, 5));
@@ -82,18 +80,4 @@ START_TEST(refusals)
         ATTNCL_ERR_SHAPE, "history is [4, 2, 4]");
     ck_fails(run_op("spatial_gate_step_fwd", NULL, HOSTS(weight, bias, u, u, u, history), HOSTS(u)),
              ATTNCL_ERR_DTYPE, "position is F32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.spatial_gate_step");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, a_position_outside_counts_as_the_nearest);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

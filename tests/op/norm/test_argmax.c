@@ -15,7 +15,7 @@ static void check(struct host *x)
     ck_near(got, want, 0, 0);
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     static const int widths[] = {1, 3, 16, 19, 256, 300, 4099};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
@@ -23,18 +23,16 @@ START_TEST(meets_the_definition)
     check(host_view(host_random(9, DIMS(3, 2, 21))));
     check(host_random(10, DIMS(50)));
 }
-END_TEST
 
-START_TEST(the_first_among_equals)
+TEST(the_first_among_equals)
 {
     struct host *x = host_ints(1, 0, 3, DIMS(40, 37)), *reals = host_new(ATTNCL_F32, DIMS(40, 37));
 
     host_set(reals, x->data);
     check(reals);
 }
-END_TEST
 
-START_TEST(what_is_no_number)
+TEST(what_is_no_number)
 {
     struct host *x = host_random(2, DIMS(5, 19));
 
@@ -46,35 +44,17 @@ START_TEST(what_is_no_number)
     }
     check(x);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check(host_new(ATTNCL_F32, DIMS(0, 5)));
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *none = host_new(ATTNCL_F32, DIMS(2, 0)), *y = host_new(ATTNCL_I32, DIMS(2));
     struct host *ints = host_new(ATTNCL_I32, DIMS(2, 3));
 
     ck_fails(run_op("argmax_fwd", NULL, HOSTS(none), HOSTS(y)), ATTNCL_ERR_SHAPE, "has 0");
     ck_fails(run_op("argmax_fwd", NULL, HOSTS(ints), HOSTS(y)), ATTNCL_ERR_DTYPE, "I32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.argmax");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, the_first_among_equals);
-    tcase_add_test(core, what_is_no_number);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -37,34 +37,31 @@ static void check(struct host *x, struct host *weight, struct host *bias, float 
             u * (4 * log2(n + 1) * largest(weight) + 2 * largest(bias)));
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_SHAPES)
 {
     const int64_t cols = shapes[_i].cols;
 
     check(host_random(1u + (unsigned)_i, DIMS(shapes[_i].rows, cols)), host_random(2, DIMS(cols)),
           host_random(3, DIMS(cols)), 1e-5f);
 }
-END_TEST
 
-START_TEST(over_several_axes)
+TEST(over_several_axes)
 {
     check(host_random(4, DIMS(2, 5, 3, 7)), host_random(5, DIMS(3, 7)), host_random(6, DIMS(3, 7)),
           1e-5f);
     check(host_random(4, DIMS(2, 5, 3)), host_random(5, DIMS(2, 5, 3)),
           host_random(6, DIMS(2, 5, 3)), 1e-5f);
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     check(host_view(host_random(7, DIMS(3, 5, 21))), host_random(8, DIMS(21)),
           host_random(9, DIMS(21)), 1e-5f);
     check(host_view(host_random(7, DIMS(4, 3, 21))), host_random(8, DIMS(3, 21)),
           host_random(9, DIMS(3, 21)), 1e-5f);
 }
-END_TEST
 
-START_TEST(large_means)
+TEST(large_means)
 {
     const double kappas[] = {1, 100, 1e4};
 
@@ -75,10 +72,9 @@ START_TEST(large_means)
         check(x, host_random(11, DIMS(517)), host_random(12, DIMS(517)), 1e-5f);
     }
 }
-END_TEST
 
 // Rows that a GPU does not hold have their spread measured around the mean of their first columns.
-START_TEST(first_columns_unlike_the_rest)
+TEST(first_columns_unlike_the_rest)
 {
     enum { WIDTH = 8196 };
     struct host *x = host_random(16, DIMS(4, WIDTH));
@@ -91,9 +87,8 @@ START_TEST(first_columns_unlike_the_rest)
     }
     check(x, host_random(11, DIMS(WIDTH)), host_random(12, DIMS(WIDTH)), 1e-5f);
 }
-END_TEST
 
-START_TEST(extreme_rows)
+TEST(extreme_rows)
 {
     struct host *x = host_random(13, DIMS(5, 40));
 
@@ -106,9 +101,8 @@ START_TEST(extreme_rows)
     }
     check(x, host_random(14, DIMS(40)), host_random(15, DIMS(40)), 1e-5f);
 }
-END_TEST
 
-START_TEST(not_a_number_stays_in_its_row)
+TEST(not_a_number_stays_in_its_row)
 {
     const struct layer_norm_fwd_params params = {1e-5f};
     struct host *x = host_random(8, DIMS(3, 18)), *got = host_like(x),
@@ -122,9 +116,8 @@ START_TEST(not_a_number_stays_in_its_row)
         ck_assert(isfinite(got->data[36 + c]));
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct layer_norm_fwd_params params = {1e-5f}, negative = {-1.0f};
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(3));
@@ -138,23 +131,4 @@ START_TEST(refusals)
              "weight is [2, 3], x is [3]");
     ck_fails(run_op("layer_norm_fwd", &negative, HOSTS(x, w, w), HOSTS(x)), ATTNCL_ERR_ARGUMENT,
              "eps is -1");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.layer_norm");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_SHAPES);
-    tcase_add_test(core, over_several_axes);
-    tcase_add_test(core, takes_views);
-    tcase_add_test(core, large_means);
-    tcase_add_test(core, first_columns_unlike_the_rest);
-    tcase_add_test(core, extreme_rows);
-    tcase_add_test(core, not_a_number_stays_in_its_row);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

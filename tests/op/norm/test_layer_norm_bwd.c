@@ -36,25 +36,22 @@ static void check(struct host *x, struct host *weight)
     ck_near(db, want_db, 4e-6, rounding(rows) * sqrt((double)rows));
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_SHAPES)
 {
     const struct shape s = shapes[_i];
     check(host_random(1u + (unsigned)_i, DIMS(s.rows, s.cols)), host_random(2, DIMS(s.cols)));
 }
-END_TEST
 
-START_TEST(over_two_axes)
+TEST(over_two_axes)
 {
     check(host_random(4, DIMS(2, 5, 3, 7)), host_random(5, DIMS(3, 7)));
 }
-END_TEST
 
-START_TEST(one_column_has_no_gradient)
+TEST(one_column_has_no_gradient)
 {
     struct host *x = host_random(6, DIMS(4, 1)), *w = host_random(7, DIMS(1));
     check(x, w);
 }
-END_TEST
 
 static void forward(const void *p, struct host *const *in, struct host *const *out)
 {
@@ -62,7 +59,7 @@ static void forward(const void *p, struct host *const *in, struct host *const *o
     ref_layer_norm_fwd(in[0], in[1], in[2], 1e-5f, out[0]);
 }
 
-START_TEST(meets_finite_differences)
+TEST(meets_finite_differences)
 {
     struct host *x = host_random(10, DIMS(5, 19)), *w = host_random(11, DIMS(19));
 
@@ -70,28 +67,11 @@ START_TEST(meets_finite_differences)
         grad_error("layer_norm_fwd", &params, HOSTS(x, w, host_random(12, DIMS(19))), 7, forward),
         1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(2));
 
     ck_fails(run_op("layer_norm_bwd", &params, HOSTS(x, w, x), HOSTS(x)), ATTNCL_ERR_SHAPE,
              "last axes");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.layer_norm_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_SHAPES);
-    tcase_add_test(core, over_two_axes);
-    tcase_add_test(core, one_column_has_no_gradient);
-    tcase_add_test(core, meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -29,15 +29,14 @@ static struct host *lens_of(int n, const double *values)
     return lens;
 }
 
-START_TEST(a_length_per_batch)
+TEST(a_length_per_batch)
 {
     // None, one, within a vector, its end, beyond it, all, more than all, negative.
     const double values[] = {0, 1, 5, 16, 17, 37, 40, -3};
     check(host_random(1, DIMS(8, 3, 37)), lens_of(8, values), 9);
 }
-END_TEST
 
-START_TEST(a_length_per_row)
+TEST(a_length_per_row)
 {
     check(host_random(2, DIMS(3, 7, 19)), host_ints(3, 0, 21, DIMS(3, 7)), 9);
     check(host_random(2, DIMS(2, 2, 300)), host_ints(4, 0, 301, DIMS(2, 2)), 9);
@@ -46,21 +45,18 @@ START_TEST(a_length_per_row)
     check(host_random(2, DIMS(3, 7, 36)), host_ints(3, 0, 37, DIMS(3, 7)), 9);
     check(host_random(2, DIMS(1, 3, 8200)), host_ints(5, 0, 8201, DIMS(1, 3)), 9);
 }
-END_TEST
 
-START_TEST(no_lengths)
+TEST(no_lengths)
 {
     check(host_random(5, DIMS(2, 3, 33)), NULL, 9);
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     check(host_view(host_random(6, DIMS(2, 5, 21))), host_ints(7, 0, 22, DIMS(2, 5)), 9);
 }
-END_TEST
 
-START_TEST(low_scores_compete_with_masked_ones)
+TEST(low_scores_compete_with_masked_ones)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(4, 1, 20));
     const double values[] = {6, 6, 6, 6};
@@ -73,9 +69,8 @@ START_TEST(low_scores_compete_with_masked_ones)
     }
     check(x, lens_of(4, values), 5);
 }
-END_TEST
 
-START_TEST(masked_columns_are_not_looked_at)
+TEST(masked_columns_are_not_looked_at)
 {
     struct host *x = host_random(9, DIMS(1, 1, 20)), *clean = host_like(x);
     struct host *got = host_like(x), *want = host_like(x);
@@ -88,9 +83,8 @@ START_TEST(masked_columns_are_not_looked_at)
     ck_ok(run_op("masked_softmax_fwd", NULL, HOSTS(x, lens_of(1, values)), HOSTS(got)));
     ck_near(got, want, rtol(9, 20), tiny);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3, 4)), *flat = host_new(ATTNCL_F32, DIMS(2, 4));
     struct host *two = host_new(ATTNCL_I32, DIMS(2)), *three = host_new(ATTNCL_I32, DIMS(3));
@@ -103,22 +97,4 @@ START_TEST(refusals)
     ck_fails(run_op("masked_softmax_fwd", NULL, HOSTS(x, swapped), HOSTS(x)), ATTNCL_ERR_SHAPE,
              "axis 1");
     ck_fails(run_op("masked_softmax_fwd", NULL, HOSTS(x, x), HOSTS(x)), ATTNCL_ERR_DTYPE, "F32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.masked_softmax");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, a_length_per_batch);
-    tcase_add_test(core, a_length_per_row);
-    tcase_add_test(core, no_lengths);
-    tcase_add_test(core, takes_views);
-    tcase_add_test(core, low_scores_compete_with_masked_ones);
-    tcase_add_test(core, masked_columns_are_not_looked_at);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -32,28 +32,25 @@ static void check(struct host *x, double span)
     ck_near(got, want, rtol(span, x->dim[x->rank - 1]), tiny);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_SHAPES)
 {
     check(host_random(7u + (unsigned)_i, DIMS(shapes[_i].rows, shapes[_i].cols)), 9);
 }
-END_TEST
 
-START_TEST(takes_views)
+TEST(takes_views)
 {
     check(host_view(host_random(3, DIMS(3, 5, 21))), 9);
     check(host_view(host_random(4, DIMS(33))), 9);
 }
-END_TEST
 
-START_TEST(wide_spans)
+TEST(wide_spans)
 {
     check(host_uniform(5, -45, 45, DIMS(4, 131)), 90);
     check(host_uniform(6, 9912, 10000, DIMS(4, 131)), 88);
     check(host_uniform(6, -10000, -9910, DIMS(4, 131)), 90);
 }
-END_TEST
 
-START_TEST(extreme_rows)
+TEST(extreme_rows)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(5, 20));
 
@@ -66,10 +63,9 @@ START_TEST(extreme_rows)
     }
     check(x, 20);
 }
-END_TEST
 
 // Where a GPU reads a row piece by piece, each piece may change the maximum, or hold nothing.
-START_TEST(extreme_long_rows)
+TEST(extreme_long_rows)
 {
     enum { WIDTH = 8196 };
     struct host *x = host_random(9, DIMS(5, WIDTH));
@@ -83,7 +79,6 @@ START_TEST(extreme_long_rows)
     }
     check(x, 90);
 }
-END_TEST
 
 static void check_nan(int width)
 {
@@ -98,43 +93,22 @@ static void check_nan(int width)
     }
 }
 
-START_TEST(not_a_number_stays_in_its_row)
+TEST(not_a_number_stays_in_its_row)
 {
     check_nan(18);
     check_nan(8196);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check(host_new(ATTNCL_F32, DIMS(0, 5)), 1);
     check(host_new(ATTNCL_F32, DIMS(3, 0)), 1);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *none = host_new(ATTNCL_F32, 0, NULL), *ints = host_ints(1, 0, 9, DIMS(2, 3));
 
     ck_fails(run_op("softmax_fwd", NULL, HOSTS(none), HOSTS(none)), ATTNCL_ERR_SHAPE, "axis");
     ck_fails(run_op("softmax_fwd", NULL, HOSTS(ints), HOSTS(ints)), ATTNCL_ERR_DTYPE, "I32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.softmax");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_SHAPES);
-    tcase_add_test(core, takes_views);
-    tcase_add_test(core, wide_spans);
-    tcase_add_test(core, extreme_rows);
-    tcase_add_test(core, extreme_long_rows);
-    tcase_add_test(core, not_a_number_stays_in_its_row);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

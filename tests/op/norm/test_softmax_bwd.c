@@ -32,7 +32,7 @@ static struct host *weights(unsigned seed, int rank, const int64_t *dim)
     return y;
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_SHAPES)
 {
     const struct shape s = shapes[_i];
     struct host *y = weights(7u + (unsigned)_i, DIMS(s.rows, s.cols));
@@ -43,9 +43,8 @@ START_TEST(meets_the_definition)
     ck_ok(run_op("softmax_bwd", NULL, HOSTS(y, dy), HOSTS(got)));
     ck_near(got, want, 1e-6, rounding(s.cols));
 }
-END_TEST
 
-START_TEST(meets_the_definition_with_lengths)
+TEST(meets_the_definition_with_lengths)
 {
     struct host *y = weights(9, DIMS(3, 4, 37)), *dy = host_random(10, DIMS(3, 4, 37));
     struct host *const lens[] = {host_ints(11, 0, 40, DIMS(3)), host_ints(12, 0, 40, DIMS(3, 4)),
@@ -59,7 +58,6 @@ START_TEST(meets_the_definition_with_lengths)
         ck_near(got, want, 1e-6, rounding(37));
     }
 }
-END_TEST
 
 static void plain(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -73,7 +71,7 @@ static void masked(const void *params, struct host *const *in, struct host *cons
     ref_masked_softmax_fwd(in[0], in[1], out[0]);
 }
 
-START_TEST(meets_finite_differences)
+TEST(meets_finite_differences)
 {
     struct host *x = host_random(13, DIMS(2, 3, 17)), *lens = host_ints(14, 0, 20, DIMS(2, 3));
 
@@ -81,9 +79,8 @@ START_TEST(meets_finite_differences)
     lens->data[0] = 0;
     ck_assert_double_le(grad_error("masked_softmax_fwd", NULL, HOSTS(x, lens), 1, masked), 1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *y = host_new(ATTNCL_F32, DIMS(2, 3)), *dy = host_new(ATTNCL_F32, DIMS(2, 4));
     struct host *y3 = host_new(ATTNCL_F32, DIMS(2, 3, 4)), *lens = host_ints(1, 0, 3, DIMS(3));
@@ -91,19 +88,4 @@ START_TEST(refusals)
     ck_fails(run_op("softmax_bwd", NULL, HOSTS(y, dy), HOSTS(y)), ATTNCL_ERR_SHAPE, "[2, 4]");
     ck_fails(run_op("masked_softmax_bwd", NULL, HOSTS(y3, y3, lens), HOSTS(y3)), ATTNCL_ERR_SHAPE,
              "axis 0");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.softmax_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_SHAPES);
-    tcase_add_test(core, meets_the_definition_with_lengths);
-    tcase_add_test(core, meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

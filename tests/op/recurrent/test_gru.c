@@ -38,7 +38,7 @@ static void check(struct shape s, bool time_first, struct host *h0)
     ck_near(got, want, 1e-6, atol_for(s.width));
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     static const struct shape shapes[] = {
         {1, 1, 1}, {5, 3, 7}, {3, 2, 16}, {4, 5, 33}, {2, 9, 64}, {2, 1, 300},
@@ -52,10 +52,9 @@ START_TEST(meets_the_definition)
         check(s, true, host_view(host_random(5, DIMS(s.batch, s.width))));
     }
 }
-END_TEST
 
 // Gates are 0 or 1: the state stays, or is +-1.
-START_TEST(extremes)
+TEST(extremes)
 {
     const struct gru_fwd_params params = {ATTNCL_LAYOUT_TBC};
     enum { H = 20 };
@@ -73,16 +72,14 @@ START_TEST(extremes)
     ck_ok(run_op("gru_fwd", &params, HOSTS(xi, weight, bias), HOSTS(got)));
     ck_near(got, want, 1e-6, 1e-6);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check((struct shape){0, 2, 3}, true, NULL);
     check((struct shape){2, 0, 3}, false, NULL);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct gru_fwd_params p = {ATTNCL_LAYOUT_TBC}, odd = {7};
     struct host *xi = host_new(ATTNCL_F32, DIMS(4, 2, 9)), *y = host_new(ATTNCL_F32, DIMS(4, 2, 3));
@@ -100,19 +97,4 @@ START_TEST(refusals)
              "h0 is [4, 3], expected [2, 3]");
     ck_fails(run_op("gru_fwd", &odd, HOSTS(xi, weight, bias), HOSTS(y)), ATTNCL_ERR_ARGUMENT,
              "layout 7");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.gru");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, extremes);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

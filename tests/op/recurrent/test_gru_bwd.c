@@ -45,7 +45,7 @@ static void check(struct shape s, bool time_first, struct host *h0)
         ck_near(got[i], want[i], 1e-6, i == 2 ? 0 : atol_for(s.width));
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     static const struct shape shapes[] = {
         {1, 1, 1}, {5, 3, 7}, {3, 2, 16}, {4, 5, 33}, {2, 1, 300}};
@@ -60,7 +60,6 @@ START_TEST(meets_the_definition)
         check(s, false, NULL);
     }
 }
-END_TEST
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -68,7 +67,7 @@ static void forward(const void *params, struct host *const *in, struct host *con
     ref_gru_fwd(in[0], in[1], in[2], in[3], p->layout != ATTNCL_LAYOUT_BTC, out[0]);
 }
 
-START_TEST(meets_finite_differences)
+TEST(meets_finite_differences)
 {
     const struct gru_fwd_params tbc = {ATTNCL_LAYOUT_TBC}, btc = {ATTNCL_LAYOUT_BTC};
     struct host *xi = host_random(6, DIMS(4, 3, 9)), *weight = host_random(7, DIMS(9, 3));
@@ -79,9 +78,8 @@ START_TEST(meets_finite_differences)
     ck_assert_double_le(grad_error("gru_fwd", &btc, HOSTS(xi, weight, bias, NULL), 0x7, forward),
                         1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct gru_bwd_params p = {ATTNCL_LAYOUT_TBC};
     struct host *xi = host_new(ATTNCL_F32, DIMS(4, 2, 9)), *y = host_new(ATTNCL_F32, DIMS(4, 2, 3));
@@ -92,18 +90,4 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "y is [4, 2, 3], dy is [4, 3, 3]");
     ck_fails(run_op("gru_bwd", &p, HOSTS(xi, w6, bias, NULL, y, y), HOSTS(xi, xi, y)),
              ATTNCL_ERR_SHAPE, "weight_hh is [6, 2]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.gru_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

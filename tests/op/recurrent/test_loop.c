@@ -55,16 +55,15 @@ static void check(int trip_count, int64_t width)
     rig_close(&b);
 }
 
-START_TEST(rounds_read_and_leave_rows)
+TEST(rounds_read_and_leave_rows)
 {
     check(1, 1);
     check(2, 3);
     check(7, 700);
     check(0, 5);
 }
-END_TEST
 
-START_TEST(an_iteration_outside_counts_as_the_nearest)
+TEST(an_iteration_outside_counts_as_the_nearest)
 {
     struct host *x = host_random(1, DIMS(3, 5)), *y = host_new(ATTNCL_F32, DIMS(5));
     struct host *iteration = host_new(ATTNCL_I32, DIMS(1)), *want = host_like(y);
@@ -76,9 +75,8 @@ START_TEST(an_iteration_outside_counts_as_the_nearest)
         ck_near(y, want, 0, 0);
     }
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(2)), *y = host_new(ATTNCL_F32, DIMS(0));
     struct rig b;
@@ -96,18 +94,4 @@ START_TEST(refusals)
     attncl__graph_loop_begin(b.g, -1);
     ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, "a loop of -1 iterations");
     rig_close(&b);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.loop");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, rounds_read_and_leave_rows);
-    tcase_add_test(core, an_iteration_outside_counts_as_the_nearest);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -83,7 +83,7 @@ static struct host *copy_of(const struct host *h)
 }
 
 // In new arrays, and bit by bit the same in place.
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, N_VARIANTS)
 {
     const struct variant *x = &variants[_i];
     const struct ref_adam *a = &x->a;
@@ -124,10 +124,9 @@ START_TEST(meets_the_definition)
     if (x->amsgrad)
         ck_near(in_place[5], largest_new, 0, 0);
 }
-END_TEST
 
 // 1 - 0.999^t at t = 1 keeps its digits.
-START_TEST(first_rates_are_accurate)
+TEST(first_rates_are_accurate)
 {
     const struct ref_adam a = {.learning_rate = 1, .beta1 = 0.9999, .beta2 = 0.9999};
     struct host *rates = host_new(ATTNCL_F32, DIMS(2)), *want = host_like(rates);
@@ -137,9 +136,8 @@ START_TEST(first_rates_are_accurate)
     ck_ok(rates_of(&a, 0, rates));
     ck_near(rates, want, 8 * 6e-8, 0);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct ref_adam bad = {.learning_rate = 1, .beta1 = 1, .beta2 = 0.5};
     const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.9};
@@ -153,18 +151,4 @@ START_TEST(refusals)
              ATTNCL_ERR_SHAPE, "rates is [3]");
     ck_fails(run_op("amsgrad_step_fwd", &params, HOSTS(x, x, x, x, rates, y), HOSTS(x, x, x, x)),
              ATTNCL_ERR_SHAPE, "max_exp_avg_sq is [4], param is [3]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.adam");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, N_VARIANTS);
-    tcase_add_test(core, first_rates_are_accurate);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

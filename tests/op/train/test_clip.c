@@ -43,7 +43,7 @@ static void check(struct host *const *x, int n, double max_norm, int style)
     ck_near(y, want_y, 6e-8, 1e-38);
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     struct host *x[] = {host_random(1, DIMS(7, 5)),       host_random(2, DIMS(1)),
                         host_random(3, DIMS(3, 1031)),    host_random(4, 0, NULL),
@@ -56,10 +56,9 @@ START_TEST(meets_the_definition)
         check(x + 5, 1, 3, style);
     }
 }
-END_TEST
 
 // Squares that no float holds, and none at all.
-START_TEST(no_size_is_too_much)
+LOOP_TEST(no_size_is_too_much, 0, 5)
 {
     static const double sizes[] = {1e30, 1e19, 1e-12, 1e-25, 0};
     struct host *x[] = {host_random(1, DIMS(130))};
@@ -68,9 +67,8 @@ START_TEST(no_size_is_too_much)
     check(x, 1, 1, 0);
     check(x, 1, 1, 1);
 }
-END_TEST
 
-START_TEST(not_a_number_is_not_hidden)
+TEST(not_a_number_is_not_hidden)
 {
     struct host *x[] = {host_random(1, DIMS(130))}, *total = host_new(ATTNCL_F32, 0, NULL);
     struct host *factor = host_like(total);
@@ -79,9 +77,8 @@ START_TEST(not_a_number_is_not_hidden)
     norm_of(x, 1, 1, 0, total, factor);
     ck_assert(isnan(total->data[0]) && isnan(factor->data[0]));
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct clip_factor_fwd_params params = {-1, 0};
     struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
@@ -92,19 +89,4 @@ START_TEST(refusals)
     ck_fails(run_op("sum_squares_fwd", NULL, HOSTS(x, y), HOSTS(x)), ATTNCL_ERR_SHAPE,
              "sums is [4], expected [3]");
     ck_fails(run_op("scale_by_fwd", NULL, HOSTS(x, y), HOSTS(x)), ATTNCL_ERR_SHAPE, "factor [4]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.clip");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_loop_test(core, no_size_is_too_much, 0, 5);
-    tcase_add_test(core, not_a_number_is_not_hidden);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -22,7 +22,7 @@ static void check(struct host *x, int reduction, int64_t pad)
     ck_near(got, want, rtol, 3 * atol_each);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1)
 {
     check(host_random(1, DIMS(3, 5, 7)), _i, -1);
     check(host_random(2, DIMS(37, 19)), _i, 3);
@@ -30,9 +30,8 @@ START_TEST(meets_the_definition)
     check(host_uniform(3, -60, 60, DIMS(5, 64)), _i, -1);
     check(host_uniform(3, -60, 60, DIMS(2, 8196)), _i, -1);
 }
-END_TEST
 
-START_TEST(all_padding_gives_zeros)
+TEST(all_padding_gives_zeros)
 {
     const struct cross_entropy_bwd_params params = {ATTNCL_REDUCE_MEAN, 0};
     struct host *x = host_random(7, DIMS(3, 5)), *t = host_ints(1, 0, 1, DIMS(3));
@@ -41,7 +40,6 @@ START_TEST(all_padding_gives_zeros)
     ck_ok(run_op("cross_entropy_bwd", &params, HOSTS(x, t, dy), HOSTS(got)));
     ck_near(got, host_like(x), 0, 0);
 }
-END_TEST
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -49,35 +47,19 @@ static void forward(const void *params, struct host *const *in, struct host *con
     ref_cross_entropy_fwd(in[0], in[1], p->reduction, p->pad, out[0]);
 }
 
-START_TEST(meets_finite_differences)
+LOOP_TEST(meets_finite_differences, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1)
 {
     const struct cross_entropy_fwd_params params = {_i, 2};
     struct host *x = host_random(8, DIMS(6, 5)), *t = host_ints(9, 0, 5, DIMS(6));
 
     ck_assert_double_le(grad_error("cross_entropy_fwd", &params, HOSTS(x, t), 1, forward), 1e-5);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     const struct cross_entropy_bwd_params params = {ATTNCL_REDUCE_NONE, -1};
     struct host *x = host_random(8, DIMS(6, 5)), *t = host_ints(9, 0, 5, DIMS(6));
 
     ck_fails(run_op("cross_entropy_bwd", &params, HOSTS(x, t, host_random(1, DIMS(5))), HOSTS(x)),
              ATTNCL_ERR_SHAPE, "[5]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.cross_entropy_bwd");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1);
-    tcase_add_test(core, all_padding_gives_zeros);
-    tcase_add_loop_test(core, meets_finite_differences, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -22,7 +22,7 @@ static void check(int64_t outer, int64_t inner, int n, const int *lengths, bool 
     ck_near(got, want, 0, 0);
 }
 
-START_TEST(meets_the_definition)
+TEST(meets_the_definition)
 {
     static const int lengths[] = {1, 3, 0, 700, 1, 2, 1, 5};
     for (int n = 1; n <= 8; ++n)
@@ -31,17 +31,15 @@ START_TEST(meets_the_definition)
     check(5, 33, 3, lengths, true);
     check(2, 3000, 2, lengths, false);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     static const int lengths[] = {0, 0};
     check(0, 3, 2, (const int[]){2, 4}, false);
     check(2, 3, 2, lengths, false);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3, 4)),
                 *wide = host_new(ATTNCL_F32, DIMS(2, 3, 5));
@@ -52,18 +50,4 @@ START_TEST(refusals)
              "value 1 is [2, 3, 5], value 0 is [2, 3, 4]");
     ck_fails(run_op("concat_fwd", NULL, HOSTS(x, ints), HOSTS(x)), ATTNCL_ERR_DTYPE, "I32");
     ck_fails(run_op("concat_fwd", NULL, HOSTS(bytes), HOSTS(x)), ATTNCL_ERR_DTYPE, "U8");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.concat");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, meets_the_definition);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

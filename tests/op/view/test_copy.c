@@ -67,20 +67,18 @@ static void check(attncl_dtype dtype, int high)
     }
 }
 
-START_TEST(words)
+TEST(words)
 {
     check(ATTNCL_F32, 1 << 30); // also patterns that are signalling NaN as floats
     check(ATTNCL_I32, 1 << 30);
 }
-END_TEST
 
-START_TEST(bytes)
+TEST(bytes)
 {
     check(ATTNCL_U8, 256);
 }
-END_TEST
 
-START_TEST(long_rows_are_cut)
+TEST(long_rows_are_cut)
 {
     const struct tensor_desc every_second = {.rank = 1, .dim = {9001}, .stride = {2}};
     struct host *base = host_ints(5, 0, 1 << 20, DIMS(18001));
@@ -89,18 +87,4 @@ START_TEST(long_rows_are_cut)
     ref_copy_fwd(base, &every_second, want);
     ck_ok(run_copy(base, every_second, got));
     ck_near(got, want, 0, 0);
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.copy");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, words);
-    tcase_add_test(core, bytes);
-    tcase_add_test(core, long_rows_are_cut);
-    suite_add_tcase(s, core);
-    return s;
 }

@@ -17,7 +17,7 @@ static void check(struct host *x, int64_t width)
     ck_near(got, want, relative, absolute);
 }
 
-START_TEST(meets_the_definition)
+LOOP_TEST(meets_the_definition, 0, 5)
 {
     // A pair, less than a vector, one, a ragged tail, several work-groups.
     static const int64_t widths[] = {2, 6, 16, 38, 514};
@@ -26,14 +26,12 @@ START_TEST(meets_the_definition)
     check(host_random(1, DIMS(3, 5, widths[_i])), widths[_i]);
     check(host_view(host_random(2, DIMS(7, widths[_i]))), widths[_i]);
 }
-END_TEST
 
-START_TEST(empty_is_fine)
+TEST(empty_is_fine)
 {
     check(host_new(ATTNCL_F32, DIMS(0, 4)), 4);
     check(host_new(ATTNCL_F32, DIMS(3, 0)), 0);
 }
-END_TEST
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
@@ -42,15 +40,14 @@ static void forward(const void *params, struct host *const *in, struct host *con
 }
 
 // Linear in x: differences are the definition.  Several rows, a ragged tail.
-START_TEST(gradient_meets_finite_differences)
+TEST(gradient_meets_finite_differences)
 {
     struct host *x = host_random(4, DIMS(5, 38)), *table = host_random(5, DIMS(2, 38));
 
     ck_assert_double_le(grad_error("rotate_fwd", NULL, HOSTS(x, table), 1, forward), 1e-6);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct host *x = host_random(1, DIMS(3, 5)), *table = host_random(1, DIMS(2, 5));
 
@@ -63,19 +60,4 @@ START_TEST(refusals)
     ck_fails(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_SHAPE, "scalar");
     x = host_ints(1, 0, 3, DIMS(3, 4));
     ck_fails(run_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(x)), ATTNCL_ERR_DTYPE, "x is I32");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.rotate");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_loop_test(core, meets_the_definition, 0, 5);
-    tcase_add_test(core, empty_is_fine);
-    tcase_add_test(core, gradient_meets_finite_differences);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }

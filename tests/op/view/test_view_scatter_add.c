@@ -42,7 +42,7 @@ static void check(const struct tensor_desc *base, const struct tensor_desc *view
     ck_near(got, want, near, near);
 }
 
-START_TEST(parts_of_rows)
+TEST(parts_of_rows)
 {
     struct tensor_desc base;
     ck_ok(attncl__desc_make(ATTNCL_F32, DIMS(5, 3, 42), &base));
@@ -53,9 +53,8 @@ START_TEST(parts_of_rows)
     check(&base, v, 2); // a gap
     check(&base, v + 1, 1);
 }
-END_TEST
 
-START_TEST(overlapping_and_turned)
+TEST(overlapping_and_turned)
 {
     struct tensor_desc base;
     ck_ok(attncl__desc_make(ATTNCL_F32, DIMS(4, 6, 19), &base));
@@ -67,9 +66,8 @@ START_TEST(overlapping_and_turned)
     check(&base, v + 1, 1);
     check(&base, v + 2, 1);
 }
-END_TEST
 
-START_TEST(as_many_as_there_can_be)
+TEST(as_many_as_there_can_be)
 {
     struct tensor_desc base, v[VIEW_SCATTER_ADD_MAX_IN];
     ck_ok(attncl__desc_make(ATTNCL_F32, DIMS(2 * VIEW_SCATTER_ADD_MAX_IN, 2503), &base));
@@ -78,9 +76,8 @@ START_TEST(as_many_as_there_can_be)
         v[i] = part(&base, 0, 2 * i, 2 * i + 2);
     check(&base, v, VIEW_SCATTER_ADD_MAX_IN);
 }
-END_TEST
 
-START_TEST(zeros)
+TEST(zeros)
 {
     struct zeros_fwd_params params;
     struct host *got = host_new(ATTNCL_F32, DIMS(3, 1031)), *want = host_like(got);
@@ -89,9 +86,8 @@ START_TEST(zeros)
     ck_ok(run_op("zeros_fwd", &params, NULL, 0, HOSTS(got)));
     ck_near(got, want, 0, 0);
 }
-END_TEST
 
-START_TEST(refusals)
+TEST(refusals)
 {
     struct view_scatter_add_fwd_params params = {.count = 5};
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *y = host_new(ATTNCL_F32, DIMS(5));
@@ -102,20 +98,4 @@ START_TEST(refusals)
     params.view[0].dim[0] = 1;
     ck_fails(run_op("view_scatter_add_fwd", &params, HOSTS(x), HOSTS(y)), ATTNCL_ERR_SHAPE,
              "[1, 3]");
-}
-END_TEST
-
-Suite *suite(void)
-{
-    Suite *s = suite_create("op.view_scatter_add");
-    TCase *core = tcase_create("core");
-
-    tcase_add_unchecked_fixture(core, device_up, device_down);
-    tcase_add_test(core, parts_of_rows);
-    tcase_add_test(core, overlapping_and_turned);
-    tcase_add_test(core, as_many_as_there_can_be);
-    tcase_add_test(core, zeros);
-    tcase_add_test(core, refusals);
-    suite_add_tcase(s, core);
-    return s;
 }
