@@ -69,7 +69,7 @@ int tool_options(const char *command, const char *usage_text, const struct optio
                                       .rows = rows,
                                       .verbose = log_everything};
 
-    return options_read(&line, argc, argv);
+    return command_line_read(&line, argc, argv);
 }
 
 static int run_command(int argc, char **argv)

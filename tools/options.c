@@ -190,10 +190,15 @@ static int wrong_option(const struct command_line *line, const struct option *ta
     return mistake(line, "unknown option ", letter);
 }
 
+static bool is_operand(const struct option_row *row)
+{
+    return row->kind == OPTION_OPERAND || row->kind == OPTION_LAST;
+}
+
 static int take_operands(const struct command_line *line, int n, char **operands)
 {
     for (const struct option_row *row = line->rows; row->name; row++) {
-        if (row->kind != OPTION_OPERAND)
+        if (!is_operand(row) || (row->kind == OPTION_LAST && n == 0))
             continue;
         if (n == 0)
             return mistake(line, "a file name is missing", "");
@@ -203,7 +208,7 @@ static int take_operands(const struct command_line *line, int n, char **operands
     return n == 0 ? OPTIONS_OK : mistake(line, "one argument too many: ", *operands);
 }
 
-int options_read(const struct command_line *line, int argc, char **argv)
+int command_line_read(const struct command_line *line, int argc, char **argv)
 {
     const struct option_row *rows[MAX_OPTIONS];
     struct option table[MAX_OPTIONS + 1];
@@ -211,7 +216,7 @@ int options_read(const struct command_line *line, int argc, char **argv)
     int n = 0, val;
 
     for (const struct option_row *row = line->rows; row->name && n < MAX_OPTIONS - 2; row++)
-        if (row->kind != OPTION_OPERAND)
+        if (!is_operand(row))
             rows[n++] = row;
     if (line->verbose)
         rows[n++] = &verbose_row;

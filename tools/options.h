@@ -15,7 +15,8 @@ enum option_kind {
     OPTION_NUMBER,  // double in [low, high]
     OPTION_RANGE, // "A:B", int64_t[2], low <= A <= B <= high; an end that is left out is not written
     OPTION_CALL,  // anything; the row's function takes it
-    OPTION_OPERAND // no option: the next file name, const char *
+    OPTION_OPERAND, // no option: the next file name, const char *
+    OPTION_LAST     // an operand that may be missing
 };
 
 struct option_row {
@@ -42,7 +43,7 @@ enum { OPTIONS_OK = -1, OPTIONS_MISTAKE = 2 };
 
 // Reads the options and operands.  OPTIONS_OK, or the exit status that the program ends with: 0 after --help,
 // OPTIONS_MISTAKE after a line on stderr.
-int options_read(const struct command_line *line, int argc, char **argv);
+int command_line_read(const struct command_line *line, int argc, char **argv);
 
 // One line on stderr, "program: ...".
 void print_error(const char *program, const char *format, va_list args);

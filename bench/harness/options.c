@@ -2,42 +2,20 @@
 
 #include "harness/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "tools/options.h"
 
 static const char usage[] =
     "Usage: attncl-bench [OPTION]...\n"
     "       attncl-bench --compare A.json[,AGAIN.json...] B.json[,AGAIN.json...] [--markdown]\n"
     "Runs the library's operations, layers and models on every OpenCL device, compares each\n"
     "result with its reference in double precision, times the right ones and prints a table.\n"
-    "The devices are interleaved, case by case and round by round.\n"
-    "\n"
-    "  --suite S[,S]  only these: device (bandwidth, peak, launches), op, layer, model\n"
-    "  --only TEXT    only cases whose name or family contains TEXT, case ignored; several with\n"
-    "                 commas between them\n"
-    "  --device X     only this device: gpu, cpu, PLATFORM:DEVICE, or part of a name; may be\n"
-    "                 repeated\n"
-    "  --quick        small sizes (taken anyway on devices that limit the length of loops)\n"
-    "  --full         full sizes on every device\n"
-    "  --budget S     seconds of timing per device, default 60; checks and builds come on top\n"
-    "  --rounds N     rounds of each device at a case, default 3\n"
-    "  --runs N       least number of timed runs of a case, default 5\n"
-    "  --no-cold      do not time compilation; programs come from the usual caches\n"
-    "  --no-roofline  do not measure bandwidth and peak when suite device is not among the wanted\n"
-    "  --json FILE    write everything as JSON (bench/JSON.md)\n"
-    "  --label TEXT   what to call this machine in reports of several\n"
-    "  --interleaved  for baselines: after a round of a case print \"turn\", a tab and its name, "
-    "and "
-    "wait\n"
-    "                 for a line on standard input\n"
-    "  --list         print the cases as JSON and end\n"
-    "  --compare A B  compare two sides, from JSON reports of this program or of baselines: ratios "
-    "of\n"
-    "                 B's times to A's, above 1 where A is faster; marked where the spreads part\n"
-    "  --markdown     the comparison as a Markdown table\n"
-    "  --help         this text\n"
+    "The devices are interleaved, case by case and round by round.\n";
+
+static const char notes[] =
     "\n"
     "Columns: minimum and median wall time of a run with the wait for it; spread, the\n"
     "distance of the quartiles relative to the median; the device's own time; rates by the\n"
@@ -49,53 +27,10 @@ static const char usage[] =
     "Exit status: 0, 1 when a result is wrong or a case failed or nothing could be compared,\n"
     "2 for a mistake on the command line, 3 when there is no device.\n";
 
-enum {
-    OPT_DEVICE = 1,
-    OPT_SUITE,
-    OPT_ONLY,
-    OPT_QUICK,
-    OPT_FULL,
-    OPT_BUDGET,
-    OPT_ROUNDS,
-    OPT_RUNS,
-    OPT_NO_COLD,
-    OPT_NO_ROOFLINE,
-    OPT_JSON,
-    OPT_LABEL,
-    OPT_INTERLEAVED,
-    OPT_LIST,
-    OPT_COMPARE,
-    OPT_MARKDOWN,
-    OPT_HELP
-};
-enum { EXIT_USAGE = 2 };
-
-static bool number(const char *option, const char *text, double low, double high, double *ret)
+static bool take_suites(const char *text, void *value)
 {
-    char *end;
-    const double x = strtod(text, &end);
+    bool *wanted = value;
 
-    if (end == text || *end || !(x >= low && x <= high)) {
-        fprintf(stderr, "attncl-bench: --%s %s: give a number from %g to %g\n", option, text, low,
-                high);
-        return false;
-    }
-    *ret = x;
-    return true;
-}
-
-static bool count(const char *option, const char *text, double high, size_t *ret)
-{
-    double x;
-
-    if (!number(option, text, 1, high, &x))
-        return false;
-    *ret = (size_t)x;
-    return true;
-}
-
-static bool suites(const char *text, bool *wanted)
-{
     memset(wanted, 0, N_SUITES * sizeof *wanted);
     for (;;) {
         const size_t n = strcspn(text, ",");
@@ -116,8 +51,10 @@ static bool suites(const char *text, bool *wanted)
     }
 }
 
-static bool device(struct options *o, const char *name)
+static bool take_device(const char *name, void *value)
 {
+    struct options *o = value;
+
     if (o->n_devices == OPTIONS_MAX_DEVICES) {
         fprintf(stderr, "attncl-bench: more than %d --device\n", OPTIONS_MAX_DEVICES);
         return false;
@@ -126,123 +63,79 @@ static bool device(struct options *o, const char *name)
     return true;
 }
 
-// Options without a value.
-static bool take_switch(struct options *o, int option)
+// What the rows cannot say: options that need or exclude another.
+static const char *contradiction(const struct options *o)
 {
-    switch (option) {
-    case OPT_QUICK:
-        return o->quick = true;
-    case OPT_FULL:
-        return o->full = true;
-    case OPT_INTERLEAVED:
-        return o->interleaved = true;
-    case OPT_LIST:
-        return o->list = true;
-    case OPT_MARKDOWN:
-        return o->markdown = true;
-    case OPT_NO_COLD:
-        o->cold = false;
-        return true;
-    case OPT_NO_ROOFLINE:
-        o->roofline = false;
-        return true;
-    default:
-        return false; // getopt_long has said what
-    }
-}
-
-// False after a mistake.
-static bool take(struct options *o, int option)
-{
-    switch (option) {
-    case OPT_DEVICE:
-        return device(o, optarg);
-    case OPT_SUITE:
-        return suites(optarg, o->suites);
-    case OPT_ONLY:
-        o->only = optarg;
-        return true;
-    case OPT_BUDGET:
-        return number("budget", optarg, 0.01, 1e6, &o->budget_s);
-    case OPT_ROUNDS:
-        return count("rounds", optarg, 1000, &o->n_rounds);
-    case OPT_RUNS:
-        return count("runs", optarg, 1e6, &o->min_runs);
-    case OPT_JSON:
-        o->json = optarg;
-        return true;
-    case OPT_LABEL:
-        o->label = optarg;
-        return true;
-    case OPT_COMPARE:
-        o->compare[0] = optarg;
-        return true;
-    default:
-        return take_switch(o, option);
-    }
-}
-
-// What is left after the options: the second side of --compare.
-static bool take_rest(struct options *o, int n, char **rest)
-{
-    if (o->compare[0] && n > 0) {
-        o->compare[1] = *rest++;
-        --n;
-    }
-    if (n > 0) {
-        fprintf(stderr, "attncl-bench: unexpected argument %s; see --help\n", *rest);
-        return false;
-    }
+    if (o->compare[1] && !o->compare[0])
+        return "a file without --compare; see --help";
     if (o->compare[0] && !o->compare[1])
-        fprintf(stderr, "attncl-bench: --compare needs two sides\n");
-    else if (o->quick && o->full)
-        fprintf(stderr, "attncl-bench: --quick and --full exclude each other\n");
-    else
-        return true;
-    return false;
+        return "--compare needs two sides";
+    return o->quick && o->full ? "--quick and --full exclude each other" : NULL;
 }
 
 enum options_next options_read(int argc, char **argv, struct options *ret, int *exit_ret)
 {
-    static const struct option table[] = {
-        {"device", required_argument, NULL, OPT_DEVICE},
-        {"suite", required_argument, NULL, OPT_SUITE},
-        {"only", required_argument, NULL, OPT_ONLY},
-        {"quick", no_argument, NULL, OPT_QUICK},
-        {"full", no_argument, NULL, OPT_FULL},
-        {"budget", required_argument, NULL, OPT_BUDGET},
-        {"rounds", required_argument, NULL, OPT_ROUNDS},
-        {"runs", required_argument, NULL, OPT_RUNS},
-        {"no-cold", no_argument, NULL, OPT_NO_COLD},
-        {"no-roofline", no_argument, NULL, OPT_NO_ROOFLINE},
-        {"json", required_argument, NULL, OPT_JSON},
-        {"label", required_argument, NULL, OPT_LABEL},
-        {"interleaved", no_argument, NULL, OPT_INTERLEAVED},
-        {"turns", no_argument, NULL, OPT_INTERLEAVED}, // its former name
-        {"list", no_argument, NULL, OPT_LIST},
-        {"compare", required_argument, NULL, OPT_COMPARE},
-        {"markdown", no_argument, NULL, OPT_MARKDOWN},
-        {"help", no_argument, NULL, OPT_HELP},
-        {NULL, 0, NULL, 0},
+    struct options o = {.budget_s = 60};
+    bool no_cold = false, no_roofline = false;
+    int64_t runs = 5, rounds = 3;
+    const struct option_row rows[] = {
+        {"suite", 0, OPTION_CALL, o.suites, "S[,S]", .take = take_suites,
+         .help = "only these: device (bandwidth, peak, launches), op, layer, model"},
+        {"only", 0, OPTION_TEXT, &o.only, "TEXT",
+         .help = "only cases whose name or family contains TEXT, case ignored; several\n"
+                 "with commas between them"},
+        {"device", 0, OPTION_CALL, &o, "X", .take = take_device,
+         .help = "only this device: gpu, cpu, PLATFORM:DEVICE, or part of a name; may be\n"
+                 "repeated"},
+        {"quick", 0, OPTION_SWITCH, &o.quick,
+         .help = "small sizes (taken anyway on devices that limit the length of loops)"},
+        {"full", 0, OPTION_SWITCH, &o.full, .help = "full sizes on every device"},
+        {"budget", 0, OPTION_NUMBER, &o.budget_s, "S", .low = 0.01L, .high = 1e6,
+         .help = "seconds of timing per device, default 60; checks and builds come on top"},
+        {"rounds", 0, OPTION_INTEGER, &rounds, "N", .low = 1, .high = 1000,
+         .help = "rounds of each device at a case, default 3"},
+        {"runs", 0, OPTION_INTEGER, &runs, "N", .low = 1, .high = 1e6,
+         .help = "least number of timed runs of a case, default 5"},
+        {"no-cold", 0, OPTION_SWITCH, &no_cold,
+         .help = "do not time compilation; programs come from the usual caches"},
+        {"no-roofline", 0, OPTION_SWITCH, &no_roofline,
+         .help = "do not measure bandwidth and peak when suite device is not among the\n"
+                 "wanted"},
+        {"json", 0, OPTION_TEXT, &o.json, "FILE",
+         .help = "write everything as JSON (bench/JSON.md)"},
+        {"label", 0, OPTION_TEXT, &o.label, "TEXT",
+         .help = "what to call this machine in reports of several"},
+        {"interleaved", 0, OPTION_SWITCH, &o.interleaved,
+         .help = "for baselines: after a round of a case print \"turn\", a tab and its\n"
+                 "name, and wait for a line on standard input"},
+        {"turns", 0, OPTION_SWITCH, &o.interleaved, .help = NULL}, // its former name
+        {"list", 0, OPTION_SWITCH, &o.list, .help = "print the cases as JSON and end"},
+        {"compare", 0, OPTION_TEXT, &o.compare[0], "A B",
+         .help = "compare two sides, from JSON reports of this program or of baselines:\n"
+                 "ratios of B's times to A's, above 1 where A is faster; marked where the\n"
+                 "spreads part"},
+        {"markdown", 0, OPTION_SWITCH, &o.markdown, .help = "the comparison as a Markdown table"},
+        {"B", .kind = OPTION_LAST, .value = &o.compare[1]},
+        {.name = NULL},
     };
-    struct options o = {
-        .budget_s = 60, .min_runs = 5, .n_rounds = 3, .cold = true, .roofline = true};
-    int option;
+    const struct command_line line = {
+        .program = "attncl-bench", .usage = usage, .notes = notes, .rows = rows};
+    const char *mistake = NULL;
 
-    *exit_ret = EXIT_USAGE;
     memset(o.suites, true, sizeof o.suites);
-    while ((option = getopt_long(argc, argv, "", table, NULL)) != -1) {
-        if (option == OPT_HELP) {
-            fputs(usage, stdout);
-            *exit_ret = EXIT_SUCCESS;
-            return OPTIONS_EXIT;
-        }
-        if (!take(&o, option))
-            return OPTIONS_EXIT;
-    }
-    if (!take_rest(&o, argc - optind, argv + optind))
+    *exit_ret = command_line_read(&line, argc, argv);
+    if (*exit_ret != OPTIONS_OK)
         return OPTIONS_EXIT;
+    mistake = contradiction(&o);
+    *exit_ret = mistake ? OPTIONS_MISTAKE : EXIT_SUCCESS;
+    if (mistake) {
+        fprintf(stderr, "attncl-bench: %s\n", mistake);
+        return OPTIONS_EXIT;
+    }
+    o.cold = !no_cold;
+    o.roofline = !no_roofline;
+    o.min_runs = (size_t)runs;
+    o.n_rounds = (size_t)rounds;
     *ret = o;
-    *exit_ret = EXIT_SUCCESS;
     return OPTIONS_RUN;
 }
