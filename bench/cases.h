@@ -66,8 +66,6 @@ struct family {
     // Compares what array "y" holds with the double-precision definition, for a part of the result
     // when the whole would take too long.
     void (*check)(const struct case_data *t, struct check *c);
-    // Length of the longest sum behind an element of the result: the error's limit grows with it.
-    double (*sum_length)(const struct sizes *s);
     // Tokens that one run takes; NULL: tokens mean nothing here.
     double (*tokens)(const struct sizes *s);
 };

@@ -13,8 +13,9 @@
 #include <time.h>
 
 #include "gemm/gemm.h"
+#include "harness/machine.h"
+#include "harness/stats.h"
 #include "launch/command_list.h"
-#include "openblas_json.h"
 
 static const struct size {
     int m, n, k;
@@ -30,13 +31,10 @@ static const struct size {
     {256, 256, 256, "NN NT"},       {1024, 1024, 1024, "CN"},
 };
 
+enum { SKINNY_MAX_ROWS = 8 };
+
 // One call takes at least this long, by repetition: enqueueing and waiting are not the subject.
 static const double min_seconds = 0.02;
-
-struct side {
-    struct samples seconds; // per GEMM
-    int inner;
-};
 
 struct problem {
     int m, n, k;
@@ -44,6 +42,12 @@ struct problem {
     float *a, *b, *c, *want;
     struct storage on_device[4]; // A, B, C, scratch
     struct command_list command_list;
+};
+
+struct provider {
+    void (*run)(struct problem *p);
+    struct samples seconds; // per GEMM
+    int inner;
 };
 
 static attncl_context *ctx;
@@ -145,21 +149,21 @@ static void theirs(struct problem *p)
                 p->trans_a ? p->m : p->k, p->b, p->trans_b ? p->k : p->n, 0.0f, p->want, p->n);
 }
 
-// Runs one side once more and returns its time per GEMM.
-static double time_once(struct problem *p, void (*run)(struct problem *), const struct side *side)
+// Runs one provider once more and returns its time per GEMM.
+static double time_once(struct problem *p, const struct provider *provider)
 {
     const double start = clock_now();
 
-    for (int i = 0; i < side->inner; ++i)
-        run(p);
+    for (int i = 0; i < provider->inner; ++i)
+        provider->run(p);
     if (attncl__queue_finish(ctx) != ATTNCL_OK)
         die("finish");
-    return (clock_now() - start) / side->inner;
+    return (clock_now() - start) / provider->inner;
 }
 
-static void measure(struct problem *p, void (*run)(struct problem *), struct side *side)
+static void measure(struct problem *p, struct provider *provider)
 {
-    if (!samples_add(&side->seconds, time_once(p, run, side)))
+    if (!samples_add(&provider->seconds, time_once(p, provider)))
         die("memory");
 }
 
@@ -177,16 +181,34 @@ static double largest_error(struct problem *p)
     return worst;
 }
 
-static void print(const struct openblas_figure *f, double difference)
+// As in cases.def.
+static void case_name(const struct problem *p, const char *form, char *text, size_t capacity)
 {
-    const double gflop = 2e-9 * f->m * f->n * f->k;
-
-    printf("| %dx%dx%d | %.2s | %.1f | %.1f | %.2f | %.1e |\n", f->m, f->n, f->k, f->form,
-           gflop / f->ours_s, gflop / f->theirs.min, f->theirs.min / f->ours_s, difference);
-    fflush(stdout);
+    if (p->m == p->n && p->n == p->k)
+        snprintf(text, capacity, "product %.2s %d", form, p->m);
+    else
+        snprintf(text, capacity, "product %.2s %dx%dx%d%s", form, p->m, p->n, p->k,
+                 p->m <= SKINNY_MAX_ROWS ? " (few rows)" : "");
 }
 
-static void compare(const struct size *size, const char *form, int repeats, json_t *report)
+// A result of the report, bench/JSON.md: OpenBLAS's times, and the library's least.
+static json_t *result(const struct problem *p, const char *form, int runs, const struct spread *t,
+                      double ours_s)
+{
+    const double flop = 2.0 * p->m * p->n * p->k;
+    char name[64];
+
+    case_name(p, form, name, sizeof name);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:i, s:i, s:i, s:b}, s:s, s:i, s:i, s:{s:f, "
+                     "s:f, s:f, s:f, s:f}, s:f, s:f, s:f}",
+                     "case", name, "suite", "op", "family", "gemm", "set", "full", "dtype", "f32",
+                     "sizes", "M", p->m, "N", p->n, "K", p->k, "transposed", p->trans_b, "outcome",
+                     "ok", "runs", runs, "rounds", runs, "wall", "min_s", t->min, "q1_s", t->q1,
+                     "median_s", t->median, "q3_s", t->q3, "max_s", t->max, "flop", flop, "gflop_s",
+                     1e-9 * flop / t->min, "library_min_s", ours_s);
+}
+
+static json_t *compare(const struct size *size, const char *form, int repeats)
 {
     struct problem p = {.m = size->m,
                         .n = size->n,
@@ -194,50 +216,56 @@ static void compare(const struct size *size, const char *form, int repeats, json
                         .trans_a = form[0] == 'T',
                         .trans_b = form[1] == 'T',
                         .causal = form[0] == 'C'};
-    struct side us = {.inner = 1}, them = {.inner = 1};
+    struct provider us = {ours, .inner = 1}, them = {theirs, .inner = 1};
+    const double gflop = 2e-9 * p.m * p.n * p.k;
 
     open_problem(&p);
-    time_once(&p, ours, &us); // compiles
-    us.inner = (int)(min_seconds / time_once(&p, ours, &us)) + 1;
-    them.inner = (int)(min_seconds / time_once(&p, theirs, &them)) + 1;
+    time_once(&p, &us); // compiles
+    us.inner = (int)(min_seconds / time_once(&p, &us)) + 1;
+    them.inner = (int)(min_seconds / time_once(&p, &them)) + 1;
     for (int i = 0; i < repeats; ++i) {
-        measure(&p, ours, &us);
-        measure(&p, theirs, &them);
+        measure(&p, &us);
+        measure(&p, &them);
     }
-    const struct openblas_figure figure = {.m = p.m,
-                                           .n = p.n,
-                                           .k = p.k,
-                                           .form = form,
-                                           .runs = repeats,
-                                           .theirs = samples_spread(&them.seconds),
-                                           .ours_s = samples_spread(&us.seconds).min};
-    print(&figure, largest_error(&p));
-    openblas_add(report, &figure);
+    const struct spread blas = samples_spread(&them.seconds);
+    const double ours_s = samples_spread(&us.seconds).min;
+    printf("| %dx%dx%d | %.2s | %.1f | %.1f | %.2f | %.1e |\n", p.m, p.n, p.k, form, gflop / ours_s,
+           gflop / blas.min, blas.min / ours_s, largest_error(&p));
+    fflush(stdout);
+    json_t *json = result(&p, form, repeats, &blas, ours_s);
     samples_free(&us.seconds);
     samples_free(&them.seconds);
     close_problem(&p);
+    return json;
 }
 
-static void compare_all(int repeats, json_t *report)
+static void compare_all(int repeats, json_t *results)
 {
     printf("| m x n x k | form | GFLOP/s | OpenBLAS | ratio | difference |\n"
            "|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         for (const char *form = sizes[i].forms;; form += 3) {
-            compare(&sizes[i], form, repeats, report);
+            json_array_append_new(results, compare(&sizes[i], form, repeats));
             if (form[2] == '\0')
                 break;
         }
 }
 
+// OpenBLAS as a baseline's device.
+static json_t *device(const char *clock, json_t *results)
+{
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:{s:i, s:s, s:s?}, s:n, s:o}", "device",
+                     "openblas", "kind", "baseline", "type", "cpu", "name", openblas_get_config(),
+                     "sizes", "full", "settings", "threads", openblas_get_num_threads(), "clock",
+                     clock, "OPENBLAS_CORETYPE", getenv("OPENBLAS_CORETYPE"), "roofline", "results",
+                     results);
+}
+
 int main(int argc, char **argv)
 {
-    const bool has_path = argc > 2 && strcmp(argv[1], "--json") == 0;
-    const char *const path = has_path ? argv[2] : NULL;
-    char **const rest = argv + (has_path ? 2 : 0);
-    const int n_rest = argc - (has_path ? 2 : 0);
-    const int repeats = n_rest > 1 && atoi(rest[1]) > 0 ? atoi(rest[1]) : 12;
-    const bool cpu = n_rest > 2 && strcmp(rest[2], "cpu") == 0;
+    const int skip = argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 0;
+    const int repeats = argc > skip + 1 && atoi(argv[skip + 1]) > 0 ? atoi(argv[skip + 1]) : 12;
+    const bool cpu = argc > skip + 2 && strcmp(argv[skip + 2], "cpu") == 0;
     attncl_device_info info;
 
     if (cpu)
@@ -248,12 +276,13 @@ int main(int argc, char **argv)
     printf("%s, %u compute units; %s, %d threads; best of %d, interleaved%s\n\n", info.name,
            info.compute_units, openblas_get_config(), openblas_get_num_threads(), repeats,
            cpu ? ", CPU time" : "");
-    const struct openblas_setting setting = {openblas_get_config(), openblas_get_num_threads(),
-                                             cpu ? "CPU" : "wall"};
-    json_t *report = openblas_report(argc, argv, &setting);
-    compare_all(repeats, report);
-    if (path && json_dump_file(report, path, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0)
-        die(path);
+    json_t *report = machine_report("attncl-bench-openblas", NULL, argc, argv, NULL);
+    json_t *results = json_array();
+    compare_all(repeats, results);
+    json_array_append_new(json_object_get(report, "devices"),
+                          device(cpu ? "CPU" : "wall", results));
+    if (skip && json_dump_file(report, argv[2], JSON_INDENT(1) | JSON_REAL_PRECISION(9)) != 0)
+        die(argv[2]);
     json_decref(report);
     return attncl_context_destroy(ctx) == ATTNCL_OK ? 0 : 1;
 }

@@ -6,31 +6,27 @@
 
 #include "cases/define.h"
 #include "families.h"
-#include "harness/check.h"
-#include "ref/ref.h"
 
 // Exponentials that a check may take.
 #define CHECKED_PAIRS 0x1p25
 enum { MAX_CHECKED_CHANNELS = 8 };
 
-static double by_t(const struct sizes *s)
-{
-    return (double)s->T;
-}
-
+// AFT-conv's heads share keys and biases: k [T, B, heads], pos_bias [heads, window].
 static void build_mix(struct case_data *t, attncl_aft_kind kind)
 {
     const struct sizes *s = &t->c->sizes;
+    const bool conv = kind == ATTNCL_AFT_CONV;
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
-    const attncl_value q = case_data_input(t, "q", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value k = case_data_input(t, "k", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value v = case_data_input(t, "v", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value pos_bias = kind == ATTNCL_AFT_SIMPLE
-                                      ? ATTNCL_NONE_VALUE
-                                      : case_data_weight(t, "pos_bias", 1, DIMS(s->T, s->T));
+    const attncl_value q = case_input(t, "q", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value k = case_input(t, "k", 2, DIMS(s->T, s->B, conv ? s->heads : s->C));
+    const attncl_value v = case_input(t, "v", 2, DIMS(s->T, s->B, s->C));
+    const attncl_value pos_bias = kind == ATTNCL_AFT_SIMPLE ? ATTNCL_NONE_VALUE
+                                  : conv ? ARRAY("pos_bias", 1, s->heads, s->window)
+                                         : ARRAY("pos_bias", 1, s->T, s->T);
 
     desc.kind = kind;
-    desc.window = s->window;
+    if (!conv)
+        desc.window = s->window;
     desc.causal = s->causal;
     attncl_graph_output(t->graph, "y",
                         attncl_aft_mix(t->graph, &desc, q, k, v, pos_bias, ATTNCL_NONE_VALUE));
@@ -49,67 +45,37 @@ static void check_mix(const struct case_data *t, struct check *c, attncl_aft_kin
 {
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1), channels = checked_channels(s);
-    const struct host *pos_bias = kind == ATTNCL_AFT_SIMPLE ? NULL : case_data_whole(t, "pos_bias");
+    const int64_t window = kind == ATTNCL_AFT_FULL     ? s->T
+                           : kind == ATTNCL_AFT_SIMPLE ? 0
+                                                       : s->window;
+    const struct host *q = PART(t, "q", ALL, batch, channels);
+    struct host *y = host_like(q);
 
-    check_compare(c, PART(t, "y", ALL, batch, channels),
-                  define_aft(PART(t, "q", ALL, batch, channels), PART(t, "k", ALL, batch, channels),
-                             PART(t, "v", ALL, batch, channels), pos_bias, kind, s->window,
-                             s->causal));
+    ref_aft_local_fwd(q, PART(t, "k", ALL, batch, channels), PART(t, "v", ALL, batch, channels),
+                      kind == ATTNCL_AFT_SIMPLE ? NULL : WHOLE("pos_bias"), NULL, (int)window,
+                      s->causal, y, host_like(q));
+    check_compare(c, (double)s->T, PART(t, "y", ALL, batch, channels), y);
 }
 
-static void build_local(struct case_data *t)
-{
-    build_mix(t, ATTNCL_AFT_LOCAL);
-}
+#define MIXING(NAME, kind)                                                                         \
+    static void build_##NAME(struct case_data *t)                                                  \
+    {                                                                                              \
+        build_mix(t, kind);                                                                        \
+    }                                                                                              \
+    static void check_##NAME(const struct case_data *t, struct check *c)                           \
+    {                                                                                              \
+        check_mix(t, c, kind);                                                                     \
+    }                                                                                              \
+    const struct family bench_aft_##NAME = {                                                       \
+        .name = "aft_" #NAME, .build = build_##NAME, .check = check_##NAME};
 
-static void check_local(const struct case_data *t, struct check *c)
-{
-    check_mix(t, c, ATTNCL_AFT_LOCAL);
-}
+MIXING(local, ATTNCL_AFT_LOCAL)
+MIXING(full, ATTNCL_AFT_FULL)
+MIXING(simple, ATTNCL_AFT_SIMPLE)
 
-const struct family bench_aft_local = {
-    .name = "aft_local", .build = build_local, .check = check_local, .sum_length = by_t};
-
-static void build_full(struct case_data *t)
-{
-    build_mix(t, ATTNCL_AFT_FULL);
-}
-
-static void check_full(const struct case_data *t, struct check *c)
-{
-    check_mix(t, c, ATTNCL_AFT_FULL);
-}
-
-const struct family bench_aft_full = {
-    .name = "aft_full", .build = build_full, .check = check_full, .sum_length = by_t};
-
-static void build_simple(struct case_data *t)
-{
-    build_mix(t, ATTNCL_AFT_SIMPLE);
-}
-
-static void check_simple(const struct case_data *t, struct check *c)
-{
-    check_mix(t, c, ATTNCL_AFT_SIMPLE);
-}
-
-const struct family bench_aft_simple = {
-    .name = "aft_simple", .build = build_simple, .check = check_simple, .sum_length = by_t};
-
-// A head's channels share keys and biases: k [T, B, heads], pos_bias [heads, window].
 static void build_conv(struct case_data *t)
 {
-    const struct sizes *s = &t->c->sizes;
-    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
-    const attncl_value q = case_data_input(t, "q", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value k = case_data_input(t, "k", 2, DIMS(s->T, s->B, s->heads));
-    const attncl_value v = case_data_input(t, "v", 2, DIMS(s->T, s->B, s->C));
-    const attncl_value filter = case_data_weight(t, "pos_bias", 1, DIMS(s->heads, s->window));
-
-    desc.kind = ATTNCL_AFT_CONV;
-    desc.causal = s->causal;
-    attncl_graph_output(t->graph, "y",
-                        attncl_aft_mix(t->graph, &desc, q, k, v, filter, ATTNCL_NONE_VALUE));
+    build_mix(t, ATTNCL_AFT_CONV);
 }
 
 // The first channel of some heads.
@@ -126,8 +92,7 @@ static void check_conv(const struct case_data *t, struct check *c)
 
     ref_aft_conv_fwd(q, PART(t, "k", ALL, batch, heads), PART(t, "v", ALL, batch, channels),
                      PART(t, "pos_bias", heads, ALL), NULL, s->causal, y, host_like(q));
-    check_compare(c, PART(t, "y", ALL, batch, channels), y);
+    check_compare(c, (double)s->T, PART(t, "y", ALL, batch, channels), y);
 }
 
-const struct family bench_aft_conv = {
-    .name = "aft_conv", .build = build_conv, .check = check_conv, .sum_length = by_t};
+const struct family bench_aft_conv = {.name = "aft_conv", .build = build_conv, .check = check_conv};

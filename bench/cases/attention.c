@@ -5,32 +5,19 @@
 
 #include <math.h>
 
-#include "attncl/attention.h"
 #include "cases/define.h"
 #include "families.h"
-#include "harness/check.h"
-#include "ref/layers.h"
 
 enum { N_CHECKED_POINTS = 64 };
-
-static double by_scores(const struct sizes *s)
-{
-    return (double)(s->C / s->heads + s->T);
-}
-
-static double by_layer(const struct sizes *s)
-{
-    return (double)(3 * s->C + s->T);
-}
 
 static void build_attention(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     const int64_t width = s->C / s->heads;
-    const attncl_value q = case_data_input(t, "q", 2, DIMS(s->B, s->heads, s->T, width));
-    const attncl_value k = case_data_input(t, "k", 2, DIMS(s->B, s->heads, s->T, width));
-    const attncl_value v = case_data_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value q = case_input(t, "q", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value k = case_input(t, "k", 2, DIMS(s->B, s->heads, s->T, width));
+    const attncl_value v = case_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
 
     desc.causal = s->causal;
     desc.layout = ATTNCL_LAYOUT_BTC;
@@ -52,40 +39,19 @@ static void check_attention(const struct case_data *t, struct check *c)
     ref_attention_weights(&a, PART(t, "q", batch, head, ALL, ALL),
                           PART(t, "k", batch, head, ALL, ALL), weights);
     ref_attention_mix(weights, PART(t, "v", batch, head, ALL, ALL), false, y);
-    check_compare(c, PART(t, "y", batch, ALL, channels), y);
+    check_compare(c, (double)(width + s->T), PART(t, "y", batch, ALL, channels), y);
 }
 
-const struct family bench_attention = {.name = "attention",
-                                       .build = build_attention,
-                                       .check = check_attention,
-                                       .sum_length = by_scores};
-
-static attncl_value bias_of(struct case_data *t, const char *name)
-{
-    return case_data_weight(t, name, 1, DIMS(t->c->sizes.C));
-}
-
-static attncl_value square(struct case_data *t, const char *name)
-{
-    return case_data_map(t, name, t->c->sizes.C, t->c->sizes.C);
-}
+const struct family bench_attention = {
+    .name = "attention", .build = build_attention, .check = check_attention};
 
 // labml's: sequence first, every map with a bias.
 static void build_mha_labml(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->T, s->B, s->C));
-    const attncl_mha_params params = {
-        .query_weight = square(t, "query.weight"),
-        .query_bias = bias_of(t, "query.bias"),
-        .key_weight = square(t, "key.weight"),
-        .key_bias = bias_of(t, "key.bias"),
-        .value_weight = square(t, "value.weight"),
-        .value_bias = bias_of(t, "value.bias"),
-        .output_weight = square(t, "output.weight"),
-        .output_bias = bias_of(t, "output.bias"),
-    };
+    const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+    const attncl_mha_params params = {MIXING_FIELDS("", "", MAP, ARRAY)};
 
     desc.causal = s->causal;
     attncl_graph_output(t->graph, "y",
@@ -94,19 +60,19 @@ static void build_mha_labml(struct case_data *t)
                                                     ATTNCL_NONE_VALUE, NULL));
 }
 
+#define MAPS_FIELDS(MAP)                                                                           \
+    .query_weight = MAP("query.weight", s->C, s->C), .key_weight = MAP("key.weight", s->C, s->C),  \
+    .value_weight = MAP("value.weight", s->C, s->C),                                               \
+    .output_weight = MAP("output.weight", s->C, s->C)
+
 // d2l's: batch first, no biases, lengths.
 static void build_mha_d2l(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->B, s->T, s->C));
-    const attncl_value lens = case_data_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
-    const attncl_mha_params params = {
-        .query_weight = square(t, "query.weight"),
-        .key_weight = square(t, "key.weight"),
-        .value_weight = square(t, "value.weight"),
-        .output_weight = square(t, "output.weight"),
-    };
+    const attncl_value x = case_input(t, "x", 1, DIMS(s->B, s->T, s->C));
+    const attncl_value lens = case_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
+    const attncl_mha_params params = {MAPS_FIELDS(MAP)};
 
     desc.layout = ATTNCL_LAYOUT_BTC;
     attncl_graph_output(t->graph, "y",
@@ -127,56 +93,40 @@ static void check_mha(const struct case_data *t, struct check *c, bool time_firs
     struct host *weights = host_new(ATTNCL_F32, DIMS(1, s->heads, s->T, s->T));
 
     ref_multi_head_attention(params, a, s->heads, time_first, x, x, x, y, weights);
-    check_compare(c, PART(t, "y", first, second, ALL), y);
+    check_compare(c, (double)(3 * s->C + s->T), PART(t, "y", first, second, ALL), y);
 }
 
 static void check_mha_labml(const struct case_data *t, struct check *c)
 {
-    const struct ref_mha params = {
-        case_data_whole(t, "query.weight"),  case_data_whole(t, "query.bias"),
-        case_data_whole(t, "key.weight"),    case_data_whole(t, "key.bias"),
-        case_data_whole(t, "value.weight"),  case_data_whole(t, "value.bias"),
-        case_data_whole(t, "output.weight"), case_data_whole(t, "output.bias"),
-    };
+    const struct ref_mha params = {MIXING_FIELDS("", "", WHOLE, WHOLE)};
 
     check_mha(t, c, true, &params, NULL);
 }
 
 static void check_mha_d2l(const struct case_data *t, struct check *c)
 {
-    const struct ref_mha params = {
-        .query_weight = case_data_whole(t, "query.weight"),
-        .key_weight = case_data_whole(t, "key.weight"),
-        .value_weight = case_data_whole(t, "value.weight"),
-        .output_weight = case_data_whole(t, "output.weight"),
-    };
+    const struct ref_mha params = {MAPS_FIELDS(WHOLE)};
 
     check_mha(t, c, false, &params, PART(t, "valid_lens", part_one(t->c->sizes.B - 1)));
 }
 
-const struct family bench_mha_labml = {.name = "mha_labml",
-                                       .suite = SUITE_LAYER,
-                                       .build = build_mha_labml,
-                                       .check = check_mha_labml,
-                                       .sum_length = by_layer};
-const struct family bench_mha_d2l = {.name = "mha_d2l",
-                                     .suite = SUITE_LAYER,
-                                     .build = build_mha_d2l,
-                                     .check = check_mha_d2l,
-                                     .sum_length = by_layer};
+const struct family bench_mha_labml = {
+    .name = "mha_labml", .suite = SUITE_LAYER, .build = build_mha_labml, .check = check_mha_labml};
+const struct family bench_mha_d2l = {
+    .name = "mha_d2l", .suite = SUITE_LAYER, .build = build_mha_d2l, .check = check_mha_d2l};
 
 // With the projections of queries and keys, as d2l's layer has them.
 static void build_additive(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_graph *g = t->graph;
-    const attncl_value queries = case_data_input(t, "queries", 1, DIMS(s->B, s->T, s->C));
-    const attncl_value keys = case_data_input(t, "keys", 1, DIMS(s->B, s->S, s->C));
-    const attncl_value values = case_data_input(t, "values", 1, DIMS(s->B, s->S, s->C));
-    const attncl_value lens = case_data_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
-    const attncl_value q = attncl_linear(g, queries, square(t, "W_q"), ATTNCL_NONE_VALUE);
-    const attncl_value k = attncl_linear(g, keys, square(t, "W_k"), ATTNCL_NONE_VALUE);
-    const attncl_value w = case_data_map(t, "w_v", 1, s->C);
+    const attncl_value queries = case_input(t, "queries", 1, DIMS(s->B, s->T, s->C));
+    const attncl_value keys = case_input(t, "keys", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value values = case_input(t, "values", 1, DIMS(s->B, s->S, s->C));
+    const attncl_value lens = case_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
+    const attncl_value q = attncl_linear(g, queries, MAP("W_q", s->C, s->C), ATTNCL_NONE_VALUE);
+    const attncl_value k = attncl_linear(g, keys, MAP("W_k", s->C, s->C), ATTNCL_NONE_VALUE);
+    const attncl_value w = MAP("w_v", 1, s->C);
 
     attncl_graph_output(g, "y", attncl_additive_attention(g, q, k, values, w, lens, NULL));
 }
@@ -186,35 +136,29 @@ static void check_additive(const struct case_data *t, struct check *c)
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
     const struct host *q =
-        define_linear(PART(t, "queries", batch, ALL, ALL), case_data_whole(t, "W_q"), NULL);
+        define_linear(PART(t, "queries", batch, ALL, ALL), case_whole(t, "W_q"), NULL);
     const struct host *k =
-        define_linear(PART(t, "keys", batch, ALL, ALL), case_data_whole(t, "W_k"), NULL);
+        define_linear(PART(t, "keys", batch, ALL, ALL), case_whole(t, "W_k"), NULL);
     struct host *y = host_new(ATTNCL_F32, DIMS(1, s->T, s->C));
     struct host *weights = host_new(ATTNCL_F32, DIMS(1, s->T, s->S));
 
-    ref_additive_attention(q, k, PART(t, "values", batch, ALL, ALL), case_data_whole(t, "w_v"),
+    ref_additive_attention(q, k, PART(t, "values", batch, ALL, ALL), case_whole(t, "w_v"),
                            PART(t, "valid_lens", batch), y, weights);
-    check_compare(c, PART(t, "y", batch, ALL, ALL), y);
-}
-
-static double by_additive(const struct sizes *s)
-{
-    return (double)(2 * s->C + s->S);
+    check_compare(c, (double)(2 * s->C + s->S), PART(t, "y", batch, ALL, ALL), y);
 }
 
 const struct family bench_additive_attention = {.name = "additive_attention",
                                                 .suite = SUITE_LAYER,
                                                 .build = build_additive,
-                                                .check = check_additive,
-                                                .sum_length = by_additive};
+                                                .check = check_additive};
 
 // d2l's kernel regression: N training points, M to predict.
 static void build_pooling(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
-    const attncl_value x = case_data_input(t, "x_train", 5, DIMS(s->N));
-    const attncl_value y = case_data_input(t, "y_train", 2, DIMS(s->N));
-    const attncl_value at = case_data_input(t, "x_val", 5, DIMS(s->M));
+    const attncl_value x = case_input(t, "x_train", 5, DIMS(s->N));
+    const attncl_value y = case_input(t, "y_train", 2, DIMS(s->N));
+    const attncl_value at = case_input(t, "x_val", 5, DIMS(s->M));
 
     attncl_graph_output(
         t->graph, "y", attncl_attention_pooling(t->graph, ATTNCL_POOL_GAUSSIAN, 1, x, y, at, NULL));
@@ -223,21 +167,15 @@ static void build_pooling(struct case_data *t)
 static void check_pooling(const struct case_data *t, struct check *c)
 {
     const struct part points = part_spread(N_CHECKED_POINTS, t->c->sizes.M);
-    const struct host *x = case_data_whole(t, "x_train"), *at = PART(t, "x_val", points);
+    const struct host *x = case_whole(t, "x_train"), *at = PART(t, "x_val", points);
     struct host *y = host_like(at);
 
-    ref_attention_pooling_fwd(ATTNCL_POOL_GAUSSIAN, 1, x, case_data_whole(t, "y_train"), at, y,
+    ref_attention_pooling_fwd(ATTNCL_POOL_GAUSSIAN, 1, x, case_whole(t, "y_train"), at, y,
                               host_new(ATTNCL_F32, DIMS(x->count, at->count)));
-    check_compare(c, PART(t, "y", points), y);
-}
-
-static double by_points(const struct sizes *s)
-{
-    return (double)s->N;
+    check_compare(c, (double)t->c->sizes.N, PART(t, "y", points), y);
 }
 
 const struct family bench_attention_pooling = {.name = "attention_pooling",
                                                .suite = SUITE_LAYER,
                                                .build = build_pooling,
-                                               .check = check_pooling,
-                                               .sum_length = by_points};
+                                               .check = check_pooling};

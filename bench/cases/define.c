@@ -2,10 +2,11 @@
 
 #include "cases/define.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "gemm/gemm.h"
-#include "ref/ref.h"
+#include "attncl/ops.h"
 
 // The same axes with another last one.
 static struct host *like_rows(const struct host *x, int64_t width)
@@ -17,54 +18,25 @@ static struct host *like_rows(const struct host *x, int64_t width)
     return host_new(ATTNCL_F32, x->rank, dim);
 }
 
-// The reference also says how far a float result may be off; cases have one limit for all kinds.
-static void multiply(const struct gemm *g, const struct ref_operands *operands, struct host *y)
-{
-    ref_gemm(g, operands, y->data, host_like(y)->data);
-}
-
 struct host *define_linear(const struct host *x, const struct host *weight, const struct host *bias)
 {
-    const int64_t in = weight->dim[1], out = weight->dim[0];
-    struct host *y = like_rows(x, out);
-    const struct gemm g = {
-        .batch = 1,
-        .m = x->count / in,
-        .n = out,
-        .k = in,
-        .a = {.ld = in},
-        .b = {.ld = in},
-        .trans_b = true,
-        .bias_kind = bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE,
-    };
+    struct host *y = like_rows(x, weight->dim[0]);
 
-    multiply(
-        &g, &(struct ref_operands){x->data, weight->data, bias ? bias->data : NULL, NULL, NULL}, y);
+    ref_dense(x, weight, bias, y);
     return y;
 }
 
 struct host *define_bmm(const struct host *a, const struct host *b)
 {
-    const int64_t n = a->dim[0], rows = a->dim[1], inner = a->dim[2], columns = b->dim[2];
-    struct host *y = host_new(ATTNCL_F32, DIMS(n, rows, columns));
-    const struct gemm g = {
-        .batch = n,
-        .m = rows,
-        .n = columns,
-        .k = inner,
-        .a = {.ld = inner, .batch_stride = rows * inner},
-        .b = {.ld = columns, .batch_stride = inner * columns},
-    };
+    const int64_t rows = a->dim[1], inner = a->dim[2], columns = b->dim[2];
+    struct host *y = like_rows(a, columns);
 
-    multiply(&g, &(struct ref_operands){a->data, b->data, NULL, NULL, NULL}, y);
-    return y;
-}
-
-struct host *define_activation(const struct host *x, attncl_activation kind)
-{
-    struct host *y = host_like(x);
-
-    ref_activation_fwd(x, (int)kind, y);
+    for (int64_t r = 0; r < a->dim[0] * rows; ++r)
+        for (int64_t k = 0; k < inner; ++k) {
+            const double *from = b->data + (r / rows * inner + k) * columns;
+            for (int64_t c = 0; c < columns; ++c)
+                y->data[r * columns + c] += a->data[r * inner + k] * from[c];
+        }
     return y;
 }
 
@@ -85,64 +57,99 @@ struct host *define_add(const struct host *a, const struct host *b)
     return y;
 }
 
-struct host *define_aft(const struct host *q, const struct host *k, const struct host *v,
-                        const struct host *pos_bias, attncl_aft_kind kind, int64_t window,
-                        bool causal)
+static struct host *whole(const struct case_data *t, const char *prefix, const char *name)
 {
-    struct host *y = host_like(q);
-    const int64_t reach = kind == ATTNCL_AFT_FULL ? q->dim[0] : window;
+    char text[128];
 
-    ref_aft_local_fwd(q, k, v, pos_bias, NULL, (int)(kind == ATTNCL_AFT_SIMPLE ? 0 : reach), causal,
-                      y, host_like(q));
-    return y;
+    snprintf(text, sizeof text, "%s%s", prefix, name);
+    return case_whole(t, text);
 }
 
-// One half of the last axis of z.
-static struct host *half(const struct host *z, int which)
+struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix)
 {
-    const int64_t width = z->dim[z->rank - 1] / 2;
-    struct host *h = like_rows(z, width);
-
-    for (int64_t i = 0; i < h->count; ++i)
-        h->data[i] = z->data[i / width * 2 * width + which * width + i % width];
-    return h;
+    return (struct ref_feedback_layer){
+        .norm_attn_weight = whole(t, prefix, "norm_self_attn.weight"),
+        .norm_attn_bias = whole(t, prefix, "norm_self_attn.bias"),
+        .query_weight = whole(t, prefix, "attn.query.linear.weight"),
+        .output_weight = whole(t, prefix, "attn.output.weight"),
+        .output_bias = whole(t, prefix, "attn.output.bias"),
+        .places = whole(t, prefix, "attn.key_pos_embeddings"),
+        .u = whole(t, prefix, "attn.query_pos_bias"),
+        .norm_ffn_weight = whole(t, prefix, "norm_ff.weight"),
+        .norm_ffn_bias = whole(t, prefix, "norm_ff.bias"),
+        .layer1_weight = whole(t, prefix, "feed_forward.layer1.weight"),
+        .layer1_bias = whole(t, prefix, "feed_forward.layer1.bias"),
+        .layer2_weight = whole(t, prefix, "feed_forward.layer2.weight"),
+        .layer2_bias = whole(t, prefix, "feed_forward.layer2.bias"),
+    };
 }
 
-struct host *define_spatial_gate(const struct host *z, const struct host *norm_weight,
-                                 const struct host *norm_bias, const struct host *weight,
-                                 const struct host *bias, bool causal)
+// A layer's keys or values of all memories so far, [T, 1, H, D]: ref_feedback_layer() would project
+// every memory again in each step.
+struct cache {
+    struct host *keys, *values;
+};
+
+static void append(struct host *rows, int64_t t, const struct host *row)
 {
-    const struct host *u = define_layer_norm(half(z, 1), norm_weight, norm_bias);
-    const struct host *z1 = half(z, 0);
-    struct host *y = host_like(z1);
-    const int64_t steps = z->dim[0], row = z1->count / steps;
-    const struct gemm g = {
-        .batch = 1,
-        .m = steps,
-        .n = row,
-        .k = steps,
-        .a = {.ld = weight->dim[1]},
-        .b = {.ld = row},
-        .gate = {.ld = row},
-        .causal = causal,
-        .bias_kind = GEMM_BIAS_ROW,
+    memcpy(rows->data + t * row->count, row->data, (size_t)row->count * sizeof row->data[0]);
+}
+
+static struct host *attend(const struct ref_feedback_layer *p, const struct cache *cache,
+                           int64_t count, const struct host *x)
+{
+    const struct host *z = define_layer_norm(x, p->norm_attn_weight, p->norm_attn_bias);
+    struct host *mixed = host_like(x);
+    const struct ref_feedback operands = {
+        .q = define_linear(z, p->query_weight, NULL),
+        .k = cache->keys,
+        .v = cache->values,
+        .places = p->places,
+        .u = p->u,
+        .place_bias = p->place_bias,
     };
 
-    multiply(&g, &(struct ref_operands){weight->data, u->data, bias->data, z1->data, NULL}, y);
-    return y;
+    ref_feedback_attention_fwd(&operands, count, mixed, NULL, host_like(x));
+    return define_add(x, define_linear(mixed, p->output_weight, p->output_bias));
 }
 
-struct host *define_pick(const struct host *h, struct part positions)
+// Adds softmax(weights)[i] x to the memory.
+static void add_share(const struct host *weights, int64_t i, const struct host *x,
+                      struct host *memory)
 {
-    const int64_t n = positions.count ? positions.count : h->dim[0];
-    const int64_t row = h->count / h->dim[0];
-    int64_t dim[ATTNCL_MAX_RANK];
+    double sum = 0;
 
-    memcpy(dim, h->dim, sizeof dim);
-    dim[0] = n;
-    struct host *picked = host_new(h->dtype, h->rank, dim);
-    for (int64_t i = 0; i < n; ++i)
-        memcpy(picked->data + i * row, h->data + (positions.begin + i * positions.step) * row,
-               (size_t)row * sizeof h->data[0]);
-    return picked;
+    for (int64_t k = 0; k < weights->count; ++k)
+        sum += exp(weights->data[k] - weights->data[i]);
+    for (int64_t c = 0; c < x->count; ++c)
+        memory->data[c] += x->data[c] / sum;
+}
+
+struct host *define_feedback(const struct define_feedback *p, const struct host *x)
+{
+    const int64_t width = x->dim[2];
+    struct cache caches[16];
+    struct host *y = host_like(x);
+
+    for (int64_t l = 0; l < p->n_layers; ++l)
+        caches[l] = (struct cache){host_like(x), host_like(x)};
+    for (int64_t t = 0; t < x->dim[0]; ++t) {
+        struct host *at = host_new(ATTNCL_F32, DIMS(1, 1, width)), *memory = host_like(at);
+        memcpy(at->data, x->data + t * width, (size_t)width * sizeof x->data[0]);
+        add_share(p->weights, 0, at, memory);
+        for (int64_t l = 0; l < p->n_layers; ++l) {
+            struct host *after = t > 0 ? attend(&p->layers[l], &caches[l], t, at) : at;
+            at = host_like(after);
+            ref_feedback_layer(&p->layers[l], ATTNCL_RELU, after, NULL, at); // what follows
+            add_share(p->weights, l + 1, at, memory);
+        }
+        append(y, t, at);
+        for (int64_t l = 0; l < p->n_layers; ++l) {
+            const struct ref_feedback_layer *layer = &p->layers[l];
+            append(caches[l].keys, t, define_linear(memory, layer->key_weight, NULL));
+            append(caches[l].values, t,
+                   define_linear(memory, layer->value_weight, layer->value_bias));
+        }
+    }
+    return define_layer_norm(y, p->norm_weight, p->norm_bias);
 }

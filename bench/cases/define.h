@@ -1,33 +1,59 @@
 // SPDX-License-Identifier: MIT
-// The definitions of tests/ref as expressions: each returns its result in the arena of
-// host_reset().
+// The definitions of tests/ref as expressions, each with its result in the arena of host_reset();
+// and the parameters that several families have.
 #ifndef BENCH_DEFINE_H
 #define BENCH_DEFINE_H
 
-#include "attncl/aft.h"
-#include "attncl/ops.h"
-#include "harness/case_data.h"
+#include "harness/case.h"
+#include "ref/layers.h"
 
 struct host *define_linear(const struct host *x, const struct host *weight,
                            const struct host *bias);
 // a [B, n, m], b [B, m, p]
 struct host *define_bmm(const struct host *a, const struct host *b);
-struct host *define_activation(const struct host *x, attncl_activation kind);
 struct host *define_layer_norm(const struct host *x, const struct host *weight,
                                const struct host *bias);
 struct host *define_add(const struct host *a, const struct host *b);
-struct host *define_aft(const struct host *q, const struct host *k, const struct host *v,
-                        const struct host *pos_bias, attncl_aft_kind kind, int64_t window,
-                        bool causal);
-// z [T, B, F] -> [T, B, F/2]
-struct host *define_spatial_gate(const struct host *z, const struct host *norm_weight,
-                                 const struct host *norm_bias, const struct host *weight,
-                                 const struct host *bias, bool causal);
 
-// Some positions of an array [T, ...].
-struct host *define_pick(const struct host *h, struct part positions);
+// A feedback transformer's parameters but the keys' and values', "layers.2." before their names.
+struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix);
+// x [T, 1, C] -> [T, 1, C].  Layers of one projection for all share key_weight and value_weight.
+struct define_feedback {
+    const struct ref_feedback_layer *layers;
+    int64_t n_layers;
+    const struct host *weights; // [n_layers + 1]
+    const struct host *norm_weight, *norm_bias;
+};
+struct host *define_feedback(const struct define_feedback *p, const struct host *x);
 
 // The epsilon of every layer norm here, as PyTorch's default.
 #define LAYER_NORM_EPS 1e-5f
+
+// Fields of parameters, of the library's struct with MAP and ARRAY, of the reference's with WHOLE
+// twice; of a case `t` with sizes `s`.  P goes before the names.
+#define MAP(name, out, in)       case_map(t, name, out, in)
+#define ARRAY(name, spread, ...) case_weight(t, name, spread, DIMS(__VA_ARGS__))
+#define WHOLE(name, ...)         case_whole(t, name)
+
+#define NORM_FIELDS(P, FIELD, NAME, n, ARRAY)                                                      \
+    .FIELD##_weight = ARRAY(P NAME ".weight", 1, n), .FIELD##_bias = ARRAY(P NAME ".bias", 1, n)
+#define DENSE_FIELDS(P, FIELD, NAME, out, in, MAP, ARRAY)                                          \
+    .FIELD##_weight = MAP(P NAME ".weight", out, in), .FIELD##_bias = ARRAY(P NAME ".bias", 1, out)
+// Attention's and AFT's.
+#define MIXING_FIELDS(P, SUFFIX, MAP, ARRAY)                                                       \
+    DENSE_FIELDS(P, query, "query" SUFFIX, s->C, s->C, MAP, ARRAY),                                \
+        DENSE_FIELDS(P, key, "key" SUFFIX, s->C, s->C, MAP, ARRAY),                                \
+        DENSE_FIELDS(P, value, "value" SUFFIX, s->C, s->C, MAP, ARRAY),                            \
+        DENSE_FIELDS(P, output, "output", s->C, s->C, MAP, ARRAY)
+#define FFN_FIELDS(P, MAP, ARRAY)                                                                  \
+    DENSE_FIELDS(P, layer1, "layer1", s->F, s->C, MAP, ARRAY),                                     \
+        DENSE_FIELDS(P, layer2, "layer2", s->C, s->F, MAP, ARRAY)
+#define GATE_FIELDS(ARRAY)                                                                         \
+    NORM_FIELDS("sgu.", norm, "norm", s->F / 2, ARRAY),                                            \
+        .weight = ARRAY("sgu.weight", 0.1, s->T, s->T), .bias = ARRAY("sgu.bias", 1, s->T)
+#define GMLP_FIELDS(MAP, ARRAY)                                                                    \
+    NORM_FIELDS("", norm, "norm", s->C, ARRAY),                                                    \
+        DENSE_FIELDS("", proj1, "proj1", s->F, s->C, MAP, ARRAY),                                  \
+        .sgu = {GATE_FIELDS(ARRAY)}, DENSE_FIELDS("", proj2, "proj2", s->C, s->F / 2, MAP, ARRAY)
 
 #endif

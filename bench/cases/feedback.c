@@ -3,21 +3,12 @@
 // The feedback transformer over a whole sequence, the first version's joint scores.  Batch entries
 // do not see each other: the last one is checked, at every position.
 
-#include "cases/feedback.h"
-
 #include <stdio.h>
 
-#include "attncl/feedback.h"
 #include "cases/define.h"
 #include "families.h"
-#include "harness/check.h"
 
 enum { MAX_LAYERS = 16, NAME_BYTES = 64 };
-
-static double by_depth(const struct sizes *s)
-{
-    return (double)(s->layers * (4 * s->C + s->F + s->T));
-}
 
 static const char *name_of(int64_t layer, const char *part, char text[NAME_BYTES])
 {
@@ -29,7 +20,7 @@ static attncl_value vector(struct case_data *t, int64_t layer, const char *part,
 {
     char text[NAME_BYTES];
 
-    return case_data_weight(t, name_of(layer, part, text), 1, DIMS(n));
+    return case_weight(t, name_of(layer, part, text), 1, DIMS(n));
 }
 
 static attncl_value map(struct case_data *t, int64_t layer, const char *part, int64_t out,
@@ -37,7 +28,7 @@ static attncl_value map(struct case_data *t, int64_t layer, const char *part, in
 {
     char text[NAME_BYTES];
 
-    return case_data_map(t, name_of(layer, part, text), out, in);
+    return case_map(t, name_of(layer, part, text), out, in);
 }
 
 // Keys and values are projected by one GEMM for all layers.
@@ -53,11 +44,10 @@ static attncl_feedback_layer_params make_layer(struct case_data *t, int64_t l)
         .attn = {.query_weight = map(t, l, "attn.query.linear.weight", s->C, s->C),
                  .output_weight = map(t, l, "attn.output.weight", s->C, s->C),
                  .output_bias = vector(t, l, "attn.output.bias", s->C),
-                 .key_pos_embeddings =
-                     case_data_weight(t, name_of(l, "attn.key_pos_embeddings", text), 1,
-                                      DIMS(s->T, s->heads, width)),
-                 .query_pos_bias = case_data_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
-                                                    DIMS(s->heads, width))},
+                 .key_pos_embeddings = case_weight(t, name_of(l, "attn.key_pos_embeddings", text),
+                                                   1, DIMS(s->T, s->heads, width)),
+                 .query_pos_bias = case_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
+                                               DIMS(s->heads, width))},
         .norm_ffn_weight = vector(t, l, "norm_ff.weight", s->C),
         .norm_ffn_bias = vector(t, l, "norm_ff.bias", s->C),
         .ffn = {.layer1_weight = map(t, l, "feed_forward.layer1.weight", s->F, s->C),
@@ -72,7 +62,7 @@ static void build_feedback(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_feedback_layer_params layers[MAX_LAYERS];
-    const attncl_value x = case_data_input(t, "x", 1, DIMS(s->T, s->B, s->C));
+    const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
 
     for (int64_t l = 0; l < s->layers; ++l)
         layers[l] = make_layer(t, l);
@@ -80,20 +70,13 @@ static void build_feedback(struct case_data *t)
         .layers = layers,
         .n_layers = s->layers,
         .n_heads = s->heads,
-        .weights = case_data_weight(t, "weights", 1, DIMS(s->layers + 1)),
-        .key_value_weight = case_data_map(t, "key_value.weight", 2 * s->layers * s->C, s->C),
-        .key_value_bias = case_data_weight(t, "key_value.bias", 1, DIMS(2 * s->layers * s->C)),
-        .norm_weight = case_data_weight(t, "norm.weight", 1, DIMS(s->C)),
-        .norm_bias = case_data_weight(t, "norm.bias", 1, DIMS(s->C)),
+        .weights = case_weight(t, "weights", 1, DIMS(s->layers + 1)),
+        .key_value_weight = case_map(t, "key_value.weight", 2 * s->layers * s->C, s->C),
+        .key_value_bias = case_weight(t, "key_value.bias", 1, DIMS(2 * s->layers * s->C)),
+        .norm_weight = case_weight(t, "norm.weight", 1, DIMS(s->C)),
+        .norm_bias = case_weight(t, "norm.bias", 1, DIMS(s->C)),
     };
     attncl_graph_output(t->graph, "y", attncl_feedback_transformer(t->graph, &params, x, NULL));
-}
-
-static struct host *whole(const struct case_data *t, int64_t layer, const char *part)
-{
-    char text[NAME_BYTES];
-
-    return case_data_whole(t, name_of(layer, part, text));
 }
 
 // A key's bias moves all scores of a query alike, so the definition has none.
@@ -101,25 +84,13 @@ static struct ref_feedback_layer define_layer(const struct case_data *t, int64_t
 {
     const int64_t n = t->c->sizes.C;
     const struct part keys = {2 * l * n, n, 1}, values = {(2 * l + 1) * n, n, 1};
+    char text[NAME_BYTES];
+    struct ref_feedback_layer layer = define_feedback_layer(t, name_of(l, "", text));
 
-    return (struct ref_feedback_layer){
-        .norm_attn_weight = whole(t, l, "norm_self_attn.weight"),
-        .norm_attn_bias = whole(t, l, "norm_self_attn.bias"),
-        .query_weight = whole(t, l, "attn.query.linear.weight"),
-        .key_weight = PART(t, "key_value.weight", keys, ALL),
-        .value_weight = PART(t, "key_value.weight", values, ALL),
-        .value_bias = PART(t, "key_value.bias", values),
-        .output_weight = whole(t, l, "attn.output.weight"),
-        .output_bias = whole(t, l, "attn.output.bias"),
-        .places = whole(t, l, "attn.key_pos_embeddings"),
-        .u = whole(t, l, "attn.query_pos_bias"),
-        .norm_ffn_weight = whole(t, l, "norm_ff.weight"),
-        .norm_ffn_bias = whole(t, l, "norm_ff.bias"),
-        .layer1_weight = whole(t, l, "feed_forward.layer1.weight"),
-        .layer1_bias = whole(t, l, "feed_forward.layer1.bias"),
-        .layer2_weight = whole(t, l, "feed_forward.layer2.weight"),
-        .layer2_bias = whole(t, l, "feed_forward.layer2.bias"),
-    };
+    layer.key_weight = PART(t, "key_value.weight", keys, ALL);
+    layer.value_weight = PART(t, "key_value.weight", values, ALL);
+    layer.value_bias = PART(t, "key_value.bias", values);
+    return layer;
 }
 
 static void check_feedback(const struct case_data *t, struct check *c)
@@ -127,18 +98,15 @@ static void check_feedback(const struct case_data *t, struct check *c)
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
     struct ref_feedback_layer layers[MAX_LAYERS];
-    const struct define_feedback params = {layers, s->layers, case_data_whole(t, "weights"),
-                                           case_data_whole(t, "norm.weight"),
-                                           case_data_whole(t, "norm.bias")};
+    const struct define_feedback params = {layers, s->layers, case_whole(t, "weights"),
+                                           case_whole(t, "norm.weight"),
+                                           case_whole(t, "norm.bias")};
 
     for (int64_t l = 0; l < s->layers; ++l)
         layers[l] = define_layer(t, l);
-    check_compare(c, PART(t, "y", ALL, batch, ALL),
+    check_compare(c, (double)(s->layers * (4 * s->C + s->F + s->T)), PART(t, "y", ALL, batch, ALL),
                   define_feedback(&params, PART(t, "x", ALL, batch, ALL)));
 }
 
-const struct family bench_feedback = {.name = "feedback",
-                                      .suite = SUITE_LAYER,
-                                      .build = build_feedback,
-                                      .check = check_feedback,
-                                      .sum_length = by_depth};
+const struct family bench_feedback = {
+    .name = "feedback", .suite = SUITE_LAYER, .build = build_feedback, .check = check_feedback};

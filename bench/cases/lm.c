@@ -4,23 +4,16 @@
 // the last batch entry, at every position; decoding must give what the definition gives for the
 // prefix.
 
-#include "cases/lm.h"
+#include "cases/lm_model.h"
 
 #include "base/alloc.h"
 #include "base/try.h"
 #include "families.h"
-#include "harness/check.h"
-#include "harness/clock.h"
 
 struct lm_state {
     attncl_model *model;
     attncl_decoder *decoder; // NULL: the whole text at once
 };
-
-static double by_depth(const struct sizes *s)
-{
-    return (double)(s->layers * (3 * s->C + s->F + s->T) + s->C);
-}
 
 static double all_tokens(const struct sizes *s)
 {
@@ -36,8 +29,8 @@ static attncl_status open_model(struct case_data *t, struct lm_state **state_ret
     t->state = state; // released by close_lm() from here on
     TRY(lm_parameters(t));
     TRY(lm_open(t, &state->model));
-    case_data_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
-    case_data_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
+    case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
+    case_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
     *state_ret = state;
     return t->status;
 }
@@ -61,24 +54,26 @@ static attncl_status open_lm(struct case_data *t)
     struct lm_state *state = NULL;
 
     TRY(open_model(t, &state));
-    const struct case_data_array *tokens = case_data_array_find(t, "tokens");
+    const struct case_array *tokens = case_array_find(t, "tokens");
     const attncl_array input = {.name = "tokens",
                                 .dtype = ATTNCL_I32,
                                 .rank = 2,
                                 .dim = {tokens->dim[0], tokens->dim[1]},
                                 .data = tokens->data,
-                                .bytes = case_data_array_bytes(tokens)};
+                                .bytes = case_array_bytes(tokens)};
     const double start = clock_now();
     TRY(attncl_model_graph(state->model, &input, 1, &t->graph));
     t->compile_s = clock_now() - start;
-    return attncl_graph_write(t->graph, "tokens", tokens->data, case_data_array_bytes(tokens));
+    return attncl_graph_write(t->graph, "tokens", tokens->data, case_array_bytes(tokens));
 }
 
 static void check_lm(const struct case_data *t, struct check *c)
 {
-    const struct part batch = part_one(t->c->sizes.B - 1);
+    const struct sizes *s = &t->c->sizes;
+    const struct part batch = part_one(s->B - 1);
 
-    check_compare(c, PART(t, "y", ALL, batch, ALL), lm_define(t, PART(t, "tokens", ALL, batch)));
+    check_compare(c, (double)(s->layers * (3 * s->C + s->F + s->T) + s->C),
+                  PART(t, "y", ALL, batch, ALL), lm_define(t, PART(t, "tokens", ALL, batch)));
 }
 
 const struct family bench_lm = {.name = "lm",
@@ -87,7 +82,6 @@ const struct family bench_lm = {.name = "lm",
                                 .open = open_lm,
                                 .close = close_lm,
                                 .check = check_lm,
-                                .sum_length = by_depth,
                                 .tokens = all_tokens};
 
 static attncl_status open_decode(struct case_data *t)
@@ -106,8 +100,8 @@ static attncl_status run_decode(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     const struct lm_state *state = t->state;
-    const int32_t *tokens = case_data_array_find(t, "tokens")->data;
-    float *logits = case_data_array_find(t, "y")->data;
+    const int32_t *tokens = case_array_find(t, "tokens")->data;
+    float *logits = case_array_find(t, "y")->data;
 
     TRY(attncl_decoder_reset(state->decoder));
     for (int64_t p = 0; p < s->T; ++p)
@@ -128,5 +122,4 @@ const struct family bench_lm_decode = {.name = "lm_decode",
                                        .read = read_decode,
                                        .close = close_lm,
                                        .check = check_lm,
-                                       .sum_length = by_depth,
                                        .tokens = all_tokens};

@@ -1,137 +1,126 @@
 // SPDX-License-Identifier: MIT
 //
-// A language model in double precision, of one batch entry:
-//   logits = projection(LN(layers(embedding(tokens) sqrt(C) + sinusoids)))
-//   logits = projection(feedback transformer(embedding(tokens)))
+// Of one batch entry.
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
+#include "attncl/ops.h"
 #include "cases/define.h"
-#include "cases/feedback.h"
-#include "cases/lm.h"
+#include "cases/lm_model.h"
 
-static struct host *param(const struct case_data *t, int64_t layer, const char *name,
-                          const char *part)
+// A layer of the model and where its parameters are.
+struct layer {
+    const struct case_data *t;
+    const struct sizes *s;
+    char prefix[64];
+};
+
+static struct host *param(const struct layer *l, const char *name)
 {
-    char text[LM_NAME_BYTES];
+    char text[128];
 
-    return case_data_whole(t, lm_name(t, layer, name, part, text));
+    snprintf(text, sizeof text, "%s%s", l->prefix, name);
+    return case_whole(l->t, text);
+}
+#define PARAM(name, ...) param(l, name) // as the fields of define.h want it
+
+static bool is(const struct layer *l, const char *kind)
+{
+    return strcmp(l->s->layer, kind) == 0;
 }
 
-static struct host *map(const struct case_data *t, int64_t layer, const char *name,
-                        const struct host *x)
+static struct host *map(const struct layer *l, const char *name, const struct host *x)
 {
-    return define_linear(x, param(t, layer, name, "weight"), param(t, layer, name, "bias"));
+    char weight[64], bias[64];
+
+    snprintf(weight, sizeof weight, "%s.weight", name);
+    snprintf(bias, sizeof bias, "%s.bias", name);
+    return define_linear(x, param(l, weight), param(l, bias));
 }
 
-static struct host *norm(const struct case_data *t, int64_t layer, const char *name,
-                         const struct host *x)
+static struct host *aft_conv(const struct layer *l, const struct host *n)
 {
-    return define_layer_norm(x, param(t, layer, name, "weight"), param(t, layer, name, "bias"));
+    struct host *q = map(l, "self_attn.query", n), *mixed = host_like(q);
+
+    ref_aft_conv_fwd(q, map(l, "self_attn.key", n), map(l, "self_attn.value", n),
+                     param(l, "self_attn.w"), NULL, true, mixed, host_like(q));
+    return map(l, "self_attn.output", mixed);
 }
 
-static struct host *gmlp_layer(const struct case_data *t, int64_t layer, const struct host *x)
+static struct host *mix(const struct layer *l, const struct host *n)
 {
-    struct host *h = map(t, layer, "proj1", norm(t, layer, "norm", x));
-
-    h = define_spatial_gate(define_activation(h, ATTNCL_GELU),
-                            param(t, layer, "sgu.norm", "weight"),
-                            param(t, layer, "sgu.norm", "bias"), param(t, layer, "sgu", "weight"),
-                            param(t, layer, "sgu", "bias"), true);
-    return define_add(x, map(t, layer, "proj2", h));
-}
-
-static struct host *aft(const struct case_data *t, int64_t layer, const struct host *n)
-{
-    const struct host *q = map(t, layer, "self_attn.query", n);
-    const struct host *k = map(t, layer, "self_attn.key", n);
-    const struct host *v = map(t, layer, "self_attn.value", n);
-    struct host *h = host_like(q);
-
-    if (lm_is(t, "aft_conv"))
-        ref_aft_conv_fwd(q, k, v, param(t, layer, "self_attn", "w"), NULL, true, h, host_like(q));
-    else if (lm_is(t, "aft_simple"))
-        h = define_aft(q, k, v, NULL, ATTNCL_AFT_SIMPLE, 0, true);
-    else
-        h = define_aft(q, k, v, param(t, layer, "self_attn", "pos_bias"),
-                       lm_is(t, "aft_full") ? ATTNCL_AFT_FULL : ATTNCL_AFT_LOCAL,
-                       t->c->sizes.window, true);
-    return map(t, layer, "self_attn.output", h);
-}
-
-static struct host *attention(const struct case_data *t, int64_t layer, const struct host *n)
-{
-    const struct sizes *s = &t->c->sizes;
     const int64_t steps = n->dim[0];
-    const struct ref_mha params = {
-        param(t, layer, "self_attn.query.linear", "weight"),
-        param(t, layer, "self_attn.query.linear", "bias"),
-        param(t, layer, "self_attn.key.linear", "weight"),
-        param(t, layer, "self_attn.key.linear", "bias"),
-        param(t, layer, "self_attn.value.linear", "weight"),
-        param(t, layer, "self_attn.value.linear", "bias"),
-        param(t, layer, "self_attn.output", "weight"),
-        param(t, layer, "self_attn.output", "bias"),
-    };
     struct host *h = host_like(n);
 
-    ref_multi_head_attention(&params, (struct ref_attention){.causal = true}, s->heads, true, n, n,
-                             n, h, host_new(ATTNCL_F32, DIMS(1, s->heads, steps, steps)));
+    if (is(l, "transformer")) {
+        const struct ref_mha params = {MIXING_FIELDS("self_attn.", ".linear", PARAM, PARAM)};
+        ref_multi_head_attention(&params, (struct ref_attention){.causal = true}, l->s->heads, true,
+                                 n, n, n, h,
+                                 host_new(ATTNCL_F32, DIMS(1, l->s->heads, steps, steps)));
+        return h;
+    }
+    if (is(l, "aft_conv"))
+        return aft_conv(l, n);
+    const struct ref_aft params = {MIXING_FIELDS("self_attn.", "", PARAM, PARAM),
+                                   .pos_bias =
+                                       is(l, "aft_simple") ? NULL : param(l, "self_attn.pos_bias")};
+    ref_aft_layer(&params, (int)(is(l, "aft_local") ? l->s->window : steps), true, n, NULL, h);
     return h;
 }
 
-// x += attn(LN x);  x += ffn(LN x)
-static struct host *pre_norm_layer(const struct case_data *t, int64_t layer, const struct host *x)
+// x += mix(LN x);  x += ffn(LN x)
+static struct host *pre_norm_layer(const struct layer *l, const struct host *x)
 {
-    struct host *n = norm(t, layer, "norm_self_attn", x);
-    struct host *h =
-        define_add(x, lm_is(t, "transformer") ? attention(t, layer, n) : aft(t, layer, n));
+    const struct ref_ffn ffn = {FFN_FIELDS("feed_forward.", PARAM, PARAM)};
+    const struct host *n =
+        define_layer_norm(x, param(l, "norm_self_attn.weight"), param(l, "norm_self_attn.bias"));
+    const struct host *h = define_add(x, mix(l, n));
+    struct host *y = host_like(x);
 
-    n = map(t, layer, "feed_forward.layer1", norm(t, layer, "norm_ff", h));
-    return define_add(h, map(t, layer, "feed_forward.layer2", define_activation(n, ATTNCL_RELU)));
+    n = define_layer_norm(h, param(l, "norm_ff.weight"), param(l, "norm_ff.bias"));
+    ref_feed_forward(&ffn, ATTNCL_RELU, n, y);
+    return define_add(h, y);
+}
+
+static struct host *gmlp_layer(const struct layer *l, const struct host *x)
+{
+    const struct ref_gmlp params = {GMLP_FIELDS(PARAM, PARAM)};
+    struct host *y = host_like(x);
+
+    ref_gmlp_block(&params, true, x, NULL, y);
+    return y;
 }
 
 static struct host *embed(const struct case_data *t, const struct host *tokens)
 {
     const struct sizes *s = &t->c->sizes;
-    const struct host *weight = case_data_whole(t, "src_embed.linear.weight");
     struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C));
 
-    for (int64_t p = 0; p < tokens->dim[0]; ++p)
-        for (int64_t c = 0; c < s->C; ++c) {
-            const double angle = (double)p / pow(10000.0, (double)(c / 2 * 2) / (double)s->C);
-            x->data[p * s->C + c] =
-                weight->data[(int64_t)tokens->data[p] * s->C + c] * sqrt((double)s->C) +
-                (c % 2 ? cos(angle) : sin(angle));
-        }
+    ref_embedding_fwd(tokens, case_whole(t, "src_embed.linear.weight"), sqrt((double)s->C), x);
+    for (int64_t i = 0; i < x->count; ++i) {
+        const int64_t p = i / s->C, c = i % s->C;
+        const double angle = (double)p / pow(10000.0, (double)(c / 2 * 2) / (double)s->C);
+        x->data[i] += c % 2 ? cos(angle) : sin(angle);
+    }
     return x;
 }
 
-static struct ref_feedback_layer feedback_layer(const struct case_data *t, int64_t l)
+static struct ref_feedback_layer feedback_layer(const struct layer *l)
 {
-    const bool own = lm_is(t, "feedback");
+    struct ref_feedback_layer layer = define_feedback_layer(l->t, l->prefix);
 
-    return (struct ref_feedback_layer){
-        .norm_attn_weight = param(t, l, "norm_self_attn", "weight"),
-        .norm_attn_bias = param(t, l, "norm_self_attn", "bias"),
-        .query_weight = param(t, l, "attn.query.linear", "weight"),
-        .key_weight = own ? param(t, l, "attn.key.linear", "weight")
-                          : case_data_whole(t, "transformer.key.linear.weight"),
-        .value_weight = own ? param(t, l, "attn.value.linear", "weight")
-                            : case_data_whole(t, "transformer.value.linear.weight"),
-        .value_bias = own ? param(t, l, "attn.value.linear", "bias") : NULL,
-        .output_weight = param(t, l, "attn.output", "weight"),
-        .output_bias = param(t, l, "attn.output", "bias"),
-        .places = param(t, l, "attn", "key_pos_embeddings"),
-        .u = param(t, l, "attn", "query_pos_bias"),
-        .place_bias = own ? NULL : param(t, l, "attn", "key_pos_bias"),
-        .norm_ffn_weight = param(t, l, "norm_ff", "weight"),
-        .norm_ffn_bias = param(t, l, "norm_ff", "bias"),
-        .layer1_weight = param(t, l, "feed_forward.layer1", "weight"),
-        .layer1_bias = param(t, l, "feed_forward.layer1", "bias"),
-        .layer2_weight = param(t, l, "feed_forward.layer2", "weight"),
-        .layer2_bias = param(t, l, "feed_forward.layer2", "bias"),
-    };
+    if (is(l, "feedback")) {
+        layer.key_weight = param(l, "attn.key.linear.weight");
+        layer.value_weight = param(l, "attn.value.linear.weight");
+        layer.value_bias = param(l, "attn.value.linear.bias");
+    } else {
+        layer.key_weight = case_whole(l->t, "transformer.key.linear.weight");
+        layer.value_weight = case_whole(l->t, "transformer.value.linear.weight");
+        layer.place_bias = param(l, "attn.key_pos_bias");
+    }
+    return layer;
 }
 
 // Neither a scale nor positions.
@@ -139,29 +128,34 @@ static struct host *feedback_lm(const struct case_data *t, const struct host *to
 {
     const struct sizes *s = &t->c->sizes;
     struct ref_feedback_layer layers[16];
-    const struct define_feedback params = {
-        layers, s->layers, case_data_whole(t, "transformer.weights"),
-        case_data_whole(t, "transformer.norm.weight"), case_data_whole(t, "transformer.norm.bias")};
+    const struct define_feedback params = {layers, s->layers, case_whole(t, "transformer.weights"),
+                                           case_whole(t, "transformer.norm.weight"),
+                                           case_whole(t, "transformer.norm.bias")};
     struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C));
+    struct layer l = {t, s, ""};
 
-    for (int64_t l = 0; l < s->layers; ++l)
-        layers[l] = feedback_layer(t, l);
-    ref_embedding_fwd(tokens, case_data_whole(t, "src_embed.weight"), 1, x);
-    return define_linear(define_feedback(&params, x), case_data_whole(t, "generator.weight"),
-                         case_data_whole(t, "generator.bias"));
+    for (int64_t i = 0; i < s->layers; ++i) {
+        snprintf(l.prefix, sizeof l.prefix, "transformer.layers.%d.", (int)i);
+        layers[i] = feedback_layer(&l);
+    }
+    ref_embedding_fwd(tokens, case_whole(t, "src_embed.weight"), 1, x);
+    return define_linear(define_feedback(&params, x), case_whole(t, "generator.weight"),
+                         case_whole(t, "generator.bias"));
 }
 
 struct host *lm_define(const struct case_data *t, const struct host *tokens)
 {
-    const struct sizes *s = &t->c->sizes;
+    struct layer l = {t, &t->c->sizes, ""};
 
-    if (lm_is_feedback(t))
+    if (is(&l, "feedback") || is(&l, "feedback_kv"))
         return feedback_lm(t, tokens);
     struct host *x = embed(t, tokens);
-    for (int64_t layer = 0; layer < s->layers; ++layer)
-        x = lm_is(t, "gmlp") ? gmlp_layer(t, layer, x) : pre_norm_layer(t, layer, x);
-    x = define_layer_norm(x, case_data_whole(t, "encoder.norm.weight"),
-                          case_data_whole(t, "encoder.norm.bias"));
-    return define_linear(x, case_data_whole(t, "generator.projection.weight"),
-                         case_data_whole(t, "generator.projection.bias"));
+    for (int64_t i = 0; i < l.s->layers; ++i) {
+        snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);
+        x = is(&l, "gmlp") ? gmlp_layer(&l, x) : pre_norm_layer(&l, x);
+    }
+    x = define_layer_norm(x, case_whole(t, "encoder.norm.weight"),
+                          case_whole(t, "encoder.norm.bias"));
+    return define_linear(x, case_whole(t, "generator.projection.weight"),
+                         case_whole(t, "generator.projection.bias"));
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 
+#include "cases/lm_model.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,159 +9,155 @@
 #include <unistd.h>
 
 #include "base/try.h"
-#include "cases/lm.h"
 
-bool lm_is(const struct case_data *t, const char *layer)
+// Kinds of layers.
+enum {
+    LOCAL = 1,
+    FULL = 2,
+    SIMPLE = 4,
+    CONV = 8,
+    TRANSFORMER = 16,
+    GMLP = 32,
+    FEEDBACK = 64,    // keys and values by each layer
+    FEEDBACK_KV = 128 // one projection for all layers
+};
+#define AFT        (LOCAL | FULL | SIMPLE | CONV)
+#define FEEDBACKS  (FEEDBACK | FEEDBACK_KV)
+#define ENCODERS   (AFT | TRANSFORMER | GMLP)
+#define ATTENTIONS (AFT | TRANSFORMER | FEEDBACKS)
+
+static int kind_of(const struct case_data *t)
 {
-    return strcmp(t->c->sizes.layer, layer) == 0;
+    static const char *const names[] = {"aft_local",   "aft_full", "aft_simple", "aft_conv",
+                                        "transformer", "gmlp",     "feedback",   "feedback_kv"};
+    int i = 0;
+
+    while (strcmp(t->c->sizes.layer, names[i]) != 0)
+        ++i;
+    return 1 << i;
 }
 
-bool lm_is_feedback(const struct case_data *t)
+struct param {
+    int kinds;
+    const char *name;
+    double spread;     // 0: that of a linear map
+    const char *shape; // letters of extent()
+};
+#define MAP_OF(kinds, name, out, in)                                                               \
+    {(kinds), name ".weight", 0, out in},                                                          \
+    {                                                                                              \
+        (kinds), name ".bias", 0.5, out                                                            \
+    }
+#define NORM_OF(kinds, name, n)                                                                    \
+    {(kinds), name ".weight", 1, n},                                                               \
+    {                                                                                              \
+        (kinds), name ".bias", 0.5, n                                                              \
+    }
+
+static const struct param layer_params[] = {
+    NORM_OF(ATTENTIONS, "norm_self_attn", "C"),
+    MAP_OF(AFT, "self_attn.query", "C", "C"),
+    MAP_OF(AFT & ~CONV, "self_attn.key", "C", "C"),
+    MAP_OF(CONV, "self_attn.key", "H", "C"),
+    MAP_OF(AFT, "self_attn.value", "C", "C"),
+    {CONV, "self_attn.w", 1, "HW"},
+    {LOCAL | FULL, "self_attn.pos_bias", 1, "TT"},
+    MAP_OF(TRANSFORMER, "self_attn.query.linear", "C", "C"),
+    MAP_OF(TRANSFORMER, "self_attn.key.linear", "C", "C"),
+    MAP_OF(TRANSFORMER, "self_attn.value.linear", "C", "C"),
+    MAP_OF(AFT | TRANSFORMER, "self_attn.output", "C", "C"),
+    {FEEDBACKS, "attn.query.linear.weight", 0, "CC"},
+    {FEEDBACK, "attn.key.linear.weight", 0, "CC"},
+    MAP_OF(FEEDBACK, "attn.value.linear", "C", "C"),
+    {FEEDBACK_KV, "attn.key_pos_bias", 1, "TH"},
+    {FEEDBACKS, "attn.key_pos_embeddings", 1, "THD"},
+    {FEEDBACKS, "attn.query_pos_bias", 1, "HD"},
+    MAP_OF(FEEDBACKS, "attn.output", "C", "C"),
+    NORM_OF(ATTENTIONS, "norm_ff", "C"),
+    MAP_OF(ATTENTIONS, "feed_forward.layer1", "F", "C"),
+    MAP_OF(ATTENTIONS, "feed_forward.layer2", "C", "F"),
+    NORM_OF(GMLP, "norm", "C"),
+    MAP_OF(GMLP, "proj1", "F", "C"),
+    NORM_OF(GMLP, "sgu.norm", "G"),
+    {GMLP, "sgu.weight", 0.1, "TT"},
+    {GMLP, "sgu.bias", 1, "T"},
+    MAP_OF(GMLP, "proj2", "C", "G"),
+};
+static const struct param model_params[] = {
+    {ENCODERS, "src_embed.linear.weight", 0, "VC"},
+    {FEEDBACKS, "src_embed.weight", 1, "VC"},
+    {FEEDBACKS, "transformer.weights", 1, "N"},
+    {FEEDBACK_KV, "transformer.key.linear.weight", 0, "CC"},
+    {FEEDBACK_KV, "transformer.value.linear.weight", 0, "CC"},
+    NORM_OF(ENCODERS, "encoder.norm", "C"),
+    NORM_OF(FEEDBACKS, "transformer.norm", "C"),
+    MAP_OF(ENCODERS, "generator.projection", "V", "C"),
+    MAP_OF(FEEDBACKS, "generator", "V", "C"),
+};
+enum {
+    N_LAYER_PARAMS = sizeof layer_params / sizeof layer_params[0],
+    N_MODEL_PARAMS = sizeof model_params / sizeof model_params[0],
+    NAME_BYTES = 96
+};
+
+static int64_t extent(const struct sizes *s, char letter)
 {
-    return lm_is(t, "feedback") || lm_is(t, "feedback_kv");
+    switch (letter) {
+    case 'V':
+        return s->V;
+    case 'T':
+        return s->T;
+    case 'F':
+        return s->F;
+    case 'G': // a gate's channels
+        return s->F / 2;
+    case 'H':
+        return s->heads;
+    case 'D':
+        return s->C / s->heads;
+    case 'W':
+        return s->window;
+    case 'N':
+        return s->layers + 1;
+    default:
+        return s->C;
+    }
 }
 
-const char *lm_name(const struct case_data *t, int64_t layer, const char *name, const char *part,
-                    char text[LM_NAME_BYTES])
+static void add_params(struct case_data *t, const char *prefix, const struct param *list, size_t n)
 {
-    snprintf(text, LM_NAME_BYTES, "%s.layers.%d.%s.%s",
-             lm_is_feedback(t) ? "transformer" : "encoder", (int)layer, name, part);
+    char name[NAME_BYTES];
+    int64_t dim[ATTNCL_MAX_RANK];
+
+    for (size_t i = 0; i < n; ++i) {
+        const struct param *p = &list[i];
+        const int rank = (int)strlen(p->shape);
+
+        if (!(p->kinds & kind_of(t)))
+            continue;
+        for (int axis = 0; axis < rank; ++axis)
+            dim[axis] = extent(&t->c->sizes, p->shape[axis]);
+        snprintf(name, sizeof name, "%s%s", prefix, p->name);
+        case_array_add(t, name, p->spread > 0 ? p->spread : sqrt(3.0 / (double)dim[rank - 1]), rank,
+                       dim);
+    }
+}
+
+// "encoder.layers.2."
+static const char *prefix_of(const struct case_data *t, int64_t layer, char text[NAME_BYTES])
+{
+    snprintf(text, NAME_BYTES, "%s.layers.%d.", kind_of(t) & FEEDBACKS ? "transformer" : "encoder",
+             (int)layer);
     return text;
-}
-
-static void add_weight(struct case_data *t, int64_t layer, const char *name, int64_t out,
-                       int64_t in)
-{
-    char text[LM_NAME_BYTES];
-
-    case_data_array_add(t, lm_name(t, layer, name, "weight", text), sqrt(3.0 / (double)in),
-                        DIMS(out, in));
-}
-
-static void add_map(struct case_data *t, int64_t layer, const char *name, int64_t out, int64_t in)
-{
-    char text[LM_NAME_BYTES];
-
-    add_weight(t, layer, name, out, in);
-    case_data_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(out));
-}
-
-static void add_norm(struct case_data *t, int64_t layer, const char *name)
-{
-    const int64_t n = strcmp(name, "sgu.norm") == 0 ? t->c->sizes.F / 2 : t->c->sizes.C;
-    char text[LM_NAME_BYTES];
-
-    case_data_array_add(t, lm_name(t, layer, name, "weight", text), 1, DIMS(n));
-    case_data_array_add(t, lm_name(t, layer, name, "bias", text), 0.5, DIMS(n));
-}
-
-static void add_gmlp_layer(struct case_data *t, int64_t layer)
-{
-    const struct sizes *s = &t->c->sizes;
-    char text[LM_NAME_BYTES];
-
-    add_norm(t, layer, "norm");
-    add_map(t, layer, "proj1", s->F, s->C);
-    add_norm(t, layer, "sgu.norm");
-    case_data_array_add(t, lm_name(t, layer, "sgu", "weight", text), 0.1, DIMS(s->T, s->T));
-    case_data_array_add(t, lm_name(t, layer, "sgu", "bias", text), 1, DIMS(s->T));
-    add_map(t, layer, "proj2", s->C, s->F / 2);
-}
-
-static void add_aft(struct case_data *t, int64_t layer)
-{
-    const struct sizes *s = &t->c->sizes;
-    const bool conv = lm_is(t, "aft_conv");
-    char text[LM_NAME_BYTES];
-
-    add_map(t, layer, "self_attn.query", s->C, s->C);
-    add_map(t, layer, "self_attn.key", conv ? s->heads : s->C, s->C);
-    add_map(t, layer, "self_attn.value", s->C, s->C);
-    if (conv)
-        case_data_array_add(t, lm_name(t, layer, "self_attn", "w", text), 1,
-                            DIMS(s->heads, s->window));
-    else if (!lm_is(t, "aft_simple"))
-        case_data_array_add(t, lm_name(t, layer, "self_attn", "pos_bias", text), 1,
-                            DIMS(s->T, s->T));
-    add_map(t, layer, "self_attn.output", s->C, s->C);
-}
-
-static void add_attention(struct case_data *t, int64_t layer)
-{
-    const int64_t n = t->c->sizes.C;
-
-    add_map(t, layer, "self_attn.query.linear", n, n);
-    add_map(t, layer, "self_attn.key.linear", n, n);
-    add_map(t, layer, "self_attn.value.linear", n, n);
-    add_map(t, layer, "self_attn.output", n, n);
-}
-
-// Distances are told apart by embeddings and, where keys are shared, by a bias too.
-static void add_feedback(struct case_data *t, int64_t layer)
-{
-    const struct sizes *s = &t->c->sizes;
-    const int64_t width = s->C / s->heads;
-    char text[LM_NAME_BYTES];
-
-    add_weight(t, layer, "attn.query.linear", s->C, s->C);
-    if (lm_is(t, "feedback")) {
-        add_weight(t, layer, "attn.key.linear", s->C, s->C);
-        add_map(t, layer, "attn.value.linear", s->C, s->C);
-    } else {
-        case_data_array_add(t, lm_name(t, layer, "attn", "key_pos_bias", text), 1,
-                            DIMS(s->T, s->heads));
-    }
-    case_data_array_add(t, lm_name(t, layer, "attn", "key_pos_embeddings", text), 1,
-                        DIMS(s->T, s->heads, width));
-    case_data_array_add(t, lm_name(t, layer, "attn", "query_pos_bias", text), 1,
-                        DIMS(s->heads, width));
-    add_map(t, layer, "attn.output", s->C, s->C);
-}
-
-static void add_layer(struct case_data *t, int64_t layer)
-{
-    const struct sizes *s = &t->c->sizes;
-
-    if (lm_is(t, "gmlp")) {
-        add_gmlp_layer(t, layer);
-        return;
-    }
-    add_norm(t, layer, "norm_self_attn");
-    if (lm_is_feedback(t))
-        add_feedback(t, layer);
-    else if (lm_is(t, "transformer"))
-        add_attention(t, layer);
-    else
-        add_aft(t, layer);
-    add_norm(t, layer, "norm_ff");
-    add_map(t, layer, "feed_forward.layer1", s->F, s->C);
-    add_map(t, layer, "feed_forward.layer2", s->C, s->F);
 }
 
 attncl_status lm_parameters(struct case_data *t)
 {
-    const struct sizes *s = &t->c->sizes;
-    const bool feedback = lm_is_feedback(t);
-    const double spread = sqrt(3.0 / (double)s->C);
+    char prefix[NAME_BYTES];
 
-    case_data_array_add(t, feedback ? "src_embed.weight" : "src_embed.linear.weight",
-                        feedback ? 1 : spread, DIMS(s->V, s->C));
-    for (int64_t layer = 0; layer < s->layers; ++layer)
-        add_layer(t, layer);
-    if (feedback)
-        case_data_array_add(t, "transformer.weights", 1, DIMS(s->layers + 1));
-    if (lm_is(t, "feedback_kv")) {
-        case_data_array_add(t, "transformer.key.linear.weight", spread, DIMS(s->C, s->C));
-        case_data_array_add(t, "transformer.value.linear.weight", spread, DIMS(s->C, s->C));
-    }
-    case_data_array_add(t, feedback ? "transformer.norm.weight" : "encoder.norm.weight", 1,
-                        DIMS(s->C));
-    case_data_array_add(t, feedback ? "transformer.norm.bias" : "encoder.norm.bias", 0.5,
-                        DIMS(s->C));
-    case_data_array_add(t, feedback ? "generator.weight" : "generator.projection.weight", spread,
-                        DIMS(s->V, s->C));
-    case_data_array_add(t, feedback ? "generator.bias" : "generator.projection.bias", 0.5,
-                        DIMS(s->V));
+    for (int64_t layer = 0; layer < t->c->sizes.layers; ++layer)
+        add_params(t, prefix_of(t, layer, prefix), layer_params, N_LAYER_PARAMS);
+    add_params(t, "", model_params, N_MODEL_PARAMS);
     return t->status;
 }
 
@@ -183,14 +181,14 @@ static attncl_status write_model(const struct case_data *t, const char *path)
 
     config_text(&t->c->sizes, config);
     for (int i = 0; i < t->n_arrays; ++i) {
-        const struct case_data_array *a = &t->arrays[i];
+        const struct case_array *a = &t->arrays[i];
         if (a->dtype != ATTNCL_F32)
             continue;
         arrays[n] = (attncl_array){.name = a->name,
                                    .dtype = a->dtype,
                                    .rank = a->rank,
                                    .data = a->data,
-                                   .bytes = case_data_array_bytes(a)};
+                                   .bytes = case_array_bytes(a)};
         memcpy(arrays[n++].dim, a->dim, sizeof a->dim);
     }
     return attncl_safetensors_write(path, arrays, n, metadata);

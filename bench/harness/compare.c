@@ -3,14 +3,133 @@
 // A ratio is B's least time over A's.  Two runs of one program differ by chance too: a difference
 // counts only where the quartiles of the two sides do not overlap, and is marked.
 
+#define _GNU_SOURCE // strsep
+
 #include "harness/compare.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "harness/report_set.h"
+#include "harness/machine.h"
+
+// The text of a field; "" when there is none.
+static const char *text(const json_t *object, const char *field)
+{
+    const char *value = json_string_value(json_object_get(object, field));
+
+    return value ? value : "";
+}
+
+static bool same(const json_t *a, const json_t *b, const char *field)
+{
+    return strcmp(text(a, field), text(b, field)) == 0;
+}
+
+static bool same_name(const json_t *a, const json_t *b)
+{
+    return same(a, b, "kind") && same(a, b, "name") && same(a, b, "platform");
+}
+
+// Runs of the same thing: a device with another driver or other settings is another one.
+static bool same_setup(const json_t *a, const json_t *b)
+{
+    const json_t *x = json_object_get(a, "settings"), *y = json_object_get(b, "settings");
+
+    return same_name(a, b) && same(a, b, "device") && same(a, b, "driver") &&
+           (x == y || json_equal(x, y));
+}
+
+static bool is_ok(const json_t *result)
+{
+    return strcmp(text(result, "outcome"), "ok") == 0;
+}
+
+// A time of a result's `wall`; the nearest one that is known when a report does not give it.
+static double wall(const json_t *result, const char *field)
+{
+    static const char *const fallback[] = {"median_s", "min_s"};
+    const json_t *times = json_object_get(result, "wall");
+    const json_t *value = json_object_get(times, field);
+
+    for (size_t i = 0; i < 2 && !json_is_number(value); ++i)
+        value = json_object_get(times, fallback[i]);
+    return json_number_value(value);
+}
+
+// Of several runs of a case the fastest counts, or the one that was wrong.
+static void add_result(json_t *results, json_t *x)
+{
+    size_t i;
+    json_t *old;
+
+    json_array_foreach (results, i, old) {
+        if (!same(old, x, "case") || !same(old, x, "variant"))
+            continue;
+        if (is_ok(old) && (!is_ok(x) || wall(x, "min_s") < wall(old, "min_s")))
+            json_array_set(results, i, x);
+        return;
+    }
+    json_array_append(results, x);
+}
+
+static void add_device(json_t *devices, json_t *x)
+{
+    size_t i;
+    json_t *old = NULL, *result;
+
+    json_array_foreach (devices, i, old) {
+        if (same_setup(old, x))
+            break;
+    }
+    if (i == json_array_size(devices)) {
+        old = json_copy(x);
+        json_object_set_new(old, "results", json_array());
+        json_array_append_new(devices, old);
+    }
+    json_array_foreach (json_object_get(x, "results"), i, result) {
+        add_result(json_object_get(old, "results"), result);
+    }
+}
+
+static bool add_file(json_t *devices, const char *path)
+{
+    json_error_t error;
+    json_t *root = json_load_file(path, 0, &error), *device;
+    const json_int_t schema = json_integer_value(json_object_get(root, "schema"));
+    size_t i;
+
+    if (!root)
+        fprintf(stderr, "attncl-bench: %s, line %d: %s\n", path, error.line, error.text);
+    else if (schema != REPORT_SCHEMA)
+        fprintf(stderr, "attncl-bench: %s has schema %lld, this program reads %d\n", path,
+                (long long)schema, REPORT_SCHEMA);
+    else
+        json_array_foreach (json_object_get(root, "devices"), i, device) {
+            add_device(devices, device);
+        }
+    json_decref(root);
+    return root && schema == REPORT_SCHEMA;
+}
+
+// The devices of reports, whose names have commas between them, each with the best run of every
+// case.  NULL, with a message printed, when one cannot be read.
+static json_t *load(const char *paths)
+{
+    json_t *devices = json_array();
+    char *list = strdup(paths), *rest = list;
+    bool read = true;
+
+    for (const char *path; (path = strsep(&rest, ","));)
+        read = add_file(devices, path) && read;
+    free(list);
+    if (read)
+        return devices;
+    json_decref(devices);
+    return NULL;
+}
 
 struct table {
     bool markdown;
@@ -22,22 +141,22 @@ struct table {
 // +1: A is faster by more than the spread, -1: B is, 0: neither.
 static int beyond_spread(const json_t *a, const json_t *b)
 {
-    const double a_min = report_set_wall(a, "min_s"), b_min = report_set_wall(b, "min_s");
+    const double a_min = wall(a, "min_s"), b_min = wall(b, "min_s");
 
-    if (report_set_wall(a, "q3_s") < report_set_wall(b, "q1_s") && a_min < b_min)
+    if (wall(a, "q3_s") < wall(b, "q1_s") && a_min < b_min)
         return 1;
-    if (report_set_wall(b, "q3_s") < report_set_wall(a, "q1_s") && b_min < a_min)
+    if (wall(b, "q3_s") < wall(a, "q1_s") && b_min < a_min)
         return -1;
     return 0;
 }
 
-static const char *milliseconds(const json_t *x, char text[32])
+static const char *milliseconds(const json_t *x, char words[32])
 {
-    if (x && report_set_is_ok(x))
-        snprintf(text, 32, "%.4g", 1e3 * report_set_wall(x, "min_s"));
+    if (x && is_ok(x))
+        snprintf(words, 32, "%.4g", 1e3 * wall(x, "min_s"));
     else
-        snprintf(text, 32, "%s", x ? report_set_text(x, "outcome") : "-");
-    return text;
+        snprintf(words, 32, "%s", x ? text(x, "outcome") : "-");
+    return words;
 }
 
 static void print_row(const struct table *t, const char *name, const char *a, const char *b,
@@ -51,14 +170,14 @@ static void print_row(const struct table *t, const char *name, const char *a, co
 static void compare_results(struct table *t, const json_t *a, const json_t *b)
 {
     static const char *const notes[] = {"B faster", "", "A faster"};
-    const char *variant = report_set_text(b ? b : a, "variant");
+    const char *variant = text(b ? b : a, "variant");
     char name[160], a_ms[32], b_ms[32], ratio[32] = "-";
-    const char *note = a ? "only in A" : "only in B";
+    const char *note = !b ? "only in A" : !a ? "only in B" : "not compared";
 
-    snprintf(name, sizeof name, "%s%s%s%s", report_set_text(a ? a : b, "case"),
-             *variant ? " [" : "", variant, *variant ? "]" : "");
-    if (a && b && report_set_is_ok(a) && report_set_is_ok(b)) {
-        const double r = report_set_wall(b, "min_s") / report_set_wall(a, "min_s");
+    snprintf(name, sizeof name, "%s%s%s%s", text(a ? a : b, "case"), *variant ? " [" : "", variant,
+             *variant ? "]" : "");
+    if (a && b && is_ok(a) && is_ok(b)) {
+        const double r = wall(b, "min_s") / wall(a, "min_s");
         const int faster = beyond_spread(a, b);
 
         ++t->n;
@@ -69,55 +188,37 @@ static void compare_results(struct table *t, const json_t *a, const json_t *b)
         note = notes[faster + 1];
     } else {
         ++t->n_unmatched;
-        if (a && b)
-            note = "not compared";
     }
     print_row(t, name, milliseconds(a, a_ms), milliseconds(b, b_ms), ratio, note);
 }
 
-// Compares `x` of one side with all of the other side's runs of its case (a baseline may have
-// several variants); false when there is none.
-static bool compare_with_all(struct table *t, const json_t *x, const json_t *others)
+// Compares A's `x` with all of B's results of its case: a baseline may have several variants.
+// t NULL: nothing is printed.  False when there is none.
+static bool compare_case(struct table *t, const json_t *x, const json_t *others)
 {
     size_t i;
     json_t *other;
     bool found = false;
 
-    json_array_foreach(others, i, other)
-    {
-        if (strcmp(report_set_text(x, "case"), report_set_text(other, "case")) != 0)
+    json_array_foreach (others, i, other) {
+        if (!same(x, other, "case"))
             continue;
-        compare_results(t, x, other);
+        if (t)
+            compare_results(t, x, other);
         found = true;
     }
     return found;
 }
 
-static bool has_case(const json_t *results, const json_t *x)
+static void print_device(char name, const json_t *device)
 {
-    size_t i;
-    json_t *other;
-
-    json_array_foreach(results, i, other)
-    {
-        if (strcmp(report_set_text(x, "case"), report_set_text(other, "case")) == 0)
-            return true;
-    }
-    return false;
-}
-
-static void print_side(char name, const json_t *device)
-{
-    const char *platform = report_set_text(device, "platform"),
-               *driver = report_set_text(device, "driver");
-    const char *reason = report_set_text(device, "reason"), *setting;
+    const char *platform = text(device, "platform"), *driver = text(device, "driver");
+    const char *reason = text(device, "reason"), *setting;
     json_t *value;
 
-    printf("%c: %s  %s%s%s%s%s", name, report_set_text(device, "device"),
-           report_set_text(device, "name"), *platform ? ", " : "", platform,
-           *driver ? ", driver " : "", driver);
-    json_object_foreach(json_object_get(device, "settings"), setting, value)
-    {
+    printf("%c: %s  %s%s%s%s%s", name, text(device, "device"), text(device, "name"),
+           *platform ? ", " : "", platform, *driver ? ", driver " : "", driver);
+    json_object_foreach (json_object_get(device, "settings"), setting, value) {
         if (json_is_string(value))
             printf(", %s=%s", setting, json_string_value(value));
     }
@@ -133,20 +234,18 @@ static size_t compare_devices(const json_t *a, const json_t *b, bool markdown)
     size_t i;
 
     printf("\n");
-    print_side('A', a);
-    print_side('B', b);
+    print_device('A', a);
+    print_device('B', b);
     printf("\n");
     print_row(&t, "case", "A, min ms", "B, min ms", "B / A", "");
     if (markdown)
         printf("|---|---:|---:|---:|---|\n");
-    json_array_foreach(a_results, i, x)
-    {
-        if (!compare_with_all(&t, x, b_results))
+    json_array_foreach (a_results, i, x) {
+        if (!compare_case(&t, x, b_results))
             compare_results(&t, x, NULL);
     }
-    json_array_foreach(b_results, i, x)
-    {
-        if (!has_case(a_results, x))
+    json_array_foreach (b_results, i, x) {
+        if (!compare_case(NULL, x, a_results))
             compare_results(&t, NULL, x);
     }
     if (t.n)
@@ -158,74 +257,74 @@ static size_t compare_devices(const json_t *a, const json_t *b, bool markdown)
     return t.n;
 }
 
-// Pairs of the same device; 0 when the sides have no device in common.
-static size_t compare_same_devices(const json_t *a, const json_t *b, bool markdown, bool *any_ret)
+static size_t count_name(const json_t *devices, const json_t *x)
 {
-    json_t *x, *y;
-    size_t i, j, n = 0;
+    json_t *device;
+    size_t i, n = 0;
 
-    *any_ret = false;
-    json_array_foreach(a, i, x)
-    {
-        json_array_foreach(b, j, y)
-        {
-            if (report_set_match(a, x, b, y)) {
-                n += compare_devices(x, y, markdown);
-                *any_ret = true;
-            }
-        }
+    json_array_foreach (devices, i, device) {
+        n += same_name(device, x);
     }
     return n;
 }
 
-// Names what has no counterpart.
-static void print_missing(char name, const json_t *side, const json_t *other)
+// The other side's device of the same name, though a driver more or less may have moved its number;
+// from `first` on, json_array_size() when there is none.
+static size_t next_match(const json_t *side, const json_t *x, const json_t *other, size_t first)
 {
-    json_t *x, *y;
-    size_t i, j;
+    const bool unique = count_name(side, x) == 1 && count_name(other, x) == 1;
+    size_t i = first;
 
-    json_array_foreach(side, i, x)
-    {
-        bool found = false;
-        json_array_foreach(other, j, y)
-        {
-            found = found || report_set_match(side, x, other, y);
-        }
-        if (!found)
-            printf("\nonly in %c: %s  %s\n", name, report_set_text(x, "device"),
-                   report_set_text(x, "name"));
+    for (; i < json_array_size(other); ++i) {
+        const json_t *y = json_array_get(other, i);
+        if (same_name(x, y) && (unique || same(x, y, "device")))
+            break;
     }
+    return i;
 }
 
-static size_t compare_all_devices(const json_t *a, const json_t *b, bool markdown)
+// Names what has no counterpart; returns how many have one.
+static size_t print_missing(char name, const json_t *side, const json_t *other, bool silent)
 {
-    json_t *x, *y;
-    size_t i, j, n = 0;
+    json_t *x;
+    size_t i, n = 0;
 
-    json_array_foreach(a, i, x)
-    {
-        json_array_foreach(b, j, y)
-        {
-            n += compare_devices(x, y, markdown);
-        }
+    json_array_foreach (side, i, x) {
+        const bool found = next_match(side, x, other, 0) < json_array_size(other);
+        n += found;
+        if (!found && !silent)
+            printf("\nonly in %c: %s  %s\n", name, text(x, "device"), text(x, "name"));
+    }
+    return n;
+}
+
+// Pairs of one device; every pair when the sides have none in common.
+static size_t compare_sides(const json_t *a, const json_t *b, bool markdown)
+{
+    const bool common = print_missing('A', a, b, true) > 0;
+    const size_t n_b = json_array_size(b);
+    json_t *x;
+    size_t i, n = 0;
+
+    json_array_foreach (a, i, x) {
+        for (size_t j = common ? next_match(a, x, b, 0) : 0; j < n_b;
+             j = common ? next_match(a, x, b, j + 1) : j + 1)
+            n += compare_devices(x, json_array_get(b, j), markdown);
+    }
+    if (common) {
+        print_missing('A', a, b, false);
+        print_missing('B', b, a, false);
     }
     return n;
 }
 
 int compare_reports(const char *a, const char *b, bool markdown)
 {
-    json_t *a_devices = report_set_load(a), *b_devices = report_set_load(b);
-    bool same_devices = false;
+    json_t *a_devices = load(a), *b_devices = load(b);
     size_t n = 0;
 
     if (a_devices && b_devices) {
-        n = compare_same_devices(a_devices, b_devices, markdown, &same_devices);
-        if (same_devices) {
-            print_missing('A', a_devices, b_devices);
-            print_missing('B', b_devices, a_devices);
-        } else {
-            n = compare_all_devices(a_devices, b_devices, markdown);
-        }
+        n = compare_sides(a_devices, b_devices, markdown);
         if (n == 0)
             fprintf(stderr, "attncl-bench: nothing could be compared\n");
     }

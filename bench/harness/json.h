@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: MIT
-// The report's pieces as JSON, in the form of bench/JSON.md.
+// The report's pieces as JSON, in the form of bench/JSON.md; owned by the caller.
 #ifndef BENCH_JSON_H
 #define BENCH_JSON_H
 
-#include "harness/report.h"
+#include <jansson.h>
 
-enum { JSON_SCHEMA = 2 };
+#include "harness/roofline.h"
 
-json_t *json_report(int argc, char **argv, const char *label);
 const char *json_device_type(attncl_device_type type);
-// Appends a device without results and returns it, borrowed.
-json_t *json_add_device(json_t *root, const attncl_device_info *info, enum case_set set,
-                        uint64_t limit);
-void json_add_refusal(json_t *root, const attncl_device_info *info, const char *reason);
-// Returns it, borrowed.
-json_t *json_add_result(json_t *device, const struct result *x);
-// Its bound and its shares of roofline and copy, as they are now.
-void json_set_shares(json_t *object, const struct result *x);
-void json_set_roofline(json_t *device, const struct roofline *x);
+json_t *json_device(const attncl_device_info *info); // without results
+json_t *json_case(const struct bench_case *c);       // as in --list
+json_t *json_result(const struct run *x);
+json_t *json_roofline(const struct roofline *x);
+
+// Sets the shares of the roofline in a result, from its other fields, and returns them.
+struct shares json_set_shares(json_t *result, const struct roofline *roofline);
 
 #endif

@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "attncl/version.h"
 
 // The value of the first line "KEY<separator>value" of a file, without quotes; "" when there is
 // none.
@@ -46,7 +49,7 @@ static int usable_threads(void)
                                                        : (int)sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-json_t *machine_describe(void)
+static json_t *describe_host(void)
 {
     char os[256], cpu[256], kernel[256] = "";
     struct utsname u;
@@ -60,6 +63,23 @@ json_t *machine_describe(void)
                      (int)sysconf(_SC_NPROCESSORS_ONLN), "threads", usable_threads(),
                      "memory_bytes",
                      (json_int_t)sysconf(_SC_PHYS_PAGES) * (json_int_t)sysconf(_SC_PAGESIZE));
+}
+
+json_t *machine_report(const char *program, const char *revision, int argc, char **argv,
+                       const char *label)
+{
+    char date[32];
+    const time_t now = time(NULL);
+    struct tm utc;
+    json_t *command = json_array();
+
+    for (int i = 0; i < argc; ++i)
+        json_array_append_new(command, json_string(argv[i]));
+    strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return json_pack("{s:i, s:s, s:s, s:s?, s:s, s:o, s:o, s:o, s:[]}", "schema", REPORT_SCHEMA,
+                     "program", program, "version", attncl_version(), "revision", revision, "date",
+                     date, "command", command, "label", text_or_null(label ? label : ""), "host",
+                     describe_host(), "devices");
 }
 
 json_t *machine_settings(void)

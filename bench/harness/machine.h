@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What machine this is.
+// A report without devices: what measured, when, on which machine.
 #ifndef BENCH_MACHINE_H
 #define BENCH_MACHINE_H
 
 #include <jansson.h>
 
-// {"os", "kernel", "cpu", "cores", "threads", "memory_bytes"}; owned by the caller.
-json_t *machine_describe(void);
+enum { REPORT_SCHEMA = 2 };
+
+// In the form of bench/JSON.md; owned by the caller.  revision, label: NULL where there is none.
+json_t *machine_report(const char *program, const char *revision, int argc, char **argv,
+                       const char *label);
 // The environment variables that change figures, as far as they are set; owned by the caller.
 json_t *machine_settings(void);
 

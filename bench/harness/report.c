@@ -10,10 +10,15 @@
 
 #include "base/file.h"
 #include "harness/json.h"
+#include "harness/machine.h"
+#include "revision.h"
 
 void report_begin(struct report *r, int argc, char **argv, const char *path, const char *label)
 {
-    *r = (struct report){.root = json_report(argc, argv, label), .path = path};
+    *r = (struct report){.root = machine_report("attncl-bench",
+                                                BENCH_REVISION[0] ? BENCH_REVISION : NULL, argc,
+                                                argv, label),
+                         .path = path};
 }
 
 static void print_device(const attncl_device_info *info)
@@ -26,23 +31,28 @@ static void print_device(const attncl_device_info *info)
            (unsigned long long)info->local_memory_bytes / 1024);
 }
 
-json_t *report_device(struct report *r, const attncl_device_info *info, enum case_set set,
-                      uint64_t limit)
+void report_device(struct report *r, struct bench_device *d)
 {
-    print_device(info);
-    printf("  sizes: %s", set == CASE_QUICK ? "quick" : "full");
-    if (limit)
-        printf(", because loops end after %llu rounds (--full runs the full ones)",
-               (unsigned long long)limit);
-    printf("\n");
-    return json_add_device(r->root, info, set, limit);
-}
+    json_t *json = json_device(&d->info);
 
-void report_no_device(struct report *r, const attncl_device_info *info, const char *reason)
-{
-    print_device(info);
-    printf("  not run: %s\n", reason);
-    json_add_refusal(r->root, info, reason);
+    json_array_append_new(json_object_get(r->root, "devices"), json);
+    print_device(&d->info);
+    if (!d->ctx) {
+        printf("  not run: %s\n", d->reason);
+        json_object_set_new(json, "reason", json_string(d->reason));
+        r->n_failed += d->failed;
+        return;
+    }
+    printf("  sizes: %s", d->set == CASE_QUICK ? "quick" : "full");
+    if (d->loop_limit)
+        printf(", because loops end after %llu rounds (--full runs the full ones)",
+               (unsigned long long)d->loop_limit);
+    printf("\n");
+    json_object_set_new(json, "sizes", json_string(d->set == CASE_QUICK ? "quick" : "full"));
+    if (d->loop_limit)
+        json_object_set_new(json, "loop_limit", json_integer((json_int_t)d->loop_limit));
+    json_object_set_new(json, "results", json_array());
+    d->json = json;
 }
 
 void report_heading(void)
@@ -71,39 +81,40 @@ static const char *number(double x, int digits, char text[24])
     return text;
 }
 
-static void print_timed(const struct result *x)
+static void print_timed(const struct run *x, const struct shares *s)
 {
-    const struct timing *t = &x->timing;
-    const struct spread *wall = &t->wall;
+    const struct spread *wall = &x->wall;
     char device[24], flops[24], bytes[24], roof[24], copy[24], cold[24], cached[24], memory[24];
 
     printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
            1e3 * wall->median, 100 * (wall->q3 - wall->q1) / wall->median,
-           number(1e3 * t->event.min, 4, device), number(1e-9 * t->flop / wall->min, 4, flops),
-           number(1e-9 * t->bytes / wall->min, 3, bytes),
-           percent(x->roofline_percent, x->bound ? x->bound : "", roof),
-           percent(x->copy_percent, "", copy), number(x->cold_s, 2, cold),
-           number(x->cached_s, 2, cached),
+           number(1e3 * x->event.min, 4, device), number(1e-9 * x->flop / wall->min, 4, flops),
+           number(1e-9 * x->bytes / wall->min, 3, bytes),
+           percent(s->percent, s->bound ? s->bound : "", roof), percent(s->copy_percent, "", copy),
+           number(x->cold_s, 2, cold), number(x->cached_s, 2, cached),
            number(x->has_memory ? (double)x->memory.arena_bytes / 0x1p20 : 0, 3, memory), x->error);
     if (x->c->family->tokens)
         printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / wall->min);
 }
 
-json_t *report_result(struct report *r, json_t *device, const attncl_device_info *info,
-                      const struct result *x)
+void report_run(struct report *r, const struct bench_device *d, const struct run *x)
 {
-    printf("%3d:%-2d %-42s ", info->platform, info->device, x->c->name);
+    json_t *result = json_result(x);
+    const struct shares shares = json_set_shares(result, &d->roofline);
+
+    json_array_append_new(json_object_get(d->json, "results"), result);
+    r->n_wrong += x->outcome == OUTCOME_WRONG;
+    r->n_failed += x->outcome == OUTCOME_FAILED;
+    printf("%3d:%-2d %-42s ", d->info.platform, d->info.device, x->c->name);
     switch (x->outcome) {
     case OUTCOME_OK:
-        print_timed(x);
+        print_timed(x, &shares);
         break;
     case OUTCOME_WRONG:
         printf("WRONG: error %.2e, allowed %.1e; not timed", x->error, x->error_limit);
-        ++r->n_wrong;
         break;
     case OUTCOME_FAILED:
         printf("FAILED: %s", x->reason);
-        ++r->n_failed;
         break;
     case OUTCOME_NOT_RUN:
         printf("not run: %s", x->reason);
@@ -111,21 +122,34 @@ json_t *report_result(struct report *r, json_t *device, const attncl_device_info
     }
     printf("\n");
     fflush(stdout);
-    return json_add_result(device, x);
 }
 
-void report_roofline(json_t *device, const attncl_device_info *info, const char *what,
-                     const struct roofline *x)
+void report_roofline(const struct bench_device *d, const char *what)
 {
+    const struct roofline *x = &d->roofline;
     char copy[24], fma[24], launch[24], queued[24];
 
-    printf("%3d:%-2d %s: copy %s GB/s, FMA %s GFLOP/s", info->platform, info->device, what,
+    printf("%3d:%-2d %s: copy %s GB/s, FMA %s GFLOP/s", d->info.platform, d->info.device, what,
            number(1e-9 * x->copy_rate, 3, copy), number(1e-9 * x->fma_rate, 4, fma));
     if (x->launch_s > 0)
         printf(", launch %s us, in a queue %s us", number(1e6 * x->launch_s, 3, launch),
                number(1e6 * x->launch_queued_s, 3, queued));
     printf("\n");
-    json_set_roofline(device, x);
+    json_object_set_new(d->json, "roofline", json_roofline(x));
+}
+
+void report_update_roofline(const struct bench_device *d)
+{
+    json_t *result;
+    size_t i;
+
+    if (!d->json)
+        return;
+    if (roofline_is_known(&d->roofline))
+        json_object_set_new(d->json, "roofline", json_roofline(&d->roofline));
+    json_array_foreach (json_object_get(d->json, "results"), i, result) {
+        json_set_shares(result, &d->roofline);
+    }
 }
 
 bool report_write(const struct report *r, bool complete)

@@ -3,9 +3,7 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
-#include <jansson.h>
-
-#include "harness/roofline.h"
+#include "harness/device.h"
 
 // The form of `root` is bench/JSON.md's.
 struct report {
@@ -16,24 +14,17 @@ struct report {
 
 // path, label: borrowed, or NULL.
 void report_begin(struct report *r, int argc, char **argv, const char *path, const char *label);
-// Tells of a device; returns its part of the JSON, borrowed.  limit > 0: full sizes are left out
-// because its loops end after so many rounds.
-json_t *report_device(struct report *r, const attncl_device_info *info, enum case_set set,
-                      uint64_t limit);
-void report_no_device(struct report *r, const attncl_device_info *info, const char *reason);
+// Tells of a device, or why it is not run.
+void report_device(struct report *r, struct bench_device *d);
 void report_heading(void);
-// Returns its part of the JSON, borrowed.
-json_t *report_result(struct report *r, json_t *device, const attncl_device_info *info,
-                      const struct result *x);
+void report_run(struct report *r, const struct bench_device *d, const struct run *x);
 // what: which one it is, "roofline".
-void report_roofline(json_t *device, const attncl_device_info *info, const char *what,
-                     const struct roofline *x);
+void report_roofline(const struct bench_device *d, const char *what);
+// The device's roofline as it is now in the JSON, and the results' shares of it.
+void report_update_roofline(const struct bench_device *d);
 // Writes the JSON as it is so far, replacing the file in one step; false, with a message printed,
 // when it cannot.  True when none is wanted.
 bool report_write(const struct report *r, bool complete);
 void report_end(struct report *r);
-
-// A case's family and sizes, as --list and --json give them; owned by the caller.
-json_t *report_case(const struct bench_case *c);
 
 #endif

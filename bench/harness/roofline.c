@@ -37,10 +37,9 @@ static void take_gemm(struct roofline *r, const char *name, double rate)
     r->gemm[r->n_providers++].rate = rate;
 }
 
-void roofline_take(struct roofline *r, const struct result *x)
+void roofline_take(struct roofline *r, const struct run *x)
 {
-    const struct timing *t = &x->timing;
-    const double seconds = t->wall.min;
+    const double seconds = x->wall.min;
 
     if (x->outcome != OUTCOME_OK)
         return;
@@ -48,24 +47,29 @@ void roofline_take(struct roofline *r, const struct result *x)
     case QUANTITY_NONE:
         break;
     case QUANTITY_COPY:
-        take_copy(r, t->bytes, t->bytes / seconds);
+        take_copy(r, x->bytes, x->bytes / seconds);
         break;
     case QUANTITY_FMA:
-        r->fma_rate = fmax(r->fma_rate, t->flop / seconds);
+        r->fma_rate = fmax(r->fma_rate, x->flop / seconds);
         break;
     case QUANTITY_LAUNCH:
         *(x->c->sizes.N == 1 ? &r->launch_s : &r->launch_queued_s) = seconds;
         break;
     case QUANTITY_TO_DEVICE:
-        r->to_device_rate = t->bytes / seconds;
+        r->to_device_rate = x->bytes / seconds;
         break;
     case QUANTITY_FROM_DEVICE:
-        r->from_device_rate = t->bytes / seconds;
+        r->from_device_rate = x->bytes / seconds;
         break;
     case QUANTITY_GEMM:
-        take_gemm(r, x->c->sizes.provider, t->flop / seconds);
+        take_gemm(r, x->c->sizes.provider, x->flop / seconds);
         break;
     }
+}
+
+bool roofline_is_known(const struct roofline *r)
+{
+    return r->copy_rate > 0 || r->fma_rate > 0;
 }
 
 // The bandwidth of the smallest measured copy that is not smaller than this (a tenth does not
@@ -78,27 +82,16 @@ static double copy_rate(const struct roofline *r, double footprint_bytes)
     return r->copy_rate;
 }
 
-// All that a run touches: what lies in a cache from run to run is read at the cache's speed.
-static double footprint(const struct result *x)
+struct shares roofline_shares(const struct roofline *r, const struct work *w)
 {
-    const attncl_memory_report *m = &x->memory;
+    struct shares shares = {0};
 
-    if (!x->has_memory)
-        return x->timing.bytes;
-    return (double)(m->io_bytes + m->weights_bytes + m->arena_bytes + m->state_bytes);
-}
-
-void roofline_judge(const struct roofline *r, struct result *x)
-{
-    const struct timing *t = &x->timing;
-
-    if (x->outcome != OUTCOME_OK || x->c->family->suite == SUITE_DEVICE)
-        return;
-    if (r->copy_rate > 0 && t->bytes > 0)
-        x->copy_percent = 100 * t->bytes / t->wall.min / copy_rate(r, footprint(x));
-    if (!(r->copy_rate > 0) || !(r->fma_rate > 0) || !(t->flop > 0 || t->bytes > 0))
-        return;
-    const double compute_s = t->flop / r->fma_rate, memory_s = t->bytes / r->copy_rate;
-    x->bound = compute_s > memory_s ? "compute" : "memory";
-    x->roofline_percent = 100 * fmax(compute_s, memory_s) / t->wall.min;
+    if (r->copy_rate > 0 && w->bytes > 0)
+        shares.copy_percent = 100 * w->bytes / w->seconds / copy_rate(r, w->footprint_bytes);
+    if (!(r->copy_rate > 0) || !(r->fma_rate > 0) || !(w->flop > 0 || w->bytes > 0))
+        return shares;
+    const double compute_s = w->flop / r->fma_rate, memory_s = w->bytes / r->copy_rate;
+    shares.bound = compute_s > memory_s ? "compute" : "memory";
+    shares.percent = 100 * fmax(compute_s, memory_s) / w->seconds;
+    return shares;
 }

@@ -3,7 +3,7 @@
 #ifndef BENCH_ROOFLINE_H
 #define BENCH_ROOFLINE_H
 
-#include "harness/result.h"
+#include "harness/run.h"
 
 enum { ROOFLINE_MAX_COPIES = 8, ROOFLINE_MAX_PROVIDERS = 4 };
 
@@ -24,11 +24,20 @@ struct roofline {
     size_t n_providers;
 };
 
-// Takes what a case of suite `device` found.
-void roofline_take(struct roofline *r, const struct result *x);
+// Takes what a run of a case of suite `device` found.
+void roofline_take(struct roofline *r, const struct run *x);
+bool roofline_is_known(const struct roofline *r); // copy or peak
 
-// Of a finished result: sets its bound, its share of the roofline, and of a copy with its own
-// footprint, as far as they are known.
-void roofline_judge(const struct roofline *r, struct result *x);
+// What a run does, in what time.  Its footprint is all that it touches: what lies in a cache from
+// run to run is read at the cache's speed.
+struct work {
+    double flop, bytes, footprint_bytes, seconds;
+};
+struct shares {
+    const char *bound;   // "compute", "memory"; NULL without a roofline
+    double percent;      // of the roofline
+    double copy_percent; // of a copy with the same footprint; 0: not known
+};
+struct shares roofline_shares(const struct roofline *r, const struct work *w);
 
 #endif

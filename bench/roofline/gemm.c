@@ -9,7 +9,6 @@
 #include "device/context.h"
 #include "families.h"
 #include "gemm/gemm.h"
-#include "harness/check.h"
 #include "launch/command_list.h"
 
 enum { A, B, C, N_OPERANDS, N_CHECKED_ROWS = 12 };
@@ -19,9 +18,9 @@ struct gemm_state {
     struct command_list command_list;
 };
 
-static attncl_status put(struct case_data *t, struct storage *s, const struct case_data_array *a)
+static attncl_status put(struct case_data *t, struct storage *s, const struct case_array *a)
 {
-    s->bytes = case_data_array_bytes(a);
+    s->bytes = case_array_bytes(a);
     TRY(attncl__buffer_create(t->ctx, s->bytes, &s->mem));
     return attncl__buffer_write(t->ctx, s->mem, 0, a->data, s->bytes);
 }
@@ -53,10 +52,10 @@ static attncl_status open_gemm(struct case_data *t)
 
     REQUIRE(p, ATTNCL_ERR_NO_MEMORY, "state of %s", t->c->name);
     t->state = p;
-    const struct case_data_array *arrays[N_OPERANDS];
-    arrays[A] = case_data_array_add(t, "a", 1, DIMS(1, s->M, s->K));
-    arrays[B] = case_data_array_add(t, "b", 1, DIMS(1, s->K, s->N));
-    arrays[C] = case_data_array_add(t, "y", 0, DIMS(1, s->M, s->N));
+    const struct case_array *arrays[N_OPERANDS];
+    arrays[A] = case_array_add(t, "a", 1, DIMS(1, s->M, s->K));
+    arrays[B] = case_array_add(t, "b", 1, DIMS(1, s->K, s->N));
+    arrays[C] = case_array_add(t, "y", 0, DIMS(1, s->M, s->N));
     TRY(t->status);
     for (int i = 0; i < N_OPERANDS; ++i)
         TRY(put(t, &p->operand[i], arrays[i]));
@@ -75,9 +74,9 @@ static attncl_status run_gemm(struct case_data *t)
 static attncl_status read_gemm(struct case_data *t)
 {
     const struct gemm_state *p = t->state;
-    struct case_data_array *y = case_data_array_find(t, "y");
+    struct case_array *y = case_array_find(t, "y");
 
-    return attncl__buffer_read(t->ctx, p->operand[C].mem, 0, y->data, case_data_array_bytes(y));
+    return attncl__buffer_read(t->ctx, p->operand[C].mem, 0, y->data, case_array_bytes(y));
 }
 
 static void close_gemm(struct case_data *t)
@@ -97,13 +96,8 @@ static void check_gemm(const struct case_data *t, struct check *c)
 {
     const struct part rows = part_spread(N_CHECKED_ROWS, t->c->sizes.M);
 
-    check_compare(c, PART(t, "y", ALL, rows, ALL),
-                  define_bmm(PART(t, "a", ALL, rows, ALL), case_data_whole(t, "b")));
-}
-
-static double by_k(const struct sizes *s)
-{
-    return (double)s->K;
+    check_compare(c, (double)t->c->sizes.K, PART(t, "y", ALL, rows, ALL),
+                  define_bmm(PART(t, "a", ALL, rows, ALL), case_whole(t, "b")));
 }
 
 const struct family bench_device_gemm = {.name = "device_gemm",
@@ -113,5 +107,4 @@ const struct family bench_device_gemm = {.name = "device_gemm",
                                          .run = run_gemm,
                                          .read = read_gemm,
                                          .close = close_gemm,
-                                         .check = check_gemm,
-                                         .sum_length = by_k};
+                                         .check = check_gemm};

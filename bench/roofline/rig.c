@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "device/clerr.h"
 #include "device/source.h"
-#include "harness/check.h"
 
 // roofline.cl, embedded by the build.
 extern const struct embedded_source bench_sources[];
@@ -144,10 +143,4 @@ attncl_status rig_settle(struct case_data *t)
     float one;
 
     return attncl__buffer_read(t->ctx, r->buffer[RIG_TO], 0, &one, sizeof one);
-}
-
-double rig_no_sum(const struct sizes *s)
-{
-    (void)s;
-    return 0;
 }

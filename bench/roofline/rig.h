@@ -5,7 +5,7 @@
 #define BENCH_RIG_H
 
 #include "device/context.h"
-#include "harness/case_data.h"
+#include "harness/case.h"
 
 enum { RIG_FROM, RIG_TO, N_RIG_BUFFERS };
 
@@ -41,6 +41,5 @@ attncl_status rig_read_pattern(struct case_data *t);
 void rig_check(const struct case_data *t, struct check *c);
 // family.settle: waits by reading one element of RIG_TO.
 attncl_status rig_settle(struct case_data *t);
-double rig_no_sum(const struct sizes *s);
 
 #endif

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The numbers of bench/harness/case_data.c: an array's name gives its data, on every side."""
+"""The numbers of bench/harness/case.c: an array's name gives its data, on every side."""
 import numpy
 
 CHUNK = 1 << 20

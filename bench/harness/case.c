@@ -3,7 +3,7 @@
 // Cases get their data from a generator seeded by the array's name, so that every device and every
 // run of the program multiplies the same numbers.
 
-#include "harness/case_data.h"
+#include "harness/case.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +11,6 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "harness/clock.h"
 
 // splitmix64
 static uint64_t next_bits(uint64_t *state)
@@ -37,8 +36,8 @@ static uint64_t seed_of(const char *name)
     return seed;
 }
 
-static struct case_data_array *new_array(struct case_data *t, const char *name, attncl_dtype dtype,
-                                         int rank, const int64_t *dim)
+static struct case_array *new_array(struct case_data *t, const char *name, attncl_dtype dtype,
+                                    int rank, const int64_t *dim)
 {
     if (t->status != ATTNCL_OK)
         return NULL;
@@ -47,8 +46,8 @@ static struct case_data_array *new_array(struct case_data *t, const char *name, 
             FAIL(ATTNCL_ERR_ARGUMENT, "%s has more than %d arrays", t->c->name, MAX_CASE_ARRAYS);
         return NULL;
     }
-    struct case_data_array *a = &t->arrays[t->n_arrays];
-    *a = (struct case_data_array){.dtype = dtype, .rank = rank, .count = 1};
+    struct case_array *a = &t->arrays[t->n_arrays];
+    *a = (struct case_array){.dtype = dtype, .rank = rank, .count = 1};
     snprintf(a->name, sizeof a->name, "%s", name);
     for (int i = 0; i < rank; ++i) {
         a->dim[i] = dim[i];
@@ -63,10 +62,10 @@ static struct case_data_array *new_array(struct case_data *t, const char *name, 
     return a;
 }
 
-struct case_data_array *case_data_array_add(struct case_data *t, const char *name, double spread,
-                                            int rank, const int64_t *dim)
+struct case_array *case_array_add(struct case_data *t, const char *name, double spread, int rank,
+                                  const int64_t *dim)
 {
-    struct case_data_array *a = new_array(t, name, ATTNCL_F32, rank, dim);
+    struct case_array *a = new_array(t, name, ATTNCL_F32, rank, dim);
     uint64_t state = seed_of(name);
 
     for (int64_t i = 0; a && spread != 0 && i < a->count; ++i)
@@ -74,18 +73,18 @@ struct case_data_array *case_data_array_add(struct case_data *t, const char *nam
     return a;
 }
 
-struct case_data_array *case_data_array_find(const struct case_data *t, const char *name)
+struct case_array *case_array_find(const struct case_data *t, const char *name)
 {
     for (int i = 0; i < t->n_arrays; ++i)
         if (strcmp(t->arrays[i].name, name) == 0)
-            return (struct case_data_array *)&t->arrays[i];
+            return (struct case_array *)&t->arrays[i];
     return NULL;
 }
 
-struct case_data_array *case_data_array_indices(struct case_data *t, const char *name, int64_t low,
-                                                int64_t high, int rank, const int64_t *dim)
+struct case_array *case_array_indices(struct case_data *t, const char *name, int64_t low,
+                                      int64_t high, int rank, const int64_t *dim)
 {
-    struct case_data_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
+    struct case_array *a = new_array(t, name, ATTNCL_I32, rank, dim);
     uint64_t state = seed_of(name);
 
     for (int64_t i = 0; a && i < a->count; ++i)
@@ -94,15 +93,15 @@ struct case_data_array *case_data_array_indices(struct case_data *t, const char 
     return a;
 }
 
-size_t case_data_array_bytes(const struct case_data_array *a)
+size_t case_array_bytes(const struct case_array *a)
 {
     return (size_t)a->count * attncl_dtype_bytes(a->dtype);
 }
 
-attncl_value case_data_input(struct case_data *t, const char *name, double spread, int rank,
-                             const int64_t *dim)
+attncl_value case_input(struct case_data *t, const char *name, double spread, int rank,
+                        const int64_t *dim)
 {
-    struct case_data_array *a = case_data_array_add(t, name, spread, rank, dim);
+    struct case_array *a = case_array_add(t, name, spread, rank, dim);
 
     if (!a)
         return ATTNCL_NONE_VALUE;
@@ -110,10 +109,10 @@ attncl_value case_data_input(struct case_data *t, const char *name, double sprea
     return attncl_graph_input(t->graph, name, ATTNCL_F32, rank, dim);
 }
 
-attncl_value case_data_indices(struct case_data *t, const char *name, int64_t low, int64_t high,
-                               int rank, const int64_t *dim)
+attncl_value case_indices(struct case_data *t, const char *name, int64_t low, int64_t high,
+                          int rank, const int64_t *dim)
 {
-    struct case_data_array *a = case_data_array_indices(t, name, low, high, rank, dim);
+    struct case_array *a = case_array_indices(t, name, low, high, rank, dim);
 
     if (!a)
         return ATTNCL_NONE_VALUE;
@@ -121,10 +120,10 @@ attncl_value case_data_indices(struct case_data *t, const char *name, int64_t lo
     return attncl_graph_index_input(t->graph, name, rank, dim, low, high);
 }
 
-attncl_value case_data_weight(struct case_data *t, const char *name, double spread, int rank,
-                              const int64_t *dim)
+attncl_value case_weight(struct case_data *t, const char *name, double spread, int rank,
+                         const int64_t *dim)
 {
-    struct case_data_array *a = case_data_array_add(t, name, spread, rank, dim);
+    struct case_array *a = case_array_add(t, name, spread, rank, dim);
 
     if (!a)
         return ATTNCL_NONE_VALUE;
@@ -133,9 +132,9 @@ attncl_value case_data_weight(struct case_data *t, const char *name, double spre
     return t->status == ATTNCL_OK ? attncl_graph_weight(t->graph, a->tensor) : ATTNCL_NONE_VALUE;
 }
 
-attncl_value case_data_map(struct case_data *t, const char *name, int64_t out, int64_t in)
+attncl_value case_map(struct case_data *t, const char *name, int64_t out, int64_t in)
 {
-    return case_data_weight(t, name, sqrt(3.0 / (double)in), DIMS(out, in));
+    return case_weight(t, name, sqrt(3.0 / (double)in), DIMS(out, in));
 }
 
 // Capacity for the result, once its shape is known.
@@ -145,7 +144,7 @@ static attncl_status add_result(struct case_data *t)
 
     REQUIRE(attncl_graph_output_name(t->graph, 0, &shape), ATTNCL_ERR_ARGUMENT,
             "%s names no output", t->c->name);
-    case_data_array_add(t, "y", 0, shape.rank, shape.dim);
+    case_array_add(t, "y", 0, shape.rank, shape.dim);
     return t->status;
 }
 
@@ -162,36 +161,36 @@ static attncl_status open_graph(struct case_data *t)
     for (int i = 0; i < t->n_arrays; ++i)
         if (t->arrays[i].is_input)
             TRY(attncl_graph_write(t->graph, t->arrays[i].name, t->arrays[i].data,
-                                   case_data_array_bytes(&t->arrays[i])));
+                                   case_array_bytes(&t->arrays[i])));
     return add_result(t);
 }
 
-attncl_status case_data_open(struct case_data *t)
+attncl_status case_open(struct case_data *t)
 {
     t->repeats = 1;
     return t->c->family->open ? t->c->family->open(t) : open_graph(t);
 }
 
-attncl_status case_data_run(struct case_data *t)
+attncl_status case_run(struct case_data *t)
 {
     return t->c->family->run ? t->c->family->run(t) : attncl_graph_run(t->graph);
 }
 
-attncl_status case_data_read(struct case_data *t)
+attncl_status case_read(struct case_data *t)
 {
     if (t->c->family->read)
         return t->c->family->read(t);
-    struct case_data_array *y = case_data_array_find(t, "y");
+    struct case_array *y = case_array_find(t, "y");
     return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data,
-                             case_data_array_bytes(y));
+                             case_array_bytes(y));
 }
 
-attncl_status case_data_settle(struct case_data *t)
+attncl_status case_settle(struct case_data *t)
 {
-    return t->c->family->settle ? t->c->family->settle(t) : case_data_read(t);
+    return t->c->family->settle ? t->c->family->settle(t) : case_read(t);
 }
 
-void case_data_close(struct case_data *t)
+void case_close(struct case_data *t)
 {
     if (t->c->family->close)
         t->c->family->close(t);
@@ -214,14 +213,14 @@ struct part part_spread(int64_t count, int64_t extent)
     return (struct part){extent - 1 - step * (count - 1), count, step};
 }
 
-static double element(const struct case_data_array *a, int64_t i)
+static double element(const struct case_array *a, int64_t i)
 {
     return a->dtype == ATTNCL_I32 ? ((const int32_t *)a->data)[i] : ((const float *)a->data)[i];
 }
 
-struct host *case_data_part(const struct case_data *t, const char *name, const struct part *parts)
+struct host *case_part(const struct case_data *t, const char *name, const struct part *parts)
 {
-    const struct case_data_array *a = case_data_array_find(t, name);
+    const struct case_array *a = case_array_find(t, name);
     int64_t dim[ATTNCL_MAX_RANK], at[ATTNCL_MAX_RANK] = {0};
 
     for (int axis = 0; axis < a->rank; ++axis)
@@ -238,11 +237,42 @@ struct host *case_data_part(const struct case_data *t, const char *name, const s
     return h;
 }
 
-struct host *case_data_whole(const struct case_data *t, const char *name)
+struct host *case_whole(const struct case_data *t, const char *name)
 {
     struct part parts[ATTNCL_MAX_RANK];
 
     for (int axis = 0; axis < ATTNCL_MAX_RANK; ++axis)
         parts[axis] = ALL;
-    return case_data_part(t, name, parts);
+    return case_part(t, name, parts);
+}
+
+void check_compare(struct check *c, double sum_length, const struct host *got,
+                   const struct host *want)
+{
+    c->sum_length = sum_length;
+    if (got->count != want->count)
+        c->difference = INFINITY;
+    for (int64_t i = 0; i < got->count && i < want->count; ++i) {
+        const double difference = fabs(got->data[i] - want->data[i]);
+        if (!(difference <= c->difference)) // true for NaN
+            c->difference = isfinite(difference) ? difference : INFINITY;
+        c->magnitude = fmax(c->magnitude, fabs(want->data[i]));
+    }
+    c->n += got->count;
+}
+
+double check_error(const struct check *c)
+{
+    if (c->n == 0 || !isfinite(c->magnitude))
+        return INFINITY;
+    return c->magnitude > 0 ? c->difference / c->magnitude : c->difference;
+}
+
+double check_limit(const struct check *c)
+{
+    // A float sum of n terms is off by at most n u, u = 2^-24, times the sum of the terms'
+    // magnitudes.  Terms of both signs make that sum larger than the result by about sqrt(n), but
+    // their rounding errors cancel in the same way, so n u of the largest result is a generous
+    // limit, and a missing or doubled term is far beyond it.  16 u are for exp, erf, division.
+    return (16 + c->sum_length) * 0x1p-24;
 }

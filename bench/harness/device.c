@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "harness/bench_device.h"
+#include "harness/device.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,17 +24,17 @@ done:
     return status;
 }
 
-static void add(struct bench_devices *all, const attncl_device_info *info)
+static void add(struct devices *all, const attncl_device_info *info)
 {
     for (size_t i = 0; i < all->n; ++i)
         if (all->list[i].info.platform == info->platform &&
             all->list[i].info.device == info->device)
             return;
-    if (all->n < MAX_BENCH_DEVICES)
+    if (all->n < MAX_DEVICES)
         all->list[all->n++] = (struct bench_device){.info = *info};
 }
 
-static attncl_status list(struct bench_devices *all, const struct options *o)
+static attncl_status list(struct devices *all, const struct options *o)
 {
     attncl_device_info info;
     size_t n = 0;
@@ -54,7 +54,7 @@ static attncl_status list(struct bench_devices *all, const struct options *o)
     return ATTNCL_OK;
 }
 
-static void open_bench_device(struct bench_device *s, const struct options *o)
+static void open_device(struct bench_device *s, const struct options *o)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
 
@@ -71,29 +71,27 @@ static void open_bench_device(struct bench_device *s, const struct options *o)
         return;
     }
     // A device whose loops are cut off may give wrong results at full sizes.
-    s->max_loop_iterations = s->ctx->caps.max_loop_iterations;
-    s->limited = s->max_loop_iterations > 0 && !o->full && !o->quick;
-    s->set = o->quick || s->limited ? CASE_QUICK : CASE_FULL;
+    s->loop_limit = o->full || o->quick ? 0 : s->ctx->caps.max_loop_iterations;
+    s->set = o->quick || s->loop_limit > 0 ? CASE_QUICK : CASE_FULL;
     s->driver_does_not_wait = s->ctx->caps.vendor == VENDOR_MESA_CPU;
 }
 
-bool bench_devices_open(struct bench_devices *all, const struct options *o)
+bool devices_open(struct devices *all, const struct options *o)
 {
     if (list(all, o) != ATTNCL_OK) {
         fprintf(stderr, "attncl-bench: %s\n", attncl_last_error());
         return false;
     }
     for (size_t i = 0; i < all->n; ++i)
-        open_bench_device(&all->list[i], o);
+        open_device(&all->list[i], o);
     return true;
 }
 
-size_t bench_devices_close(struct bench_devices *all)
+size_t devices_close(struct devices *all)
 {
     size_t n_failed = 0;
 
     for (size_t i = 0; i < all->n; ++i) {
-        roofline_shares_free(&all->list[i].shares);
         if (attncl_context_destroy(all->list[i].ctx) == ATTNCL_OK)
             continue;
         fprintf(stderr, "attncl-bench: %s\n", attncl_last_error());
@@ -101,17 +99,4 @@ size_t bench_devices_close(struct bench_devices *all)
     }
     all->n = 0;
     return n_failed;
-}
-
-bool bench_device_runs(const struct bench_device *s, enum case_set set)
-{
-    return s->ctx && s->set == set;
-}
-
-double bench_device_time_share(const struct bench_device *s, double budget_s)
-{
-    const double even = budget_s / (double)s->n_wanted;
-    const double left = (budget_s - s->spent_s) / (double)(s->n_wanted - s->n_done);
-
-    return left > even / 2 ? left : even / 2;
 }

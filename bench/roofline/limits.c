@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: MIT
+//
+// What bounds a device: memory, arithmetic, launches.
+//
+// Memory: copies on the device, by a kernel and by the driver, and transfers from and to ordinary
+// memory of the host, which is what attncl_graph_write() and attncl_graph_read() are given.
+// Arithmetic: the peak of FMAs.  With a = b = 1 every chain counts its steps, so that a loop that a
+// driver cuts off, or a compiler shortens, is seen in the result.
+// Launches: what a kernel costs that does nothing, alone with the wait for it, or in a long queue.
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "device/clerr.h"
+#include "families.h"
+#include "launch/command_list.h"
+#include "roofline/rig.h"
+
+#define FAMILY(NAME, QUANTITY, RUN, READ)                                                          \
+    const struct family bench_##NAME = {.name = #NAME,                                             \
+                                        .suite = SUITE_DEVICE,                                     \
+                                        .quantity = (QUANTITY),                                    \
+                                        .open = open_##NAME,                                       \
+                                        .run = (RUN),                                              \
+                                        .read = (READ),                                            \
+                                        .settle = rig_settle,                                      \
+                                        .close = rig_close,                                        \
+                                        .check = rig_check};
+
+// Vectors that one work-item of a CPU variant copies: 4 KiB of float16.
+enum { CPU_RUN = 64, GPU_GROUP = 256 };
+
+static attncl_status open_buffers(struct case_data *t, struct rig **ret)
+{
+    TRY(rig_open(t, ret));
+    (*ret)->n = (size_t)t->c->sizes.N;
+    TRY(rig_buffer(t, RIG_FROM, true));
+    TRY(rig_buffer(t, RIG_TO, false));
+    t->bytes = 2.0 * sizeof(float) * (double)(*ret)->n;
+    return ATTNCL_OK;
+}
+
+static attncl_status open_copy(struct case_data *t)
+{
+    // Whatever variant the library uses; llvmpipe runs the work-items of a work-group side by side.
+    const bool gpu = !t->ctx->caps.is_cpu || t->ctx->caps.vendor == VENDOR_MESA_CPU;
+    const int vw = gpu ? 4 : 16, per = gpu ? 1 : CPU_RUN;
+    struct rig *r;
+
+    // A fast GPU needs it to be long against a launch.
+    REQUIRE(t->c->sizes.N < 1 << 27 || !t->ctx->caps.is_cpu, ATTNCL_ERR_UNSUPPORTED,
+            "a CPU device needs no copy of this length");
+    TRY(open_buffers(t, &r));
+    TRY(rig_kernel(t, "roofline_copy", vw, per));
+    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_FROM]));
+    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    r->global = r->n / (size_t)(vw * per);
+    r->local = gpu ? GPU_GROUP : 1;
+    return ATTNCL_OK;
+}
+
+FAMILY(copy, QUANTITY_COPY, rig_enqueue, rig_read_pattern)
+
+static attncl_status open_copy_buffer(struct case_data *t)
+{
+    struct rig *r;
+
+    return open_buffers(t, &r);
+}
+
+static attncl_status run_copy_buffer(struct case_data *t)
+{
+    const struct rig *r = t->state;
+
+    TRY_CL(clEnqueueCopyBuffer(t->ctx->queue, r->buffer[RIG_FROM], r->buffer[RIG_TO], 0, 0,
+                               r->n * sizeof(float), 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
+FAMILY(copy_buffer, QUANTITY_COPY, run_copy_buffer, rig_read_pattern)
+
+static attncl_status open_transfer(struct case_data *t, bool to_device)
+{
+    struct rig *r;
+
+    TRY(rig_open(t, &r));
+    r->n = (size_t)t->c->sizes.N;
+    r->host = attncl__alloc_array(r->n, sizeof *r->host);
+    REQUIRE(r->host, ATTNCL_ERR_NO_MEMORY, "%zu floats of %s", r->n, t->c->name);
+    if (to_device)
+        rig_fill(r->host, 0, r->n);
+    t->bytes = sizeof(float) * (double)r->n;
+    return rig_buffer(t, RIG_TO, !to_device);
+}
+
+static attncl_status open_to_device(struct case_data *t)
+{
+    return open_transfer(t, true);
+}
+
+static attncl_status run_to_device(struct case_data *t)
+{
+    const struct rig *r = t->state;
+
+    TRY_CL(clEnqueueWriteBuffer(t->ctx->queue, r->buffer[RIG_TO], CL_FALSE, 0,
+                                r->n * sizeof *r->host, r->host, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
+FAMILY(to_device, QUANTITY_TO_DEVICE, run_to_device, rig_read_pattern)
+
+static attncl_status open_from_device(struct case_data *t)
+{
+    return open_transfer(t, false);
+}
+
+static attncl_status run_from_device(struct case_data *t)
+{
+    const struct rig *r = t->state;
+
+    TRY_CL(clEnqueueReadBuffer(t->ctx->queue, r->buffer[RIG_TO], CL_FALSE, 0,
+                               r->n * sizeof *r->host, r->host, 0, NULL, NULL));
+    return ATTNCL_OK;
+}
+
+static attncl_status read_from_device(struct case_data *t)
+{
+    struct rig *r = t->state;
+
+    TRY(attncl_context_finish(t->ctx));
+    r->n_missed = 0;
+    for (size_t i = 0; i < r->n; ++i)
+        r->n_missed += r->host[i] != rig_pattern(i);
+    return ATTNCL_OK;
+}
+
+FAMILY(from_device, QUANTITY_FROM_DEVICE, run_from_device, read_from_device)
+
+// A run is short, about a millisecond: on a busy machine some runs then meet no other work.
+enum { CHAINS = 8, CPU_ITEMS_PER_UNIT = 128, GPU_ITEMS_PER_UNIT = 8192 };
+
+static attncl_status open_fma(struct case_data *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct device_caps *caps = &t->ctx->caps;
+    const bool gpu = !caps->is_cpu; // whatever variant the library uses
+    const float one = 1;
+    const cl_int n = (cl_int)s->K;
+    struct rig *r;
+
+    TRY(rig_open(t, &r));
+    r->n = (size_t)(gpu ? GPU_ITEMS_PER_UNIT : CPU_ITEMS_PER_UNIT) * caps->compute_units;
+    r->local = gpu ? GPU_GROUP : 1;
+    r->global = r->n;
+    TRY(rig_buffer(t, RIG_TO, false));
+    TRY(rig_kernel(t, "roofline_fma", (int)s->VW, 1));
+    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof one, &one));
+    TRY(attncl__command_list_set_arg(r->kernel, 2, sizeof one, &one));
+    TRY(attncl__command_list_set_arg(r->kernel, 3, sizeof n, &n));
+    t->flop = 2.0 * CHAINS * (double)s->VW * (double)s->K * (double)r->n;
+    return ATTNCL_OK;
+}
+
+static attncl_status read_fma(struct case_data *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    struct rig *r = t->state;
+    struct case_array *y = case_array_find(t, "y");
+
+    if (!y)
+        y = case_array_add(t, "y", 0, DIMS((int64_t)r->n));
+    TRY(t->status);
+    TRY(attncl__buffer_read(t->ctx, r->buffer[RIG_TO], 0, y->data, case_array_bytes(y)));
+    r->n_missed = 0;
+    for (size_t i = 0; i < r->n; ++i) {
+        const double mean_start = (double)(i & 7) + (CHAINS - 1) / 2.0;
+        const double want = (double)(CHAINS * s->VW) * (mean_start + (double)s->K);
+        r->n_missed += ((const float *)y->data)[i] != want;
+    }
+    return ATTNCL_OK;
+}
+
+FAMILY(fma, QUANTITY_FMA, rig_enqueue, read_fma)
+
+// Sizes say how many are enqueued before the wait; times are per kernel.
+static attncl_status open_launch(struct case_data *t)
+{
+    const cl_int nothing = 0;
+    struct rig *r;
+
+    TRY(rig_open(t, &r));
+    r->n = r->global = r->local = 1;
+    t->repeats = (size_t)t->c->sizes.N;
+    TRY(rig_buffer(t, RIG_TO, true));
+    TRY(rig_kernel(t, "roofline_launch", 1, 1));
+    TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_TO]));
+    TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof nothing, &nothing));
+    return ATTNCL_OK;
+}
+
+static attncl_status run_launch(struct case_data *t)
+{
+    for (size_t i = 0; i < t->repeats; ++i)
+        TRY(rig_enqueue(t));
+    return ATTNCL_OK;
+}
+
+FAMILY(launch, QUANTITY_LAUNCH, run_launch, rig_read_pattern)
