@@ -12,14 +12,14 @@
 //   Numerics  a lane takes the product of factors where ranges allow it (common/aft_product.clh),
 //             else running maxima (common/aft_exact.clh); a row that sees nothing gives 0
 //
-//   Macro     Meaning                                                        Values
-//   VW        channels of a lane                                             16, 8, 4
-//   LS        work-group size                                                1
-//   ROWS      rows of a block                                                12
-//   PANEL     blocks of a panel                                              8
-//   BACKWARD  targets are keys, sources queries                               0, 1
-//   MASKED    a mask tensor says what is seen, at any distance                0, 1
-//   PATH      0: by range; 1: running maxima always; 2: element by element   0; 1, 2 for tests
+//   Macro     Meaning                                                       Values
+//   VW        channels of a lane                                            16, 8, 4
+//   LS        work-group size                                               1
+//   ROWS      rows of a block                                               12
+//   PANEL     blocks of a panel                                             8
+//   BACKWARD  targets are keys, sources queries                             0, 1
+//   MASKED    a mask tensor says what is seen, at any distance              0, 1
+//   PATH      0: by range; 1: running maxima always; 2: element by element  0; 1, 2 for tests
 
 #ifndef VW
 #error "VW: channels of a lane"

@@ -17,11 +17,12 @@
 //
 //   Macro       Meaning                                           Values
 //   VW          channels of a lane                                1
-//   LS          work-group size, TX * TY                          256 .. 16
+//   LS          work-group size                                   TX TY
 //   BLOCK       source rows of a block                            16
 //   ROWS        target rows of a work-item, a divisor of BLOCK    16, 8
 //   ITEM_LANES  lanes of a work-item, TX apart                    1, 2
-//   TX TY       work-items across lanes, and across rows          the table in lib/op/aft/aft_gpu.c
+//   TX          work-items across lanes                           64, 32, 8; lib/op/aft/aft_gpu.c
+//   TY          work-items across rows                            4, 2
 //   KEYS        sources in local memory                           32, 16, 8
 //   BACKWARD    targets are keys, sources queries                 0, 1
 //   MASKED      a mask tensor says what is seen                   0

@@ -8,7 +8,7 @@
 //
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       1
-//   LS        work-group size          64 .. 8, what the device can run
+//   LS        work-group size          64 .. 8; what the device can run
 //   BLOCK     source rows of a block   16
 //   BACKWARD  sources are queries      0, 1
 

@@ -4,18 +4,17 @@
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i)
 //
-//   Work      one work-group = QUERIES queries and LS / QUERIES keys, one work-item = one pair; work-groups
-//   of
-//             keys start where the window of their queries does
+//   Work      one work-group = QUERIES queries and LS / QUERIES keys, one work-item = one pair;
+//             work-groups of keys start where the window of their queries does
 //   Memory    CHANNELS channels at a time pass through local memory
 //   Numerics  every exponential by itself; channels in order
 //
-//   Macro     Meaning                                              Values
-//   VW        channels of a lane                                   1
-//   LS        work-group size, a multiple of QUERIES               64 .. 8
-//   QUERIES   queries of a work-group                                   8
-//   CHANNELS  channels at a time                                   16
-//   MASKED    a mask tensor says what is seen, at any distance     0, 1
+//   Macro     Meaning                                           Values
+//   VW        channels of a lane                                1
+//   LS        work-group size, a multiple of QUERIES            64 .. 8
+//   QUERIES   queries of a work-group                           8
+//   CHANNELS  channels at a time                                16
+//   MASKED    a mask tensor says what is seen, at any distance  0, 1
 
 #ifndef VW
 #error "VW: channels of a lane"

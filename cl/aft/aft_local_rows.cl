@@ -12,7 +12,7 @@
 //
 //   Macro     Meaning                                              Values
 //   VW        channels of a lane                                   1
-//   LS        work-group size, a multiple of CHUNK                 64 .. 8, what the device can run
+//   LS        work-group size, a multiple of CHUNK                 64 .. 8; what the device can run
 //   BLOCK     source rows of a block                               16
 //   TARGETS   target rows of a work-item, a divisor of BLOCK       8
 //   CHUNK     sources added between two updates of a maximum       8

@@ -85,8 +85,7 @@ static inline void weigh_panel(__global float *rows, const struct source *from, 
                     min(ROWS, n - i * ROWS), max_exponent, block_max[i], sums, block + i);
 }
 
-// scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors; in
-// it
+// scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors:
 //   packed rows at 0: [blocks * ROWS][2][VW]; ranges: [panels][2][VW]; sums of blocks at before_at:
 //   [blocks][3][VW]
 KERNEL void aft_local_sources(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,

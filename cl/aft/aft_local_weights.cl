@@ -7,12 +7,12 @@
 //   Numerics  peak is the row's largest bias inside the window: no weight exceeds 1, one is 1, and their
 //             spread costs nothing.  What is unseen weighs 0
 //
-//   Macro     Meaning                                       Values
-//   VW        channels of a lane                            1
-//   LS        work-group size                               64 .. 8, what the device can run
-//   BLOCK     source rows of a block                        16
-//   ROWS      target rows of a work-group, a divisor of BLOCK    16, 8
-//   MASKED    a mask tensor says what is seen               0
+//   Macro   Meaning                                          Values
+//   VW      channels of a lane                               1
+//   LS      work-group size                                  64 .. 8; what the device can run
+//   BLOCK   source rows of a block                           16
+//   ROWS    target rows of a work-group, a divisor of BLOCK  16, 8
+//   MASKED  a mask tensor says what is seen                  0
 
 #ifndef LS
 #error "LS: work-group size"

@@ -9,7 +9,7 @@
 //
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
-//   LS        work-group size          1 (CPU), a warp or wave (GPU)
+//   LS        work-group size          1 (CPU), 32 | 64 (GPU)
 
 #ifndef VW
 #error "VW: channels of a lane"

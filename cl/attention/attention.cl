@@ -17,7 +17,7 @@
 //   Macro     Meaning                                           Values
 //   LS        work-group size                                   1
 //   VW        floats in a vector                                4 | 8 | 16
-//   BC        keys of a tile, a multiple of NS VW               8 .. 128
+//   BC        keys of a tile, a multiple of NS VW               a multiple of NS VW; 8 .. 128
 //   NS        vectors across a panel of scores                  1 .. 2
 //   MR        rows of a panel of scores, a multiple of PR       6 | 12
 //   NE        vectors across a panel of sums                    1 .. 4

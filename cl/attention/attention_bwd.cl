@@ -10,8 +10,7 @@
 //             batch entries, n).  A block meets the keys twice, a tile of BC at a time: maxima and
 //             totals of its rows, then the gradients.  Tiles that no query sees are skipped
 //   Memory    keys and values packed in tiles and keys as rows by attention_pack.cl; in local
-//   memory
-//             queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
+//             memory queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
 //             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_sum.cl adds
 //   Numerics  float; p as attention.cl computes it; a row that sees no key gives and gets 0.  Masked
 //             scores, a constant, have no gradient.  Sums in a fixed order
@@ -19,7 +18,7 @@
 //   Macro     Meaning                                           Values
 //   LS        work-group size                                   1
 //   VW        floats in a vector                                4 | 8 | 16
-//   BC        keys of a tile, a multiple of NS VW               8 .. 128
+//   BC        keys of a tile, a multiple of NS VW               a multiple of NS VW; 8 .. 128
 //   NS        vectors across a panel of scores                  1 .. 2
 //   MR        rows of a panel of scores, a multiple of PR       6 | 12
 //   NE        vectors across a panel of sums                    1 .. 4

@@ -6,9 +6,8 @@
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads
 //   partials[g] = attention of q over the keys so far, Wo_g^T
 //
-//   Work      one work-group = one block of `block_width` channels, whole heads, for all rows: heads do not
-//   mix
-//             before the output projection, so that all of it is one launch.  Each work-group reduces and
+//   Work      one work-group = one block of `block_width` channels, whole heads, for all rows: heads do
+//             not mix before the output projection, so that all of it is one launch.  Each work-group reduces and
 //             normalises all rows redundantly: cheaper than a launch
 //   Memory    reads each weight once; stores this position's keys and values in the caches
 //             [limit][m][channels], reads all up to it; rows and a block's q, k and v in local

@@ -64,8 +64,8 @@ struct grad_region *attncl__grad_region_begin(attncl_graph *g, int n_in, int n_o
 // The region is the nodes since its beginning; the graph takes ownership.  Regions do not nest.
 void attncl__grad_region_end(attncl_graph *g, struct grad_region *region);
 
-// Fails the graph from a builder and returns the null value: GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "k has
-// ...").
+// Fails the graph from a builder and returns the null value:
+// GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "k has D = %d, q has D = %d", ...).
 attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line,
                                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 #define GRAPH_FAIL(g, status, ...)                                                                 \

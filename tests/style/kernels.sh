@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # kernels.sh ROOT: every kernel file starts with its contract (Work, Memory, Numerics, macro table) and refuses to
-# compile without its macros; entry points carry the file's name; no relaxed math; arguments are int, long or float.
+# compile without its macros; entry points carry the file's name; .clh files
+# have include guards; no relaxed math; arguments are int, long or float.
 set -u
 root=$1
 status=0
@@ -36,6 +37,11 @@ for file in "$root"/cl/*/*.cl; do
     tr '\n' ' ' <"$file" | grep -oE '(KERNEL|__kernel|kernel) [^{]*\{' |
         grep -E '\b(size_t|bool|ptrdiff_t|intptr_t|uintptr_t)\b' >&2 &&
         complain "$file: a kernel argument whose size depends on the device"
+done
+for file in "$root"/cl/*/*.clh; do
+    [ -e "$file" ] || continue
+    guard=CL_$(echo "${file#"$root"/cl/}" | tr 'a-z/.' 'A-Z__')
+    grep -qx "#ifndef $guard" "$file" && grep -qx "#define $guard" "$file" || complain "$file: no include guard $guard"
 done
 # A function that takes local memory is LOCAL_INLINE (cl/common/types.clh says why).
 for file in "$root"/cl/*/*.cl "$root"/cl/*/*.clh; do

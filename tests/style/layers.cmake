@@ -18,6 +18,8 @@ set(may_exec     base device launch op graph compile)
 set(may_layer    base op graph autodiff)
 set(may_model    base io graph autodiff layer)
 set(may_tune     base device store launch gemm op graph layer)
+# Callers of the public API too: of the directories before them in this list.
+set(use_api      model tune)
 set(directories  base io store device launch gemm op graph autodiff compile exec layer model tune)
 
 set(headers_of_base     export version status dtype kinds log array)

@@ -6,11 +6,11 @@
 //   p -= rates[0] m / (sqrt(v) rates[1] + eps)
 //
 // adam_rates reads the steps taken from device memory, so that one compiled graph serves every
-// step, and finds what all parameters share:
+// step, and computes what all parameters share:
 //
-//   rates[0] = lr_t / (1 - b1^t),   rates[1] = 1 / sqrt(1 - b2^t)         as PyTorch has it
-//   rates[0] = lr_t sqrt(1 - b2^t) / (1 - b1^t),   rates[1] = 1   optimized, as the
-//   end of the paper's section 2
+//   rates[0] = lr_t / (1 - b1^t)                   rates[1] = 1 / sqrt(1 - b2^t)   as in PyTorch
+//   rates[0] = lr_t sqrt(1 - b2^t) / (1 - b1^t)    rates[1] = 1                    optimized: the end
+//                                                                                  of section 2
 //
 // with lr_t = lr, or Noam's lr d_model^-1/2 min(t^-1/2, t warmup^-3/2) where d_model > 0.  Weight
 // decay: g += decay p, or decoupled p *= 1 - shrink.

@@ -3,8 +3,10 @@
 // Cross entropy of logits [..., V] with target classes [...].
 //
 //   loss_r = log sum_v exp(x_rv) - x_r,target      0 where target = pad
-//   NONE   loss [...]       SUM   sum_r loss_r       MEAN   sum_r loss_r / number of rows that are
-//   not padding, or 0
+//
+//   NONE   loss [...]
+//   SUM    sum_r loss_r
+//   MEAN   sum_r loss_r / number of rows that are not padding; 0 without such rows
 //
 // Three kernels (cl/train/cross_entropy.cl): losses of the rows, sums of blocks of rows, sum of the
 // blocks.
