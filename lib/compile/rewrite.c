@@ -72,7 +72,7 @@ static bool find_parts(const attncl_graph *g, int n, struct match *m)
 }
 
 // Whether the first node made can stand where part[1] is: all it reads is there and still what the
-// parts read, and nobody reads what it passes on before.
+// parts read, and its forwarded output has no earlier consumer.
 static bool can_stand(const attncl_graph *g, const struct match *m)
 {
     const int place = m->node[1], passed_on = m->rule->passed_on;

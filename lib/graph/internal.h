@@ -40,7 +40,7 @@ struct node {
     int out[OP_MAX_OUT];
     bool live;                 // something depends on it
     bool save_for_backward;    // a gradient reads its saved outputs
-    struct as_built *as_built; // what to go back to, where planning changed it
+    struct as_built *as_built; // the graph before planning changed it
     size_t scratch_bytes;
     struct storage scratch;
 };

@@ -56,7 +56,7 @@ static void see(attncl_log_level level, const char *text, void *user)
 
 TEST(the_log_delivers_what_is_wanted)
 {
-    attncl__log(ATTNCL_LOG_ERROR, "nobody listens");
+    attncl__log(ATTNCL_LOG_ERROR, "no listener");
     ck_assert(!attncl__log_wanted(ATTNCL_LOG_ERROR));
 
     attncl_set_log(see, &seen, ATTNCL_LOG_INFO);
@@ -71,7 +71,7 @@ TEST(the_log_delivers_what_is_wanted)
     ck_assert_uint_lt(strlen(seen.text), 600);
 
     attncl_set_log(NULL, NULL, ATTNCL_LOG_DEBUG);
-    attncl__log(ATTNCL_LOG_ERROR, "nobody listens again");
+    attncl__log(ATTNCL_LOG_ERROR, "no listener again");
     ck_assert_int_eq(seen.n_lines, 2);
 }
 

@@ -99,7 +99,7 @@ TEST(a_sentence_is_one_line_of_bounded_length)
     attncl__error_prefix("where");
     ck_assert_uint_eq(strlen(attncl_last_error()), length);
     ck_assert_int_eq(strncmp(attncl_last_error(), "where: xxx", 10), 0);
-    attncl__error_prefix("%s", text); // no room for both: the fact is kept
+    attncl__error_prefix("%s", text); // no space for both: the fact is kept
     ck_assert_int_eq(strncmp(attncl_last_error(), "where: xxx", 10), 0);
 }
 

@@ -293,7 +293,7 @@ TEST(an_unknown_kernel_is_named)
         return;
     ck_ok(attncl_context_create(NULL, &ctx));
     ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 1\n", &program));
-    ck_fails(attncl__kernel_create(ctx, program, "nobody", &kernel), ATTNCL_ERR_STATE, "nobody");
+    ck_fails(attncl__kernel_create(ctx, program, "absent", &kernel), ATTNCL_ERR_STATE, "absent");
     ck_assert_ptr_null(kernel);
     ck_ok(attncl_context_destroy(ctx));
 }

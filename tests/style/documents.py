@@ -35,11 +35,13 @@ def main(root):
         name = str(document.relative_to(root))
         if name.startswith(IGNORED):
             continue
-        for path, is_link in named(document.read_text(), tops):
+        text = document.read_text()
+        given = re.findall(r"[Ii]n `([^`]+)`:\n\n```", text)  # files whose text the document has
+        for path, is_link in named(text, tops):
             n += 1
             base = document.parent if is_link else root
             for one in expand(path):
-                generic = not is_link and PLACEHOLDER.search(one)
+                generic = one in given or not is_link and PLACEHOLDER.search(one)
                 if not generic and not list(base.glob(one.rstrip("/"))) and not (base / one).exists():
                     complaints.append(f"{name} names {one}, which does not exist")
     print("\n".join(complaints) or f"{n} names of files")

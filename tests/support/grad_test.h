@@ -9,7 +9,7 @@
 // as the op's.
 typedef void (*ref_forward)(const void *params, struct host *const *in, struct host *const *out);
 
-// d sum(out . dy) / d in[k] by central differences in double.  `out` is room for the outputs; NULL
+// d sum(out . dy) / d in[k] by central differences in double.  `out` receives the outputs; NULL
 // outputs or dy do not count.
 struct host *finite_differences(ref_forward forward, const void *params, struct host *const *in,
                                 struct host *const *out, struct host *const *dy, int n_out, int k);

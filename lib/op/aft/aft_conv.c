@@ -5,6 +5,8 @@
 //   y_i = sigmoid(q_i) sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j), per batch
 //   entry and head
 //
+// No kernel: the kernels are those of AFT-local (lib/op/aft/aft_mix.c).
+//
 // Channel c belongs to head c / (C / H), which has one key a row.  w depends on the distance: it is
 // w[head, j - i + (s - 1) / 2] where that exists, else 0.  The paper subtracts 1 from e^w in the
 // window and adds the sum of all; here, as in AFT-local, windows are weighed apart from what is

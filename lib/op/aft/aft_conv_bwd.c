@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of AFT-conv; lib/op/aft/aft_mix_bwd.c has the formulas and launches them.
+// Gradients of AFT-conv.  No kernel: lib/op/aft/aft_mix_bwd.c has the formulas and launches them.
 
 #include "op/aft/aft_tiling.h"
 

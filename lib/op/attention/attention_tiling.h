@@ -38,7 +38,7 @@ struct attention_tiling {
     int64_t partial_floats; // with splits: the same of each split, then its sums
 };
 
-// ERR_UNSUPPORTED when the device cannot hold a block or would stop counting.
+// ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.
 attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret);
 
 // The GPU variant's launches (attention_gpu.c).

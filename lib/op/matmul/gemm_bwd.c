@@ -5,6 +5,8 @@
 //   linear   p = x W^T + b    dx = d W      dW = d^T x      db = sum over rows of d       d = dL/dp
 //   bmm      y_i = a_i b_i    da_i = dy_i b_i^T             db_i = a_i^T dy_i
 //
+// No kernel: gradients of GEMMs are GEMMs (gemm/gemm_backend.c) and column sums.
+//
 // What the epilogue of a linear map does to p is undone first (activation_bwd.c).
 
 #include "gemm/gemm.h"

@@ -10,7 +10,7 @@
 
 static const double tiny = 2e-38; // what a device may flush to zero
 
-// The worst errors that cl/common/math.clh states, in ulp, with room for devices whose division is
+// The worst errors that cl/common/math.clh states, in ulp, with a margin for devices whose division is
 // good to 2.5 ulp.
 static double rtol(int kind)
 {

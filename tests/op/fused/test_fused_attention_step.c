@@ -2,6 +2,7 @@
 // A fused step of a layer of multi-head attention, split by heads, position by position, against
 // the definitions of what it joins: layer norm, three maps, softmax attention over the keys so far,
 // the output map.
+// Reference: tests/support/fused_step_test.c and attention in the test.
 
 #include <math.h>
 

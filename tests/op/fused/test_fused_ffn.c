@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A fused feed-forward network of few rows, split by hidden units, against the references of what
 // it fuses.
+// Reference: tests/support/fused_step_test.c and tests/ref/activation.c.
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A linear map with the layer norm in front of it, against the reference of both.
+// Reference: tests/ref/layer_norm.c and tests/ref/gemm.c.
 
 #include <math.h>
 

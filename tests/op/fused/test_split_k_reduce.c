@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Split-K reduction: the sum of partial results, against its reference.
+// Reference: tests/support/fused_step_test.c.
 
 #include <math.h>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The gradients of the spatial gate against finite differences of its definition: it is linear in
-// each of its inputs, so that differences are exact but for rounding in double.
+// The gradients of the spatial gate against finite differences of its reference
+// (tests/ref/spatial_gate.c): it is linear in each of its inputs, so that differences are exact but
+// for rounding in double.
 
 #include "ref/ref.h"
 #include "support/grad_test.h"

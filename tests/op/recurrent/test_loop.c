@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Loops of a graph: iterations count up in every run, read their rows and write rows.
+// Reference: what a loop must give is computed in the tests.
 
 #include "attncl/ops.h"
 #include "graph/graph.h"

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT
+"""adding_an_op.py ROOT WORK [PAGE]: adds the op of PAGE, docs/adding-an-op.md, to a copy of the tree in WORK, as the page says: four
+files and one line.  Builds the op's test, runs it in both variants, and takes the op out."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+LIST = "lib/op/op_list.def"
+
+
+def blocks(page):
+    """{path: code}: the code after a line that ends with "In `path`:"."""
+    return dict(re.findall(r"[Ii]n `([^`]+)`:\n\n```c\n(.*?)```", page.read_text(), re.S))
+
+
+def content(tree):
+    return {p.relative_to(tree).as_posix(): p.read_bytes() for p in tree.rglob("*") if p.is_file()}
+
+
+def run(*command, **environment):
+    done = subprocess.run(command, env=os.environ | environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode not in (0, 77):
+        sys.exit(f"{' '.join(map(str, command))}:\n{done.stdout[-4000:]}")
+    return done.returncode
+
+
+def main(root, work, page=None):
+    root, work = pathlib.Path(root), pathlib.Path(work)
+    tree, build = work / "tree", work / "build"
+    shutil.rmtree(work, ignore_errors=True)
+    shutil.copytree(root, tree, symlinks=True, ignore=shutil.ignore_patterns("build*", ".git", "__pycache__", "shared"))
+    before = content(tree)
+
+    files = blocks(pathlib.Path(page) if page else tree / "docs/adding-an-op.md")
+    line = files.pop(LIST)
+    for path, code in files.items():
+        (tree / path).parent.mkdir(exist_ok=True)
+        (tree / path).write_text(code)
+    (tree / LIST).write_text((tree / LIST).read_text() + line)
+
+    after = content(tree)
+    changed = {p for p in after if before.get(p) != after[p]}
+    if len(files) != 4 or changed != {LIST, *files} or set(files) & set(before) or line.count("\n") != 1:
+        sys.exit(f"not four new files and one line: {sorted(changed)}")
+
+    name = re.match(r"OP\(\w+/(\w+),", line)[1]
+    target = f"test_op_{name}"
+    start = time.monotonic()
+    run("cmake", "-S", tree, "-B", build, "-DCMAKE_BUILD_TYPE=Debug", "-DCMAKE_C_FLAGS_DEBUG=-O0", "-DATTNCL_BUILD_TOOLS=OFF",
+        "-DATTNCL_BUILD_BENCH=OFF")
+    run("cmake", "--build", build, "-j", str(os.cpu_count()), "--target", target)
+    built = time.monotonic()
+    skipped = 0
+    for variant in ("cpu", "gpu"):
+        skipped = run(build / "tests" / target, CK_FORK="no", ATTNCL_GUARD="1", ATTNCL_CACHE="off", ATTNCL_TUNE="off",
+                      ATTNCL_VARIANT=variant)
+    run(sys.executable, tree / "tests/style/op_files.py", tree)
+
+    for path in files:
+        (tree / path).unlink()
+    (tree / LIST).write_text((tree / LIST).read_text().replace(line, ""))
+    assert content(tree) == before
+    shutil.rmtree(work)
+    print(f"{name}: 4 files and 1 line; built in {built - start:.0f} s, all in {time.monotonic() - start:.0f} s"
+          + (", not run: no device" if skipped else ""))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

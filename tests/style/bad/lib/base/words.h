@@ -1,0 +1,1 @@
+// Says folder, on purpose.

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel, reference and test, of one name.  Instead of a kernel
+file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a reference file, the test names another below
+tests/ref, or says "Reference: what it is"."""
+import pathlib
+import re
+import sys
+
+
+def main(root):
+    root = pathlib.Path(root)
+    ops = dict.fromkeys(re.findall(r"^OP\(([a-z0-9_/]+),", (root / "lib/op/op_list.def").read_text(), re.M))
+    complaints = []
+    for op in ops:
+        family, name = op.split("/")
+        host, test = root / f"lib/op/{op}.c", root / f"tests/op/{family}/test_{name}.c"
+        text = {f: f.read_text() if f.exists() else "" for f in (host, test)}
+        for file, instead, said_in in ((host, None, None), (root / f"cl/{op}.cl", "No kernel: ", host), (test, None, None),
+                                       (root / f"tests/ref/{name}.c", "Reference: |tests/ref/[a-z_]+\\.c", test)):
+            if not file.exists() and not (instead and re.search(f"// .*({instead})", text[said_in])):
+                reason = f", and {said_in.relative_to(root)} says nothing of '{instead}'" if instead else ""
+                complaints.append(f"{op}: no {file.relative_to(root)}{reason}")
+    print("\n".join(complaints) or f"{len(ops)} ops")
+    return bool(complaints) or not ops
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
