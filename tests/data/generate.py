@@ -12,14 +12,21 @@ seeds are fixed.
 import json
 import math
 import os
-import struct
 import sys
 import zlib
 
-import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from support.safetensors_file import write  # noqa: E402
+from torch_models.aft import AFT  # noqa: E402
+from torch_models.attention import MHA, BatchFirstMHA, additive, attend, masked_softmax  # noqa: E402
+from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
+from torch_models.gmlp import GMLP, SGU  # noqa: E402
+from torch_models.recurrent import Seq2Seq  # noqa: E402
+from torch_models.transformer import LM, Encoder, FeedForward, Layer, sinusoid  # noqa: E402
 
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "bool": "BOOL",
           "uint8": "U8", "bfloat16": "BF16"}
@@ -31,403 +38,6 @@ def raw(t):
         return t.view(torch.int16).numpy().tobytes()
     return t.numpy().tobytes()
 
-
-def write(path, tensors, metadata):
-    header, blobs, at = {"__metadata__": metadata}, [], 0
-    for name in sorted(tensors, key=lambda n: (-tensors[n].element_size(), n)):
-        t = tensors[name]
-        blob = raw(t)
-        header[name] = {"dtype": DTYPES[str(t.dtype).split(".")[1]], "shape": list(t.shape),
-                        "data_offsets": [at, at + len(blob)]}
-        blobs.append(blob)
-        at += len(blob)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + b"".join(blobs))
-
-
-# -- the layers, in PyTorch -------------------------------------------------------------------------------------------
-
-
-def softmax_of(scores, hidden, dim, hidden_score=-math.inf):
-    """The softmax of what is not hidden; where all is hidden, 0, and no gradient."""
-    if hidden is None:
-        return torch.softmax(scores, dim)
-    if hidden_score != -math.inf:
-        return torch.softmax(scores.masked_fill(hidden, hidden_score), dim)
-    blind = hidden.all(dim, keepdim=True)
-    return torch.softmax(scores.masked_fill(hidden & ~blind, hidden_score), dim) * ~blind
-
-
-class AFT(nn.Module):
-    """y_i = sigmoid(q_i) sum_j softmax_j(w_ij + k_j) v_j; a row that sees nothing gives 0."""
-
-    def __init__(self, kind, d_model, seq_len=0, window=0, bias=True, heads=0):
-        super().__init__()
-        self.kind = kind
-        self.query = nn.Linear(d_model, d_model, bias=bias)
-        self.key = nn.Linear(d_model, heads or d_model, bias=bias)
-        self.value = nn.Linear(d_model, d_model, bias=bias)
-        self.output = nn.Linear(d_model, d_model)
-        if kind == "aft_conv":
-            self.w = nn.Parameter(torch.randn(heads, window))
-        elif kind != "aft_simple":
-            self.pos_bias = nn.Parameter(torch.randn(seq_len, seq_len))
-        if kind == "aft_local":
-            i = torch.arange(seq_len)
-            near = (i[:, None] - i[None, :]).abs() < window
-            self.register_buffer("local_mask", near)
-
-    def forward(self, query, key, value, mask):
-        q, k, v = self.query(query), self.key(key), self.value(value)
-        n = q.shape[0]
-        w = torch.zeros(n, n, dtype=q.dtype)
-        if self.kind == "aft_conv":
-            return self.output(torch.sigmoid(q) * self.heads_mix(k, v, mask))
-        if self.kind != "aft_simple":
-            w = self.pos_bias[:n, :n]
-        if self.kind == "aft_local":
-            w = w * self.local_mask[:n, :n]
-        s = w[:, :, None, None] + k[None]  # [T, T, B, C]
-        p = softmax_of(s, None if mask is None else (mask == 0)[..., None], 1)
-        return self.output(torch.sigmoid(q) * (p * v[None]).sum(1))
-
-    def heads_mix(self, k, v, mask):
-        """Eq. 6 of the paper, as it stands there: conv1d(e^K V, e^w - 1) + sum e^K V, over the same of e^K."""
-        (n, b, d), h, s = v.shape, k.shape[2], self.w.shape[1]
-        heads = torch.exp(k)[..., None]  # [T, B, H, 1]
-        place = torch.arange(n)[None] - torch.arange(n)[:, None] + (s - 1) // 2  # [T, T]
-        inside = (place >= 0) & (place < s)
-        weight = torch.exp(self.w)[:, place.clamp(0, s - 1)]
-        kernel = torch.where(inside, weight - 1, torch.zeros_like(weight)) + 1
-        kernel = kernel[:, :, :, None].expand(h, n, n, b)
-        if mask is not None:
-            kernel = kernel * (mask != 0)
-        num = torch.einsum("hijb,jbhc->ibhc", kernel, heads * v.reshape(n, b, h, d // h))
-        den = torch.einsum("hijb,jbhc->ibhc", kernel, heads)
-        return (num / torch.where(den > 0, den, torch.ones_like(den))).reshape(n, b, d)
-
-
-class SGU(nn.Module):
-    def __init__(self, d_z, seq_len):
-        super().__init__()
-        self.norm = nn.LayerNorm([d_z // 2])
-        self.weight = nn.Parameter(torch.randn(seq_len, seq_len) / math.sqrt(seq_len))
-        self.bias = nn.Parameter(torch.ones(seq_len) + 0.1 * torch.randn(seq_len))
-
-    def forward(self, z, mask):
-        z1, z2 = torch.chunk(z, 2, dim=-1)
-        n = z.shape[0]
-        w = self.weight[:n, :n]
-        if mask is not None:
-            w = w * mask[:, :, 0]
-        return z1 * (torch.einsum("ij,jbc->ibc", w, self.norm(z2)) + self.bias[:n, None, None])
-
-
-class GMLP(nn.Module):
-    def __init__(self, d_model, d_ffn, seq_len):
-        super().__init__()
-        self.norm = nn.LayerNorm([d_model])
-        self.proj1 = nn.Linear(d_model, d_ffn)
-        self.sgu = SGU(d_ffn, seq_len)
-        self.proj2 = nn.Linear(d_ffn // 2, d_model)
-
-    def forward(self, x, mask):
-        return x + self.proj2(self.sgu(F.gelu(self.proj1(self.norm(x))), mask))
-
-
-class FeedForward(nn.Module):
-    def __init__(self, d_model, d_ff, activation="ReLU", is_gated=False, bias1=True, bias2=True, bias_gate=True):
-        super().__init__()
-        self.layer1 = nn.Linear(d_model, d_ff, bias=bias1)
-        self.layer2 = nn.Linear(d_ff, d_model, bias=bias2)
-        self.activation = getattr(nn, activation)()
-        self.linear_v = nn.Linear(d_model, d_ff, bias=bias_gate) if is_gated else None
-
-    def forward(self, x):
-        h = self.activation(self.layer1(x))
-        if self.linear_v is not None:
-            h = h * self.linear_v(x)
-        return self.layer2(h)
-
-
-def attend(q, k, v, hidden=None, hidden_score=-math.inf, scale=None):
-    """softmax(q k^T scale) v and the weights; hidden pairs score hidden_score; a row that sees nothing gives 0."""
-    scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    p = softmax_of(scores, hidden, -1, hidden_score)
-    return p @ v, p
-
-
-def beyond(lens, n_queries, n_keys):
-    """[B, Q, K]: the keys at or beyond the lengths [B] or [B, Q]."""
-    lens = lens[:, None].expand(-1, n_queries) if lens.dim() == 1 else lens
-    return torch.arange(n_keys)[None, None] >= lens[..., None]
-
-
-class MHA(nn.Module):
-    """Multi-head attention, sequence first; values and output always have a bias."""
-
-    def __init__(self, d_model, heads, bias=True):
-        super().__init__()
-        self.heads = heads
-        for name in ("query", "key", "value"):
-            setattr(self, name, nn.Module())
-            getattr(self, name).linear = nn.Linear(d_model, d_model, bias=bias or name == "value")
-        self.output = nn.Linear(d_model, d_model)
-
-    def split(self, x):  # [T, B, C] -> [B, H, T, C / H]
-        return x.reshape(*x.shape[:2], self.heads, -1).permute(1, 2, 0, 3)
-
-    def weighted(self, query, key, value, mask):
-        """The result and the weights, which are detached, as published."""
-        hidden = None if mask is None else (mask == 0).permute(2, 0, 1)[:, None]
-        y, p = attend(self.split(self.query.linear(query)), self.split(self.key.linear(key)),
-                      self.split(self.value.linear(value)), hidden)
-        return self.output(y.permute(2, 0, 1, 3).reshape(query.shape)), p.permute(2, 3, 0, 1).detach()
-
-    def forward(self, query, key, value, mask):
-        return self.weighted(query, key, value, mask)[0]
-
-
-class BatchFirstMHA(nn.Module):
-    def __init__(self, num_hiddens, num_heads, bias=False, query_size=None, key_size=None, value_size=None):
-        super().__init__()
-        self.heads = num_heads
-        self.W_q = nn.Linear(query_size or num_hiddens, num_hiddens, bias=bias)
-        self.W_k = nn.Linear(key_size or num_hiddens, num_hiddens, bias=bias)
-        self.W_v = nn.Linear(value_size or num_hiddens, num_hiddens, bias=bias)
-        self.W_o = nn.Linear(num_hiddens, num_hiddens, bias=bias)
-
-    def split(self, x):  # [B, T, C] -> [B, H, T, C / H]
-        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
-
-    def forward(self, queries, keys, values, lens):
-        hidden = beyond(lens, queries.shape[1], keys.shape[1])[:, None]
-        y, p = attend(self.split(self.W_q(queries)), self.split(self.W_k(keys)), self.split(self.W_v(values)), hidden,
-                      -1e6)
-        return self.W_o(y.transpose(1, 2).flatten(2)), p.flatten(0, 1)
-
-
-class Layer(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        d = c["d_model"]
-        if c["layer"] == "transformer":
-            self.self_attn = MHA(d, c["heads"], c.get("bias", True))
-        else:
-            window = c.get("local_window_size", c.get("window_size", 0))
-            self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), window, c.get("bias", True), c.get("heads", 0))
-        keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
-        self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
-        self.norm_self_attn = nn.LayerNorm([d])
-        self.norm_ff = nn.LayerNorm([d])
-
-    def forward(self, x, mask):
-        z = self.norm_self_attn(x)
-        x = x + self.self_attn(z, z, z, mask)
-        return x + self.feed_forward(self.norm_ff(x))
-
-
-def block(c):
-    return GMLP(c["d_model"], c["d_ffn"], c["seq_len"]) if c["layer"] == "gmlp" else Layer(c)
-
-
-class Encoder(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        self.layers = nn.ModuleList([block(c) for _ in range(c["n_layers"])])
-        self.norm = nn.LayerNorm([c["d_model"]])
-
-    def forward(self, x, mask):
-        for layer in self.layers:
-            x = layer(x, mask)
-        return self.norm(x)
-
-
-def sinusoid(n, d):
-    p = torch.arange(n, dtype=torch.float64)[:, None]
-    angle = p * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
-    table = torch.zeros(n, d, dtype=torch.float64)
-    table[:, 0::2] = torch.sin(angle)
-    table[:, 1::2] = torch.cos(angle)[:, : d // 2]
-    return table
-
-
-class Embed(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        self.pos, d, max_len = c.get("pos", "fixed_pos"), c["d_model"], c.get("max_len", 5000)
-        if self.pos == "no_pos":
-            self.weight = nn.Parameter(torch.randn(c["n_vocab"], d))
-            return
-        self.linear = nn.Embedding(c["n_vocab"], d)
-        if self.pos == "learned_pos":
-            self.positional_encodings = nn.Parameter(torch.randn(max_len, 1, d))
-        else:
-            self.register_buffer("positional_encodings", sinusoid(max_len, d)[:, None].float())
-
-    def forward(self, tokens):
-        if self.pos == "no_pos":
-            return F.embedding(tokens, self.weight)
-        x = self.linear(tokens) * math.sqrt(self.linear.weight.shape[1])
-        return x + self.positional_encodings[: tokens.shape[0]]
-
-
-class LM(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        self.src_embed = Embed(c)
-        self.encoder = Encoder(c)
-        self.generator = nn.Module()
-        self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"])
-
-    def forward(self, tokens):
-        n = tokens.shape[0]
-        mask = torch.tril(torch.ones(n, n, dtype=torch.bool))[:, :, None]
-        return self.generator.projection(self.encoder(self.src_embed(tokens), mask))
-
-
-class Attention(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.W_k = nn.Linear(width, width, bias=False)
-        self.W_q = nn.Linear(width, width, bias=False)
-        self.w_v = nn.Linear(width, 1, bias=False)
-
-    def forward(self, query, keys, hidden):
-        """The weights [B, 1, S] of a query [B, 1, H]; hidden positions score -1e6."""
-        scores = self.w_v(torch.tanh(self.W_q(query) + self.W_k(keys)))[..., 0]
-        return torch.softmax(scores.masked_fill(hidden, -1e6), -1)[:, None]
-
-
-class Seq2Seq(nn.Module):
-    """Bahdanau et al. 2014 with gated recurrent units: the decoder reads cat(context, embedding)."""
-
-    def __init__(self, src_vocab_size, tgt_vocab_size, embed_size, num_hiddens, num_layers):
-        super().__init__()
-        e, h = embed_size, num_hiddens
-        self.encoder, self.decoder = nn.Module(), nn.Module()
-        self.encoder.embedding = nn.Embedding(src_vocab_size, e)
-        self.encoder.rnn = nn.GRU(e, h, num_layers, batch_first=True)
-        self.decoder.attention = Attention(h)
-        self.decoder.embedding = nn.Embedding(tgt_vocab_size, e)
-        self.decoder.rnn = nn.GRU(e + h, h, num_layers, batch_first=True)
-        self.decoder.dense = nn.Linear(h, tgt_vocab_size)
-
-    def encode(self, tokens):
-        return self.encoder.rnn(self.encoder.embedding(tokens))
-
-    def step(self, token, state, keys, hidden):
-        """One token [B]: logits, state and weights."""
-        d = self.decoder
-        p = d.attention(state[-1][:, None], keys, hidden)
-        x = torch.cat([p @ keys, d.embedding(token)[:, None]], -1)
-        y, state = d.rnn(x, state)
-        return d.dense(y), state, p
-
-    def forward(self, source, target, lens=None):
-        keys, state = self.encode(source)
-        seen = source.shape[1] if lens is None else lens[:, None]
-        hidden = torch.arange(source.shape[1])[None].expand(source.shape) >= seen
-        logits, weights = [], []
-        for token in target.T:
-            y, state, p = self.step(token, state, keys, hidden)
-            logits.append(y), weights.append(p)
-        return torch.cat(logits, 1), state, keys, torch.cat(weights, 1)
-
-
-class Heads(nn.Module):
-    """A linear map whose result is cut into heads."""
-
-    def __init__(self, d_model, heads, bias):
-        super().__init__()
-        self.heads, self.linear = heads, nn.Linear(d_model, d_model, bias=bias)
-
-    def forward(self, x):
-        return self.linear(x).reshape(*x.shape[:-1], self.heads, -1)
-
-
-class FeedbackAttention(nn.Module):
-    """One query [B, d] to memories [S, B, d]; row P - distance of the tables belongs to a distance."""
-
-    def __init__(self, c, precomputed=False):
-        super().__init__()
-        d, h, n = c["d_model"], c["heads"], c["P"]
-        self.query = Heads(d, h, False)
-        self.precomputed = precomputed
-        if not precomputed:
-            self.key, self.value = Heads(d, h, False), Heads(d, h, True)
-        self.output = nn.Linear(d, d)
-        self.key_pos_embeddings = nn.Parameter(torch.randn(n, h, d // h))
-        self.query_pos_bias = nn.Parameter(torch.randn(h, d // h))
-        self.key_pos_bias = nn.Parameter(torch.randn(n, h)) if c.get("score", "joint") == "split" else None
-
-    def forward(self, query, key, value):
-        q = self.query(query)
-        k, v = (key, value) if self.precomputed else (self.key(key), self.value(value))
-        n = k.shape[0]
-        places = self.key_pos_embeddings[-n:]
-        if self.key_pos_bias is None:
-            s = torch.einsum("bhc,jbhc->jbh", q + self.query_pos_bias, k + places[:, None])
-        else:
-            s = torch.einsum("bhc,jbhc->jbh", q + self.query_pos_bias, k)
-            s = s + torch.einsum("bhc,jhc->jbh", q, places) + self.key_pos_bias[-n:][:, None]
-        p = torch.softmax(s / math.sqrt(q.shape[-1]), 0)
-        return self.output(torch.einsum("jbh,jbhc->bhc", p, v).flatten(1)), p
-
-
-class FeedbackLayer(nn.Module):
-    def __init__(self, c, precomputed=False):
-        super().__init__()
-        self.attn = FeedbackAttention(c, precomputed)
-        self.feed_forward = FeedForward(c["d_model"], c["d_ff"], c.get("activation", "ReLU"))
-        self.norm_self_attn, self.norm_ff = nn.LayerNorm([c["d_model"]]), nn.LayerNorm([c["d_model"]])
-
-    def forward(self, x, key, value):
-        if key is not None:
-            x = x + self.attn(self.norm_self_attn(x), key, value)[0]
-        return x + self.feed_forward(self.norm_ff(x))
-
-
-class Feedback(nn.Module):
-    """shared: one projection of keys and values for all layers.  All memories are projected anew at every step."""
-
-    def __init__(self, c, shared=False):
-        super().__init__()
-        self.layers = nn.ModuleList([FeedbackLayer(c, shared) for _ in range(c["n_layers"])])
-        self.norm = nn.LayerNorm([c["d_model"]])
-        self.weights = nn.Parameter(torch.randn(c["n_layers"] + 1))
-        self.shared = shared
-        if shared:
-            self.key, self.value = Heads(c["d_model"], c["heads"], False), Heads(c["d_model"], c["heads"], False)
-
-    def forward(self, x_seq):
-        results, memory = [], []
-        for x in x_seq:
-            k = v = torch.stack(memory) if memory else None
-            if memory and self.shared:
-                k, v = self.key(k), self.value(v)
-            values = [x]
-            for layer in self.layers:
-                values.append(layer(values[-1], k, v))
-            results.append(values[-1])
-            memory.append(torch.einsum("l,lbc->bc", torch.softmax(self.weights, 0), torch.stack(values)))
-        return self.norm(torch.stack(results)), torch.stack(memory)
-
-
-class FeedbackLM(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"])
-        self.transformer = Feedback(c, c["layer"] == "feedback_kv")
-        self.generator = nn.Linear(c["d_model"], c["n_vocab"])
-
-    def forward(self, tokens):
-        return self.generator(self.transformer(self.src_embed(tokens))[0])
-
-
-# -- the cases --------------------------------------------------------------------------------------------------------
 
 DIRECTORY = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
 
@@ -464,7 +74,9 @@ def write_case(name, arch, config, params, inputs, expected, keep_types=False):
     tensors = dict(params) if keep_types else {k: as_file_type(v) for k, v in params.items()}
     tensors.update({"input." + k: as_file_type(v) for k, v in inputs.items()})
     tensors.update({"expected." + k: as_file_type(v) for k, v in expected.items()})
-    write(os.path.join(DIRECTORY, name + ".safetensors"), tensors,
+    names = sorted(tensors, key=lambda n: (-tensors[n].element_size(), n))
+    write(os.path.join(DIRECTORY, name + ".safetensors"),
+          {n: (DTYPES[str(tensors[n].dtype).split(".")[1]], tensors[n].shape, raw(tensors[n])) for n in names},
           {"attncl.arch": arch, "attncl.config": json.dumps(config)})
 
 
@@ -494,9 +106,8 @@ def primitives():
     case("softmax", "softmax", {"dim": 1}, {}, {"x": x}, {"output": torch.softmax(x, 1)})
 
     x, lens = randn(2, 3, 5), torch.tensor([[0, 2, 5], [1, 7, 3]])
-    seen = torch.arange(5)[None, None] < lens[..., None]
     case("masked_softmax", "masked_softmax", {}, {}, {"X": x, "valid_lens": lens},
-         {"output": torch.softmax(torch.where(seen, x, torch.tensor(-1e6, dtype=x.dtype)), -1)})
+         {"output": masked_softmax(x.clone(), lens)})
 
     x, m = randn(3, 4, 6), module(nn.LayerNorm([4, 6]))
     m.weight.data, m.bias.data = randn(4, 6).data, randn(4, 6).data
@@ -652,17 +263,16 @@ def self_attention():
 def attention():
     q, k, v, lens = randn(3, 4, 6), randn(3, 7, 6), randn(3, 7, 5), torch.randint(0, 9, (3, 4))
     lens[0, 0], lens[1, 1], lens[2, 3] = 0, 7, 8  # equal weights; nothing hidden, twice
-    y, p = attend(q, k, v, beyond(lens, 4, 7), -1e6)
+    y, p = attend(q, k, v, lens)
     case("dot_product_attention", "dot_product_attention", {}, {},
          {"queries": q, "keys": k, "values": v, "valid_lens": lens}, {"output": y, "attention_weights": p})
 
     few, k = torch.tensor([0, 3, 7], dtype=torch.int32), randn(3, 7, 5)
     w_q, w_k, w_v = module(nn.Linear(6, 9, bias=False)), module(nn.Linear(5, 9, bias=False)), randn(1, 9)
-    scores = torch.tanh(w_q(q)[:, :, None] + w_k(k)[:, None]) @ w_v[0]
-    p = torch.softmax(scores.masked_fill(beyond(few, 4, 7), -1e6), -1)
+    y, p = additive(q, k, v, few, w_q.weight, w_k.weight, w_v)
     case("additive_attention", "additive_attention", {"query_size": 6, "key_size": 5, "num_hiddens": 9},
          {"W_q.weight": w_q.weight, "W_k.weight": w_k.weight, "w_v.weight": w_v},
-         {"queries": q, "keys": k, "values": v, "valid_lens": few}, {"output": p @ v, "attention_weights": p})
+         {"queries": q, "keys": k, "values": v, "valid_lens": few}, {"output": y, "attention_weights": p})
 
     c = {"num_hiddens": 12, "num_heads": 3, "bias": True, "query_size": 6, "key_size": 5, "value_size": 5}
     m = module(BatchFirstMHA(**c))
@@ -727,12 +337,11 @@ def recurrent():
     m, n = module(Seq2Seq(**c)), 10
     source, target, lens = torch.randint(0, 11, (n, 3)), torch.randint(0, 9, (n, 3)), torch.randint(0, 5, (n,))
     lens[0], lens[1] = 0, 2**40  # equal weights; nothing hidden, and no int
-    hidden = torch.arange(3)[None] >= lens[:, None]
     names = ("output", "hidden_state", "enc_outputs", "attention_weights")
     case("seq2seq_bahdanau", "seq2seq_bahdanau", c, state(m),
          {"enc_X": source, "dec_X": target, "enc_valid_lens": lens}, dict(zip(names, m(source, target, lens))))
 
-    for name, seen, layers in (("seq2seq_predict", hidden, 2), ("seq2seq_predict_all", hidden & False, 1)):
+    for name, seen, layers in (("seq2seq_predict", lens, 2), ("seq2seq_predict_all", torch.full((n,), 3), 1)):
         c = dict(c, num_layers=layers)
         m = module(Seq2Seq(**c))
         for p in m.parameters():  # sequences that do not settle at once

@@ -9,39 +9,16 @@ import json
 import math
 import os
 import random
-import struct
 import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from support.safetensors_file import read, write  # noqa: E402
+
 VOCAB = "\nab é→𝄞z"  # one to four bytes a character
 V, D, F, T, WINDOW, LAYERS, HEADS = len(VOCAB), 8, 12, 10, 3, 2, 2
 MEMORIES = T - 1  # the first token has none
-SIZES = {"F32": ("f", 4), "I32": ("i", 4), "I64": ("q", 8)}
-
-
-def write(path, tensors, metadata=None):
-    header, data = {}, b""
-    if metadata:
-        header["__metadata__"] = metadata
-    for name, (dtype, shape, values) in tensors.items():
-        begin = len(data)
-        data += struct.pack("<%d%s" % (len(values), SIZES[dtype][0]), *values)
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header, ensure_ascii=False).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
-
-
-def read(path, name):
-    with open(path, "rb") as f:
-        n = struct.unpack("<Q", f.read(8))[0]
-        entry = json.loads(f.read(n))[name]
-        begin, end = entry["data_offsets"]
-        f.seek(8 + n + begin)
-        letter, size = SIZES[entry["dtype"]]
-        return struct.unpack("<%d%s" % ((end - begin) // size, letter), f.read(end - begin))
-
 
 CONFIGS = {
     "aft_local": {"seq_len": T, "local_window_size": WINDOW},

@@ -15,20 +15,15 @@ import sys
 import tempfile
 import zlib
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+from support import safetensors_file  # noqa: E402
+
 PANEL = (380, 340)
 
 
 def write(path, tensors, arch=None, config=None, ints=()):
-    header, data = {}, b""
-    if arch:
-        header["__metadata__"] = {"attncl.arch": arch, "attncl.config": json.dumps(config)}
-    for name, (shape, values) in tensors.items():
-        begin = len(data)
-        data += struct.pack("<%d%s" % (len(values), "i" if name in ints else "f"), *values)
-        header[name] = {"dtype": "I32" if name in ints else "F32", "shape": shape, "data_offsets": [begin, len(data)]}
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
+    safetensors_file.write(path, {name: ("I32" if name in ints else "F32", *t) for name, t in tensors.items()},
+                           {"attncl.arch": arch, "attncl.config": json.dumps(config)} if arch else None)
 
 
 def noise(rng, *shape):

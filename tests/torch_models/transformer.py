@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""The pre-norm layer over any attention, encoders and language models, from a model file's configuration."""
+import functools
+import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from .aft import AFT
+from .attention import MHA
+from .gmlp import GMLP
+
+
+class FeedForward(nn.Module):
+    def __init__(self, d_model, d_ff, activation="ReLU", is_gated=False, bias1=True, bias2=True, bias_gate=True):
+        super().__init__()
+        self.layer1 = nn.Linear(d_model, d_ff, bias=bias1)
+        self.layer2 = nn.Linear(d_ff, d_model, bias=bias2)
+        self.activation = getattr(nn, activation)()
+        self.linear_v = nn.Linear(d_model, d_ff, bias=bias_gate) if is_gated else None
+
+    def forward(self, x):
+        h = self.activation(self.layer1(x))
+        if self.linear_v is not None:
+            h = h * self.linear_v(x)
+        return self.layer2(h)
+
+
+class Layer(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        d = c["d_model"]
+        if c["layer"] == "transformer":
+            self.self_attn = MHA(d, c["heads"], c.get("bias", True))
+        else:
+            window = c.get("local_window_size", c.get("window_size", 0))
+            self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), window, c.get("bias", True), c.get("heads", 0))
+        keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
+        self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
+        self.norm_self_attn = nn.LayerNorm([d])
+        self.norm_ff = nn.LayerNorm([d])
+
+    def forward(self, x, mask):
+        z = self.norm_self_attn(x)
+        x = x + self.self_attn(z, z, z, mask)
+        return x + self.feed_forward(self.norm_ff(x))
+
+
+class Encoder(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            [GMLP(c["d_model"], c["d_ffn"], c["seq_len"]) if c["layer"] == "gmlp" else Layer(c)
+             for _ in range(c["n_layers"])])
+        self.norm = nn.LayerNorm([c["d_model"]])
+
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return self.norm(x)
+
+
+def sinusoid(n, d):
+    p = torch.arange(n, dtype=torch.float64)[:, None]
+    angle = p * 10000.0 ** (-torch.arange(0, d, 2, dtype=torch.float64) / d)
+    table = torch.zeros(n, d, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(angle)
+    table[:, 1::2] = torch.cos(angle)[:, : d // 2]
+    return table
+
+
+@functools.lru_cache
+def causal_mask(n, device=None):
+    """[T, T, 1]"""
+    return torch.ones(n, n, dtype=torch.bool, device=device).tril().unsqueeze(-1)
+
+
+class Embed(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.pos, d, max_len = c.get("pos", "fixed_pos"), c["d_model"], c.get("max_len", 5000)
+        if self.pos == "no_pos":
+            self.weight = nn.Parameter(torch.randn(c["n_vocab"], d))
+            return
+        self.linear = nn.Embedding(c["n_vocab"], d)
+        if self.pos == "learned_pos":
+            self.positional_encodings = nn.Parameter(torch.randn(max_len, 1, d))
+        else:
+            self.register_buffer("positional_encodings", sinusoid(max_len, d)[:, None].float())
+
+    def forward(self, tokens):
+        if self.pos == "no_pos":
+            return F.embedding(tokens, self.weight)
+        x = self.linear(tokens) * math.sqrt(self.linear.weight.shape[1])
+        return x + self.positional_encodings[: tokens.shape[0]]
+
+
+class LM(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.src_embed = Embed(c)
+        self.encoder = Encoder(c)
+        self.generator = nn.Module()
+        self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"])
+
+    def forward(self, tokens):
+        x = self.src_embed(tokens)
+        return self.generator.projection(self.encoder(x, causal_mask(len(tokens), x.device)))
