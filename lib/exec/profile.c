@@ -36,21 +36,12 @@ void attncl__profile_free(struct profile *p)
     attncl__free(p);
 }
 
-// Bytes of inputs and outputs: the cost of an op that states none.
 static void cost_of(const attncl_graph *g, const struct node *node, attncl_profile_row *row)
 {
     struct op_sig sig;
 
     attncl__graph_sig(g, node, &sig);
-    if (node->cls->cost) {
-        node->cls->cost(&sig, &row->flop, &row->bytes);
-        return;
-    }
-    for (int i = 0; i < node->cls->n_in; ++i)
-        if (attncl__desc_present(&sig.in[i]))
-            row->bytes += (double)attncl__desc_bytes(&sig.in[i]);
-    for (int i = 0; i < node->cls->n_out; ++i)
-        row->bytes += (double)attncl__desc_bytes(&sig.out[i]);
+    attncl__op_cost(node->cls, &sig, &row->flop, &row->bytes);
 }
 
 static attncl_status make_profile(attncl_graph *g)

@@ -2,8 +2,8 @@
 // One mathematical operation: its shapes, scratch, launch and gradient rule.  An op never sees a
 // graph, a layer or an OpenCL handle.
 //
-// Adding an op: lib/op/X.c, cl/op/X.cl, tests/ref/X.c, tests/op/test_X.c, and one line in
-// lib/op/op_list.def.
+// Adding an op: lib/op/FAMILY/X.c, cl/FAMILY/X.cl, tests/ref/X.c, tests/op/FAMILY/test_X.c, and one
+// line in lib/op/op_list.def.
 #ifndef ATTNCL_OP_OP_H
 #define ATTNCL_OP_OP_H
 
@@ -162,9 +162,10 @@ struct op_class {
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
     // Appends the kernels.  Never called when an output is empty, unless the op has state.
     attncl_status (*launch)(struct launcher *l, const struct op_call *call);
-    // Floating-point operations and least bytes moved, for reports; NULL: bytes of inputs and
-    // outputs.
+    // Floating-point operations and least bytes moved, for reports (attncl__op_cost).  NULL: bytes of
+    // inputs and outputs, and operations by elements of input 0.
     void (*cost)(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
+    double flop_per_element;
 
     const struct grad_rule *grad;
     int n_grad;
@@ -179,50 +180,20 @@ const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
 extern const size_t attncl__n_ops;
 
+// `.name = OP_NAME(softmax_fwd)` sets the size of the parameters too, `.grad = GRAD_RULES(table)` the
+// number of rules.
+#define OP_NAME(cls)     #cls, .params_bytes = sizeof(struct cls##_params)
+#define GRAD_RULES(rule) (rule), .n_grad = sizeof(rule) / sizeof(rule)[0]
+
 #define OP(file, cls, ...) extern const struct op_class attncl__op_##cls;
 #include "op/op_list.def"
 #undef OP
 
+void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
+                     double *bytes_ret);
+
 // out[0] is like in[0], contiguous.
 attncl_status attncl__infer_like_first(struct op_sig *sig);
-
-// A launch over rows, one work-group per `rows_per_group` consecutive rows.
-struct row_launch {
-    struct kspec spec; // VW and LS are set
-    struct grid grid;
-    int64_t rows_per_group;
-    unsigned vw;
-};
-struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
-                                     const char *kernel, int64_t rows, int64_t width);
-int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
-
-// A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
-struct row_problem {
-    struct kspec spec; // begun, with the macros that are the op's own
-    int64_t rows, width;
-    int arrays; // of how many a work-item keeps its share of a row in registers; 0: it reads each element once
-    bool float4_aligned; // attncl__rows_are_float4_aligned() of each of them
-};
-struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w);
-// For another kernel of such a file, whose work-groups of this size do not share rows.
-void attncl__no_row_sharing(struct kspec *spec, size_t group);
-// For a kernel of the same file whose work-groups take one row each: attncl__row_launch() with
-// smaller work-groups where the device runs none so large.
-struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file,
-                                            const char *kernel, int64_t rows, int64_t width);
-// Rows consist of whole float4s, aligned if the first is: start and stride are the array's.
-bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows);
-
-// A launch over `count` elements, `per_group` consecutive ones in each work-group.
-struct elementwise_launch {
-    struct kspec spec; // VW and LS are set
-    struct grid grid;
-    int64_t per_group;
-};
-struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
-                                                     const char *file, const char *kernel,
-                                                     int64_t count);
 
 // ERR_DTYPE unless `d`, called `name` in messages, is of this type; ERR_SHAPE unless it has `rank`
 // axes (-1: any).
@@ -233,6 +204,9 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
 // device's iteration cap is lower.  `iterations`: an upper bound.
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations);
+
+// ERR_DTYPE or ERR_SHAPE unless `d` is an index, such as a position: one I32, [1].
+attncl_status attncl__check_index(const char *name, const struct tensor_desc *d);
 
 // ERR_SHAPE unless an axis fits the int that kernels count columns with.
 attncl_status attncl__check_width(const char *name, int64_t width);

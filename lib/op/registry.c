@@ -25,82 +25,22 @@ attncl_status attncl__infer_like_first(struct op_sig *sig)
     return attncl__desc_make(x->dtype, x->rank, x->dim, &sig->out[0]);
 }
 
-static int64_t min_i64(int64_t a, int64_t b)
+void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
+                     double *bytes_ret)
 {
-    return a < b ? a : b;
-}
-
-// Never more than rows of any width get: whatever kernel it is, it runs in work-groups of that
-// size.
-static size_t tuned_group(const struct device_caps *caps, int wanted)
-{
-    const size_t max = attncl__group_for_row(caps, INT32_MAX);
-    return (size_t)wanted < max ? (size_t)wanted : max;
-}
-
-static unsigned cpu_vector(const struct device_caps *caps, const int *tuned, int field)
-{
-    return tuned ? (unsigned)tuned[field] : caps->vector_width;
-}
-
-int attncl__row_class(int64_t width)
-{
-    enum { WIDE = 512 };
-    return width < WIDE ? TUNE_NARROW : TUNE_WIDE;
-}
-
-struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
-                                     const char *kernel, int64_t rows, int64_t width)
-{
-    // CPU: a work-group is one work-item with rows of some 64K elements, beside which its start is
-    // nothing and from which kernels can look ahead; eight work-groups for each core, if there are
-    // rows for them.  GPU: a work-group per row.
-    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
-    const bool cpu = caps->variant == VARIANT_CPU;
-    const int *tuned =
-        attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU, attncl__row_class(width));
-    const int64_t elements = caps->max_loop_iterations ? (int64_t)caps->max_loop_iterations / PASSES
-                             : cpu && tuned            ? tuned[ROWS_CPU_ELEMENTS]
-                                                       : ELEMENTS;
-    const size_t local = cpu     ? 1
-                         : tuned ? tuned_group(caps, tuned[ROWS_GPU_LS])
-                                 : attncl__group_for_row(caps, width);
-    const int64_t wanted = cpu ? elements / (width > 16 ? width : 16) : 1;
-    const int64_t shared = ceil_div(rows, GROUPS_PER_CORE * (int64_t)caps->compute_units);
-    const int64_t max = min_i64(wanted, shared);
-    const int64_t per_group = max > 1 ? max : 1;
-    struct row_launch config = {kspec_begin(file, kernel),
-                                grid_1d(ceil_div(rows, per_group), local), per_group,
-                                cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1};
-
-    kspec_set_vw_ls(&config.spec, config.vw, local);
-    return config;
-}
-
-struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
-                                                     const char *file, const char *kernel,
-                                                     int64_t count)
-{
-    // CPU: one work-item walks up to 16K elements in wide vectors, beside which its start and its
-    // constants are nothing; eight work-groups for each core, if there is enough.  GPU: one float4
-    // per work-item.
-    enum { MIN_ELEMENTS = 1024, MAX_ELEMENTS = 16384, GROUPS_PER_CORE = 8 };
-    const bool cpu = caps->variant == VARIANT_CPU;
-    const int64_t shared =
-        count / (GROUPS_PER_CORE * (int64_t)caps->compute_units) / MIN_ELEMENTS * MIN_ELEMENTS;
-    const int64_t walked = shared > MIN_ELEMENTS ? min_i64(shared, MAX_ELEMENTS) : MIN_ELEMENTS;
-    const int *tuned = attncl__tuned(caps, cpu ? TUNE_FLAT_CPU : TUNE_FLAT_GPU, TUNE_ANY);
-    const size_t local = cpu     ? 1
-                         : tuned ? tuned_group(caps, tuned[FLAT_GPU_LS])
-                                 : attncl__group_for_row(caps, 1024);
-    const int64_t per_group = !cpu    ? 4 * (int64_t)local
-                              : tuned ? tuned[FLAT_CPU_PER_GROUP]
-                                      : walked;
-    struct elementwise_launch config = {kspec_begin(file, kernel),
-                                        grid_1d(ceil_div(count, per_group), local), per_group};
-
-    kspec_set_vw_ls(&config.spec, cpu ? cpu_vector(caps, tuned, FLAT_CPU_VW) : 4, local);
-    return config;
+    if (cls->cost) {
+        cls->cost(sig, flop_ret, bytes_ret);
+        return;
+    }
+    *flop_ret = cls->flop_per_element > 0
+                    ? cls->flop_per_element * (double)attncl__desc_count(&sig->in[0])
+                    : 0;
+    *bytes_ret = 0;
+    for (int i = 0; i < cls->n_in; ++i) // state is read and written
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]) * (cls->state >> i & 1 ? 2 : 1);
+    for (int i = 0; i < cls->n_out; ++i)
+        *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
 }
 
 attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
@@ -110,6 +50,13 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
             attncl_dtype_name(d->dtype), attncl_dtype_name(dtype));
     REQUIRE(rank < 0 || d->rank == rank, ATTNCL_ERR_SHAPE, "%s %s has %d axes, must have %d", name,
             SHAPE(d), d->rank, rank);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_index(const char *name, const struct tensor_desc *d)
+{
+    TRY(attncl__check_input(name, d, ATTNCL_I32, 1));
+    REQUIRE(d->dim[0] == 1, ATTNCL_ERR_SHAPE, "%s is %s, must be [1]", name, SHAPE(d));
     return ATTNCL_OK;
 }
 

@@ -7,7 +7,7 @@
 // longer ones take more work-items, and the longest are read twice.  Vectors are float4s where rows
 // consist of whole ones, which then are aligned, else floats.
 
-#include "op/op.h"
+#include "op/row_launch.h"
 
 struct row_tile {
     enum device_vendor vendor; // VENDOR_OTHER: any

@@ -3,6 +3,7 @@
 // devices that are only described.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 #include "support/test.h"
 
 NO_DEVICE;

@@ -5,6 +5,7 @@
 
 #include "attncl/kinds.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
 
@@ -88,35 +89,18 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
     return append_flat(l, call, params->kind, call->out[ARGUMENT]);
 }
 
-// One operation per element, whatever it takes.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = count;
-    *bytes_ret = 8 * count;
-}
-
 static const struct grad_rule fwd_grad[] = {
     {.op = &attncl__op_activation_bwd, .in = {REF_X(0), REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_activation_fwd = {
-    .name = "activation_fwd",
-    .params_bytes = sizeof(struct activation_fwd_params),
+    .name = OP_NAME(activation_fwd),
     .n_in = 1,
     .n_out = 1,
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .flop_per_element = 1,
+    .grad = GRAD_RULES(fwd_grad),
 };
-
-static void bias_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 2 * count;
-    *bytes_ret = 8 * count + 4 * (double)sig->in[1].dim[0];
-}
 
 // REF_TEMP(0): the gradient of x + bias.
 static const struct grad_rule bias_grad[] = {
@@ -126,14 +110,12 @@ static const struct grad_rule bias_grad[] = {
 };
 
 const struct op_class attncl__op_bias_activation_fwd = {
-    .name = "bias_activation_fwd",
-    .params_bytes = sizeof(struct bias_activation_fwd_params),
+    .name = OP_NAME(bias_activation_fwd),
     .n_in = 2,
     .n_out = 2,
     .saved_for_backward = 1u << ARGUMENT,
     .infer = bias_infer,
     .launch = bias_launch,
-    .cost = bias_cost,
-    .grad = bias_grad,
-    .n_grad = sizeof bias_grad / sizeof bias_grad[0],
+    .flop_per_element = 2,
+    .grad = GRAD_RULES(bias_grad),
 };

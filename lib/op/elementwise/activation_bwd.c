@@ -8,6 +8,7 @@
 
 #include "attncl/kinds.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status check_like(const char *name, const struct tensor_desc *d,
                                 const struct tensor_desc *x)
@@ -79,30 +80,21 @@ static attncl_status epilogue_launch(struct launcher *l, const struct op_call *c
     return launch(l, call, params->activation, has_gate ? call->in[2] : (struct span){NULL});
 }
 
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 2 * count;
-    *bytes_ret = 12 * count;
-}
-
 const struct op_class attncl__op_activation_bwd = {
-    .name = "activation_bwd",
-    .params_bytes = sizeof(struct activation_bwd_params),
+    .name = OP_NAME(activation_bwd),
     .n_in = 2,
     .n_out = 1,
     .infer = bwd_infer,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop_per_element = 2,
 };
 
 const struct op_class attncl__op_linear_bwd_epilogue = {
-    .name = "linear_bwd_epilogue",
-    .params_bytes = sizeof(struct linear_bwd_epilogue_params),
+    .name = OP_NAME(linear_bwd_epilogue),
     .n_in = 3,
     .n_out = 2,
     .optional = 1u << 2,
     .infer = epilogue_infer,
     .launch = epilogue_launch,
-    .cost = bwd_cost,
+    .flop_per_element = 2,
 };

@@ -3,6 +3,7 @@
 // y = a + b and y = a * b, elementwise, one shape (cl/elementwise/binary.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -38,26 +39,17 @@ static attncl_status mul_launch(struct launcher *l, const struct op_call *call)
     return launch(l, call, "*");
 }
 
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = count;
-    *bytes_ret = 12 * count;
-}
-
 static const struct grad_rule add_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}},
                                             {.in = {REF_DY(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_add_fwd = {
-    .name = "add_fwd",
-    .params_bytes = sizeof(struct add_fwd_params),
+    .name = OP_NAME(add_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = fwd_infer,
     .launch = add_launch,
-    .cost = fwd_cost,
-    .grad = add_grad,
-    .n_grad = 2,
+    .flop_per_element = 1,
+    .grad = GRAD_RULES(add_grad),
 };
 
 static const struct grad_rule mul_grad[] = {
@@ -65,13 +57,11 @@ static const struct grad_rule mul_grad[] = {
     {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_mul_fwd = {
-    .name = "mul_fwd",
-    .params_bytes = sizeof(struct mul_fwd_params),
+    .name = OP_NAME(mul_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = fwd_infer,
     .launch = mul_launch,
-    .cost = fwd_cost,
-    .grad = mul_grad,
-    .n_grad = 2,
+    .flop_per_element = 1,
+    .grad = GRAD_RULES(mul_grad),
 };

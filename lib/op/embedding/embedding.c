@@ -3,6 +3,7 @@
 // y[..., :] = weight[tokens[...], :] * scale (cl/embedding/embedding.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -48,13 +49,11 @@ static const struct grad_rule fwd_grad[] = {
     {.op = &attncl__op_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_embedding_fwd = {
-    .name = "embedding_fwd",
-    .params_bytes = sizeof(struct embedding_fwd_params),
+    .name = OP_NAME(embedding_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .grad = GRAD_RULES(fwd_grad),
 };

@@ -9,6 +9,7 @@
 // O(n); on a GPU each place looks for its neighbours, O(n) steps at worst, all places at once.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
@@ -69,8 +70,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_embedding_bwd = {
-    .name = "embedding_bwd",
-    .params_bytes = sizeof(struct embedding_bwd_params),
+    .name = OP_NAME(embedding_bwd),
     .n_in = 3,
     .n_out = 1,
     .infer = bwd_infer,

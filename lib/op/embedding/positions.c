@@ -13,6 +13,7 @@
 #include "attncl/kinds.h"
 #include "op/matmul/column_sum.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 #include "op/view/view_scatter_add.h"
 
 static attncl_status check_table(const struct tensor_desc *x, const struct tensor_desc *table)
@@ -52,19 +53,8 @@ static attncl_status at_infer(struct op_sig *sig)
     TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
     TRY(check_table(x, table));
     REQUIRE(table->dim[0] >= 1, ATTNCL_ERR_SHAPE, "table is %s: it has no position", SHAPE(table));
-    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
-    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
-            SHAPE(position));
+    TRY(attncl__check_index("position", position));
     return attncl__infer_like_first(sig);
-}
-
-static struct rows rows_of(const struct tensor_desc *x)
-{
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
-    return rows;
 }
 
 static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
@@ -78,7 +68,7 @@ static struct row_launch choose_tiling(struct launcher *l, const char *kernel,
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
-    const struct rows rows = rows_of(x);
+    const struct rows rows = attncl__rows(x);
     const int64_t inner = time_axis(&call->sig) == 0 ? x->dim[1] : 1;
     const struct row_launch p = choose_tiling(l, "positions_rows_fwd", x, &rows);
 
@@ -92,7 +82,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static attncl_status at_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
-    const struct rows rows = rows_of(x);
+    const struct rows rows = attncl__rows(x);
     const struct row_launch p = choose_tiling(l, "positions_at_fwd", x, &rows);
 
     return attncl__launch(l, &p.spec, p.grid,
@@ -161,8 +151,7 @@ static void at_cost(const struct op_sig *sig, double *flop_ret, double *bytes_re
 }
 
 const struct op_class attncl__op_add_positions_bwd = {
-    .name = "add_positions_bwd",
-    .params_bytes = sizeof(struct add_positions_bwd_params),
+    .name = OP_NAME(add_positions_bwd),
     .n_in = 2,
     .n_out = 1,
     .infer = bwd_infer,
@@ -176,21 +165,18 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_add_positions_fwd = {
-    .name = "add_positions_fwd",
-    .params_bytes = sizeof(struct add_positions_fwd_params),
+    .name = OP_NAME(add_positions_fwd),
     .n_in = 2,
     .n_out = 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 2,
+    .grad = GRAD_RULES(fwd_grad),
 };
 
 const struct op_class attncl__op_add_position_at_fwd = {
-    .name = "add_position_at_fwd",
-    .params_bytes = sizeof(struct add_position_at_fwd_params),
+    .name = OP_NAME(add_position_at_fwd),
     .n_in = 3,
     .n_out = 1,
     .strided = 1u << 0,

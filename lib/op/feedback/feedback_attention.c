@@ -17,6 +17,7 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DCACHE, N_INPUTS };
 
@@ -63,12 +64,7 @@ static attncl_status check_places(const struct op_sig *sig)
                 "key_pos_bias is %s, key_pos_embeddings is %s: must be [P, H]", SHAPE(bias),
                 SHAPE(places));
     }
-    if (attncl__desc_present(position)) {
-        TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
-        REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
-                SHAPE(position));
-    }
-    return ATTNCL_OK;
+    return attncl__desc_present(position) ? attncl__check_index("position", position) : ATTNCL_OK;
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -95,10 +91,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t width = k->dim[3];
     const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
     struct kspec spec = kspec_begin("feedback/feedback_attention.cl", "feedback_attention_fwd");
-    struct rows rows;
-    const bool ok = attncl__desc_rows(q, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(q);
 
     const int64_t vw = cpu ? l->caps->vector_width : 1;
     kspec_set_vw_ls(&spec, (unsigned)vw, local);
@@ -174,8 +167,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [S, B, H], where it is wanted.
 const struct op_class attncl__op_feedback_attention_fwd = {
-    .name = "feedback_attention_fwd",
-    .params_bytes = sizeof(struct feedback_attention_fwd_params),
+    .name = OP_NAME(feedback_attention_fwd),
     .n_in = N_INPUTS,
     .n_out = 2,
     .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,
@@ -184,6 +176,5 @@ const struct op_class attncl__op_feedback_attention_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    .grad = GRAD_RULES(fwd_grad),
 };

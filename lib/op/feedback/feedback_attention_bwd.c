@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS };
 enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
@@ -41,11 +42,7 @@ struct row_args {
 };
 static struct row_args rows_of(const struct tensor_desc *d)
 {
-    struct rows rows = {0};
-    const bool ok = attncl__desc_rows(d, &rows);
-
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(d);
     return (struct row_args){d->start, rows.stride};
 }
 
@@ -247,8 +244,7 @@ static void memory_cost(const struct op_sig *sig, double *flop_ret, double *byte
 }
 
 const struct op_class attncl__op_feedback_attention_bwd_query = {
-    .name = "feedback_attention_bwd_query",
-    .params_bytes = sizeof(struct feedback_attention_bwd_query_params),
+    .name = OP_NAME(feedback_attention_bwd_query),
     .n_in = 9,
     .n_out = 3,
     .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS,
@@ -260,8 +256,7 @@ const struct op_class attncl__op_feedback_attention_bwd_query = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
-    .name = "feedback_attention_bwd_accumulate",
-    .params_bytes = sizeof(struct feedback_attention_bwd_accumulate_params),
+    .name = OP_NAME(feedback_attention_bwd_accumulate),
     .n_in = 9,
     .n_out = 3,
     .optional = 1u << PLACE_BIAS,
@@ -274,8 +269,7 @@ const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_memory = {
-    .name = "feedback_attention_bwd_memory",
-    .params_bytes = sizeof(struct feedback_attention_bwd_memory_params),
+    .name = OP_NAME(feedback_attention_bwd_memory),
     .n_in = 5,
     .n_out = 2,
     .strided = 1u << M_Q,
@@ -286,8 +280,7 @@ const struct op_class attncl__op_feedback_attention_bwd_memory = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_positions = {
-    .name = "feedback_attention_bwd_positions",
-    .params_bytes = sizeof(struct feedback_attention_bwd_positions_params),
+    .name = OP_NAME(feedback_attention_bwd_positions),
     .n_in = 7,
     .n_out = 3,
     .optional = 1u << P_PLACE_BIAS | 1u << P_POSITION,

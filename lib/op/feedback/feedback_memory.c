@@ -9,6 +9,7 @@
 // Kernels: cl/feedback/feedback_memory.cl.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { WEIGHTS, SUM, X, N_MIX_INPUTS = X + 8 };
 
@@ -41,21 +42,13 @@ static attncl_status mix_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, x->rank, x->dim, &sig->out[0]);
 }
 
-static attncl_status check_position(const struct tensor_desc *position)
-{
-    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
-    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
-            SHAPE(position));
-    return ATTNCL_OK;
-}
-
 static attncl_status store_infer(struct op_sig *sig)
 {
     const struct feedback_store_fwd_params *params = sig->params;
     const struct tensor_desc *x = &sig->in[0], *cache = &sig->in[2];
 
     TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
-    TRY(check_position(&sig->in[1]));
+    TRY(attncl__check_index("position", &sig->in[1]));
     TRY(attncl__check_input("cache", cache, ATTNCL_F32, 5));
     const int64_t *dim = cache->dim; // slots, B, H, limit, D
     const int64_t each = dim[2] * dim[4];
@@ -71,7 +64,7 @@ static attncl_status store_infer(struct op_sig *sig)
 static attncl_status gate_infer(struct op_sig *sig)
 {
     TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    TRY(check_position(&sig->in[1]));
+    TRY(attncl__check_index("position", &sig->in[1]));
     return attncl__infer_like_first(sig);
 }
 
@@ -169,20 +162,17 @@ static const struct grad_rule mix_grad[] = {
 };
 
 const struct op_class attncl__op_feedback_mix_fwd = {
-    .name = "feedback_mix_fwd",
-    .params_bytes = sizeof(struct feedback_mix_fwd_params),
+    .name = OP_NAME(feedback_mix_fwd),
     .n_in = N_MIX_INPUTS,
     .n_out = 1,
     .optional = 0x7fu << (X + 1) | 1u << SUM,
     .infer = mix_infer,
     .launch = mix_launch,
-    .grad = mix_grad,
-    .n_grad = sizeof mix_grad / sizeof mix_grad[0],
+    .grad = GRAD_RULES(mix_grad),
 };
 
 const struct op_class attncl__op_feedback_store_fwd = {
-    .name = "feedback_store_fwd",
-    .params_bytes = sizeof(struct feedback_store_fwd_params),
+    .name = OP_NAME(feedback_store_fwd),
     .n_in = 3,
     .n_out = 0,
     .state = 1u << 2,
@@ -192,8 +182,7 @@ const struct op_class attncl__op_feedback_store_fwd = {
 };
 
 const struct op_class attncl__op_feedback_gate_fwd = {
-    .name = "feedback_gate_fwd",
-    .params_bytes = sizeof(struct feedback_gate_fwd_params),
+    .name = OP_NAME(feedback_gate_fwd),
     .n_in = 2,
     .n_out = 1,
     .shape_only = 1u << 0,

@@ -9,6 +9,7 @@
 // Kernels: cl/feedback/feedback_memory_bwd.cl.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { WEIGHTS, X, DY = X + 8 };
 
@@ -97,7 +98,7 @@ static attncl_status load_infer(struct op_sig *sig)
     const struct tensor_desc *cache = &sig->in[L_CACHE], *position = &sig->in[L_POSITION];
 
     TRY(attncl__check_input("cache", cache, ATTNCL_F32, 5));
-    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+    TRY(attncl__check_index("position", position));
     const int64_t *dim = cache->dim; // slots, B, H, limit, D
     REQUIRE(params->slot >= 0 && params->n_slots > 0 && params->slot + params->n_slots <= dim[0],
             ATTNCL_ERR_SHAPE, "%d slots from slot %d on, cache is %s", params->n_slots,
@@ -140,8 +141,7 @@ static void load_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_feedback_mix_bwd = {
-    .name = "feedback_mix_bwd",
-    .params_bytes = sizeof(struct feedback_mix_bwd_params),
+    .name = OP_NAME(feedback_mix_bwd),
     .n_in = DY + 1,
     .n_out = 2,
     .optional = 0x7fu << (X + 1),
@@ -152,8 +152,7 @@ const struct op_class attncl__op_feedback_mix_bwd = {
 };
 
 const struct op_class attncl__op_feedback_load_fwd = {
-    .name = "feedback_load_fwd",
-    .params_bytes = sizeof(struct feedback_load_fwd_params),
+    .name = OP_NAME(feedback_load_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = load_infer,

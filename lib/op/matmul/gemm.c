@@ -14,6 +14,7 @@
 
 #include "gemm/gemm.h"
 #include "op/matmul/linear.h"
+#include "op/row_launch.h"
 
 enum { X = LINEAR_X, WEIGHT, BIAS, GATE, RESIDUAL };
 enum { Y, ARGUMENT, N_LINEAR_OUTPUTS };
@@ -56,15 +57,11 @@ static attncl_status linear_infer(struct op_sig *sig)
 // An input as a matrix of rows; an absent one is absent.
 static struct gemm_matrix rows_of(const struct op_call *call, int input)
 {
-    struct rows rows = {0};
+    const struct tensor_desc *d = &call->sig.in[input];
 
-    if (!attncl__desc_present(&call->sig.in[input]))
+    if (!attncl__desc_present(d))
         return (struct gemm_matrix){.start = 0};
-    const bool ok = attncl__desc_rows(&call->sig.in[input], &rows);
-    assert(ok);
-    (void)ok;
-    return (struct gemm_matrix){
-        .span = call->in[input], .start = call->sig.in[input].start, .ld = rows.stride};
+    return (struct gemm_matrix){call->in[input], d->start, attncl__rows(d).stride, 0};
 }
 
 static int64_t rows_count(const struct tensor_desc *d)
@@ -173,8 +170,7 @@ static const struct op_rewrite *const linear_rewrites[] = {
 };
 
 const struct op_class attncl__op_linear_fwd = {
-    .name = "linear_fwd",
-    .params_bytes = sizeof(struct linear_fwd_params),
+    .name = OP_NAME(linear_fwd),
     .n_in = N_LINEAR_INPUTS,
     .n_out = N_LINEAR_OUTPUTS,
     .saved_for_backward = 1u << ARGUMENT,
@@ -184,8 +180,7 @@ const struct op_class attncl__op_linear_fwd = {
     .scratch = linear_scratch,
     .launch = linear_launch,
     .cost = linear_cost,
-    .grad = linear_grad,
-    .n_grad = sizeof linear_grad / sizeof linear_grad[0],
+    .grad = GRAD_RULES(linear_grad),
     .merge = &attncl__linear_merge,
     .rewrites = linear_rewrites,
     .n_rewrites = sizeof linear_rewrites / sizeof linear_rewrites[0],
@@ -257,14 +252,12 @@ static const struct grad_rule bmm_grad[] = {
 };
 
 const struct op_class attncl__op_bmm_fwd = {
-    .name = "bmm_fwd",
-    .params_bytes = sizeof(struct bmm_fwd_params),
+    .name = OP_NAME(bmm_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = bmm_infer,
     .scratch = bmm_scratch,
     .launch = bmm_launch,
     .cost = bmm_cost,
-    .grad = bmm_grad,
-    .n_grad = 2,
+    .grad = GRAD_RULES(bmm_grad),
 };

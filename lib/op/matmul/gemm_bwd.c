@@ -12,6 +12,7 @@
 #include "gemm/gemm.h"
 #include "op/matmul/column_sum.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static int64_t rows_count(const struct tensor_desc *d)
 {
@@ -79,13 +80,8 @@ static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
 // An input as a matrix of rows.
 static struct gemm_matrix matrix_of(const struct op_call *call, int input)
 {
-    struct rows rows = {0};
-    const bool ok = attncl__desc_rows(&call->sig.in[input], &rows);
-
-    assert(ok);
-    (void)ok;
-    return (struct gemm_matrix){
-        .span = call->in[input], .start = call->sig.in[input].start, .ld = rows.stride};
+    const struct tensor_desc *d = &call->sig.in[input];
+    return (struct gemm_matrix){call->in[input], d->start, attncl__rows(d).stride, 0};
 }
 
 // Sizes and form of a GEMM, no operands.
@@ -122,24 +118,29 @@ static attncl_status weight_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-static attncl_status multiply(struct launcher *l, const struct op_call *call, struct gemm g)
+static attncl_status append_gemm(struct launcher *l, const struct op_call *call, struct gemm g)
 {
-    g.a = matrix_of(call, 0);
-    g.b = matrix_of(call, 1);
-    g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
     g.scratch = call->scratch;
     g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
     return attncl__gemm(l, &g);
 }
 
+static attncl_status append_linear(struct launcher *l, const struct op_call *call, struct gemm g)
+{
+    g.a = matrix_of(call, 0);
+    g.b = matrix_of(call, 1);
+    g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
+    return append_gemm(l, call, g);
+}
+
 static attncl_status input_launch(struct launcher *l, const struct op_call *call)
 {
-    return multiply(l, call, input_gemm(&call->sig));
+    return append_linear(l, call, input_gemm(&call->sig));
 }
 
 static attncl_status weight_launch(struct launcher *l, const struct op_call *call)
 {
-    return multiply(l, call, weight_gemm(&call->sig));
+    return append_linear(l, call, weight_gemm(&call->sig));
 }
 
 static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
@@ -148,35 +149,30 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
     return attncl__column_sum(l, &s, call->in[0], call->out[0], call->scratch);
 }
 
-static attncl_status bmm_check(const struct op_sig *sig, const char *other, int axis)
+// dy [B, n, p] and x, of which one axis is dy's: b [B, m, p] -> [B, n, m], a [B, n, m] -> [B, m, p].
+static attncl_status bmm_infer(struct op_sig *sig, const char *name, int axis)
 {
     const struct tensor_desc *dy = &sig->in[0], *x = &sig->in[1];
 
     TRY(attncl__check_input("dy", dy, ATTNCL_F32, 3));
-    TRY(attncl__check_input(other, x, ATTNCL_F32, 3));
+    TRY(attncl__check_input(name, x, ATTNCL_F32, 3));
     REQUIRE(dy->dim[0] == x->dim[0] && dy->dim[axis] == x->dim[axis], ATTNCL_ERR_SHAPE,
-            "dy is %s, %s is %s", SHAPE(dy), other, SHAPE(x));
-    return ATTNCL_OK;
+            "dy is %s, %s is %s", SHAPE(dy), name, SHAPE(x));
+    const int64_t m = x->dim[3 - axis];
+    return attncl__desc_make(
+        ATTNCL_F32, 3,
+        (int64_t[]){dy->dim[0], axis == 2 ? dy->dim[1] : m, axis == 2 ? m : dy->dim[2]},
+        &sig->out[0]);
 }
 
-// dy [B, n, p], b [B, m, p] -> [B, n, m]
 static attncl_status bmm_a_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *dy = &sig->in[0], *b = &sig->in[1];
-
-    TRY(bmm_check(sig, "b", 2));
-    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){dy->dim[0], dy->dim[1], b->dim[1]},
-                             &sig->out[0]);
+    return bmm_infer(sig, "b", 2);
 }
 
-// dy [B, n, p], a [B, n, m] -> [B, m, p]
 static attncl_status bmm_b_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *dy = &sig->in[0], *a = &sig->in[1];
-
-    TRY(bmm_check(sig, "a", 1));
-    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){dy->dim[0], a->dim[2], dy->dim[2]},
-                             &sig->out[0]);
+    return bmm_infer(sig, "a", 1);
 }
 
 static struct gemm_matrix entries_of(struct span span, const struct tensor_desc *d)
@@ -203,29 +199,28 @@ static struct gemm bmm_gemm(const struct op_call *call, int a, int b)
     };
 }
 
+static attncl_status bmm_scratch(const struct op_sig *sig, int a, int b, size_t *bytes_ret)
+{
+    const struct op_call call = {.sig = *sig};
+    const struct gemm g = bmm_gemm(&call, a, b);
+
+    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
+    return ATTNCL_OK;
+}
+
 static attncl_status bmm_launch(struct launcher *l, const struct op_call *call, int a, int b)
 {
-    struct gemm g = bmm_gemm(call, a, b);
-
-    g.scratch = call->scratch;
-    g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);
-    return attncl__gemm(l, &g);
+    return append_gemm(l, call, bmm_gemm(call, a, b));
 }
 
 static attncl_status bmm_a_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct op_call call = {.sig = *sig};
-    const struct gemm g = bmm_gemm(&call, 0, 1);
-    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
-    return ATTNCL_OK;
+    return bmm_scratch(sig, 0, 1, bytes_ret);
 }
 
 static attncl_status bmm_b_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    const struct op_call call = {.sig = *sig};
-    const struct gemm g = bmm_gemm(&call, 1, 0);
-    *bytes_ret = attncl__gemm_scratch(sig->caps, &g);
-    return ATTNCL_OK;
+    return bmm_scratch(sig, 1, 0, bytes_ret);
 }
 
 static attncl_status bmm_a_launch(struct launcher *l, const struct op_call *call)
@@ -238,28 +233,28 @@ static attncl_status bmm_b_launch(struct launcher *l, const struct op_call *call
     return bmm_launch(l, call, 1, 0);
 }
 
-static void bmm_a_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+// `axis` of the other operand is what a value of d meets.
+static void axis_cost(const struct op_sig *sig, int axis, double *flop_ret, double *bytes_ret)
 {
     const double count = (double)attncl__desc_count(&sig->in[0]);
 
-    *flop_ret = 2.0 * count * (double)(sig->in[1].dim[1]);
+    *flop_ret = 2.0 * count * (double)sig->in[1].dim[axis];
     *bytes_ret = 4.0 * (count + (double)attncl__desc_count(&sig->in[1]) +
                         (double)attncl__desc_count(&sig->out[0]));
 }
 
+static void bmm_a_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    axis_cost(sig, 1, flop_ret, bytes_ret);
+}
+
 static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const struct tensor_desc *d = &sig->in[0], *other = &sig->in[1];
-    const double count = (double)attncl__desc_count(d);
-
-    *flop_ret = 2.0 * count * (double)other->dim[other->rank - 1];
-    *bytes_ret = 4.0 * (count + (double)attncl__desc_count(other) +
-                        (double)attncl__desc_count(&sig->out[0]));
+    axis_cost(sig, sig->in[1].rank - 1, flop_ret, bytes_ret);
 }
 
 const struct op_class attncl__op_linear_bwd_input = {
-    .name = "linear_bwd_input",
-    .params_bytes = sizeof(struct linear_bwd_input_params),
+    .name = OP_NAME(linear_bwd_input),
     .n_in = 2,
     .n_out = 1,
     .strided = 1u << 0 | 1u << 1,
@@ -270,8 +265,7 @@ const struct op_class attncl__op_linear_bwd_input = {
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
-    .name = "linear_bwd_weight",
-    .params_bytes = sizeof(struct linear_bwd_weight_params),
+    .name = OP_NAME(linear_bwd_weight),
     .n_in = 2,
     .n_out = 1,
     .strided = 1u << 0 | 1u << 1,
@@ -282,8 +276,7 @@ const struct op_class attncl__op_linear_bwd_weight = {
 };
 
 const struct op_class attncl__op_linear_bwd_bias = {
-    .name = "linear_bwd_bias",
-    .params_bytes = sizeof(struct linear_bwd_bias_params),
+    .name = OP_NAME(linear_bwd_bias),
     .n_in = 1,
     .n_out = 1,
     .infer = bias_infer,
@@ -292,8 +285,7 @@ const struct op_class attncl__op_linear_bwd_bias = {
 };
 
 const struct op_class attncl__op_bmm_bwd_a = {
-    .name = "bmm_bwd_a",
-    .params_bytes = sizeof(struct bmm_bwd_a_params),
+    .name = OP_NAME(bmm_bwd_a),
     .n_in = 2,
     .n_out = 1,
     .infer = bmm_a_infer,
@@ -303,8 +295,7 @@ const struct op_class attncl__op_bmm_bwd_a = {
 };
 
 const struct op_class attncl__op_bmm_bwd_b = {
-    .name = "bmm_bwd_b",
-    .params_bytes = sizeof(struct bmm_bwd_b_params),
+    .name = OP_NAME(bmm_bwd_b),
     .n_in = 2,
     .n_out = 1,
     .infer = bmm_b_infer,

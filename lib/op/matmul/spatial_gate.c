@@ -13,6 +13,7 @@
 #include "base/ckd.h"
 #include "gemm/gemm.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status check_mask(const struct tensor_desc *mask, int64_t length)
 {
@@ -139,8 +140,7 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_spatial_gate_fwd = {
-    .name = "spatial_gate_fwd",
-    .params_bytes = sizeof(struct spatial_gate_fwd_params),
+    .name = OP_NAME(spatial_gate_fwd),
     .n_in = 5,
     .n_out = 2,
     .optional = 1u << 4,
@@ -150,6 +150,5 @@ const struct op_class attncl__op_spatial_gate_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    .grad = GRAD_RULES(fwd_grad),
 };

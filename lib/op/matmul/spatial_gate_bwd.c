@@ -12,6 +12,7 @@
 
 #include "gemm/gemm.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static const char *const file = "matmul/spatial_gate_bwd.cl";
 
@@ -181,8 +182,7 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_spatial_gate_bwd_gate = {
-    .name = "spatial_gate_bwd_gate",
-    .params_bytes = sizeof(struct spatial_gate_bwd_gate_params),
+    .name = OP_NAME(spatial_gate_bwd_gate),
     .n_in = 3,
     .n_out = 2,
     .infer = gate_infer,
@@ -190,8 +190,7 @@ const struct op_class attncl__op_spatial_gate_bwd_gate = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_weight = {
-    .name = "spatial_gate_bwd_weight",
-    .params_bytes = sizeof(struct spatial_gate_bwd_weight_params),
+    .name = OP_NAME(spatial_gate_bwd_weight),
     .n_in = 4,
     .n_out = 1,
     .optional = 1u << 3,
@@ -202,8 +201,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
-    .name = "spatial_gate_bwd_input",
-    .params_bytes = sizeof(struct spatial_gate_bwd_input_params),
+    .name = OP_NAME(spatial_gate_bwd_input),
     .n_in = 3,
     .n_out = 1,
     .optional = 1u << 2,
@@ -214,8 +212,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {
-    .name = "spatial_gate_bwd_bias",
-    .params_bytes = sizeof(struct spatial_gate_bwd_bias_params),
+    .name = OP_NAME(spatial_gate_bwd_bias),
     .n_in = 2,
     .n_out = 1,
     .infer = bias_infer,

@@ -8,6 +8,7 @@
 // Costs O(t B C) (cl/matmul/spatial_gate_step.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -18,7 +19,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(attncl__check_input("bias", bias, ATTNCL_F32, 1));
     TRY(attncl__check_input("u", u, ATTNCL_F32, 2));
     TRY(attncl__check_input("z1", z1, ATTNCL_F32, 2));
-    TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
+    TRY(attncl__check_index("position", position));
     TRY(attncl__check_input("history", history, ATTNCL_F32, 3));
     REQUIRE(weight->dim[0] == weight->dim[1] && weight->dim[0] >= 1, ATTNCL_ERR_SHAPE,
             "weight is %s, must be square and not empty", SHAPE(weight));
@@ -26,8 +27,6 @@ static attncl_status fwd_infer(struct op_sig *sig)
             SHAPE(weight), SHAPE(bias));
     REQUIRE(attncl__desc_same_shape(u, z1), ATTNCL_ERR_SHAPE, "u is %s, z1 is %s", SHAPE(u),
             SHAPE(z1));
-    REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
-            SHAPE(position));
     REQUIRE(history->dim[0] == weight->dim[0] && history->dim[1] == u->dim[0] &&
                 history->dim[2] == u->dim[1],
             ATTNCL_ERR_SHAPE, "history is %s, weight is %s, u is %s: must be [n, B, C]",
@@ -45,10 +44,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *u = &call->sig.in[2], *z1 = &call->sig.in[3];
     const int64_t batch = u->dim[0], width = u->dim[1];
     struct kspec spec = kspec_begin("matmul/spatial_gate_step.cl", "spatial_gate_step_fwd");
-    struct rows rows;
-    const bool ok = attncl__desc_rows(z1, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(z1);
 
     kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
     return attncl__launch(l, &spec, grid_2d(ceil_div(width, CHANNELS), batch, local, 1),
@@ -67,8 +63,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_spatial_gate_step_fwd = {
-    .name = "spatial_gate_step_fwd",
-    .params_bytes = sizeof(struct spatial_gate_step_fwd_params),
+    .name = OP_NAME(spatial_gate_step_fwd),
     .n_in = 6,
     .n_out = 1,
     .strided = 1u << 3,

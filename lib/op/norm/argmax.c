@@ -7,6 +7,7 @@
 // All leading axes fold into rows (cl/norm/argmax.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { MAX_WIDTH = 1 << 24 }; // places travel through a reduction of floats
 
@@ -25,10 +26,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(x);
     const struct row_launch p =
         attncl__row_launch(l->caps, "norm/argmax.cl", "argmax_rows_fwd", rows.count, rows.width);
 
@@ -39,8 +37,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_argmax_fwd = {
-    .name = "argmax_fwd",
-    .params_bytes = sizeof(struct argmax_fwd_params),
+    .name = OP_NAME(argmax_fwd),
     .n_in = 1,
     .n_out = 1,
     .strided = 1u << 0,

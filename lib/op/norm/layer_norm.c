@@ -7,6 +7,7 @@
 // All leading axes fold into rows (cl/norm/layer_norm.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status check_shape(const struct tensor_desc *x, const struct tensor_desc *p,
                                  const char *name)
@@ -42,10 +43,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct layer_norm_fwd_params *params = call->sig.params;
     const int64_t normalised = attncl__desc_count(&call->sig.in[1]);
     const int64_t count = attncl__desc_count(x) / normalised;
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
+    struct rows rows = attncl__rows(x);
     if (rows.stride == rows.width) { // no gaps: the normalised axes are one
         rows.width = normalised;
         rows.stride = normalised;
@@ -62,27 +60,17 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i64(count), arg_i32(p.rows_per_group), arg_f32(params->eps)));
 }
 
-// Add; subtract, multiply, add; subtract, multiply by scale and weight, add.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 8 * count;
-    *bytes_ret = 8 * (count + (double)attncl__desc_count(&sig->in[1]));
-}
-
 static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_layer_norm_bwd,
                                              .in = {REF_X(0), REF_X(1), REF_DY(0)},
                                              .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
 
 const struct op_class attncl__op_layer_norm_fwd = {
-    .name = "layer_norm_fwd",
-    .params_bytes = sizeof(struct layer_norm_fwd_params),
+    .name = OP_NAME(layer_norm_fwd),
     .n_in = 3,
     .n_out = 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .flop_per_element = 8,
+    .grad = GRAD_RULES(fwd_grad),
 };

@@ -11,6 +11,7 @@
 // shape alone.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
@@ -77,20 +78,12 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(b.width), arg_i64(b.n), arg_i32(sum.per_group)));
 }
 
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[0]);
-    *flop_ret = 17 * count;
-    *bytes_ret = 12 * (count + (double)attncl__desc_count(&sig->in[1]));
-}
-
 const struct op_class attncl__op_layer_norm_bwd = {
-    .name = "layer_norm_bwd",
-    .params_bytes = sizeof(struct layer_norm_bwd_params),
+    .name = OP_NAME(layer_norm_bwd),
     .n_in = 3,
     .n_out = 3,
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop_per_element = 17,
 };

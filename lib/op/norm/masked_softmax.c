@@ -9,6 +9,7 @@
 // cl/norm/masked_softmax.cl.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -33,10 +34,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t rows_per_length = !attncl__desc_present(lens) ? 0
                                     : lens->rank == 1           ? x->dim[1]
                                                                 : 1;
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(x);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/masked_softmax.cl", "masked_softmax_rows_fwd"),
                                  rows.count, rows.width, 1,
@@ -49,30 +47,18 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i64(rows_per_length)));
 }
 
-// Subtract, exp (as one), add, divide.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 4 * count;
-    *bytes_ret = 8 * count;
-    if (attncl__desc_present(&sig->in[1]))
-        *bytes_ret += 4 * (double)attncl__desc_count(&sig->in[1]);
-}
-
 static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_masked_softmax_bwd,
                                              .in = {REF_Y(0), REF_DY(0), REF_X(1)},
                                              .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_masked_softmax_fwd = {
-    .name = "masked_softmax_fwd",
-    .params_bytes = sizeof(struct masked_softmax_fwd_params),
+    .name = OP_NAME(masked_softmax_fwd),
     .n_in = 2,
     .n_out = 1,
     .optional = 1u << 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .flop_per_element = 4, // subtract, exp, add, divide
+    .grad = GRAD_RULES(fwd_grad),
 };

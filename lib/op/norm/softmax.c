@@ -7,6 +7,7 @@
 // All leading axes fold into rows (cl/norm/softmax.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -21,10 +22,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *x = &call->sig.in[0];
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(x);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/softmax.cl", "softmax_rows_fwd"), rows.count,
                                  rows.width, 1, attncl__rows_are_float4_aligned(x->start, &rows)});
@@ -35,26 +33,16 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(p.rows_per_group)));
 }
 
-// Subtract, exp (as one), add, divide.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 4 * count;
-    *bytes_ret = 8 * count;
-}
-
 static const struct grad_rule fwd_grad[] = {
     {.op = &attncl__op_softmax_bwd, .in = {REF_Y(0), REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_softmax_fwd = {
-    .name = "softmax_fwd",
-    .params_bytes = sizeof(struct softmax_fwd_params),
+    .name = OP_NAME(softmax_fwd),
     .n_in = 1,
     .n_out = 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .flop_per_element = 4, // subtract, exp, add, divide
+    .grad = GRAD_RULES(fwd_grad),
 };

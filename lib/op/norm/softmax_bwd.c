@@ -8,6 +8,7 @@
 // they had was a constant.  Kernel: cl/norm/softmax_bwd.cl.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
@@ -42,10 +43,7 @@ static attncl_status masked_infer(struct op_sig *sig)
 static attncl_status launch(struct launcher *l, const struct op_call *call, struct span lens,
                             int64_t rows_per_length)
 {
-    struct rows rows;
-    const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(&call->sig.in[0]);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/softmax_bwd.cl", "softmax_bwd_rows"), rows.count,
                                  rows.width, 2, attncl__rows_are_float4_aligned(0, &rows)});
@@ -70,31 +68,21 @@ static attncl_status masked_launch(struct launcher *l, const struct op_call *cal
     return launch(l, call, call->in[2], lens->rank == 1 ? call->sig.in[0].dim[1] : 1);
 }
 
-// Multiply, add; subtract, multiply.
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 4 * count;
-    *bytes_ret = 12 * count;
-}
-
 const struct op_class attncl__op_softmax_bwd = {
-    .name = "softmax_bwd",
-    .params_bytes = sizeof(struct softmax_bwd_params),
+    .name = OP_NAME(softmax_bwd),
     .n_in = 2,
     .n_out = 1,
     .infer = bwd_infer,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop_per_element = 4,
 };
 
 const struct op_class attncl__op_masked_softmax_bwd = {
-    .name = "masked_softmax_bwd",
-    .params_bytes = sizeof(struct masked_softmax_bwd_params),
+    .name = OP_NAME(masked_softmax_bwd),
     .n_in = 3,
     .n_out = 1,
     .optional = 1u << 2,
     .infer = masked_infer,
     .launch = masked_launch,
-    .cost = bwd_cost,
+    .flop_per_element = 4,
 };

@@ -12,6 +12,7 @@
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };
 
@@ -78,14 +79,10 @@ static struct step_rows step_of(const struct op_sig *sig, struct span span,
 static struct step_rows initial_state(const struct op_call *call)
 {
     const struct tensor_desc *h0 = &call->sig.in[IN_H0];
-    struct rows rows;
 
     if (!attncl__desc_present(h0))
         return (struct step_rows){.start = 0};
-    const bool ok = attncl__desc_rows(h0, &rows);
-    assert(ok);
-    (void)ok;
-    return (struct step_rows){call->in[IN_H0], h0->start, rows.stride};
+    return (struct step_rows){call->in[IN_H0], h0->start, attncl__rows(h0).stride};
 }
 
 // hh = W_hh h + b_hh; of no state, b_hh.
@@ -168,8 +165,7 @@ static const struct grad_rule gru_grad[] = {
 };
 
 const struct op_class attncl__op_gru_fwd = {
-    .name = "gru_fwd",
-    .params_bytes = sizeof(struct gru_fwd_params),
+    .name = OP_NAME(gru_fwd),
     .n_in = 4,
     .n_out = 1,
     .optional = 1u << IN_H0,
@@ -178,6 +174,5 @@ const struct op_class attncl__op_gru_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = gru_grad,
-    .n_grad = sizeof gru_grad / sizeof gru_grad[0],
+    .grad = GRAD_RULES(gru_grad),
 };

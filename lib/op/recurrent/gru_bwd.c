@@ -12,6 +12,7 @@
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0, IN_Y, IN_DY };
 enum { OUT_DXI, OUT_DHH, OUT_BEFORE, OUT_DH0 };
@@ -69,16 +70,13 @@ static attncl_status append_before(struct launcher *l, const struct op_call *cal
     const bool has_h0 = attncl__desc_present(h0);
     const struct row_launch p =
         attncl__row_launch(l->caps, "recurrent/gru_bwd.cl", "gru_bwd_before", n_rows, y->dim[2]);
-    struct rows rows = {0};
-    const bool ok = !has_h0 || attncl__desc_rows(h0, &rows);
+    const int64_t h0_stride = has_h0 ? attncl__rows(h0).stride : 0;
 
-    assert(ok);
-    (void)ok;
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[IN_Y]), arg_mem(call->in[IN_H0]),
-                               arg_i64(has_h0 ? h0->start : 0), arg_i64(rows.stride),
-                               arg_i32(has_h0), arg_mem(call->out[OUT_BEFORE]), arg_i32(y->dim[2]),
-                               arg_i64(n_rows), arg_i32(p.rows_per_group), arg_i64(y->dim[1]),
+                               arg_i64(has_h0 ? h0->start : 0), arg_i64(h0_stride), arg_i32(has_h0),
+                               arg_mem(call->out[OUT_BEFORE]), arg_i32(y->dim[2]), arg_i64(n_rows),
+                               arg_i32(p.rows_per_group), arg_i64(y->dim[1]),
                                arg_i32(time_first(&call->sig))));
 }
 
@@ -186,8 +184,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_gru_bwd = {
-    .name = "gru_bwd",
-    .params_bytes = sizeof(struct gru_bwd_params),
+    .name = OP_NAME(gru_bwd),
     .n_in = 6,
     .n_out = 4,
     .optional = 1u << IN_H0,

@@ -11,19 +11,12 @@
 // Kernels: cl/recurrent/loop.cl.
 
 #include "op/op.h"
-
-static attncl_status check_iteration(const struct tensor_desc *iteration)
-{
-    TRY(attncl__check_input("iteration", iteration, ATTNCL_I32, 1));
-    REQUIRE(iteration->dim[0] == 1, ATTNCL_ERR_SHAPE, "iteration is %s, must be [1]",
-            SHAPE(iteration));
-    return ATTNCL_OK;
-}
+#include "op/row_launch.h"
 
 static attncl_status index_infer(struct op_sig *sig)
 {
     const struct loop_index_fwd_params *params = sig->params;
-    TRY(check_iteration(&sig->in[0]));
+    TRY(attncl__check_index("iteration", &sig->in[0]));
     REQUIRE(params->trip_count >= 0, ATTNCL_ERR_ARGUMENT, "a loop of %d iterations",
             params->trip_count);
     return attncl__infer_like_first(sig);
@@ -34,7 +27,7 @@ static attncl_status row_infer(struct op_sig *sig)
     const struct tensor_desc *x = &sig->in[0];
     TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
     REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "x is %s: it has no rows", SHAPE(x));
-    TRY(check_iteration(&sig->in[1]));
+    TRY(attncl__check_index("iteration", &sig->in[1]));
     TRY(attncl__check_width("the first axis of x", x->dim[0]));
     return attncl__desc_make(ATTNCL_F32, x->rank - 1, x->dim + 1, &sig->out[0]);
 }
@@ -45,7 +38,7 @@ static attncl_status stack_infer(struct op_sig *sig)
     const struct tensor_desc *x = &sig->in[0];
     int64_t dim[ATTNCL_MAX_RANK];
     TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(check_iteration(&sig->in[1]));
+    TRY(attncl__check_index("iteration", &sig->in[1]));
     REQUIRE(x->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "x %s has %d axes, at most %d", SHAPE(x),
             x->rank, ATTNCL_MAX_RANK - 1);
     REQUIRE(params->n_rows >= 0, ATTNCL_ERR_ARGUMENT, "a stack of %d rows", params->n_rows);
@@ -57,7 +50,7 @@ static attncl_status stack_infer(struct op_sig *sig)
 static attncl_status sum_infer(struct op_sig *sig)
 {
     TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    TRY(check_iteration(&sig->in[1]));
+    TRY(attncl__check_index("iteration", &sig->in[1]));
     return attncl__infer_like_first(sig);
 }
 
@@ -123,8 +116,7 @@ static void stack_cost(const struct op_sig *sig, double *flop_ret, double *bytes
 }
 
 const struct op_class attncl__op_loop_index_fwd = {
-    .name = "loop_index_fwd",
-    .params_bytes = sizeof(struct loop_index_fwd_params),
+    .name = OP_NAME(loop_index_fwd),
     .n_in = 1,
     .n_out = 1,
     .state = 1u << 0,
@@ -133,8 +125,7 @@ const struct op_class attncl__op_loop_index_fwd = {
 };
 
 const struct op_class attncl__op_loop_row_fwd = {
-    .name = "loop_row_fwd",
-    .params_bytes = sizeof(struct loop_row_fwd_params),
+    .name = OP_NAME(loop_row_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = row_infer,
@@ -143,8 +134,7 @@ const struct op_class attncl__op_loop_row_fwd = {
 };
 
 const struct op_class attncl__op_loop_stack_fwd = {
-    .name = "loop_stack_fwd",
-    .params_bytes = sizeof(struct loop_stack_fwd_params),
+    .name = OP_NAME(loop_stack_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = stack_infer,
@@ -153,8 +143,7 @@ const struct op_class attncl__op_loop_stack_fwd = {
 };
 
 const struct op_class attncl__op_loop_sum_fwd = {
-    .name = "loop_sum_fwd",
-    .params_bytes = sizeof(struct loop_sum_fwd_params),
+    .name = OP_NAME(loop_sum_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = sum_infer,

@@ -20,6 +20,7 @@
 #include <math.h>
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST };
 
@@ -157,23 +158,8 @@ static attncl_status amsgrad_update_launch(struct launcher *l, const struct op_c
     return append_update(l, call, true);
 }
 
-static void adam_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[IN_PARAM]);
-    *flop_ret = 13 * count;
-    *bytes_ret = 28 * count;
-}
-
-static void amsgrad_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[IN_PARAM]);
-    *flop_ret = 14 * count;
-    *bytes_ret = 36 * count;
-}
-
 const struct op_class attncl__op_adam_rates_fwd = {
-    .name = "adam_rates_fwd",
-    .params_bytes = sizeof(struct adam_rates_fwd_params),
+    .name = OP_NAME(adam_rates_fwd),
     .n_in = 1,
     .n_out = 1,
     .infer = rates_infer,
@@ -181,45 +167,41 @@ const struct op_class attncl__op_adam_rates_fwd = {
 };
 
 const struct op_class attncl__op_adam_step_fwd = {
-    .name = "adam_step_fwd",
-    .params_bytes = sizeof(struct adam_step_fwd_params),
+    .name = OP_NAME(adam_step_fwd),
     .n_in = 5,
     .n_out = 3,
     .infer = adam_infer,
     .launch = adam_launch,
-    .cost = adam_cost,
+    .flop_per_element = 13,
 };
 
 const struct op_class attncl__op_amsgrad_step_fwd = {
-    .name = "amsgrad_step_fwd",
-    .params_bytes = sizeof(struct amsgrad_step_fwd_params),
+    .name = OP_NAME(amsgrad_step_fwd),
     .n_in = 6,
     .n_out = 4,
     .infer = amsgrad_infer,
     .launch = amsgrad_launch,
-    .cost = amsgrad_cost,
+    .flop_per_element = 14,
 };
 
 enum { UPDATED = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE };
 
 const struct op_class attncl__op_adam_update_fwd = {
-    .name = "adam_update_fwd",
-    .params_bytes = sizeof(struct adam_update_fwd_params),
+    .name = OP_NAME(adam_update_fwd),
     .n_in = 5,
     .n_out = 0,
     .state = UPDATED,
     .infer = update_infer,
     .launch = update_launch,
-    .cost = adam_cost,
+    .flop_per_element = 13,
 };
 
 const struct op_class attncl__op_amsgrad_update_fwd = {
-    .name = "amsgrad_update_fwd",
-    .params_bytes = sizeof(struct amsgrad_update_fwd_params),
+    .name = OP_NAME(amsgrad_update_fwd),
     .n_in = 6,
     .n_out = 0,
     .state = UPDATED | 1u << IN_LARGEST,
     .infer = amsgrad_update_infer,
     .launch = amsgrad_update_launch,
-    .cost = amsgrad_cost,
+    .flop_per_element = 14,
 };

@@ -12,6 +12,7 @@
 // their sums: the same bits every time.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { SUMS = 3, MAX_BLOCKS = 1024 };
 
@@ -68,13 +69,6 @@ static attncl_status squares_launch(struct launcher *l, const struct op_call *ca
                                arg_i32(blocks), arg_i32(attncl__desc_present(&call->sig.in[1]))));
 }
 
-static void squares_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[0]);
-    *flop_ret = 8 * count;
-    *bytes_ret = 4 * count;
-}
-
 static attncl_status factor_infer(struct op_sig *sig)
 {
     const struct clip_factor_fwd_params *p = sig->params;
@@ -117,28 +111,19 @@ static attncl_status scale_launch(struct launcher *l, const struct op_call *call
                                arg_i64(count), arg_i32(p.per_group)));
 }
 
-static void scale_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = count;
-    *bytes_ret = 8 * count;
-}
-
 const struct op_class attncl__op_sum_squares_fwd = {
-    .name = "sum_squares_fwd",
-    .params_bytes = sizeof(struct sum_squares_fwd_params),
+    .name = OP_NAME(sum_squares_fwd),
     .n_in = 2,
     .n_out = 1,
     .optional = 1u << 1,
     .infer = squares_infer,
     .scratch = squares_scratch,
     .launch = squares_launch,
-    .cost = squares_cost,
+    .flop_per_element = 8,
 };
 
 const struct op_class attncl__op_clip_factor_fwd = {
-    .name = "clip_factor_fwd",
-    .params_bytes = sizeof(struct clip_factor_fwd_params),
+    .name = OP_NAME(clip_factor_fwd),
     .n_in = 1,
     .n_out = 2,
     .infer = factor_infer,
@@ -146,11 +131,10 @@ const struct op_class attncl__op_clip_factor_fwd = {
 };
 
 const struct op_class attncl__op_scale_by_fwd = {
-    .name = "scale_by_fwd",
-    .params_bytes = sizeof(struct scale_by_fwd_params),
+    .name = OP_NAME(scale_by_fwd),
     .n_in = 2,
     .n_out = 1,
     .infer = scale_infer,
     .launch = scale_launch,
-    .cost = scale_cost,
+    .flop_per_element = 1,
 };

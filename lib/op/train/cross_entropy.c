@@ -14,6 +14,7 @@
 #include "attncl/kinds.h"
 #include "base/ckd.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 // Rows in a block: about as many blocks as rows in each once there are many, so that no sum has a
 // long tail.
@@ -84,10 +85,7 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
 {
     const struct tensor_desc *logits = &call->sig.in[0];
     const struct cross_entropy_fwd_params *params = call->sig.params;
-    struct rows rows;
-    const bool ok = attncl__desc_rows(logits, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(logits);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("train/cross_entropy.cl", "cross_entropy_rows_fwd"),
                                  rows.count, rows.width, 1,
@@ -130,29 +128,18 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return launch_sums(l, call);
 }
 
-// Subtract, exp (as one), add.
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[0]);
-    *flop_ret = 3 * count;
-    *bytes_ret = 4 * (count + (double)attncl__desc_count(&sig->in[1]) +
-                      (double)attncl__desc_count(&sig->out[0]));
-}
-
 static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_cross_entropy_bwd,
                                              .in = {REF_X(0), REF_X(1), REF_DY(0)},
                                              .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_cross_entropy_fwd = {
-    .name = "cross_entropy_fwd",
-    .params_bytes = sizeof(struct cross_entropy_fwd_params),
+    .name = OP_NAME(cross_entropy_fwd),
     .n_in = 2,
     .n_out = 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .flop_per_element = 3, // subtract, exp, add
+    .grad = GRAD_RULES(fwd_grad),
 };

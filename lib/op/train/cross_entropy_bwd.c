@@ -9,6 +9,7 @@
 
 #include "attncl/kinds.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
@@ -41,10 +42,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct cross_entropy_bwd_params *params = call->sig.params;
     const bool has_pad = params->pad >= 0 && params->pad <= INT32_MAX;
     const bool mean = params->reduction == ATTNCL_REDUCE_MEAN;
-    struct rows rows;
-    const bool ok = attncl__desc_rows(&call->sig.in[0], &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(&call->sig.in[0]);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){
                kspec_begin("train/cross_entropy_bwd.cl", "cross_entropy_bwd_rows"), rows.count,
@@ -64,20 +62,12 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(params->reduction == ATTNCL_REDUCE_NONE), arg_i32(mean)));
 }
 
-static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->in[0]);
-    *flop_ret = 5 * count;
-    *bytes_ret = 8 * count;
-}
-
 const struct op_class attncl__op_cross_entropy_bwd = {
-    .name = "cross_entropy_bwd",
-    .params_bytes = sizeof(struct cross_entropy_bwd_params),
+    .name = OP_NAME(cross_entropy_bwd),
     .n_in = 3,
     .n_out = 1,
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,
-    .cost = bwd_cost,
+    .flop_per_element = 5,
 };

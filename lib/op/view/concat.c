@@ -76,13 +76,11 @@ static const struct grad_rule fwd_grad[MAX_INPUTS] = {PART(0), PART(1), PART(2),
                                                       PART(4), PART(5), PART(6), PART(7)};
 
 const struct op_class attncl__op_concat_fwd = {
-    .name = "concat_fwd",
-    .params_bytes = sizeof(struct concat_fwd_params),
+    .name = OP_NAME(concat_fwd),
     .n_in = MAX_INPUTS,
     .n_out = 1,
     .optional = 0xfe, // all but the first
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .grad = fwd_grad,
-    .n_grad = MAX_INPUTS,
+    .grad = GRAD_RULES(fwd_grad),
 };

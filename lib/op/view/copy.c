@@ -5,6 +5,7 @@
 //   y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
 
 #include "op/op.h"
+#include "op/row_launch.h"
 #include "op/view/strided_iter.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -44,13 +45,11 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static const struct grad_rule fwd_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_copy_fwd = {
-    .name = "copy_fwd",
-    .params_bytes = sizeof(struct copy_fwd_params),
+    .name = OP_NAME(copy_fwd),
     .n_in = 1,
     .n_out = 1,
     .any_view = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .grad = GRAD_RULES(fwd_grad),
 };

@@ -9,6 +9,7 @@
 // With table rows (cos a, cos a) and (sin a, -sin a) at each pair it turns by -a.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -28,10 +29,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 static attncl_status launch(struct launcher *l, const struct op_call *call, const char *kernel)
 {
     const struct tensor_desc *x = &call->sig.in[0];
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
+    const struct rows rows = attncl__rows(x);
     const struct row_launch p =
         attncl__row_launch(l->caps, "view/rotate.cl", kernel, rows.count, rows.width);
 
@@ -51,22 +49,14 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     return launch(l, call, "rotate_rows_bwd");
 }
 
-static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-    *flop_ret = 3 * count;
-    *bytes_ret = 8 * count;
-}
-
 const struct op_class attncl__op_rotate_bwd = {
-    .name = "rotate_bwd",
-    .params_bytes = sizeof(struct rotate_bwd_params),
+    .name = OP_NAME(rotate_bwd),
     .n_in = 2,
     .n_out = 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = bwd_launch,
-    .cost = fwd_cost,
+    .flop_per_element = 3,
 };
 
 // A rotation is by a given angle: the table has no gradient.
@@ -74,14 +64,12 @@ static const struct grad_rule fwd_grad[] = {
     {.op = &attncl__op_rotate_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_rotate_fwd = {
-    .name = "rotate_fwd",
-    .params_bytes = sizeof(struct rotate_fwd_params),
+    .name = OP_NAME(rotate_fwd),
     .n_in = 2,
     .n_out = 1,
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
-    .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = 1,
+    .flop_per_element = 3,
+    .grad = GRAD_RULES(fwd_grad),
 };

@@ -13,6 +13,7 @@
 #include "op/view/view_scatter_add.h"
 
 #include "op/op.h"
+#include "op/row_launch.h"
 #include "op/view/strided_iter.h"
 
 static attncl_status zeros_infer(struct op_sig *sig)
@@ -37,8 +38,7 @@ static attncl_status zeros_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_zeros_fwd = {
-    .name = "zeros_fwd",
-    .params_bytes = sizeof(struct zeros_fwd_params),
+    .name = OP_NAME(zeros_fwd),
     .n_in = 0,
     .n_out = 1,
     .infer = zeros_infer,
@@ -136,8 +136,7 @@ static attncl_status scatter_launch(struct launcher *l, const struct op_call *ca
 }
 
 const struct op_class attncl__op_view_scatter_add_fwd = {
-    .name = "view_scatter_add_fwd",
-    .params_bytes = sizeof(struct view_scatter_add_fwd_params),
+    .name = OP_NAME(view_scatter_add_fwd),
     .n_in = VIEW_SCATTER_ADD_MAX_IN,
     .n_out = 1,
     .optional = (1u << VIEW_SCATTER_ADD_MAX_IN) - 2, // all but the first

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+
+#include "op/row_launch.h"
+
+struct rows attncl__rows(const struct tensor_desc *x)
+{
+    struct rows rows = {0};
+    const bool ok = attncl__desc_rows(x, &rows);
+
+    assert(ok);
+    (void)ok;
+    return rows;
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+// Never more than rows of any width get: whatever kernel it is, it runs in work-groups of that
+// size.
+static size_t tuned_group(const struct device_caps *caps, int wanted)
+{
+    const size_t max = attncl__group_for_row(caps, INT32_MAX);
+    return (size_t)wanted < max ? (size_t)wanted : max;
+}
+
+static unsigned cpu_vector(const struct device_caps *caps, const int *tuned, int field)
+{
+    return tuned ? (unsigned)tuned[field] : caps->vector_width;
+}
+
+int attncl__row_class(int64_t width)
+{
+    enum { WIDE = 512 };
+    return width < WIDE ? TUNE_NARROW : TUNE_WIDE;
+}
+
+struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
+                                     const char *kernel, int64_t rows, int64_t width)
+{
+    // CPU: a work-group is one work-item with rows of some 64K elements, beside which its start is
+    // nothing and from which kernels can look ahead; eight work-groups for each core, if there are
+    // rows for them.  GPU: a work-group per row.
+    enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
+    const bool cpu = caps->variant == VARIANT_CPU;
+    const int *tuned =
+        attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU, attncl__row_class(width));
+    const int64_t elements = caps->max_loop_iterations ? (int64_t)caps->max_loop_iterations / PASSES
+                             : cpu && tuned            ? tuned[ROWS_CPU_ELEMENTS]
+                                                       : ELEMENTS;
+    const size_t local = cpu     ? 1
+                         : tuned ? tuned_group(caps, tuned[ROWS_GPU_LS])
+                                 : attncl__group_for_row(caps, width);
+    const int64_t wanted = cpu ? elements / (width > 16 ? width : 16) : 1;
+    const int64_t shared = ceil_div(rows, GROUPS_PER_CORE * (int64_t)caps->compute_units);
+    const int64_t max = min_i64(wanted, shared);
+    const int64_t per_group = max > 1 ? max : 1;
+    struct row_launch config = {kspec_begin(file, kernel),
+                                grid_1d(ceil_div(rows, per_group), local), per_group,
+                                cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1};
+
+    kspec_set_vw_ls(&config.spec, config.vw, local);
+    return config;
+}
+
+struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
+                                                     const char *file, const char *kernel,
+                                                     int64_t count)
+{
+    // CPU: one work-item walks up to 16K elements in wide vectors, beside which its start and its
+    // constants are nothing; eight work-groups for each core, if there is enough.  GPU: one float4
+    // per work-item.
+    enum { MIN_ELEMENTS = 1024, MAX_ELEMENTS = 16384, GROUPS_PER_CORE = 8 };
+    const bool cpu = caps->variant == VARIANT_CPU;
+    const int64_t shared =
+        count / (GROUPS_PER_CORE * (int64_t)caps->compute_units) / MIN_ELEMENTS * MIN_ELEMENTS;
+    const int64_t walked = shared > MIN_ELEMENTS ? min_i64(shared, MAX_ELEMENTS) : MIN_ELEMENTS;
+    const int *tuned = attncl__tuned(caps, cpu ? TUNE_FLAT_CPU : TUNE_FLAT_GPU, TUNE_ANY);
+    const size_t local = cpu     ? 1
+                         : tuned ? tuned_group(caps, tuned[FLAT_GPU_LS])
+                                 : attncl__group_for_row(caps, 1024);
+    const int64_t per_group = !cpu    ? 4 * (int64_t)local
+                              : tuned ? tuned[FLAT_CPU_PER_GROUP]
+                                      : walked;
+    struct elementwise_launch config = {kspec_begin(file, kernel),
+                                        grid_1d(ceil_div(count, per_group), local), per_group};
+
+    kspec_set_vw_ls(&config.spec, cpu ? cpu_vector(caps, tuned, FLAT_CPU_VW) : 4, local);
+    return config;
+}

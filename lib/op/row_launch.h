@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// How kernels over rows and over elements are launched.
+#ifndef ATTNCL_OP_ROW_LAUNCH_H
+#define ATTNCL_OP_ROW_LAUNCH_H
+
+#include "base/desc.h"
+#include "launch/launch.h"
+
+// The rows of an input whose bit in `strided` is set, or of a contiguous one.
+struct rows attncl__rows(const struct tensor_desc *x);
+
+// A launch over rows: each work-group takes `rows_per_group` consecutive ones.
+struct row_launch {
+    struct kspec spec; // VW and LS are set
+    struct grid grid;
+    int64_t rows_per_group;
+    unsigned vw;
+};
+struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
+                                     const char *kernel, int64_t rows, int64_t width);
+int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
+
+// A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
+struct row_problem {
+    struct kspec spec; // begun, with the macros that are the op's own
+    int64_t rows, width;
+    int arrays; // whose share of a row a work-item keeps in registers; 0: it reads each element once
+    bool float4_aligned; // attncl__rows_are_float4_aligned() of each array
+};
+struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w);
+
+// For kernels of such a file that do not share rows.  The first completes the macros of one whose
+// work-groups have `group` work-items.  The second is attncl__row_launch() for work-groups that take
+// one row each, smaller where the device runs none so large.
+void attncl__no_row_sharing(struct kspec *spec, size_t group);
+struct row_launch attncl__row_per_workgroup(struct launcher *l, const char *file,
+                                            const char *kernel, int64_t rows, int64_t width);
+
+// Whether rows consist of whole float4s, aligned if the first is: start and stride are the array's.
+bool attncl__rows_are_float4_aligned(int64_t start, const struct rows *rows);
+
+// A launch over `count` elements: each work-group takes `per_group` consecutive ones.
+struct elementwise_launch {
+    struct kspec spec; // VW and LS are set
+    struct grid grid;
+    int64_t per_group;
+};
+struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
+                                                     const char *file, const char *kernel,
+                                                     int64_t count);
+
+#endif
