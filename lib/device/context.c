@@ -21,11 +21,6 @@ struct destroy_hook {
     struct destroy_hook *next;
 };
 
-const char *attncl__context_env(const attncl_context *ctx, enum env_var var)
-{
-    return ctx->ignore_environment ? NULL : attncl__env(var);
-}
-
 attncl_status attncl__context_usable(const attncl_context *ctx)
 {
     REQUIRE(ctx->pid == getpid(), ATTNCL_ERR_STATE,

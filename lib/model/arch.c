@@ -7,10 +7,6 @@
 #include "base/try.h"
 #include "model/arch.h"
 
-#define ARCH(file, name) extern const struct arch_class attncl__arch_##name;
-#include "model/arch_list.def"
-#undef ARCH
-
 static const struct arch_class *const table[] = {
 #define ARCH(file, name) &attncl__arch_##name,
 #include "model/arch_list.def"

@@ -36,6 +36,11 @@ struct arch_class {
     const char *detached; // an output whose cotangent is ignored; NULL: none
 };
 
+// attncl__arch_X of each line of the list.
+#define ARCH(file, name) extern const struct arch_class attncl__arch_##name;
+#include "model/arch_list.def"
+#undef ARCH
+
 // The class of that name.  ERR_FORMAT for an unknown one, which it names.
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
 

@@ -1,0 +1,2 @@
+// Is not formatted, on purpose.
+int  indent;
