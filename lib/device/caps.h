@@ -46,7 +46,7 @@ struct device_caps {
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
     bool builtin_prefetch;    // kernels may use the compiler's __builtin_prefetch, and gain by it
-    struct tune_table *tuned; // measured values (device/tuned.h); NULL: none
+    struct tune_table *tuned; // of this device (device/tuned.h); NULL: none
 };
 
 #endif

@@ -13,7 +13,7 @@
 #include "device/clerr.h"
 #include "device/internal.h"
 #include "device/select.h"
-#include "device/tuned_file.h"
+#include "store/tuning_file.h"
 
 struct destroy_hook {
     attncl__destroy_fn fn;
@@ -82,7 +82,7 @@ static void release(attncl_context *ctx)
         attncl__object_released(OBJECT_CONTEXT);
     }
     attncl__cache_close(ctx->cache);
-    attncl__tuned_close(ctx);
+    attncl__tuning_free(ctx->caps.tuned);
     pthread_mutex_destroy(&ctx->lock);
     attncl__free(ctx);
 }
@@ -124,7 +124,8 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s kernel variants", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,
                 ctx->caps.variant == VARIANT_CPU ? "CPU" : "GPU");
-    attncl__tuned_open(ctx);
+    ctx->caps.tuned = attncl__tuning_load(
+        &(struct tuning_key){ctx->info.name, ctx->info.driver_version, ctx->ignore_environment});
     ctx->cache = attncl__cache_open(ctx, options->cache_dir);
     return ATTNCL_OK;
 }

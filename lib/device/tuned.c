@@ -1,60 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
-// What can be tuned, as data, and a context's rows.
+// Lookup in a context's tuning table.
 
-#include <string.h>
-
-#include "base/log.h"
 #include "device/tuned.h"
+#include "base/log.h"
 
-#define GEMM_SIZES "small", "medium", "large"
-#define CPU        (1u << VARIANT_CPU)
-#define GPU        (1u << VARIANT_GPU)
+_Static_assert(VARIANT_CPU == 0 && VARIANT_GPU == 1, "bits of tune_kernel.variants");
 
-// Limits keep any row that passes cheap to reject: no kernel is compiled with arrays or work-groups
-// beyond them, no scratch is larger than 16 MiB.
-const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
-    [TUNE_GEMM_CPU] = {"gemm_cpu",
-                       CPU,
-                       {GEMM_SIZES},
-                       {{"TM", 6, 1536, 6}, {"TN", 8, 1536, 8}, {"TK", 16, 1024, 16}}},
-    [TUNE_GEMM_GPU] = {"gemm_gpu",
-                       GPU,
-                       {GEMM_SIZES},
-                       {{"BM", 8, 256, 4},
-                        {"BN", 8, 256, 4},
-                        {"BK", 4, 64, 4},
-                        {"TX", 1, 32, 0},
-                        {"TY", 1, 32, 0}}},
-    [TUNE_GEMM_BACKEND] = {"gemm_by", CPU | GPU, {GEMM_SIZES}, {{"CLBLAST", 0, 1, 1}}},
-    [TUNE_ATTENTION_CPU] = {"attention_cpu",
-                            CPU,
-                            {"short", "long"},
-                            {{"BLOCK", 6, 192, 6}, {"TILE", 32, 1024, 32}}},
-    [TUNE_AFT_CPU] = {"aft_cpu",
-                      CPU,
-                      {"plain", "masked"},
-                      {{"SLICE_KIB", 256, 16384, 256},
-                       {"GROUP", 1, 256, 1},
-                       {"SEGMENT", 8, 128, 1}}},
-    [TUNE_ROWS_CPU] = {"rows_cpu",
-                       CPU,
-                       {"narrow", "wide"},
-                       {{"ELEMENTS", 256, 1 << 22, 0}, {"VW", 4, 16, 0}}},
-    [TUNE_ROWS_GPU] = {"rows_gpu", GPU, {"narrow", "wide"}, {{"LS", 16, 256, 0}}},
-    [TUNE_FLAT_CPU] = {"flat_cpu", CPU, {"any"}, {{"PER_GROUP", 64, 1 << 20, 0}, {"VW", 4, 16, 0}}},
-    [TUNE_FLAT_GPU] = {"flat_gpu", GPU, {"any"}, {{"LS", 16, 256, 0}}},
-};
-
-bool attncl__tune_takes(const struct tune_field *field, long value)
-{
-    if (value < field->low || value > field->high)
-        return false;
-    return field->step ? value % field->step == 0 : (value & (value - 1)) == 0;
-}
-
-static void log_row(attncl_log_level level, const struct device_caps *caps, enum tunable kernel,
-                    int class, const char *what)
+static void log_entry(attncl_log_level level, const struct device_caps *caps, enum tunable kernel,
+                      int class, const char *what)
 {
     const struct tune_kernel *k = &attncl__tune_kernels[kernel];
 
@@ -70,7 +24,7 @@ const int *attncl__tuned(const struct device_caps *caps, enum tunable kernel, in
     if (!entry->line || atomic_load(&entry->rejected))
         return NULL;
     if (!atomic_exchange(&entry->logged, true))
-        log_row(ATTNCL_LOG_INFO, caps, kernel, class, "applies");
+        log_entry(ATTNCL_LOG_INFO, caps, kernel, class, "applies");
     return entry->value;
 }
 
@@ -80,5 +34,5 @@ void attncl__tuned_reject(const struct device_caps *caps, enum tunable kernel, i
     struct tune_entry *entry = &caps->tuned->entries[kernel][class];
 
     if (!atomic_exchange(&entry->rejected, true))
-        log_row(ATTNCL_LOG_WARN, caps, kernel, class, why);
+        log_entry(ATTNCL_LOG_WARN, caps, kernel, class, why);
 }

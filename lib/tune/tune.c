@@ -17,7 +17,7 @@
 #include "base/strbuf.h"
 #include "base/try.h"
 #include "device/cache.h"
-#include "device/tuned_file.h"
+#include "store/tuning_file.h"
 #include "tune/tuning_trial.h"
 
 static const double default_seconds = 20.0;
@@ -167,13 +167,19 @@ static attncl_status tune_all(struct tuner *t)
     return ATTNCL_OK;
 }
 
+static struct tuning_key key_of(const attncl_context *ctx)
+{
+    return (struct tuning_key){ctx->info.name, ctx->info.driver_version, ctx->ignore_environment};
+}
+
 static attncl_status store(struct tuner *t)
 {
+    const struct tuning_key key = key_of(t->ctx);
     char *path = NULL;
 
     if (t->options.check || t->summary.n_measured == 0)
         return ATTNCL_OK;
-    TRY(attncl__tuned_store(t->ctx, t->ctx->caps.tuned, t->measured, &path));
+    TRY(attncl__tuning_store(&key, t->ctx->caps.tuned, t->measured, &path));
     if (path)
         snprintf(t->summary.file, sizeof t->summary.file, "%s", path);
     attncl__free(path);
@@ -184,16 +190,17 @@ static attncl_status store(struct tuner *t)
 static attncl_status prepare(struct tuner *t)
 {
     attncl_context *ctx = t->ctx;
+    const struct tuning_key key = key_of(ctx);
 
     REQUIRE(ctx->caps.max_loop_iterations == 0, ATTNCL_ERR_UNSUPPORTED,
             "%s ends loops early, its kernels are cut up by count and not tuned", ctx->info.name);
     if (!t->options.check)
-        TRY(attncl__tuned_check_place(ctx));
+        TRY(attncl__tuning_check_path(&key));
     attncl__cache_close(ctx->cache);
     ctx->cache = NULL;
-    attncl__tuned_close(ctx);
+    attncl__tuning_free(ctx->caps.tuned);
     ctx->caps.tuned = attncl__alloc_zero(sizeof *ctx->caps.tuned);
-    REQUIRE(ctx->caps.tuned, ATTNCL_ERR_NO_MEMORY, "a table of tuned rows");
+    REQUIRE(ctx->caps.tuned, ATTNCL_ERR_NO_MEMORY, "a tuning table");
     return ATTNCL_OK;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tuned rows: which lines of a file are rows, which are left out and how that is said, and whose
-// file is read at all.
+// The tuning table: which lines of a file are entries, what is logged of those left out, and which
+// files are read at all.
 
 #define _GNU_SOURCE // setenv, symlink, mkfifo
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #include "attncl/version.h"
 #include "base/alloc.h"
 #include "base/strbuf.h"
-#include "device/tuned_file.h"
+#include "store/tuning_file.h"
 #include "support/directory.h"
 #include "support/test.h"
 
@@ -50,7 +50,7 @@ static int parse(const char *text)
     return parse_bytes(text, strlen(text));
 }
 
-TEST(rows_of_this_device_are_taken)
+TEST(entries_of_this_device_are_taken)
 {
     ck_assert_int_eq(parse(FIRST "# a comment\n\n" GOOD
                                  "other\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"
@@ -101,10 +101,10 @@ LOOP_TEST(a_bad_line_is_named_and_left_out, 0, sizeof bad / sizeof bad[0])
     ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].line, 3);
 }
 
-TEST(a_second_row_for_the_same_is_left_out)
+TEST(a_second_entry_for_the_same_is_left_out)
 {
     ck_assert_int_eq(parse(FIRST GOOD "dev\tdrv\tgemm_cpu\tlarge\tTM=6 TN=8 TK=16\n"), 1);
-    ck_assert_ptr_nonnull(strstr(log_text, "F:3: line 2 has this row"));
+    ck_assert_ptr_nonnull(strstr(log_text, "F:3: line 2 has this entry"));
     ck_assert_int_eq(table.entries[TUNE_GEMM_CPU][TUNE_LARGE].value[GEMM_CPU_TM], 192);
 }
 
@@ -129,8 +129,8 @@ TEST(many_bad_lines_are_not_all_logged)
     attncl__strbuf_free(&t);
 }
 
-// Whatever bytes are changed, what is taken is what the kernels take.
-TEST(damage_gives_no_impossible_row)
+// Whatever bytes change, every value taken is within its limits.
+TEST(damage_gives_no_impossible_entry)
 {
     static const char whole[] =
         FIRST GOOD "dev\tdrv\tgemm_gpu\tsmall\tBM=64 BN=64 BK=16 TX=8 TY=8\n"
@@ -201,26 +201,15 @@ static void files_down(void)
 
 FIXTURE(files_up, files_down);
 
-// A context that looks for rows; needs no device.
-static attncl_context *fake(void)
+static const struct tuning_key key = {"dev", "drv", false};
+
+static bool finds_entries(void)
 {
-    static attncl_context ctx;
-
-    memset(&ctx, 0, sizeof ctx);
-    strcpy(ctx.info.name, "dev");
-    strcpy(ctx.info.driver_version, "drv");
-    return &ctx;
-}
-
-static bool finds_rows(void)
-{
-    attncl_context *ctx = fake();
-
     log_text[0] = '\0';
-    attncl__tuned_open(ctx);
-    const bool found = attncl__tuned(&ctx->caps, TUNE_GEMM_CPU, TUNE_LARGE) != NULL;
-    attncl__tuned_close(ctx);
-    return found;
+    struct tune_table *found = attncl__tuning_load(&key);
+    const bool has = found && found->entries[TUNE_GEMM_CPU][TUNE_LARGE].line;
+    attncl__tuning_free(found);
+    return has;
 }
 
 TEST(the_file_is_in_the_users_configuration)
@@ -228,23 +217,20 @@ TEST(the_file_is_in_the_users_configuration)
     directory_write("attncl/tune.txt", FIRST GOOD);
     unsetenv("ATTNCL_TUNE");
     setenv("XDG_CONFIG_HOME", IN_DIRECTORY("."), 1);
-    ck_assert(finds_rows());
+    ck_assert(finds_entries());
     setenv("ATTNCL_TUNE", "off", 1);
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     setenv("ATTNCL_TUNE", IN_DIRECTORY("attncl/tune.txt"), 1);
-    ck_assert(finds_rows());
-    attncl_context *ctx = fake();
-    ctx->ignore_environment = true;
-    attncl__tuned_open(ctx);
-    ck_assert_ptr_null(ctx->caps.tuned);
+    ck_assert(finds_entries());
+    ck_assert_ptr_null(attncl__tuning_load(&(struct tuning_key){"dev", "drv", true}));
     setenv("ATTNCL_TUNE", IN_DIRECTORY("nothing"), 1);
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     ck_assert_ptr_nonnull(strstr(log_text, "not there"));
     unsetenv("ATTNCL_TUNE");
     setenv("XDG_CONFIG_HOME", "relative", 1);
     char *home = getenv("HOME") ? attncl__copy_text(getenv("HOME")) : NULL;
     unsetenv("HOME");
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     ck_assert_str_eq(log_text, "");
     if (home)
         setenv("HOME", home, 1);
@@ -258,28 +244,28 @@ TEST(a_file_that_others_could_have_written_is_not_read)
     directory_write("own/tune.txt", FIRST GOOD);
     directory_path("own/tune.txt", path);
     setenv("ATTNCL_TUNE", path, 1);
-    ck_assert(finds_rows());
+    ck_assert(finds_entries());
     ck_assert_int_eq(chmod(path, 0620), 0);
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     ck_assert_ptr_nonnull(strstr(log_text, "writable by others"));
     ck_assert_int_eq(chmod(path, 0600), 0);
     ck_assert_int_eq(chmod(IN_DIRECTORY("own"), 0707), 0);
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     ck_assert_ptr_nonnull(strstr(log_text, "others can write"));
     ck_assert_int_eq(chmod(IN_DIRECTORY("own"), 0700), 0);
     ck_assert_int_eq(symlink(path, directory_path("own/link", to)), 0);
     setenv("ATTNCL_TUNE", to, 1);
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     ck_assert_int_eq(mkfifo(directory_path("own/pipe", to), 0600), 0);
     setenv("ATTNCL_TUNE", to, 1);
-    ck_assert(!finds_rows()); // and does not wait
+    ck_assert(!finds_entries()); // and does not wait
     ck_assert_int_eq(truncate(path, 70000), 0);
     setenv("ATTNCL_TUNE", path, 1);
-    ck_assert(!finds_rows());
+    ck_assert(!finds_entries());
     ck_assert_ptr_nonnull(strstr(log_text, "impossible size"));
 }
 
-TEST(rows_are_stored_for_this_user_alone)
+TEST(entries_are_stored_for_this_user_alone)
 {
     bool measured[N_TUNABLES][TUNE_MAX_CLASSES] = {{false}};
     struct tune_table found = {.path = NULL};
@@ -291,7 +277,7 @@ TEST(rows_are_stored_for_this_user_alone)
         (struct tune_entry){.value = {96, 128, 64}, .line = 1};
     unsetenv("ATTNCL_TUNE");
     setenv("XDG_CONFIG_HOME", IN_DIRECTORY("new/config"), 1);
-    ck_ok(attncl__tuned_store(fake(), &found, measured, &path));
+    ck_ok(attncl__tuning_store(&key, &found, measured, &path));
     ck_assert_str_eq(path, IN_DIRECTORY("new/config/attncl/tune.txt"));
     ck_assert_int_eq(stat(path, &st), 0);
     ck_assert_int_eq(st.st_mode & 0777, 0600);
@@ -299,12 +285,12 @@ TEST(rows_are_stored_for_this_user_alone)
     ck_assert_int_eq(st.st_mode & 0777, 0700);
     attncl__free(path);
     path = NULL;
-    ck_assert(finds_rows());
+    ck_assert(finds_entries());
     ck_assert_uint_eq(directory_count(), 1); // nothing temporary
 
     setenv("ATTNCL_TUNE", "off", 1);
-    ck_fails(attncl__tuned_store(fake(), &found, measured, &path), ATTNCL_ERR_IO, "off");
+    ck_fails(attncl__tuning_store(&key, &found, measured, &path), ATTNCL_ERR_IO, "off");
     setenv("ATTNCL_TUNE", "/proc/no/such/tune.txt", 1);
-    ck_fails(attncl__tuned_store(fake(), &found, measured, &path), ATTNCL_ERR_IO, "/proc/no/such");
+    ck_fails(attncl__tuning_store(&key, &found, measured, &path), ATTNCL_ERR_IO, "/proc/no/such");
     ck_assert_ptr_null(path);
 }

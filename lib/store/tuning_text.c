@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Tuned rows as text.  A first line, then a line each:
+// The tuning table as text: a first line, then one line per entry.
 //
 //   attncl-tune 1 0.1.0
 //   DEVICE <tab> DRIVER <tab> KERNEL <tab> CLASS <tab> NAME=VALUE NAME=VALUE ...
 //
-// Empty lines and lines that begin with # say nothing.  Rows of another version of the library were
-// measured against other tables and are left out.
+// Empty lines and lines that begin with # are ignored.  Entries of another version of the library
+// are left out: they were measured against other kernels.
 
 #include <stdio.h>
 #include <string.h>
@@ -14,53 +14,53 @@
 #include "attncl/version.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "device/tuned.h"
+#include "store/tuning_table.h"
 
 static const char first_line[] = "attncl-tune 1 " ATTNCL_VERSION_STRING;
 
 // Of a thousand bad lines only the first few are logged.
-enum { MAX_COMPLAINTS = 8, NAME_BYTES = 128, WHY_BYTES = 128 };
+enum { MAX_LOGGED = 8, NAME_BYTES = 128, WHY_BYTES = 128 };
 enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };
 
-struct piece {
+struct slice {
     const char *at;
     size_t n;
 };
 
 struct line {
-    struct piece text;
+    struct slice text;
     int number;
-    struct piece cell[N_CELLS];
+    struct slice cell[N_CELLS];
 };
 
 // Takes the next line off `rest`; false at the end.
-static bool next_line(struct piece *rest, struct line *line)
+static bool next_line(struct slice *rest, struct line *line)
 {
     if (rest->n == 0)
         return false;
     const char *end = memchr(rest->at, '\n', rest->n);
     const size_t n = end ? (size_t)(end - rest->at) : rest->n;
 
-    line->text = (struct piece){rest->at, n};
+    line->text = (struct slice){rest->at, n};
     ++line->number;
     rest->at += end ? n + 1 : n;
     rest->n -= end ? n + 1 : n;
     return true;
 }
 
-static bool piece_is(struct piece p, const char *text)
+static bool slice_is(struct slice p, const char *text)
 {
     return p.n == strlen(text) && memcmp(p.at, text, p.n) == 0;
 }
 
-static bool says_nothing(const struct line *line)
+static bool is_ignored(const struct line *line)
 {
     return line->text.n == 0 || line->text.at[0] == '#';
 }
 
 static bool split(struct line *line)
 {
-    struct piece rest = line->text;
+    struct slice rest = line->text;
 
     for (int i = 0; i < N_CELLS; ++i) {
         const char *tab = memchr(rest.at, '\t', rest.n);
@@ -68,14 +68,14 @@ static bool split(struct line *line)
         if (last != (tab == NULL))
             return false;
         const size_t n = last ? rest.n : (size_t)(tab - rest.at);
-        line->cell[i] = (struct piece){rest.at, n};
+        line->cell[i] = (struct slice){rest.at, n};
         rest.at += last ? n : n + 1;
         rest.n -= last ? n : n + 1;
     }
     return true;
 }
 
-// A device's name fits one cell of one line, whatever the driver put in it.
+// Makes a name that a driver gave fit one cell of one line.
 static void clean(const char *name, char ret[NAME_BYTES])
 {
     size_t n = 0;
@@ -87,14 +87,14 @@ static void clean(const char *name, char ret[NAME_BYTES])
         ret[0] = ' ';
 }
 
-// A value's name and number off `rest`: "TM=192".
-static bool next_value(struct piece *rest, struct piece *name, long *value)
+// Takes a name and a value off `rest`: "TM=192".
+static bool next_value(struct slice *rest, struct slice *name, long *value)
 {
     size_t n = 0;
 
     while (n < rest->n && rest->at[n] != '=' && rest->at[n] != ' ')
         ++n;
-    *name = (struct piece){rest->at, n};
+    *name = (struct slice){rest->at, n};
     if (n == 0 || n == rest->n || rest->at[n] != '=')
         return false;
     const size_t digits = ++n;
@@ -111,13 +111,12 @@ static bool next_value(struct piece *rest, struct piece *name, long *value)
     return true;
 }
 
-// False, and the reason, unless the cell has each of the kernel's fields once with a value it
-// takes.
-static bool parse_values(struct piece rest, const struct tune_kernel *kernel,
+// False, and the reason, unless the cell has each field of the kernel once, within its limits.
+static bool parse_values(struct slice rest, const struct tune_kernel *kernel,
                          int ret[TUNE_MAX_FIELDS], char why[WHY_BYTES])
 {
     bool seen[TUNE_MAX_FIELDS] = {false};
-    struct piece name;
+    struct slice name;
     long value;
 
     while (rest.n > 0) {
@@ -126,7 +125,7 @@ static bool parse_values(struct piece rest, const struct tune_kernel *kernel,
             return false;
         }
         int i = 0;
-        while (kernel->fields[i].name && !piece_is(name, kernel->fields[i].name))
+        while (kernel->fields[i].name && !slice_is(name, kernel->fields[i].name))
             ++i;
         const struct tune_field *f = &kernel->fields[i];
         if (!f->name || seen[i]) {
@@ -153,8 +152,8 @@ static bool find_class(const struct line *line, int *kernel_ret, int *class_ret)
 {
     for (int k = 0; k < N_TUNABLES; ++k)
         for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c)
-            if (piece_is(line->cell[CELL_KERNEL], attncl__tune_kernels[k].name) &&
-                piece_is(line->cell[CELL_CLASS], attncl__tune_kernels[k].classes[c])) {
+            if (slice_is(line->cell[CELL_KERNEL], attncl__tune_kernels[k].name) &&
+                slice_is(line->cell[CELL_CLASS], attncl__tune_kernels[k].classes[c])) {
                 *kernel_ret = k;
                 *class_ret = c;
                 return true;
@@ -162,8 +161,8 @@ static bool find_class(const struct line *line, int *kernel_ret, int *class_ret)
     return false;
 }
 
-// A row of this device into the table.  False, and the reason, when it is none.
-static bool take_row(const struct line *line, struct tune_table *table, char why[WHY_BYTES])
+// Puts a line of this device into the table.  False, and the reason, when it is no entry.
+static bool take_entry(const struct line *line, struct tune_table *table, char why[WHY_BYTES])
 {
     int kernel, class, values[TUNE_MAX_FIELDS] = {0};
 
@@ -175,7 +174,7 @@ static bool take_row(const struct line *line, struct tune_table *table, char why
         return false;
     struct tune_entry *entry = &table->entries[kernel][class];
     if (entry->line) {
-        snprintf(why, WHY_BYTES, "line %d has this row already", entry->line);
+        snprintf(why, WHY_BYTES, "line %d has this entry already", entry->line);
         return false;
     }
     memcpy(entry->value, values, sizeof entry->value);
@@ -183,42 +182,41 @@ static bool take_row(const struct line *line, struct tune_table *table, char why
     return true;
 }
 
-static bool is_of(const struct line *line, const char *device, const char *driver)
+static bool is_for(const struct line *line, const char *device, const char *driver)
 {
-    return piece_is(line->cell[CELL_DEVICE], device) && piece_is(line->cell[CELL_DRIVER], driver);
+    return slice_is(line->cell[CELL_DEVICE], device) && slice_is(line->cell[CELL_DRIVER], driver);
 }
 
 int attncl__tuned_parse(const char *text, size_t n, const char *path, const char *device,
                         const char *driver, struct tune_table *table)
 {
     char name[NAME_BYTES], version[NAME_BYTES], why[WHY_BYTES];
-    struct piece rest = {text, n};
+    struct slice rest = {text, n};
     struct line line = {.number = 0};
-    int taken = 0, complaints = 0;
+    int taken = 0, n_bad = 0;
 
     clean(device, name);
     clean(driver, version);
     if (!next_line(&rest, &line))
         return 0;
-    if (!piece_is(line.text, first_line)) {
+    if (!slice_is(line.text, first_line)) {
         attncl__log(ATTNCL_LOG_WARN, "%s:1: does not begin with \"%s\"; attncl tune writes it anew",
                     path, first_line);
         return 0;
     }
     while (next_line(&rest, &line)) {
-        if (says_nothing(&line))
+        if (is_ignored(&line))
             continue;
-        snprintf(why, sizeof why, "a row has %d cells with tabs between them", N_CELLS);
-        if (split(&line) && (!is_of(&line, name, version) || take_row(&line, table, why))) {
-            taken += is_of(&line, name, version);
+        snprintf(why, sizeof why, "an entry has %d cells with tabs between them", N_CELLS);
+        if (split(&line) && (!is_for(&line, name, version) || take_entry(&line, table, why))) {
+            taken += is_for(&line, name, version);
             continue;
         }
-        if (++complaints <= MAX_COMPLAINTS)
+        if (++n_bad <= MAX_LOGGED)
             attncl__log(ATTNCL_LOG_WARN, "%s:%d: %s; left out", path, line.number, why);
     }
-    if (complaints > MAX_COMPLAINTS)
-        attncl__log(ATTNCL_LOG_WARN, "%s: %d more lines left out", path,
-                    complaints - MAX_COMPLAINTS);
+    if (n_bad > MAX_LOGGED)
+        attncl__log(ATTNCL_LOG_WARN, "%s: %d more lines left out", path, n_bad - MAX_LOGGED);
     return taken;
 }
 
@@ -230,15 +228,15 @@ void attncl__tuned_values_text(enum tunable kernel, const int *values, struct st
         attncl__strbuf_add(ret, "%s%s=%d", i ? " " : "", fields[i].name, values[i]);
 }
 
-// A line of the old file that stays.
-static bool stays(struct line *line, const char *device, const char *driver,
-                  const bool measured[N_TUNABLES][TUNE_MAX_CLASSES])
+// True for a line of the old file that the new one keeps.
+static bool is_kept(struct line *line, const char *device, const char *driver,
+                    const bool measured[N_TUNABLES][TUNE_MAX_CLASSES])
 {
     int kernel, class;
 
-    if (says_nothing(line) || memchr(line->text.at, '\0', line->text.n) || !split(line))
+    if (is_ignored(line) || memchr(line->text.at, '\0', line->text.n) || !split(line))
         return false;
-    if (!is_of(line, device, driver))
+    if (!is_for(line, device, driver))
         return true;
     return find_class(line, &kernel, &class) && !measured[kernel][class];
 }
@@ -248,16 +246,16 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
                          const bool measured[N_TUNABLES][TUNE_MAX_CLASSES], struct strbuf *ret)
 {
     char name[NAME_BYTES], version[NAME_BYTES];
-    struct piece rest = {old, n};
+    struct slice rest = {old, n};
     struct line line = {.number = 0};
 
     clean(device, name);
     clean(driver, version);
     attncl__strbuf_add(
         ret, "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n", first_line);
-    if (next_line(&rest, &line) && piece_is(line.text, first_line))
+    if (next_line(&rest, &line) && slice_is(line.text, first_line))
         while (next_line(&rest, &line))
-            if (stays(&line, name, version, measured)) {
+            if (is_kept(&line, name, version, measured)) {
                 attncl__strbuf_add_bytes(ret, line.text.at, line.text.n);
                 attncl__strbuf_add(ret, "\n");
             }

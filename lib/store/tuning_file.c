@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: MIT
+//
+// The file of the tuning table: where it is, how it is read and replaced.
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/strbuf.h"
+#include "base/try.h"
+#include "store/private_dir.h"
+#include "store/tuning_file.h"
+
+enum { MAX_BYTES = 65536 };
+
+struct location {
+    char *directory, *path;
+    const char *name; // in path
+    bool explicit;    // named by ATTNCL_TUNE, so that its absence is logged
+};
+
+static void free_location(struct location *p)
+{
+    attncl__free(p->directory);
+    attncl__free(p->path);
+    *p = (struct location){.name = NULL};
+}
+
+// A relative base directory is ignored, as the XDG specification demands.  Never a directory shared
+// by users.  Returns false, and the reason, when there is none.
+static bool find_location(const struct tuning_key *key, struct location *ret, const char **why_ret)
+{
+    const bool use = !key->ignore_environment;
+    const char *own = use ? attncl__env(ENV_TUNE) : NULL;
+    const char *xdg = use ? attncl__env(ENV_XDG_CONFIG_HOME) : NULL;
+    const char *home = use ? attncl__env(ENV_HOME) : NULL;
+    struct strbuf path = STRBUF_EMPTY;
+
+    *why_ret = "there is no XDG_CONFIG_HOME and no HOME";
+    if (attncl__privileged())
+        *why_ret = "the process has raised privileges";
+    else if (own && strcmp(own, "off") == 0)
+        *why_ret = "ATTNCL_TUNE is off";
+    else if (own)
+        attncl__strbuf_add(&path, "%s%s", strchr(own, '/') ? "" : "./", own);
+    else if (xdg && xdg[0] == '/')
+        attncl__strbuf_add(&path, "%s/attncl/tune.txt", xdg);
+    else if (home && home[0] == '/')
+        attncl__strbuf_add(&path, "%s/.config/attncl/tune.txt", home);
+    if (!path.data)
+        return false;
+    *ret = (struct location){.path = path.data, .explicit = own != NULL};
+    ret->directory = path.failed ? NULL : attncl__copy_text(path.data);
+    if (!ret->directory) {
+        *why_ret = "out of memory";
+        free_location(ret);
+        return false;
+    }
+    char *slash = strrchr(ret->directory, '/');
+    ret->name = ret->path + (slash + 1 - ret->directory);
+    slash[slash == ret->directory] = '\0'; // "/" itself stays
+    *why_ret = NULL;
+    return true;
+}
+
+// The whole file.  False, and *why_ret NULL, when there is none.
+static bool read_file(const struct location *location, char **data_ret, size_t *n_ret,
+                      const char **why_ret)
+{
+    struct private_dir directory;
+
+    *why_ret = NULL;
+    if (access(location->directory, F_OK) != 0 && errno == ENOENT)
+        return false;
+    if (!attncl__private_dir_open(location->directory, false, &directory, why_ret))
+        return false;
+    const bool found = attncl__private_file_read(&directory, location->name, 0, MAX_BYTES, data_ret,
+                                                 n_ret, why_ret);
+    attncl__private_dir_close(&directory);
+    return found;
+}
+
+struct tune_table *attncl__tuning_load(const struct tuning_key *key)
+{
+    struct location location = {.name = NULL};
+    struct tune_table *table = NULL;
+    const char *why = NULL;
+    char *data = NULL;
+    int n_entries = 0;
+    size_t n = 0;
+
+    if (!find_location(key, &location, &why))
+        return NULL;
+    if (!read_file(&location, &data, &n, &why)) {
+        if (why || location.explicit)
+            attncl__log(ATTNCL_LOG_WARN, "%s: no tuning entries, %s", location.path,
+                        why ? why : "not there");
+        goto done;
+    }
+    table = attncl__alloc_zero(sizeof *table);
+    if (!table)
+        goto done;
+    n_entries = attncl__tuned_parse(data, n, location.path, key->device, key->driver, table);
+    attncl__log(ATTNCL_LOG_INFO, "%s: %d tuning entries for this device and driver", location.path,
+                n_entries);
+    table->path = location.path;
+    location.path = NULL;
+
+done:
+    if (n_entries == 0) {
+        attncl__tuning_free(table);
+        table = NULL;
+    }
+    attncl__free(data);
+    free_location(&location);
+    return table;
+}
+
+void attncl__tuning_free(struct tune_table *table)
+{
+    if (!table)
+        return;
+    attncl__free(table->path);
+    attncl__free(table);
+}
+
+attncl_status attncl__tuning_check_path(const struct tuning_key *key)
+{
+    attncl_status status = ATTNCL_OK;
+    struct private_dir directory = {.fd = -1};
+    struct location location = {.name = NULL};
+    const char *why = NULL;
+
+    REQUIRE(find_location(key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
+            why);
+    if (!attncl__private_dir_open(location.directory, true, &directory, &why))
+        status = FAIL(ATTNCL_ERR_IO, "%s: %s", location.directory, why);
+    attncl__private_dir_close(&directory);
+    free_location(&location);
+    return status;
+}
+
+static bool has_entries(const struct tune_table *table)
+{
+    for (int k = 0; k < N_TUNABLES; ++k)
+        for (int c = 0; c < TUNE_MAX_CLASSES; ++c)
+            if (table->entries[k][c].line)
+                return true;
+    return false;
+}
+
+attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tune_table *table,
+                                   const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
+                                   char **path_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    struct private_dir directory = {.fd = -1};
+    struct location location = {.name = NULL};
+    struct strbuf text = STRBUF_EMPTY;
+    const char *why = NULL;
+    char *old = NULL;
+    size_t n = 0;
+
+    REQUIRE(find_location(key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
+            why);
+    // A file that may not be trusted is not read, and is replaced.
+    const bool found = read_file(&location, &old, &n, &why);
+    if (!found && !why && !has_entries(table))
+        goto done;
+    attncl__tuned_merge(old, found ? n : 0, key->device, key->driver, table, measured, &text);
+    if (text.failed)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", location.path));
+    if (text.used > MAX_BYTES)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s would have %zu bytes, at most %d are read", location.path,
+                      text.used, MAX_BYTES));
+    if (!attncl__private_dir_open(location.directory, true, &directory, &why))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", location.directory, why));
+    errno = 0;
+    if (!attncl__private_file_replace(&directory, location.name,
+                                      &(struct bytes){text.data, text.used}, 1))
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", location.path, strerror(errno ? errno : EIO)));
+    *path_ret = location.path;
+    location.path = NULL;
+
+done:
+    attncl__private_dir_close(&directory);
+    attncl__strbuf_free(&text);
+    attncl__free(old);
+    free_location(&location);
+    return status;
+}

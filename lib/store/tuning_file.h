@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// The file of the tuning table: ATTNCL_TUNE, or attncl/tune.txt in the user's configuration
+// directory.
+#ifndef ATTNCL_STORE_TUNING_FILE_H
+#define ATTNCL_STORE_TUNING_FILE_H
+
+#include "attncl/status.h"
+#include "store/tuning_table.h"
+
+// Whose entries, and whether the environment may say where the file is.
+struct tuning_key {
+    const char *device, *driver;
+    bool ignore_environment;
+};
+
+// The file's table for this device, or NULL when it has no entry for it.  Cannot fail: faults of the
+// file are logged.  Freed by attncl__tuning_free(), which accepts NULL.
+struct tune_table *attncl__tuning_load(const struct tuning_key *key);
+void attncl__tuning_free(struct tune_table *table);
+
+// ERR_IO when the file cannot be written: worth knowing before measuring.
+attncl_status attncl__tuning_check_path(const struct tuning_key *key);
+
+// Writes the table's entries for everything `measured`.  Creates file and directory when they are
+// missing.  *path_ret, the file, is the caller's (attncl__free); unchanged when there was nothing to
+// write.  ERR_IO when the file cannot be written.
+attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tune_table *table,
+                                   const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
+                                   char **path_ret);
+
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// The tuning table: tile configurations and work-group sizes that were measured on a device and
+// replace the built-in ones.  `attncl tune` writes them to a file, a context reads them once, kernels
+// look them up (device/tuned.h).  Knows no OpenCL.
+//
+// An entry is a hint.  The kernel's host code checks it like a built-in configuration and rejects
+// what does not fit, without an error: a damaged or hostile file can make the library slow, not
+// wrong.
+#ifndef ATTNCL_STORE_TUNING_TABLE_H
+#define ATTNCL_STORE_TUNING_TABLE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+// What can be tuned.  Names, classes and fields: tuning_table.c.
+enum tunable {
+    TUNE_GEMM_CPU,
+    TUNE_GEMM_GPU,
+    TUNE_GEMM_BACKEND,
+    TUNE_ATTENTION_CPU,
+    TUNE_AFT_CPU,
+    TUNE_ROWS_CPU,
+    TUNE_ROWS_GPU,
+    TUNE_FLAT_CPU,
+    TUNE_FLAT_GPU,
+    N_TUNABLES
+};
+
+// The fields of each, in the order of an entry's values.
+enum { GEMM_CPU_TM, GEMM_CPU_TN, GEMM_CPU_TK };
+enum { GEMM_GPU_BM, GEMM_GPU_BN, GEMM_GPU_BK, GEMM_GPU_TX, GEMM_GPU_TY };
+enum { GEMM_BACKEND_CLBLAST };
+enum { ATTENTION_CPU_BLOCK, ATTENTION_CPU_TILE };
+enum { AFT_CPU_BLOCK_KIB, AFT_CPU_GROUP, AFT_CPU_SEGMENT };
+enum { ROWS_CPU_ELEMENTS, ROWS_CPU_VW };
+enum { ROWS_GPU_LS };
+enum { FLAT_CPU_PER_GROUP, FLAT_CPU_VW };
+enum { FLAT_GPU_LS };
+
+// Classes of shapes.
+enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE }; // GEMM: elements of C
+enum { TUNE_SHORT, TUNE_LONG };               // attention: keys
+enum { TUNE_PLAIN, TUNE_MASKED };             // AFT
+enum { TUNE_NARROW, TUNE_WIDE };              // rows: columns
+enum { TUNE_ANY };
+
+enum { TUNE_MAX_CLASSES = 3, TUNE_MAX_FIELDS = 5 };
+
+// A field's values: low to high, multiples of `step`; step 0: powers of two.
+struct tune_field {
+    const char *name; // NULL ends a list
+    int low, high, step;
+};
+
+struct tune_kernel {
+    const char *name;
+    unsigned variants;                         // bit i: enum kernel_variant i of device/caps.h
+    const char *classes[TUNE_MAX_CLASSES + 1]; // ends with NULL
+    struct tune_field fields[TUNE_MAX_FIELDS + 1];
+};
+extern const struct tune_kernel attncl__tune_kernels[N_TUNABLES];
+
+// True when the field can have this value.
+bool attncl__tune_takes(const struct tune_field *field, long value);
+
+struct tune_entry {
+    int value[TUNE_MAX_FIELDS];
+    int line; // in the file; 0: no entry
+    atomic_bool rejected;
+    atomic_bool logged; // that it is in use
+};
+
+// The entries for one device and driver.  All zeros: none.
+struct tune_table {
+    char *path; // of the file
+    struct tune_entry entries[N_TUNABLES][TUNE_MAX_CLASSES];
+};
+
+// -- as text (tuning_text.c)
+
+// Takes a file's entries for one device and driver.  Other lines that are no entry are logged with
+// their number and left out.  `path` is for the log.  Returns the number of entries taken.
+int attncl__tuned_parse(const char *text, size_t n, const char *path, const char *device,
+                        const char *driver, struct tune_table *table);
+
+struct strbuf;
+// "TM=192 TN=128 TK=256"
+void attncl__tuned_values_text(enum tunable kernel, const int *values, struct strbuf *ret);
+
+// The new text of a file: the device's entries for the kernels and classes in `measured` are replaced
+// by those of the table.  Other valid lines of `old` are kept.
+void attncl__tuned_merge(const char *old, size_t n, const char *device, const char *driver,
+                         const struct tune_table *table,
+                         const bool measured[N_TUNABLES][TUNE_MAX_CLASSES], struct strbuf *ret);
+
+#endif
