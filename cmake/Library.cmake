@@ -50,3 +50,7 @@ set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${P
 add_library(attncl_internal INTERFACE)
 target_link_libraries(attncl_internal INTERFACE attncl_static)
 target_include_directories(attncl_internal INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/lib)
+
+# Link options with which tests/support/launch_mock.c stands in for the functions of lib/launch.
+set(attncl_wrap_launch -Wl,--wrap=attncl__launch -Wl,--wrap=attncl__kernel_is_launchable
+                       -Wl,--wrap=attncl__kernel_has_no_spills -Wl,--undefined=__wrap_attncl__launch)

@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/try.h"
 #include "device/context.h"
+#include "harness/cache_buster.h"
 
 enum { MAX_RUNS_OF_ROUND = 2000, N_EVENT_RUNS = 5, N_WARM_UP_RUNS = 3 };
 
@@ -24,7 +25,6 @@ static attncl_status open_context(struct run *r)
     options.cache_dir = r->options.directory;
     options.profile = 1;
     TRY(attncl_context_create(&options, &r->own));
-    r->own->cache_buster = r->cache_buster;
     return ATTNCL_OK;
 }
 
@@ -100,6 +100,7 @@ static attncl_status begin(struct run *r)
     const bool timed = r->options.directory && r->c->family->suite != SUITE_DEVICE;
 
     if (timed) {
+        cache_buster_set(r->cache_buster);
         TRY(compile_cold(r));
         TRY(open_context(r));
     }
@@ -131,6 +132,7 @@ struct run *run_begin(const struct run_options *options, const struct bench_case
     snprintf(r->cache_buster, sizeof r->cache_buster, "typedef int cache_buster_%ld_%lx_%u;\n",
              (long)getpid(), (unsigned long)(1e6 * clock_now()), ++n_runs);
     settle(r, begin(r));
+    cache_buster_set(NULL);
     return r;
 }
 

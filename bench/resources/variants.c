@@ -17,6 +17,7 @@
 #include "device/context.h"
 #include "device/source.h"
 #include "resources/cases.h"
+#include "support/launch_mock.h"
 
 #define GPU(maker, multiple, group, units, local)                                                  \
     {                                                                                              \
@@ -142,8 +143,9 @@ int main(int argc, char **argv)
         w->ctx.ignore_environment = true;
         w->directory = argv[1];
         w->device = devices[d].name;
-        const struct launch_hooks hooks = {fits, launch, w};
-        struct launcher l = {.caps = &devices[d].caps, .gemm = "native", .hooks = &hooks};
+        const struct launch_mock mock = {fits, launch, w};
+        struct launcher l = {.caps = &devices[d].caps, .gemm = "native"};
+        launch_mock_set(&mock);
         for (size_t i = 0; i < n_resource_cases; ++i)
             ok &= write_case(w, &l, &resource_cases[i]);
         free(w);

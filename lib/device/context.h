@@ -50,9 +50,6 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
-    const char
-        *cache_buster; // NULL, or put before every source, so that every compiler's cache misses;
-                       // for the benchmark, borrowed
     pid_t pid;         // of the creator: a fork's child must not use the driver
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;

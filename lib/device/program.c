@@ -169,8 +169,7 @@ static attncl_status build(attncl_context *ctx, struct program *p)
     char *text = NULL;
 
     TRY_DONE(attncl__source_load(ctx, p->file, &text));
-    attncl__strbuf_add(&source, "%s%s%s", ctx->cache_buster ? ctx->cache_buster : "", p->defines,
-                       text);
+    attncl__strbuf_add(&source, "%s%s", p->defines, text);
     if (source.failed) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "the source of %s", p->file);
         goto done;

@@ -120,8 +120,6 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
 
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
-    if (l->hooks)
-        return l->hooks->launch(l->hooks->user, spec, &grid, local_arg_bytes(args, n_args));
     command.node = l->command_list->node;
     TRY_DONE(set_range(l, &grid, &command));
     TRY_DONE(open_kernel(l, spec, &command.kernel));
@@ -150,8 +148,6 @@ static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t l
     cl_kernel kernel = NULL;
     size_t private_bytes = 0;
 
-    if (l->hooks)
-        return l->hooks->is_launchable(l->hooks->user, spec, local, no_spills);
     attncl_status status = open_kernel(l, spec, &kernel);
     if (status == ATTNCL_OK)
         status = check_limits(l, spec, kernel, local, 0, &private_bytes);

@@ -24,12 +24,10 @@ struct span {
 };
 
 // What an op's launch function is given.
-struct launch_hooks;
 struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
-    const char *gemm;                 // ATTNCL_GEMM's value or NULL
-    const struct launch_hooks *hooks; // NULL: a device
+    const char *gemm; // ATTNCL_GEMM's value or NULL
 };
 
 // -- a kernel specialisation: source file, entry, and the macros that change the code's form
@@ -153,14 +151,6 @@ bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, 
 // The same, and on a GPU all of a work-item's values fit registers, as far as the driver tells.  A
 // fallback list asks for this first and does without only when no row has it.
 bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local);
-
-// Stands in for the device, so that the choice of kernels can be seen and tested without one.
-struct launch_hooks {
-    bool (*is_launchable)(void *user, const struct kspec *spec, size_t local, bool no_spills);
-    attncl_status (*launch)(void *user, const struct kspec *spec, const struct grid *grid,
-                            size_t local_arg_bytes);
-    void *user;
-};
 
 // Work-items per row for a row kernel in the GPU variant: a power of two, at most caps->max_group
 // and 256.

@@ -6,6 +6,7 @@
 
 #include "gemm/gemm_native.h"
 #include "launch/command_list.h"
+#include "support/launch_mock.h"
 #include "support/test.h"
 
 NO_DEVICE;
@@ -75,14 +76,17 @@ static struct device_caps described(enum device_vendor vendor, unsigned multiple
 static attncl_status choose(const struct device_caps *caps, int64_t m, int64_t n, int64_t k)
 {
     static struct storage storage;
-    const struct launch_hooks hooks = {fake_fits, fake_launch, NULL};
-    struct launcher l = {.caps = caps, .gemm = "native", .hooks = &hooks};
+    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
+    struct launcher l = {.caps = caps, .gemm = "native"};
     struct gemm g = {.batch = 1, .m = m, .n = n, .k = k};
 
     seen.n_asked = seen.n_launched = 0;
     g.scratch.storage = &storage;
     g.scratch_bytes = attncl__gemm_scratch(caps, &g);
-    return attncl__gemm(&l, &g);
+    launch_mock_set(&mock);
+    const attncl_status status = attncl__gemm(&l, &g);
+    launch_mock_set(NULL);
+    return status;
 }
 
 // The larger tile where it gives every multiprocessor two, then smaller ones.

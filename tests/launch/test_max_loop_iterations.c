@@ -3,20 +3,12 @@
 // takes what is short enough.  The device is only described.
 
 #include "op/op.h"
+#include "support/launch_mock.h"
 #include "support/test.h"
 
 NO_DEVICE;
 
 static int n_launched;
-
-static bool fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
-{
-    (void)user;
-    (void)spec;
-    (void)local;
-    (void)no_spills;
-    return true;
-}
 
 static attncl_status launch(void *user, const struct kspec *spec, const struct grid *grid,
                             size_t local_arg_bytes)
@@ -113,8 +105,8 @@ LOOP_TEST(long_loops_are_refused, 0, N_ROWS)
                                          .vector_width = variant == VARIANT_CPU ? 8 : 4,
                                          .group_multiple = 1,
                                          .max_loop_iterations = 65535};
-        const struct launch_hooks hooks = {fits, launch, NULL};
-        struct launcher l = {.caps = &caps, .hooks = &hooks};
+        static const struct launch_mock mock = {.launch = launch};
+        struct launcher l = {.caps = &caps};
 
         call.sig.caps = &caps;
         call.sig.n_in = cls->n_in;
@@ -126,6 +118,7 @@ LOOP_TEST(long_loops_are_refused, 0, N_ROWS)
                 ck_ok(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){40000, 1, 64}, &call.sig.in[i]));
         call.sig.out[0] = call.sig.in[0];
         n_launched = 0;
+        launch_mock_set(&mock);
         if (row->refused)
             ck_fails(cls->launch(&l, &call), ATTNCL_ERR_UNSUPPORTED, "the device stops at 65535");
         else

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How many work-lanes_per_row share a row on which GPU, and what happens when they do not fit: on
-// devices that are only described.
+// How many work-items share a row on which GPU, and what happens when they do not fit: on devices
+// that are only described.
 
 #include "op/op.h"
 #include "op/row_launch.h"
+#include "support/launch_mock.h"
 #include "support/test.h"
 
 NO_DEVICE;
@@ -35,9 +36,10 @@ static struct device_caps described(enum device_vendor vendor, unsigned multiple
 
 static struct row_launch choose(const struct device_caps *caps, struct row_problem work)
 {
-    const struct launch_hooks hooks = {.is_launchable = fake_fits};
-    struct launcher l = {.caps = caps, .hooks = &hooks};
+    static const struct launch_mock mock = {.is_launchable = fake_fits};
+    struct launcher l = {.caps = caps};
 
+    launch_mock_set(&mock);
     seen.n_asked = 0;
     work.spec = kspec_begin("norm/softmax.cl", "softmax_rows_fwd");
     return attncl__choose_row_tiling(&l, &work);

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT
+
+#include "support/launch_mock.h"
+
+static const struct launch_mock *current;
+
+void launch_mock_set(const struct launch_mock *mock)
+{
+    current = mock;
+}
+
+// The linker's --wrap sends calls of X to __wrap_X; __real_X is the library's function.
+attncl_status __real_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
+                                    const struct arg *args, size_t n_args);
+bool __real_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec,
+                                         size_t local);
+bool __real_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec,
+                                         size_t local);
+attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
+                                    const struct arg *args, size_t n_args);
+bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec,
+                                         size_t local);
+bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec,
+                                         size_t local);
+
+attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
+                                    const struct arg *args, size_t n_args)
+{
+    size_t local_bytes = 0;
+
+    if (!current)
+        return __real_attncl__launch(l, spec, grid, args, n_args);
+    if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
+        return ATTNCL_OK;
+    for (size_t i = 0; i < n_args; ++i)
+        local_bytes += args[i].kind == ARG_LOCAL ? args[i].u.local_bytes : 0;
+    return current->launch(current->user, spec, &grid, local_bytes);
+}
+
+static bool is_launchable(const struct kspec *spec, size_t local, bool no_spills)
+{
+    return !current->is_launchable || current->is_launchable(current->user, spec, local, no_spills);
+}
+
+bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local)
+{
+    return current ? is_launchable(spec, local, false)
+                   : __real_attncl__kernel_is_launchable(l, spec, local);
+}
+
+bool __wrap_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local)
+{
+    return current ? is_launchable(spec, local, true)
+                   : __real_attncl__kernel_has_no_spills(l, spec, local);
+}

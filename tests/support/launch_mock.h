@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// Stands in for launching, so that the choice of kernels can be tested on devices that are only
+// described.  Programs that use it link with ${attncl_wrap_launch} (cmake/Library.cmake).
+#ifndef ATTNCL_TESTS_LAUNCH_MOCK_H
+#define ATTNCL_TESTS_LAUNCH_MOCK_H
+
+#include "launch/launch.h"
+
+struct launch_mock {
+    // Stands in for attncl__kernel_is_launchable() and, with no_spills, attncl__kernel_has_no_spills().
+    // NULL: every kernel is.
+    bool (*is_launchable)(void *user, const struct kspec *spec, size_t local, bool no_spills);
+    // Stands in for attncl__launch().  Not called for empty grids.
+    attncl_status (*launch)(void *user, const struct kspec *spec, const struct grid *grid,
+                            size_t local_arg_bytes);
+    void *user;
+};
+
+// From now on; NULL: the device.  Borrowed.
+void launch_mock_set(const struct launch_mock *mock);
+
+#endif
