@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The library's heap: libc's, counted.
+// The library's heap: libc's, with a count of live blocks.
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static atomic_size_t live;
 static atomic_size_t countdown; // 0: requests do not fail
 static atomic_int has_failed;
 
-// Exactly one request fails, however many threads ask.
+// Exactly one request fails, however many threads allocate.
 static int refuse(void)
 {
     size_t left = atomic_load(&countdown);

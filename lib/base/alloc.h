@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// All heap of the library goes through here, so that tests can count it and make the n-th request
-// fail.
+// All heap memory of the library comes from here, so that tests can count blocks and make the n-th
+// request fail.
 #ifndef ATTNCL_BASE_ALLOC_H
 #define ATTNCL_BASE_ALLOC_H
 
 #include <stddef.h>
 
-// Each returns NULL when memory is short or a product overflows.  Size 0 gives a valid pointer.
+// Each returns NULL when memory is short or a size overflows.  Size 0 gives a valid pointer.
 void *attncl__alloc(size_t bytes);
 void *attncl__alloc_zero(size_t bytes);
 void *attncl__alloc_array(size_t count, size_t bytes_each); // zeroed
 void *attncl__grow_array(void *old, size_t count, size_t bytes_each);
 char *attncl__copy_text(const char *text);
 char *attncl__copy_bytes(const void *data, size_t bytes); // and a terminating zero byte
-void attncl__free(void *p);                               // NULL is fine
+void attncl__free(void *p);                               // accepts NULL
 
 // For tests: blocks alive now; make the n-th request from now fail (1 = the next; 0 = none); did
 // one fail since.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Shapes, strides and element types.
+// Tensor descriptions: shapes, strides and element types.
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/desc.h"
 #include "base/try.h"
 
-// Sizes in bytes stay far inside int64 and size_t below this.
+// With this limit, sizes in bytes stay far below the limits of int64 and size_t.
 static const int64_t max_elements = INT64_C(1) << 48;
 
 attncl_status attncl__desc_make(attncl_dtype dtype, int rank, const int64_t *dim,

@@ -40,10 +40,11 @@ size_t attncl__desc_bytes(const struct tensor_desc *d);  // of a contiguous copy
 bool attncl__desc_contiguous(const struct tensor_desc *d);
 bool attncl__desc_same_shape(const struct tensor_desc *a, const struct tensor_desc *b);
 
-// Folds leading axes.  False when the last axis has gaps or the leading axes have no common stride.
+// Folds the leading axes.  False when the last axis has gaps or the leading axes have no common
+// stride.
 bool attncl__desc_rows(const struct tensor_desc *d, struct rows *ret);
 
-// "[2, 3, 4]" into `text`; returns text.  For messages.
+// Writes "[2, 3, 4]" into `text` and returns it.  For messages.
 enum { SHAPE_TEXT_BYTES = 192 };
 const char *attncl__shape_text(const struct tensor_desc *d, char text[SHAPE_TEXT_BYTES]);
 #define SHAPE(d) attncl__shape_text((d), (char[SHAPE_TEXT_BYTES]){0})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Element types on the host: conversion between what files hold and what devices compute with.
+// Element types on the host: conversion between the types of files and those of devices.
 #ifndef ATTNCL_BASE_DTYPE_H
 #define ATTNCL_BASE_DTYPE_H
 
@@ -10,8 +10,8 @@
 #include "attncl/dtype.h"
 #include "attncl/status.h"
 
-// F32, F16, BF16, F64; and the integers, BOOL among them.  The types a file may hold beyond these
-// are neither.
+// Float: F32, F16, BF16, F64.  Integer: all widths, and BOOL.  A file may hold other types, which are
+// neither.
 bool attncl__is_float(attncl_dtype dtype);
 bool attncl__is_integer(attncl_dtype dtype);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The environment, one table.
+// Environment variables: the only getenv.
 
 #define _GNU_SOURCE // secure_getenv
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The library's only way to the environment; rows in env_list.def.
+// Environment variables.  The list is env_list.def; nothing else reads the environment.
 #ifndef ATTNCL_BASE_ENV_H
 #define ATTNCL_BASE_ENV_H
 
@@ -12,14 +12,14 @@ enum env_var {
     N_ENV
 };
 
-// The value, or NULL when unset, empty, or when the process runs with raised privileges.  Borrowed.
+// The value, borrowed.  NULL when it is unset or empty, or the process is privileged.
 const char *attncl__env(enum env_var var);
 
-// Hands every variable "NAME=value" whose name begins with `prefix` to `fn`: variables of drivers,
-// which the library does not read but must tell apart.
+// Calls `fn` for every variable "NAME=value" whose name begins with `prefix`.  For drivers' variables,
+// which are part of the program cache's key.
 void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user);
 
-// True for a privileged process, in which the environment and the user's cache are not trusted.
+// True for a privileged (setuid) process, which must not trust the environment or the user's files.
 bool attncl__privileged(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/try.h"
 
-// One line for people: long enough for two shapes and a path, short enough for a terminal.
+// Long enough for two shapes and a path.
 enum { MESSAGE_BYTES = 1024, WHERE_BYTES = 64 };
 
 static const char out_of_memory[] = "out of memory";
@@ -16,8 +16,8 @@ static const char out_of_memory[] = "out of memory";
 static _Thread_local char last_message[MESSAGE_BYTES];
 static _Thread_local char last_where[WHERE_BYTES];
 
-// A message is one line: a path, a tensor's name or a build log may bring its own line ends and
-// control characters (C0, DEL, and C1: U+0080 to U+009F, two bytes of UTF-8).
+// A message is one line, but a path, a tensor's name or a build log may contain line ends and control
+// characters: C0, DEL, and C1 (U+0080 to U+009F, two bytes of UTF-8).
 static void flatten(char *text)
 {
     for (unsigned char *p = (unsigned char *)text; *p; ++p) {
@@ -54,7 +54,7 @@ void attncl__error_prefix(const char *fmt, ...)
 
 attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
 {
-    // The arguments may point into last_message itself, so format aside first.
+    // The arguments may point into last_message, so the text is formatted elsewhere first.
     char text[MESSAGE_BYTES];
     va_list args;
 
@@ -63,7 +63,7 @@ attncl_status attncl__fail(attncl_status status, const char *file, int line, con
     va_end(args);
     flatten(text);
     memcpy(last_message, text, sizeof text);
-    // Callers say what the memory was for; a failure passed on has the words already.
+    // A caller says what the memory was for; a failure that is passed on already has a message.
     if (status == ATTNCL_ERR_NO_MEMORY && !strstr(text, out_of_memory))
         attncl__error_prefix("%s", out_of_memory);
 

@@ -18,7 +18,7 @@
 #include "base/file.h"
 #include "base/try.h"
 
-// Systems transfer at most 2 GiB less a page at once.
+// One call transfers at most 2 GiB less a page.
 static const size_t max_transfer = (size_t)1 << 30;
 
 attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret)
@@ -96,8 +96,7 @@ static attncl_status write_part(int fd, const struct file_part *part)
     return ATTNCL_OK;
 }
 
-// Where the bytes shall end up: behind a symbolic link, never in the place of a device, FIFO or
-// directory.
+// The file to replace: the target of a symbolic link, never a device, FIFO or directory.
 static attncl_status resolve(const char *path, char target[PATH_MAX])
 {
     struct stat info;
@@ -115,8 +114,8 @@ static attncl_status resolve(const char *path, char target[PATH_MAX])
     return ATTNCL_OK;
 }
 
-// A new file beside `target`: "name.tmp-0123456789abcdef".  Long names are cut so that the whole
-// stays below NAME_MAX.
+// Creates a file beside `target`: "name.tmp-0123456789abcdef".  A long name is cut to stay below
+// NAME_MAX.
 static attncl_status create_beside(const char *target, char temporary[PATH_MAX], int *fd_ret)
 {
     const char *slash = strrchr(target, '/');
@@ -151,7 +150,7 @@ attncl_status attncl__file_replace(const char *path, const struct file_part *par
     for (size_t i = 0; i < n; ++i)
         TRY_DONE(write_part(fd, &parts[i]));
 
-    const int closed = close(fd); // where a network file system tells that the disk is full
+    const int closed = close(fd); // a network file system reports a full disk here
     fd = -1;
     if (closed != 0 || rename(temporary, target) != 0)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));

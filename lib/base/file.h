@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole files: regular ones only are read, and a file is replaced in one step or not at all.
+// Whole files.  Only regular files are read; a file is replaced atomically or not at all.
 #ifndef ATTNCL_BASE_FILE_H
 #define ATTNCL_BASE_FILE_H
 
@@ -13,21 +13,21 @@ struct file_part {
     size_t bytes;
 };
 
-// Opens for reading and tells the size.  ERR_IO when it cannot be opened or is no regular file
+// Opens for reading and returns the size.  ERR_IO when it cannot be opened or is no regular file
 // (never waits for the other end of a FIFO).  *fd_ret is closed by attncl__file_close().
 attncl_status attncl__file_open(const char *path, int *fd_ret, uint64_t *bytes_ret);
 
-// Reads exactly `bytes` from the present position; ERR_IO when the file has fewer.
+// Reads exactly `bytes` from the current position; ERR_IO when the file has fewer.
 attncl_status attncl__file_read(int fd, void *data, size_t bytes);
 
 // ERR_IO unless the file still has `bytes`: it was not changed in size while being read.
 attncl_status attncl__file_unchanged(int fd, uint64_t bytes);
 
-void attncl__file_close(int *fd); // -1 is fine; becomes -1
+void attncl__file_close(int *fd); // accepts -1; sets -1
 
 // Writes the parts one after another into a new file beside `path` and renames it to `path`, which
-// keeps its old content until then.  ERR_IO, and nothing is left behind.  Refuses to replace what
-// is no regular file; a symbolic link keeps pointing where it points.
+// keeps its old content until then.  A symbolic link stays; its target is replaced.  ERR_IO, without
+// a temporary file left, on failure or when `path` is no regular file.
 attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n);
 
 #endif

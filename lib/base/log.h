@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Messages that say why something was chosen.  The library never prints by itself.
+// Log messages, to the application's callback.  The library itself never prints.
 #ifndef ATTNCL_BASE_LOG_H
 #define ATTNCL_BASE_LOG_H
 
 #include "attncl/log.h"
 
-// Formats and hands the line to the callback when `level` is wanted.
+// Formats the message and calls the callback, if it wants this level.
 void attncl__log(attncl_log_level level, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// True when a message of this level would be delivered: for messages that are dear to build.
+// True when a message of this level would be delivered: for messages that are costly to format.
 int attncl__log_wanted(attncl_log_level level);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A growing piece of text.
+// A growable string.
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "base/ckd.h"
 #include "base/strbuf.h"
 
-// Capacity for `more` bytes and the terminating zero.
+// Ensures capacity for `more` bytes and the terminating zero.
 static bool reserve(struct strbuf *t, size_t more)
 {
     size_t need;
@@ -76,8 +76,8 @@ void attncl__strbuf_add_quoted(struct strbuf *t, const char *text)
     attncl__strbuf_add_bytes(t, "\"", 1);
 }
 
-// Unicode 15, table 3-7: what may follow a first byte excludes overlong forms, surrogates and codes
-// over 10FFFF.
+// The length of a well-formed character, else 0.  Unicode 15, table 3-7: the limits of the second byte
+// exclude overlong forms, surrogates and codes over 10FFFF.
 static size_t utf8_length(const unsigned char *p)
 {
     const unsigned char a = p[0], b = a ? p[1] : 0;

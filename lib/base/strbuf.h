@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A growable string buffer.  Starts as STRBUF_EMPTY; a failed append (memory is short) is
-// remembered: look at `failed` once, at the end.
+// A growable string buffer.  Starts as STRBUF_EMPTY.  When memory is short, `failed` is set and stays
+// set, so that a caller checks it once, at the end.
 #ifndef ATTNCL_BASE_STRBUF_H
 #define ATTNCL_BASE_STRBUF_H
 
@@ -19,8 +19,8 @@ struct strbuf {
 void attncl__strbuf_add(struct strbuf *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void attncl__strbuf_add_bytes(struct strbuf *t, const void *data, size_t bytes);
-void attncl__strbuf_add_quoted(struct strbuf *t,
-                               const char *text); // as a JSON string, quotes included
+// Appends `text` as a JSON string with quotes.
+void attncl__strbuf_add_quoted(struct strbuf *t, const char *text);
 void attncl__strbuf_free(struct strbuf *t);
 
 bool attncl__is_utf8(const char *text);

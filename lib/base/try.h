@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The five error macros (the fifth, TRY_CL, is in device/clerr.h).  See docs/errors.md;
-// add no others.
+// Four of the five error macros; TRY_CL is in device/clerr.h.  docs/errors.md explains them.  Add no
+// others.
 #ifndef ATTNCL_BASE_TRY_H
 #define ATTNCL_BASE_TRY_H
 
@@ -10,19 +10,19 @@
 attncl_status attncl__fail(attncl_status status, const char *file, int line, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
-// Puts "prefix: " before this thread's last message: an upper layer says where it happened.
+// Puts "prefix: " before this thread's last message, to say where the failure happened.
 void attncl__error_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #define FAIL(status, ...) attncl__fail((status), __FILE__, __LINE__, __VA_ARGS__)
 
-// Refuse a caller's mistake.
+// Refuses a caller's mistake.
 #define REQUIRE(cond, status, ...)                                                                 \
     do {                                                                                           \
         if (!(cond))                                                                               \
             return FAIL((status), __VA_ARGS__);                                                    \
     } while (0)
 
-// Pass a failure up; the message set below is kept.
+// Passes a failure up; its message is kept.
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         const attncl_status try_ = (call);                                                         \
@@ -30,7 +30,7 @@ void attncl__error_prefix(const char *fmt, ...) __attribute__((format(printf, 1,
             return try_;                                                                           \
     } while (0)
 
-// Same, when something must be released first: needs `attncl_status status` and `done:`.
+// As TRY, when something must be released first: needs `attncl_status status` and `done:`.
 #define TRY_DONE(call)                                                                             \
     do {                                                                                           \
         status = (call);                                                                           \

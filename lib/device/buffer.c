@@ -7,7 +7,7 @@
 #include "device/clerr.h"
 #include "device/context.h"
 
-// OpenCL has no empty buffers: one of this size stands for them.
+// OpenCL has no empty buffers: this size is used instead.
 enum { MIN_BYTES = 16 };
 
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret)
@@ -29,11 +29,11 @@ attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *r
 attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
                                   cl_mem *ret)
 {
-    // An empty part may begin at the parent's end, where no region can: it stands at the start.
+    // An empty part may begin at the parent's end, where a region cannot: it is put at the start.
     const cl_buffer_region region = {bytes ? origin : 0, bytes ? bytes : 1};
     cl_int code = CL_SUCCESS;
 
-    (void)ctx; // but for the assert
+    (void)ctx; // used by assert only
     assert(origin % ctx->caps.align_bytes == 0);
     cl_mem mem =
         clCreateSubBuffer(parent, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);

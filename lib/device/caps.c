@@ -17,7 +17,7 @@ enum {
     PREFERRED_GROUP_MULTIPLE = 0x1067,
 };
 
-// The least that OpenCL 1.2 lets a full device have.
+// The minima of OpenCL 1.2 for devices of the full profile.
 enum { MIN_ALIGN_BYTES = 128, MIN_LOCAL_BYTES = 32768 };
 
 static unsigned number(cl_device_id id, cl_device_info what)
@@ -26,8 +26,8 @@ static unsigned number(cl_device_id id, cl_device_info what)
     return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
 }
 
-// A driver that does not know a query may succeed with anything, so each is asked of its own vendor
-// only.
+// A driver may answer a query that it does not know with success and any value, so each vendor is
+// asked its own query only.
 static unsigned group_multiple(cl_device_id id, const attncl_device_info *info,
                                enum device_vendor vendor)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the library knows of a device: the numbers that decide which variant of a kernel runs.
-// Filled once per context by caps.c from the driver's answers and the quirk table.
+// Device capabilities: the numbers that decide which kernel variant and tile configuration runs.
+// Filled once per context by caps.c from the driver's answers and the table of quirks.c.
 #ifndef ATTNCL_DEVICE_CAPS_H
 #define ATTNCL_DEVICE_CAPS_H
 
@@ -45,7 +45,7 @@ struct device_caps {
     unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
-    bool builtin_prefetch;    // kernels may use the compiler's __builtin_prefetch, and gain by it
+    bool builtin_prefetch;    // kernels gain by the compiler's __builtin_prefetch
     struct tune_table *tuned; // of this device (device/tuned.h); NULL: none
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The fifth error macro: turns an OpenCL call's code into a status and a message with the
+// TRY_CL, the fifth error macro: turns an OpenCL call's code into a status and a message with the
 // code's name.
 #ifndef ATTNCL_DEVICE_CLERR_H
 #define ATTNCL_DEVICE_CLERR_H
@@ -7,8 +7,8 @@
 #include "base/try.h"
 #include "device/cl.h"
 
-const char *
-attncl__cl_name(cl_int code); // "CL_OUT_OF_RESOURCES"; "unknown OpenCL error" for others
+// "CL_OUT_OF_RESOURCES"; "unknown OpenCL error" for other codes.
+const char *attncl__cl_name(cl_int code);
 // ERR_DEVICE_MEMORY, ERR_NO_MEMORY, ERR_COMPILE, ERR_NO_DEVICE or ERR_OPENCL.
 attncl_status attncl__cl_status(cl_int code);
 attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, int line);
@@ -21,11 +21,11 @@ attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, i
             return attncl__cl_fail(code_, #call, __FILE__, __LINE__);                              \
     } while (0)
 
-// The same as an expression, for TRY_DONE.
+// TRY_DONE(CL_CALL(clFinish(queue))), where something must be released first.
 #define CL_CALL(call) attncl__cl_check((call), #call, __FILE__, __LINE__)
 
-// For calls that return an object: object = clCreateX(..., &code); TRY_DONE(CL_CODE(code,
-// "clCreateX"));
+// For calls that return an object:
+// object = clCreateX(..., &code); TRY_DONE(CL_CODE(code, "clCreateX"));
 #define CL_CODE(code, call) attncl__cl_check((code), (call), __FILE__, __LINE__)
 
 static inline attncl_status attncl__cl_check(cl_int code, const char *call, const char *file,

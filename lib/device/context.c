@@ -9,9 +9,9 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/log.h"
-#include "device/cache.h"
 #include "device/clerr.h"
 #include "device/internal.h"
+#include "device/program_cache.h"
 #include "device/select.h"
 #include "store/tuning_file.h"
 
@@ -59,7 +59,7 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
     return ATTNCL_OK;
 }
 
-// Releases what there is; the context may be half made.
+// Accepts a partly created context.
 static void release(attncl_context *ctx)
 {
     if (!ctx)
@@ -116,7 +116,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     return ATTNCL_OK;
 }
 
-// Everything that follows from device and queue.
+// The steps that need device and queue.
 static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options)
 {
     attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_VARIANT), &ctx->caps);
@@ -195,7 +195,7 @@ static attncl_status check_queue(cl_context cl, cl_device_id device, cl_command_
     return ATTNCL_OK;
 }
 
-// Describes a device that the caller found; indices -1 when it is not in our list (a sub-device).
+// Describes the caller's device.  The indices are -1 when it is not in the list (a sub-device).
 static attncl_status describe_adopted(attncl_context *ctx)
 {
     struct device_list list = {0};
@@ -254,7 +254,7 @@ attncl_status attncl_context_destroy(attncl_context *context)
     pthread_mutex_unlock(&context->lock);
     REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
             n, n == 1 ? "object is" : "objects are", kind);
-    // Work may be in the queue still; releasing it first has lost work on some drivers.
+    // Some drivers lose queued work when the queue is released first.
     clFinish(context->queue);
     release(context);
     return ATTNCL_OK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The context inside: one device, one in-order queue, its programs, and a count of every OpenCL
-// object created.
+// struct attncl_context: one device, one in-order queue, its programs.  Also buffers, programs,
+// kernels and events, and a count of every OpenCL object created.
 #ifndef ATTNCL_DEVICE_CONTEXT_H
 #define ATTNCL_DEVICE_CONTEXT_H
 
@@ -23,8 +23,7 @@ enum object_kind {
     N_OBJECT_KINDS
 };
 
-// Objects of one kind: alive now, created ever.  Process-wide, for the tests' leak check and the
-// steady-state promise.
+// OpenCL objects by kind, in the process.  Tests check that none leaks and that a run creates none.
 struct object_counts {
     long live[N_OBJECT_KINDS];
     long created[N_OBJECT_KINDS];
@@ -33,12 +32,11 @@ void attncl__objects_count(struct object_counts *ret);
 void attncl__object_created(enum object_kind kind);
 void attncl__object_released(enum object_kind kind);
 
-// What a context's upper parts leave behind with it: released, last first, by
-// attncl_context_destroy().
+// Teardown of the directories above: called by attncl_context_destroy(), last registered first.
 typedef void (*attncl__destroy_fn)(void *user);
 
 struct program_table; // device/program.c
-struct disk_cache;    // device/cache.c
+struct disk_cache;    // device/program_cache.c
 struct destroy_hook;  // device/context.c
 
 struct attncl_context {
@@ -50,7 +48,7 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
-    pid_t pid;         // of the creator: a fork's child must not use the driver
+    pid_t pid;                // of the creator: a forked child must not use the driver
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
@@ -62,22 +60,22 @@ struct attncl_context {
 // The environment variable's value for this context: NULL when it ignores the environment.
 const char *attncl__context_env(const attncl_context *ctx, enum env_var var);
 
-// ERR_STATE in a fork's child.
+// ERR_STATE in a forked child.
 attncl_status attncl__context_usable(const attncl_context *ctx);
 
 void attncl__context_add_child(attncl_context *ctx, const char *kind); // kind: static text
 void attncl__context_remove_child(attncl_context *ctx);
 attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
 
-// -- buffers (device/buffer.c).  Sizes in bytes; size 0 is allowed and makes a small buffer.
-// Releasers null their argument and accept NULL.
+// -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set their
+// argument to NULL, and accept NULL.
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret);
 // Part of `parent`; origin a multiple of caps.align_bytes.
 attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
                                   cl_mem *ret);
 void attncl__buffer_retain(cl_mem mem);
 void attncl__buffer_release(cl_mem *mem);
-// Queued: `data` is read until the queue has been waited for.
+// Non-blocking: `data` must stay valid until the queue has finished.
 attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
                                           const void *data, size_t bytes);
 // Blocking.
@@ -85,38 +83,37 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
                                    size_t bytes);
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                   size_t bytes);
-// Enqueued: every 4-byte word of [offset, offset + bytes) becomes `word`; both multiples of 4.
+// Non-blocking: sets every 4-byte word of [offset, offset + bytes), multiples of 4, to `word`.
 attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
                                   size_t bytes);
 
 // -- programs (device/program.c)
 struct program; // one built program; belongs to the context
-// Finds or builds.  `file` is a kernel source's path below cl/, "norm/softmax.cl"; `defines` is
-// text of "#define NAME VALUE" lines, put in front.  Together they are the key.  A build failure is
-// ERR_COMPILE with the compiler's first error line; it is remembered, so that a fallback list of
-// variants does not compile twice.
+// Finds or builds.  `file` is a path below cl/, "norm/softmax.cl"; `defines` is text of "#define NAME
+// VALUE" lines, put before it.  Together they are the key.  A build failure is ERR_COMPILE with the
+// compiler's first error line.  It is remembered, so that a list of variants does not compile
+// twice.
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
                                   struct program **ret);
 attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,
                                     cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
-// Work-items this kernel can have in a work-group on this device; local memory it uses; private
-// (spill) memory.
+// The kernel's maximum work-group size on this device, its local memory and its private (spill)
+// memory, in bytes.
 attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
                                     size_t *local_ret, size_t *private_ret);
 
-// A caller's buffer: its size.  ERR_ARGUMENT when it belongs to another OpenCL context.
+// The size of a caller's buffer.  ERR_ARGUMENT when it belongs to another OpenCL context.
 attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret);
 
-// -- events.  The caller that obtains one from an enqueue counts it with
-// attncl__object_created(OBJECT_EVENT).
+// -- events.  An enqueue function that creates one calls attncl__object_created(OBJECT_EVENT).
 void attncl__event_release(cl_event *event);
-// The event leaves the library: its new owner calls clReleaseEvent(); not counted any longer.
+// Passes the event to the application, which calls clReleaseEvent().  It is no longer counted.
 void attncl__event_transfer(cl_event event);
-// Waits for the event and gives its device times in ns.  Needs a profiling queue.
+// Waits for the event and returns its device times in ns.  Needs a profiling queue.
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
 
-// Calls attncl_context_finish without the public checks.
+// attncl_context_finish() without the checks of its argument.
 attncl_status attncl__queue_finish(attncl_context *ctx);
 
 #endif

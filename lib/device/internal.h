@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declarations shared by the files of device/ only.
+// Declarations for the files of device/ only.
 #ifndef ATTNCL_DEVICE_INTERNAL_H
 #define ATTNCL_DEVICE_INTERNAL_H
 
@@ -10,9 +10,9 @@ void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const ch
                        struct device_caps *ret);
 
 attncl_status attncl__programs_create(struct program_table **ret);
-// Puts what was built from source into the disk cache; at the context's end.
+// Stores programs that were built from source in the program cache; at the context's end.
 void attncl__programs_store(attncl_context *ctx);
-// Releases the programs.  NULL is fine.
+// Releases the programs.  Accepts NULL.
 void attncl__programs_free(struct program_table *table);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Platforms and devices, as the loader lists them.  A driver's answers are taken for what they are:
-// outside data.  A query that fails leaves the zero or empty text that was there.
+// Platforms and devices, as the loader lists them.  A driver's answers are untrusted data.  A query
+// that fails leaves zero or an empty text.
 
 #include <string.h>
 
@@ -13,7 +13,7 @@
 // The loader's answer when no driver is installed (cl_khr_icd).
 enum { PLATFORM_NOT_FOUND_KHR = -1001 };
 
-// A driver that claims longer texts or more devices than these is broken.
+// Limits of a plausible answer.
 enum { MAX_TEXT_BYTES = 1 << 20, MAX_OBJECTS = 4096 };
 
 // Trims blanks at both ends and cuts to `capacity` bytes without splitting a UTF-8 character.
@@ -41,7 +41,7 @@ void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t
     out[0] = '\0';
     if (clGetDeviceInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MAX_TEXT_BYTES)
         return;
-    // One byte more, zeroed: a driver that forgets the terminating zero does no harm.
+    // One byte more, zeroed, in case the driver omits the terminating zero.
     char *text = attncl__alloc_zero(bytes + 1);
     if (text && clGetDeviceInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
         copy_trimmed(text, out, capacity);
@@ -73,7 +73,7 @@ static uint64_t number64(cl_device_id id, cl_device_info what)
     return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
 }
 
-// A simulator may claim every type at once: a CPU's it is.
+// A simulator may claim every type at once; it counts as a CPU.
 static attncl_device_type type_of(cl_device_id id)
 {
     cl_device_type type = 0;
@@ -116,7 +116,7 @@ attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret)
     return ATTNCL_OK;
 }
 
-// Appends the platform's devices.  One that has none, or cannot say, is skipped: Mesa lists such
+// Appends the platform's devices.  A platform without devices is skipped: Mesa lists such
 // platforms.
 static attncl_status add_platform(struct device_list *list, cl_platform_id platform, int index)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What OpenCL devices there are.
+// The list of OpenCL devices.
 #ifndef ATTNCL_DEVICE_PLATFORM_H
 #define ATTNCL_DEVICE_PLATFORM_H
 
@@ -17,16 +17,15 @@ struct device_list {
     size_t n;
 };
 
-// Every device of every platform, in the loader's order.  No loader entry, no platform, no device:
-// an empty list and ATTNCL_OK.  Starts as {0}; released by attncl__devices_free().
+// Every device of every platform, in the loader's order.  Without any, an empty list and ATTNCL_OK.  Starts as {0}; released by attncl__devices_free().
 attncl_status attncl__devices_list(struct device_list *ret);
 void attncl__devices_free(struct device_list *list);
 
 // Fills everything but the two indices.
 attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret);
 
-// A text property, zero-terminated and cut to `capacity` bytes at a character's end; "" when the
-// driver does not give it.
+// A text property, zero-terminated, cut to `capacity` bytes at the end of a character; "" when the
+// query fails.
 void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t capacity);
 void attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out, size_t capacity);
 

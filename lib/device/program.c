@@ -2,8 +2,8 @@
 //
 // Programs: one per source file and set of macros, built once per context.
 //
-// The lock is not held while the driver compiles: a thread that wants a program which another one
-// builds waits for it.
+// The lock is not held while the driver compiles.  A thread that needs a program which another thread
+// is building waits for it.
 
 #include <stdio.h>
 #include <string.h>
@@ -11,12 +11,12 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "device/cache.h"
 #include "device/clerr.h"
 #include "device/internal.h"
+#include "device/program_cache.h"
 #include "device/source.h"
 
-// OpenCL C 1.2, and nothing that loosens arithmetic.
+// OpenCL C 1.2, without options that relax arithmetic.
 static const char build_options[] = "-cl-std=CL1.2";
 
 enum build_state { BUILDING, BUILT, FAILED };
@@ -84,7 +84,7 @@ void attncl__programs_free(struct program_table *table)
     attncl__free(table);
 }
 
-// The compiler's words, or NULL.
+// The compiler's log, or NULL.
 static char *build_log(const attncl_context *ctx, cl_program cl)
 {
     size_t bytes = 0;
@@ -111,8 +111,8 @@ static const char *error_line(const char *log, int *n_ret)
     return line;
 }
 
-// For the developer (ATTNCL_DUMP_CL): the text that was compiled and what the compiler said.  A
-// failure to write only logs.
+// ATTNCL_DUMP_CL, for developers: writes the source and the compiler's log.  A failure to write is
+// logged.
 static void dump(const char *directory, const struct program *p, const char *source,
                  const char *log)
 {
@@ -225,7 +225,7 @@ static struct program *program_new(const char *file, const char *defines)
     return NULL;
 }
 
-// Only what will fail again is remembered: not a shortage of memory.
+// Remembers a failure that would repeat; running out of memory would not.
 static void settle(struct program_table *table, struct program *p, attncl_status status)
 {
     char *message = status == ATTNCL_OK ? NULL : attncl__copy_text(attncl_last_error());
@@ -307,7 +307,7 @@ attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_
                                     &group, NULL));
     TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
                                     &local, NULL));
-    // Some drivers do not tell this one; nothing depends on it.
+    // Some drivers do not answer this query; nothing depends on it.
     if (clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof private,
                                  &private, NULL) != CL_SUCCESS)
     private = 0;

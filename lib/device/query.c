@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What the driver knows of a buffer or an event.
+// Queries about buffers and events.
 
 #include "device/clerr.h"
 #include "device/context.h"

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of quirks.  Adding one = adding a row: which devices, what changes, why.
+// The table of device quirks.  To add one, add a row: which devices, what changes, why.
 
 #include <string.h>
 
 #include "device/quirks.h"
 
-// The device's vendor, found by the first row whose texts are part of the device's (NULL: any).
-// Runtimes that stand between come first: PoCL calls its device's vendor AMD or Intel, after the
-// CPU.
+// The vendor is that of the first row whose texts are part of the device's (NULL: any).  Runtimes come
+// before hardware vendors: PoCL names the CPU's vendor, AMD or Intel.
 static const struct {
     const char *platform, *vendor, *name;
     enum device_vendor is;
-} makers[] = {
+} vendors[] = {
     {"Oclgrind", NULL, NULL, VENDOR_OCLGRIND},
     {"Portable Computing Language", NULL, NULL, VENDOR_POCL},
     {NULL, NULL, "llvmpipe", VENDOR_MESA_CPU},
@@ -42,24 +41,24 @@ struct quirk {
 };
 
 static const struct quirk quirks[] = {
-    // CLBlast reaches a tenth of a CPU, and each of its kernels compiles for a second.
+    // CLBlast reaches a tenth of a CPU's peak, and each of its kernels compiles for a second.
     {.type = ATTNCL_DEVICE_CPU, .no_clblast = true},
 
-    // Live values of a work-group's work-items are kept on a thread's stack: more than this has
-    // overrun it.
+    // Live values of all work-items of a work-group are on one thread's stack, which larger
+    // work-groups have overflowed.
     {.vendor = VENDOR_POCL, .max_group = 256},
-    // prefetch() does nothing; skinny GEMMs take two thirds of their time with the
-    // compiler's.
+    // prefetch() does nothing.  Skinny GEMMs take two thirds of their time with the compiler's
+    // builtin.
     {.vendor = VENDOR_POCL, .builtin_prefetch = true},
 
-    // The CPU's vectors hold 16 floats whatever the driver calls its native width.
+    // The CPU's vectors hold 16 floats, whatever native width the driver reports.
     {.type = ATTNCL_DEVICE_CPU, .name = "avx512", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver4", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver5", .vector_width = 16},
 
     // A work-item's loops end after 65,535 iterations, silently.
     {.vendor = VENDOR_MESA_CPU,
-     .max_group = 32, // of any kernel, whatever it says of the device
+     .max_group = 32, // whatever the driver reports
      .max_loop_iterations = 65535,
      .no_clblast = true,
      .cpu_variant = true},
@@ -75,7 +74,7 @@ static const struct quirk quirks[] = {
     // Kernels with many registers halve the work-group that fits: the per-kernel limit decides
     // above this.
     {.vendor = VENDOR_INTEL, .type = ATTNCL_DEVICE_GPU, .max_group = 256},
-    // Local memory is global memory there, and CLBlast's kernels do not suit its compiler.
+    // Local memory is global memory, and CLBlast's kernels do not suit the compiler.
     {.vendor = VENDOR_ARM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
     // Per-kernel limits as low as 128 were seen.
     {.vendor = VENDOR_QUALCOMM, .type = ATTNCL_DEVICE_GPU, .max_group = 128, .no_clblast = true},
@@ -92,10 +91,10 @@ static bool part_of(const char *part, const char *text)
 
 enum device_vendor attncl__quirks_vendor(const attncl_device_info *info)
 {
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; ++i)
-        if (part_of(makers[i].platform, info->platform_name) &&
-            part_of(makers[i].vendor, info->vendor) && part_of(makers[i].name, info->name))
-            return makers[i].is;
+    for (size_t i = 0; i < sizeof vendors / sizeof vendors[0]; ++i)
+        if (part_of(vendors[i].platform, info->platform_name) &&
+            part_of(vendors[i].vendor, info->vendor) && part_of(vendors[i].name, info->name))
+            return vendors[i].is;
     return VENDOR_OTHER;
 }
 

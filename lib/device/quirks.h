@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is known of devices beyond what their drivers say: one table, in quirks.c.
+// Facts about devices that their drivers do not report: one table, in quirks.c.
 #ifndef ATTNCL_DEVICE_QUIRKS_H
 #define ATTNCL_DEVICE_QUIRKS_H
 
@@ -8,7 +8,7 @@
 
 enum device_vendor attncl__quirks_vendor(const attncl_device_info *info);
 
-// Applies every row that matches, in the table's order.
+// Applies every matching row, in the table's order.
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps);
 
 #endif

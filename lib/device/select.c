@@ -12,7 +12,7 @@
 #include "device/quirks.h"
 #include "device/select.h"
 
-// What `wanted` asks for, parsed.
+// The parsed form of `wanted`.
 struct device_filter {
     attncl_device_type type; // 0: any
     int platform, device;    // -1: any
@@ -38,7 +38,7 @@ static bool contains(const char *text, const char *part)
     return false;
 }
 
-// Up to four digits at *text, which is moved past them; -1 when there are none or too many.
+// Parses up to four digits at *text and advances it; -1 when there are none or too many.
 static int short_number(const char **text)
 {
     int x = 0, digits = 0;
@@ -85,8 +85,8 @@ static bool matches(const attncl_device_info *info, const struct device_filter *
     return !filter->type || info->type == filter->type;
 }
 
-// GPUs, then CPUs, then other hardware, then simulators and software devices; among equals the
-// one with more compute units times clock.
+// GPUs, then CPUs, then other hardware, then simulators and software devices; within a kind, by
+// compute units times clock.
 static uint64_t merit(const attncl_device_info *info)
 {
     const enum device_vendor vendor = attncl__quirks_vendor(info);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Kernel sources, made one text: no driver ever opens a file of ours.
+// Kernel sources with their includes expanded, so that drivers open no files.
 
 #include <errno.h>
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 
 enum { MAX_FILES = 64, MAX_NAME = 128 };
 
-// A flattening under way.
+// State of an expansion.
 struct flat {
     const char *directory; // NULL: the embedded sources
     struct strbuf out;
@@ -54,7 +54,7 @@ done:
 
 static attncl_status read_source(const char *directory, const char *name, struct strbuf *ret)
 {
-    attncl__strbuf_add_bytes(ret, "", 0); // an empty file is a text too
+    attncl__strbuf_add_bytes(ret, "", 0); // "" for an empty file
     if (directory)
         return read_disk(directory, name, ret);
     for (size_t i = 0; i < attncl__n_sources; ++i)
@@ -95,7 +95,7 @@ static bool seen_before(const struct flat *f, const char *name)
     return false;
 }
 
-// Recursion ends because each name is taken once, and there are at most MAX_FILES.
+// Recursion ends because each file is included once, and there are at most MAX_FILES.
 static attncl_status add_file(struct flat *f, const char *name)
 {
     attncl_status status = ATTNCL_OK;
@@ -114,7 +114,7 @@ static attncl_status add_file(struct flat *f, const char *name)
         goto done;
     }
 
-    // #line makes the compiler's messages name our file and line.
+    // #line, so that the compiler's messages name the source file and line.
     attncl__strbuf_add(&f->out, "#line 1 \"%s\"\n", name);
     const char *end = source.data + source.used;
     for (const char *line = source.data; line < end;) {

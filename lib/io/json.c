@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// JSON objects by jansson (docs/decisions/0001-jansson-json.md).  A struct json is jansson's json_t
-// under another name.
+// JSON objects by Jansson (docs/decisions/0001-jansson-json.md).  A struct json is its json_t under
+// another name.
 
 #include <jansson.h>
 
@@ -59,7 +59,7 @@ static const char *type_words(const json_t *value)
     return "null";
 }
 
-// The value of `key` in *ret, NULL when it is absent and may be.
+// The value of `key` in *ret; NULL when it is absent and optional.
 static attncl_status look_up(const struct json *object, const char *key, bool *present,
                              const json_t **ret)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// JSON objects from files: parsed strictly (no double key, UTF-8 only, no zero byte in a string,
-// bounded depth), read by typed getters.
+// JSON objects: parsed strictly (no duplicate key, UTF-8 only, no zero byte in a string, bounded
+// depth), read by typed getters.
 //
-// A getter of an absent key succeeds, sets *present to false and leaves the value alone, so that a
-// default set before stays.  `present` may be NULL for a key that must be there: its absence is
-// then ERR_FORMAT.  A value of another type is ERR_FORMAT: "heads is a string, expected an
-// integer".  The caller says where: attncl__error_prefix("config").
+// When a key is absent, a getter succeeds, sets *present to false and leaves the value unchanged, so
+// that a default stays.  With `present` NULL the key is required: its absence is ERR_FORMAT.  A
+// value of another type is ERR_FORMAT: "heads is a string, expected an integer".  The caller adds the
+// place by attncl__error_prefix("config").
 #ifndef ATTNCL_IO_JSON_H
 #define ATTNCL_IO_JSON_H
 
@@ -17,7 +17,7 @@
 
 struct json; // an object
 
-// What a text may hold, looked at in one pass before it is parsed: hostile text costs neither stack
+// Limits of a text, checked in one pass before it is parsed, so that hostile text costs neither stack
 // nor much memory.
 struct json_limits {
     int depth;        // of nested objects and arrays
@@ -31,9 +31,9 @@ attncl_status attncl__json_check(const char *text, size_t bytes, const struct js
 // Checks the limits, then parses an object.  *object_ret is owned by the caller.
 attncl_status attncl__json_parse(const char *text, size_t bytes, const struct json_limits *limits,
                                  struct json **object_ret);
-void attncl__json_free(struct json *object); // NULL is fine
+void attncl__json_free(struct json *object); // accepts NULL
 
-// An integer is written without fraction and exponent: 2.0 is refused.
+// An integer has no fraction and no exponent: 2.0 is refused.
 attncl_status attncl__json_int(const struct json *object, const char *key, bool *present,
                                int64_t *value);
 attncl_status attncl__json_double(const struct json *object, const char *key, bool *present,
@@ -41,13 +41,13 @@ attncl_status attncl__json_double(const struct json *object, const char *key, bo
 attncl_status attncl__json_bool(const struct json *object, const char *key, bool *present,
                                 bool *value);
 
-// What these return is borrowed from `object`.
+// Their results are borrowed from `object`.
 attncl_status attncl__json_text(const struct json *object, const char *key, bool *present,
                                 const char **value);
 attncl_status attncl__json_object(const struct json *object, const char *key, bool *present,
                                   const struct json **value);
 
-// Up to `capacity` integers into values, their count into *n; more are ERR_FORMAT.
+// Reads up to `capacity` integers and their number *n; more are ERR_FORMAT.
 attncl_status attncl__json_ints(const struct json *object, const char *key, bool *present,
                                 size_t capacity, int64_t *values, size_t *n);
 
@@ -58,8 +58,8 @@ attncl_status attncl__json_doubles(const struct json *object, const char *key, b
 size_t attncl__json_count(const struct json *object);
 bool attncl__json_has(const struct json *object, const char *key);
 
-// The key after `key` in the text's order, NULL after the last; key NULL: the first.  `key` must be
-// one that this function returned.
+// Iterates over keys in the order of the text: the first for NULL, else the one after `key`, which
+// this function returned.  NULL after the last.
 const char *attncl__json_next(const struct json *object, const char *key);
 
 #endif

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Limits of a JSON text, before the parser (which recurses and allocates) sees it.
+// Limits of a JSON text, checked before the parser, which recurses and allocates.
 //
-// Only as much of the grammar as the limits need: where strings begin and end, brackets, and where
-// values begin.  What is no JSON passes here and fails in the parser.
+// Knows only as much of the grammar as the limits need: strings, brackets, and where values begin.
+// Text that is not JSON may pass here and fails in the parser.
 
 #include <string.h>
 
@@ -15,7 +15,7 @@ static bool is_space(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-// The place after the string that begins at `at`, or `bytes`.
+// The position after the string that begins at `at`, or `bytes`.
 static size_t skip_string(const char *text, size_t bytes, size_t at)
 {
     for (++at; at < bytes && text[at] != '"'; ++at)
@@ -24,7 +24,7 @@ static size_t skip_string(const char *text, size_t bytes, size_t at)
     return at < bytes ? at + 1 : bytes;
 }
 
-// The place after the number or word that begins at `at`.
+// The position after the number or word that begins at `at`.
 static size_t skip_plain(const char *text, size_t bytes, size_t at)
 {
     while (at < bytes && !is_space(text[at]) && !memchr(",:[]{}\"", text[at], 7))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The safetensors container inside: what reader and writer agree on.
+// The safetensors format, for the files of io/ (public interface: attncl/safetensors.h).
 //
 //   u64 little-endian N | N bytes of JSON, an object | the tensors' bytes, without gap, to the end
 //   of the file
@@ -44,20 +44,19 @@ struct attncl_safetensors {
 // ST_METADATA_KEY.
 attncl_status attncl__st_check_name(const char *name, attncl_status blame);
 
-// Bytes that a tensor's type and shape ask for.  Messages do not name the tensor.
+// The bytes of a tensor of this type and shape.  Messages do not name the tensor.
 attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, size_t *bytes_ret);
 
 // N from the first bytes of a file of `total` bytes, at least ST_LENGTH_BYTES.
 attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES], uint64_t total,
                                       size_t *bytes_ret);
 
-// Fills `file` from the header.  `data_bytes`, what follows the header, must be what the tensors
-// take; file->data has that size then, and the caller puts the bytes there.  On failure the caller
-// closes `file`.
+// Fills `file` from the header and allocates file->data for `data_bytes`, which must be the size of
+// all tensors; the caller reads the data into it.  On failure the caller closes `file`.
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes);
 
-// A file to write, as the parts that follow one another.
+// A file to write, as consecutive parts.
 struct st_layout {
     unsigned char length[ST_LENGTH_BYTES];
     struct strbuf header;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A search for values that no weight should have.  The format allows them, so opening a file does
-// not look.
+// Search for NaN and infinities.  The format allows them, so opening a file does not check.
 
 #include <math.h>
 

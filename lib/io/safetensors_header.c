@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The header of a safetensors file: JSON to arrays, with every rule of the format.
+// The header of a safetensors file: from JSON to arrays, checking every rule of the format.
 
 #include <assert.h>
 #include <inttypes.h>
@@ -20,7 +20,7 @@ enum { VALUES_PER_TENSOR = 10 + ATTNCL_MAX_RANK };
 static const struct json_limits header_limits = {
     .depth = 8, .values = (size_t)ST_MAX_TENSORS * VALUES_PER_TENSOR, .only_digits = true};
 
-// Where a tensor lies in the data, while the header is being read.
+// A tensor's range in the data.
 struct extent {
     size_t begin, end;
     attncl_array *array;
@@ -41,8 +41,8 @@ attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES]
     return ATTNCL_OK;
 }
 
-// Copies a string after the others.  All together fit the header's length: there, each also has
-// two quotes.
+// Appends a copy of a string.  All strings fit in the header's length, since there each has two
+// quotes as well.
 static const char *keep(char **end, const char *text)
 {
     const size_t bytes = strlen(text) + 1;
@@ -78,7 +78,7 @@ static attncl_status read_metadata(struct attncl_safetensors *file, const struct
     return ATTNCL_OK;
 }
 
-// One entry: exactly dtype, shape, data_offsets.
+// Reads one tensor's object, which has exactly dtype, shape and data_offsets.
 static attncl_status read_tensor(const struct json *entry, size_t data_bytes, attncl_array *array,
                                  struct extent *extent)
 {
@@ -120,7 +120,7 @@ static int by_place(const void *a, const void *b)
     return x->end < y->end ? -1 : x->end > y->end; // an empty tensor before its neighbour
 }
 
-// No hole, no overlap, from the first byte to the last.
+// The tensors must cover the data without gap or overlap.
 static attncl_status check_places(struct extent *extent, size_t n, size_t data_bytes)
 {
     size_t end = 0;
@@ -192,7 +192,7 @@ attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char
     assert((size_t)(end - file->strings) <= bytes);
     TRY_DONE(check_places(extent, file->n_arrays, data_bytes));
 
-    // Only now, when the header and the file's length agree, is memory taken for the data.
+    // The data is allocated only now that the header agrees with the file's length.
     file->data = attncl__alloc(data_bytes);
     if (!file->data)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%zu bytes of tensors", data_bytes));

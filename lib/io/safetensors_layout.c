@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// A safetensors file to be written: the tensors' order, the header, and the parts one after
-// another.
+// The layout of a safetensors file to write: order of the tensors, header, parts.
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 #include "base/try.h"
 #include "io/safetensors.h"
 
-// Wide types first: then every tensor begins at a multiple of its element's bytes.
+// Wide types first, so that every tensor begins at a multiple of its element size.
 static int by_alignment(const void *a, const void *b)
 {
     const attncl_array *x = *(const attncl_array *const *)a;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Safetensors files, opened: bytes from a file or from memory, and the questions to an open one.
+// Opening safetensors files, from disk or from memory, and reading their contents.
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ static attncl_status check_length(uint64_t total)
     return ATTNCL_OK;
 }
 
-// Reads rather than maps: a mapping would fault when another process cuts the file short.
+// Reads instead of mapping: a mapping faults when another process truncates the file.
 static attncl_status read_open_file(int fd, uint64_t total, struct attncl_safetensors *file)
 {
     attncl_status status = ATTNCL_OK;

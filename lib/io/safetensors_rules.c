@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// What holds for every tensor of a safetensors file, read or written.
+// Rules for every tensor of a safetensors file, read or written.
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,11 +10,11 @@
 #include "base/try.h"
 #include "io/safetensors.h"
 
-// Extents are at most 2^48 - 1 (the format's schema), and so are, here, element counts: sums and
-// products with a few bits to spare stay inside 64.
+// The format's schema limits extents to 2^48 - 1.  Here element counts have the same limit, so that
+// sums of a few products stay within 64 bits.
 static const int64_t max_elements = (INT64_C(1) << 48) - 1;
 
-// C0, DEL and C1 (U+0080 to U+009F, two bytes of UTF-8): a terminal would obey them.
+// C0, DEL and C1 (U+0080 to U+009F, two bytes of UTF-8): a terminal would execute them.
 static bool has_control(const char *text)
 {
     for (const unsigned char *p = (const unsigned char *)text; *p; ++p)

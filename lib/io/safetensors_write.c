@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Writing a safetensors file in one step.
+// Writing a safetensors file atomically.
 
 #include "base/try.h"
 #include "io/safetensors.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Command lists: commands with everything decided, so that a run only enqueues.
+// Command lists: a run only enqueues.
 
 #include "launch/command_list.h"
 #include "base/alloc.h"
@@ -133,7 +133,7 @@ attncl_status attncl__command_list_rebind(struct command_list *r, const struct s
     return ATTNCL_OK;
 }
 
-// Enqueues one command; `n_wait` events concern the first one.
+// Enqueues one command.
 static attncl_status enqueue(struct command_list *r, const struct command *c, cl_uint n_wait,
                              const cl_event *wait, cl_event *event)
 {
@@ -150,7 +150,7 @@ static attncl_status enqueue(struct command_list *r, const struct command *c, cl
                                    c->bytes, n_wait, wait, event));
         break;
     case COMMAND_CALL:
-        // A call takes no wait list: in an in-order queue a barrier before it does the same.
+        // A call has no wait list; in an in-order queue a barrier before it has the same effect.
         if (n_wait)
             TRY_CL(clEnqueueBarrierWithWaitList(queue, n_wait, wait, NULL));
         TRY(c->call(r->ctx, c->user, event));
@@ -161,7 +161,7 @@ static attncl_status enqueue(struct command_list *r, const struct command *c, cl
     return ATTNCL_OK;
 }
 
-// An event of everything enqueued so far, for lists whose last command gave none.
+// An event for everything enqueued so far, for lists whose last command gave none.
 static attncl_status mark_end(struct command_list *r, cl_uint n_wait, const cl_event *wait,
                               cl_event *ret)
 {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // A list of commands ready to enqueue: kernels with their arguments set, copies, CLBlast calls.
-// Owned by a compiled graph; knows storage, not values.
+// Owned by a compiled graph.  Knows storage, not values.
 #ifndef ATTNCL_LAUNCH_COMMAND_LIST_H
 #define ATTNCL_LAUNCH_COMMAND_LIST_H
 
 #include "device/context.h"
 #include "launch/launch.h"
 
-// A piece of device memory.  `mem` may be exchanged (a caller's buffer is bound):
-// attncl__command_list_rebind() then sets the arguments again.
+// Device memory that kernel arguments refer to.  After `mem` is exchanged (a caller's buffer is bound),
+// attncl__command_list_rebind() sets the arguments again.
 struct storage {
     cl_mem mem; // released by the owner of the storage
     size_t bytes;
@@ -21,14 +21,13 @@ struct mem_arg {
     struct storage *storage;
 };
 
-// A step that is more than one enqueue of ours (CLBlast).  Called at each run; `event` as
-// clEnqueue* takes it.
+// A command that enqueues by itself (CLBlast).  Called at each run; `event` as in clEnqueue*.
 typedef attncl_status (*command_fn)(attncl_context *ctx, void *user, cl_event *event);
 
 struct command {
     enum command_kind kind;
     int node;         // index for profiles; set from command_list.node
-    const char *name; // static or owned by the kernel spec's literal: "softmax_rows_fwd"
+    const char *name; // static text: "softmax_rows_fwd"
     cl_kernel kernel;
     size_t global[3], local[3];
     struct mem_arg *mem_args;
@@ -38,8 +37,7 @@ struct command {
     command_fn call; // CALL
     void *user;
     void (*user_free)(void *user);
-    size_t loop_first,
-        trip_count; // trip_count > 0: a loop from loop_first on ends with this command
+    size_t loop_first, trip_count; // trip_count > 0: ends a loop that begins with loop_first
 };
 
 struct command_list {
@@ -50,7 +48,7 @@ struct command_list {
     cl_mem dummy; // passed for absent spans
 };
 
-// Appends a command of the current node, zeroed but for that; valid until the next append.
+// Appends an empty command of the current node; valid until the next append.
 attncl_status attncl__command_list_append(struct command_list *r, struct command **ret);
 // The only caller of clSetKernelArg.
 attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
@@ -64,18 +62,18 @@ attncl_status attncl__command_list_add_copy(struct command_list *r, const char *
 attncl_status attncl__command_list_add_call(struct command_list *r, const char *name,
                                             command_fn call, void *user,
                                             void (*user_free)(void *user));
-// The commands from `first` on are executed `trip_count` times in each run.
+// The commands from `first` to the last are executed `trip_count` times in each run.
 void attncl__command_list_loop(struct command_list *r, size_t first, int64_t trip_count);
-// How many commands a run enqueues; and a walk over them: the command after command `i`, with
-// *iteration, 0 at first, for the walk's own use.
+// How many commands a run enqueues, and an iterator: the index of the command after command `i`.
+// *iteration is the iterator's state, 0 at first.
 size_t attncl__command_list_length(const struct command_list *r);
 size_t attncl__command_list_next(const struct command_list *r, size_t i, size_t *iteration);
 // Sets every kernel argument that refers to `storage` again.
 attncl_status attncl__command_list_rebind(struct command_list *r, const struct storage *storage);
-// Enqueues all commands, in order, into the context's queue.  `events`, when not NULL, receives one
-// event per command done (NULL where the command gave none), owned by the caller.  The first
-// command waits for `wait`; `last_ret`, when not NULL, receives an event of the end.  All are
-// released by attncl__event_release(), or handed over.  The queue is flushed.
+// Enqueues all commands, in order, into the context's queue and flushes it.  The first command waits
+// for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where the
+// command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it calls
+// attncl__event_release() or attncl__event_transfer().
 attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// From a kernel specialisation, a grid and arguments to a command in the list.
+// Turns a kernel specialisation, a grid and arguments into a command of the list.
 
 #include "launch/launch.h"
 #include "base/alloc.h"
@@ -16,8 +16,8 @@ static attncl_status open_kernel(const struct launcher *l, const struct kspec *s
     return attncl__kernel_create(l->command_list->ctx, program, spec->kernel, ret);
 }
 
-// The kernel's own limits, which depend on its registers, are below the device's on some hardware.
-// Not every driver counts local memory that is passed as an argument.
+// A kernel's limits depend on its registers and may be below the device's.  Not every driver counts
+// local memory that is passed as an argument.
 static attncl_status check_limits(const struct launcher *l, const struct kspec *spec,
                                   cl_kernel kernel, size_t local, size_t local_arg_bytes,
                                   size_t *private_ret)
@@ -172,7 +172,7 @@ bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, 
 
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width)
 {
-    // Four elements or more for each work-item; a warp at least, since its lanes run anyway.
+    // At least four elements per work-item, and at least a warp, since all its lanes run anyway.
     const size_t max_size = caps->max_group < 256 ? caps->max_group : 256;
     size_t group = 32;
 

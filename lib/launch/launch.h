@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launching kernels.  An op's launch function runs once, while its graph is compiled: every
+// Launching kernels.  An op's launch function runs once, when its graph is compiled.  There each
 // attncl__launch() specialises a kernel, sets its arguments and appends one command to the graph's
 // command list.  A run only enqueues the commands.
 #ifndef ATTNCL_LAUNCH_LAUNCH_H
@@ -17,20 +17,20 @@
 
 struct command_list; // launch/command_list.h
 
-// Memory as an op sees it: where a value's elements are.  Opaque to ops; they pass it to arg_mem().
+// The memory of a value.  Opaque to ops, which pass it to arg_mem().
 struct storage;
 struct span {
     struct storage *storage;
 };
 
-// What an op's launch function is given.
+// The context of an op's launch function.
 struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
     const char *gemm; // ATTNCL_GEMM's value or NULL
 };
 
-// -- a kernel specialisation: source file, entry, and the macros that change the code's form
+// -- a kernel specialisation: source file, entry, and macros
 
 enum { KSPEC_DEFINES_BYTES = 768 };
 
@@ -61,7 +61,7 @@ static inline void kspec_int(struct kspec *k, const char *name, int64_t value)
     kspec_word(k, name, word);
 }
 
-// VW and LS, which every kernel knows: vector width and work-group size.
+// VW and LS, macros of every kernel: vector width and work-group size.
 static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
 {
     kspec_int(k, "VW", (int64_t)vw);
@@ -115,7 +115,7 @@ static inline struct arg arg_mem(struct span span)
 {
     return (struct arg){.kind = ARG_MEM, .u.mem = span};
 }
-// A length, stride or flag the kernel takes as int.  The caller has checked that it fits.
+// A length, stride or flag that the kernel takes as int.  The caller has checked that it fits.
 static inline struct arg arg_i32(int64_t x)
 {
     assert(x >= INT32_MIN && x <= INT32_MAX);
@@ -139,21 +139,19 @@ static inline struct arg arg_local(size_t bytes)
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
 // Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
-// build, ERR_UNSUPPORTED when the device cannot run a work-group of this size with this kernel: a
-// fallback list of variants then tries its next row.
+// build.  ERR_UNSUPPORTED when the device cannot run it with work-groups of this size.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args);
 
-// True when the kernel builds and a work-group of `local` work-items fits its limits, without
-// appending anything: how a fallback list chooses before it commits to a sequence of launches.
+// True when the kernel builds and a work-group of `local` work-items is within its limits.  Appends
+// nothing: for choosing a tile configuration before the first launch.
 bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local);
 
-// The same, and on a GPU all of a work-item's values fit registers, as far as the driver tells.  A
-// fallback list asks for this first and does without only when no row has it.
+// True when, in addition, a work-item's values fit in registers on a GPU, as far as the driver reports.
+// Preferred by the choice of a configuration, not required.
 bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local);
 
-// Work-items per row for a row kernel in the GPU variant: a power of two, at most caps->max_group
-// and 256.
+// Work-items per row for a row kernel, GPU variant: a power of two, at most caps->max_group and 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Eviction from the program cache's directory.
+// Eviction of program cache files, least recently used first.
 
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <dirent.h>
@@ -40,14 +40,14 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-// Only names of our making are ever touched.
+// Files with other names are never touched.
 static bool ours(const char *name, size_t n_digits, const char *end)
 {
     return strlen(name) == n_digits + strlen(end) && strspn(name, "0123456789abcdef") >= n_digits &&
            ends_with(name, end);
 }
 
-// Lists the entries, and removes abandoned temporary files on the way.
+// Lists the entries and removes abandoned temporary files.
 static size_t list_entries(int fd, DIR *dir, struct found **ret)
 {
     const time_t now = time(NULL);

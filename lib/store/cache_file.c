@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// One entry of the program cache:
+// An entry of the program cache is one file:
 //
-//   header (64 bytes) | key | payload        the header's SHA-256 covers everything but itself
+//   header (64 bytes) | key | payload        the header's SHA-256 covers everything else
 //
-// The last writer wins and every writer's entry is right; after a power cut the hash finds what is
-// torn.
+// Entries of concurrent writers are equally valid, and the last one stays.  The hash detects a file
+// that a power failure left incomplete.
 
 #include <assert.h>
 #include <openssl/evp.h>
@@ -32,7 +32,7 @@ static_assert(sizeof(struct header) == 64, "the header is written as it is in me
 
 static const char magic[8] = {'A', 'T', 'T', 'N', 'C', 'L', 'P', 'B'};
 
-// SHA-256 of the pieces, one after the other.
+// SHA-256 of the concatenated pieces.
 static bool sha256(const struct bytes *pieces, size_t n, unsigned char ret[HASH_BYTES])
 {
     EVP_MD_CTX *md = EVP_MD_CTX_new();
@@ -67,7 +67,7 @@ bool attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES])
     return true;
 }
 
-// Why the content is not an entry of this key, or NULL.
+// Why the content is not a valid entry for this key, or NULL.
 static const char *refuse_content(const char *data, size_t n, struct bytes key)
 {
     unsigned char hash[HASH_BYTES];

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A directory private to this user.  There are no locks: a file is written aside and renamed, the
-// last writer wins.  Nothing is synced to the disk; the consumer must notice a torn file.
+// A directory private to this user.  There are no locks: a file is written under a temporary name and
+// renamed, and the last writer wins.  Nothing is synced to disk, so readers must detect incomplete
+// files.
 
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <errno.h>
@@ -16,7 +17,7 @@
 #include "base/alloc.h"
 #include "store/private_dir.h"
 
-// Creates the directory and those above it, for this user alone.
+// Creates the directory and its parents, accessible to this user only.
 static bool make_directories(const char *path)
 {
     char *part = attncl__copy_text(path);
@@ -122,7 +123,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
     struct stat st;
 
     *why_ret = NULL;
-    // Not blocking: somebody may have put a pipe there.
+    // Non-blocking: the file may be a pipe.
     const int fd = openat(directory->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return false;
@@ -141,7 +142,7 @@ bool attncl__private_file_read(const struct private_dir *directory, const char *
         goto done;
     }
     if (directory->writable)
-        (void)futimens(fd, NULL); // trimming goes by it, and it may fail
+        (void)futimens(fd, NULL); // eviction uses the time; failure is harmless
     *data_ret = data;
     *n_ret = (size_t)st.st_size;
     data = NULL;
@@ -154,7 +155,7 @@ done:
     return found;
 }
 
-// A name that no other writer has.
+// A name that no other writer uses.
 static bool random_name(char *name, size_t capacity)
 {
     uint64_t x[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A directory private to this user, and whole files in it: what the program cache and tuned
-// rows are kept in.  Knows no OpenCL.
+// A directory private to this user and whole files in it, for the program cache and the tuning table.
+// Knows no OpenCL.
 #ifndef ATTNCL_STORE_PRIVATE_DIR_H
 #define ATTNCL_STORE_PRIVATE_DIR_H
 
@@ -18,22 +18,21 @@ struct bytes {
     size_t n;
 };
 
-// Creates the directory when it is missing and `writable`.  False, and the reason in *why_ret
-// (static text), when the directory cannot be used: missing, a link, another user's, writable by
-// others.
+// Opens the directory; creates it when it is missing and `writable`.  False, with the reason in
+// *why_ret (static text), when it is missing, a link, another user's, or writable by others.
 bool attncl__private_dir_open(const char *path, bool writable, struct private_dir *ret,
                               const char **why_ret);
 void attncl__private_dir_close(struct private_dir *directory);
 
-// A whole file of `least` to `most` bytes, owned by the caller (attncl__free), and it counts as
-// used now.  False, and *why_ret NULL, when there is none; false, and the reason (static text),
-// when it is no regular file, another user's, writable by others, of another size or unreadable.
+// Reads a whole file of `min_bytes` to `max_bytes`, owned by the caller (attncl__free), and updates its
+// time.  False, with *why_ret NULL, when there is none.  False, with the reason (static text), when
+// it is no regular file, another user's, writable by others, of another size, or unreadable.
 bool attncl__private_file_read(const struct private_dir *directory, const char *name,
                                size_t min_bytes, size_t max_bytes, char **data_ret, size_t *n_ret,
                                const char **why_ret);
 
-// Writes the pieces one after another, in one step: readers see the old file or the new one.
-// False, and no trace, when it cannot be written.
+// Writes the concatenated pieces atomically: readers see the old file or the new one.  False, without
+// side effects, when it cannot be written.
 bool attncl__private_file_replace(const struct private_dir *directory, const char *name,
                                   const struct bytes *pieces, size_t n);
 

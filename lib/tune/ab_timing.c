@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Timing.  A sample is a few runs and the reading of a small part of their result: some drivers
-// return from clFinish before the work is done, none can from that.
+// A sample is a few runs, then reading a small part of the result.  Some drivers return from clFinish
+// before the work is done; a read cannot.
 
 #define _GNU_SOURCE // clock_gettime beside C11
 #include <math.h>
@@ -84,7 +84,7 @@ attncl_status attncl__ab_time(struct variant *a, struct variant *b, int runs, do
 
     a->n_samples = b->n_samples = 0;
     for (int round = 0; round < AB_MAX_SAMPLES; ++round) {
-        // The order alternates: what one leaves in the caches must not favour the other.
+        // The order alternates, so that the contents of caches favour neither.
         struct variant *const order[2] = {round % 2 ? b : a, round % 2 ? a : b};
         for (int i = 0; i < 2; ++i)
             TRY(attncl__variant_time(order[i], runs, &order[i]->sample[round]));

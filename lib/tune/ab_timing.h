@@ -15,14 +15,13 @@ struct variant {
     int n_samples;
 };
 
-double attncl__seconds(void); // on a clock that only goes forward
+double attncl__seconds(void); // on a monotonic clock
 
 // Runs the graph once, unmeasured, and reads its result.
 attncl_status attncl__variant_begin(struct variant *s, int64_t n_result);
 void attncl__variant_end(struct variant *s);
 
-// True when the results agree: elements differ by no more than rounding lets sums of `terms` terms
-// differ whose order is another.
+// True when the results agree within the rounding of sums of `terms` terms in different orders.
 bool attncl__variants_agree(const struct variant *a, const struct variant *b, int64_t n,
                             double terms);
 
@@ -30,7 +29,7 @@ bool attncl__variants_agree(const struct variant *a, const struct variant *b, in
 // least.  The times of earlier rounds are dropped.
 attncl_status attncl__ab_time(struct variant *a, struct variant *b, int runs, double seconds);
 
-// Seconds of one run of `s`, and of several: by the fastest and by the middle sample.
+// Seconds per run of `s`, by the fastest and by the median sample.
 attncl_status attncl__variant_time(struct variant *s, int runs, double *seconds_ret);
 double attncl__variant_min(const struct variant *s);
 double attncl__variant_median(const struct variant *s);

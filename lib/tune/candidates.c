@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// The tables: what is timed for each kernel and class of shapes, and the rows tried against the
-// built-in choice.  A new variant of a kernel is a row here.
+// Tables: the workloads for each kernel and class of shapes, and the candidate configurations that are
+// compared with the built-in choice.  To try another configuration, add a row.
 
 #include "tune/workloads.h"
 
@@ -41,7 +41,7 @@ const struct workload attncl__workloads[] = {
 const size_t attncl__n_workloads = sizeof attncl__workloads / sizeof attncl__workloads[0];
 
 const struct candidate attncl__candidates[] = {
-    // Tiles of C, and how much of the sums is packed at a time.
+    // Tiles of C, and the block of k that is packed at a time.
     {TUNE_GEMM_CPU, {12, 64, 256}},
     {TUNE_GEMM_CPU, {24, 64, 256}},
     {TUNE_GEMM_CPU, {48, 64, 512}},
@@ -55,8 +55,8 @@ const struct candidate attncl__candidates[] = {
     {TUNE_GEMM_CPU, {384, 256, 256}},
     {TUNE_GEMM_CPU, {768, 64, 512}},
 
-    // BM BN BK TX TY: what vendors' rows of the built-in table and of CLBlast's come down to, those
-    // that compile fast first.
+    // BM BN BK TX TY, from the built-in tables of all vendors and from CLBlast's; the fastest to
+    // compile first.
     {TUNE_GEMM_GPU, {64, 64, 16, 8, 8}},
     {TUNE_GEMM_GPU, {32, 32, 16, 8, 4}},
     {TUNE_GEMM_GPU, {64, 64, 16, 16, 8}},

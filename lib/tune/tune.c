@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Tuning a device: for each kernel and class of shapes every candidate against the built-in choice,
-// then the best one again.
+// Tuning a device: for each kernel and class of shapes, every candidate is timed against the built-in
+// choice, then the best candidate again.
 //
-// A row must win twice, interleaved with the built-in choice, by its fastest run and by its middle
-// one: of a dozen candidates the luckiest looks faster by chance.
+// Of a dozen candidates one looks faster by chance.  So a candidate must win twice, interleaved with
+// the built-in choice, by its fastest and by its median run.
 
 #include "attncl/tune.h"
 
@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/try.h"
-#include "device/cache.h"
+#include "device/program_cache.h"
 #include "store/tuning_file.h"
 #include "tune/tuning_trial.h"
 
@@ -27,7 +27,7 @@ struct tuner {
     attncl_tune_options options;
     attncl_tune_summary summary;
     bool measured[N_TUNABLES][TUNE_MAX_CLASSES];
-    double flop_per_second; // of a small GEMM: a lower bound, to foresee what takes too long
+    double flop_per_second; // of a small GEMM: a lower bound, to skip what would take too long
     double deadline;
 };
 
@@ -82,7 +82,7 @@ static attncl_status measure_rate(struct tuner *t)
     TRY(attncl__workload_fill(t->ctx, &small, &data));
     TRY_DONE(attncl__workload_graph(t->ctx, &small, &data, &variant.graph));
     TRY_DONE(attncl__variant_begin(&variant, data.n_result));
-    for (int i = 0; i < 3; ++i) { // the fastest: what else runs should not decide
+    for (int i = 0; i < 3; ++i) { // the fastest of three, against background load
         TRY_DONE(attncl__variant_time(&variant, 1, &seconds));
         t->flop_per_second = fmax(t->flop_per_second, data.flop / fmax(seconds, 1e-6));
     }
@@ -121,7 +121,7 @@ static void report(const struct tuner *t, const struct tuning_trial *c, const ch
     attncl__strbuf_free(&names);
 }
 
-// One kernel and class within its share of the time that is left.
+// One kernel and class, within its share of the remaining time.
 static attncl_status tune_one(struct tuner *t, int kernel, int class, int n_left)
 {
     const double left = t->deadline - attncl__seconds();
@@ -186,7 +186,7 @@ static attncl_status store(struct tuner *t)
     return ATTNCL_OK;
 }
 
-// The context's own table, empty, and no cache: programs of rows that lose are not worth keeping.
+// An empty table for this context, and no program cache: most programs will not be used again.
 static attncl_status prepare(struct tuner *t)
 {
     attncl_context *ctx = t->ctx;
@@ -222,6 +222,6 @@ attncl_status attncl_tune(const attncl_context_options *device, const attncl_tun
 done:
     if (status == ATTNCL_OK)
         return attncl_context_destroy(t.ctx);
-    (void)attncl_context_destroy(t.ctx); // the message of what failed stays
+    (void)attncl_context_destroy(t.ctx); // keeps the message of the failure
     return status;
 }

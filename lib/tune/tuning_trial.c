@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The first round is short and finds the best candidate; the second, longer one decides.
+// The first round is short and finds the best candidate.  The second round is longer and decides.
 
 #include "tune/tuning_trial.h"
 
@@ -11,10 +11,10 @@
 #include "base/strbuf.h"
 #include "base/try.h"
 
-// What a row must gain, and what it may lose on one of the workloads; shares of the trial's time.
+// The gain that a candidate needs, the loss allowed on one workload, and shares of the trial's time.
 static const double min_gain = 0.05, max_loss = 0.02;
 static const double candidates_share = 0.6, final_share = 0.3;
-// A sample is this long at least: the clock and the wait beside it are microseconds.
+// Minimum length of a sample: timing it takes microseconds.
 static const double sample_seconds = 1e-3;
 enum { MAX_RUNS = 64 };
 
@@ -63,7 +63,7 @@ void attncl__tuning_trial_end(struct tuning_trial *c)
         attncl__workload_clear(&c->data[i]);
 }
 
-// Graphs with the present row, run once.
+// Creates graphs with the current entry and runs them once.
 static attncl_status begin_variants(const struct tuning_trial *c,
                                     struct variant variants[TRIAL_WORKLOADS])
 {
@@ -74,8 +74,7 @@ static attncl_status begin_variants(const struct tuning_trial *c,
     return ATTNCL_OK;
 }
 
-// How long `other` takes of the built-in choice's time, the mean over the workloads, by fastest or
-// middle runs; *worst_ret the largest.
+// Time of `other` relative to the built-in choice: the mean over the workloads; *worst_ret the largest.
 static double ratio(const struct tuning_trial *c, const struct variant other[TRIAL_WORKLOADS],
                     double (*time_of)(const struct variant *), double *worst_ret)
 {
@@ -108,7 +107,7 @@ static void drop(const struct tuning_trial *c, const struct candidate *candidate
     attncl__strbuf_free(&row);
 }
 
-// Takes the place of the best one when it is faster.  Its own failure does not fail the trial.
+// Replaces the best candidate when it is faster.  Its failure does not fail the trial.
 static void try_candidate(struct tuning_trial *c, const struct candidate *candidate, double seconds,
                           double *best_ratio)
 {

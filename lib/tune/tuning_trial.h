@@ -9,11 +9,11 @@
 enum { TRIAL_WORKLOADS = 2 };
 
 struct tuning_trial {
-    // Given; ctx->caps.tuned is the table to try rows in, and to leave the winner in.
+    // Set by the caller.  Candidates are tried in ctx->caps.tuned, and the winner stays there.
     attncl_context *ctx;
     enum tunable kernel;
     int class;
-    double seconds; // to be done in, roughly
+    double seconds; // time limit, approximate
 
     const struct workload *work[TRIAL_WORKLOADS];
     int n_work;

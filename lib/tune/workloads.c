@@ -14,7 +14,7 @@
 
 // -- data
 
-// Uniform in [-1, 1): neither sums nor softmaxes of these come near overflow.
+// Uniform in [-1, 1): sums and softmax stay far from overflow.
 static attncl_status add_floats(attncl_context *ctx, int rank, const int64_t *dim,
                                 attncl_tensor **ret)
 {
@@ -37,7 +37,7 @@ static attncl_status add_floats(attncl_context *ctx, int rank, const int64_t *di
     return status;
 }
 
-// Every third pair is hidden, none of the diagonal.
+// Masks every third pair, but none on the diagonal.
 static attncl_status add_mask(attncl_context *ctx, int64_t n, attncl_tensor **ret)
 {
     unsigned char *data = attncl__alloc_array((size_t)(n * n), 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is timed, and what is tried.
+// Workloads that are timed, and candidates that are tried.
 #ifndef ATTNCL_TUNE_WORKLOADS_H
 #define ATTNCL_TUNE_WORKLOADS_H
 
@@ -20,7 +20,7 @@ struct workload {
 extern const struct workload attncl__workloads[];
 extern const size_t attncl__n_workloads;
 
-// A row to try.  Zeros beyond the kernel's fields.
+// An entry to try.  Zeros beyond the kernel's fields.
 struct candidate {
     enum tunable kernel;
     int value[TUNE_MAX_FIELDS];
@@ -28,20 +28,20 @@ struct candidate {
 extern const struct candidate attncl__candidates[];
 extern const size_t attncl__n_candidates;
 
-// The inputs' elements, shared by all graphs of a workload.
+// The inputs, shared by all graphs of a workload.
 enum { WORKLOAD_INPUTS = 5 };
 struct workload_data {
     attncl_tensor *in[WORKLOAD_INPUTS];
     int64_t n_result; // elements of "y"
-    double terms;     // of the longest sum behind an element
-    double flop;      // about
+    double terms;     // of the longest sum in an element
+    double flop;      // approximate
 };
 attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *w,
                                     struct workload_data *ret);
 void attncl__workload_clear(struct workload_data *data);
 
-// Built and compiled with the context's present rows.  Released by attncl_graph_destroy(), before
-// the data.
+// Builds and compiles a graph with the context's current tuning table.  Released before the data, by
+// attncl_graph_destroy().
 attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload *w,
                                      const struct workload_data *data, attncl_graph **ret);
 

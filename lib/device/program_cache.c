@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// The disk cache of program binaries, keyed by everything that could change them.
+// The program cache: binaries on disk, keyed by everything that could change them.
 //
-// Binaries are stored when the context is destroyed, not when they are built: PoCL puts the machine
-// code of every work-group size that was used into them then, so that the next process compiles
-// nothing (measured: 0.9 ms a program, against 18 ms from source with PoCL's own cache warm).
+// Binaries are stored when the context is destroyed, not when they are built: by then PoCL has added
+// machine code for every work-group size in use, so that the next process compiles nothing (0.9 ms
+// per program, against 18 ms from source with PoCL's own cache warm).
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -16,15 +16,15 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strbuf.h"
-#include "device/cache.h"
 #include "device/platform.h"
+#include "device/program_cache.h"
 #include "store/cache_file.h"
 
 static const uint64_t cap_bytes = (uint64_t)256 << 20;
 
 struct disk_cache {
     struct private_dir directory;
-    char *device_key; // what of the key is the same for all programs
+    char *device_key; // the part of the key that all programs share
     bool has_stored;
 };
 
@@ -44,8 +44,8 @@ static void add_device_text(struct strbuf *t, cl_device_id id, cl_device_info wh
     attncl__free(value);
 }
 
-// The driver's file by size and time: a rebuilt driver may carry an old version's number.  A
-// platform with cl_khr_icd begins with a pointer to its functions; the first one tells the file.
+// Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform with
+// cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
 static void add_driver_file(struct strbuf *t, cl_platform_id platform)
 {
     char extensions[1024];
@@ -86,7 +86,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Variables that change what drivers compile.
+// Environment variables that change what drivers compile.
 static void add_driver_environment(struct strbuf *t)
 {
     static const char *const prefixes[] = {"POCL_", "CL_",      "NEO",      "IGC_",
@@ -138,11 +138,10 @@ static bool make_key(const attncl_context *ctx, const char *source, const char *
     return !ret->failed;
 }
 
-// -- where
+// -- the directory
 
-// The directory named by the first of: the options, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A
-// relative base directory is none, as the XDG specification says.  Never a directory that is
-// everybody's.
+// The first of: the options' directory, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A relative base
+// directory is ignored, as the XDG specification demands.  Never a directory shared by users.
 static void find_directory(const attncl_context *ctx, const char *given, struct strbuf *ret)
 {
     const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);
@@ -216,8 +215,7 @@ static char *kernel_names(cl_program program)
     return NULL;
 }
 
-// The program in the driver's hands, or NULL when it does not take it or has other kernels than
-// were stored.
+// Gives the binary to the driver.  NULL when it rejects it or finds other kernels than were stored.
 static cl_program from_binary(const attncl_context *ctx, const char *names,
                               const unsigned char *binary, size_t n, const char *options)
 {

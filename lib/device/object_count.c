@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How many OpenCL objects the library has created, and how many are alive.
+// Counts of OpenCL objects, created and alive.
 
 #include "device/context.h"
 
