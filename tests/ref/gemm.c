@@ -19,7 +19,8 @@ static double error_bound(const struct gemm *g, double size, double activated, d
                           double residual)
 {
     const double sum = (double)(g->k + 1) * unit * size;
-    const double after = 1.13 * sum + (g->activation ? 10 * unit * fabs(activated) : 0);
+    const double after =
+        (g->activation ? 1.13 : 1) * sum + (g->activation ? 10 * unit * fabs(activated) : 0);
 
     return after * fabs(gate) + 2 * unit * (fabs(activated * gate) + fabs(residual)) + 1e-37;
 }
