@@ -11,13 +11,6 @@
 //   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
 //   LS        work-group size          1 (CPU), 32 | 64 (GPU)
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 #include "common/aft_step.clh"
 
 // q, v: rows of `row` channels, of which the head has `channels`; k: the same, or a key a head

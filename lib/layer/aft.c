@@ -54,15 +54,11 @@ attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl
         return ATTNCL_NONE_VALUE;
     if (desc->causal && attncl__given(mask))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
-    if (desc->kind == ATTNCL_AFT_CONV) {
-        const struct aft_conv_fwd_params params = {.causal = desc->causal != 0};
-        return attncl__graph_add(g, &attncl__op_aft_conv_fwd, &params, IN(q, k, v, pos_bias, mask));
-    }
-
-    struct aft_local_fwd_params params = {.causal = desc->causal != 0};
-    if (!mix_variant(g, desc, &pos_bias, &params.window))
+    struct aft_fwd_params params = {.per_head = desc->kind == ATTNCL_AFT_CONV,
+                                    .causal = desc->causal != 0};
+    if (!params.per_head && !mix_variant(g, desc, &pos_bias, &params.window))
         return ATTNCL_NONE_VALUE;
-    return attncl__graph_add(g, &attncl__op_aft_local_fwd, &params, IN(q, k, v, pos_bias, mask));
+    return attncl__graph_add(g, &attncl__op_aft_fwd, &params, IN(q, k, v, pos_bias, mask));
 }
 
 static attncl_value project(attncl_graph *g, const char *scope, attncl_value x, attncl_value weight,

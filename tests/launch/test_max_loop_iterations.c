@@ -44,7 +44,7 @@ struct shape {
 static const struct attention_pooling_fwd_params gaussian = {0, 1, 0};
 static const struct attention_step_fwd_params step = {1, 1};
 static const struct additive_attention_fwd_params additive = {0};
-static const struct aft_local_fwd_params wide = {.window = 1 << 20}, narrow = {.window = 8};
+static const struct aft_fwd_params wide = {.window = 1 << 20}, narrow = {.window = 8};
 static const struct aft_step_fwd_params ring = {.window = 40000}, short_ring = {.window = 40};
 
 static const struct row {
@@ -71,11 +71,11 @@ static const struct row {
      &additive,
      false,
      {F32(1, 1, 64), F32(1, 90, 64), F32(1, 90, 64), F32(64)}},
-    {"aft_local_fwd",
+    {"aft_fwd",
      &wide,
      true,
      {F32(4000, 1, 64), F32(4000, 1, 64), F32(4000, 1, 64), F32(4000, 4000)}},
-    {"aft_local_fwd",
+    {"aft_fwd",
      &narrow,
      false,
      {F32(4000, 1, 64), F32(4000, 1, 64), F32(4000, 1, 64), F32(4000, 4000)}},

@@ -22,27 +22,30 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
 void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
                            int64_t pad, struct host *loss);
 
-// -- attention-free mixing
-// scale: sigmoid(q) sum p |v|, what y's error is measured by.  mask as the op takes it.
-void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct host *v,
-                       const struct host *pos_bias, const struct host *mask, int window, int causal,
-                       struct host *y, struct host *scale); // aft_local.c
-// k [T, B, H], w [H, s]
-void ref_aft_conv_fwd(const struct host *q, const struct host *k, const struct host *v,
-                      const struct host *w, const struct host *mask, int causal, struct host *y,
-                      struct host *scale); // aft_conv.c
-
-// What their gradients come from: g is that of y; pos_bias and mask may be NULL.
+// -- attention-free mixing: aft.c
+// pos_bias, mask: NULL, or as the op takes them; g: the gradient of y.  per_head: k [T, B, H],
+// pos_bias: w [H, s], and no window.
 struct ref_aft_data {
     struct host *q, *k, *v, *pos_bias, *mask, *g;
     int window, causal;
+    bool per_head;
 };
-// log: of the sums of weights; dw NULL without biases.  sizes: aft_local_bwd.c
-void ref_aft_local_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret,
-                       struct host *dq, struct host *dk, struct host *dv, struct host *dw);
-void ref_aft_conv_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret,
-                      struct host *dq, struct host *dk, struct host *dv,
-                      struct host *dw); // pos_bias: w [H, s]
+// scale: sigmoid(q) sum p |v|, what y's error is measured by.
+void ref_aft_fwd(const struct ref_aft_data *x, struct host *y, struct host *scale);
+void ref_aft_local_fwd(const struct host *q, const struct host *k, const struct host *v,
+                       const struct host *pos_bias, const struct host *mask, int window, int causal,
+                       struct host *y, struct host *scale);
+void ref_aft_conv_fwd(const struct host *q, const struct host *k, const struct host *v,
+                      const struct host *w, const struct host *mask, int causal, struct host *y,
+                      struct host *scale);
+// p of row i [T], all 0 where nothing is seen, and the logarithm of its sum; the element of k, and
+// of pos_bias or -1, that a pair has.
+double ref_aft_weights(const struct ref_aft_data *x, int64_t i, int64_t b, int64_t c, double *p);
+int64_t ref_aft_key(const struct ref_aft_data *x, int64_t j, int64_t b, int64_t c);
+int64_t ref_aft_bias(const struct ref_aft_data *x, int64_t i, int64_t j, int64_t c);
+// log: of the sums of weights; dw NULL without biases.  sizes: aft_bwd.c
+void ref_aft_bwd(const struct ref_aft_data *x, bool sizes, struct host *log_ret, struct host *dq,
+                 struct host *dk, struct host *dv, struct host *dw);
 
 // -- softmax attention: attention.c
 struct ref_attention {

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel, reference and test, of one name.  Instead of a kernel
-file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a reference file, the test names another below
+"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel (NAME.cl, or NAME_cpu*.cl and NAME_gpu*.cl),
+reference and test, of one name.  Instead of a kernel file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a reference file, the test names another below
 tests/ref, or says "Reference: what it is"."""
 import pathlib
 import re
@@ -17,7 +17,8 @@ def main(root):
         text = {f: f.read_text() if f.exists() else "" for f in (host, test)}
         for file, instead, said_in in ((host, None, None), (root / f"cl/{op}.cl", "No kernel: ", host), (test, None, None),
                                        (root / f"tests/ref/{name}.c", "Reference: |tests/ref/[a-z_]+\\.c", test)):
-            if not file.exists() and not (instead and re.search(f"// .*({instead})", text[said_in])):
+            found = file.exists() or list(file.parent.glob(f"{file.stem}_[cg]pu*.cl"))
+            if not found and not (instead and re.search(f"// .*({instead})", text[said_in])):
                 reason = f", and {said_in.relative_to(root)} says nothing of '{instead}'" if instead else ""
                 complaints.append(f"{op}: no {file.relative_to(root)}{reason}")
     print("\n".join(complaints) or f"{len(ops)} ops")

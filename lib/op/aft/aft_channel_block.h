@@ -27,7 +27,7 @@ struct aft_channel_block {
     int64_t bias_start, bias_row;
     int64_t mask_start, mask_row, mask_column;
     int64_t lane0, lanes;
-    int causal, path;
+    int causal;
 };
 
 struct kspec attncl__aft_spec(const struct aft_tiling *p, const char *file, const char *kernel);
@@ -36,23 +36,25 @@ struct kspec attncl__aft_spec(const struct aft_tiling *p, const char *file, cons
 struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct tensor_desc *x,
                                      struct span span, int64_t b, int64_t first);
 
-// CPU variant: packs the channel block's sources in the scratch.
+// CPU variant (aft_cpu.c): packs the channel block's sources in the scratch; all its passes.
 attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_block *s);
+attncl_status attncl__aft_cpu(struct launcher *l, const struct aft_channel_block *s);
 
-// All passes of a channel block.
-attncl_status attncl__aft_launch_channel_block(struct launcher *l,
-                                               const struct aft_channel_block *s);
-
-// GPU variant (aft_gpu.c): which work-groups the device runs, for a variant's `path` as the CPU
-// kernel's PATH; and its launches of a channel block.
-void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward, int path);
+// GPU variant (aft_gpu.c): finds which work-groups the device runs; all passes of a channel block.
+void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward);
 attncl_status attncl__aft_gpu(struct launcher *l, const struct aft_channel_block *s);
+
+static inline attncl_status attncl__aft_launch_channel_block(struct launcher *l,
+                                                             const struct aft_channel_block *s)
+{
+    return s->p->cpu ? attncl__aft_cpu(l, s) : attncl__aft_gpu(l, s);
+}
 
 // Sums of blocks become sums of all before and after each.
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s);
 
 // A kernel's arguments: those that depend on the direction first (SOURCE_PARAMS and TARGET_PARAMS
-// of cl/common/aft_source.clh).
+// of cl/aft/aft_source.clh).
 enum { AFT_MAX_ARGS = 64 };
 struct aft_args {
     struct arg arg[AFT_MAX_ARGS];

@@ -3,14 +3,14 @@
 // Attention-free mixing, GPU variant: a table of tile configurations by vendor, and the
 // launches.
 //
-// Without a mask: block sums (aft_local_blocks), scan, weights once for all channels
-// (aft_local_weights), the sources inside the window as a product (aft_local_band), and what that
-// has flagged by running maxima (aft_local_rows).  The last alone does masks.  Weights that would
-// take much memory are made for some target rows at a time.
+// Without a mask: block sums (aft_gpu_blocks), scan, weights once for all channels
+// (aft_gpu_weights), the sources inside the window as a product (aft_gpu_band), and what that has
+// flagged by running maxima (aft_gpu_rows).  The last alone does masks.  Weights that would take
+// much memory are computed for some target rows at a time.
 
 #include "op/aft/aft_channel_block.h"
 
-// Per vendor the larger tile first; from cl/aft/aft_local_band.cl's counts and the sources named in
+// Per vendor the larger tile first; from cl/aft/aft_gpu_band.cl's counts and the sources named in
 // docs/kernels.md, not yet measured by this library.  Local memory: 25 KiB at most.
 static const struct {
     enum device_vendor vendor; // VENDOR_OTHER: any
@@ -67,7 +67,7 @@ static bool fills_device(const struct device_caps *caps, const struct aft_tiling
 static struct kspec band_spec(const struct aft_tiling *p, const struct aft_tile_config *r,
                               bool backward)
 {
-    struct kspec spec = kspec_begin("aft/aft_local_band.cl", "aft_local_band");
+    struct kspec spec = kspec_begin("aft/aft_gpu_band.cl", "aft_gpu_band");
 
     kspec_set_vw_ls(&spec, p->vw, tile_work_items(r));
     kspec_int(&spec, "PER_HEAD", p->per_head);
@@ -104,7 +104,7 @@ static const struct aft_tile_config *choose_tile(struct launcher *l, const struc
 
 static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
 {
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_rows.cl", "aft_local_rows");
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_rows.cl", "aft_gpu_rows");
 
     kspec_int(&spec, "BLOCK", AFT_BLOCK);
     kspec_int(&spec, "TARGETS", AFT_TARGETS);
@@ -114,7 +114,7 @@ static struct kspec rows_spec(const struct aft_tiling *p, bool backward)
     return spec;
 }
 
-void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward, int path)
+void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward)
 {
     if (p->cpu)
         return;
@@ -123,13 +123,13 @@ void attncl__aft_fit(struct launcher *l, struct aft_tiling *p, bool backward, in
         p->local /= 2;
         spec = rows_spec(p, backward);
     }
-    p->tile = p->weight_rows > 0 && path == 0 ? choose_tile(l, p, backward) : NULL;
+    p->tile = p->weight_rows > 0 ? choose_tile(l, p, backward) : NULL;
 }
 
 static attncl_status launch_blocks(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_blocks.cl", "aft_local_blocks");
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_blocks.cl", "aft_gpu_blocks");
     struct aft_args args = {.n = 0};
 
     kspec_int(&spec, "BLOCK", AFT_BLOCK);
@@ -146,7 +146,7 @@ static attncl_status launch_weights(struct launcher *l, const struct aft_channel
                                     int64_t row0, int64_t count)
 {
     const struct aft_tiling *p = s->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_weights.cl", "aft_local_weights");
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_gpu_weights.cl", "aft_gpu_weights");
 
     kspec_int(&spec, "BLOCK", AFT_BLOCK);
     kspec_int(&spec, "ROWS", p->tile->rows);

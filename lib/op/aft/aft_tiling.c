@@ -139,28 +139,54 @@ static void tile_gpu(struct aft_tiling *p, size_t max_group)
     p->block_floats = p->weights_at + p->weight_rows * row_floats;
 }
 
-struct aft_tiling attncl__aft_tiling(const struct op_sig *sig, const struct aft_variant *variant)
+struct aft_variant attncl__aft_filter_variant(const struct tensor_desc *w, int64_t heads)
 {
+    const int64_t size = w->dim[1];
+    return (struct aft_variant){
+        .heads = heads,
+        .window = (size + 1) / 2,
+        .bias_start = size / 2,
+        .bias_row = -1,
+        .bias_head = size,
+    };
+}
+
+struct aft_variant attncl__aft_variant(const struct op_sig *sig)
+{
+    const struct aft_fwd_params *params = sig->params;
+    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+    struct aft_variant variant = {.window = params->window, .bias_row = w->dim[0]};
+
+    if (params->per_head)
+        variant = attncl__aft_filter_variant(w, sig->in[AFT_IN_K].dim[2]);
+    variant.causal = params->causal != 0;
+    return variant;
+}
+
+struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
+{
+    const struct aft_variant variant = attncl__aft_variant(sig);
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *mask = &sig->in[AFT_IN_MASK];
     const bool own_mask = attncl__desc_present(mask) && mask->dim[2] > 1,
-               fold = !own_mask && variant->heads == 0 && contiguous(sig);
+               fold = !own_mask && variant.heads == 0 && contiguous(sig);
     struct aft_tiling p = {
+        .variant = variant,
         .cpu = sig->caps->variant == VARIANT_CPU && sig->caps->local_bytes >= CPU_MIN_LOCAL_BYTES,
         .masked = attncl__desc_present(mask),
         .folded = fold,
         .steps = q->dim[0],
         .batch = fold ? 1 : q->dim[1],
-        .channels = fold                 ? q->dim[1] * q->dim[2]
-                    : variant->heads > 0 ? q->dim[2] / variant->heads
-                                         : q->dim[2],
-        .heads = variant->heads > 0 ? variant->heads : 1,
+        .channels = fold                ? q->dim[1] * q->dim[2]
+                    : variant.heads > 0 ? q->dim[2] / variant.heads
+                                        : q->dim[2],
+        .heads = variant.heads > 0 ? variant.heads : 1,
         .entries = own_mask ? q->dim[1] : 1,
-        .per_head = variant->heads > 0,
+        .per_head = variant.heads > 0,
         .local = 1,
     };
 
     if (attncl__desc_present(&sig->in[AFT_IN_BIAS]))
-        p.window = variant->window < p.steps ? variant->window : p.steps;
+        p.window = variant.window < p.steps ? variant.window : p.steps;
     p.vw = p.cpu ? sig->caps->vector_width : 1;
     p.blocks = ceil_div(p.steps, p.cpu ? AFT_ROWS : AFT_BLOCK);
     p.panels = ceil_div(p.blocks, AFT_PANEL);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Decoding with AFT-local: position by position against the reference of the causal pass
-// (tests/ref/aft_local.c), and against the causal pass itself.
+// (tests/ref/aft.c), and against the causal pass itself.
 
 #include <math.h>
 
 #include "ref/ref.h"
 #include "support/op_test.h"
 
-// As for the causal pass (test_aft_local.c), of which each step is a row with every exponential by
+// As for the causal pass (test_aft.c), of which each step is a row with every exponential by
 // itself.
 static const double tolerance = 1e-5;
 static const double tiny = 1e-25;
@@ -106,10 +106,10 @@ static int64_t n_checked(int64_t steps)
 static void check(struct decoder *d)
 {
     struct host *want = host_like(d->q), *scale = host_like(d->q), *pass = host_like(d->q);
-    const struct aft_local_fwd_params causal = {.window = d->window, .causal = 1};
+    const struct aft_fwd_params causal = {.window = d->window, .causal = 1};
 
     ref_aft_local_fwd(d->q, d->k, d->v, d->w, NULL, d->window, 1, want, scale);
-    ck_ok(run_op("aft_local_fwd", &causal, HOSTS(d->q, d->k, d->v, d->w, NULL), HOSTS(pass)));
+    ck_ok(run_op("aft_fwd", &causal, HOSTS(d->q, d->k, d->v, d->w, NULL), HOSTS(pass)));
     for (int64_t t = 0; t < n_checked(d->q->dim[0]); ++t) {
         const struct host *y = step(d, t, (int)t);
         check_row(y, want, scale, t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A fused step of an AFT layer, split into channel blocks, position by position, against the
-// references of what it fuses: layer norm, three maps, the causal pass (tests/ref/aft_local.c), the
+// references of what it fuses: layer norm, three maps, the causal pass (tests/ref/aft.c), the
 // output map.
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradient of attention-free mixing's biases, CPU variant.  Host side: lib/op/aft/aft_mix_bwd.c
+// Gradient of attention-free mixing's biases, CPU variant.  Host side: lib/op/aft/aft_bwd.c
 //
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i), as a product of factors
@@ -8,9 +8,9 @@
 //
 //   Work      one work-item = a block of ROWS queries i and the keys j near them, over all lanes of
 //             the channel block, CHUNK lanes at a time; tiles of TI x TJ pairs
-//   Memory    packed keys of the panels inside the window once per block, what queries have once per panel;
-//             local memory: two numbers for each query and channel of the lanes
-//   Numerics  lanes whose exponents do not fit a product (as common/aft_product.clh says) are taken
+//   Memory    packed keys of the panels inside the window once per block, what queries have once
+//             per panel; local memory: two numbers for each query and channel of the lanes
+//   Numerics  lanes whose exponents do not fit a product (as aft/aft_cpu_product.clh says) are taken
 //             exponential by exponential; pairs in a fixed order
 //
 //   Macro     Meaning                                                        Values
@@ -22,27 +22,12 @@
 //   BACKWARD  sources are queries: no                                        0
 //   MASKED    a mask tensor says what is seen, at any distance               0, 1
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-#ifndef ROWS
-#error "ROWS: rows of a block"
-#endif
-#ifndef PANEL
-#error "PANEL: blocks of a panel"
-#endif
 #ifndef CHUNK
 #error "CHUNK: lanes at a time"
 #endif
-#ifndef MASKED
-#error "MASKED: a mask tensor says what is seen"
-#endif
 
-#include "common/aft_bias.clh"
-#include "common/aft_source.clh"
+#include "aft/aft_bias.clh"
+#include "aft/aft_cpu.clh"
 
 // Divisors of ROWS, and TJ of a panel's rows.
 #define TI 4
@@ -159,22 +144,16 @@ LOCAL_INLINE void multiply_tile(__global const float *packed, long lane_floats,
         sums[r][z] = s[r][z];
 }
 
-// table: of (i, j) at table_start + i * table_row + j, added to.  scratch: from aft_local_sources.
+// table: of (i, j) at table_start + i * table_row + j, added to.  scratch: from aft_cpu_sources.
 // factors: CHUNK * ROWS * 2 * VW floats.
-KERNEL void aft_local_bwd_table(
-    __global const float *restrict k, long k_start, long k_stride, __global const float *restrict v,
-    long v_start, long v_stride, __global const float *restrict log, long log_start,
-    long log_stride, __global const float *restrict q, long q_start, long q_stride,
-    __global const float *restrict y, long y_start, long y_stride, __global const float *restrict g,
-    long g_start, long g_stride, __global const float *restrict scratch, long lane_floats,
-    long ranges_at, __global const float *restrict pos_bias, long bias_start, int bias_row,
-    __global const uchar *restrict mask, long mask_start, long mask_row, int mask_column, int steps,
-    int batch, int channels, int lane0, int lanes, int window, int causal,
-    __global float *restrict table, long table_start, int table_row, __local float *factors)
+KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratch, long lane_floats,
+                              long ranges_at, BIAS_PARAMS, int steps, int batch, int channels,
+                              int lane0, int lanes, int window, int causal,
+                              __global float *restrict table, long table_start, int table_row,
+                              __local float *factors)
 {
     const int panel_rows = PANEL * ROWS, stride = ROWS * 2 * VW;
-    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
-                           mask + mask_start,     mask_row, mask_column, steps};
+    const struct bias w = BIAS_OF_ARGUMENTS;
     struct queries x;
 
     table += table_start;

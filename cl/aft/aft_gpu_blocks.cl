@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, first pass: sums and ranges of blocks of source rows.  Host side:
-// lib/op/aft/aft_gpu.c
+// Attention-free mixing, GPU variant, first pass: sums and ranges of blocks of source rows.  Host
+// side: lib/op/aft/aft_gpu.c
 //
 //   Work      one work-item = one lane of channels, one block of BLOCK source rows
 //   Memory    reads the sources, kappa twice, writes 5 floats per block and channel
@@ -12,22 +12,16 @@
 //   BLOCK     source rows of a block   16
 //   BACKWARD  sources are queries      0, 1
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
 #ifndef BLOCK
 #error "BLOCK: source rows of a block"
 #endif
 
-#include "common/aft_source.clh"
+#include "aft/aft_source.clh"
 
 // sums: [blocks][3][lanes]; after as many more, for those after each block, the ranges:
 // [blocks][2][lanes], the largest kappa and the largest -kappa
-KERNEL void aft_local_blocks(SOURCE_PARAMS, __global float *restrict sums, int steps, int batch,
-                             int channels, int lane0, int lanes)
+KERNEL void aft_gpu_blocks(SOURCE_PARAMS, __global float *restrict sums, int steps, int batch,
+                           int channels, int lane0, int lanes)
 {
     const int lane = get_global_id(0), block = get_group_id(1), t0 = block * BLOCK,
               n = min(BLOCK, steps - t0);

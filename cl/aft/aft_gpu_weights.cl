@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, before the band: e^(w - peak) of each pair of rows inside the window,
-// once for all channels.  Host side: lib/op/aft/aft_gpu.c
+// Attention-free mixing, GPU variant, before the band: e^(w - peak) of each pair of rows inside the
+// window, once for all channels.  Host side: lib/op/aft/aft_gpu.c
 //
-//   Work      one work-group = ROWS target rows, one work-item = every LS-th source inside their window
+//   Work      one work-group = ROWS target rows, one work-item = every LS-th source inside their
+//             window
 //   Memory    reads the biases twice, writes a float for each pair
-//   Numerics  peak is the row's largest bias inside the window: no weight exceeds 1, one is 1, and their
-//             spread costs nothing.  What is unseen weighs 0
+//   Numerics  peak is the row's largest bias inside the window: no weight exceeds 1, one is 1, and
+//             their spread costs nothing.  What is unseen weighs 0
 //
 //   Macro   Meaning                                          Values
 //   VW      channels of a lane                               1
@@ -14,20 +15,14 @@
 //   ROWS    target rows of a work-group, a divisor of BLOCK  16, 8
 //   MASKED  a mask tensor says what is seen                  0
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
 #ifndef BLOCK
 #error "BLOCK: source rows of a block"
 #endif
 #ifndef ROWS
 #error "ROWS: target rows of a work-group"
 #endif
-#if !defined MASKED || MASKED
-#error "MASKED: 0"
-#endif
 
-#include "common/aft_bias.clh"
+#include "aft/aft_bias.clh"
 
 // NOTHING past the last row.
 static inline float bias_or_nothing(const struct bias *w, int target, int source)
@@ -38,9 +33,9 @@ static inline float bias_or_nothing(const struct bias *w, int target, int source
 // row0: the first work-group's first target.  scratch: for each work-group, at weights_at, (pitch +
 // 1) * ROWS floats: its peaks, NOTHING where all biases are absent, then [source][target] from the
 // first block inside the window on.
-KERNEL void aft_local_weights(__global const float *restrict pos_bias, long bias_start,
-                              int bias_row, int steps, int window, int causal, int row0,
-                              __global float *scratch, long weights_at, int pitch)
+KERNEL void aft_gpu_weights(__global const float *restrict pos_bias, long bias_start, int bias_row,
+                            int steps, int window, int causal, int row0, __global float *scratch,
+                            long weights_at, int pitch)
 {
     __local float maxima[ROWS * LS], peaks[ROWS];
     const int id = get_local_id(0), group = get_group_id(0), t0 = row0 + group * ROWS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Gradients of AFT-conv against their reference (tests/ref/aft_conv_bwd.c), and that against
-// differences.
+// Gradients of attention-free mixing against their reference (tests/ref/aft_bwd.c), and that against
+// differences; odd loops take biases of heads by distance.
 
 #include <math.h>
 
@@ -34,9 +34,9 @@ static void check_one(const struct host *got, const struct host *want, const str
     }
 }
 
-static void check(const struct ref_aft_data *x, int path)
+static void check(const struct ref_aft_data *x)
 {
-    const struct aft_conv_bwd_params params = {x->causal, path};
+    const struct aft_bwd_params params = {{x->per_head, x->window, x->causal}};
     struct host *y = host_like(x->q), *scale = host_like(x->q), *log = host_like(x->q);
     struct host *in[] = {x->q, x->k, x->v, x->pos_bias}, *got[4], *want[4], *size[4];
     static const char *const names[] = {"dq", "dk", "dv", "dw"};
@@ -47,59 +47,42 @@ static void check(const struct ref_aft_data *x, int path)
         want[i] = in[i] ? host_like(in[i]) : NULL;
         size[i] = in[i] ? host_like(in[i]) : NULL;
     }
-    ref_aft_conv_fwd(x->q, x->k, x->v, x->pos_bias, x->mask, x->causal, y, scale);
-    ref_aft_conv_bwd(x, true, log, size[0], size[1], size[2], size[3]);
-    ref_aft_conv_bwd(x, false, log, want[0], want[1], want[2], want[3]);
-    ck_ok(run_op("aft_conv_bwd", &params,
-                 HOSTS(x->q, x->k, x->v, x->pos_bias, x->mask, y, log, x->g), got, n_out));
+    ref_aft_fwd(x, y, scale);
+    ref_aft_bwd(x, true, log, size[0], size[1], size[2], size[3]);
+    ref_aft_bwd(x, false, log, want[0], want[1], want[2], want[3]);
+    ck_ok(run_op("aft_bwd", &params, HOSTS(x->q, x->k, x->v, x->pos_bias, x->mask, y, log, x->g),
+                 got, n_out));
     for (int i = 0; i < n_out; ++i)
         check_one(got[i], want[i], size[i], tolerance(x, log), names[i]);
 }
 
-// `window`: the filter's size, odd.
+// With heads `window` is the filters' size, made odd.
 static struct ref_aft_data random_problem(int steps, int batch, int channels, int window,
-                                          int causal)
+                                          int causal, bool per_head)
 {
     const int heads = channels % 3 == 0 ? 3 : 1;
 
     return (struct ref_aft_data){
         .q = host_random(1, DIMS(steps, batch, channels)),
-        .k = host_random(2, DIMS(steps, batch, heads)),
+        .k = host_random(2, DIMS(steps, batch, per_head ? heads : channels)),
         .v = host_random(3, DIMS(steps, batch, channels)),
         .g = host_random(4, DIMS(steps, batch, channels)),
-        .pos_bias = host_random(5, DIMS(heads, window)),
+        .pos_bias = per_head     ? host_random(5, DIMS(heads, window | 1))
+                    : window > 0 ? host_random(5, DIMS(steps + 2, steps + 2))
+                                 : NULL,
+        .window = per_head ? 0 : window,
         .causal = causal,
+        .per_head = per_head,
     };
 }
 
 static const struct {
     int steps, batch, channels, window;
 } shapes[] = {
-    {1, 1, 1, 1},   {5, 2, 3, 3},   {13, 1, 17, 5},    {29, 2, 6, 1},
-    {40, 1, 33, 7}, {97, 2, 9, 21}, {130, 1, 20, 201}, {200, 1, 5, 31},
+    {1, 1, 1, 1},   {5, 2, 3, 3},   {13, 1, 17, 4},    {29, 2, 6, 0},
+    {40, 1, 33, 7}, {97, 2, 9, 20}, {130, 1, 20, 200}, {200, 1, 5, 30},
 };
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
-
-LOOP_TEST(meets_the_definition, 0, 6)
-{
-    for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
-        const struct ref_aft_data x = random_problem(shapes[i].steps, shapes[i].batch,
-                                                     shapes[i].channels, shapes[i].window, _i % 2);
-        check(&x, _i / 2);
-    }
-}
-
-TEST(masks)
-{
-    for (int i = 1; i < (on_simulator() ? 2 : 7); ++i) {
-        const int t = shapes[i].steps, b = shapes[i].batch;
-        struct ref_aft_data x = random_problem(t, b, shapes[i].channels, shapes[i].window, 0);
-        x.mask = i % 3 == 0   ? host_mask(6, 0.5, DIMS(t, t, b))
-                 : i % 3 == 1 ? host_mask(6, 0.1, DIMS(t, t, 1))
-                              : host_mask(6, 0.5, DIMS(1, t, b));
-        check(&x, 0);
-    }
-}
 
 static void add(struct host *x, int64_t from, int64_t to, double value)
 {
@@ -107,15 +90,54 @@ static void add(struct host *x, int64_t from, int64_t to, double value)
         x->data[i] = (float)(x->data[i] + value);
 }
 
-// A late key, keys and biases far apart, keys that are absent.
-LOOP_TEST(extremes, 0, 8)
+// Ways of summing that ordinary data do not choose: rows of far apart sums, in blocks of their own
+// (1) or side by side (2), cannot be multiplied as factors.
+static void force(const struct ref_aft_data *x, int way)
 {
-    struct ref_aft_data x = random_problem(on_simulator() ? 14 : 131, 1, 9, 9, _i % 2);
+    const int64_t width = x->pos_bias ? x->pos_bias->dim[1] : 0, block = 12;
+
+    for (int64_t i = 0; i < width && way && !x->per_head; ++i)
+        if (way == 1 ? i / block % 2 : i % 8 == 0)
+            add(x->pos_bias, i * width, (i + 1) * width, 100);
+    if (way && x->per_head)
+        host_scale(x->k, 60);
+    if (way == 2 && x->per_head)
+        host_scale(x->pos_bias, 30);
+}
+
+LOOP_TEST(meets_the_definition, 0, 12)
+{
+    for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
+        const struct ref_aft_data x =
+            random_problem(shapes[i].steps, shapes[i].batch, shapes[i].channels, shapes[i].window,
+                           _i / 2 % 2, _i % 2);
+        force(&x, _i / 4);
+        check(&x);
+    }
+}
+
+LOOP_TEST(masks, 0, 2)
+{
+    for (int i = 1; i < (on_simulator() ? 2 : 7); ++i) {
+        const int t = shapes[i].steps, b = shapes[i].batch;
+        struct ref_aft_data x = random_problem(t, b, shapes[i].channels, shapes[i].window, 0, _i);
+        x.mask = i % 3 == 0   ? host_mask(6, 0.5, DIMS(t, t, b))
+                 : i % 3 == 1 ? host_mask(6, 0.1, DIMS(t, t, 1))
+                              : host_mask(6, 0.5, DIMS(1, t, b));
+        check(&x);
+    }
+}
+
+// A late key, keys and biases far apart, keys that are absent.
+LOOP_TEST(extremes, 0, 16)
+{
+    const struct ref_aft_data x =
+        random_problem(on_simulator() ? 14 : 131, 1, 9, 9, _i / 2 % 2, _i % 2);
     const int64_t row = x.k->count / x.k->dim[0], last = x.k->count;
 
-    if (on_simulator() && _i % 3 != 0)
+    if (on_simulator() && _i / 2 % 3 != 0)
         return;
-    switch (_i / 2) {
+    switch (_i / 4) {
     case 0:
         add(x.k, last - row, last, 400);
         break;
@@ -131,15 +153,16 @@ LOOP_TEST(extremes, 0, 8)
         host_scale(x.pos_bias, 30);
         host_scale(x.k, 60);
     }
-    check(&x, 0);
+    check(&x);
 }
 
-TEST(empty_is_fine)
+LOOP_TEST(empty_is_fine, 0, 2)
 {
-    const struct ref_aft_data x = random_problem(0, 2, 3, 3, 0), z = random_problem(3, 0, 3, 3, 1);
+    const struct ref_aft_data x = random_problem(0, 2, 3, 3, 0, _i);
+    const struct ref_aft_data z = random_problem(3, 0, 3, 3, 1, _i);
 
-    check(&x, 0);
-    check(&z, 0);
+    check(&x);
+    check(&z);
 }
 
 static double loss(void *context)
@@ -147,19 +170,19 @@ static double loss(void *context)
     const struct ref_aft_data *x = context;
     struct host *y = host_like(x->q), *scale = host_like(x->q);
 
-    ref_aft_conv_fwd(x->q, x->k, x->v, x->pos_bias, x->mask, x->causal, y, scale);
+    ref_aft_fwd(x, y, scale);
     return host_dot(y, x->g);
 }
 
-LOOP_TEST(the_definition_meets_differences, 0, 3)
+LOOP_TEST(the_definition_meets_differences, 0, 6)
 {
-    struct ref_aft_data x = random_problem(5, 2, 3, 3, _i == 1);
+    struct ref_aft_data x = random_problem(5, 2, 3, 3, _i / 2 == 1, _i % 2);
     struct host *dq = host_like(x.q), *dk = host_like(x.k), *dv = host_like(x.v);
     struct host *dw = host_like(x.pos_bias);
 
-    if (_i == 2)
+    if (_i / 2 == 2)
         x.mask = host_mask(7, 0.6, DIMS(5, 5, 2));
-    ref_aft_conv_bwd(&x, false, host_like(x.q), dq, dk, dv, dw);
+    ref_aft_bwd(&x, false, host_like(x.q), dq, dk, dv, dw);
     ck_derivative(loss, &x, x.q, dq, "q");
     ck_derivative(loss, &x, x.k, dk, "k");
     ck_derivative(loss, &x, x.v, dv, "v");

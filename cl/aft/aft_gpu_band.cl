@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, the rows inside the window as a product of two factors: y = sigmoid(q) *
-// B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side: lib/op/aft/aft_gpu.c
+// Attention-free mixing, GPU variant, the rows inside the window as a product of two factors:
+// y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
+// lib/op/aft/aft_gpu.c
 //
 //   e^(w + kappa) = e^(w - peak) e^(kappa - max_exponent) e^(peak + max_exponent)
 //
 //   Work      one work-item = ITEM_LANES lanes of channels, ROWS target rows; a work-group = TX *
 //             ITEM_LANES lanes, TY blocks of rows.  A source is 2 ROWS ITEM_LANES FMAs to
 //             a work-item; its exponential is computed once for the work-group
-//   Memory    reads the sources inside the work-group's window once, their ranges, the rows' weights and
-//             the targets once; writes results once.  Local memory: KEYS * (2 * TX * ITEM_LANES +
-//             TY * ROWS) + LS floats
-//   Numerics  max_exponent is the largest kappa inside the work-group's window.  A block of rows and TX * ITEM_LANES
-//             lanes is done here where its exponents stay within REACH: kappa >= max_exponent - REACH inside its
-//             window, so that the source of a row's peak keeps the row's sum above e^-REACH, and at
-//             most e^REACH from outside.  Else it is flagged, for aft_local_rows
+//   Memory    reads the sources inside the work-group's window once, their ranges, the rows'
+//             weights and the targets once; writes results once.  Local memory: KEYS * (2 * TX *
+//             ITEM_LANES + TY * ROWS) + LS floats
+//   Numerics  max_exponent is the largest kappa inside the work-group's window.  A block of rows and
+//             TX * ITEM_LANES lanes is done here where its exponents stay within REACH: kappa >=
+//             max_exponent - REACH inside its window, so that the source of a row's peak keeps the
+//             row's sum above e^-REACH, and at most e^REACH from outside.  Else it is flagged, for
+//             aft_gpu_rows
 //
 //   Macro       Meaning                                           Values
 //   VW          channels of a lane                                1
@@ -45,15 +47,12 @@
 #ifndef KEYS
 #error "KEYS: sources in local memory"
 #endif
-#if !defined MASKED || MASKED
-#error "MASKED: 0"
-#endif
 #if !defined LS || LS != TX * TY
 #error "LS: work-group size, TX * TY"
 #endif
 
-#include "common/aft_bias.clh"
-#include "common/aft_source.clh"
+#include "aft/aft_bias.clh"
+#include "aft/aft_source.clh"
 
 #define QUADS       (ROWS / 4)
 #define SOURCE_STEP (ITEM_LANES * 2 * TX) // floats of a source in local memory
@@ -177,13 +176,13 @@ static inline void part_store(const struct part *s, const struct tile *x, const 
             target_store(to, x->t0 + r, s->max_exponent + peak[r], a[r], b[r]);
 }
 
-// Arguments as in aft_local_rows, and those of aft_local_weights that say where weights are.
+// Arguments as in aft_gpu_rows, and those of aft_gpu_weights that say where weights are.
 // scratch: sums as there, then [blocks][2][lanes], the largest kappa and the largest -kappa; at
-// flags_at, for each block of rows and each work-group along lanes, 1 where aft_local_rows is to do
+// flags_at, for each block of rows and each work-group along lanes, 1 where aft_gpu_rows is to do
 // it
-KERNEL void aft_local_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, long flags_at,
-                           int row0, long weights_at, int pitch, int steps, int batch, int channels,
-                           int lane0, int lanes, int window, int causal)
+KERNEL void aft_gpu_band(TARGET_PARAMS, SOURCE_PARAMS, __global float *scratch, long flags_at,
+                         int row0, long weights_at, int pitch, int steps, int batch, int channels,
+                         int lane0, int lanes, int window, int causal)
 {
     __local float packed[KEYS * SOURCE_STEP], weights[TY * KEYS * ROWS];
     __local int all_hold[LS];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Gradient of attention-free mixing's biases, GPU variant.  Host side: lib/op/aft/aft_mix_bwd.c
+// Gradient of attention-free mixing's biases, GPU variant.  Host side: lib/op/aft/aft_bwd.c
 //
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i)
@@ -16,38 +16,21 @@
 //   CHANNELS  channels at a time                                16
 //   MASKED    a mask tensor says what is seen, at any distance  0, 1
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
 #ifndef QUERIES
 #error "QUERIES: queries of a work-group"
 #endif
 #ifndef CHANNELS
 #error "CHANNELS: channels at a time"
 #endif
-#ifndef MASKED
-#error "MASKED: a mask tensor says what is seen"
-#endif
 
-#include "common/aft_bias.clh"
+#include "aft/aft_bias.clh"
 
 #define KEYS (LS / QUERIES)
 
-// Arguments as in aft_local_bwd_table.
-KERNEL void aft_local_bwd_pairs(__global const float *restrict k, long k_start, long k_stride,
-                                __global const float *restrict v, long v_start, long v_stride,
-                                __global const float *restrict log, long log_start, long log_stride,
-                                __global const float *restrict q, long q_start, long q_stride,
-                                __global const float *restrict y, long y_start, long y_stride,
-                                __global const float *restrict g, long g_start, long g_stride,
-                                __global const float *restrict pos_bias, long bias_start,
-                                int bias_row, __global const uchar *restrict mask, long mask_start,
-                                long mask_row, int mask_column, int steps, int batch, int channels,
-                                int lanes, int window, int causal, __global float *restrict table,
-                                long table_start, int table_row)
+// Arguments as in aft_bwd_cpu_table.
+KERNEL void aft_bwd_gpu_pairs(PAIR_PARAMS, BIAS_PARAMS, int steps, int batch, int channels,
+                              int lanes, int window, int causal, __global float *restrict table,
+                              long table_start, int table_row)
 {
     __local float key[KEYS * CHANNELS], value[KEYS * CHANNELS];
     __local float logs[QUERIES * CHANNELS], gated[QUERIES * CHANNELS], whole[QUERIES * CHANNELS];
@@ -55,8 +38,7 @@ KERNEL void aft_local_bwd_pairs(__global const float *restrict k, long k_start, 
     const int i0 = (int)get_group_id(1) * QUERIES;
     const int j0 = i0 - window + 1 + (int)get_group_id(0) * KEYS;
     const int i = i0 + r, j = j0 + c;
-    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
-                           mask + mask_start,     mask_row, mask_column, steps};
+    const struct bias w = BIAS_OF_ARGUMENTS;
     const int there = i < steps && j >= 0 && j < steps && abs(i - j) < window;
     const float bias = there ? bias_one(&w, i, j) : NOTHING;
     float sum = 0.0f;

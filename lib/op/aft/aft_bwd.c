@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of AFT-local and AFT-conv, in the forward op's time and memory.
+// Gradients of attention-free mixing, in the forward op's time and memory.
 //
 //   a = g sigmoid(q),   p_ij = e^(w_ij + k_j - L_i)
 //   dq_i = g_i y_i (1 - sigmoid(q_i))
@@ -23,12 +23,14 @@ enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant's
 enum { PAIR_CHANNELS = 16 }; // and CHANNELS
 enum { SLACK = 16 };         // floats around the turned biases that vectors may read
 
-attncl_status attncl__aft_bwd_infer(struct op_sig *sig)
+// The forward op's own checks come first.
+static attncl_status bwd_infer(struct op_sig *sig)
 {
     static const char *const names[] = {"y", "log", "the gradient of y"};
     const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
     const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
 
+    TRY(attncl__op_aft_fwd.infer(sig));
     for (int i = 0; i < 3; ++i) {
         const struct tensor_desc *x = &sig->in[IN_Y + i];
         TRY(attncl__check_input(names[i], x, ATTNCL_F32, 3));
@@ -67,13 +69,12 @@ static struct places places_of(const struct op_sig *sig, const struct aft_tiling
 }
 
 // Sources packed for the table and for the other direction take the same space.
-attncl_status attncl__aft_bwd_scratch(const struct op_sig *sig, const struct aft_variant *variant,
-                                      size_t *bytes_ret)
+static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     *bytes_ret = 0;
     if (attncl__desc_count(&sig->in[AFT_IN_Q]) == 0)
         return ATTNCL_OK;
-    const struct aft_tiling p = attncl__aft_tiling(sig, variant);
+    const struct aft_tiling p = attncl__aft_tiling(sig);
     *bytes_ret = (size_t)places_of(sig, &p).floats * sizeof(float);
     return ATTNCL_OK;
 }
@@ -90,7 +91,7 @@ static struct small small_pass(const struct launcher *l, const char *kernel, int
     const bool cpu = l->caps->variant == VARIANT_CPU;
     const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
     const size_t local = cpu ? 1 : group;
-    struct small s = {kspec_begin("aft/aft_local_bwd.cl", kernel),
+    struct small s = {kspec_begin("aft/aft_bwd.cl", kernel),
                       grid_1d(ceil_div(work_items, (int64_t)local), local)};
 
     kspec_set_vw_ls(&s.spec, cpu ? l->caps->vector_width : 1, local);
@@ -106,7 +107,7 @@ static int64_t per_item(const struct launcher *l)
 static attncl_status launch_gate(struct launcher *l, const struct op_call *call)
 {
     const int64_t count = attncl__desc_count(&call->sig.in[AFT_IN_Q]), each = per_item(l);
-    const struct small s = small_pass(l, "aft_local_bwd_gate", ceil_div(count, each));
+    const struct small s = small_pass(l, "aft_bwd_gate", ceil_div(count, each));
 
     return attncl__launch(l, &s.spec, s.grid,
                           ARGS(arg_mem(call->in[AFT_IN_Q]), arg_mem(call->in[IN_Y]),
@@ -117,7 +118,7 @@ static attncl_status launch_gate(struct launcher *l, const struct op_call *call)
 static attncl_status launch_zero(struct launcher *l, struct span x, int64_t start, int64_t count)
 {
     const int64_t each = per_item(l);
-    const struct small s = small_pass(l, "aft_local_bwd_zero", ceil_div(count, each));
+    const struct small s = small_pass(l, "aft_bwd_zero", ceil_div(count, each));
 
     return attncl__launch(l, &s.spec, s.grid,
                           ARGS(arg_mem(x), arg_i64(start), arg_i64(count), arg_i32(each)));
@@ -130,14 +131,14 @@ static attncl_status launch_turn(struct launcher *l, const struct op_call *call,
     const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
 
     if (p->per_head) {
-        const struct small s = small_pass(l, "aft_local_bwd_flip", p->heads);
+        const struct small s = small_pass(l, "aft_bwd_flip", p->heads);
         return attncl__launch(l, &s.spec, s.grid,
                               ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_mem(call->scratch),
                                    arg_i64(x->turned_at), arg_i32(p->heads), arg_i32(w->dim[1])));
     }
     if (p->window == 0)
         return ATTNCL_OK;
-    const struct small s = small_pass(l, "aft_local_bwd_turn", p->steps);
+    const struct small s = small_pass(l, "aft_bwd_turn", p->steps);
     return attncl__launch(l, &s.spec, s.grid,
                           ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_i32(w->dim[1]),
                                arg_mem(call->scratch), arg_i64(x->turned_at), arg_i32(p->steps),
@@ -150,7 +151,7 @@ static attncl_status launch_sums(struct launcher *l, struct span x, int64_t star
                                  int64_t y_start)
 {
     const int64_t vw = l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1;
-    const struct small s = small_pass(l, "aft_local_bwd_sums", ceil_div(count, vw));
+    const struct small s = small_pass(l, "aft_bwd_sums", ceil_div(count, vw));
 
     return attncl__launch(l, &s.spec, s.grid,
                           ARGS(arg_mem(x), arg_i64(start), arg_i64(x_row), arg_i32(n),
@@ -174,7 +175,7 @@ static attncl_status launch_table(struct launcher *l, const struct series *s)
 {
     const struct aft_channel_block *f = &s->forward;
     const struct aft_tiling *p = f->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_bwd_table.cl", "aft_local_bwd_table");
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_cpu_table.cl", "aft_bwd_cpu_table");
 
     TRY(attncl__aft_sources(l, f));
     kspec_int(&spec, "ROWS", AFT_ROWS);
@@ -194,7 +195,7 @@ static attncl_status launch_pairs(struct launcher *l, const struct series *s)
     const struct aft_channel_block *f = &s->forward;
     const struct aft_tiling *p = f->p;
     const int64_t keys = (int64_t)p->local / PAIR_QUERIES;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_local_bwd_pairs.cl", "aft_local_bwd_pairs");
+    struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_gpu_pairs.cl", "aft_bwd_gpu_pairs");
 
     kspec_int(&spec, "QUERIES", PAIR_QUERIES);
     kspec_int(&spec, "CHANNELS", PAIR_CHANNELS);
@@ -238,9 +239,10 @@ static void find_mask(const struct op_call *call, const struct aft_tiling *p, in
 }
 
 static attncl_status launch_series(struct launcher *l, const struct op_call *call,
-                                   const struct aft_variant *variant, const struct aft_tiling *p,
-                                   const struct places *x, int64_t head, int64_t b)
+                                   const struct aft_tiling *p, const struct places *x, int64_t head,
+                                   int64_t b)
 {
+    const struct aft_variant *variant = &p->variant;
     const struct tensor_desc *in = call->sig.in;
     const int64_t first = head * p->channels, width = p->heads * p->channels;
 #define INPUT(i) attncl__aft_matrix(p, &in[i], call->in[i], b, first)
@@ -272,7 +274,6 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
                 .bias_row = 2 * p->window - 2,
                 .mask = call->in[AFT_IN_MASK],
                 .causal = -variant->causal,
-                .path = variant->path,
             },
         .q = INPUT(AFT_IN_Q),
         .log = INPUT(IN_LOG),
@@ -296,19 +297,18 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
     return launch_channel_blocks(l, &s);
 }
 
-attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *call,
-                                     const struct aft_variant *variant)
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *in = call->sig.in, *w = &in[AFT_IN_BIAS];
 
     if (attncl__desc_count(&in[AFT_IN_Q]) == 0)
         return attncl__desc_present(w) ? launch_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w))
                                        : ATTNCL_OK;
-    struct aft_tiling p = attncl__aft_tiling(&call->sig, variant);
+    struct aft_tiling p = attncl__aft_tiling(&call->sig);
     const struct places x = places_of(&call->sig, &p);
 
     TRY(attncl__check_loops(l->caps, "gradients of attention-free mixing", p.iterations));
-    attncl__aft_fit(l, &p, true, variant->path);
+    attncl__aft_fit(l, &p, true);
     TRY(launch_gate(l, call));
     TRY(launch_turn(l, call, &p, &x));
     if (!p.per_head && attncl__desc_present(w))
@@ -317,7 +317,7 @@ attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *c
         if (p.per_head)
             TRY(launch_zero(l, call->scratch, x.table_at, p.steps * w->dim[1]));
         for (int64_t b = 0; b < p.entries; ++b)
-            TRY(launch_series(l, call, variant, &p, &x, head, b));
+            TRY(launch_series(l, call, &p, &x, head, b));
         if (p.per_head)
             TRY(launch_sums(l, call->scratch, x.table_at, w->dim[1], p.steps, w->dim[1], true,
                             call->out[OUT_DW], head * w->dim[1]));
@@ -329,15 +329,15 @@ attncl_status attncl__aft_bwd_launch(struct launcher *l, const struct op_call *c
 }
 
 // The forward op's and, of pairs with a bias, dw.
-void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *variant,
-                          double *flop_ret, double *bytes_ret)
+static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    const struct aft_variant variant = attncl__aft_variant(sig);
     const double count = (double)attncl__desc_count(&sig->in[AFT_IN_Q]);
-    const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = variant->causal ? 1 : 2;
+    const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = variant.causal ? 1 : 2;
     const bool masked = attncl__desc_present(&sig->in[AFT_IN_MASK]);
-    const double all = variant->causal ? steps / 2 : steps;
+    const double all = variant.causal ? steps / 2 : steps;
     const double window =
-        attncl__desc_present(&sig->in[AFT_IN_BIAS]) ? sides * (double)variant->window : 0;
+        attncl__desc_present(&sig->in[AFT_IN_BIAS]) ? sides * (double)variant.window : 0;
     const double biased = window < all ? window : all, reach = masked ? all : biased;
 
     *flop_ret = count * (4 * reach + 4 * biased + 100);
@@ -349,3 +349,15 @@ void attncl__aft_bwd_cost(const struct op_sig *sig, const struct aft_variant *va
         if (attncl__desc_present(&sig->out[i]))
             *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
 }
+
+const struct op_class attncl__op_aft_bwd = {
+    .name = "aft_bwd",
+    .params_bytes = sizeof(struct aft_bwd_params),
+    .n_in = 8,
+    .n_out = 4,
+    .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
+    .infer = bwd_infer,
+    .scratch = bwd_scratch,
+    .launch = bwd_launch,
+    .cost = bwd_cost,
+};

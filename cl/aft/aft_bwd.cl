@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Gradients of attention-free mixing: the small passes around the large ones.  Host side:
-// lib/op/aft/aft_mix_bwd.c
+// lib/op/aft/aft_bwd.c
 //
 //   dq = g y (1 - sigmoid(q))
 //
@@ -19,9 +19,9 @@
 
 #include "common/math.clh"
 
-KERNEL void aft_local_bwd_gate(__global const float *restrict q, __global const float *restrict y,
-                               __global const float *restrict g, __global float *restrict dq,
-                               long count, int per_item)
+KERNEL void aft_bwd_gate(__global const float *restrict q, __global const float *restrict y,
+                         __global const float *restrict g, __global float *restrict dq, long count,
+                         int per_item)
 {
     const long first = (long)get_global_id(0) * per_item, end = min(first + per_item, count);
 
@@ -32,7 +32,7 @@ KERNEL void aft_local_bwd_gate(__global const float *restrict q, __global const 
     }
 }
 
-KERNEL void aft_local_bwd_zero(__global float *restrict x, long start, long count, int per_item)
+KERNEL void aft_bwd_zero(__global float *restrict x, long start, long count, int per_item)
 {
     const long first = (long)get_global_id(0) * per_item, end = min(first + per_item, count);
 
@@ -41,8 +41,8 @@ KERNEL void aft_local_bwd_zero(__global float *restrict x, long start, long coun
 }
 
 // turned[j][window - 1 + i - j] = table[i][j], rows of 2 window - 1, where |i - j| < window.
-KERNEL void aft_local_bwd_turn(__global const float *restrict table, int row,
-                               __global float *restrict turned, long start, int steps, int window)
+KERNEL void aft_bwd_turn(__global const float *restrict table, int row,
+                         __global float *restrict turned, long start, int steps, int window)
 {
     const int j = get_global_id(0);
 
@@ -54,8 +54,8 @@ KERNEL void aft_local_bwd_turn(__global const float *restrict table, int row,
 }
 
 // Each head's biases by distance, backwards.
-KERNEL void aft_local_bwd_flip(__global const float *restrict w, __global float *restrict flipped,
-                               long start, int heads, int size)
+KERNEL void aft_bwd_flip(__global const float *restrict w, __global float *restrict flipped,
+                         long start, int heads, int size)
 {
     const long head = get_global_id(0);
 
@@ -67,8 +67,8 @@ KERNEL void aft_local_bwd_flip(__global const float *restrict w, __global float 
 
 // y[r] = the sum over the `n` columns of row r of x, rows x_row apart; or, `down`, y[c] = the sum
 // of column c over n rows.
-KERNEL void aft_local_bwd_sums(__global const float *restrict x, long start, long x_row, int n,
-                               int count, int down, __global float *restrict y, long y_start)
+KERNEL void aft_bwd_sums(__global const float *restrict x, long start, long x_row, int n, int count,
+                         int down, __global float *restrict y, long y_start)
 {
     const long at = get_global_id(0), first = at * VW;
     const int width = (int)min(count - first, (long)VW);

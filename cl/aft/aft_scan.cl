@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, both variants: sums of blocks become sums of all blocks before and after each.  Host
-// side: lib/op/aft/aft_local.c
+// Attention-free mixing, both variants: sums of blocks become sums of all blocks before and after
+// each.  Host side: lib/op/aft/aft_channel_block.c
 //
 //   Work      one work-item = one lane, over all blocks
 //   Memory    reads and writes 3 floats per block and channel, twice when two_sided
@@ -11,13 +11,6 @@
 //   LS                work-group size                                     1 (CPU), 64 .. 8 (GPU)
 //   LOOKAHEAD_BLOCKS  blocks read before the first of them is merged:     1 (CPU), 8 (GPU)
 //                     lanes are few, and each merge waits for the last
-
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
 
 #ifndef LOOKAHEAD_BLOCKS
 #error "LOOKAHEAD_BLOCKS: blocks read before the first of them is merged"
@@ -38,8 +31,8 @@ static inline void load_lookahead(struct sums next[LOOKAHEAD_BLOCKS], __global c
 // scratch: lane l at l * lane_stride; in it
 //   before: [blocks][3][step], in: the sums of each block, out: of all blocks before it
 //   after: the same shape, out: of all blocks after it; not touched when two_sided is 0
-KERNEL void aft_local_scan(__global float *scratch, long lane_stride, long before_at, long after_at,
-                           int step, int blocks, int lanes, int two_sided)
+KERNEL void aft_scan(__global float *scratch, long lane_stride, long before_at, long after_at,
+                     int step, int blocks, int lanes, int two_sided)
 {
     const int lane = get_global_id(0);
     struct sums s = sums_of_none();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, CPU variant, first pass: what the others need of keys and values.  Host side:
-// lib/op/aft/aft_local.c
+// Attention-free mixing, CPU variant, first pass: what the others need of the sources.  Host side:
+// lib/op/aft/aft_cpu.c
 //
 //   Work      one work-item = a panel of PANEL blocks of ROWS source rows, for GROUP lanes of
 //             channels
@@ -17,23 +17,11 @@
 //   GROUP     lanes of a work-item                   4
 //   BACKWARD  sources are queries                    0, 1
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-#ifndef ROWS
-#error "ROWS: source rows of a block"
-#endif
-#ifndef PANEL
-#error "PANEL: blocks of a panel"
-#endif
 #ifndef GROUP
 #error "GROUP: lanes of a work-item"
 #endif
 
-#include "common/aft_source.clh"
+#include "aft/aft_cpu.clh"
 
 // Replaces n rows of (kappa, beta) by (e^(kappa - max_exponent) alpha, e^(kappa - max_exponent)
 // beta); the block's sums go to place `block`.  t0: the first row's.
@@ -88,9 +76,9 @@ static inline void weigh_panel(__global float *rows, const struct source *from, 
 // scratch: lane_floats for each of `lanes`, the first of which is lane `lane0` of the tensors:
 //   packed rows at 0: [blocks * ROWS][2][VW]; ranges: [panels][2][VW]; sums of blocks at before_at:
 //   [blocks][3][VW]
-KERNEL void aft_local_sources(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
-                              long ranges_at, long before_at, int steps, int batch, int channels,
-                              int lane0, int lanes)
+KERNEL void aft_cpu_sources(SOURCE_PARAMS, __global float *restrict scratch, long lane_floats,
+                            long ranges_at, long before_at, int steps, int batch, int channels,
+                            int lane0, int lanes)
 {
     const int panel = get_group_id(0), first = get_group_id(1) * GROUP,
               end = min(first + GROUP, lanes);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, GPU variant, last pass, under a mask and where the product of aft_local_band will not
-// do: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
+// Attention-free mixing, GPU variant, last pass, under a mask and where the product of aft_gpu_band
+// will not do: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv - e^k B.  Host side:
 // lib/op/aft/aft_gpu.c
 //
-//   Work      one work-item = one lane of channels, TARGETS target rows; a work-group = LS lanes, which
-//             share the rows' biases
+//   Work      one work-item = one lane of channels, TARGETS target rows; a work-group = LS lanes,
+//             which share the rows' biases
 //   Memory    reads sources of the blocks that the window (or the mask) reaches once per TARGETS
 //             rows, targets once, writes results once; local memory: LS * (TARGETS + 1) floats
 //   Numerics  every exponential by itself, relative to the row's running maximum: right for any
@@ -19,12 +19,6 @@
 //   BACKWARD  targets are keys, sources queries                    0, 1
 //   MASKED    a mask tensor says what is seen, at any distance     0, 1
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
 #ifndef BLOCK
 #error "BLOCK: source rows of a block"
 #endif
@@ -34,12 +28,9 @@
 #ifndef CHUNK
 #error "CHUNK: sources added between two updates of a maximum"
 #endif
-#ifndef MASKED
-#error "MASKED: a mask tensor says what is seen"
-#endif
 
-#include "common/aft_bias.clh"
-#include "common/aft_source.clh"
+#include "aft/aft_bias.clh"
+#include "aft/aft_source.clh"
 
 // Adds CHUNK sources to one row.  bias: those of the row, TARGETS apart.
 LOCAL_INLINE void add_chunk(struct sums *s, const FV kappa[CHUNK], const FV alpha[CHUNK],
@@ -74,23 +65,19 @@ static inline int any_flag(__global const float *flags, int t0, int lanes, int f
     return any > 0.0f;
 }
 
-// Arguments as in aft_local_mix; sums: [2][blocks][3][lanes], of all blocks before and of all after
-// each.  flag_rows: 0, or only what aft_local_band has flagged, each flag for so many rows and
+// Arguments as in aft_cpu_mix; sums: [2][blocks][3][lanes], of all blocks before and of all after
+// each.  flag_rows: 0, or only what aft_gpu_band has flagged, each flag for so many rows and
 // lanes.
-KERNEL void aft_local_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict sums,
-                           long flags_at, int flag_rows, int flag_lanes,
-                           __global const float *restrict pos_bias, long bias_start, int bias_row,
-                           __global const uchar *restrict mask, long mask_start, long mask_row,
-                           int mask_column, int steps, int batch, int channels, int lane0,
-                           int lanes, int window, int causal)
+KERNEL void aft_gpu_rows(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict sums,
+                         long flags_at, int flag_rows, int flag_lanes, BIAS_PARAMS, int steps,
+                         int batch, int channels, int lane0, int lanes, int window, int causal)
 {
     __local float bias[LS * TARGETS]; // [source][target]
     __local int seen[LS];
     const int lane = min((int)get_global_id(0), lanes - 1), id = get_local_id(0);
     const int l = lane0 + lane;
     const int t0 = get_group_id(1) * TARGETS, rows = min(TARGETS, steps - t0);
-    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
-                           mask + mask_start,     mask_row, mask_column, steps};
+    const struct bias w = BIAS_OF_ARGUMENTS;
 
     const int wanted =
         MASKED || flag_rows == 0 || any_flag(sums + flags_at, t0, lanes, flag_rows, flag_lanes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// AFT-local, CPU variant, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and dk = v dv -
-// e^k B.  Host side: lib/op/aft/aft_mix.c
+// Attention-free mixing, CPU variant, last pass: y = sigmoid(q) * B / A, or backward dv = e^k A and
+// dk = v dv - e^k B.  Host side: lib/op/aft/aft_cpu.c
 //
 //   Work      one work-item = a block of ROWS target rows, for `group` lanes of channels, which
 //             share its weights
@@ -9,8 +9,8 @@
 //             product of factors will not do.
 //             Local memory: the weights of `segment` source blocks; with more than one segment also
 //             the lanes' sums meanwhile
-//   Numerics  a lane takes the product of factors where ranges allow it (common/aft_product.clh),
-//             else running maxima (common/aft_exact.clh); a row that sees nothing gives 0
+//   Numerics  a lane takes the product of factors where ranges allow it (aft/aft_cpu_product.clh),
+//             else running maxima (aft/aft_cpu_exact.clh); a row that sees nothing gives 0
 //
 //   Macro     Meaning                                                       Values
 //   VW        channels of a lane                                            16, 8, 4
@@ -19,31 +19,11 @@
 //   PANEL     blocks of a panel                                             8
 //   BACKWARD  targets are keys, sources queries                             0, 1
 //   MASKED    a mask tensor says what is seen, at any distance              0, 1
-//   PATH      0: by range; 1: running maxima always; 2: element by element  0; 1, 2 for tests
 
-#ifndef VW
-#error "VW: channels of a lane"
-#endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-#ifndef ROWS
-#error "ROWS: rows of a block"
-#endif
-#ifndef PANEL
-#error "PANEL: blocks of a panel"
-#endif
-#ifndef MASKED
-#error "MASKED: a mask tensor says what is seen"
-#endif
-#ifndef PATH
-#error "PATH: how sums are formed"
-#endif
-
-#include "common/aft_exact.clh"
-#include "common/aft_product.clh"
-#include "common/aft_source.clh"
-#include "common/aft_weights.clh"
+#include "aft/aft_cpu_exact.clh"
+#include "aft/aft_cpu_product.clh"
+#include "aft/aft_cpu_weights.clh"
+#include "aft/aft_source.clh"
 
 // Sums kept from one segment to the next.
 LOCAL_INLINE void mix_store(const struct mix *s, __local float *to)
@@ -111,7 +91,7 @@ LOCAL_INLINE bool add_segment(struct mix *s, const struct targets *x, const stru
                               __local const float *weights, int s0, int s1, ulong seen)
 {
     const int panel = x->from / PANEL, panel_end = (x->to - 1) / PANEL + 1;
-    const bool product = PATH == 0 && product_holds(ranges, panel, panel_end, o, x->lowest);
+    const bool product = product_holds(ranges, panel, panel_end, o, x->lowest);
 
     if (product) {
         if (s0 == x->from)
@@ -120,29 +100,26 @@ LOCAL_INLINE bool add_segment(struct mix *s, const struct targets *x, const stru
     } else {
         if (s0 == x->from)
             exact_start(s, o);
-        exact_segment(s, raw, w, x->t0, x->peak, weights, s0, s1, seen, PATH == 2);
+        exact_segment(s, raw, w, x->t0, x->peak, weights, s0, s1, seen);
     }
     return product;
 }
 
 // pos_bias: see struct bias
-// scratch: from aft_local_sources and, without a mask, aft_local_scan
+// scratch: from aft_cpu_sources and, without a mask, aft_scan
 // weights: (segment * ROWS + VW) * ROWS floats; spilled: 3 * ROWS * VW per lane of the group, or 4
 // bytes
-KERNEL void aft_local_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
-                          long lane_floats, long ranges_at, long before_at, long after_at,
-                          __global const float *restrict pos_bias, long bias_start, int bias_row,
-                          __global const uchar *restrict mask, long mask_start, long mask_row,
-                          int mask_column, int steps, int batch, int channels, int lane0, int lanes,
-                          int window, int causal, int group, int segment, __local float *weights,
-                          __local float *spilled)
+KERNEL void aft_cpu_mix(TARGET_PARAMS, SOURCE_PARAMS, __global const float *restrict scratch,
+                        long lane_floats, long ranges_at, long before_at, long after_at,
+                        BIAS_PARAMS, int steps, int batch, int channels, int lane0, int lanes,
+                        int window, int causal, int group, int segment, __local float *weights,
+                        __local float *spilled)
 {
     // Late rows first: under a causal mask and a wide window they are the long ones.
     const int place = get_group_id(0);
     const int block = causal < 0 ? place : (int)get_num_groups(0) - 1 - place;
     const int lane_first = get_group_id(1) * group, lane_end = min(lane_first + group, lanes);
-    const struct bias w = {pos_bias + bias_start, bias_row, window,      causal,
-                           mask + mask_start,     mask_row, mask_column, steps};
+    const struct bias w = BIAS_OF_ARGUMENTS;
     struct targets x;
     targets_find(&x, &w, block);
 

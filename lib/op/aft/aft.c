@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+//
+// Attention-free mixing (Zhai et al. 2021, arXiv 2105.14103): AFT-local with a table of position
+// biases, AFT-conv (eq. 6) with biases of each head by distance.
+//
+//   y_i = sigmoid(q_i) sum_j p_ij v_j,   p_ij = softmax over visible j of (w_ij + k_j), per batch
+//   entry and channel
+//
+// Table: w is [n, n], read where |i - j| < window, else 0; each channel has its own keys.
+// Per head: channel c belongs to head c / (C / H), which has one key a row; w is
+// filter[head, j - i + (s - 1) / 2] where that exists, else 0.  The paper subtracts 1 from e^w in
+// the window and adds the sum of all; here each head is AFT-local of its channels.
+//
+// Rows whose bias is 0 enter as sums of whole blocks, so that the cost is O(T window) per channel;
+// a mask makes it O(T^2).  Channels are split into blocks that run one after another in the same
+// scratch (aft_channel_block.h).
+
+#include "op/aft/aft_channel_block.h"
+
+attncl_status attncl__aft_check_filter(const struct tensor_desc *w, int64_t channels, int64_t heads)
+{
+    REQUIRE(heads >= 1 && channels % heads == 0, ATTNCL_ERR_SHAPE,
+            "H = %" PRId64 " does not divide C = %" PRId64, heads, channels);
+    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "w is %s, expected F32",
+            attncl_dtype_name(w->dtype));
+    REQUIRE(w->rank == 2 && w->dim[0] == heads, ATTNCL_ERR_SHAPE,
+            "w is %s, expected [H = %" PRId64 ", s]", SHAPE(w), heads);
+    REQUIRE(w->dim[1] % 2 == 1, ATTNCL_ERR_SHAPE, "w has s = %" PRId64 ", expected an odd number",
+            w->dim[1]);
+    REQUIRE(w->dim[1] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE, "w has s = %" PRId64 ", at most %d",
+            w->dim[1], AFT_MAX_LENGTH);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_table(const struct op_sig *sig)
+{
+    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+
+    if (!attncl__desc_present(w))
+        return ATTNCL_OK;
+    REQUIRE(w->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "pos_bias is %s, expected F32",
+            attncl_dtype_name(w->dtype));
+    REQUIRE(w->rank == 2 && w->dim[0] == w->dim[1], ATTNCL_ERR_SHAPE,
+            "pos_bias is %s, expected [n, n]", SHAPE(w));
+    REQUIRE(sig->in[AFT_IN_Q].dim[0] <= w->dim[0], ATTNCL_ERR_SHAPE,
+            "T = %" PRId64 " exceeds the n = %" PRId64 " of pos_bias", sig->in[AFT_IN_Q].dim[0],
+            w->dim[0]);
+    REQUIRE(w->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE,
+            "pos_bias has n = %" PRId64 ", at most %d", w->dim[0], AFT_MAX_LENGTH);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_mask(const struct op_sig *sig, bool causal)
+{
+    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *m = &sig->in[AFT_IN_MASK];
+
+    if (!attncl__desc_present(m))
+        return ATTNCL_OK;
+    REQUIRE(!causal, ATTNCL_ERR_ARGUMENT, "causal = 1 and a mask %s: one of them", SHAPE(m));
+    REQUIRE(m->dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE, "the mask is %s, expected U8",
+            attncl_dtype_name(m->dtype));
+    REQUIRE(m->rank == 3, ATTNCL_ERR_SHAPE, "the mask has %d axes, expected 3: [T or 1, T, B or 1]",
+            m->rank);
+    REQUIRE(m->dim[0] == 1 || m->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
+            "axis 0 of the mask is %" PRId64 ", expected 1 or T = %" PRId64, m->dim[0], q->dim[0]);
+    REQUIRE(m->dim[1] == q->dim[0], ATTNCL_ERR_SHAPE,
+            "axis 1 of the mask is %" PRId64 ", expected T = %" PRId64, m->dim[1], q->dim[0]);
+    REQUIRE(m->dim[2] == 1 || m->dim[2] == q->dim[1], ATTNCL_ERR_SHAPE,
+            "axis 2 of the mask is %" PRId64 ", expected 1 or B = %" PRId64, m->dim[2], q->dim[1]);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_values(const struct op_sig *sig, bool causal)
+{
+    static const char *const names[] = {"q", "k", "v"};
+    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *v = &sig->in[AFT_IN_V];
+
+    REQUIRE(q->rank == 3, ATTNCL_ERR_SHAPE, "q has %d axes, expected 3: [T, B, C]", q->rank);
+    for (int i = AFT_IN_Q; i <= AFT_IN_V; ++i)
+        REQUIRE(sig->in[i].dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "%s is %s, expected F32",
+                names[i], attncl_dtype_name(sig->in[i].dtype));
+    REQUIRE(attncl__desc_same_shape(v, q), ATTNCL_ERR_SHAPE, "v is %s, q is %s", SHAPE(v),
+            SHAPE(q));
+    REQUIRE(q->dim[0] <= AFT_MAX_LENGTH, ATTNCL_ERR_SHAPE, "T = %" PRId64 ", at most %d", q->dim[0],
+            AFT_MAX_LENGTH);
+    REQUIRE(q->dim[1] <= AFT_MAX_LENGTH && q->dim[2] <= AFT_MAX_LENGTH &&
+                q->dim[1] * q->dim[2] <= AFT_MAX_LENGTH,
+            ATTNCL_ERR_SHAPE, "B C = %" PRId64 " * %" PRId64 ", at most %d", q->dim[1], q->dim[2],
+            AFT_MAX_LENGTH);
+    return check_mask(sig, causal);
+}
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct aft_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[AFT_IN_Q], *k = &sig->in[AFT_IN_K];
+    const struct tensor_desc *w = &sig->in[AFT_IN_BIAS];
+
+    REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %d, at least 0", params->window);
+    TRY(check_values(sig, params->causal));
+    if (params->per_head) {
+        REQUIRE(k->rank == 3 && k->dim[0] == q->dim[0] && k->dim[1] == q->dim[1], ATTNCL_ERR_SHAPE,
+                "k is %s, q is %s, expected [T, B, H] and [T, B, C]", SHAPE(k), SHAPE(q));
+        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "w is missing");
+        TRY(attncl__aft_check_filter(w, q->dim[2], k->dim[2]));
+    } else {
+        REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
+                SHAPE(q));
+        TRY(check_table(sig));
+    }
+    TRY(attncl__infer_like_first(sig));
+    if (sig->save_for_backward)
+        sig->out[AFT_OUT_LOG] = sig->out[AFT_OUT_Y];
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    *bytes_ret = 0;
+    if (attncl__desc_count(&sig->in[AFT_IN_Q]) > 0)
+        *bytes_ret = (size_t)attncl__aft_tiling(sig).block_floats * sizeof(float);
+    return ATTNCL_OK;
+}
+
+static attncl_status launch_series(struct launcher *l, const struct op_call *call,
+                                   const struct aft_tiling *p, int64_t head, int64_t b)
+{
+    const struct tensor_desc *in = call->sig.in, *mask = &in[AFT_IN_MASK];
+    const int64_t first = head * p->channels, width = p->heads * p->channels;
+    struct aft_channel_block s = {
+        .p = p,
+        .target = {attncl__aft_matrix(p, &in[AFT_IN_Q], call->in[AFT_IN_Q], b, first)},
+        .source = {attncl__aft_matrix(p, &in[AFT_IN_K], call->in[AFT_IN_K], b,
+                                      p->per_head ? head : first),
+                   attncl__aft_matrix(p, &in[AFT_IN_V], call->in[AFT_IN_V], b, first)},
+        .to = {call->out[0], b * width + first, width},
+        .to_too = call->out[1],
+        .keep = attncl__desc_present(&call->sig.out[1]),
+        .scratch = call->scratch,
+        .bias = call->in[AFT_IN_BIAS],
+        .mask = call->in[AFT_IN_MASK],
+        .bias_start = p->variant.bias_start + head * p->variant.bias_head,
+        .bias_row = p->variant.bias_row,
+        .causal = p->variant.causal,
+    };
+    if (p->masked) {
+        s.mask_start = b;
+        s.mask_column = mask->dim[2];
+        s.mask_row = mask->dim[0] == 1 ? 0 : mask->dim[1] * mask->dim[2];
+    }
+    for (; s.lane0 < p->lanes; s.lane0 += p->block_lanes) {
+        s.lanes = p->lanes - s.lane0 < p->block_lanes ? p->lanes - s.lane0 : p->block_lanes;
+        TRY(attncl__aft_launch_channel_block(l, &s));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    struct aft_tiling p = attncl__aft_tiling(&call->sig);
+
+    TRY(attncl__check_loops(l->caps, "attention-free mixing", p.iterations));
+    attncl__aft_fit(l, &p, false);
+    for (int64_t head = 0; head < p.heads; ++head)
+        for (int64_t b = 0; b < p.entries; ++b)
+            TRY(launch_series(l, call, &p, head, b));
+    return ATTNCL_OK;
+}
+
+// A pair of rows inside the window: weight times (1, v), added; each element: two exponentials.
+static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    const struct aft_variant variant = attncl__aft_variant(sig);
+    const double count = (double)attncl__desc_count(&sig->out[0]),
+                 keys = (double)attncl__desc_count(&sig->in[AFT_IN_K]),
+                 steps = (double)sig->out[0].dim[0];
+    const bool biased = attncl__desc_present(&sig->in[AFT_IN_BIAS]),
+               masked = attncl__desc_present(&sig->in[AFT_IN_MASK]);
+    const double window = biased ? (double)variant.window : 0, sides = variant.causal ? 1 : 2;
+    const double all = variant.causal ? steps / 2 : steps;
+    const double reach = masked || sides * window > all ? all : sides * window;
+    const double table =
+        variant.heads > 0 ? (double)attncl__desc_count(&sig->in[AFT_IN_BIAS]) : steps * reach;
+
+    *flop_ret = count * (4 * reach + 40);
+    *bytes_ret = 12 * count + 4 * keys + 4 * (biased ? table : 0) +
+                 (masked ? (double)attncl__desc_count(&sig->in[AFT_IN_MASK]) : 0);
+}
+
+static const struct grad_rule fwd_grad[] = {
+    {
+        .op = &attncl__op_aft_bwd,
+        .in = {REF_X(AFT_IN_Q), REF_X(AFT_IN_K), REF_X(AFT_IN_V), REF_X(AFT_IN_BIAS),
+               REF_X(AFT_IN_MASK), REF_Y(AFT_OUT_Y), REF_Y(AFT_OUT_LOG), REF_DY(AFT_OUT_Y)},
+        .out = {REF_DX(AFT_IN_Q), REF_DX(AFT_IN_K), REF_DX(AFT_IN_V), REF_DX(AFT_IN_BIAS)},
+    },
+};
+
+const struct op_class attncl__op_aft_fwd = {
+    .name = "aft_fwd",
+    .params_bytes = sizeof(struct aft_fwd_params),
+    .n_in = 5,
+    .n_out = 2,
+    .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
+    .strided = 1u << AFT_IN_Q | 1u << AFT_IN_K | 1u << AFT_IN_V,
+    .saved_for_backward = 1u << AFT_OUT_LOG,
+    .infer = fwd_infer,
+    .scratch = fwd_scratch,
+    .launch = fwd_launch,
+    .cost = fwd_cost,
+    .grad = fwd_grad,
+    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+};
