@@ -52,7 +52,7 @@ static attncl_value run_layers(attncl_graph *g, attncl_tensor **weights, attncl_
         layers[k].bias_hh = attncl_graph_weight(g, weights[4 * k + 3]);
     }
     return attncl_gru_layers(g, layers, LAYERS, attncl_slice(g, x, 0, begin, end),
-                             ATTNCL_LAYOUT_TBC, states);
+                             ATTNCL_LAYOUT_TIME_FIRST, states);
 }
 
 // A mistake made here is reported by attncl_graph_compile().

@@ -93,7 +93,7 @@ static void build(attncl_graph *g, attncl_tensor **params)
     const attncl_value loss = model_loss(g, w);
     attncl_graph_gradient(g, 1, &loss, NULL, N_PARAMS, w, gradients);
     const attncl_value norm =
-        attncl_clip_grad_norm(g, N_PARAMS, gradients, 1.0, ATTNCL_CLIP_TORCH, clipped);
+        attncl_clip_grad_norm(g, N_PARAMS, gradients, 1.0, ATTNCL_CLIP_EPSILON, clipped);
     attncl_graph_output(g, "loss", loss);
     attncl_graph_output(g, "norm", norm);
 

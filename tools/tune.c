@@ -61,7 +61,7 @@ static int tune_device(const char *device, const attncl_tune_options *given)
     o.report = print_result;
     o.progress = print_progress;
     o.user = &table;
-    if (attncl_tune(&which, &o, &summary) != ATTNCL_OK)
+    if (attncl_device_tune(&which, &o, &summary) != ATTNCL_OK)
         return tool_failed();
     if (summary.n_measured == 0)
         printf("nothing was measured; more --seconds?");

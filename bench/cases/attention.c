@@ -20,10 +20,10 @@ static void build_attention(struct case_data *t)
     const attncl_value v = case_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
 
     desc.causal = s->causal;
-    desc.layout = ATTNCL_LAYOUT_BTC;
+    desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_value y =
         attncl_attention(t->graph, &desc, q, k, v, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, NULL);
-    attncl_graph_output(t->graph, "y", attncl_merge_heads(t->graph, y, ATTNCL_LAYOUT_BTC));
+    attncl_graph_output(t->graph, "y", attncl_merge_heads(t->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
 }
 
 static void check_attention(const struct case_data *t, struct check *c)
@@ -74,7 +74,7 @@ static void build_mha_d2l(struct case_data *t)
     const attncl_value lens = case_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
     const attncl_mha_params params = {MAPS_FIELDS(MAP)};
 
-    desc.layout = ATTNCL_LAYOUT_BTC;
+    desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     attncl_graph_output(t->graph, "y",
                         attncl_multi_head_attention(t->graph, &desc, &params, s->heads, x, x, x,
                                                     ATTNCL_NONE_VALUE, lens, ATTNCL_NONE_VALUE,

@@ -51,7 +51,7 @@ static void build_gru(struct case_data *t)
     make_layers(t, s->E, layers);
     attncl_graph_output(
         t->graph, "y",
-        attncl_gru_layers(t->graph, layers, s->layers, x, ATTNCL_LAYOUT_TBC, states));
+        attncl_gru_layers(t->graph, layers, s->layers, x, ATTNCL_LAYOUT_TIME_FIRST, states));
 }
 
 static void check_gru(const struct case_data *t, struct check *c)

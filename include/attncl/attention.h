@@ -27,7 +27,7 @@ typedef struct attncl_attention_desc {
 
 #define ATTNCL_ATTENTION_DESC_INIT                                                                 \
     {                                                                                              \
-        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TBC                               \
+        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST                        \
     }
 
 /**
@@ -39,8 +39,8 @@ typedef struct attncl_attention_desc {
  * @param k            [B, H, S, D]
  * @param v            [B, H, S, E], E at most 256
  * @param mask         U8 [T or 1, S, B or 1], non-zero = visible; null: all
- * @param valid_lens   I32 [B] or [B, T]: keys at or beyond the length score -1e6 (d2l's masked
- * softmax; length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
+ * @param valid_lens   I32 [B] or [B, T]: keys at or beyond the length score -1e6
+ * (length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
  * or window.
  * @param weights_ret  NULL, or receives the weights [B, H, T, S]
  * @return             [B, H, T, E], a view whose memory is as desc->layout says, so that
@@ -117,7 +117,8 @@ ATTNCL_API attncl_value attncl_multi_head_attention_step(attncl_graph *g,
  * - |u|, 0)
  * @param x_train, y_train  [n];  x_val [m]
  * @param weights_ret  NULL, or receives [n, m]
- * @return             [m].  No key in support: weights and result 0.  Source: d2l 11.2.
+ * @return             [m].  No key in support: weights and result 0.  Source: Nadaraya 1964,
+ * Watson 1964.
  */
 typedef enum attncl_pooling_kernel {
     ATTNCL_POOL_GAUSSIAN = 0,

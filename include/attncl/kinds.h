@@ -19,8 +19,8 @@ typedef enum attncl_activation {
 
 /** Where the sequence axis is. */
 typedef enum attncl_layout {
-    ATTNCL_LAYOUT_TBC = 0, /**< [T, B, C] (labml) */
-    ATTNCL_LAYOUT_BTC = 1, /**< [B, T, C] (d2l) */
+    ATTNCL_LAYOUT_TIME_FIRST = 0,  /**< [T, B, C] */
+    ATTNCL_LAYOUT_BATCH_FIRST = 1, /**< [B, T, C] */
 } attncl_layout;
 
 /** What becomes of a loss per element. */

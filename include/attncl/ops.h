@@ -19,7 +19,6 @@ ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis
 /**
  * softmax over the last axis of x [B, Q, K] in which positions >= valid_lens score -1e6.
  * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.
- * Source: d2l 11.3.
  */
 ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
                                               attncl_value valid_lens);

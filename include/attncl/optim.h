@@ -62,8 +62,8 @@ ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc
                                    const attncl_adam_values *values);
 
 typedef enum attncl_clip_style {
-    ATTNCL_CLIP_TORCH = 0, /**< times min(1, max_norm / (norm + 1e-6)) */
-    ATTNCL_CLIP_D2L = 1,   /**< times max_norm / norm where norm > max_norm */
+    ATTNCL_CLIP_EPSILON = 0, /**< times min(1, max_norm / (norm + 1e-6)): never divides by 0 */
+    ATTNCL_CLIP_EXACT = 1,   /**< times max_norm / norm where norm > max_norm */
 } attncl_clip_style;
 
 /**

@@ -66,9 +66,9 @@ typedef struct attncl_tune_summary {
  * the file cannot be written, else what contexts and graphs return.  Any thread; other work on the
  * device meanwhile spoils the measurement.
  */
-ATTNCL_API attncl_status attncl_tune(const attncl_context_options *device,
-                                     const attncl_tune_options *options,
-                                     attncl_tune_summary *summary_ret);
+ATTNCL_API attncl_status attncl_device_tune(const attncl_context_options *device,
+                                            const attncl_tune_options *options,
+                                            attncl_tune_summary *summary_ret);
 
 ATTNCL_END
 

@@ -11,7 +11,7 @@ static attncl_log_fn log_fn;
 static void *log_user;
 static attncl_log_level log_level;
 
-void attncl_set_log(attncl_log_fn fn, void *user, attncl_log_level level)
+void attncl_log_set(attncl_log_fn fn, void *user, attncl_log_level level)
 {
     log_fn = fn;
     log_user = user;

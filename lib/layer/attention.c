@@ -17,7 +17,7 @@ static bool check_desc(attncl_graph *g, const attncl_attention_desc *desc)
     if (desc->struct_size < sizeof *desc)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "attention desc has struct_size %zu, expected %zu",
                    desc->struct_size, sizeof *desc);
-    else if (desc->layout != ATTNCL_LAYOUT_TBC && desc->layout != ATTNCL_LAYOUT_BTC)
+    else if (desc->layout != ATTNCL_LAYOUT_TIME_FIRST && desc->layout != ATTNCL_LAYOUT_BATCH_FIRST)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)desc->layout);
     else if (!isfinite(desc->scale))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "scale is %g, must be finite", (double)desc->scale);
@@ -57,7 +57,7 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
         IN(with_whole_rows(g, q), with_whole_rows(g, k), with_whole_rows(g, v), mask, valid_lens));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
-    return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TBC ? from_tbhe : from_bthe);
+    return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TIME_FIRST ? from_tbhe : from_bthe);
 }
 
 attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
@@ -75,7 +75,7 @@ attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_v
 attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                 attncl_layout layout)
 {
-    const int b = layout == ATTNCL_LAYOUT_TBC ? 1 : 0, t = 1 - b;
+    const int b = layout == ATTNCL_LAYOUT_TIME_FIRST ? 1 : 0, t = 1 - b;
     struct tensor_desc d;
     if (!attncl__layer_axes(g, x, "x", 3, b ? "[T, B, C]" : "[B, T, C]", &d))
         return ATTNCL_NONE_VALUE;
@@ -99,7 +99,7 @@ attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout l
     struct tensor_desc d;
     if (!attncl__layer_axes(g, x, "x", 4, "[B, H, T, E]", &d))
         return ATTNCL_NONE_VALUE;
-    const bool time_first = layout == ATTNCL_LAYOUT_TBC;
+    const bool time_first = layout == ATTNCL_LAYOUT_TIME_FIRST;
     const int64_t dim[3] = {d.dim[time_first ? 2 : 0], d.dim[time_first ? 0 : 2],
                             d.dim[1] * d.dim[3]};
     return attncl_reshape(g, attncl_permute(g, x, time_first ? to_tbhe : to_bthe), 3, dim);

@@ -54,14 +54,15 @@ static attncl_value add_gru(attncl_graph *g, const attncl_gru_params *params, at
 attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params *params, attncl_value xi,
                              attncl_value h)
 {
-    const attncl_value y = add_gru(g, params, with_step_axis(g, xi, "xi", 0), h, ATTNCL_LAYOUT_TBC);
+    const attncl_value y =
+        add_gru(g, params, with_step_axis(g, xi, "xi", 0), h, ATTNCL_LAYOUT_TIME_FIRST);
     return select_row(g, y, 0, 0);
 }
 
 attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value x,
                         attncl_value h0, attncl_layout layout, attncl_value *last_ret)
 {
-    const int steps = layout == ATTNCL_LAYOUT_BTC ? 1 : 0;
+    const int steps = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
     struct tensor_desc d;
     if (last_ret)
         *last_ret = ATTNCL_NONE_VALUE;

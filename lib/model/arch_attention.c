@@ -35,7 +35,7 @@ static attncl_status inputs(struct build *b, int64_t query_size, int64_t key_siz
 // [B, T, C] as one head [B, 1, T, C]
 static attncl_value one_head(struct build *b, attncl_value x)
 {
-    return attncl_split_heads(b->graph, x, 1, ATTNCL_LAYOUT_BTC);
+    return attncl_split_heads(b->graph, x, 1, ATTNCL_LAYOUT_BATCH_FIRST);
 }
 
 static attncl_status dot_product_build(struct build *b, const void *settings)
@@ -49,12 +49,13 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
     REQUIRE(k[2] == q[2], ATTNCL_ERR_SHAPE,
             "input keys has width %" PRId64 ", queries has width %" PRId64, k[2], q[2]);
 
-    desc.layout = ATTNCL_LAYOUT_BTC;
+    desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_value y =
         attncl_attention(b->graph, &desc, one_head(b, in.queries), one_head(b, in.keys),
                          one_head(b, in.values), ATTNCL_NONE_VALUE, in.lens, &weights);
     const int64_t dim[3] = {q[0], q[1], k[1]};
-    attncl_graph_output(b->graph, "output", attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BTC));
+    attncl_graph_output(b->graph, "output",
+                        attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));
     return ATTNCL_OK;
 }
@@ -172,7 +173,7 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
     attncl_value weights;
     TRY(inputs(b, s->query_size, s->key_size, s->value_size, &in));
 
-    desc.layout = ATTNCL_LAYOUT_BTC;
+    desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_mha_params params = multi_head_params(&b->params, s);
     const attncl_value y = attncl_multi_head_attention(
         b->graph, &desc, &params, s->num_heads, in.queries, in.keys, in.values, ATTNCL_NONE_VALUE,

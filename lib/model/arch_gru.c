@@ -112,7 +112,7 @@ static attncl_status gru_build(struct build *b, const void *settings)
     attncl__rnn_params(&b->params, s, rnn.layers);
     attncl_graph_output(
         b->graph, "output",
-        attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, ATTNCL_LAYOUT_TBC, rnn.states));
+        attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, ATTNCL_LAYOUT_TIME_FIRST, rnn.states));
     attncl_graph_output(b->graph, "h_n", attncl__rnn_stack_states(b->graph, &rnn));
 
 done:

@@ -36,7 +36,7 @@ static attncl_status split_build(struct build *b, const void *settings)
             s->heads);
 
     const int64_t dim[3] = {d[0] * s->heads, d[1], d[2] / s->heads};
-    const attncl_value y = attncl_split_heads(b->graph, x, s->heads, ATTNCL_LAYOUT_BTC);
+    const attncl_value y = attncl_split_heads(b->graph, x, s->heads, ATTNCL_LAYOUT_BATCH_FIRST);
     attncl_graph_output(b->graph, "output", attncl_reshape(b->graph, y, 3, dim));
     return ATTNCL_OK;
 }
@@ -53,7 +53,8 @@ static attncl_status merge_build(struct build *b, const void *settings)
 
     const int64_t dim[4] = {d[0] / s->heads, s->heads, d[1], d[2]};
     const attncl_value y = attncl_reshape(b->graph, x, 4, dim);
-    attncl_graph_output(b->graph, "output", attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BTC));
+    attncl_graph_output(b->graph, "output",
+                        attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
     return ATTNCL_OK;
 }
 

@@ -151,7 +151,7 @@ static attncl_value embed(struct build *b, const struct lm_settings *s, attncl_v
         const int64_t dim[2] = {n, width};
         const attncl_value table = attncl_reshape(g, params.table, 2, dim);
         x = position.id ? attncl_add_position_at(g, x, table, position)
-                        : attncl_add_positions(g, x, table, ATTNCL_LAYOUT_TBC);
+                        : attncl_add_positions(g, x, table, ATTNCL_LAYOUT_TIME_FIRST);
     }
     attncl__params_leave(&b->params);
     return x;

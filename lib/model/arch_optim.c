@@ -103,7 +103,8 @@ struct clip_settings {
 attncl_status attncl__clip_configure(const struct json *config, const char *key,
                                      attncl_clip_style *style)
 {
-    static const struct choice styles[] = {{"torch", ATTNCL_CLIP_TORCH}, {"d2l", ATTNCL_CLIP_D2L}};
+    static const struct choice styles[] = {{"torch", ATTNCL_CLIP_EPSILON},
+                                           {"d2l", ATTNCL_CLIP_EXACT}};
     int chosen;
     TRY(attncl__config_choice(config, key, styles, N_CHOICES(styles), "torch", &chosen));
     *style = (attncl_clip_style)chosen;

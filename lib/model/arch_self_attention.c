@@ -23,7 +23,7 @@ static attncl_status basic_build(struct build *b, const void *settings)
     const int64_t *dim = given->dim;
     const int64_t n_batch = rank == 2 ? 1 : dim[0], n_seq = dim[rank - 2];
     desc.scale = 1;
-    desc.layout = ATTNCL_LAYOUT_BTC;
+    desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_value head =
         attncl_reshape(g, x, 4, (const int64_t[]){n_batch, 1, n_seq, dim[rank - 1]});
     const attncl_value y = attncl_attention(g, &desc, head, head, head, ATTNCL_NONE_VALUE,
@@ -71,7 +71,8 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
     attncl_value heads[3];
     for (int i = 0; i < 3; ++i) {
         const attncl_value y = attncl_linear(g, x, as_one_map(b, s, maps[i]), ATTNCL_NONE_VALUE);
-        heads[i] = attncl_split_heads(g, attncl_reshape(g, y, 3, dim), s->heads, ATTNCL_LAYOUT_TBC);
+        heads[i] =
+            attncl_split_heads(g, attncl_reshape(g, y, 3, dim), s->heads, ATTNCL_LAYOUT_TIME_FIRST);
     }
     return attncl_attention(g, NULL, heads[0], heads[1], heads[2], ATTNCL_NONE_VALUE,
                             ATTNCL_NONE_VALUE, weights_ret);
@@ -162,7 +163,7 @@ static attncl_status many_build(struct build *b, const void *settings)
     TRY(wide_input(b, s, &x));
     const struct many_params params = many_params(&b->params, s);
     const attncl_value z = attend(b, s, &params.heads, x, &weights);
-    const attncl_value merged = attncl_merge_heads(g, z, ATTNCL_LAYOUT_TBC); // [T, 1, H C]
+    const attncl_value merged = attncl_merge_heads(g, z, ATTNCL_LAYOUT_TIME_FIRST); // [T, 1, H C]
     const attncl_value y = attncl_linear(g, merged, params.weight, params.bias);
 
     const int64_t n_seq = attncl__input_find(b, "x")->dim[0];

@@ -110,7 +110,7 @@ static attncl_status encode(struct build *b, const struct seq2seq_settings *s, s
     attncl_graph_push_scope(b->graph, "encoder");
     const attncl_value x = attncl_embedding(b->graph, tokens, encoder.embedding, 1.0f);
     *outputs_ret =
-        attncl_gru_layers(b->graph, rnn->layers, rnn->n, x, ATTNCL_LAYOUT_BTC, rnn->states);
+        attncl_gru_layers(b->graph, rnn->layers, rnn->n, x, ATTNCL_LAYOUT_BATCH_FIRST, rnn->states);
     attncl_graph_pop_scope(b->graph);
     return ATTNCL_OK;
 }

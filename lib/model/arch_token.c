@@ -56,15 +56,15 @@ struct positional_settings {
 static attncl_status positional_configure(const struct json *config, void *settings)
 {
     static const struct choice layouts[] = {
-        {"labml", ATTNCL_LAYOUT_TBC},
-        {"d2l", ATTNCL_LAYOUT_BTC},
+        {"labml", ATTNCL_LAYOUT_TIME_FIRST},
+        {"d2l", ATTNCL_LAYOUT_BATCH_FIRST},
     };
     struct positional_settings *s = settings;
     int layout;
     TRY(attncl__config_choice(config, "layout", layouts, N_CHOICES(layouts), NULL, &layout));
     s->layout = (attncl_layout)layout;
     TRY(attncl__config_int(config, "num_hiddens", 1, &s->width));
-    const int64_t max_len = s->layout == ATTNCL_LAYOUT_BTC ? 1000 : 5000;
+    const int64_t max_len = s->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1000 : 5000;
     return attncl__config_int_or(config, "max_len", 1, max_len, &s->max_len);
 }
 
@@ -73,7 +73,8 @@ static attncl_status positional_build(struct build *b, const void *settings)
     const struct positional_settings *s = settings;
     attncl_value x;
     TRY(attncl__input_real(b, "x", 3, (const int64_t[]){ANY, ANY, s->width}, &x));
-    const int64_t n_seq = attncl__input_find(b, "x")->dim[s->layout == ATTNCL_LAYOUT_BTC ? 1 : 0];
+    const int64_t n_seq =
+        attncl__input_find(b, "x")->dim[s->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0];
     TRY(attncl__check_length("x", n_seq, s->max_len));
     const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
     attncl_graph_output(b->graph, "output", attncl_add_positions(b->graph, x, table, s->layout));

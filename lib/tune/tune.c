@@ -204,8 +204,9 @@ static attncl_status prepare(struct tuner *t)
     return ATTNCL_OK;
 }
 
-attncl_status attncl_tune(const attncl_context_options *device, const attncl_tune_options *options,
-                          attncl_tune_summary *summary_ret)
+attncl_status attncl_device_tune(const attncl_context_options *device,
+                                 const attncl_tune_options *options,
+                                 attncl_tune_summary *summary_ret)
 {
     struct tuner t = {.deadline = attncl__seconds()};
     attncl_status status = ATTNCL_OK;

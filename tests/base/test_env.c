@@ -59,7 +59,7 @@ TEST(the_log_delivers_what_is_wanted)
     attncl__log(ATTNCL_LOG_ERROR, "no listener");
     ck_assert(!attncl__log_wanted(ATTNCL_LOG_ERROR));
 
-    attncl_set_log(see, &seen, ATTNCL_LOG_INFO);
+    attncl_log_set(see, &seen, ATTNCL_LOG_INFO);
     attncl__log(ATTNCL_LOG_INFO, "chose %s over %d", "own", 2);
     ck_assert_int_eq(seen.n_lines, 1);
     ck_assert_int_eq(seen.level, ATTNCL_LOG_INFO);
@@ -70,7 +70,7 @@ TEST(the_log_delivers_what_is_wanted)
     ck_assert_int_eq(seen.n_lines, 2);
     ck_assert_uint_lt(strlen(seen.text), 600);
 
-    attncl_set_log(NULL, NULL, ATTNCL_LOG_DEBUG);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_DEBUG);
     attncl__log(ATTNCL_LOG_ERROR, "no listener again");
     ck_assert_int_eq(seen.n_lines, 2);
 }

@@ -43,7 +43,7 @@ static void set_up(void)
     setenv("ATTNCL_CL_DIR", IN_DIRECTORY("cl"), 1);
     setenv("ATTNCL_CACHE", "rw", 1);
     setenv("ATTNCL_CACHE_DIR", IN_DIRECTORY("cache"), 1);
-    attncl_set_log(listen, NULL, ATTNCL_LOG_DEBUG);
+    attncl_log_set(listen, NULL, ATTNCL_LOG_DEBUG);
     n_built = n_cached = n_warned = 0;
 }
 
@@ -51,7 +51,7 @@ static void tear_down(void)
 {
     struct object_counts counts;
 
-    attncl_set_log(NULL, NULL, ATTNCL_LOG_ERROR);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
     directory_down();
     attncl__objects_count(&counts);
     for (int i = 0; i < N_OBJECT_KINDS; ++i)

@@ -276,10 +276,10 @@ TEST(the_choice_is_logged_once)
 {
     const struct gemm_case p = {.batch = 1, .m = 19, .n = 23, .k = 29, .trans_b = true};
 
-    attncl_set_log(keep_line, NULL, ATTNCL_LOG_INFO);
+    attncl_log_set(keep_line, NULL, ATTNCL_LOG_INFO);
     gemm_check(&p);
     gemm_check(&p);
-    attncl_set_log(NULL, NULL, ATTNCL_LOG_INFO);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_INFO);
     ck_assert_int_eq(n_lines, 1);
     ck_assert_msg(strstr(last_line, "gemm 19x23x29 NT, batch 1: ") != NULL, "%s", last_line);
     ck_assert_msg(strchr(last_line, '(') != NULL, "no reason in \"%s\"", last_line);

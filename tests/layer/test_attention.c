@@ -53,7 +53,7 @@ static void check(const struct ref_mha *ref, struct ref_attention a, bool time_f
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
 
     desc.causal = a.causal;
-    desc.layout = time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC;
+    desc.layout = time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST;
     ref_multi_head_attention(ref, a, H, time_first, query, key, value, want, want_p);
     for (int with_weights = 0; with_weights < 2; ++with_weights) {
         attncl_value weights;
@@ -126,7 +126,7 @@ TEST(any_view)
     rig_open(&b);
     const attncl_value v = attncl_permute(b.g, rig_in(&b, x), order), none = ATTNCL_NONE_VALUE;
     const attncl_value z = attncl_attention(b.g, NULL, v, v, v, none, none, NULL);
-    rig_out(&b, attncl_merge_heads(b.g, z, ATTNCL_LAYOUT_BTC), y);
+    rig_out(&b, attncl_merge_heads(b.g, z, ATTNCL_LAYOUT_BATCH_FIRST), y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
     rig_close(&b);
@@ -196,13 +196,13 @@ TEST(refusals)
     struct rig b;
 
     rig_open(&b);
-    attncl_split_heads(b.g, rig_in(&b, x), 5, ATTNCL_LAYOUT_TBC);
+    attncl_split_heads(b.g, rig_in(&b, x), 5, ATTNCL_LAYOUT_TIME_FIRST);
     ck_fails(rig_compile(&b), ATTNCL_ERR_SHAPE, "C = 12 cannot be cut into H = 5 heads");
     rig_close(&b);
 
     rig_open(&b);
     desc.struct_size = 1;
-    const attncl_value q = attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TBC);
+    const attncl_value q = attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
     attncl_attention(b.g, &desc, q, q, q, none, none, NULL);
     ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "struct_size 1");
     rig_close(&b);

@@ -72,7 +72,7 @@ static void check_layers(int64_t n_steps, bool time_first, bool from_zeros)
         last[k] = host_like(h0[k]);
     }
     ref_gru_layers(ref, L, x, time_first, want_last, want);
-    const attncl_layout layout = time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC;
+    const attncl_layout layout = time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST;
     rig_out(&b, attncl_gru_layers(b.g, params, L, rig_in(&b, x), layout, states), y);
     for (int k = 0; k < L; ++k)
         rig_out(&b, states[k], last[k]);
@@ -251,9 +251,9 @@ TEST(refusals)
         const attncl_value v = rig_in(&b, in);
         if (i < 3)
             attncl_gru(b.g, &params[0], v, i == 2 ? rig_in(&b, h0) : ATTNCL_NONE_VALUE,
-                       ATTNCL_LAYOUT_TBC, NULL);
+                       ATTNCL_LAYOUT_TIME_FIRST, NULL);
         else if (i == 3)
-            attncl_gru_layers(b.g, params, 0, v, ATTNCL_LAYOUT_TBC, states);
+            attncl_gru_layers(b.g, params, 0, v, ATTNCL_LAYOUT_TIME_FIRST, states);
         else
             attncl_concat(b.g, 2, (const attncl_value[]){v, rig_in(&b, flat)}, 0);
         ck_fails(rig_compile(&b), i == 3 ? ATTNCL_ERR_ARGUMENT : ATTNCL_ERR_SHAPE, words[i]);

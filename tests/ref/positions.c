@@ -10,7 +10,7 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
 
     for (int64_t i = 0; i < x->count; ++i) {
         const int64_t row = i / n_channels;
-        const int64_t t = layout == ATTNCL_LAYOUT_TBC ? row / x->dim[1] : row % x->dim[1];
+        const int64_t t = layout == ATTNCL_LAYOUT_TIME_FIRST ? row / x->dim[1] : row % x->dim[1];
         y->data[i] = x->data[i] + table->data[t * n_channels + i % n_channels];
     }
 }

@@ -39,9 +39,9 @@ static int parse_bytes(const char *text, size_t n)
 {
     memset(&table, 0, sizeof table);
     log_text[0] = '\0';
-    attncl_set_log(remember, NULL, ATTNCL_LOG_WARN);
+    attncl_log_set(remember, NULL, ATTNCL_LOG_WARN);
     const int taken = attncl__tuned_parse(text, n, "F", "dev", "drv", &table);
-    attncl_set_log(NULL, NULL, ATTNCL_LOG_WARN);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
     return taken;
 }
 
@@ -187,12 +187,12 @@ static void files_up(void)
     directory_begin();
     heap_before = attncl__alloc_live();
     log_text[0] = '\0';
-    attncl_set_log(remember, NULL, ATTNCL_LOG_WARN);
+    attncl_log_set(remember, NULL, ATTNCL_LOG_WARN);
 }
 
 static void files_down(void)
 {
-    attncl_set_log(NULL, NULL, ATTNCL_LOG_WARN);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_WARN);
     ck_assert_uint_eq(attncl__alloc_live(), heap_before);
     directory_down();
     setenv("ATTNCL_TUNE", "off", 1);

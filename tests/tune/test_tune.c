@@ -34,7 +34,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    attncl_set_log(NULL, NULL, ATTNCL_LOG_ERROR);
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
     setenv("ATTNCL_TUNE", "off", 1);
     directory_down();
 }
@@ -117,7 +117,7 @@ TEST(rows_change_no_result)
     const bool groups = test_context()->caps.variant == VARIANT_GPU;
 
     run_all("off", plain);
-    attncl_set_log(remember, NULL, ATTNCL_LOG_INFO);
+    attncl_log_set(remember, NULL, ATTNCL_LOG_INFO);
     write_rows(false);
     run_all(IN_DIRECTORY("tune/rows"), small);
     agree_all(plain, small);
@@ -204,11 +204,11 @@ TEST(it_measures_and_reports)
     o.user = &n_reports;
     setenv("ATTNCL_TUNE", IN_DIRECTORY("new/tune.txt"), 1);
     if (takes_none()) {
-        ck_fails(attncl_tune(NULL, &o, &summary), ATTNCL_ERR_UNSUPPORTED, "loops");
+        ck_fails(attncl_device_tune(NULL, &o, &summary), ATTNCL_ERR_UNSUPPORTED, "loops");
         return;
     }
     o.check = 1;
-    ck_ok(attncl_tune(NULL, &o, &summary));
+    ck_ok(attncl_device_tune(NULL, &o, &summary));
     ck_assert_int_eq(n_reports, 1);
     ck_assert_int_eq(summary.n_kept, n_kept);
     ck_assert_str_eq(summary.file, "");
@@ -216,7 +216,7 @@ TEST(it_measures_and_reports)
 
     n_kept = 0;
     o.check = 0;
-    ck_ok(attncl_tune(NULL, &o, &summary));
+    ck_ok(attncl_device_tune(NULL, &o, &summary));
     ck_assert_int_eq(summary.n_kept, n_kept);
     ck_assert_int_eq(summary.file[0] != '\0', n_kept > 0); // nothing to keep creates no file
     ck_assert_uint_eq(directory_count(), n_kept > 0);
@@ -229,12 +229,12 @@ TEST(mistakes_are_refused)
     if (takes_none())
         return;
     o.seconds = 0.1;
-    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_IO, "ATTNCL_TUNE is off");
+    ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_IO, "ATTNCL_TUNE is off");
     o.check = 1;
     o.kernel = "gemm_xpu";
-    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "gemm_xpu");
+    ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "gemm_xpu");
     o.seconds = -1;
-    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "-1 seconds");
+    ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "-1 seconds");
     o.struct_size = 0;
-    ck_fails(attncl_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "struct_size");
+    ck_fails(attncl_device_tune(NULL, &o, NULL), ATTNCL_ERR_ARGUMENT, "struct_size");
 }

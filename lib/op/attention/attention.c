@@ -84,7 +84,7 @@ attncl_status attncl__attention_infer(struct op_sig *sig)
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
     const bool mask = attncl__desc_present(&sig->in[ATT_IN_MASK]);
     const bool lens = attncl__desc_present(&sig->in[ATT_IN_LENS]);
-    const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
+    const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
 
     TRY(check_heads(sig));
     TRY(check_mask(sig));

@@ -180,7 +180,7 @@ void attncl__attention_strides(const struct op_sig *sig, const struct tensor_des
                                int64_t *b_ret, int64_t *t_ret)
 {
     const struct attention_fwd_params *params = sig->params;
-    const bool time_first = params->layout == ATTNCL_LAYOUT_TBC;
+    const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
 
     *b_ret = y->stride[time_first ? 1 : 0];
     *t_ret = y->stride[time_first ? 0 : 1];

@@ -28,7 +28,7 @@ static attncl_status check_table(const struct tensor_desc *x, const struct tenso
 static int time_axis(const struct op_sig *sig)
 {
     const struct add_positions_fwd_params *params = sig->params;
-    return params->layout == ATTNCL_LAYOUT_TBC ? 0 : 1;
+    return params->layout == ATTNCL_LAYOUT_TIME_FIRST ? 0 : 1;
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -36,7 +36,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
     const struct tensor_desc *x = &sig->in[0], *table = &sig->in[1];
     const struct add_positions_fwd_params *params = sig->params;
 
-    REQUIRE(params->layout == ATTNCL_LAYOUT_TBC || params->layout == ATTNCL_LAYOUT_BTC,
+    REQUIRE(params->layout == ATTNCL_LAYOUT_TIME_FIRST ||
+                params->layout == ATTNCL_LAYOUT_BATCH_FIRST,
             ATTNCL_ERR_ARGUMENT, "there is no layout %d, only 0 and 1", (int)params->layout);
     TRY(attncl__check_input("x", x, ATTNCL_F32, 3));
     TRY(check_table(x, table));

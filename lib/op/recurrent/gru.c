@@ -20,7 +20,7 @@ enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };
 static int batch_axis(const struct op_sig *sig)
 {
     const struct gru_fwd_params *params = sig->params;
-    return params->layout == ATTNCL_LAYOUT_BTC ? 0 : 1;
+    return params->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 0 : 1;
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -30,7 +30,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
     const struct tensor_desc *bias = &sig->in[IN_BIAS], *h0 = &sig->in[IN_H0];
     const int b = batch_axis(sig);
 
-    REQUIRE(params->layout == ATTNCL_LAYOUT_TBC || params->layout == ATTNCL_LAYOUT_BTC,
+    REQUIRE(params->layout == ATTNCL_LAYOUT_TIME_FIRST ||
+                params->layout == ATTNCL_LAYOUT_BATCH_FIRST,
             ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)params->layout);
     TRY(attncl__check_input("xi", xi, ATTNCL_F32, 3));
     TRY(attncl__check_input("weight_hh", weight, ATTNCL_F32, 2));

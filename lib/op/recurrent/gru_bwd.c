@@ -20,7 +20,7 @@ enum { OUT_DXI, OUT_DHH, OUT_BEFORE, OUT_DH0 };
 static bool time_first(const struct op_sig *sig)
 {
     const struct gru_bwd_params *params = sig->params;
-    return params->layout != ATTNCL_LAYOUT_BTC;
+    return params->layout != ATTNCL_LAYOUT_BATCH_FIRST;
 }
 
 static int64_t batch_count(const struct op_sig *sig)

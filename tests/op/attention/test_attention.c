@@ -48,9 +48,9 @@ static double score_error(const struct inputs *x, double scale, bool exact)
 static void check_all(const struct inputs *x, const struct ref_attention *a, bool time_first,
                       bool exact)
 {
-    struct attention_fwd_params params = {(float)a->scale, a->causal, a->window,
-                                          time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC,
-                                          false};
+    struct attention_fwd_params params = {
+        (float)a->scale, a->causal, a->window,
+        time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST, false};
     const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
     const int64_t n_keys = x->k->dim[2], value_width = x->v->dim[3];
     const double relative = 2 * score_error(x, a->scale, exact) + ((double)n_keys + 16) * unit;

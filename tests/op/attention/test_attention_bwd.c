@@ -70,7 +70,7 @@ static void check(const struct problem *p)
     const struct ref_attention_data *x = &p->x;
     const struct attention_bwd_params params = {
         {(float)p->a.scale, p->a.causal, p->a.window,
-         p->time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC, false}};
+         p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST, false}};
     struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
     struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
     struct host *got[3], *want[3], *size[3];
@@ -242,7 +242,7 @@ LOOP_TEST(the_definition_meets_differences, 0, 5)
 
 TEST(refusals)
 {
-    const struct attention_bwd_params params = {{.scale = 1, .layout = ATTNCL_LAYOUT_BTC}};
+    const struct attention_bwd_params params = {{.scale = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST}};
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 8)),
                 *k = host_new(ATTNCL_F32, DIMS(2, 3, 5, 8));
     struct host *y = host_new(ATTNCL_F32, DIMS(2, 4, 3, 8)),

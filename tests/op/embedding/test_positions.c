@@ -21,7 +21,7 @@ static void check(struct host *x, struct host *table, int layout)
 
 TEST(meets_the_definition)
 {
-    for (int layout = ATTNCL_LAYOUT_TBC; layout <= ATTNCL_LAYOUT_BTC; ++layout) {
+    for (int layout = ATTNCL_LAYOUT_TIME_FIRST; layout <= ATTNCL_LAYOUT_BATCH_FIRST; ++layout) {
         check(host_random(1, DIMS(5, 4, 37)), host_random(2, DIMS(9, 37)), layout);
         check(host_random(1, DIMS(5, 5, 3)), host_random(2, DIMS(5, 3)), layout);
         check(host_random(1, DIMS(1, 1, 1)), host_random(2, DIMS(1, 1)), layout);
@@ -69,7 +69,8 @@ TEST(gradient_meets_finite_differences)
 
 TEST(refusals)
 {
-    const struct add_positions_fwd_params tbc = {ATTNCL_LAYOUT_TBC}, btc = {ATTNCL_LAYOUT_BTC};
+    const struct add_positions_fwd_params tbc = {ATTNCL_LAYOUT_TIME_FIRST},
+                                          btc = {ATTNCL_LAYOUT_BATCH_FIRST};
     const struct add_positions_fwd_params other = {2};
     struct host *x = host_new(ATTNCL_F32, DIMS(6, 4, 3)), *flat = host_new(ATTNCL_F32, DIMS(4, 3));
     struct host *table = host_new(ATTNCL_F32, DIMS(5, 3)), *wide = host_new(ATTNCL_F32, DIMS(5, 4));

@@ -27,7 +27,8 @@ static struct host *weight_for(int64_t width)
 
 static void check(struct shape s, bool time_first, struct host *h0)
 {
-    const struct gru_fwd_params params = {time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC};
+    const struct gru_fwd_params params = {time_first ? ATTNCL_LAYOUT_TIME_FIRST
+                                                     : ATTNCL_LAYOUT_BATCH_FIRST};
     const int64_t first = time_first ? s.n_steps : s.batch, second = s.n_steps + s.batch - first;
     struct host *xi = host_random(1, DIMS(first, second, 3 * s.width));
     struct host *weight = weight_for(s.width), *bias = host_random(3, DIMS(3 * s.width));
@@ -56,7 +57,7 @@ TEST(meets_the_definition)
 // Gates are 0 or 1: the state stays, or is +-1.
 TEST(extremes)
 {
-    const struct gru_fwd_params params = {ATTNCL_LAYOUT_TBC};
+    const struct gru_fwd_params params = {ATTNCL_LAYOUT_TIME_FIRST};
     enum { H = 20 };
     struct host *xi = host_random(1, DIMS(3, 2, 3 * H)), *weight = weight_for(H);
     struct host *bias = host_random(3, DIMS(3 * H)), *h0 = host_uniform(4, -1e4, 1e4, DIMS(2, H));
@@ -81,7 +82,7 @@ TEST(empty_is_fine)
 
 TEST(refusals)
 {
-    const struct gru_fwd_params p = {ATTNCL_LAYOUT_TBC}, odd = {7};
+    const struct gru_fwd_params p = {ATTNCL_LAYOUT_TIME_FIRST}, odd = {7};
     struct host *xi = host_new(ATTNCL_F32, DIMS(4, 2, 9)), *y = host_new(ATTNCL_F32, DIMS(4, 2, 3));
     struct host *weight = host_new(ATTNCL_F32, DIMS(9, 3)), *w8 = host_new(ATTNCL_F32, DIMS(8, 3));
     struct host *bias = host_new(ATTNCL_F32, DIMS(9)), *b3 = host_new(ATTNCL_F32, DIMS(3));

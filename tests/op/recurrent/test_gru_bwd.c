@@ -26,7 +26,8 @@ static struct host *weight_for(int64_t width)
 
 static void check(struct shape s, bool time_first, struct host *h0)
 {
-    const struct gru_bwd_params params = {time_first ? ATTNCL_LAYOUT_TBC : ATTNCL_LAYOUT_BTC};
+    const struct gru_bwd_params params = {time_first ? ATTNCL_LAYOUT_TIME_FIRST
+                                                     : ATTNCL_LAYOUT_BATCH_FIRST};
     const int64_t first = time_first ? s.n_steps : s.batch, second = s.n_steps + s.batch - first;
     struct host *xi = host_random(1, DIMS(first, second, 3 * s.width));
     struct host *weight = weight_for(s.width), *bias = host_random(3, DIMS(3 * s.width));
@@ -64,12 +65,12 @@ TEST(meets_the_definition)
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
     const struct gru_fwd_params *p = params;
-    ref_gru_fwd(in[0], in[1], in[2], in[3], p->layout != ATTNCL_LAYOUT_BTC, out[0]);
+    ref_gru_fwd(in[0], in[1], in[2], in[3], p->layout != ATTNCL_LAYOUT_BATCH_FIRST, out[0]);
 }
 
 TEST(meets_finite_differences)
 {
-    const struct gru_fwd_params tbc = {ATTNCL_LAYOUT_TBC}, btc = {ATTNCL_LAYOUT_BTC};
+    const struct gru_fwd_params tbc = {ATTNCL_LAYOUT_TIME_FIRST}, btc = {ATTNCL_LAYOUT_BATCH_FIRST};
     struct host *xi = host_random(6, DIMS(4, 3, 9)), *weight = host_random(7, DIMS(9, 3));
     struct host *bias = host_random(8, DIMS(9)), *h3 = host_random(9, DIMS(3, 3));
 
@@ -81,7 +82,7 @@ TEST(meets_finite_differences)
 
 TEST(refusals)
 {
-    const struct gru_bwd_params p = {ATTNCL_LAYOUT_TBC};
+    const struct gru_bwd_params p = {ATTNCL_LAYOUT_TIME_FIRST};
     struct host *xi = host_new(ATTNCL_F32, DIMS(4, 2, 9)), *y = host_new(ATTNCL_F32, DIMS(4, 2, 3));
     struct host *weight = host_new(ATTNCL_F32, DIMS(9, 3)), *bias = host_new(ATTNCL_F32, DIMS(9));
     struct host *dy = host_new(ATTNCL_F32, DIMS(4, 3, 3)), *w6 = host_new(ATTNCL_F32, DIMS(6, 2));
