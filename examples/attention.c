@@ -15,8 +15,8 @@ static attncl_status work(attncl_graph *g)
     const int64_t dim[] = {T, B, C};
     uint32_t seed = 1;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    attncl_mha_params p;
-    const attncl_value none = attncl_value_none();
+    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value seen;
 
     desc.causal = 1;
@@ -24,11 +24,9 @@ static attncl_status work(attncl_graph *g)
     p.key_weight = example_weight(g, C, C, 0.3f, &seed);
     p.value_weight = example_weight(g, C, C, 0.3f, &seed);
     p.output_weight = example_weight(g, C, C, 0.3f, &seed);
-    p.query_bias = p.key_bias = p.value_bias = p.output_bias = none;
 
-    const attncl_value in = attncl_graph_input(g, "x", ATTNCL_F32, 3, dim);
-    attncl_graph_output(
-        g, "y", attncl_multi_head_attention(g, &desc, &p, H, in, in, in, none, none, none, &seen));
+    in.query = in.key = in.value = attncl_graph_input(g, "x", ATTNCL_F32, 3, dim);
+    attncl_graph_output(g, "y", attncl_multi_head_attention(g, &desc, &p, H, &in, &seen));
     attncl_graph_output(g, "weights", seen);
 
     attncl_status status = example_run(g, "attention", x, T * B * C, y, T * B * C, &seed);

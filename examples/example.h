@@ -50,18 +50,15 @@ static inline attncl_value example_ones(attncl_graph *g, int64_t n)
     return v;
 }
 
-// Compiles the graph, runs it on random numbers for input "x" of n_in floats, and prints the mean
-// square of output "y" of n_out floats.
-static inline attncl_status example_run(attncl_graph *g, const char *name, float *x, size_t n_in,
-                                        float *y, size_t n_out, uint32_t *seed)
+// Runs the compiled graph on random numbers for input "x" of n_in floats, and prints the mean square
+// of output "y" of n_out floats.
+static inline attncl_status example_step(attncl_graph *g, const char *name, float *x, size_t n_in,
+                                         float *y, size_t n_out, uint32_t *seed)
 {
-    attncl_status status =
-        attncl_graph_compile(g, NULL); // reports the first mistake of the builders
     double sum = 0;
 
     example_fill(x, n_in, 1.0f, seed);
-    if (status == ATTNCL_OK)
-        status = attncl_graph_write(g, "x", x, n_in * sizeof *x);
+    attncl_status status = attncl_graph_write(g, "x", x, n_in * sizeof *x);
     if (status == ATTNCL_OK)
         status = attncl_graph_run(g);
     if (status == ATTNCL_OK)
@@ -71,6 +68,14 @@ static inline attncl_status example_run(attncl_graph *g, const char *name, float
     if (status == ATTNCL_OK)
         printf("%s: mean square of y %.6f\n", name, sum / (double)n_out);
     return status;
+}
+
+// Compiles the graph, which reports the first mistake of the builders, and runs it once.
+static inline attncl_status example_run(attncl_graph *g, const char *name, float *x, size_t n_in,
+                                        float *y, size_t n_out, uint32_t *seed)
+{
+    const attncl_status status = attncl_graph_compile(g, NULL);
+    return status == ATTNCL_OK ? example_step(g, name, x, n_in, y, n_out, seed) : status;
 }
 
 // Opens a device, lets `work` do its part with a graph, and closes everything.  Returns main's

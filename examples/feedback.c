@@ -16,29 +16,39 @@ static attncl_value weight3(attncl_graph *g, int64_t a, int64_t b, int64_t c, ui
     return attncl_reshape(g, example_weight(g, a, b * c, 0.1f, seed), 3, dim);
 }
 
-static attncl_feedback_layer_params make_layer(attncl_graph *g, uint32_t *seed)
-{
-    const attncl_value none = attncl_value_none();
-    attncl_feedback_layer_params p;
+// What a layer's parameters point to.
+struct layer {
+    attncl_feedback_params attn;
+    attncl_ffn_params ffn;
+};
 
+static attncl_feedback_layer_params make_layer(attncl_graph *g, struct layer *l, uint32_t *seed)
+{
+    const attncl_feedback_params attn = ATTNCL_FEEDBACK_PARAMS_INIT;
+    const attncl_ffn_params ffn = ATTNCL_FFN_PARAMS_INIT;
+    attncl_feedback_layer_params p = ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
+
+    l->attn = attn;
+    l->ffn = ffn;
+    p.attn = &l->attn;
+    p.ffn = &l->ffn;
     p.norm_attn_weight = example_ones(g, C);
     p.norm_attn_bias = example_weight(g, 0, C, 0.1f, seed);
-    p.attn.query_weight = example_weight(g, C, C, 0.3f, seed);
-    p.attn.key_weight = example_weight(g, C, C, 0.3f, seed);
-    p.attn.value_weight = example_weight(g, C, C, 0.3f, seed);
-    p.attn.value_bias = example_weight(g, 0, C, 0.1f, seed);
-    p.attn.output_weight = example_weight(g, C, C, 0.3f, seed);
-    p.attn.output_bias = example_weight(g, 0, C, 0.1f, seed);
-    p.attn.key_pos_embeddings = weight3(g, P, H, C / H, seed);
-    p.attn.query_pos_bias = example_weight(g, H, C / H, 0.1f, seed);
-    p.attn.key_pos_bias = none; // joint scores
+    l->attn.query_weight = example_weight(g, C, C, 0.3f, seed);
+    l->attn.key_weight = example_weight(g, C, C, 0.3f, seed);
+    l->attn.value_weight = example_weight(g, C, C, 0.3f, seed);
+    l->attn.value_bias = example_weight(g, 0, C, 0.1f, seed);
+    l->attn.output_weight = example_weight(g, C, C, 0.3f, seed);
+    l->attn.output_bias = example_weight(g, 0, C, 0.1f, seed);
+    l->attn.key_pos_embeddings = weight3(g, P, H, C / H, seed);
+    // no key_pos_bias: joint scores
+    l->attn.query_pos_bias = example_weight(g, H, C / H, 0.1f, seed);
     p.norm_ffn_weight = example_ones(g, C);
     p.norm_ffn_bias = example_weight(g, 0, C, 0.1f, seed);
-    p.ffn.layer1_weight = example_weight(g, F, C, 0.3f, seed);
-    p.ffn.layer1_bias = example_weight(g, 0, F, 0.1f, seed);
-    p.ffn.gate_weight = p.ffn.gate_bias = none;
-    p.ffn.layer2_weight = example_weight(g, C, F, 0.3f, seed);
-    p.ffn.layer2_bias = example_weight(g, 0, C, 0.1f, seed);
+    l->ffn.layer1_weight = example_weight(g, F, C, 0.3f, seed);
+    l->ffn.layer1_bias = example_weight(g, 0, F, 0.1f, seed);
+    l->ffn.layer2_weight = example_weight(g, C, F, 0.3f, seed);
+    l->ffn.layer2_bias = example_weight(g, 0, C, 0.1f, seed);
     p.activation = ATTNCL_RELU;
     return p;
 }
@@ -49,15 +59,15 @@ static attncl_status work(attncl_graph *g)
     const int64_t dim[] = {T, B, C};
     uint32_t seed = 1;
     attncl_feedback_layer_params layers[LAYERS];
-    attncl_feedback_transformer_params p;
+    struct layer parts[LAYERS];
+    attncl_feedback_transformer_params p = ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT;
 
     for (int i = 0; i < LAYERS; i++)
-        layers[i] = make_layer(g, &seed);
+        layers[i] = make_layer(g, &parts[i], &seed);
     p.layers = layers;
     p.n_layers = LAYERS;
     p.n_heads = H;
     p.weights = example_ones(g, LAYERS + 1); // the input and every layer count alike
-    p.key_value_weight = p.key_value_bias = attncl_value_none();
     p.norm_weight = example_ones(g, C);
     p.norm_bias = example_weight(g, 0, C, 0.1f, &seed);
 

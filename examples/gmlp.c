@@ -14,16 +14,18 @@ static attncl_status work(attncl_graph *g)
     static float x[T * B * C], y[T * B * C];
     const int64_t dim[] = {T, B, C};
     uint32_t seed = 1;
-    attncl_gmlp_params p;
+    attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
+    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
 
     p.norm_weight = example_ones(g, C);
     p.norm_bias = example_weight(g, 0, C, 0.1f, &seed);
     p.proj1_weight = example_weight(g, F, C, 0.3f, &seed);
     p.proj1_bias = example_weight(g, 0, F, 0.1f, &seed);
-    p.sgu.norm_weight = example_ones(g, F / 2);
-    p.sgu.norm_bias = example_weight(g, 0, F / 2, 0.1f, &seed);
-    p.sgu.weight = example_weight(g, T, T, 0.01f, &seed); // positions mix here
-    p.sgu.bias = example_ones(g, T);
+    p.sgu = &gate;
+    gate.norm_weight = example_ones(g, F / 2);
+    gate.norm_bias = example_weight(g, 0, F / 2, 0.1f, &seed);
+    gate.weight = example_weight(g, T, T, 0.01f, &seed); // positions mix here
+    gate.bias = example_ones(g, T);
     p.proj2_weight = example_weight(g, C, F / 2, 0.3f, &seed);
     p.proj2_bias = example_weight(g, 0, C, 0.1f, &seed);
 

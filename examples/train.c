@@ -66,14 +66,20 @@ static attncl_status make_params(attncl_context *context, attncl_tensor **params
 static attncl_value model_loss(attncl_graph *g, const attncl_value *w)
 {
     const int64_t dim[] = {T, B};
-    const attncl_gmlp_params block = {
-        w[NORM_WEIGHT],
-        w[NORM_BIAS],
-        w[PROJ1_WEIGHT],
-        w[PROJ1_BIAS],
-        {w[GATE_NORM_WEIGHT], w[GATE_NORM_BIAS], w[GATE_WEIGHT], w[GATE_BIAS]},
-        w[PROJ2_WEIGHT],
-        w[PROJ2_BIAS]};
+    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+    attncl_gmlp_params block = ATTNCL_GMLP_PARAMS_INIT;
+
+    gate.norm_weight = w[GATE_NORM_WEIGHT];
+    gate.norm_bias = w[GATE_NORM_BIAS];
+    gate.weight = w[GATE_WEIGHT];
+    gate.bias = w[GATE_BIAS];
+    block.norm_weight = w[NORM_WEIGHT];
+    block.norm_bias = w[NORM_BIAS];
+    block.proj1_weight = w[PROJ1_WEIGHT];
+    block.proj1_bias = w[PROJ1_BIAS];
+    block.sgu = &gate;
+    block.proj2_weight = w[PROJ2_WEIGHT];
+    block.proj2_bias = w[PROJ2_BIAS];
     const attncl_value tokens = attncl_graph_index_input(g, "tokens", 2, dim, 0, V);
     const attncl_value targets = attncl_graph_index_input(g, "targets", 2, dim, 0, V);
     const attncl_value x = attncl_embedding(g, tokens, w[EMBEDDING], 1.0f);
@@ -99,12 +105,12 @@ static void build(attncl_graph *g, attncl_tensor **params)
 
     adam.learning_rate = 0.02;
     const attncl_value taken = attncl_graph_index_input(g, "taken", 0, NULL, 0, STEPS);
-    const attncl_value rates = attncl_adam_rates(g, &adam, taken);
+    const attncl_value rates = attncl_adam_rates(g, &adam, NULL, taken);
     for (int i = 0; i < N_PARAMS; i++) {
         const attncl_shape shape = attncl_graph_shape(g, w[i]);
-        attncl_adam_values values = {w[i], attncl_value_none(), attncl_value_none(),
-                                     attncl_value_none()};
+        attncl_adam_values values = ATTNCL_ADAM_VALUES_INIT;
         char name[32];
+        values.param = w[i];
         snprintf(name, sizeof name, "mean.%d", i);
         values.exp_avg = attncl_graph_state(g, name, ATTNCL_F32, shape.rank, shape.dim);
         snprintf(name, sizeof name, "mean_square.%d", i);

@@ -89,7 +89,7 @@ int command_devices(int argc, char **argv)
     if (json)
         printf("[\n");
     for (size_t i = 0; i < n; i++) {
-        attncl_device_info info;
+        attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
         if (attncl_device_get(i, &info) != ATTNCL_OK)
             return tool_failed();
         if (json) {

@@ -154,7 +154,7 @@ static int evaluate(attncl_model *model, int64_t window, int64_t batch, const in
 
 static int report(attncl_context *context, double sum, int64_t n, double seconds)
 {
-    attncl_device_info device;
+    attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
 
     if (attncl_context_device(context, &device) != ATTNCL_OK)
         return tool_failed();

@@ -57,7 +57,7 @@ static void log_line(attncl_log_level level, const char *text, void *user)
 
 static void log_everything(void)
 {
-    attncl_set_log(log_line, NULL, ATTNCL_LOG_DEBUG);
+    attncl_log_set(log_line, NULL, ATTNCL_LOG_DEBUG);
 }
 
 int tool_options(const char *command, const char *usage_text, const struct option_row *rows,

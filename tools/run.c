@@ -42,7 +42,7 @@ static void print_profile(const attncl_graph *g)
 
 static int print_memory(attncl_graph *g)
 {
-    attncl_memory_report m;
+    attncl_memory_report m = ATTNCL_MEMORY_REPORT_INIT;
 
     if (attncl_graph_memory(g, &m) != ATTNCL_OK)
         return tool_failed();

@@ -40,7 +40,8 @@ static void print_result(const attncl_tune_result *r, void *user)
                r->built_in_ms, r->best_ms, 100 * r->gain, r->kept ? "yes" : "no", r->row,
                r->workload);
     if (!r->note && r->n_tried < r->n_rows)
-        printf("%-14s %-7s the time was enough for %d of %d rows\n", "", "", r->n_tried, r->n_rows);
+        printf("%-14s %-7s the time was enough for %zu of %zu rows\n", "", "", r->n_tried,
+               r->n_rows);
     fflush(stdout);
 }
 
@@ -54,7 +55,7 @@ static int tune_device(const char *device, const attncl_tune_options *given)
 {
     attncl_context_options which = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_tune_options o = *given;
-    attncl_tune_summary summary;
+    attncl_tune_summary summary = ATTNCL_TUNE_SUMMARY_INIT;
     struct table table = {false};
 
     which.device = device;
@@ -68,7 +69,7 @@ static int tune_device(const char *device, const attncl_tune_options *given)
     else if (summary.n_kept == 0)
         printf("no gain: the built-in choice stays");
     else
-        printf("%d of %d are faster with another row", summary.n_kept, summary.n_measured);
+        printf("%zu of %zu are faster with another row", summary.n_kept, summary.n_measured);
     printf("%s%s\n", summary.file[0] ? "; written to " : "", summary.file);
     return TOOL_OK;
 }
@@ -83,7 +84,7 @@ static int tune_all_devices(const attncl_tune_options *o)
     if (n == 0)
         return tool_error("no OpenCL device; install a driver, for example pocl-opencl-icd");
     for (size_t i = 0; i < n; i++) {
-        attncl_device_info info;
+        attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
         char id[32];
 
         if (attncl_device_get(i, &info) != ATTNCL_OK)

@@ -266,7 +266,7 @@ int main(int argc, char **argv)
     const int skip = argc > 2 && strcmp(argv[1], "--json") == 0 ? 2 : 0;
     const int repeats = argc > skip + 1 && atoi(argv[skip + 1]) > 0 ? atoi(argv[skip + 1]) : 12;
     const bool cpu = argc > skip + 2 && strcmp(argv[skip + 2], "cpu") == 0;
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
 
     if (cpu)
         clock_id = CLOCK_PROCESS_CPUTIME_ID;

@@ -19,10 +19,11 @@ static void build_attention(struct case_data *t)
     const attncl_value k = case_input(t, "k", 2, DIMS(s->B, s->heads, s->T, width));
     const attncl_value v = case_input(t, "v", 2, DIMS(s->B, s->heads, s->T, width));
 
+    const attncl_attention_inputs qkv = {
+        .struct_size = sizeof qkv, .query = q, .key = k, .value = v};
     desc.causal = s->causal;
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
-    const attncl_value y =
-        attncl_attention(t->graph, &desc, q, k, v, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, NULL);
+    const attncl_value y = attncl_attention(t->graph, &desc, &qkv, NULL);
     attncl_graph_output(t->graph, "y", attncl_merge_heads(t->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
 }
 
@@ -51,13 +52,13 @@ static void build_mha_labml(struct case_data *t)
     const struct sizes *s = &t->c->sizes;
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
-    const attncl_mha_params params = {MIXING_FIELDS("", "", MAP, ARRAY)};
+    const attncl_mha_params params = {.struct_size = sizeof params,
+                                      MIXING_FIELDS("", "", MAP, ARRAY)};
 
+    const attncl_attention_inputs in = {.struct_size = sizeof in, .query = x, .key = x, .value = x};
     desc.causal = s->causal;
     attncl_graph_output(t->graph, "y",
-                        attncl_multi_head_attention(t->graph, &desc, &params, s->heads, x, x, x,
-                                                    ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE,
-                                                    ATTNCL_NONE_VALUE, NULL));
+                        attncl_multi_head_attention(t->graph, &desc, &params, s->heads, &in, NULL));
 }
 
 #define MAPS_FIELDS(MAP)                                                                           \
@@ -72,13 +73,13 @@ static void build_mha_d2l(struct case_data *t)
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->B, s->T, s->C));
     const attncl_value lens = case_indices(t, "valid_lens", 1, s->T + 1, DIMS(s->B));
-    const attncl_mha_params params = {MAPS_FIELDS(MAP)};
+    const attncl_mha_params params = {.struct_size = sizeof params, MAPS_FIELDS(MAP)};
 
+    const attncl_attention_inputs in = {
+        .struct_size = sizeof in, .query = x, .key = x, .value = x, .valid_lens = lens};
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     attncl_graph_output(t->graph, "y",
-                        attncl_multi_head_attention(t->graph, &desc, &params, s->heads, x, x, x,
-                                                    ATTNCL_NONE_VALUE, lens, ATTNCL_NONE_VALUE,
-                                                    NULL));
+                        attncl_multi_head_attention(t->graph, &desc, &params, s->heads, &in, NULL));
 }
 
 static void check_mha(const struct case_data *t, struct check *c, bool time_first,

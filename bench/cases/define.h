@@ -54,6 +54,6 @@ struct host *define_feedback(const struct define_feedback *p, const struct host 
 #define GMLP_FIELDS(MAP, ARRAY)                                                                    \
     NORM_FIELDS("", norm, "norm", s->C, ARRAY),                                                    \
         DENSE_FIELDS("", proj1, "proj1", s->F, s->C, MAP, ARRAY),                                  \
-        .sgu = {GATE_FIELDS(ARRAY)}, DENSE_FIELDS("", proj2, "proj2", s->C, s->F / 2, MAP, ARRAY)
+        DENSE_FIELDS("", proj2, "proj2", s->C, s->F / 2, MAP, ARRAY)
 
 #endif

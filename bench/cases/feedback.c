@@ -32,28 +32,35 @@ static attncl_value map(struct case_data *t, int64_t layer, const char *part, in
 }
 
 // Keys and values are projected by one GEMM for all layers.
-static attncl_feedback_layer_params make_layer(struct case_data *t, int64_t l)
+static attncl_feedback_layer_params make_layer(struct case_data *t, int64_t l,
+                                               attncl_feedback_params *attn, attncl_ffn_params *ffn)
 {
     const struct sizes *s = &t->c->sizes;
     const int64_t width = s->C / s->heads;
     char text[NAME_BYTES];
 
+    *attn = (attncl_feedback_params){
+        .struct_size = sizeof *attn,
+        .query_weight = map(t, l, "attn.query.linear.weight", s->C, s->C),
+        .output_weight = map(t, l, "attn.output.weight", s->C, s->C),
+        .output_bias = vector(t, l, "attn.output.bias", s->C),
+        .key_pos_embeddings = case_weight(t, name_of(l, "attn.key_pos_embeddings", text), 1,
+                                          DIMS(s->T, s->heads, width)),
+        .query_pos_bias =
+            case_weight(t, name_of(l, "attn.query_pos_bias", text), 1, DIMS(s->heads, width))};
+    *ffn = (attncl_ffn_params){.struct_size = sizeof *ffn,
+                               .layer1_weight = map(t, l, "feed_forward.layer1.weight", s->F, s->C),
+                               .layer1_bias = vector(t, l, "feed_forward.layer1.bias", s->F),
+                               .layer2_weight = map(t, l, "feed_forward.layer2.weight", s->C, s->F),
+                               .layer2_bias = vector(t, l, "feed_forward.layer2.bias", s->C)};
     return (attncl_feedback_layer_params){
+        .struct_size = sizeof(attncl_feedback_layer_params),
         .norm_attn_weight = vector(t, l, "norm_self_attn.weight", s->C),
         .norm_attn_bias = vector(t, l, "norm_self_attn.bias", s->C),
-        .attn = {.query_weight = map(t, l, "attn.query.linear.weight", s->C, s->C),
-                 .output_weight = map(t, l, "attn.output.weight", s->C, s->C),
-                 .output_bias = vector(t, l, "attn.output.bias", s->C),
-                 .key_pos_embeddings = case_weight(t, name_of(l, "attn.key_pos_embeddings", text),
-                                                   1, DIMS(s->T, s->heads, width)),
-                 .query_pos_bias = case_weight(t, name_of(l, "attn.query_pos_bias", text), 1,
-                                               DIMS(s->heads, width))},
+        .attn = attn,
         .norm_ffn_weight = vector(t, l, "norm_ff.weight", s->C),
         .norm_ffn_bias = vector(t, l, "norm_ff.bias", s->C),
-        .ffn = {.layer1_weight = map(t, l, "feed_forward.layer1.weight", s->F, s->C),
-                .layer1_bias = vector(t, l, "feed_forward.layer1.bias", s->F),
-                .layer2_weight = map(t, l, "feed_forward.layer2.weight", s->C, s->F),
-                .layer2_bias = vector(t, l, "feed_forward.layer2.bias", s->C)},
+        .ffn = ffn,
         .activation = ATTNCL_RELU,
     };
 }
@@ -62,13 +69,16 @@ static void build_feedback(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     attncl_feedback_layer_params layers[MAX_LAYERS];
+    attncl_feedback_params attn[MAX_LAYERS];
+    attncl_ffn_params ffn[MAX_LAYERS];
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
 
     for (int64_t l = 0; l < s->layers; ++l)
-        layers[l] = make_layer(t, l);
+        layers[l] = make_layer(t, l, &attn[l], &ffn[l]);
     const attncl_feedback_transformer_params params = {
+        .struct_size = sizeof params,
         .layers = layers,
-        .n_layers = s->layers,
+        .n_layers = (size_t)s->layers,
         .n_heads = s->heads,
         .weights = case_weight(t, "weights", 1, DIMS(s->layers + 1)),
         .key_value_weight = case_map(t, "key_value.weight", 2 * s->layers * s->C, s->C),

@@ -76,7 +76,7 @@ static void build_feed_forward(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->M, s->C));
-    const attncl_ffn_params params = {FFN_FIELDS("", MAP, ARRAY)};
+    const attncl_ffn_params params = {.struct_size = sizeof params, FFN_FIELDS("", MAP, ARRAY)};
 
     attncl_graph_output(t->graph, "y",
                         attncl_feed_forward(t->graph, &params, ATTNCL_GELU, x, ATTNCL_NONE_VALUE));

@@ -16,7 +16,7 @@ static void build_spatial_gate(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     const attncl_value z = case_input(t, "z", 2, DIMS(s->T, s->B, s->F));
-    const attncl_sgu_params params = {GATE_FIELDS(ARRAY)};
+    const attncl_sgu_params params = {.struct_size = sizeof params, GATE_FIELDS(ARRAY)};
 
     attncl_graph_output(
         t->graph, "y",
@@ -40,7 +40,9 @@ static void build_gmlp_block(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
-    const attncl_gmlp_params params = {GMLP_FIELDS(MAP, ARRAY)};
+    const attncl_sgu_params gate = {.struct_size = sizeof gate, GATE_FIELDS(ARRAY)};
+    const attncl_gmlp_params params = {
+        .struct_size = sizeof params, .sgu = &gate, GMLP_FIELDS(MAP, ARRAY)};
 
     attncl_graph_output(t->graph, "y",
                         attncl_gmlp_block(t->graph, &params, x, s->causal, ATTNCL_NONE_VALUE));
@@ -49,7 +51,7 @@ static void build_gmlp_block(struct case_data *t)
 static void check_gmlp_block(const struct case_data *t, struct check *c)
 {
     const struct sizes *s = &t->c->sizes;
-    const struct ref_gmlp params = {GMLP_FIELDS(WHOLE, WHOLE)};
+    const struct ref_gmlp params = {.sgu = {GATE_FIELDS(WHOLE)}, GMLP_FIELDS(WHOLE, WHOLE)};
     struct host *x = PART(t, "x", ALL, last_entry(t), ALL), *y = host_like(x);
 
     ref_gmlp_block(&params, s->causal, x, NULL, y);
@@ -70,15 +72,18 @@ static void build_encoder_layer(struct case_data *t)
     attncl_graph *g = t->graph;
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
-    const attncl_aft_params mixing = {ENCODER_MIXING_FIELDS(MAP, ARRAY)};
-    const attncl_ffn_params ffn = {FFN_FIELDS("", MAP, ARRAY)};
+    const attncl_aft_params mixing = {.struct_size = sizeof mixing,
+                                      ENCODER_MIXING_FIELDS(MAP, ARRAY)};
+    const attncl_ffn_params ffn = {.struct_size = sizeof ffn, FFN_FIELDS("", MAP, ARRAY)};
 
     desc.window = s->window;
     desc.causal = s->causal;
     const attncl_value n1 =
         attncl_layer_norm(g, x, ARRAY("norm_self_attn.weight", 1, s->C),
                           ARRAY("norm_self_attn.bias", 1, s->C), LAYER_NORM_EPS);
-    const attncl_value h = attncl_aft(g, &desc, &mixing, n1, n1, n1, ATTNCL_NONE_VALUE, x);
+    const attncl_attention_inputs in = {
+        .struct_size = sizeof in, .query = n1, .key = n1, .value = n1, .residual = x};
+    const attncl_value h = attncl_aft(g, &desc, &mixing, &in);
     const attncl_value n2 = attncl_layer_norm(g, h, ARRAY("norm_ff.weight", 1, s->C),
                                               ARRAY("norm_ff.bias", 1, s->C), LAYER_NORM_EPS);
     attncl_graph_output(g, "y", attncl_feed_forward(g, &ffn, ATTNCL_RELU, n2, h));

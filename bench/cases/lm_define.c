@@ -86,7 +86,7 @@ static struct host *pre_norm_layer(const struct layer *l, const struct host *x)
 
 static struct host *gmlp_layer(const struct layer *l, const struct host *x)
 {
-    const struct ref_gmlp params = {GMLP_FIELDS(PARAM, PARAM)};
+    const struct ref_gmlp params = {.sgu = {GATE_FIELDS(PARAM)}, GMLP_FIELDS(PARAM, PARAM)};
     struct host *y = host_like(x);
 
     ref_gmlp_block(&params, true, x, NULL, y);

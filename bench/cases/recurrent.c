@@ -22,6 +22,7 @@ static void make_layers(struct case_data *t, int64_t n_in, attncl_gru_params *la
     char text[64];
 
     for (int64_t k = 0; k < t->c->sizes.layers; ++k) {
+        layers[k].struct_size = sizeof layers[k];
         layers[k].weight_ih = MAP(name_of(k, "weight_ih", text), 3 * n, k ? n : n_in);
         layers[k].bias_ih = ARRAY(name_of(k, "bias_ih", text), 0.5, 3 * n);
         layers[k].weight_hh = MAP(name_of(k, "weight_hh", text), 3 * n, n);
@@ -49,9 +50,9 @@ static void build_gru(struct case_data *t)
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->E));
 
     make_layers(t, s->E, layers);
-    attncl_graph_output(
-        t->graph, "y",
-        attncl_gru_layers(t->graph, layers, s->layers, x, ATTNCL_LAYOUT_TIME_FIRST, states));
+    attncl_graph_output(t->graph, "y",
+                        attncl_gru_layers(t->graph, layers, (size_t)s->layers, x,
+                                          ATTNCL_LAYOUT_TIME_FIRST, states));
 }
 
 static void check_gru(const struct case_data *t, struct check *c)
@@ -85,16 +86,18 @@ static void build_bahdanau(struct case_data *t)
     const attncl_value tokens = case_indices(t, "tokens", 0, s->V, DIMS(s->B, s->T));
     const attncl_value outputs = case_input(t, "enc_outputs", 1, DIMS(s->B, s->S, s->C));
     const attncl_value lens = case_indices(t, "valid_lens", 1, s->S + 1, DIMS(s->B));
-    const attncl_bahdanau_params params = {.query_weight = MAP("W_q", s->C, s->C),
+    const attncl_bahdanau_params params = {.struct_size = sizeof params,
+                                           .query_weight = MAP("W_q", s->C, s->C),
                                            .key_weight = MAP("W_k", s->C, s->C),
                                            .score_weight = MAP("w_v", 1, s->C),
                                            .layers = layers,
-                                           .n_layers = s->layers};
+                                           .n_layers = (size_t)s->layers};
 
     make_layers(t, s->C + s->E, layers);
     for (int64_t k = 0; k < s->layers; ++k)
         states[k] = case_input(t, name_of(k, "state", text), 1, DIMS(s->B, s->C));
-    const attncl_bahdanau_source source = attncl_bahdanau_attend(g, &params, outputs, lens);
+    attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
+    attncl_bahdanau_attend(g, &params, outputs, lens, &source);
     const attncl_value x = attncl_embedding(g, tokens, ARRAY("embedding", 1, s->V, s->E), 1);
     const attncl_value y = attncl_bahdanau_decoder(g, &params, &source, x, states, NULL);
     attncl_graph_output(

@@ -17,6 +17,8 @@ static attncl_status describe(const char *name, attncl_device_info *info_ret)
 
     options.device = name;
     TRY_DONE(attncl_context_create(&options, &ctx));
+    *info_ret = (attncl_device_info)ATTNCL_DEVICE_INFO_INIT;
+    *info_ret = (attncl_device_info)ATTNCL_DEVICE_INFO_INIT;
     TRY_DONE(attncl_context_device(ctx, info_ret));
 
 done:
@@ -36,7 +38,7 @@ static void add(struct devices *all, const attncl_device_info *info)
 
 static attncl_status list(struct devices *all, const struct options *o)
 {
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     size_t n = 0;
 
     for (size_t i = 0; i < o->n_devices; ++i) {

@@ -223,6 +223,7 @@ static void complete(struct run *r)
     r->bytes = r->data.bytes;
     if (r->data.graph) {
         settle(r, time_events(r));
+        r->memory = (attncl_memory_report)ATTNCL_MEMORY_REPORT_INIT;
         r->has_memory = attncl_graph_memory(r->data.graph, &r->memory) == ATTNCL_OK;
     }
     r->runs = r->samples.n;

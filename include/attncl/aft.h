@@ -11,7 +11,7 @@
 #ifndef ATTNCL_AFT_H
 #define ATTNCL_AFT_H
 
-#include "attncl/graph.h"
+#include "attncl/attention.h"
 
 ATTNCL_BEGIN
 
@@ -59,6 +59,7 @@ ATTNCL_API attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *d
 
 /** A layer's parameters; null values for absent biases and, in AFT-simple, pos_bias. */
 typedef struct attncl_aft_params {
+    size_t struct_size;
     attncl_value query_weight, query_bias;   /**< [C, C], [C] */
     attncl_value key_weight, key_bias;       /**< [C, C], [C]; AFT-conv: [H, C], [H] */
     attncl_value value_weight, value_bias;   /**< [C, C], [C] */
@@ -66,14 +67,21 @@ typedef struct attncl_aft_params {
     attncl_value output_weight, output_bias; /**< [C, C], [C] */
 } attncl_aft_params;
 
+#define ATTNCL_AFT_PARAMS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_aft_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,            \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                                   \
+    }
+
 /**
- * The whole layer: linear maps of query, key and value [T, B, C], the mixing, and the output map.
- * @param residual  added to the result in the same kernel; null: nothing
+ * The whole layer: linear maps of query, key and value, the mixing, and the output map.
+ * @param inputs  query, key, value and residual [T, B, C]; mask as attncl_aft_mix(); no valid_lens
+ * @return        [T, B, C]
  */
 ATTNCL_API attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
-                                   const attncl_aft_params *params, attncl_value query,
-                                   attncl_value key, attncl_value value, attncl_value mask,
-                                   attncl_value residual);
+                                   const attncl_aft_params *params,
+                                   const attncl_attention_inputs *inputs);
 
 /**
  * One position of the causal layer for decoding: x [B, C] -> [B, C].

@@ -30,16 +30,28 @@ typedef struct attncl_attention_desc {
         sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST                        \
     }
 
+/** What an attention or AFT layer reads.  Null values for what is absent. */
+typedef struct attncl_attention_inputs {
+    size_t struct_size;
+    attncl_value query, key, value;
+    attncl_value mask;       /**< which keys a query sees */
+    attncl_value valid_lens; /**< how many keys a query sees */
+    attncl_value residual;   /**< added to a layer's result in the same kernel */
+} attncl_attention_inputs;
+
+#define ATTNCL_ATTENTION_INPUTS_INIT                                                               \
+    {                                                                                              \
+        sizeof(attncl_attention_inputs), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,  \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                \
+    }
+
 /**
  * Scaled dot-product attention, one fused kernel with an online softmax: no [T, S] buffer unless
  * the weights are asked for.
  *
  * @param desc         borrowed for the call; NULL: all defaults
- * @param q            [B, H, T, D], D at most 256
- * @param k            [B, H, S, D]
- * @param v            [B, H, S, E], E at most 256
- * @param mask         U8 [T or 1, S, B or 1], non-zero = visible; null: all
- * @param valid_lens   I32 [B] or [B, T]: keys at or beyond the length score -1e6
+ * @param inputs       query [B, H, T, D], D at most 256; key [B, H, S, D]; value [B, H, S, E], E
+ * at most 256; mask U8 [T or 1, S, B or 1], non-zero = visible, null: all; valid_lens I32 [B] or [B, T]: keys at or beyond the length score -1e6
  * (length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
  * or window.
  * @param weights_ret  NULL, or receives the weights [B, H, T, S]
@@ -50,8 +62,7 @@ typedef struct attncl_attention_desc {
  * 2017, eq. 1; online softmax: Milakov and Gimelshein 2018, arXiv 1805.02867.
  */
 ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc,
-                                         attncl_value q, attncl_value k, attncl_value v,
-                                         attncl_value mask, attncl_value valid_lens,
+                                         const attncl_attention_inputs *inputs,
                                          attncl_value *weights_ret);
 
 /**
@@ -81,24 +92,32 @@ ATTNCL_API attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attn
 
 /** Parameters of a multi-head attention; null values for absent biases. */
 typedef struct attncl_mha_params {
+    size_t struct_size;
     attncl_value query_weight, query_bias;   /**< [C, query width], [C] */
     attncl_value key_weight, key_bias;       /**< [C, key width], [C] */
     attncl_value value_weight, value_bias;   /**< [C, value width], [C] */
     attncl_value output_weight, output_bias; /**< [C out, C], [C out] */
 } attncl_mha_params;
 
+#define ATTNCL_MHA_PARAMS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_mha_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,            \
+            ATTNCL_VALUE_INIT                                                                      \
+    }
+
 /**
  * Multi-head attention: projections, attention of H heads of width C / H, output projection.
  *
- * @param query, key, value  [T, B, .] and [S, B, .], or batch first, as desc->layout says
- * @param residual           added to the result in the same kernel; null: nothing
+ * @param desc               borrowed for the call; NULL: all defaults
+ * @param inputs             query [T, B, .], key and value [S, B, .], or batch first, as
+ * desc->layout says; residual like the result
  * @param weights_ret        NULL, or receives [B, H, T, S]
  * @return                   [T, B, C out] or [B, T, C out]
  */
 ATTNCL_API attncl_value attncl_multi_head_attention(
     attncl_graph *g, const attncl_attention_desc *desc, const attncl_mha_params *params,
-    int64_t n_heads, attncl_value query, attncl_value key, attncl_value value, attncl_value mask,
-    attncl_value valid_lens, attncl_value residual, attncl_value *weights_ret);
+    int64_t n_heads, const attncl_attention_inputs *inputs, attncl_value *weights_ret);
 
 /**
  * One position of causal multi-head self-attention for decoding: x [B, C] -> [B, C out], position

@@ -25,8 +25,12 @@ typedef enum attncl_device_type {
     ATTNCL_DEVICE_OTHER = 3, /**< accelerators and custom devices */
 } attncl_device_type;
 
-/** What a device says of itself.  Text fields are zero-terminated UTF-8, cut where too long. */
+/**
+ * What a device says of itself.  Text fields are zero-terminated UTF-8, cut where too long.  Start
+ * from ATTNCL_DEVICE_INFO_INIT.
+ */
 typedef struct attncl_device_info {
+    size_t struct_size;
     int platform;                 /**< index among the platforms that have a device */
     int device;                   /**< index among that platform's devices */
     attncl_device_type type;      /**< GPU, CPU, other */
@@ -45,6 +49,12 @@ typedef struct attncl_device_info {
     uint32_t vector_width;        /**< native float vector width as reported */
     int available;                /**< 0: the device cannot be used now */
 } attncl_device_info;
+
+#define ATTNCL_DEVICE_INFO_INIT                                                                    \
+    {                                                                                              \
+        sizeof(attncl_device_info), 0, 0, ATTNCL_DEVICE_OTHER, "", "", "", "", "", "", 0, 0, 0, 0, \
+            0, 0, 0, 0                                                                             \
+    }
 
 /**
  * How many OpenCL devices there are, over all platforms; a platform without a device is skipped.  0

@@ -8,12 +8,14 @@
 #ifndef ATTNCL_FEEDBACK_H
 #define ATTNCL_FEEDBACK_H
 
+#include "attncl/attention.h"
 #include "attncl/transformer.h"
 
 ATTNCL_BEGIN
 
 /** Parameters of a feedback attention; null values for what a form does not have. */
 typedef struct attncl_feedback_params {
+    size_t struct_size;
     attncl_value query_weight;               /**< [C, C] */
     attncl_value key_weight;                 /**< [C, C]; null: keys are given projected */
     attncl_value value_weight, value_bias;   /**< [C, C], [C]; null with key_weight */
@@ -23,14 +25,20 @@ typedef struct attncl_feedback_params {
     attncl_value key_pos_bias;               /**< [P, H]: split scores; null: joint */
 } attncl_feedback_params;
 
+#define ATTNCL_FEEDBACK_PARAMS_INIT                                                                \
+    {                                                                                              \
+        sizeof(attncl_feedback_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,   \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,            \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                                   \
+    }
+
 /**
  * Attention of one query to S memories.
  *
  * joint: ((q + u) . (k_j + U_j)) / sqrt(D);  split: ((q + u) . k_j + q . U_j + S_j) / sqrt(D).
  *
- * @param query        [B, C]
- * @param key, value   [S, B, C], or projected [S, B, H, D] when params has no key_weight; S <= P
- * @param residual     [B, C] added to the result, or null
+ * @param inputs       query [B, C]; key and value [S, B, C], or projected [S, B, H, D] when params
+ * has no key_weight, S <= P; residual [B, C]; no mask, no valid_lens
  * @param weights_ret  NULL, or receives [S, B, H]
  * @return             [B, C]; no memory (S = 0) gives the output bias
  *
@@ -39,19 +47,26 @@ typedef struct attncl_feedback_params {
  */
 ATTNCL_API attncl_value attncl_feedback_attention(attncl_graph *g,
                                                   const attncl_feedback_params *params,
-                                                  int64_t n_heads, attncl_value query,
-                                                  attncl_value key, attncl_value value,
-                                                  attncl_value residual, attncl_value *weights_ret);
+                                                  int64_t n_heads,
+                                                  const attncl_attention_inputs *inputs,
+                                                  attncl_value *weights_ret);
 
 /** One layer: attention to the memory (skipped without one), then the feed-forward network; both
  * pre-norm. */
 typedef struct attncl_feedback_layer_params {
+    size_t struct_size;
     attncl_value norm_attn_weight, norm_attn_bias; /**< [C] */
-    attncl_feedback_params attn;
-    attncl_value norm_ffn_weight, norm_ffn_bias; /**< [C] */
-    attncl_ffn_params ffn;
+    const attncl_feedback_params *attn;            /**< borrowed for the call */
+    attncl_value norm_ffn_weight, norm_ffn_bias;   /**< [C] */
+    const attncl_ffn_params *ffn;                  /**< borrowed for the call */
     attncl_activation activation;
 } attncl_feedback_layer_params;
+
+#define ATTNCL_FEEDBACK_LAYER_PARAMS_INIT                                                          \
+    {                                                                                              \
+        sizeof(attncl_feedback_layer_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL,          \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY                            \
+    }
 
 /** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention. */
 ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
@@ -63,8 +78,10 @@ ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
  * key_value_weight is given: then the layers need no key_weight, value_weight and value_bias.
  */
 typedef struct attncl_feedback_transformer_params {
-    const attncl_feedback_layer_params *layers; /**< n_layers of them */
-    int64_t n_layers, n_heads;
+    size_t struct_size;
+    const attncl_feedback_layer_params *layers; /**< n_layers, borrowed for the call */
+    size_t n_layers;
+    int64_t n_heads;
     attncl_value
         weights; /**< [n_layers + 1]: softmax of it mixes a step's values into its memory */
     attncl_value key_value_weight; /**< [2 N C, C]: rows of key, value of layer 0, key, value of
@@ -73,6 +90,12 @@ typedef struct attncl_feedback_transformer_params {
     attncl_value key_value_bias;   /**< [2 N C], or null */
     attncl_value norm_weight, norm_bias; /**< [C] */
 } attncl_feedback_transformer_params;
+
+#define ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT                                                    \
+    {                                                                                              \
+        sizeof(attncl_feedback_transformer_params), NULL, 0, 0, ATTNCL_VALUE_INIT,                 \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT             \
+    }
 
 /**
  * A sequence, step by step within one run: every step is the same compiled nodes, which find their

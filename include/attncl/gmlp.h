@@ -12,10 +12,17 @@ ATTNCL_BEGIN
 
 /** Parameters of a spatial gating unit over F channels and up to n positions. */
 typedef struct attncl_sgu_params {
+    size_t struct_size;
     attncl_value norm_weight, norm_bias; /**< [F/2] */
     attncl_value weight;                 /**< [n, n] */
     attncl_value bias;                   /**< [n] */
 } attncl_sgu_params;
+
+#define ATTNCL_SGU_PARAMS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_sgu_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
+            ATTNCL_VALUE_INIT                                                                      \
+    }
 
 /**
  * z1 * (W' LN(z2) + b), z = [z1 | z2] [T, B, F] -> [T, B, F/2]; W' = weight[:T, :T] times the mask.
@@ -29,11 +36,18 @@ ATTNCL_API attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl
 
 /** Parameters of a gMLP block. */
 typedef struct attncl_gmlp_params {
+    size_t struct_size;
     attncl_value norm_weight, norm_bias;   /**< [C] */
     attncl_value proj1_weight, proj1_bias; /**< [F, C], [F] */
-    attncl_sgu_params sgu;
+    const attncl_sgu_params *sgu;          /**< borrowed for the call */
     attncl_value proj2_weight, proj2_bias; /**< [C, F/2], [C] */
 } attncl_gmlp_params;
+
+#define ATTNCL_GMLP_PARAMS_INIT                                                                    \
+    {                                                                                              \
+        sizeof(attncl_gmlp_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,       \
+            ATTNCL_VALUE_INIT, NULL, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                          \
+    }
 
 /** x + proj2(SGU(GELU(proj1(LN(x))))): x [T, B, C] -> [T, B, C].  causal and mask as for the gating
  * unit. */

@@ -32,8 +32,8 @@ ATTNCL_BEGIN
  * no gradient; with ATTNCL_ERR_SHAPE or ATTNCL_ERR_DTYPE when a dy does not fit or a value is not
  * F32.
  */
-ATTNCL_API void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y,
-                                      const attncl_value *dy, int n_x, const attncl_value *x,
+ATTNCL_API void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
+                                      const attncl_value *dy, size_t n_x, const attncl_value *x,
                                       attncl_value *dx);
 
 ATTNCL_END

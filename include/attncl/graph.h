@@ -31,7 +31,7 @@ ATTNCL_BEGIN
 
 typedef struct attncl_graph attncl_graph;
 
-/** A value of one graph.  id 0 is the null value: "absent", or the graph has failed. */
+/** A value of one graph.  Passed by value, so it never changes.  id 0 is the null value: "absent", or the graph has failed. */
 typedef struct attncl_value {
     int32_t id;
     uint32_t graph; /**< which graph: builders of another one fail with ERR_ARGUMENT */
@@ -51,7 +51,7 @@ static inline attncl_value attncl_value_none(void)
     return none;
 }
 
-/** A value's type and extents. */
+/** A value's type and extents.  Passed by value, so it never changes. */
 typedef struct attncl_shape {
     attncl_dtype dtype;
     int rank;
@@ -110,8 +110,9 @@ ATTNCL_API attncl_status attncl_graph_status(const attncl_graph *g);
  * ---------------------------------------------------------------------------------------------------
  */
 
-/** What a graph needs on the device, in bytes. */
+/** What a graph needs on the device, in bytes.  Start from ATTNCL_MEMORY_REPORT_INIT. */
 typedef struct attncl_memory_report {
+    size_t struct_size;
     size_t weights_bytes; /**< tensors and constants it reads (shared ones count in each graph) */
     size_t state_bytes;   /**< memory kept from run to run */
     size_t io_bytes;      /**< inputs and outputs */
@@ -120,6 +121,11 @@ typedef struct attncl_memory_report {
     size_t arena_bytes;       /**< one allocation for activations and scratch */
     size_t unshared_bytes;    /**< what activations and scratch would take without reuse */
 } attncl_memory_report;
+
+#define ATTNCL_MEMORY_REPORT_INIT                                                                  \
+    {                                                                                              \
+        sizeof(attncl_memory_report), 0, 0, 0, 0, 0, 0, 0                                          \
+    }
 
 /** How to compile.  Start from ATTNCL_COMPILE_OPTIONS_INIT; zero means default. */
 typedef struct attncl_compile_options {

@@ -104,7 +104,7 @@ ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logit
 ATTNCL_API attncl_value attncl_argmax(attncl_graph *g, attncl_value x);
 
 /** n values, F32 or I32, one after another along an axis; all other extents are alike. */
-ATTNCL_API attncl_value attncl_concat(attncl_graph *g, int64_t n, const attncl_value *values,
+ATTNCL_API attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values,
                                       int axis);
 
 /* Views: no copy; the result shares x's memory.  An op that needs contiguous memory gets a copy

@@ -11,16 +11,17 @@
 
 ATTNCL_BEGIN
 
-/** One node's share of the profiled runs. */
+/** One node's share of the profiled runs.  Filled by the library: fields are added at its end. */
 typedef struct attncl_profile_row {
-    const char *op;    /**< op class, "linear"; borrowed from the graph */
-    const char *scope; /**< where it was built, "encoder.layers.0"; borrowed */
-    size_t n_commands; /**< kernel launches and copies per run */
-    size_t runs;       /**< runs counted */
-    uint64_t total_ns; /**< device time over these runs */
-    uint64_t min_ns;   /**< fastest run */
-    double flop;       /**< floating-point operations of one run, by the op's formula; 0 unknown */
-    double bytes;      /**< least bytes moved by one run */
+    size_t struct_size; /**< of this library's struct */
+    const char *op;     /**< op class, "linear"; borrowed from the graph */
+    const char *scope;  /**< where it was built, "encoder.layers.0"; borrowed */
+    size_t n_commands;  /**< kernel launches and copies per run */
+    size_t runs;        /**< runs counted */
+    uint64_t total_ns;  /**< device time over these runs */
+    uint64_t min_ns;    /**< fastest run */
+    double flop;        /**< floating-point operations of one run, by the op's formula; 0 unknown */
+    double bytes;       /**< least bytes moved by one run */
 } attncl_profile_row;
 
 /** Runs the graph once and waits, adding its times to the profile.  ERR_STATE without `profile =

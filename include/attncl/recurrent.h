@@ -21,9 +21,16 @@ ATTNCL_BEGIN
 
 /** One layer's parameters. */
 typedef struct attncl_gru_params {
+    size_t struct_size;
     attncl_value weight_ih, bias_ih; /**< [3 H, I], [3 H] */
     attncl_value weight_hh, bias_hh; /**< [3 H, H], [3 H] */
 } attncl_gru_params;
+
+#define ATTNCL_GRU_PARAMS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_gru_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
+            ATTNCL_VALUE_INIT                                                                      \
+    }
 
 /**
  * One step of one layer.  weight_ih and bias_ih are not used.
@@ -51,7 +58,7 @@ ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *par
  * @return        the last layer's output
  */
 ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_params *layers,
-                                          int64_t n_layers, attncl_value x, attncl_layout layout,
+                                          size_t n_layers, attncl_value x, attncl_layout layout,
                                           attncl_value *states);
 
 /**
@@ -59,25 +66,40 @@ ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_para
  * first layer reads the answer with the embedded token after it, cat(context, embedding).
  */
 typedef struct attncl_bahdanau_params {
+    size_t struct_size;
     attncl_value query_weight;       /**< [N, H] */
     attncl_value key_weight;         /**< [N, H] */
     attncl_value score_weight;       /**< [N] or [1, N] */
     const attncl_gru_params *layers; /**< layers[0].weight_ih [3 H, H + E]; borrowed */
-    int64_t n_layers;                /**< at least 1 */
+    size_t n_layers;                 /**< at least 1 */
 } attncl_bahdanau_params;
+
+#define ATTNCL_BAHDANAU_PARAMS_INIT                                                                \
+    {                                                                                              \
+        sizeof(attncl_bahdanau_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,   \
+            NULL, 0                                                                                \
+    }
 
 /** What a decoder attends to. */
 typedef struct attncl_bahdanau_source {
+    size_t struct_size;
     attncl_value keys;       /**< [B, S, N], projected once for all steps */
     attncl_value values;     /**< [B, S, H] */
     attncl_value valid_lens; /**< I32 [B] or null, as attncl_additive_attention() takes it */
 } attncl_bahdanau_source;
 
-/** The source of an encoder's outputs [B, S, H]; null values in it when the graph has failed. */
-ATTNCL_API attncl_bahdanau_source attncl_bahdanau_attend(attncl_graph *g,
-                                                         const attncl_bahdanau_params *params,
-                                                         attncl_value outputs,
-                                                         attncl_value valid_lens);
+#define ATTNCL_BAHDANAU_SOURCE_INIT                                                                \
+    {                                                                                              \
+        sizeof(attncl_bahdanau_source), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT    \
+    }
+
+/**
+ * The source of an encoder's outputs [B, S, H].
+ * @param source_ret  filled; null values in it when the graph has failed
+ */
+ATTNCL_API void attncl_bahdanau_attend(attncl_graph *g, const attncl_bahdanau_params *params,
+                                       attncl_value outputs, attncl_value valid_lens,
+                                       attncl_bahdanau_source *source_ret);
 
 /**
  * The first layer's input half, as far as it is of tokens: embedded [..., E] -> [..., 3 H].  One

@@ -13,10 +13,17 @@ ATTNCL_BEGIN
 
 /** A feed-forward network's parameters; null for absent biases, null gate weight: not gated. */
 typedef struct attncl_ffn_params {
+    size_t struct_size;
     attncl_value layer1_weight, layer1_bias; /**< [F, C], [F] */
     attncl_value gate_weight, gate_bias;     /**< [F, C], [F]: linear_v of a gated network */
     attncl_value layer2_weight, layer2_bias; /**< [C, F], [C] */
 } attncl_ffn_params;
+
+#define ATTNCL_FFN_PARAMS_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_ffn_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                \
+    }
 
 /**
  * layer2(act(layer1 x) [* gate x]) [+ residual]: x [..., C] -> [..., C].  Sources: Vaswani et al.

@@ -14,18 +14,20 @@
 
 ATTNCL_BEGIN
 
-/** What was measured of one kernel and class of shapes.  Texts are borrowed for the call. */
+/** What was measured of one kernel and class of shapes.  Texts are borrowed for the call.  Filled by the
+ * library: fields are added at its end. */
 typedef struct attncl_tune_result {
+    size_t struct_size;   /**< of this library's struct */
     const char *kernel;   /**< "gemm_cpu" */
     const char *shapes;   /**< the class: "large" */
     const char *workload; /**< what was timed: "1024x1024x512 NN, 2048x512x512 NT" */
-    double built_in_ms;  /**< the built-in choice, fastest runs, added over the workload; 0: none */
-    double best_ms;      /**< the best other one, measured interleaved with it */
-    double gain;         /**< how much faster, 0.07: 7 %, by the lesser of minimum and median */
-    const char *row;     /**< that other one, "TM=192 TN=128 TK=256"; NULL: there was none */
-    int kept;            /**< 1: better by 5 % or more, and nowhere worse by 2 % */
-    int n_tried, n_rows; /**< of n_rows candidates the time was enough for n_tried */
-    const char *note;    /**< why nothing was measured; NULL: it was */
+    double built_in_ms; /**< the built-in choice, fastest runs, added over the workload; 0: none */
+    double best_ms;     /**< the best other one, measured interleaved with it */
+    double gain;        /**< how much faster, 0.07: 7 %, by the lesser of minimum and median */
+    const char *row;    /**< that other one, "TM=192 TN=128 TK=256"; NULL: there was none */
+    int kept;           /**< 1: better by 5 % or more, and nowhere worse by 2 % */
+    size_t n_tried, n_rows; /**< of n_rows candidates the time was enough for n_tried */
+    const char *note;       /**< why nothing was measured; NULL: it was */
 } attncl_tune_result;
 
 /** How to tune.  Start from ATTNCL_TUNE_OPTIONS_INIT; zero means default. */
@@ -46,12 +48,18 @@ typedef struct attncl_tune_options {
         sizeof(attncl_tune_options), 0.0, NULL, 0, NULL, NULL, NULL                                \
     }
 
-/** What tuning came to. */
+/** What tuning came to.  Start from ATTNCL_TUNE_SUMMARY_INIT. */
 typedef struct attncl_tune_summary {
-    int n_measured;
-    int n_kept;
+    size_t struct_size;
+    size_t n_measured;
+    size_t n_kept;
     char file[1024]; /**< the file that was written; "" when none was */
 } attncl_tune_summary;
+
+#define ATTNCL_TUNE_SUMMARY_INIT                                                                   \
+    {                                                                                              \
+        sizeof(attncl_tune_summary), 0, 0, ""                                                      \
+    }
 
 /**
  * Measures one device in a context of its own, without the rows it may have.  A candidate counts

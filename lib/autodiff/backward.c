@@ -12,9 +12,9 @@
 #include "autodiff/backward.h"
 #include "base/alloc.h"
 
-static void mark_all(const struct backward *b, bool *marks, int n, const attncl_value *values)
+static void mark_all(const struct backward *b, bool *marks, size_t n, const attncl_value *values)
 {
-    for (int i = 0; i < n; ++i)
+    for (size_t i = 0; i < n; ++i)
         if (values[i].id != 0)
             marks[b->accum.root[values[i].id]] = true;
 }
@@ -29,7 +29,7 @@ static void mark_requires_grad(struct backward *b)
         if (region) {
             n = region->last;
             if (attncl__backward_any(b, b->requires_grad, region->grad->n_in, region->grad->in))
-                mark_all(b, b->requires_grad, region->grad->n_out, region->grad->out);
+                mark_all(b, b->requires_grad, (size_t)region->grad->n_out, region->grad->out);
             continue;
         }
         for (int i = 0;
@@ -49,7 +49,7 @@ static void mark_reaches_output(struct backward *b)
         if (region) {
             n = region->first;
             if (attncl__backward_any(b, b->reaches_output, region->grad->n_out, region->grad->out))
-                mark_all(b, b->reaches_output, region->grad->n_in, region->grad->in);
+                mark_all(b, b->reaches_output, (size_t)region->grad->n_in, region->grad->in);
             continue;
         }
         for (int i = 0;
@@ -59,7 +59,8 @@ static void mark_reaches_output(struct backward *b)
     }
 }
 
-static void mark(struct backward *b, int n_y, const attncl_value *y, int n_x, const attncl_value *x)
+static void mark(struct backward *b, size_t n_y, const attncl_value *y, size_t n_x,
+                 const attncl_value *x)
 {
     mark_all(b, b->requires_grad, n_x, x);
     mark_requires_grad(b);
@@ -80,48 +81,48 @@ static void backprop_nodes(struct backward *b)
     }
 }
 
-static bool check_real(attncl_graph *g, const char *name, int i, attncl_value v)
+static bool check_real(attncl_graph *g, const char *name, size_t i, attncl_value v)
 {
     const struct value *value = attncl__graph_value(g, v);
 
     if (attncl__graph_is_foreign(g, v))
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %d of a gradient is a value of another graph", name,
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %zu of a gradient is a value of another graph", name,
                    i);
     else if (!value)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %d of a gradient is missing", name, i);
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %zu of a gradient is missing", name, i);
     else if (value->desc.dtype != ATTNCL_F32)
-        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s %d of a gradient is %s, only F32 has gradients", name,
+        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s %zu of a gradient is %s, only F32 has gradients", name,
                    i, attncl_dtype_name(value->desc.dtype));
     return !attncl__graph_failed(g);
 }
 
-static bool check_call(attncl_graph *g, int n_y, const attncl_value *y, const attncl_value *dy,
-                       int n_x, const attncl_value *x)
+static bool check_call(attncl_graph *g, size_t n_y, const attncl_value *y, const attncl_value *dy,
+                       size_t n_x, const attncl_value *x)
 {
-    for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
+    for (size_t i = 0; i < n_x && !attncl__graph_failed(g); ++i)
         check_real(g, "x", i, x[i]);
-    for (int i = 0; i < n_y && !attncl__graph_failed(g); ++i) {
+    for (size_t i = 0; i < n_y && !attncl__graph_failed(g); ++i) {
         if (!check_real(g, "y", i, y[i]))
             return false;
         const struct tensor_desc *d = attncl__graph_desc(g, y[i]);
         if (dy && dy[i].id) {
             const struct tensor_desc *given = attncl__graph_desc(g, dy[i]);
             if (check_real(g, "dy", i, dy[i]) && !attncl__desc_same_shape(d, given))
-                GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "dy %d is %s, its y is %s", i, SHAPE(given),
+                GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "dy %zu is %s, its y is %s", i, SHAPE(given),
                            SHAPE(d));
         } else if (attncl__desc_count(d) != 1) {
-            GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "y %d is %s: without a dy it must have one element", i,
+            GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "y %zu is %s: without a dy it must have one element", i,
                        SHAPE(d));
         }
     }
     return !attncl__graph_failed(g);
 }
 
-static void seed(struct backward *b, int n_y, const attncl_value *y, const attncl_value *dy)
+static void seed(struct backward *b, size_t n_y, const attncl_value *y, const attncl_value *dy)
 {
     static const float one = 1.0f;
 
-    for (int i = 0; i < n_y && !attncl__graph_failed(b->g); ++i) {
+    for (size_t i = 0; i < n_y && !attncl__graph_failed(b->g); ++i) {
         const struct tensor_desc d = *attncl__graph_desc(b->g, y[i]);
         const attncl_value gradient =
             dy && dy[i].id ? dy[i] : attncl_graph_constant(b->g, ATTNCL_F32, d.rank, d.dim, &one);
@@ -162,12 +163,13 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     return attncl__grad_accum_begin(&b->accum, g);
 }
 
-void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y, const attncl_value *dy,
-                           int n_x, const attncl_value *x, attncl_value *dx)
+void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
+                           const attncl_value *dy, size_t n_x, const attncl_value *x,
+                           attncl_value *dx)
 {
     struct backward b = {0};
 
-    for (int i = 0; i < n_x; ++i)
+    for (size_t i = 0; i < n_x; ++i)
         dx[i] = ATTNCL_NONE_VALUE;
     if (!attncl__graph_building(g) || !check_call(g, n_y, y, dy, n_x, x))
         return;
@@ -181,9 +183,9 @@ void attncl_graph_gradient(attncl_graph *g, int n_y, const attncl_value *y, cons
         attncl__backward_check(&b, n);
     seed(&b, n_y, y, dy);
     backprop_nodes(&b);
-    for (int i = 0; i < n_x && !attncl__graph_failed(g); ++i)
+    for (size_t i = 0; i < n_x && !attncl__graph_failed(g); ++i)
         dx[i] = result(&b, x[i]);
-    for (int i = 0; i < n_x && attncl__graph_failed(g); ++i)
+    for (size_t i = 0; i < n_x && attncl__graph_failed(g); ++i)
         dx[i] = ATTNCL_NONE_VALUE;
 done:
     attncl__grad_accum_free(&b.accum);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
+#include "base/struct.h"
 #include "graph/internal.h"
 
 static attncl_status check_limits(const attncl_graph *g, const attncl_compile_options *options)
@@ -15,7 +16,7 @@ static attncl_status check_limits(const attncl_graph *g, const attncl_compile_op
     uint64_t limit = caps->global_bytes;
     size_t total = 0;
 
-    if (options && options->memory_limit && options->memory_limit < limit)
+    if (options->memory_limit && options->memory_limit < limit)
         limit = options->memory_limit;
     const bool fits = ckd_add_size(r->weights_bytes, r->state_bytes, &total) &&
                       ckd_add_size(total, r->io_bytes, &total) &&
@@ -182,7 +183,10 @@ void attncl__graph_release(attncl_graph *g)
 
 attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options *options)
 {
+    attncl_compile_options o = ATTNCL_COMPILE_OPTIONS_INIT;
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
+    if (options)
+        TRY(STRUCT_READ(attncl_compile_options, &o, options));
     TRY(attncl_graph_status(g));
     REQUIRE(!g->compiled, ATTNCL_ERR_STATE, "the graph is compiled already");
     assert(!g->in_loop);
@@ -190,7 +194,7 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
 
     attncl_status status = ATTNCL_OK;
     TRY_DONE(attncl__graph_plan(g));
-    TRY_DONE(check_limits(g, options));
+    TRY_DONE(check_limits(g, &o));
     TRY_DONE(allocate(g));
     TRY_DONE(append_commands(g));
     g->compiled = true;

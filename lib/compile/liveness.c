@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/ckd.h"
+#include "base/struct.h"
 #include "compile/memory_plan.h"
 #include "graph/internal.h"
 
@@ -226,6 +227,5 @@ attncl_status attncl_graph_memory(attncl_graph *g, attncl_memory_report *report_
     REQUIRE(g && report_ret, ATTNCL_ERR_ARGUMENT, "graph or report_ret is NULL");
     TRY(attncl_graph_status(g));
     TRY(attncl__graph_plan(g));
-    *report_ret = g->report;
-    return ATTNCL_OK;
+    return STRUCT_WRITE(attncl_memory_report, report_ret, &g->report);
 }

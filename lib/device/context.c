@@ -9,6 +9,7 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/struct.h"
 #include "device/clerr.h"
 #include "device/internal.h"
 #include "device/program_cache.h"
@@ -90,18 +91,8 @@ static void release(attncl_context *ctx)
 // The part of the options that this caller's header knew.
 static attncl_status read_options(const attncl_context_options *given, attncl_context_options *ret)
 {
-    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
-
-    if (given) {
-        REQUIRE(given->struct_size >= sizeof given->struct_size &&
-                    given->struct_size <= 16 * sizeof options,
-                ATTNCL_ERR_ARGUMENT, "options->struct_size = %zu; use ATTNCL_CONTEXT_OPTIONS_INIT",
-                given->struct_size);
-        memcpy(&options, given,
-               given->struct_size < sizeof options ? given->struct_size : sizeof options);
-    }
-    *ret = options;
-    return ATTNCL_OK;
+    *ret = (attncl_context_options)ATTNCL_CONTEXT_OPTIONS_INIT;
+    return given ? STRUCT_READ(attncl_context_options, ret, given) : ATTNCL_OK;
 }
 
 static attncl_status new_context(const attncl_context_options *options, attncl_context **ret)
@@ -264,8 +255,7 @@ attncl_status attncl_context_device(const attncl_context *context, attncl_device
 {
     REQUIRE(context && info_ret, ATTNCL_ERR_ARGUMENT, "context or info_ret is NULL");
     TRY(attncl__context_usable(context));
-    *info_ret = context->info;
-    return ATTNCL_OK;
+    return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
 }
 
 attncl_status attncl__queue_finish(attncl_context *ctx)

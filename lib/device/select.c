@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/strbuf.h"
+#include "base/struct.h"
 #include "base/try.h"
 #include "device/quirks.h"
 #include "device/select.h"
@@ -154,7 +155,7 @@ attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret)
     REQUIRE(info_ret, ATTNCL_ERR_ARGUMENT, "info_ret is NULL");
     TRY(attncl__devices_list(&list));
     if (index < list.n)
-        *info_ret = list.entries[index].info;
+        status = STRUCT_WRITE(attncl_device_info, info_ret, &list.entries[index].info);
     else
         status =
             FAIL(ATTNCL_ERR_NO_DEVICE, "device %zu was asked for, there are %zu", index, list.n);

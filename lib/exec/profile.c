@@ -59,6 +59,7 @@ static attncl_status make_profile(attncl_graph *g)
         if (!g->nodes[n].live)
             continue;
         attncl_profile_row *row = &p->rows[p->n_rows];
+        row->struct_size = sizeof *row;
         row->op = g->nodes[n].cls->name;
         row->scope = g->nodes[n].scope;
         row->min_ns = UINT64_MAX;

@@ -6,20 +6,19 @@
 #include <inttypes.h>
 
 #include "attncl/aft.h"
-#include "attncl/ops.h"
 #include "layer/layer.h"
 
-static bool check_desc(attncl_graph *g, const attncl_aft_desc *desc)
+static bool read_desc(attncl_graph *g, const attncl_aft_desc *given, attncl_aft_desc *ret)
 {
-    if (desc->struct_size < sizeof *desc)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft desc has struct_size %zu, expected %zu",
-                   desc->struct_size, sizeof *desc);
-    else if (desc->kind != ATTNCL_AFT_LOCAL && desc->kind != ATTNCL_AFT_FULL &&
-             desc->kind != ATTNCL_AFT_SIMPLE && desc->kind != ATTNCL_AFT_CONV)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft kind %d is unknown", (int)desc->kind);
-    else if (desc->kind == ATTNCL_AFT_LOCAL && desc->window < 0)
+    *ret = (attncl_aft_desc)ATTNCL_AFT_DESC_INIT;
+    if (!LAYER_STRUCT(g, attncl_aft_desc, ret, given))
+        return false;
+    if (ret->kind != ATTNCL_AFT_LOCAL && ret->kind != ATTNCL_AFT_FULL &&
+        ret->kind != ATTNCL_AFT_SIMPLE && ret->kind != ATTNCL_AFT_CONV)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "aft kind %d is unknown", (int)ret->kind);
+    else if (ret->kind == ATTNCL_AFT_LOCAL && ret->window < 0)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", must be at least 0",
-                   desc->window);
+                   ret->window);
     return !attncl__graph_failed(g);
 }
 
@@ -50,40 +49,39 @@ attncl_value attncl_aft_mix(attncl_graph *g, const attncl_aft_desc *desc, attncl
                             attncl_value k, attncl_value v, attncl_value pos_bias,
                             attncl_value mask)
 {
-    if (attncl__graph_failed(g) || !check_desc(g, desc))
+    attncl_aft_desc d;
+    if (!read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
-    if (desc->causal && attncl__given(mask))
+    if (d.causal && attncl__given(mask))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
-    struct aft_fwd_params params = {.per_head = desc->kind == ATTNCL_AFT_CONV,
-                                    .causal = desc->causal != 0};
-    if (!params.per_head && !mix_variant(g, desc, &pos_bias, &params.window))
+    struct aft_fwd_params params = {.per_head = d.kind == ATTNCL_AFT_CONV, .causal = d.causal != 0};
+    if (!params.per_head && !mix_variant(g, &d, &pos_bias, &params.window))
         return ATTNCL_NONE_VALUE;
     return attncl__graph_add(g, &attncl__op_aft_fwd, &params, IN(q, k, v, pos_bias, mask));
 }
 
-static attncl_value project(attncl_graph *g, const char *scope, attncl_value x, attncl_value weight,
-                            attncl_value bias, attncl_value residual)
+// The maps of query, key and value under the names of a layer's parameters.
+static void project_inputs(attncl_graph *g, const attncl_aft_params *p,
+                           const attncl_attention_inputs *in, attncl_value qkv[3])
 {
-    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
-    desc.residual = residual;
-
-    attncl_graph_push_scope(g, scope);
-    const attncl_value y = attncl_linear_fused(g, &desc, x, weight, bias);
-    attncl_graph_pop_scope(g);
-    return y;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    qkv[0] = attncl__layer_project(g, "query", in->query, p->query_weight, p->query_bias, none);
+    qkv[1] = attncl__layer_project(g, "key", in->key, p->key_weight, p->key_bias, none);
+    qkv[2] = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
 }
 
 attncl_value attncl_aft(attncl_graph *g, const attncl_aft_desc *desc,
-                        const attncl_aft_params *params, attncl_value query, attncl_value key,
-                        attncl_value value, attncl_value mask, attncl_value residual)
+                        const attncl_aft_params *params, const attncl_attention_inputs *inputs)
 {
-    const attncl_aft_params *p = params;
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    const attncl_value q = project(g, "query", query, p->query_weight, p->query_bias, none);
-    const attncl_value k = project(g, "key", key, p->key_weight, p->key_bias, none);
-    const attncl_value v = project(g, "value", value, p->value_weight, p->value_bias, none);
-    const attncl_value y = attncl_aft_mix(g, desc, q, k, v, p->pos_bias, mask);
-    return project(g, "output", y, p->output_weight, p->output_bias, residual);
+    attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
+    attncl_attention_inputs in;
+    attncl_value qkv[3];
+    if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !attncl__layer_inputs(g, inputs, &in) ||
+        !attncl__layer_absent(g, in.valid_lens, "valid_lens"))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in, qkv);
+    const attncl_value y = attncl_aft_mix(g, desc, qkv[0], qkv[1], qkv[2], p.pos_bias, in.mask);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
 // Slots of AFT-conv: the past positions that have a bias, and the own.
@@ -102,17 +100,16 @@ static bool filter_slots(attncl_graph *g, attncl_value pos_bias, int32_t *window
 
 // y of one position.  State, per batch entry and channel: (maximum, denominator, numerator) of the
 // keys that have left the window, and the last `window` keys and values in two rings.
-static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attncl_value q,
-                             attncl_value k, attncl_value v, attncl_value pos_bias,
+static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc,
+                             const attncl_value qkv[3], attncl_value pos_bias,
                              attncl_value position)
 {
     struct aft_step_fwd_params params = {0};
     struct tensor_desc d;
     const bool heads = desc->kind == ATTNCL_AFT_CONV;
-    if (!check_desc(g, desc) ||
-        !(heads ? filter_slots(g, pos_bias, &params.window)
+    if (!(heads ? filter_slots(g, pos_bias, &params.window)
                 : mix_variant(g, desc, &pos_bias, &params.window)) ||
-        !attncl__layer_axes(g, q, "x", 2, "[B, C]", &d))
+        !attncl__layer_axes(g, qkv[0], "x", 2, "[B, C]", &d))
         return ATTNCL_NONE_VALUE;
 
     const int64_t width = attncl__desc_count(&d);
@@ -123,18 +120,20 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attnc
     const attncl_value ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
     return attncl__graph_add(g, heads ? &attncl__op_aft_conv_step_fwd : &attncl__op_aft_step_fwd,
                              heads ? NULL : &params,
-                             IN(q, k, v, pos_bias, position, sums, ring_k, ring_v));
+                             IN(qkv[0], qkv[1], qkv[2], pos_bias, position, sums, ring_k, ring_v));
 }
 
 attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
                              const attncl_aft_params *params, attncl_value x, attncl_value position,
                              attncl_value residual)
 {
-    const attncl_aft_params *p = params;
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    const attncl_value q = project(g, "query", x, p->query_weight, p->query_bias, none);
-    const attncl_value k = project(g, "key", x, p->key_weight, p->key_bias, none);
-    const attncl_value v = project(g, "value", x, p->value_weight, p->value_bias, none);
-    const attncl_value y = mix_step(g, desc, q, k, v, p->pos_bias, position);
-    return project(g, "output", y, p->output_weight, p->output_bias, residual);
+    const attncl_attention_inputs in = {.query = x, .key = x, .value = x};
+    attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
+    attncl_aft_desc d;
+    attncl_value qkv[3];
+    if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !read_desc(g, desc, &d))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in, qkv);
+    const attncl_value y = mix_step(g, &d, qkv, p.pos_bias, position);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }

@@ -10,17 +10,16 @@
 #include "attncl/ops.h"
 #include "layer/layer.h"
 
-static const attncl_attention_desc default_desc = ATTNCL_ATTENTION_DESC_INIT;
-
-static bool check_desc(attncl_graph *g, const attncl_attention_desc *desc)
+static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,
+                      attncl_attention_desc *ret)
 {
-    if (desc->struct_size < sizeof *desc)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "attention desc has struct_size %zu, expected %zu",
-                   desc->struct_size, sizeof *desc);
-    else if (desc->layout != ATTNCL_LAYOUT_TIME_FIRST && desc->layout != ATTNCL_LAYOUT_BATCH_FIRST)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)desc->layout);
-    else if (!isfinite(desc->scale))
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "scale is %g, must be finite", (double)desc->scale);
+    *ret = (attncl_attention_desc)ATTNCL_ATTENTION_DESC_INIT;
+    if (given && !LAYER_STRUCT(g, attncl_attention_desc, ret, given))
+        return false;
+    if (ret->layout != ATTNCL_LAYOUT_TIME_FIRST && ret->layout != ATTNCL_LAYOUT_BATCH_FIRST)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "layout %d is unknown", (int)ret->layout);
+    else if (!isfinite(ret->scale))
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "scale is %g, must be finite", (double)ret->scale);
     return !attncl__graph_failed(g);
 }
 
@@ -33,16 +32,13 @@ static attncl_value with_whole_rows(attncl_graph *g, attncl_value x)
     return attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(x));
 }
 
-attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc, attncl_value q,
-                              attncl_value k, attncl_value v, attncl_value mask,
-                              attncl_value valid_lens, attncl_value *weights_ret)
+// Attention of heads [B, H, ., .], under a description that was checked.
+static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
+                           const attncl_attention_inputs *in, attncl_value *weights_ret)
 {
     static const int from_tbhe[] = {1, 2, 0, 3}, from_bthe[] = {0, 2, 1, 3};
     struct tensor_desc d;
-    desc = desc ? desc : &default_desc;
-    if (weights_ret)
-        *weights_ret = ATTNCL_NONE_VALUE;
-    if (!attncl__layer_axes(g, q, "q", 4, "[B, H, T, D]", &d) || !check_desc(g, desc))
+    if (!attncl__layer_axes(g, in->query, "q", 4, "[B, H, T, D]", &d))
         return ATTNCL_NONE_VALUE;
 
     const struct attention_fwd_params params = {
@@ -52,12 +48,26 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
         .layout = desc->layout,
         .want_weights = weights_ret != NULL,
     };
-    const attncl_value y = attncl__graph_add(
-        g, &attncl__op_attention_fwd, &params,
-        IN(with_whole_rows(g, q), with_whole_rows(g, k), with_whole_rows(g, v), mask, valid_lens));
+    const attncl_value y =
+        attncl__graph_add(g, &attncl__op_attention_fwd, &params,
+                          IN(with_whole_rows(g, in->query), with_whole_rows(g, in->key),
+                             with_whole_rows(g, in->value), in->mask, in->valid_lens));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TIME_FIRST ? from_tbhe : from_bthe);
+}
+
+attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc,
+                              const attncl_attention_inputs *inputs, attncl_value *weights_ret)
+{
+    attncl_attention_desc d;
+    attncl_attention_inputs in;
+    if (weights_ret)
+        *weights_ret = ATTNCL_NONE_VALUE;
+    if (!read_desc(g, desc, &d) || !attncl__layer_inputs(g, inputs, &in) ||
+        !attncl__layer_absent(g, in.residual, "residual"))
+        return ATTNCL_NONE_VALUE;
+    return attend(g, &d, &in, weights_ret);
 }
 
 attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
@@ -79,7 +89,7 @@ attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads
     struct tensor_desc d;
     if (!attncl__layer_axes(g, x, "x", 3, b ? "[T, B, C]" : "[B, T, C]", &d))
         return ATTNCL_NONE_VALUE;
-    if (n_heads < 1 || d.dim[2] % n_heads != 0)
+    if (n_heads < 1 || d.dim[2] % n_heads != 0) // a width of 0 may have heads
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
                           "C = %" PRId64 " cannot be cut into H = %" PRId64 " heads", d.dim[2],
                           n_heads);
@@ -105,70 +115,64 @@ attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout l
     return attncl_reshape(g, attncl_permute(g, x, time_first ? to_tbhe : to_bthe), 3, dim);
 }
 
-static attncl_value project(attncl_graph *g, const char *scope, attncl_value x, attncl_value weight,
-                            attncl_value bias, attncl_value residual)
+// The maps of query, key and value under the names of a layer's parameters.
+static void project_inputs(attncl_graph *g, const attncl_mha_params *p, attncl_attention_inputs *in)
 {
-    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
-    desc.residual = residual;
-
-    attncl_graph_push_scope(g, scope);
-    const attncl_value y = attncl_linear_fused(g, &desc, x, weight, bias);
-    attncl_graph_pop_scope(g);
-    return y;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    in->query = attncl__layer_project(g, "query", in->query, p->query_weight, p->query_bias, none);
+    in->key = attncl__layer_project(g, "key", in->key, p->key_weight, p->key_bias, none);
+    in->value = attncl__layer_project(g, "value", in->value, p->value_weight, p->value_bias, none);
 }
 
 attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention_desc *desc,
                                          const attncl_mha_params *params, int64_t n_heads,
-                                         attncl_value query, attncl_value key, attncl_value value,
-                                         attncl_value mask, attncl_value valid_lens,
-                                         attncl_value residual, attncl_value *weights_ret)
+                                         const attncl_attention_inputs *inputs,
+                                         attncl_value *weights_ret)
 {
-    const attncl_mha_params *p = params;
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    desc = desc ? desc : &default_desc;
-    const attncl_layout layout = desc->layout;
-    const attncl_value q = project(g, "query", query, p->query_weight, p->query_bias, none);
-    const attncl_value k = project(g, "key", key, p->key_weight, p->key_bias, none);
-    const attncl_value v = project(g, "value", value, p->value_weight, p->value_bias, none);
-    const attncl_value y =
-        attncl_attention(g, desc, attncl_split_heads(g, q, n_heads, layout),
-                         attncl_split_heads(g, k, n_heads, layout),
-                         attncl_split_heads(g, v, n_heads, layout), mask, valid_lens, weights_ret);
-    return project(g, "output", attncl_merge_heads(g, y, layout), p->output_weight, p->output_bias,
-                   residual);
+    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
+    attncl_attention_inputs in;
+    attncl_attention_desc d;
+    if (weights_ret)
+        *weights_ret = ATTNCL_NONE_VALUE;
+    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params) || !attncl__layer_inputs(g, inputs, &in) ||
+        !read_desc(g, desc, &d))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in);
+    in.query = attncl_split_heads(g, in.query, n_heads, d.layout);
+    in.key = attncl_split_heads(g, in.key, n_heads, d.layout);
+    in.value = attncl_split_heads(g, in.value, n_heads, d.layout);
+    const attncl_value y = attncl_merge_heads(g, attend(g, &d, &in, weights_ret), d.layout);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
 // y [B, C] of one position.  State: the keys and values of all positions so far.
-static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit, attncl_value q,
-                                attncl_value k, attncl_value v, attncl_value position)
+static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit,
+                                const attncl_attention_inputs *in, attncl_value position)
 {
     struct tensor_desc d;
-    if (!attncl__layer_axes(g, q, "x", 2, "[B, C]", &d))
+    if (!attncl__layer_axes(g, in->query, "x", 2, "[B, C]", &d) ||
+        !attncl__layer_heads(g, n_heads, d.dim[1]))
         return ATTNCL_NONE_VALUE;
-    if (n_heads < 1 || n_heads > d.dim[1] || d.dim[1] % n_heads != 0)
-        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
-                          "C = %" PRId64 " cannot be cut into H = %" PRId64 " heads", d.dim[1],
-                          n_heads);
     const struct attention_step_fwd_params params = {
         .scale = (float)(1 / sqrt((double)(d.dim[1] / n_heads))), .n_heads = (int32_t)n_heads};
     const int64_t dim[3] = {limit, d.dim[0], d.dim[1]};
     const attncl_value keys = attncl_graph_state(g, "keys", ATTNCL_F32, 3, dim);
     const attncl_value values = attncl_graph_state(g, "values", ATTNCL_F32, 3, dim);
     return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
-                             IN(q, k, v, position, keys, values));
+                             IN(in->query, in->key, in->value, position, keys, values));
 }
 
 attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
                                               int64_t n_heads, int64_t limit, attncl_value x,
                                               attncl_value position, attncl_value residual)
 {
-    const attncl_mha_params *p = params;
-    const attncl_value none = ATTNCL_NONE_VALUE;
-    const attncl_value q = project(g, "query", x, p->query_weight, p->query_bias, none);
-    const attncl_value k = project(g, "key", x, p->key_weight, p->key_bias, none);
-    const attncl_value v = project(g, "value", x, p->value_weight, p->value_bias, none);
-    const attncl_value y = attend_step(g, n_heads, limit, q, k, v, position);
-    return project(g, "output", y, p->output_weight, p->output_bias, residual);
+    attncl_attention_inputs in = {.query = x, .key = x, .value = x};
+    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
+    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in);
+    const attncl_value y = attend_step(g, n_heads, limit, &in, position);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
 attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind, float sigma,

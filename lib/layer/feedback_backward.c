@@ -16,9 +16,9 @@
 // The region's context; the layers follow.
 struct context {
     struct feedback_steps steps; // p is set when it is used
-    attncl_feedback_transformer_params p;
+    struct feedback_model p;
     int64_t n_steps;
-    attncl_feedback_layer_params layers[];
+    struct feedback_layer layers[];
 };
 
 enum { MAX_LAYER_VALUES = 19, MAX_MODEL_VALUES = 3 }; // of a layer, and of the model itself
@@ -40,7 +40,7 @@ static int list_values(struct context *c, attncl_value **list)
     int n = add_given(list, 0, model, MAX_MODEL_VALUES);
 
     for (int64_t k = 0; k < c->p.n_layers; ++k) {
-        attncl_feedback_layer_params *p = &c->layers[k];
+        struct feedback_layer *p = &c->layers[k];
         attncl_value *const memory[] = {&p->attn.key_weight, &p->attn.value_weight,
                                         &p->attn.value_bias};
         attncl_value *const layer[] = {
@@ -187,7 +187,8 @@ static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value
         output_grads[n++] = attncl__graph_add(g, &attncl__op_feedback_load_fwd, &params,
                                               IN(s->gradients, position));
     }
-    attncl_graph_gradient(g, n, outputs, output_grads, b->n_inner, b->inner, b->inner_d);
+    attncl_graph_gradient(g, (size_t)n, outputs, output_grads, (size_t)b->n_inner, b->inner,
+                          b->inner_d);
     attncl__free(outputs);
 }
 

@@ -1,12 +1,30 @@
 // SPDX-License-Identifier: MIT
-// Shared by the files of the feedback transformer: feedback.c (attention, a layer, the public
-// builders), feedback_step.c (one step of a model), feedback_backward.c (the backward pass of all
-// steps).
+// Shared by the files of the feedback transformer, each of which calls those above it only:
+// feedback_attention.c (attention, a layer), feedback_step.c (one step of a model),
+// feedback_backward.c (the backward pass of all steps), feedback_transformer.c (the public builders
+// of a step and of a sequence).
 #ifndef ATTNCL_LAYER_FEEDBACK_INTERNAL_H
 #define ATTNCL_LAYER_FEEDBACK_INTERNAL_H
 
 #include "attncl/feedback.h"
 #include "layer/layer.h"
+
+// A layer's and a model's parameters: copies of the caller's structs.
+struct feedback_layer {
+    attncl_value norm_attn_weight, norm_attn_bias, norm_ffn_weight, norm_ffn_bias;
+    attncl_feedback_params attn;
+    attncl_ffn_params ffn;
+    attncl_activation activation;
+};
+struct feedback_model {
+    struct feedback_layer *layers;
+    int64_t n_layers, n_heads;
+    attncl_value weights, key_value_weight, key_value_bias, norm_weight, norm_bias;
+};
+
+// False: the graph has failed.
+bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_params *params,
+                                 struct feedback_layer *ret);
 
 attncl_value attncl__feedback_normalise(attncl_graph *g, const char *scope, attncl_value x,
                                         attncl_value weight, attncl_value bias);
@@ -27,15 +45,11 @@ attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_para
                                      attncl_value residual, attncl_value *weights_ret);
 
 // x + FF(LN(x))
-attncl_value attncl__feedback_ffn(attncl_graph *g, const attncl_feedback_layer_params *p,
-                                  attncl_value x);
-
-// Fails the graph unless n_heads cut width into equal parts.
-bool attncl__feedback_check_heads(attncl_graph *g, int64_t n_heads, int64_t width);
+attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x);
 
 // A model's steps: what they share.
 struct feedback_steps {
-    const attncl_feedback_transformer_params *p;
+    const struct feedback_model *p;
     int64_t n_sets;         // of keys and values: one for each layer, or one for all
     attncl_value cache;     // state [2 n_sets, B, H, positions, D]; null: no layer reads it
     attncl_value gradients; // of the cache, like it: during the backward pass, else null
@@ -43,9 +57,8 @@ struct feedback_steps {
 };
 
 // Checks the parameters and creates the cache.  False: the graph has failed.
-bool attncl__feedback_begin(attncl_graph *g, const attncl_feedback_transformer_params *p,
-                            int64_t n_batch, int64_t width, int64_t limit,
-                            struct feedback_steps *s);
+bool attncl__feedback_begin(attncl_graph *g, const struct feedback_model *p, int64_t n_batch,
+                            int64_t width, int64_t limit, struct feedback_steps *s);
 
 // x [B, C] -> x^L [B, C], before the last norm; the step's memory [B, C].
 attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s, attncl_value x,

@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "layer/layer.h"
 
-static bool has_biases(const attncl_feedback_transformer_params *p)
+static bool has_biases(const struct feedback_model *p)
 {
     for (int64_t i = 0; i < p->n_layers; ++i)
         if (attncl__given(p->layers[i].attn.value_bias))
@@ -20,7 +20,7 @@ static bool has_biases(const attncl_feedback_transformer_params *p)
     return false;
 }
 
-static void fill(attncl_graph *g, const attncl_feedback_transformer_params *p, int64_t width,
+static void fill(attncl_graph *g, const struct feedback_model *p, int64_t width,
                  attncl_value *weights, attncl_value *biases)
 {
     const attncl_value none = has_biases(p) ? attncl__graph_zeros(g, 1, &width) : ATTNCL_NONE_VALUE;
@@ -34,7 +34,7 @@ static void fill(attncl_graph *g, const attncl_feedback_transformer_params *p, i
     }
 }
 
-void attncl__feedback_stack(attncl_graph *g, attncl_feedback_transformer_params *p, int64_t width)
+void attncl__feedback_stack(attncl_graph *g, struct feedback_model *p, int64_t width)
 {
     const int64_t n = 2 * p->n_layers;
     attncl_value *list = attncl__alloc_array((size_t)(2 * n), sizeof *list);
@@ -44,8 +44,8 @@ void attncl__feedback_stack(attncl_graph *g, attncl_feedback_transformer_params 
         return;
     }
     fill(g, p, width, list, list + n);
-    p->key_value_weight = attncl_concat(g, n, list, 0);
+    p->key_value_weight = attncl_concat(g, (size_t)n, list, 0);
     if (has_biases(p))
-        p->key_value_bias = attncl_concat(g, n, list + n, 0);
+        p->key_value_bias = attncl_concat(g, (size_t)n, list + n, 0);
     attncl__free(list);
 }

@@ -3,10 +3,9 @@
 #ifndef ATTNCL_LAYER_FEEDBACK_STACK_H
 #define ATTNCL_LAYER_FEEDBACK_STACK_H
 
-#include "attncl/feedback.h"
+#include "layer/feedback_internal.h"
 
 // Sets key_value_weight and key_value_bias from the layers' own maps, [width, width] each.
-void attncl__feedback_stack(attncl_graph *g, attncl_feedback_transformer_params *params,
-                            int64_t width);
+void attncl__feedback_stack(attncl_graph *g, struct feedback_model *model, int64_t width);
 
 #endif

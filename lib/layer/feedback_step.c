@@ -14,8 +14,8 @@ static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, 
                                int64_t n_batch, int64_t width)
 {
     struct tensor_desc d;
-    const attncl_feedback_transformer_params *p = s->p;
-    if (!attncl__feedback_check_heads(g, p->n_heads, width) ||
+    const struct feedback_model *p = s->p;
+    if (!attncl__layer_heads(g, p->n_heads, width) ||
         !attncl__layer_axes(g, p->layers[0].attn.key_pos_embeddings, "key_pos_embeddings", 3,
                             "[P, H, D]", &d))
         return ATTNCL_NONE_VALUE;
@@ -29,8 +29,8 @@ static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, 
     return attncl_graph_state(g, "memory", ATTNCL_F32, 5, dim);
 }
 
-bool attncl__feedback_begin(attncl_graph *g, const attncl_feedback_transformer_params *p,
-                            int64_t n_batch, int64_t width, int64_t limit, struct feedback_steps *s)
+bool attncl__feedback_begin(attncl_graph *g, const struct feedback_model *p, int64_t n_batch,
+                            int64_t width, int64_t limit, struct feedback_steps *s)
 {
     struct tensor_desc stacked;
     *s = (struct feedback_steps){.p = p, .n_sets = p->n_layers};
@@ -72,7 +72,7 @@ static attncl_value cache_slot(attncl_graph *g, attncl_value cache, int64_t slot
 static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, int64_t i,
                                attncl_value x)
 {
-    const attncl_feedback_layer_params *p = &s->p->layers[i];
+    const struct feedback_layer *p = &s->p->layers[i];
     const int64_t set = s->n_sets == 1 ? 0 : i;
     const struct feedback_memories m = {
         .keys = cache_slot(g, s->cache, 2 * set),
@@ -151,7 +151,7 @@ int64_t attncl__feedback_projection_count(const struct feedback_steps *s)
 struct kv_projection attncl__feedback_projection(attncl_graph *g, const struct feedback_steps *s,
                                                  attncl_value memory, int64_t i)
 {
-    const attncl_feedback_transformer_params *p = s->p;
+    const struct feedback_model *p = s->p;
     const attncl_value none = ATTNCL_NONE_VALUE;
     struct kv_projection projection = {.slot = (int32_t)i, .n_slots = 1};
     if (attncl__given(p->key_value_weight)) {

@@ -35,13 +35,16 @@ attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params
                                         attncl_value z, int causal, attncl_value mask)
 {
     const struct spatial_gate_fwd_params gate = {.causal = causal != 0};
+    attncl_sgu_params p = ATTNCL_SGU_PARAMS_INIT;
     attncl_value z1, u;
+    if (!LAYER_STRUCT(g, attncl_sgu_params, &p, params))
+        return ATTNCL_NONE_VALUE;
     if (causal && attncl__given(mask))
         return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "causal and a mask at once");
-    if (!split_halves(g, params, z, 3, &z1, &u))
+    if (!split_halves(g, &p, z, 3, &z1, &u))
         return ATTNCL_NONE_VALUE;
     return attncl__graph_add(g, &attncl__op_spatial_gate_fwd, &gate,
-                             IN(params->weight, params->bias, u, z1, mask));
+                             IN(p.weight, p.bias, u, z1, mask));
 }
 
 // GELU(proj1(LN(x)))
@@ -59,27 +62,17 @@ static attncl_value expand(attncl_graph *g, const attncl_gmlp_params *p, attncl_
     return z;
 }
 
-// x + proj2(s)
-static attncl_value contract(attncl_graph *g, const attncl_gmlp_params *p, attncl_value s,
-                             attncl_value x)
-{
-    attncl_linear_desc add = ATTNCL_LINEAR_DESC_INIT;
-    add.residual = x;
-
-    attncl_graph_push_scope(g, "proj2");
-    const attncl_value y = attncl_linear_fused(g, &add, s, p->proj2_weight, p->proj2_bias);
-    attncl_graph_pop_scope(g);
-    return y;
-}
-
 attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
                                int causal, attncl_value mask)
 {
-    const attncl_value z = expand(g, params, x);
+    attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
+    if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value z = expand(g, &p, x);
     attncl_graph_push_scope(g, "sgu");
-    const attncl_value s = attncl_spatial_gating_unit(g, &params->sgu, z, causal, mask);
+    const attncl_value s = attncl_spatial_gating_unit(g, p.sgu, z, causal, mask);
     attncl_graph_pop_scope(g);
-    return contract(g, params, s, x);
+    return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
 }
 
 // The gating unit of one position: z [B, F] -> [B, F/2].  State: the normalised second halves of
@@ -87,24 +80,29 @@ attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params
 static attncl_value gate_step(attncl_graph *g, const attncl_sgu_params *params, attncl_value z,
                               attncl_value position)
 {
+    attncl_sgu_params p = ATTNCL_SGU_PARAMS_INIT;
     struct tensor_desc u_desc, weight;
     attncl_value z1, u;
-    if (!attncl__layer_axes(g, params->weight, "sgu weight", 2, "[n, n]", &weight) ||
-        !split_halves(g, params, z, 2, &z1, &u) || !attncl__layer_shape(g, u, "z", &u_desc))
+    if (!LAYER_STRUCT(g, attncl_sgu_params, &p, params) ||
+        !attncl__layer_axes(g, p.weight, "sgu weight", 2, "[n, n]", &weight) ||
+        !split_halves(g, &p, z, 2, &z1, &u) || !attncl__layer_shape(g, u, "z", &u_desc))
         return ATTNCL_NONE_VALUE;
 
     const int64_t dim[3] = {weight.dim[0], u_desc.dim[0], u_desc.dim[1]};
     const attncl_value history = attncl_graph_state(g, "history", ATTNCL_F32, 3, dim);
     return attncl__graph_add(g, &attncl__op_spatial_gate_step_fwd, NULL,
-                             IN(params->weight, params->bias, u, z1, position, history));
+                             IN(p.weight, p.bias, u, z1, position, history));
 }
 
 attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
                               attncl_value position)
 {
-    const attncl_value z = expand(g, params, x);
+    attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
+    if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value z = expand(g, &p, x);
     attncl_graph_push_scope(g, "sgu");
-    const attncl_value s = gate_step(g, &params->sgu, z, position);
+    const attncl_value s = gate_step(g, p.sgu, z, position);
     attncl_graph_pop_scope(g);
-    return contract(g, params, s, x);
+    return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
 }

@@ -1,9 +1,65 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of inputs and projections shared by several layers.
+// What layers check of their arguments: structs, inputs, axes.
 
 #include "layer/layer.h"
-#include "attncl/ops.h"
+
+#include <inttypes.h>
+
+#include "base/alloc.h"
+#include "base/struct.h"
+
+bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t size,
+                          const void *from)
+{
+    if (attncl__graph_failed(g))
+        return false;
+    const attncl_status status = attncl__struct_read(type, to, size, from);
+    if (status != ATTNCL_OK)
+        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+    return status == ATTNCL_OK;
+}
+
+void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, const void *from,
+                            size_t n)
+{
+    const size_t step = from && n > 0 ? *(const size_t *)from : size;
+    unsigned char *list = attncl__alloc_array(n, size);
+    if (!list) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "%zu of %s", n, type);
+        return NULL;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const unsigned char *element = from ? (const unsigned char *)from + i * step : NULL;
+        if (!attncl__layer_struct(g, type, list + i * size, size, element)) {
+            attncl__free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+bool attncl__layer_inputs(attncl_graph *g, const attncl_attention_inputs *given,
+                          attncl_attention_inputs *ret)
+{
+    *ret = (attncl_attention_inputs)ATTNCL_ATTENTION_INPUTS_INIT;
+    return LAYER_STRUCT(g, attncl_attention_inputs, ret, given);
+}
+
+bool attncl__layer_absent(attncl_graph *g, attncl_value v, const char *name)
+{
+    if (attncl__given(v))
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s is given, this layer has none", name);
+    return !attncl__graph_failed(g);
+}
+
+bool attncl__layer_heads(attncl_graph *g, int64_t n_heads, int64_t width)
+{
+    if (n_heads < 1 || n_heads > width || width % n_heads != 0)
+        GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "C = %" PRId64 " cannot be cut into H = %" PRId64 " heads",
+                   width, n_heads);
+    return !attncl__graph_failed(g);
+}
 
 bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name, struct tensor_desc *ret)
 {
@@ -32,16 +88,4 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
         return false;
     }
     return true;
-}
-
-attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
-                                   attncl_value weight, attncl_value bias, attncl_value residual)
-{
-    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
-    desc.residual = residual;
-
-    attncl_graph_push_scope(g, scope);
-    const attncl_value y = attncl_linear_fused(g, &desc, x, weight, bias);
-    attncl_graph_pop_scope(g);
-    return y;
 }

@@ -5,7 +5,28 @@
 
 #include <stdbool.h>
 
+#include "attncl/attention.h"
 #include "graph/graph.h"
+
+// Copies a caller's struct of any version over the defaults in *to.  False: the graph has failed.
+bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t size,
+                          const void *from);
+#define LAYER_STRUCT(g, type, to, from) attncl__layer_struct((g), #type, (to), sizeof(type), (from))
+
+// The same for an array whose elements lie as far apart as the first one's struct_size; defaults are
+// zero.  Released with attncl__free(); NULL: the graph has failed.
+void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, const void *from,
+                            size_t n);
+#define LAYER_STRUCTS(g, type, from, n) attncl__layer_structs((g), #type, sizeof(type), (from), (n))
+
+bool attncl__layer_inputs(attncl_graph *g, const attncl_attention_inputs *given,
+                          attncl_attention_inputs *ret);
+
+// Fails the graph when an input is given that the layer does not have.
+bool attncl__layer_absent(attncl_graph *g, attncl_value v, const char *name);
+
+// Fails the graph unless n_heads cut width into equal parts.
+bool attncl__layer_heads(attncl_graph *g, int64_t n_heads, int64_t width);
 
 // Copies the shape of an input that must be there.  False when the graph has failed, or fails now
 // because `v` is the null value: the builder then returns ATTNCL_NONE_VALUE.
@@ -17,7 +38,7 @@ bool attncl__layer_shape(attncl_graph *g, attncl_value v, const char *name,
 bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int rank,
                         const char *axes, struct tensor_desc *ret);
 
-// A linear map under a scope of its own, `residual` (or null) added by the same kernel.
+// A linear map under a scope of its own, `residual` (or null) added by the same kernel (project.c).
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
 

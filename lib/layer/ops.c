@@ -66,16 +66,13 @@ attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b)
 attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear_desc *desc, attncl_value x,
                                  attncl_value weight, attncl_value bias)
 {
-    const attncl_linear_desc plain = ATTNCL_LINEAR_DESC_INIT;
-    if (!desc)
-        desc = &plain;
-    if (desc->struct_size < sizeof *desc)
-        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "linear desc has struct_size %zu, expected %zu",
-                          desc->struct_size, sizeof *desc);
+    attncl_linear_desc d = ATTNCL_LINEAR_DESC_INIT;
+    if (desc && !LAYER_STRUCT(g, attncl_linear_desc, &d, desc))
+        return ATTNCL_NONE_VALUE;
 
-    const struct linear_fwd_params params = {(int32_t)desc->activation};
+    const struct linear_fwd_params params = {(int32_t)d.activation};
     return attncl__graph_add(g, &attncl__op_linear_fwd, &params,
-                             IN(x, weight, bias, desc->gate, desc->residual));
+                             IN(x, weight, bias, d.gate, d.residual));
 }
 
 attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight, attncl_value bias)

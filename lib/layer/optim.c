@@ -4,31 +4,43 @@
 // compiled graph serves every step.
 
 #include "attncl/optim.h"
+#include "base/struct.h"
 #include "layer/layer.h"
 
-static bool check_desc(attncl_graph *g, const attncl_adam_desc *desc)
+static bool read_desc(attncl_graph *g, const attncl_adam_desc *given, attncl_adam_desc *ret)
 {
-    if (attncl__graph_failed(g))
+    *ret = (attncl_adam_desc)ATTNCL_ADAM_DESC_INIT;
+    return LAYER_STRUCT(g, attncl_adam_desc, ret, given);
+}
+
+static bool read_schedule(attncl_graph *g, const attncl_schedule_desc *given,
+                          attncl_schedule_desc *ret)
+{
+    *ret = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
+    if (given && !LAYER_STRUCT(g, attncl_schedule_desc, ret, given))
         return false;
-    if (!desc)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "adam desc is NULL");
-    else if (desc->struct_size < sizeof *desc)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "adam desc has struct_size %zu, expected %zu",
-                   desc->struct_size, sizeof *desc);
+    if (ret->kind != ATTNCL_RATE_CONSTANT && ret->kind != ATTNCL_RATE_INVERSE_SQRT)
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "schedule %d is unknown", (int)ret->kind);
+    else if (ret->kind == ATTNCL_RATE_INVERSE_SQRT && !(ret->d_model > 0 && ret->warmup > 0))
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "d_model is %g, warmup is %g: must be greater than 0",
+                   ret->d_model, ret->warmup);
     return !attncl__graph_failed(g);
 }
 
-attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc, attncl_value step)
+attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
+                               const attncl_schedule_desc *schedule, attncl_value step)
 {
-    if (!check_desc(g, desc))
+    attncl_adam_desc d;
+    attncl_schedule_desc s;
+    if (!read_desc(g, desc, &d) || !read_schedule(g, schedule, &s))
         return ATTNCL_NONE_VALUE;
     const struct adam_rates_fwd_params params = {
-        .learning_rate = desc->learning_rate,
-        .beta1 = desc->beta1,
-        .beta2 = desc->beta2,
-        .optimized = desc->optimized != 0,
-        .d_model = desc->d_model,
-        .warmup = desc->warmup,
+        .learning_rate = d.learning_rate,
+        .beta1 = d.beta1,
+        .beta2 = d.beta2,
+        .optimized = d.optimized != 0,
+        .d_model = s.kind == ATTNCL_RATE_INVERSE_SQRT ? s.d_model : 0,
+        .warmup = s.warmup,
     };
     return attncl__graph_add(g, &attncl__op_adam_rates_fwd, &params, IN(step));
 }
@@ -45,45 +57,48 @@ static struct adam_step_fwd_params step_params(const attncl_adam_desc *desc)
     };
 }
 
-attncl_adam_values attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc,
-                                    attncl_value rates, attncl_value grad,
-                                    const attncl_adam_values *before)
+// AMSGrad reads a sixth input; the other classes have five.
+static attncl_value add_step(attncl_graph *g, const struct op_class *cls, const void *params,
+                             attncl_value rates, attncl_value grad, const attncl_adam_values *v)
 {
-    const attncl_adam_values *b = before, none = {{0}, {0}, {0}, {0}};
-    if (!check_desc(g, desc))
-        return none;
-    const struct adam_step_fwd_params adam = step_params(desc);
-    const struct amsgrad_step_fwd_params amsgrad = {adam};
-    const bool keeps_largest = attncl__given(b->max_exp_avg_sq);
+    const attncl_value in[] = {v->param, grad, v->exp_avg, v->exp_avg_sq, rates, v->max_exp_avg_sq};
+    return attncl__graph_add(g, cls, params, in, attncl__given(v->max_exp_avg_sq) ? 6 : 5);
+}
 
-    attncl_adam_values after = none;
-    after.param = keeps_largest
-                      ? attncl__graph_add(
-                            g, &attncl__op_amsgrad_step_fwd, &amsgrad,
-                            IN(b->param, grad, b->exp_avg, b->exp_avg_sq, rates, b->max_exp_avg_sq))
-                      : attncl__graph_add(g, &attncl__op_adam_step_fwd, &adam,
-                                          IN(b->param, grad, b->exp_avg, b->exp_avg_sq, rates));
-    after.exp_avg = attncl__graph_result(g, after.param, 1);
-    after.exp_avg_sq = attncl__graph_result(g, after.param, 2);
-    if (keeps_largest)
-        after.max_exp_avg_sq = attncl__graph_result(g, after.param, 3);
-    return after;
+void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
+                      attncl_value grad, const attncl_adam_values *before,
+                      attncl_adam_values *after_ret)
+{
+    attncl_adam_values old = ATTNCL_ADAM_VALUES_INIT, after = ATTNCL_ADAM_VALUES_INIT;
+    attncl_adam_desc d;
+    if (read_desc(g, desc, &d) && LAYER_STRUCT(g, attncl_adam_values, &old, before)) {
+        const struct amsgrad_step_fwd_params params = {step_params(&d)};
+        const bool amsgrad = attncl__given(old.max_exp_avg_sq);
+        after.param =
+            add_step(g, amsgrad ? &attncl__op_amsgrad_step_fwd : &attncl__op_adam_step_fwd, &params,
+                     rates, grad, &old);
+        after.exp_avg = attncl__graph_result(g, after.param, 1);
+        after.exp_avg_sq = attncl__graph_result(g, after.param, 2);
+        if (amsgrad)
+            after.max_exp_avg_sq = attncl__graph_result(g, after.param, 3);
+    }
+    const attncl_status status = STRUCT_WRITE(attncl_adam_values, after_ret, &after);
+    if (status != ATTNCL_OK)
+        GRAPH_FAIL(g, status, "%s", attncl_last_error());
 }
 
 void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
                         attncl_value grad, const attncl_adam_values *values)
 {
-    const attncl_adam_values *v = values;
-    if (!check_desc(g, desc))
+    attncl_adam_values v = ATTNCL_ADAM_VALUES_INIT;
+    attncl_adam_desc d;
+    if (!read_desc(g, desc, &d) || !LAYER_STRUCT(g, attncl_adam_values, &v, values))
         return;
-    const struct adam_update_fwd_params adam = {step_params(desc)};
-    const struct amsgrad_update_fwd_params amsgrad = {step_params(desc)};
-    if (attncl__given(v->max_exp_avg_sq))
-        attncl__graph_add(g, &attncl__op_amsgrad_update_fwd, &amsgrad,
-                          IN(v->param, grad, v->exp_avg, v->exp_avg_sq, rates, v->max_exp_avg_sq));
-    else
-        attncl__graph_add(g, &attncl__op_adam_update_fwd, &adam,
-                          IN(v->param, grad, v->exp_avg, v->exp_avg_sq, rates));
+    const struct amsgrad_update_fwd_params params = {step_params(&d)};
+    add_step(g,
+             attncl__given(v.max_exp_avg_sq) ? &attncl__op_amsgrad_update_fwd
+                                             : &attncl__op_adam_update_fwd,
+             &params, rates, grad, &v);
 }
 
 attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,

@@ -82,27 +82,25 @@ static attncl_status configure_conv(const struct json *config, void *settings)
 
 static void load(struct params *p, const void *settings)
 {
-    attncl_aft_params ignored;
+    attncl_aft_params ignored = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(p, settings, &ignored);
 }
 
 static attncl_status build(struct build *b, const void *settings)
 {
     const struct aft_settings *s = settings;
-    attncl_value query, key, value, mask;
-    TRY(attncl__input_sequence(b, "query", s->d_model, s->seq_len, &query));
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
+    TRY(attncl__input_sequence(b, "query", s->d_model, s->seq_len, &in.query));
 
     const int64_t *dim = attncl__input_find(b, "query")->dim; // key and value are as long
-    TRY(attncl__input_real(b, "key", 3, dim, &key));
-    TRY(attncl__input_real(b, "value", 3, dim, &value));
-    TRY(attncl__input_mask(b, dim[0], dim[1], &mask));
+    TRY(attncl__input_real(b, "key", 3, dim, &in.key));
+    TRY(attncl__input_real(b, "value", 3, dim, &in.value));
+    TRY(attncl__input_mask(b, dim[0], dim[1], &in.mask));
 
-    attncl_aft_params params;
+    attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     const attncl_aft_desc desc = attncl__aft_desc(s, false);
     attncl__aft_params(&b->params, s, &params);
-    attncl_graph_output(
-        b->graph, "output",
-        attncl_aft(b->graph, &desc, &params, query, key, value, mask, ATTNCL_NONE_VALUE));
+    attncl_graph_output(b->graph, "output", attncl_aft(b->graph, &desc, &params, &in));
     return ATTNCL_OK;
 }
 

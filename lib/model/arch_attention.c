@@ -50,9 +50,12 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
             "input keys has width %" PRId64 ", queries has width %" PRId64, k[2], q[2]);
 
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
-    const attncl_value y =
-        attncl_attention(b->graph, &desc, one_head(b, in.queries), one_head(b, in.keys),
-                         one_head(b, in.values), ATTNCL_NONE_VALUE, in.lens, &weights);
+    const attncl_attention_inputs heads = {.struct_size = sizeof heads,
+                                           .query = one_head(b, in.queries),
+                                           .key = one_head(b, in.keys),
+                                           .value = one_head(b, in.values),
+                                           .valid_lens = in.lens};
+    const attncl_value y = attncl_attention(b->graph, &desc, &heads, &weights);
     const int64_t dim[3] = {q[0], q[1], k[1]};
     attncl_graph_output(b->graph, "output",
                         attncl_merge_heads(b->graph, y, ATTNCL_LAYOUT_BATCH_FIRST));
@@ -148,7 +151,7 @@ static attncl_status multi_head_configure(const struct json *config, void *setti
 static attncl_mha_params multi_head_params(struct params *p, const struct multi_head_settings *s)
 {
     const int64_t width = s->num_hiddens;
-    attncl_mha_params params;
+    attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__param_linear(p, "W_q", width, s->query_size, s->bias, &params.query_weight,
                          &params.query_bias);
     attncl__param_linear(p, "W_k", width, s->key_size, s->bias, &params.key_weight,
@@ -175,9 +178,13 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
 
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_mha_params params = multi_head_params(&b->params, s);
-    const attncl_value y = attncl_multi_head_attention(
-        b->graph, &desc, &params, s->num_heads, in.queries, in.keys, in.values, ATTNCL_NONE_VALUE,
-        in.lens, ATTNCL_NONE_VALUE, &weights);
+    const attncl_attention_inputs sequences = {.struct_size = sizeof sequences,
+                                               .query = in.queries,
+                                               .key = in.keys,
+                                               .value = in.values,
+                                               .valid_lens = in.lens};
+    const attncl_value y =
+        attncl_multi_head_attention(b->graph, &desc, &params, s->num_heads, &sequences, &weights);
     const int64_t *q = in.queries_dim, dim[3] = {q[0] * s->num_heads, q[1], in.keys_dim[1]};
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "attention_weights", attncl_reshape(b->graph, weights, 3, dim));

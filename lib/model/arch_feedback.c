@@ -63,22 +63,33 @@ static void attention_params(struct params *p, const struct feedback_settings *s
     ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", s->n_positions, h);
 }
 
+// What a layer's parameters point to.
+struct layer_parts {
+    attncl_feedback_params attn;
+    attncl_ffn_params ffn;
+};
+
+// `ret` points into `parts`.
 static void layer_params(struct params *p, const struct feedback_settings *s, enum keys keys,
-                         attncl_feedback_layer_params *ret)
+                         struct layer_parts *parts, attncl_feedback_layer_params *ret)
 {
+    *parts = (struct layer_parts){ATTNCL_FEEDBACK_PARAMS_INIT, ATTNCL_FFN_PARAMS_INIT};
+    *ret = (attncl_feedback_layer_params)ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
+    ret->attn = &parts->attn;
+    ret->ffn = &parts->ffn;
     attncl__params_enter(p, "norm_self_attn");
     ret->norm_attn_weight = PARAM(p, "weight", s->d_model);
     ret->norm_attn_bias = PARAM(p, "bias", s->d_model);
     attncl__params_leave(p);
     attncl__params_enter(p, "attn");
-    attention_params(p, s, keys, &ret->attn);
+    attention_params(p, s, keys, &parts->attn);
     attncl__params_leave(p);
     attncl__params_enter(p, "norm_ff");
     ret->norm_ffn_weight = PARAM(p, "weight", s->d_model);
     ret->norm_ffn_bias = PARAM(p, "bias", s->d_model);
     attncl__params_leave(p);
     attncl__params_enter(p, "feed_forward");
-    attncl__ffn_params(p, &s->ffn, &ret->ffn);
+    attncl__ffn_params(p, &s->ffn, &parts->ffn);
     attncl__params_leave(p);
     ret->activation = s->ffn.activation;
 }
@@ -118,19 +129,23 @@ static attncl_value key_value_bias(struct params *p, const struct feedback_setti
     return attncl__param_stack_end(&stack);
 }
 
-// `layers`: space for n_layers; NULL when loading.
+// `parts`, `layers`: space for n_layers; NULL when loading.
 static void transformer_params(struct params *p, const struct feedback_settings *s,
-                               attncl_feedback_layer_params *layers,
+                               struct layer_parts *parts, attncl_feedback_layer_params *layers,
                                attncl_feedback_transformer_params *ret)
 {
+    struct layer_parts ignored_parts;
     attncl_feedback_layer_params ignored;
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         attncl__params_enter(p, "layers.%" PRId64, i);
-        layer_params(p, s, KEYS_PROJECTED, layers ? &layers[i] : &ignored);
+        layer_params(p, s, KEYS_PROJECTED, parts ? &parts[i] : &ignored_parts,
+                     layers ? &layers[i] : &ignored);
         attncl__params_leave(p);
     }
-    *ret = (attncl_feedback_transformer_params){
-        .layers = layers, .n_layers = s->n_layers, .n_heads = s->n_heads};
+    *ret = (attncl_feedback_transformer_params)ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT;
+    ret->layers = layers;
+    ret->n_layers = (size_t)s->n_layers;
+    ret->n_heads = s->n_heads;
     if (s->n_layers > 0 || s->shared) {
         ret->key_value_weight = key_value_weight(p, s);
         ret->key_value_bias = key_value_bias(p, s);
@@ -145,7 +160,7 @@ static void transformer_params(struct params *p, const struct feedback_settings 
 void attncl__feedback_load(struct params *p, const struct feedback_settings *s)
 {
     attncl_feedback_transformer_params ignored;
-    transformer_params(p, s, NULL, &ignored);
+    transformer_params(p, s, NULL, NULL, &ignored);
 }
 
 // With a position one step of x, else all of them.
@@ -154,14 +169,21 @@ static attncl_status build_steps(struct build *b, const struct feedback_settings
                                  attncl_value *memory_ret)
 {
     attncl_feedback_transformer_params params;
-    attncl_feedback_layer_params *layers = attncl__alloc_array((size_t)s->n_layers, sizeof *layers);
-    REQUIRE(layers, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " layers", s->n_layers);
-    transformer_params(&b->params, s, layers, &params);
+    const size_t n = (size_t)s->n_layers;
+    attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);
+    struct layer_parts *parts = attncl__alloc_array(n, sizeof *parts);
+    if (!layers || !parts) {
+        attncl__free(layers);
+        attncl__free(parts);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n);
+    }
+    transformer_params(&b->params, s, parts, layers, &params);
     *y_ret = position.id
                  ? attncl_feedback_transformer_step(b->graph, &params, attncl__feedback_limit(s), x,
                                                     position, memory_ret)
                  : attncl_feedback_transformer(b->graph, &params, x, memory_ret);
     attncl__free(layers);
+    attncl__free(parts);
     return attncl_graph_status(b->graph);
 }
 
@@ -194,7 +216,7 @@ static attncl_status attention_configure(const struct json *config, void *settin
 static void attention_load(struct params *p, const void *settings)
 {
     const struct attention_settings *s = settings;
-    attncl_feedback_params ignored;
+    attncl_feedback_params ignored = ATTNCL_FEEDBACK_PARAMS_INIT;
     attention_params(p, &s->feedback, s->precomputed ? KEYS_PROJECTED : KEYS_OWN, &ignored);
 }
 
@@ -211,24 +233,24 @@ static attncl_status attention_build(struct build *b, const void *settings)
     const struct attention_settings *s = settings;
     const int64_t c = s->feedback.d_model, h = s->feedback.n_heads;
     int64_t dim[4] = {ANY, ANY, c};
-    attncl_feedback_params params;
-    attncl_value query, key, value, weights;
+    attncl_feedback_params params = ATTNCL_FEEDBACK_PARAMS_INIT;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
+    attncl_value weights;
 
-    TRY(attncl__input_real(b, "query", 2, dim + 1, &query));
+    TRY(attncl__input_real(b, "query", 2, dim + 1, &in.query));
     dim[1] = attncl__input_find(b, "query")->dim[0];
     if (s->precomputed) {
         dim[2] = h;
         dim[3] = c / h;
     }
-    TRY(attncl__input_real(b, "key", s->precomputed ? 4 : 3, dim, &key));
+    TRY(attncl__input_real(b, "key", s->precomputed ? 4 : 3, dim, &in.key));
     dim[0] = attncl__input_find(b, "key")->dim[0];
     TRY(check_memories("key", dim[0], &s->feedback));
-    TRY(attncl__input_real(b, "value", s->precomputed ? 4 : 3, dim, &value));
+    TRY(attncl__input_real(b, "value", s->precomputed ? 4 : 3, dim, &in.value));
 
     attention_params(&b->params, &s->feedback, s->precomputed ? KEYS_PROJECTED : KEYS_OWN, &params);
     attncl_graph_output(b->graph, "output",
-                        attncl_feedback_attention(b->graph, &params, h, query, key, value,
-                                                  ATTNCL_NONE_VALUE, &weights));
+                        attncl_feedback_attention(b->graph, &params, h, &in, &weights));
     attncl_graph_output(b->graph, "attn", weights);
     return ATTNCL_OK;
 }
@@ -252,14 +274,16 @@ static attncl_status layer_configure(const struct json *config, void *settings)
 
 static void layer_load(struct params *p, const void *settings)
 {
+    struct layer_parts parts;
     attncl_feedback_layer_params ignored;
-    layer_params(p, settings, KEYS_OWN, &ignored);
+    layer_params(p, settings, KEYS_OWN, &parts, &ignored);
 }
 
 static attncl_status layer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
     int64_t dim[3] = {ANY, ANY, s->d_model};
+    struct layer_parts parts;
     attncl_feedback_layer_params params;
     attncl_value x, memory = ATTNCL_NONE_VALUE;
 
@@ -269,7 +293,7 @@ static attncl_status layer_build(struct build *b, const void *settings)
         TRY(attncl__input_real(b, "mem", 3, dim, &memory));
         TRY(check_memories("mem", attncl__input_find(b, "mem")->dim[0], s));
     }
-    layer_params(&b->params, s, KEYS_OWN, &params);
+    layer_params(&b->params, s, KEYS_OWN, &parts, &params);
     attncl_graph_output(b->graph, "output",
                         attncl_feedback_layer(b->graph, &params, s->n_heads, x, memory));
     return ATTNCL_OK;

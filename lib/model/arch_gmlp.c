@@ -41,14 +41,14 @@ static attncl_status sgu_configure(const struct json *config, void *settings)
 
 static void sgu_load(struct params *p, const void *settings)
 {
-    attncl_sgu_params ignored;
+    attncl_sgu_params ignored = ATTNCL_SGU_PARAMS_INIT;
     sgu_params(p, settings, &ignored);
 }
 
 static attncl_status sgu_build(struct build *b, const void *settings)
 {
     const struct sgu_settings *s = settings;
-    attncl_sgu_params params;
+    attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
     attncl_value z, mask;
     TRY(attncl__input_sequence(b, "z", s->d_z, s->seq_len, &z));
     TRY(attncl__input_mask(b, attncl__input_find(b, "z")->dim[0], 1, &mask));
@@ -73,7 +73,8 @@ attncl_status attncl__gmlp_configure(const struct json *config, struct gmlp_sett
     return attncl__config_int(config, "seq_len", 1, &ret->seq_len);
 }
 
-void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_gmlp_params *ret)
+void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
+                         attncl_gmlp_params *ret)
 {
     const struct sgu_settings sgu = {s->d_ffn, s->seq_len};
 
@@ -84,7 +85,8 @@ void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl
     attncl__param_linear(p, "proj1", s->d_ffn, s->d_model, true, &ret->proj1_weight,
                          &ret->proj1_bias);
     attncl__params_enter(p, "sgu");
-    sgu_params(p, &sgu, &ret->sgu);
+    sgu_params(p, &sgu, gate);
+    ret->sgu = gate;
     attncl__params_leave(p);
     attncl__param_linear(p, "proj2", s->d_model, s->d_ffn / 2, true, &ret->proj2_weight,
                          &ret->proj2_bias);
@@ -97,18 +99,20 @@ static attncl_status block_configure(const struct json *config, void *settings)
 
 static void block_load(struct params *p, const void *settings)
 {
-    attncl_gmlp_params ignored;
-    attncl__gmlp_params(p, settings, &ignored);
+    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+    attncl_gmlp_params ignored = ATTNCL_GMLP_PARAMS_INIT;
+    attncl__gmlp_params(p, settings, &gate, &ignored);
 }
 
 static attncl_status block_build(struct build *b, const void *settings)
 {
     const struct gmlp_settings *s = settings;
-    attncl_gmlp_params params;
+    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+    attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_value x, mask;
     TRY(attncl__input_sequence(b, "x", s->d_model, s->seq_len, &x));
     TRY(attncl__input_mask(b, attncl__input_find(b, "x")->dim[0], 1, &mask));
-    attncl__gmlp_params(&b->params, s, &params);
+    attncl__gmlp_params(&b->params, s, &gate, &params);
     attncl_graph_output(b->graph, "output", attncl_gmlp_block(b->graph, &params, x, 0, mask));
     return ATTNCL_OK;
 }

@@ -21,7 +21,7 @@ static attncl_gru_params layer_params(struct params *p, const struct rnn_setting
     snprintf(names[2], sizeof names[2], "bias_ih_l%" PRId64, k);
     snprintf(names[3], sizeof names[3], "bias_hh_l%" PRId64, k);
 
-    attncl_gru_params layer;
+    attncl_gru_params layer = ATTNCL_GRU_PARAMS_INIT;
     layer.weight_ih = PARAM(p, names[0], 3 * hidden, input);
     layer.weight_hh = PARAM(p, names[1], 3 * hidden, hidden);
     layer.bias_ih = PARAM(p, names[2], 3 * hidden);
@@ -41,7 +41,7 @@ void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_g
 
 attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret)
 {
-    *ret = (struct rnn){.n = n_layers,
+    *ret = (struct rnn){.n = (size_t)n_layers,
                         .layers = attncl__alloc_array((size_t)n_layers, sizeof *ret->layers),
                         .states = attncl__alloc_array((size_t)n_layers, sizeof *ret->states)};
     REQUIRE(ret->layers && ret->states, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " layers", n_layers);
@@ -59,7 +59,7 @@ void attncl__rnn_free(struct rnn *rnn)
 attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn)
 {
     const attncl_shape one = attncl_graph_shape(g, rnn->states[0]);
-    const int64_t dim[3] = {rnn->n, one.dim[0], one.dim[1]};
+    const int64_t dim[3] = {(int64_t)rnn->n, one.dim[0], one.dim[1]};
     return attncl_reshape(g, attncl_concat(g, rnn->n, rnn->states, 0), 3, dim);
 }
 

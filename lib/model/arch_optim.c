@@ -26,12 +26,13 @@ static attncl_status read_betas(const struct json *config, attncl_adam_desc *ada
     return ATTNCL_OK;
 }
 
-static attncl_status read_noam(const struct json *config, attncl_adam_desc *adam)
+static attncl_status read_noam(const struct json *config, attncl_schedule_desc *schedule)
 {
     int64_t d_model;
     TRY(attncl__config_int(config, "d_model", 1, &d_model));
-    adam->d_model = (double)d_model;
-    return attncl__config_number_or(config, "warmup", 1, 2000, &adam->warmup);
+    schedule->kind = ATTNCL_RATE_INVERSE_SQRT;
+    schedule->d_model = (double)d_model;
+    return attncl__config_number_or(config, "warmup", 1, 2000, &schedule->warmup);
 }
 
 attncl_status attncl__adam_configure(const struct json *config, struct adam_settings *s)
@@ -43,6 +44,7 @@ attncl_status attncl__adam_configure(const struct json *config, struct adam_sett
     int kind;
 
     *adam = (attncl_adam_desc)ATTNCL_ADAM_DESC_INIT;
+    s->schedule = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
     TRY(attncl__config_choice(config, "kind", kinds, N_CHOICES(kinds), NULL, &kind));
     TRY(attncl__config_number(config, "learning_rate", 0, &adam->learning_rate));
     TRY(read_betas(config, adam));
@@ -53,7 +55,7 @@ attncl_status attncl__adam_configure(const struct json *config, struct adam_sett
     TRY(attncl__config_bool_or(config, "amsgrad", false, &s->amsgrad));
     adam->optimized = optimized;
     adam->decoupled = decoupled;
-    return kind == NOAM ? read_noam(config, adam) : ATTNCL_OK;
+    return kind == NOAM ? read_noam(config, &s->schedule) : ATTNCL_OK;
 }
 
 static attncl_status step_configure(const struct json *config, void *settings)
@@ -64,7 +66,7 @@ static attncl_status step_configure(const struct json *config, void *settings)
 static attncl_status step_build(struct build *b, const void *settings)
 {
     const struct adam_settings *s = settings;
-    attncl_adam_values before = {{0}, {0}, {0}, {0}};
+    attncl_adam_values before = ATTNCL_ADAM_VALUES_INIT, after = ATTNCL_ADAM_VALUES_INIT;
     attncl_value grad, step;
     TRY(attncl__input_real(b, "param", ANY, NULL, &before.param));
     const attncl_array *p = attncl__input_find(b, "param");
@@ -75,8 +77,8 @@ static attncl_status step_build(struct build *b, const void *settings)
         TRY(attncl__input_real(b, "max_exp_avg_sq", p->rank, p->dim, &before.max_exp_avg_sq));
     TRY(attncl__input_index(b, "step", 0, NULL, INT32_MAX, &step));
 
-    const attncl_value rates = attncl_adam_rates(b->graph, &s->adam, step);
-    const attncl_adam_values after = attncl_adam_step(b->graph, &s->adam, rates, grad, &before);
+    const attncl_value rates = attncl_adam_rates(b->graph, &s->adam, &s->schedule, step);
+    attncl_adam_step(b->graph, &s->adam, rates, grad, &before, &after);
     attncl_graph_output(b->graph, "param", after.param);
     attncl_graph_output(b->graph, "exp_avg", after.exp_avg);
     attncl_graph_output(b->graph, "exp_avg_sq", after.exp_avg_sq);

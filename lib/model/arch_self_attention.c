@@ -26,8 +26,9 @@ static attncl_status basic_build(struct build *b, const void *settings)
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
     const attncl_value head =
         attncl_reshape(g, x, 4, (const int64_t[]){n_batch, 1, n_seq, dim[rank - 1]});
-    const attncl_value y = attncl_attention(g, &desc, head, head, head, ATTNCL_NONE_VALUE,
-                                            ATTNCL_NONE_VALUE, &weights);
+    const attncl_attention_inputs in = {
+        .struct_size = sizeof in, .query = head, .key = head, .value = head};
+    const attncl_value y = attncl_attention(g, &desc, &in, &weights);
     const int64_t pairs[3] = {n_batch, n_seq, n_seq};
     attncl_graph_output(g, "output", attncl_reshape(g, y, rank, dim));
     attncl_graph_output(g, "attention_weights",
@@ -74,8 +75,9 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
         heads[i] =
             attncl_split_heads(g, attncl_reshape(g, y, 3, dim), s->heads, ATTNCL_LAYOUT_TIME_FIRST);
     }
-    return attncl_attention(g, NULL, heads[0], heads[1], heads[2], ATTNCL_NONE_VALUE,
-                            ATTNCL_NONE_VALUE, weights_ret);
+    const attncl_attention_inputs in = {
+        .struct_size = sizeof in, .query = heads[0], .key = heads[1], .value = heads[2]};
+    return attncl_attention(g, NULL, &in, weights_ret);
 }
 
 static attncl_status wide_input(struct build *b, const struct wide_settings *s, attncl_value *ret)

@@ -69,7 +69,9 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
 {
     const struct rnn_settings rnn = {s->embed + s->hidden, s->hidden, s->n_layers};
     const int64_t hidden = s->hidden;
-    struct decoder decoder = {.bahdanau = {.layers = layers, .n_layers = s->n_layers}};
+    struct decoder decoder = {.bahdanau = ATTNCL_BAHDANAU_PARAMS_INIT};
+    decoder.bahdanau.layers = layers;
+    decoder.bahdanau.n_layers = (size_t)s->n_layers;
     attncl__params_enter(p, "decoder");
     attncl__params_enter(p, "attention");
     decoder.bahdanau.key_weight = PARAM(p, "W_k.weight", hidden, hidden);
@@ -131,8 +133,8 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
     attncl_value weights;
 
     attncl_graph_push_scope(g, "decoder");
-    const attncl_bahdanau_source source =
-        attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens);
+    attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
+    attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens, &source);
     const attncl_value x = attncl_embedding(g, tokens, decoder.embedding, 1.0f);
     const attncl_value y =
         attncl_bahdanau_decoder(g, &decoder.bahdanau, &source, x, rnn->states, &weights);
@@ -218,12 +220,12 @@ static attncl_status predict_build(struct build *b, const void *settings)
     }
     const struct decoder decoder = decoder_params(&b->params, s, rnn.layers);
     attncl_graph_push_scope(g, "decoder");
-    const attncl_bahdanau_source source =
-        attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens);
+    attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
+    attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens, &source);
     add_steps(g, &decoder, &source, s->n_steps, bos, rnn.states, tokens, weights);
     attncl_graph_pop_scope(g);
-    attncl_graph_output(g, "tokens", attncl_concat(g, s->n_steps, tokens, 1));
-    attncl_graph_output(g, "attention_weights", attncl_concat(g, s->n_steps, weights, 1));
+    attncl_graph_output(g, "tokens", attncl_concat(g, (size_t)s->n_steps, tokens, 1));
+    attncl_graph_output(g, "attention_weights", attncl_concat(g, (size_t)s->n_steps, weights, 1));
 
 done:
     attncl__free(tokens);

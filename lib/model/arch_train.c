@@ -203,7 +203,7 @@ static attncl_value without_filler(attncl_graph *g, const struct param_table *t,
         has_filler = true;
         parts[n++] = zero_rows(g, shape, shape.dim[0] - next);
     }
-    return has_filler ? attncl_concat(g, n, parts, 0) : gradient;
+    return has_filler ? attncl_concat(g, (size_t)n, parts, 0) : gradient;
 }
 
 static attncl_value state_like(attncl_graph *g, const char *what, const char *name,
@@ -219,10 +219,11 @@ static void add_updates(attncl_graph *g, const struct train_settings *s, const s
                         attncl_value step)
 {
     const attncl_adam_desc *adam = &s->optimizer.adam;
-    const attncl_value rates = attncl_adam_rates(g, adam, step);
+    const attncl_value rates = attncl_adam_rates(g, adam, &s->optimizer.schedule, step);
     for (size_t i = 0; i < t->n && attncl_graph_status(g) == ATTNCL_OK; ++i) {
         const char *name = t->table->list[t->index[i]].name;
         attncl_adam_values values = {
+            .struct_size = sizeof(attncl_adam_values),
             .param = t->param[i],
             .exp_avg = state_like(g, "exp_avg", name, t->param[i]),
             .exp_avg_sq = state_like(g, "exp_avg_sq", name, t->param[i]),
@@ -252,7 +253,7 @@ static attncl_status add_step(struct build *b, const struct train_settings *s, s
 
     const attncl_value loss = attncl_cross_entropy(g, output, targets, ATTNCL_REDUCE_MEAN, s->pad);
     TRY(list_trained(b, t));
-    attncl_graph_gradient(g, 1, &loss, NULL, (int)t->n, t->param, t->grad);
+    attncl_graph_gradient(g, 1, &loss, NULL, t->n, t->param, t->grad);
     TRY(attncl_graph_status(g));
     for (size_t i = 0; i < t->n; ++i)
         t->grad[i] = without_filler(g, t->table, t->index[i], t->grad[i]);

@@ -35,14 +35,14 @@ static attncl_status ffn_configure(const struct json *config, void *settings)
 
 static void ffn_load(struct params *p, const void *settings)
 {
-    attncl_ffn_params ignored;
+    attncl_ffn_params ignored = ATTNCL_FFN_PARAMS_INIT;
     attncl__ffn_params(p, settings, &ignored);
 }
 
 static attncl_status ffn_build(struct build *b, const void *settings)
 {
     const struct ffn_settings *s = settings;
-    attncl_ffn_params params;
+    attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     attncl_value x;
     TRY(attncl__input_trailing(b, "x", 1, &s->d_model, &x));
     attncl__ffn_params(&b->params, s, &params);

@@ -65,12 +65,13 @@ attncl_status attncl__block_configure(const struct json *config, struct block_se
 
 void attncl__block_load(struct params *p, const struct block_settings *s)
 {
-    attncl_aft_params aft;
-    attncl_mha_params mha;
-    attncl_ffn_params ffn;
-    attncl_gmlp_params gmlp;
+    attncl_aft_params aft = ATTNCL_AFT_PARAMS_INIT;
+    attncl_mha_params mha = ATTNCL_MHA_PARAMS_INIT;
+    attncl_ffn_params ffn = ATTNCL_FFN_PARAMS_INIT;
+    attncl_gmlp_params gmlp = ATTNCL_GMLP_PARAMS_INIT;
+    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     if (s->kind == BLOCK_GMLP) {
-        attncl__gmlp_params(p, &s->gmlp, &gmlp);
+        attncl__gmlp_params(p, &s->gmlp, &gate, &gmlp);
         return;
     }
     norm_params(p, "norm_self_attn", s->ffn.d_model);
@@ -109,7 +110,7 @@ int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch
 // x + FF(LN(x))
 static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, attncl_value x)
 {
-    attncl_ffn_params params;
+    attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     const attncl_value z = apply_norm(b, "norm_ff", s->d_model, x);
     attncl__params_enter(&b->params, "feed_forward");
     attncl__ffn_params(&b->params, s, &params);
@@ -123,9 +124,11 @@ static attncl_value aft(struct build *b, const struct aft_settings *s, attncl_va
                         attncl_value mask, attncl_value x)
 {
     const attncl_aft_desc desc = attncl__aft_desc(s, causal);
-    attncl_aft_params params;
+    attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
-    return attncl_aft(b->graph, &desc, &params, z, z, z, mask, x);
+    const attncl_attention_inputs in = {
+        .struct_size = sizeof in, .query = z, .key = z, .value = z, .mask = mask, .residual = x};
+    return attncl_aft(b->graph, &desc, &params, &in);
 }
 
 // [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
@@ -142,13 +145,14 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, attncl_va
                         attncl_value mask, attncl_value x)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    attncl_mha_params params;
+    attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     desc.causal = causal;
     attncl__mha_params(&b->params, s, &params);
+    const attncl_attention_inputs in = {
+        .struct_size = sizeof in, .query = z, .key = z, .value = z, .mask = mask, .residual = x};
     attncl_value weights;
-    const attncl_value y =
-        attncl_multi_head_attention(b->graph, &desc, &params, s->heads, z, z, z, mask,
-                                    ATTNCL_NONE_VALUE, x, b->shows_attention ? &weights : NULL);
+    const attncl_value y = attncl_multi_head_attention(b->graph, &desc, &params, s->heads, &in,
+                                                       b->shows_attention ? &weights : NULL);
     if (b->shows_attention)
         show_attention(b, weights);
     return y;
@@ -158,8 +162,9 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s, attn
                            bool causal, attncl_value mask)
 {
     if (s->kind == BLOCK_GMLP) {
-        attncl_gmlp_params params;
-        attncl__gmlp_params(&b->params, &s->gmlp, &params);
+        attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
+        attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+        attncl__gmlp_params(&b->params, &s->gmlp, &gate, &params);
         return attncl_gmlp_block(b->graph, &params, x, causal, mask);
     }
     const attncl_value z = apply_norm(b, "norm_self_attn", s->ffn.d_model, x);
@@ -175,7 +180,7 @@ static attncl_value aft_step(struct build *b, const struct aft_settings *s, attn
                              attncl_value position, attncl_value x)
 {
     const attncl_aft_desc desc = attncl__aft_desc(s, true);
-    attncl_aft_params params;
+    attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
     return attncl_aft_step(b->graph, &desc, &params, z, position, x);
 }
@@ -183,7 +188,7 @@ static attncl_value aft_step(struct build *b, const struct aft_settings *s, attn
 static attncl_value mha_step(struct build *b, const struct mha_settings *s, attncl_value z,
                              attncl_value position, attncl_value x)
 {
-    attncl_mha_params params;
+    attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl__mha_params(&b->params, s, &params);
     return attncl_multi_head_attention_step(b->graph, &params, s->heads, b->n_positions, z,
                                             position, x);
@@ -193,8 +198,9 @@ attncl_value attncl__block_step(struct build *b, const struct block_settings *s,
                                 attncl_value position)
 {
     if (s->kind == BLOCK_GMLP) {
-        attncl_gmlp_params params;
-        attncl__gmlp_params(&b->params, &s->gmlp, &params);
+        attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
+        attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+        attncl__gmlp_params(&b->params, &s->gmlp, &gate, &params);
         return attncl_gmlp_step(b->graph, &params, x, position);
     }
     const attncl_value z = apply_norm(b, "norm_self_attn", s->ffn.d_model, x);

@@ -31,7 +31,9 @@ struct gmlp_settings {
     int64_t d_model, d_ffn, seq_len;
 };
 attncl_status attncl__gmlp_configure(const struct json *config, struct gmlp_settings *ret);
-void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_gmlp_params *ret);
+// ret->sgu becomes `gate`.
+void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
+                         attncl_gmlp_params *ret);
 
 // -- multi-head attention (arch_mha.c)
 struct mha_settings {

@@ -44,8 +44,7 @@ attncl_status attncl__gradients_check(const struct arch_class *arch, const attnc
 // What to differentiate, and after what.
 struct lists {
     attncl_value *y, *dy, *x, *dx;
-    int n_y, n_x;
-    int n_inputs; // of the x; the parameters follow
+    size_t n_y, n_x, n_inputs; // n_inputs: of the x; the parameters follow
 };
 
 static void free_lists(struct lists *l)

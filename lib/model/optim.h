@@ -9,6 +9,7 @@
 
 struct adam_settings {
     attncl_adam_desc adam;
+    attncl_schedule_desc schedule;
     bool amsgrad;
 };
 attncl_status attncl__adam_configure(const struct json *config, struct adam_settings *s);

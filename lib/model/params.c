@@ -224,7 +224,7 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
 {
     const int64_t dim[3] = {n, 1, width};
     struct tensor_desc d;
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &d));
     TRY(attncl_context_device(p->table->context, &info));
     REQUIRE(attncl__desc_bytes(&d) <= info.max_buffer_bytes, ATTNCL_ERR_DEVICE_MEMORY,

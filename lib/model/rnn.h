@@ -15,7 +15,7 @@ void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_g
 
 // Layers and a state of each, for a graph.
 struct rnn {
-    int64_t n;
+    size_t n;
     attncl_gru_params *layers;
     attncl_value *states; // null values: zeros
 };

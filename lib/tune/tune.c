@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "base/struct.h"
 #include "base/try.h"
 #include "device/program_cache.h"
 #include "store/tuning_file.h"
@@ -35,13 +36,8 @@ static attncl_status read_options(const attncl_tune_options *given, attncl_tune_
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
 
-    if (given) {
-        REQUIRE(given->struct_size >= sizeof given->struct_size &&
-                    given->struct_size <= 16 * sizeof o,
-                ATTNCL_ERR_ARGUMENT, "options->struct_size = %zu; use ATTNCL_TUNE_OPTIONS_INIT",
-                given->struct_size);
-        memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
-    }
+    if (given)
+        TRY(STRUCT_READ(attncl_tune_options, &o, given));
     REQUIRE(o.seconds >= 0 && o.seconds <= 1e6, ATTNCL_ERR_ARGUMENT, "%g seconds to tune in",
             o.seconds);
     if (o.seconds == 0)
@@ -97,14 +93,15 @@ static void report(const struct tuner *t, const struct tuning_trial *c, const ch
 {
     struct strbuf row = STRBUF_EMPTY, names = STRBUF_EMPTY;
     attncl_tune_result result = {
+        .struct_size = sizeof result,
         .kernel = attncl__tune_kernels[c->kernel].name,
         .shapes = attncl__tune_kernels[c->kernel].classes[c->class],
         .built_in_ms = 1e3 * c->built_in_seconds,
         .best_ms = 1e3 * c->best_seconds,
         .gain = c->gain,
         .kept = c->kept,
-        .n_tried = c->n_tried,
-        .n_rows = c->n_rows,
+        .n_tried = (size_t)c->n_tried,
+        .n_rows = (size_t)c->n_rows,
         .note = note,
     };
 
@@ -218,7 +215,7 @@ attncl_status attncl_device_tune(const attncl_context_options *device,
     TRY_DONE(tune_all(&t));
     TRY_DONE(store(&t));
     if (summary_ret)
-        *summary_ret = t.summary;
+        TRY_DONE(STRUCT_WRITE(attncl_tune_summary, summary_ret, &t.summary));
 
 done:
     if (status == ATTNCL_OK)

@@ -125,6 +125,8 @@ void attncl__workload_clear(struct workload_data *data)
 static attncl_value result(attncl_graph *g, const struct workload *w,
                            const attncl_value in[WORKLOAD_INPUTS])
 {
+    const attncl_attention_inputs qkv = {
+        .struct_size = sizeof qkv, .query = in[0], .key = in[1], .value = in[2]};
     attncl_aft_desc aft = ATTNCL_AFT_DESC_INIT;
 
     switch (w->kind) {
@@ -132,8 +134,7 @@ static attncl_value result(attncl_graph *g, const struct workload *w,
         return w->flag ? attncl_linear(g, in[0], in[1], ATTNCL_NONE_VALUE)
                        : attncl_bmm(g, in[0], in[1]);
     case WORK_ATTENTION:
-        return attncl_attention(g, NULL, in[0], in[1], in[2], ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE,
-                                NULL);
+        return attncl_attention(g, NULL, &qkv, NULL);
     case WORK_AFT:
         aft.window = w->size[2];
         return attncl_aft_mix(g, &aft, in[0], in[1], in[2], in[3], in[4]);

@@ -160,7 +160,7 @@ TEST(a_norm_of_state_that_changes_stays)
 static void gradients(bool plans, float dx[ROWS * C], float dw[C * C])
 {
     struct fixture f = begin(ROWS);
-    attncl_memory_report report;
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
     const attncl_value y = sum_of_maps(&f), dy = filled(f.g, 2, (int64_t[]){ROWS, C}, 5);
     const attncl_value at[2] = {f.x, f.maps[0]};
     attncl_value d[2];

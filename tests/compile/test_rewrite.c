@@ -40,6 +40,7 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
 {
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
     const attncl_aft_params p = {
+        .struct_size = sizeof(attncl_aft_params),
         .query_weight = filled(g, 2, C, C, phase + 1),
         .query_bias = filled(g, 1, C, 0, phase + 2),
         .key_weight = filled(g, 2, C, C, phase + 3),
@@ -50,6 +51,7 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
         .output_bias = filled(g, 1, C, 0, phase + 8),
     };
     const attncl_mha_params mha = {
+        .struct_size = sizeof(attncl_mha_params),
         .query_weight = p.query_weight,
         .query_bias = p.query_bias,
         .key_weight = p.key_weight,
@@ -69,6 +71,7 @@ static attncl_value layer(attncl_graph *g, enum kind kind, attncl_value x, attnc
                           float phase, attncl_value between[2])
 {
     const attncl_ffn_params ffn = {
+        .struct_size = sizeof(attncl_ffn_params),
         .layer1_weight = filled(g, 2, F, C, phase + 9),
         .layer1_bias = filled(g, 1, F, 0, phase + 10),
         .layer2_weight = filled(g, 2, C, F, phase + 11),
@@ -182,7 +185,7 @@ LOOP_TEST(two_launches_a_layer_compute_the_same, 0, N_KINDS)
 LOOP_TEST(plans_are_made_anew, 0, N_KINDS)
 {
     float once[STEPS][ROWS * C], again[STEPS][ROWS * C];
-    attncl_memory_report report;
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
     run_rewritten((enum kind)_i, once);
 
     struct stack s = build((enum kind)_i, ROWS);

@@ -12,7 +12,7 @@
 
 TEST(it_describes_its_device)
 {
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
 
     ck_ok(attncl_context_device(test_context(), &info));
     ck_assert_uint_gt(strlen(info.name), 0);
@@ -56,7 +56,7 @@ TEST(a_fork_is_refused)
 
     ck_assert_int_ge(child, 0);
     if (child == 0) {
-        attncl_device_info info;
+        attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
         // The driver is not touched: every call stops at the process check.
         _exit(attncl_context_finish(test_context()) == ATTNCL_ERR_STATE &&
                       attncl_context_device(test_context(), &info) == ATTNCL_ERR_STATE &&
@@ -89,7 +89,7 @@ TEST(options_are_checked)
 TEST(it_adopts_the_callers_objects)
 {
     attncl_context *own = test_context(), *ctx = NULL;
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     cl_int code;
     cl_command_queue out_of_order =
         clCreateCommandQueue(own->cl, own->device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, &code);

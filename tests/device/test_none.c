@@ -12,7 +12,7 @@ TEST(no_driver_is_no_failure)
 {
     const size_t heap_before = attncl__alloc_live();
     attncl_context *ctx = NULL;
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     size_t n = 99;
 
     setenv("OCL_ICD_VENDORS", "/nonexistent", 1); // before the loader's first look

@@ -10,19 +10,19 @@
 NO_DEVICE;
 
 static struct device_entry entries[] = {
-    {.info = {0, 0, ATTNCL_DEVICE_CPU, "rusticl", "llvmpipe (LLVM 15)", "Mesa/X.org",
+    {.info = {0, 0, 0, ATTNCL_DEVICE_CPU, "rusticl", "llvmpipe (LLVM 15)", "Mesa/X.org",
               .compute_units = 64, .clock_mhz = 3000, .available = 1}},
-    {.info = {1, 0, ATTNCL_DEVICE_CPU, "Portable Computing Language", "pthread-EPYC",
+    {.info = {0, 1, 0, ATTNCL_DEVICE_CPU, "Portable Computing Language", "pthread-EPYC",
               "AuthenticAMD", .compute_units = 2, .clock_mhz = 2000, .available = 1}},
-    {.info = {2, 0, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620", "Intel(R) Corporation",
+    {.info = {0, 2, 0, ATTNCL_DEVICE_GPU, "Intel(R) OpenCL HD", "UHD 620", "Intel(R) Corporation",
               .compute_units = 24, .clock_mhz = 1000, .available = 1}},
-    {.info = {3, 0, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "H200", "NVIDIA Corporation",
+    {.info = {0, 3, 0, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "H200", "NVIDIA Corporation",
               .compute_units = 132, .clock_mhz = 1980, .available = 0}},
-    {.info = {3, 1, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "A2", "NVIDIA Corporation",
+    {.info = {0, 3, 1, ATTNCL_DEVICE_GPU, "NVIDIA CUDA", "A2", "NVIDIA Corporation",
               .compute_units = 10, .clock_mhz = 1770, .available = 1}},
-    {.info = {4, 0, ATTNCL_DEVICE_OTHER, "Some FPGA", "board", "Maker", .compute_units = 9999,
+    {.info = {0, 4, 0, ATTNCL_DEVICE_OTHER, "Some FPGA", "board", "Maker", .compute_units = 9999,
               .clock_mhz = 9999, .available = 1}},
-    {.info = {5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
+    {.info = {0, 5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
               .compute_units = 1, .clock_mhz = 1, .available = 1}},
 };
 enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
@@ -87,7 +87,7 @@ TEST(an_empty_list_says_so)
 
 TEST(this_machines_devices_are_described)
 {
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     size_t n = 99;
 
     ck_ok(attncl_device_count(&n));

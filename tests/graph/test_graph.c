@@ -229,7 +229,7 @@ static attncl_graph *chain(int n, int64_t width)
 TEST(memory_is_reused_and_reported_before_it_is_taken)
 {
     struct object_counts before, after;
-    attncl_memory_report r;
+    attncl_memory_report r = ATTNCL_MEMORY_REPORT_INIT;
     attncl_graph *g = chain(10, 1 << 16);
     attncl__objects_count(&before);
     ck_ok(attncl_graph_memory(g, &r));
@@ -256,7 +256,7 @@ TEST(what_nothing_needs_is_not_computed)
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
     op2(g, "add_fwd", op2(g, "add_fwd", x, x), x);
     attncl_graph_output(g, "y", op2(g, "mul_fwd", x, x));
-    attncl_memory_report r;
+    attncl_memory_report r = ATTNCL_MEMORY_REPORT_INIT;
     ck_ok(attncl_graph_memory(g, &r));
     ck_assert_uint_eq(r.arena_bytes, 0);
     ck_ok(attncl_graph_compile(g, NULL));

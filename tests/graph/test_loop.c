@@ -120,7 +120,7 @@ TEST(values_live_across_iterations_have_their_own_memory)
     const attncl_value before = add(g, c, c), outside = add(g, before, c);
     const attncl_value stack = double_rows(g, x, outside, 3);
     attncl_graph_output(g, "y", add(g, add(g, stack, x), x));
-    attncl_memory_report report;
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
     ck_ok(attncl_graph_memory(g, &report));
     ck_apart(g, outside);
     ck_apart(g, stack);

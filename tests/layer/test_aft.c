@@ -30,6 +30,7 @@ static struct ref_aft random_params(void)
 static attncl_aft_params feed(struct rig *b, const struct ref_aft *p)
 {
     return (attncl_aft_params){
+        .struct_size = sizeof(attncl_aft_params),
         .query_weight = rig_in(b, p->query_weight),
         .query_bias = rig_in(b, p->query_bias),
         .key_weight = rig_in(b, p->key_weight),
@@ -76,7 +77,15 @@ LOOP_TEST(layers_meet_their_definition, 0, N_KINDS *N_VISIBILITIES)
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
-    rig_out(&b, attncl_aft(b.g, &desc, &params, in, in, in, seen, in), y);
+    rig_out(&b,
+            attncl_aft(b.g, &desc, &params,
+                       &(attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
+                                                  .query = in,
+                                                  .key = in,
+                                                  .value = in,
+                                                  .mask = seen,
+                                                  .residual = in}),
+            y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
     rig_close(&b);
@@ -104,9 +113,14 @@ TEST(query_key_and_value_are_apart)
 
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
-    const attncl_value none = ATTNCL_NONE_VALUE;
     const attncl_value q = rig_in(&b, x[0]), k = rig_in(&b, x[1]), v = rig_in(&b, x[2]);
-    rig_out(&b, attncl_aft(b.g, &desc, &params, q, k, v, none, none), y);
+    rig_out(&b,
+            attncl_aft(b.g, &desc, &params,
+                       &(attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
+                                                  .query = q,
+                                                  .key = k,
+                                                  .value = v}),
+            y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
     rig_close(&b);
@@ -192,7 +206,15 @@ LOOP_TEST(heads_meet_their_definition, 0, N_VISIBILITIES)
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
-    rig_out(&b, attncl_aft(b.g, &desc, &params, in, in, in, seen, in), y);
+    rig_out(&b,
+            attncl_aft(b.g, &desc, &params,
+                       &(attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
+                                                  .query = in,
+                                                  .key = in,
+                                                  .value = in,
+                                                  .mask = seen,
+                                                  .residual = in}),
+            y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
     rig_close(&b);
@@ -223,7 +245,7 @@ LOOP_TEST(bad_layers_are_refused, 0, 7)
         {ATTNCL_ERR_ARGUMENT, "causal and a mask at once"},
         {ATTNCL_ERR_ARGUMENT, "window is -1, must be at least 0"},
         {ATTNCL_ERR_ARGUMENT, "aft kind 7 is unknown"},
-        {ATTNCL_ERR_ARGUMENT, "aft desc has struct_size 0"},
+        {ATTNCL_ERR_ARGUMENT, "attncl_aft_desc has struct_size 0"},
         {ATTNCL_ERR_ARGUMENT, "pos_bias is missing"},
         {ATTNCL_ERR_SHAPE, "pos_bias has shape [9, 8], expected [n, n]"},
         {ATTNCL_ERR_SHAPE, "T = 7"},

@@ -31,6 +31,7 @@ static struct ref_mha random_params(int64_t query, int64_t key, int64_t value, b
 static attncl_mha_params feed(struct rig *b, const struct ref_mha *p)
 {
     return (attncl_mha_params){
+        .struct_size = sizeof(attncl_mha_params),
         .query_weight = rig_in(b, p->query_weight),
         .query_bias = rig_in(b, p->query_bias),
         .key_weight = rig_in(b, p->key_weight),
@@ -60,14 +61,15 @@ static void check(const struct ref_mha *ref, struct ref_attention a, bool time_f
         struct rig b;
         rig_open(&b);
         const attncl_mha_params params = feed(&b, ref);
-        const attncl_value q = rig_in(&b, query);
-        const attncl_value k = key == query ? q : rig_in(&b, key);
-        const attncl_value v = value == key ? k : rig_in(&b, value);
-        const attncl_value mask = rig_in(&b, (struct host *)a.mask);
-        const attncl_value lens = rig_in(&b, (struct host *)a.valid_lens);
+        attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
+        in.query = rig_in(&b, query);
+        in.key = key == query ? in.query : rig_in(&b, key);
+        in.value = value == key ? in.key : rig_in(&b, value);
+        in.mask = rig_in(&b, (struct host *)a.mask);
+        in.valid_lens = rig_in(&b, (struct host *)a.valid_lens);
         rig_out(&b,
-                attncl_multi_head_attention(b.g, &desc, &params, H, q, k, v, mask, lens,
-                                            ATTNCL_NONE_VALUE, with_weights ? &weights : NULL),
+                attncl_multi_head_attention(b.g, &desc, &params, H, &in,
+                                            with_weights ? &weights : NULL),
                 y);
         if (with_weights)
             rig_out(&b, weights, p);
@@ -124,8 +126,9 @@ TEST(any_view)
     ref_attention_weights(&a, heads, heads, p);
     ref_attention_mix(p, heads, false, want);
     rig_open(&b);
-    const attncl_value v = attncl_permute(b.g, rig_in(&b, x), order), none = ATTNCL_NONE_VALUE;
-    const attncl_value z = attncl_attention(b.g, NULL, v, v, v, none, none, NULL);
+    const attncl_value v = attncl_permute(b.g, rig_in(&b, x), order);
+    const attncl_attention_inputs in = {.struct_size = sizeof in, .query = v, .key = v, .value = v};
+    const attncl_value z = attncl_attention(b.g, NULL, &in, NULL);
     rig_out(&b, attncl_merge_heads(b.g, z, ATTNCL_LAYOUT_BATCH_FIRST), y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
@@ -192,7 +195,7 @@ TEST(refusals)
 {
     struct host *x = host_random(50, DIMS(T, B, C));
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    const attncl_value none = ATTNCL_NONE_VALUE;
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     struct rig b;
 
     rig_open(&b);
@@ -202,8 +205,9 @@ TEST(refusals)
 
     rig_open(&b);
     desc.struct_size = 1;
-    const attncl_value q = attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
-    attncl_attention(b.g, &desc, q, q, q, none, none, NULL);
+    in.query = in.key = in.value =
+        attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
+    attncl_attention(b.g, &desc, &in, NULL);
     ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "struct_size 1");
     rig_close(&b);
 }

@@ -47,28 +47,39 @@ static struct ref_feedback_layer random_layer(bool split)
     };
 }
 
+// The parameters of L layers, all alike.
+struct fed {
+    attncl_feedback_params attn;
+    attncl_ffn_params ffn;
+    attncl_feedback_layer_params layers[L];
+};
+
 // own: with the layer's own projections of keys and values.
-static attncl_feedback_layer_params feed(struct rig *b, const struct ref_feedback_layer *p,
-                                         bool own)
+static void feed(struct rig *b, const struct ref_feedback_layer *p, bool own, struct fed *ret)
 {
-    return (attncl_feedback_layer_params){
+    ret->attn = (attncl_feedback_params){.struct_size = sizeof ret->attn,
+                                         .query_weight = rig_in(b, p->query_weight),
+                                         .key_weight = rig_in(b, own ? p->key_weight : NULL),
+                                         .value_weight = rig_in(b, own ? p->value_weight : NULL),
+                                         .value_bias = rig_in(b, own ? p->value_bias : NULL),
+                                         .output_weight = rig_in(b, p->output_weight),
+                                         .output_bias = rig_in(b, p->output_bias),
+                                         .key_pos_embeddings = rig_in(b, p->places),
+                                         .query_pos_bias = rig_in(b, p->u),
+                                         .key_pos_bias = rig_in(b, p->place_bias)};
+    ret->ffn = (attncl_ffn_params){.struct_size = sizeof ret->ffn,
+                                   .layer1_weight = rig_in(b, p->layer1_weight),
+                                   .layer1_bias = rig_in(b, p->layer1_bias),
+                                   .layer2_weight = rig_in(b, p->layer2_weight),
+                                   .layer2_bias = rig_in(b, p->layer2_bias)};
+    ret->layers[0] = ret->layers[1] = (attncl_feedback_layer_params){
+        .struct_size = sizeof(attncl_feedback_layer_params),
         .norm_attn_weight = rig_in(b, p->norm_attn_weight),
         .norm_attn_bias = rig_in(b, p->norm_attn_bias),
-        .attn = {.query_weight = rig_in(b, p->query_weight),
-                 .key_weight = rig_in(b, own ? p->key_weight : NULL),
-                 .value_weight = rig_in(b, own ? p->value_weight : NULL),
-                 .value_bias = rig_in(b, own ? p->value_bias : NULL),
-                 .output_weight = rig_in(b, p->output_weight),
-                 .output_bias = rig_in(b, p->output_bias),
-                 .key_pos_embeddings = rig_in(b, p->places),
-                 .query_pos_bias = rig_in(b, p->u),
-                 .key_pos_bias = rig_in(b, p->place_bias)},
+        .attn = &ret->attn,
         .norm_ffn_weight = rig_in(b, p->norm_ffn_weight),
         .norm_ffn_bias = rig_in(b, p->norm_ffn_bias),
-        .ffn = {.layer1_weight = rig_in(b, p->layer1_weight),
-                .layer1_bias = rig_in(b, p->layer1_bias),
-                .layer2_weight = rig_in(b, p->layer2_weight),
-                .layer2_bias = rig_in(b, p->layer2_bias)},
+        .ffn = &ret->ffn,
         .activation = ATTNCL_GELU,
     };
 }
@@ -79,9 +90,10 @@ static void run_layer(const struct ref_feedback_layer *p, struct host *x, struct
 {
     struct rig b;
     rig_open(&b);
-    const attncl_feedback_layer_params params = feed(&b, p, true);
+    struct fed fed;
+    feed(&b, p, true, &fed);
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, memory);
-    rig_out(&b, attncl_feedback_layer(b.g, &params, H, in, seen), y);
+    rig_out(&b, attncl_feedback_layer(b.g, &fed.layers[0], H, in, seen), y);
     ck_ok(rig_compile(&b));
     rig_run(&b);
     rig_close(&b);
@@ -138,11 +150,14 @@ static void stack(const struct ref_feedback_layer *p, int n, struct host **weigh
 }
 
 static attncl_feedback_transformer_params feed_model(struct rig *b, const struct model *m,
-                                                     enum projections projections,
-                                                     attncl_feedback_layer_params layers[L])
+                                                     enum projections projections, struct fed *fed)
 {
-    attncl_feedback_transformer_params p = {.layers = layers, .n_layers = L, .n_heads = H};
-    layers[0] = layers[1] = feed(b, &m->layer, projections == OWN);
+    attncl_feedback_transformer_params p = {.struct_size =
+                                                sizeof(attncl_feedback_transformer_params),
+                                            .layers = fed->layers,
+                                            .n_layers = L,
+                                            .n_heads = H};
+    feed(b, &m->layer, projections == OWN, fed);
     if (projections != OWN) {
         struct host *weight, *bias;
         stack(&m->layer, projections == STACKED ? L : 1, &weight, &bias);
@@ -189,13 +204,13 @@ LOOP_TEST(kept_keys_and_values_change_nothing, 0, 2 * N_PROJECTIONS)
     const struct model m = random_model(_i / N_PROJECTIONS);
     struct host *y = host_like(m.x), *memory = host_like(m.x);
     struct host *want = host_like(m.x), *want_memory = host_like(m.x);
-    attncl_feedback_layer_params layers[L];
+    struct fed fed;
     attncl_value memory_value;
     struct rig b;
 
     run_uncached(&m, want, want_memory);
     rig_open(&b);
-    const attncl_feedback_transformer_params p = feed_model(&b, &m, projections, layers);
+    const attncl_feedback_transformer_params p = feed_model(&b, &m, projections, &fed);
     const attncl_value x = rig_in(&b, m.x);
     rig_out(&b, attncl_feedback_transformer(b.g, &p, x, &memory_value), y);
     rig_out(&b, memory_value, memory);
@@ -215,13 +230,13 @@ LOOP_TEST(step_by_step_is_the_same, 0, 2 * N_PROJECTIONS)
     struct host *want = host_like(m.x), *want_memory = host_like(m.x);
     struct host *x = host_new(ATTNCL_F32, DIMS(B, C)), *y = host_like(x), *memory = host_like(x);
     struct host *position = host_new(ATTNCL_I32, DIMS(1));
-    attncl_feedback_layer_params layers[L];
+    struct fed fed;
     attncl_value memory_value;
     struct rig b;
 
     run_uncached(&m, want, want_memory);
     rig_open(&b);
-    const attncl_feedback_transformer_params p = feed_model(&b, &m, projections, layers);
+    const attncl_feedback_transformer_params p = feed_model(&b, &m, projections, &fed);
     const attncl_value in = rig_in(&b, x), at = rig_in(&b, position);
     rig_out(&b, attncl_feedback_transformer_step(b.g, &p, T, in, at, &memory_value), y);
     rig_out(&b, memory_value, memory);
@@ -300,32 +315,32 @@ LOOP_TEST(gradients_meet_finite_differences, 0, 2 * N_PROJECTIONS)
                                projections == OWN ? p->key_weight : NULL,
                                p->place_bias};
     enum { N = sizeof of / sizeof of[0] };
-    attncl_feedback_layer_params layers[L];
+    struct fed fed;
     attncl_value y[2], cotangents[2], x[N], dx[N];
     struct host *got[N];
     struct rig b;
     int n = 0;
 
     rig_open(&b);
-    const attncl_feedback_transformer_params params = feed_model(&b, &m, projections, layers);
+    const attncl_feedback_transformer_params params = feed_model(&b, &m, projections, &fed);
     const attncl_value in = rig_in(&b, m.x);
     y[0] = attncl_feedback_transformer(b.g, &params, in, &y[1]);
     cotangents[0] = rig_in(&b, dy);
     cotangents[1] = rig_in(&b, dm);
-    const attncl_feedback_params *attn = &layers[0].attn;
+    const attncl_feedback_params *attn = &fed.attn;
     const attncl_value values[N] = {in,
                                     params.weights,
                                     attn->key_pos_embeddings,
                                     attn->query_pos_bias,
                                     attn->query_weight,
-                                    layers[0].ffn.layer1_weight,
-                                    layers[0].norm_attn_weight,
+                                    fed.ffn.layer1_weight,
+                                    fed.layers[0].norm_attn_weight,
                                     projections == OWN ? attn->key_weight : (attncl_value){0},
                                     attn->key_pos_bias};
     for (int i = 0; i < N; ++i)
         if (of[i])
             x[n++] = values[i];
-    attncl_graph_gradient(b.g, 2, y, cotangents, n, x, dx);
+    attncl_graph_gradient(b.g, 2, y, cotangents, (size_t)n, x, dx);
     n = 0;
     for (int i = 0; i < N; ++i)
         if (of[i])
@@ -354,20 +369,20 @@ LOOP_TEST(refusals, 0, N_MISTAKES)
 {
     const enum mistake mistake = (enum mistake)_i;
     struct model m = random_model(false);
-    attncl_feedback_layer_params layers[L];
+    struct fed fed;
     struct rig b;
 
     rig_open(&b);
-    attncl_feedback_transformer_params p = feed_model(&b, &m, OWN, layers);
+    attncl_feedback_transformer_params p = feed_model(&b, &m, OWN, &fed);
     const int64_t n = mistake == LONG_MEMORY ? 6 : 2, batch = mistake == OTHER_BATCH ? 3 : B;
     const attncl_value x = rig_in(&b, host_new(ATTNCL_F32, DIMS(B, C)));
     const attncl_value memory = rig_in(&b, host_new(ATTNCL_F32, DIMS(n, batch, C)));
     if (mistake == STACK)
-        p.key_value_weight = layers[0].attn.query_weight;
+        p.key_value_weight = fed.attn.query_weight;
     if (mistake == LONG_SEQUENCE || mistake == STACK)
         attncl_feedback_transformer(b.g, &p, rig_in(&b, host_new(ATTNCL_F32, DIMS(7, B, C))), NULL);
     else
-        attncl_feedback_layer(b.g, &layers[0], mistake == HEADS ? 4 : H, x, memory);
+        attncl_feedback_layer(b.g, &fed.layers[0], mistake == HEADS ? 4 : H, x, memory);
     ck_fails(attncl_graph_status(b.g), ATTNCL_ERR_SHAPE, words[mistake]);
     rig_close(&b);
 }

@@ -33,6 +33,7 @@ static struct ref_gmlp random_params(void)
 static attncl_sgu_params feed_sgu(struct rig *b, const struct ref_sgu *p)
 {
     return (attncl_sgu_params){
+        .struct_size = sizeof(attncl_sgu_params),
         .norm_weight = rig_in(b, p->norm_weight),
         .norm_bias = rig_in(b, p->norm_bias),
         .weight = rig_in(b, p->weight),
@@ -40,14 +41,16 @@ static attncl_sgu_params feed_sgu(struct rig *b, const struct ref_sgu *p)
     };
 }
 
-static attncl_gmlp_params feed(struct rig *b, const struct ref_gmlp *p)
+static attncl_gmlp_params feed(struct rig *b, const struct ref_gmlp *p, attncl_sgu_params *gate)
 {
+    *gate = feed_sgu(b, &p->sgu);
     return (attncl_gmlp_params){
+        .struct_size = sizeof(attncl_gmlp_params),
         .norm_weight = rig_in(b, p->norm_weight),
         .norm_bias = rig_in(b, p->norm_bias),
         .proj1_weight = rig_in(b, p->proj1_weight),
         .proj1_bias = rig_in(b, p->proj1_bias),
-        .sgu = feed_sgu(b, &p->sgu),
+        .sgu = gate,
         .proj2_weight = rig_in(b, p->proj2_weight),
         .proj2_bias = rig_in(b, p->proj2_bias),
     };
@@ -94,7 +97,8 @@ LOOP_TEST(the_block_meets_its_definition, 0, N_VISIBILITIES)
     struct rig b;
 
     rig_open(&b);
-    const attncl_gmlp_params params = feed(&b, &ref);
+    attncl_sgu_params gate;
+    const attncl_gmlp_params params = feed(&b, &ref, &gate);
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
     rig_out(&b, attncl_gmlp_block(b.g, &params, in, visible == CAUSAL, seen), y);
     ck_ok(rig_compile(&b));
@@ -114,7 +118,8 @@ TEST(steps_are_the_causal_block)
 
     ref_gmlp_block(&ref, 1, x, NULL, want);
     rig_open(&b);
-    const attncl_gmlp_params params = feed(&b, &ref);
+    attncl_sgu_params gate;
+    const attncl_gmlp_params params = feed(&b, &ref, &gate);
     const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);
     rig_out(&b, attncl_gmlp_step(b.g, &params, in, at), y);
     ck_ok(rig_compile(&b));

@@ -37,6 +37,7 @@ static void feed(struct rig *b, const struct ref_gru *layers, attncl_gru_params 
 {
     for (int k = 0; k < L; ++k)
         ret[k] = (attncl_gru_params){
+            .struct_size = sizeof(attncl_gru_params),
             .weight_ih = rig_in(b, layers[k].weight_ih),
             .bias_ih = rig_in(b, layers[k].bias_ih),
             .weight_hh = rig_in(b, layers[k].weight_hh),
@@ -143,7 +144,8 @@ static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
     random_layers(ref, H + E);
     rig_open(&b);
     feed(&b, ref, params);
-    const attncl_bahdanau_params decoder = {.query_weight = rig_in(&b, ref_decoder.query_weight),
+    const attncl_bahdanau_params decoder = {.struct_size = sizeof(attncl_bahdanau_params),
+                                            .query_weight = rig_in(&b, ref_decoder.query_weight),
                                             .key_weight = rig_in(&b, ref_decoder.key_weight),
                                             .score_weight = rig_in(&b, ref_decoder.score_weight),
                                             .layers = params,
@@ -154,8 +156,8 @@ static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
         last[k] = host_like(want_last[k]);
     }
     ref_bahdanau_decoder(&ref_decoder, source, lens, e, want_last, want, want_p);
-    const attncl_bahdanau_source attended =
-        attncl_bahdanau_attend(b.g, &decoder, rig_in(&b, source), rig_in(&b, lens));
+    attncl_bahdanau_source attended = ATTNCL_BAHDANAU_SOURCE_INIT;
+    attncl_bahdanau_attend(b.g, &decoder, rig_in(&b, source), rig_in(&b, lens), &attended);
     rig_out(&b,
             attncl_bahdanau_decoder(b.g, &decoder, &attended, rig_in(&b, e), states,
                                     with_weights ? &weights : NULL),

@@ -16,6 +16,7 @@ static const double absolute = 8e-6, relative = 4e-6;
 static attncl_ffn_params feed(struct rig *b, const struct ref_ffn *p)
 {
     return (attncl_ffn_params){
+        .struct_size = sizeof(attncl_ffn_params),
         .layer1_weight = rig_in(b, p->layer1_weight),
         .layer1_bias = rig_in(b, p->layer1_bias),
         .gate_weight = rig_in(b, p->gate_weight),
@@ -85,7 +86,7 @@ TEST(an_unset_option_struct_is_refused)
     rig_open(&b);
     const attncl_value in = rig_in(&b, x), weight = rig_in(&b, w);
     rig_out(&b, attncl_linear_fused(b.g, &desc, in, weight, ATTNCL_NONE_VALUE), x);
-    ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "linear desc has struct_size 4");
+    ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "attncl_linear_desc has struct_size 4");
     rig_close(&b);
 }
 

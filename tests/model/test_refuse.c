@@ -428,7 +428,7 @@ TEST(a_table_no_buffer_holds_is_refused)
         .config = "{\"layer\": \"aft_simple\", \"d_model\": 8, \"d_ff\": 12, \"n_layers\": 2, "
                   "\"n_vocab\": 11, \"max_len\": 2147483647}"};
     struct golden golden;
-    attncl_device_info info;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     attncl_model *model = NULL;
     ck_ok(attncl_context_device(test_context(), &info));
     if (info.max_buffer_bytes > UINT64_C(1) << 35)

@@ -196,7 +196,7 @@ static void count(const attncl_tune_result *r, void *user)
 TEST(it_measures_and_reports)
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
-    attncl_tune_summary summary;
+    attncl_tune_summary summary = ATTNCL_TUNE_SUMMARY_INIT;
 
     o.seconds = 0.2;
     o.kernel = test_context()->caps.variant == VARIANT_CPU ? "flat_cpu" : "flat_gpu";

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+//
+// Feedback attention, and a layer of a feedback transformer (Fan et al. 2020):
+//
+//     x += attn(LN(x), memories) unless there is none;   x += FF(LN(x))
+
+#include <inttypes.h>
+
+#include "layer/feedback_internal.h"
+
+static const float norm_eps = 1e-5f;
+
+attncl_value attncl__feedback_normalise(attncl_graph *g, const char *scope, attncl_value x,
+                                        attncl_value weight, attncl_value bias)
+{
+    attncl_graph_push_scope(g, scope);
+    const attncl_value y = attncl_layer_norm(g, x, weight, bias, norm_eps);
+    attncl_graph_pop_scope(g);
+    return y;
+}
+
+attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_params *p,
+                                     attncl_value query, const struct feedback_memories *m,
+                                     attncl_value residual, attncl_value *weights_ret)
+{
+    attncl_linear_desc output = ATTNCL_LINEAR_DESC_INIT;
+    output.gate = m->gate;
+    output.residual = residual;
+
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const attncl_value q = attncl__layer_project(g, "query", query, p->query_weight, none, none);
+    const struct feedback_attention_fwd_params params = {m->slot, m->adds, weights_ret != NULL};
+    const attncl_value y =
+        attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
+                          IN(q, m->keys, m->values, p->key_pos_embeddings, p->query_pos_bias,
+                             p->key_pos_bias, m->position, m->gradients));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    attncl_graph_push_scope(g, "output");
+    const attncl_value x = attncl_linear_fused(g, &output, y, p->output_weight, p->output_bias);
+    attncl_graph_pop_scope(g);
+    return x;
+}
+
+// [S, B, C] -> [S, B, H, D]
+static attncl_value project_heads(attncl_graph *g, const char *scope, attncl_value x,
+                                  attncl_value weight, attncl_value bias, int64_t n_heads)
+{
+    struct tensor_desc d;
+    const attncl_value y = attncl__layer_project(g, scope, x, weight, bias, ATTNCL_NONE_VALUE);
+    if (!attncl__layer_axes(g, y, scope, 3, "[S, B, C]", &d) ||
+        !attncl__layer_heads(g, n_heads, d.dim[2]))
+        return ATTNCL_NONE_VALUE;
+    const int64_t dim[4] = {d.dim[0], d.dim[1], n_heads, d.dim[2] / n_heads};
+    return attncl_reshape(g, y, 4, dim);
+}
+
+// The whole attention, key and value maps included where there are any.
+static attncl_value attention(attncl_graph *g, const attncl_feedback_params *p, int64_t n_heads,
+                              const attncl_attention_inputs *in, attncl_value *weights_ret)
+{
+    struct feedback_memories m = {.keys = in->key, .values = in->value};
+    if (attncl__given(p->key_weight)) {
+        m.keys = project_heads(g, "key", in->key, p->key_weight, ATTNCL_NONE_VALUE, n_heads);
+        m.values = project_heads(g, "value", in->value, p->value_weight, p->value_bias, n_heads);
+    }
+    return attncl__feedback_attend(g, p, in->query, &m, in->residual, weights_ret);
+}
+
+attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_params *params,
+                                       int64_t n_heads, const attncl_attention_inputs *inputs,
+                                       attncl_value *weights_ret)
+{
+    attncl_feedback_params p = ATTNCL_FEEDBACK_PARAMS_INIT;
+    attncl_attention_inputs in;
+    if (weights_ret)
+        *weights_ret = ATTNCL_NONE_VALUE;
+    if (!LAYER_STRUCT(g, attncl_feedback_params, &p, params) ||
+        !attncl__layer_inputs(g, inputs, &in) || !attncl__layer_absent(g, in.mask, "mask") ||
+        !attncl__layer_absent(g, in.valid_lens, "valid_lens"))
+        return ATTNCL_NONE_VALUE;
+    return attention(g, &p, n_heads, &in, weights_ret);
+}
+
+attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x)
+{
+    const attncl_value z =
+        attncl__feedback_normalise(g, "norm_ff", x, p->norm_ffn_weight, p->norm_ffn_bias);
+    attncl_graph_push_scope(g, "feed_forward");
+    const attncl_value y = attncl_feed_forward(g, &p->ffn, p->activation, z, x);
+    attncl_graph_pop_scope(g);
+    return y;
+}
+
+bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_params *params,
+                                 struct feedback_layer *ret)
+{
+    attncl_feedback_layer_params p = ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
+    *ret = (struct feedback_layer){0};
+    if (!LAYER_STRUCT(g, attncl_feedback_layer_params, &p, params) ||
+        !LAYER_STRUCT(g, attncl_feedback_params, &ret->attn, p.attn) ||
+        !LAYER_STRUCT(g, attncl_ffn_params, &ret->ffn, p.ffn))
+        return false;
+    ret->norm_attn_weight = p.norm_attn_weight;
+    ret->norm_attn_bias = p.norm_attn_bias;
+    ret->norm_ffn_weight = p.norm_ffn_weight;
+    ret->norm_ffn_bias = p.norm_ffn_bias;
+    ret->activation = p.activation;
+    return true;
+}
+
+attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_params *params,
+                                   int64_t n_heads, attncl_value x, attncl_value memory)
+{
+    struct feedback_layer p;
+    struct tensor_desc d;
+    if (!attncl__feedback_layer_read(g, params, &p))
+        return ATTNCL_NONE_VALUE;
+    if (attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0) {
+        const attncl_value z = attncl__feedback_normalise(g, "norm_self_attn", x,
+                                                          p.norm_attn_weight, p.norm_attn_bias);
+        const attncl_attention_inputs in = {
+            .query = z, .key = memory, .value = memory, .residual = x};
+        attncl_graph_push_scope(g, "attn");
+        x = attention(g, &p.attn, n_heads, &in, NULL);
+        attncl_graph_pop_scope(g);
+    }
+    return attncl__feedback_ffn(g, &p, x);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: MIT
+//
+// Feedback transformer (Fan et al. 2020), a step of it and a whole sequence:
+//
+//     x^0 = input_t;   x^l = layer_l(x^(l-1), memories of the steps before t)
+//     memory_t = sum over l = 0 .. L of softmax(weights)_l x^l;   result_t = LN(x^L)
+
+#include "base/alloc.h"
+#include "layer/feedback_internal.h"
+#include "layer/feedback_stack.h"
+
+// So many steps are worth a copy of the key and value maps.
+enum { STACK_STEPS = 4 };
+
+// Copies a caller's structs; `layers` is owned.  False: the graph has failed.
+static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params *params,
+                       struct feedback_model *ret)
+{
+    attncl_feedback_transformer_params p = ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT;
+    *ret = (struct feedback_model){0};
+    if (!LAYER_STRUCT(g, attncl_feedback_transformer_params, &p, params))
+        return false;
+    attncl_feedback_layer_params *given =
+        LAYER_STRUCTS(g, attncl_feedback_layer_params, p.layers, p.n_layers);
+    struct feedback_layer *layers = attncl__alloc_array(p.n_layers, sizeof *layers);
+    if (!layers)
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "%zu layers", p.n_layers);
+    for (size_t i = 0; given && layers && i < p.n_layers; ++i)
+        attncl__feedback_layer_read(g, &given[i], &layers[i]);
+    attncl__free(given);
+    if (attncl__graph_failed(g)) {
+        attncl__free(layers);
+        return false;
+    }
+    *ret = (struct feedback_model){
+        .layers = layers,
+        .n_layers = (int64_t)p.n_layers,
+        .n_heads = p.n_heads,
+        .weights = p.weights,
+        .key_value_weight = p.key_value_weight,
+        .key_value_bias = p.key_value_bias,
+        .norm_weight = p.norm_weight,
+        .norm_bias = p.norm_bias,
+    };
+    return true;
+}
+
+static attncl_value step(attncl_graph *g, const struct feedback_model *model, int64_t limit,
+                         attncl_value x, attncl_value position, attncl_value *memory_ret)
+{
+    struct tensor_desc d;
+    struct feedback_steps s;
+    attncl_value memory;
+    if (!attncl__layer_axes(g, x, "x", 2, "[B, C]", &d) ||
+        !attncl__feedback_begin(g, model, d.dim[0], d.dim[1], limit, &s))
+        return ATTNCL_NONE_VALUE;
+    x = attncl__feedback_one_step(g, &s, x, position, &memory);
+    attncl__feedback_keep(g, &s, memory);
+    if (memory_ret)
+        *memory_ret = memory;
+    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias);
+}
+
+attncl_value attncl_feedback_transformer_step(attncl_graph *g,
+                                              const attncl_feedback_transformer_params *params,
+                                              int64_t limit, attncl_value x, attncl_value position,
+                                              attncl_value *memory_ret)
+{
+    struct feedback_model model;
+    if (memory_ret)
+        *memory_ret = ATTNCL_NONE_VALUE;
+    if (!read_model(g, params, &model))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value y = step(g, &model, limit, x, position, memory_ret);
+    attncl__free(model.layers);
+    return y;
+}
+
+static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attncl_value x,
+                             attncl_value *memory_ret)
+{
+    struct tensor_desc d;
+    struct feedback_steps s;
+    attncl_value memory;
+    if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d))
+        return ATTNCL_NONE_VALUE;
+    if (d.dim[0] >= STACK_STEPS && model->n_layers > 0 && !attncl__given(model->key_value_weight))
+        attncl__feedback_stack(g, model, d.dim[2]);
+    if (!attncl__feedback_begin(g, model, d.dim[1], d.dim[2], d.dim[0], &s))
+        return ATTNCL_NONE_VALUE;
+
+    struct grad_region *region = attncl__feedback_backward_begin(g, &s, x);
+    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
+    const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
+    x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
+    x = attncl__feedback_one_step(g, &s, x, position, &memory);
+    attncl__feedback_keep(g, &s, memory);
+    x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
+    if (memory_ret)
+        *memory_ret =
+            attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
+    attncl__graph_loop_end(g);
+    attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE);
+    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias);
+}
+
+attncl_value attncl_feedback_transformer(attncl_graph *g,
+                                         const attncl_feedback_transformer_params *params,
+                                         attncl_value x, attncl_value *memory_ret)
+{
+    struct feedback_model model;
+    if (memory_ret)
+        *memory_ret = ATTNCL_NONE_VALUE;
+    if (!read_model(g, params, &model))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value y = sequence(g, &model, x, memory_ret);
+    attncl__free(model.layers);
+    return y;
+}
