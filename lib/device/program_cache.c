@@ -140,20 +140,15 @@ static bool make_key(const attncl_context *ctx, const char *source, const char *
 
 // -- the directory
 
-// The first of: the options' directory, ATTNCL_CACHE_DIR, XDG_CACHE_HOME, HOME.  A relative base
-// directory is ignored, as the XDG specification demands.  Never a directory shared by users.
+// The options' directory, ATTNCL_CACHE_DIR, or the user's.
 static void find_directory(const attncl_context *ctx, const char *given, struct strbuf *ret)
 {
     const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);
-    const char *xdg = attncl__context_env(ctx, ENV_XDG_CACHE_HOME);
-    const char *home = attncl__context_env(ctx, ENV_HOME);
 
     if (own)
         attncl__strbuf_add(ret, "%s", own);
-    else if (xdg && xdg[0] == '/')
-        attncl__strbuf_add(ret, "%s/attncl", xdg);
-    else if (home && home[0] == '/')
-        attncl__strbuf_add(ret, "%s/.cache/attncl", home);
+    else if (!ctx->ignore_environment)
+        attncl__user_path(ENV_XDG_CACHE_HOME, ".cache", "attncl", ret);
 }
 
 struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory)

@@ -6,10 +6,10 @@
 #include "base/alloc.h"
 #include "device/clerr.h"
 
-attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *r)
+attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *list)
 {
-    *r = (struct command_list){.ctx = ctx, .node = -1};
-    return attncl__buffer_create(ctx, 0, &r->dummy);
+    *list = (struct command_list){.ctx = ctx, .node = -1};
+    return attncl__buffer_create(ctx, 0, &list->dummy);
 }
 
 static void command_free(struct command *c)
@@ -20,31 +20,31 @@ static void command_free(struct command *c)
         c->user_free(c->user);
 }
 
-void attncl__command_list_free(struct command_list *r)
+void attncl__command_list_free(struct command_list *list)
 {
-    for (size_t i = 0; i < r->n_commands; ++i)
-        command_free(&r->commands[i]);
-    attncl__free(r->commands);
-    attncl__buffer_release(&r->dummy);
-    *r = (struct command_list){0};
+    for (size_t i = 0; i < list->n_commands; ++i)
+        command_free(&list->commands[i]);
+    attncl__free(list->commands);
+    attncl__buffer_release(&list->dummy);
+    *list = (struct command_list){0};
 }
 
-attncl_status attncl__command_list_append(struct command_list *r, struct command **ret)
+attncl_status attncl__command_list_append(struct command_list *list, struct command **ret)
 {
-    if (r->n_commands == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 16;
-        struct command *grown = attncl__grow_array(r->commands, capacity, sizeof *grown);
+    if (list->n_commands == list->capacity) {
+        const size_t capacity = list->capacity ? 2 * list->capacity : 16;
+        struct command *grown = attncl__grow_array(list->commands, capacity, sizeof *grown);
 
         REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", capacity);
-        r->commands = grown;
-        r->capacity = capacity;
+        list->commands = grown;
+        list->capacity = capacity;
     }
-    *ret = &r->commands[r->n_commands++];
-    **ret = (struct command){.node = r->node};
+    *ret = &list->commands[list->n_commands++];
+    **ret = (struct command){.node = list->node};
     return ATTNCL_OK;
 }
 
-attncl_status attncl__command_list_add_copy(struct command_list *r, const char *name,
+attncl_status attncl__command_list_add_copy(struct command_list *list, const char *name,
                                             struct storage *from, size_t from_offset,
                                             struct storage *to, size_t to_offset, size_t bytes)
 {
@@ -54,7 +54,7 @@ attncl_status attncl__command_list_add_copy(struct command_list *r, const char *
         return ATTNCL_OK;
     assert(from_offset <= from->bytes && bytes <= from->bytes - from_offset);
     assert(to_offset <= to->bytes && bytes <= to->bytes - to_offset);
-    TRY(attncl__command_list_append(r, &c));
+    TRY(attncl__command_list_append(list, &c));
     c->kind = COMMAND_COPY;
     c->name = name;
     c->from = from;
@@ -65,13 +65,13 @@ attncl_status attncl__command_list_add_copy(struct command_list *r, const char *
     return ATTNCL_OK;
 }
 
-attncl_status attncl__command_list_add_call(struct command_list *r, const char *name,
+attncl_status attncl__command_list_add_call(struct command_list *list, const char *name,
                                             command_fn call, void *user,
                                             void (*user_free)(void *user))
 {
     struct command *c = NULL;
 
-    TRY(attncl__command_list_append(r, &c));
+    TRY(attncl__command_list_append(list, &c));
     c->kind = COMMAND_CALL;
     c->name = name;
     c->call = call;
@@ -80,30 +80,30 @@ attncl_status attncl__command_list_add_call(struct command_list *r, const char *
     return ATTNCL_OK;
 }
 
-void attncl__command_list_loop(struct command_list *r, size_t first, int64_t trip_count)
+void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count)
 {
-    if (r->n_commands == first)
+    if (list->n_commands == first)
         return;
-    struct command *last = &r->commands[r->n_commands - 1];
+    struct command *last = &list->commands[list->n_commands - 1];
     last->loop_first = first;
     last->trip_count = (size_t)trip_count;
 }
 
-size_t attncl__command_list_length(const struct command_list *r)
+size_t attncl__command_list_length(const struct command_list *list)
 {
-    size_t length = r->n_commands;
+    size_t length = list->n_commands;
 
-    for (size_t i = 0; i < r->n_commands; ++i) {
-        const struct command *c = &r->commands[i];
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        const struct command *c = &list->commands[i];
         if (c->trip_count > 0)
             length += (c->trip_count - 1) * (i + 1 - c->loop_first);
     }
     return length;
 }
 
-size_t attncl__command_list_next(const struct command_list *r, size_t i, size_t *iteration)
+size_t attncl__command_list_next(const struct command_list *list, size_t i, size_t *iteration)
 {
-    const struct command *c = &r->commands[i];
+    const struct command *c = &list->commands[i];
 
     if (c->trip_count > 0 && ++*iteration < c->trip_count)
         return c->loop_first;
@@ -119,25 +119,25 @@ attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size
     return ATTNCL_OK;
 }
 
-attncl_status attncl__command_list_rebind(struct command_list *r, const struct storage *storage)
+attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage)
 {
-    for (size_t i = 0; i < r->n_commands; ++i) {
-        const struct command *c = &r->commands[i];
+    for (size_t i = 0; i < list->n_commands; ++i) {
+        const struct command *c = &list->commands[i];
 
         for (size_t j = 0; j < c->n_mem_args; ++j)
             if (c->mem_args[j].storage == storage)
                 TRY(attncl__command_list_set_arg(c->kernel, c->mem_args[j].index,
                                                  sizeof storage->mem,
-                                                 storage->mem ? &storage->mem : &r->dummy));
+                                                 storage->mem ? &storage->mem : &list->dummy));
     }
     return ATTNCL_OK;
 }
 
 // Enqueues one command.
-static attncl_status enqueue(struct command_list *r, const struct command *c, cl_uint n_wait,
+static attncl_status enqueue(struct command_list *list, const struct command *c, cl_uint n_wait,
                              const cl_event *wait, cl_event *event)
 {
-    cl_command_queue queue = r->ctx->queue;
+    cl_command_queue queue = list->ctx->queue;
     const cl_uint n_axes = c->global[2] > 1 ? 3 : c->global[1] > 1 ? 2 : 1;
 
     switch (c->kind) {
@@ -153,7 +153,7 @@ static attncl_status enqueue(struct command_list *r, const struct command *c, cl
         // A call has no wait list; in an in-order queue a barrier before it has the same effect.
         if (n_wait)
             TRY_CL(clEnqueueBarrierWithWaitList(queue, n_wait, wait, NULL));
-        TRY(c->call(r->ctx, c->user, event));
+        TRY(c->call(list->ctx, c->user, event));
         break;
     }
     if (event && *event)
@@ -162,42 +162,42 @@ static attncl_status enqueue(struct command_list *r, const struct command *c, cl
 }
 
 // An event for everything enqueued so far, for lists whose last command gave none.
-static attncl_status mark_end(struct command_list *r, cl_uint n_wait, const cl_event *wait,
+static attncl_status mark_end(struct command_list *list, cl_uint n_wait, const cl_event *wait,
                               cl_event *ret)
 {
-    TRY_CL(clEnqueueMarkerWithWaitList(r->ctx->queue, n_wait, wait, ret));
+    TRY_CL(clEnqueueMarkerWithWaitList(list->ctx->queue, n_wait, wait, ret));
     attncl__object_created(OBJECT_EVENT);
     return ATTNCL_OK;
 }
 
-static attncl_status enqueue_all(struct command_list *r, cl_uint n_wait, const cl_event *wait,
+static attncl_status enqueue_all(struct command_list *list, cl_uint n_wait, const cl_event *wait,
                                  cl_event *events, cl_event *last)
 {
-    const size_t n = attncl__command_list_length(r);
+    const size_t n = attncl__command_list_length(list);
     size_t i = 0, iteration = 0;
 
     for (size_t done = 0; done < n; ++done) {
         cl_event *event = events ? &events[done] : done + 1 == n ? last : NULL;
 
-        TRY(enqueue(r, &r->commands[i], done ? 0 : n_wait, done ? NULL : wait, event));
-        i = attncl__command_list_next(r, i, &iteration);
+        TRY(enqueue(list, &list->commands[i], done ? 0 : n_wait, done ? NULL : wait, event));
+        i = attncl__command_list_next(list, i, &iteration);
     }
     if (last && !*last)
-        TRY(mark_end(r, n ? 0 : n_wait, n ? NULL : wait, last));
-    TRY_CL(clFlush(r->ctx->queue));
+        TRY(mark_end(list, n ? 0 : n_wait, n ? NULL : wait, last));
+    TRY_CL(clFlush(list->ctx->queue));
     return ATTNCL_OK;
 }
 
-attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait,
+attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret)
 {
-    const size_t n = attncl__command_list_length(r);
+    const size_t n = attncl__command_list_length(list);
     cl_event last = NULL;
 
     for (size_t i = 0; events && i < n; ++i)
         events[i] = NULL;
-    const attncl_status status = enqueue_all(r, n_wait, wait, events, last_ret ? &last : NULL);
+    const attncl_status status = enqueue_all(list, n_wait, wait, events, last_ret ? &last : NULL);
     if (status != ATTNCL_OK) {
         for (size_t i = 0; events && i < n; ++i)
             attncl__event_release(&events[i]);

@@ -49,32 +49,32 @@ struct command_list {
 };
 
 // Appends an empty command of the current node; valid until the next append.
-attncl_status attncl__command_list_append(struct command_list *r, struct command **ret);
+attncl_status attncl__command_list_append(struct command_list *list, struct command **ret);
 // The only caller of clSetKernelArg.
 attncl_status attncl__command_list_set_arg(cl_kernel kernel, cl_uint index, size_t bytes,
                                            const void *value);
-attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *r);
-void attncl__command_list_free(struct command_list *r);
-attncl_status attncl__command_list_add_copy(struct command_list *r, const char *name,
+attncl_status attncl__command_list_begin(attncl_context *ctx, struct command_list *list);
+void attncl__command_list_free(struct command_list *list);
+attncl_status attncl__command_list_add_copy(struct command_list *list, const char *name,
                                             struct storage *from, size_t from_offset,
                                             struct storage *to, size_t to_offset, size_t bytes);
 // On success the command list owns `user`.
-attncl_status attncl__command_list_add_call(struct command_list *r, const char *name,
+attncl_status attncl__command_list_add_call(struct command_list *list, const char *name,
                                             command_fn call, void *user,
                                             void (*user_free)(void *user));
 // The commands from `first` to the last are executed `trip_count` times in each run.
-void attncl__command_list_loop(struct command_list *r, size_t first, int64_t trip_count);
+void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count);
 // How many commands a run enqueues, and an iterator: the index of the command after command `i`.
 // *iteration is the iterator's state, 0 at first.
-size_t attncl__command_list_length(const struct command_list *r);
-size_t attncl__command_list_next(const struct command_list *r, size_t i, size_t *iteration);
+size_t attncl__command_list_length(const struct command_list *list);
+size_t attncl__command_list_next(const struct command_list *list, size_t i, size_t *iteration);
 // Sets every kernel argument that refers to `storage` again.
-attncl_status attncl__command_list_rebind(struct command_list *r, const struct storage *storage);
+attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage);
 // Enqueues all commands, in order, into the context's queue and flushes it.  The first command waits
 // for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where the
 // command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it calls
 // attncl__event_release() or attncl__event_transfer().
-attncl_status attncl__command_list_enqueue(struct command_list *r, cl_uint n_wait,
+attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);
 

@@ -15,7 +15,18 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/strbuf.h"
 #include "store/private_dir.h"
+
+void attncl__user_path(enum env_var xdg, const char *in_home, const char *name, struct strbuf *ret)
+{
+    const char *directory = attncl__env(xdg), *home = attncl__env(ENV_HOME);
+
+    if (directory && directory[0] == '/')
+        attncl__strbuf_add(ret, "%s/%s", directory, name);
+    else if (home && home[0] == '/')
+        attncl__strbuf_add(ret, "%s/%s/%s", home, in_home, name);
+}
 
 // Creates the directory and its parents, accessible to this user only.
 static bool make_directories(const char *path)

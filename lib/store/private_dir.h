@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/env.h"
+
 // An open directory; fd -1: none.
 struct private_dir {
     int fd;
@@ -17,6 +19,13 @@ struct bytes {
     const void *data;
     size_t n;
 };
+
+struct strbuf;
+
+// Appends the path of this user's file or directory `name`: in the directory of variable `xdg`, else
+// in HOME/`in_home`.  A relative directory is ignored, as the XDG specification demands.  Appends
+// nothing when neither is set: never a directory shared by users.
+void attncl__user_path(enum env_var xdg, const char *in_home, const char *name, struct strbuf *ret);
 
 // Opens the directory; creates it when it is missing and `writable`.  False, with the reason in
 // *why_ret (static text), when it is missing, a link, another user's, or writable by others.

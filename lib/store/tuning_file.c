@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/try.h"
@@ -29,14 +28,10 @@ static void free_location(struct location *p)
     *p = (struct location){.name = NULL};
 }
 
-// A relative base directory is ignored, as the XDG specification demands.  Never a directory shared
-// by users.  Returns false, and the reason, when there is none.
+// Returns false, and the reason, when there is no file.
 static bool find_location(const struct tuning_key *key, struct location *ret, const char **why_ret)
 {
-    const bool use = !key->ignore_environment;
-    const char *own = use ? attncl__env(ENV_TUNE) : NULL;
-    const char *xdg = use ? attncl__env(ENV_XDG_CONFIG_HOME) : NULL;
-    const char *home = use ? attncl__env(ENV_HOME) : NULL;
+    const char *own = key->ignore_environment ? NULL : attncl__env(ENV_TUNE);
     struct strbuf path = STRBUF_EMPTY;
 
     *why_ret = "there is no XDG_CONFIG_HOME and no HOME";
@@ -46,10 +41,8 @@ static bool find_location(const struct tuning_key *key, struct location *ret, co
         *why_ret = "ATTNCL_TUNE is off";
     else if (own)
         attncl__strbuf_add(&path, "%s%s", strchr(own, '/') ? "" : "./", own);
-    else if (xdg && xdg[0] == '/')
-        attncl__strbuf_add(&path, "%s/attncl/tune.txt", xdg);
-    else if (home && home[0] == '/')
-        attncl__strbuf_add(&path, "%s/.config/attncl/tune.txt", home);
+    else if (!key->ignore_environment)
+        attncl__user_path(ENV_XDG_CONFIG_HOME, ".config", "attncl/tune.txt", &path);
     if (!path.data)
         return false;
     *ret = (struct location){.path = path.data, .explicit = own != NULL};
