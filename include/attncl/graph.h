@@ -140,7 +140,8 @@ typedef struct attncl_compile_options {
     }
 
 /** What attncl_graph_compile() will allocate; nothing is allocated by asking. */
-ATTNCL_API attncl_status attncl_graph_memory(attncl_graph *g, attncl_memory_report *report_ret);
+ATTNCL_API attncl_status attncl_graph_memory(const attncl_graph *g,
+                                             attncl_memory_report *report_ret);
 
 /**
  * Fixes the graph: kernels built, memory planned and allocated, commands recorded.  Returns the

@@ -19,13 +19,18 @@ static void mark_all(const struct backward *b, bool *marks, size_t n, const attn
             marks[b->accum.root[values[i].id]] = true;
 }
 
+static const struct node_region *region_of(const attncl_graph *g, int n)
+{
+    return g->nodes[n].region < 0 ? NULL : &g->regions[g->nodes[n].region];
+}
+
 // Forward from the x.  A region ends at its last node.
 static void mark_requires_grad(struct backward *b)
 {
     const attncl_graph *g = b->g;
 
     for (int n = b->first; n < b->n_nodes; ++n) {
-        const struct node_region *region = attncl__graph_region_of(g, n);
+        const struct node_region *region = region_of(g, n);
         if (region) {
             n = region->last;
             if (attncl__backward_any(b, b->requires_grad, region->grad->n_in, region->grad->in))
@@ -45,7 +50,7 @@ static void mark_reaches_output(struct backward *b)
     const attncl_graph *g = b->g;
 
     for (int n = b->n_nodes - 1; n >= b->first; --n) {
-        const struct node_region *region = attncl__graph_region_of(g, n);
+        const struct node_region *region = region_of(g, n);
         if (region) {
             n = region->first;
             if (attncl__backward_any(b, b->reaches_output, region->grad->n_out, region->grad->out))
@@ -71,7 +76,7 @@ static void mark(struct backward *b, size_t n_y, const attncl_value *y, size_t n
 static void backprop_nodes(struct backward *b)
 {
     for (int n = b->n_nodes - 1; n >= b->first && !attncl__graph_failed(b->g); --n) {
-        const struct node_region *region = attncl__graph_region_of(b->g, n);
+        const struct node_region *region = region_of(b->g, n);
         if (region) {
             n = region->first;
             attncl__backward_region(b, region->grad);

@@ -67,11 +67,12 @@ void attncl__backward_check(const struct backward *b, int n)
     const struct node *node = &b->g->nodes[n];
     struct op_sig sig;
 
-    if (attncl__graph_region_of(b->g, n) || !attncl__backward_node_requires_grad(b, node) ||
+    if (node->region >= 0 || !attncl__backward_node_requires_grad(b, node) ||
         !attncl__backward_node_reaches_output(b, node))
         return;
     attncl__graph_sig(b->g, node, &sig);
-    bool has_all = !attncl__graph_loop_of(b->g, n);
+    const bool in_loop = node->loop >= 0 && !b->g->in_loop; // of an open one, all nodes are in it
+    bool has_all = !in_loop;
     for (int i = 0; i < node->cls->n_in; ++i)
         if (attncl__backward_requires_grad(b, node->in[i]) && sig.in[i].dtype == ATTNCL_F32 &&
             !(node->cls->shape_only >> i & 1))
@@ -79,7 +80,7 @@ void attncl__backward_check(const struct backward *b, int n)
     if (!has_all)
         GRAPH_FAIL(b->g, ATTNCL_ERR_UNSUPPORTED, "%s%s%.*s has no gradient%s", node->scope,
                    node->scope[0] ? ": " : "", name_length(node->cls), node->cls->name,
-                   attncl__graph_loop_of(b->g, n) ? " in a loop" : "");
+                   in_loop ? " in a loop" : "");
 }
 
 // The backward pass of one node.

@@ -5,35 +5,35 @@
 
 #include "attncl/opencl.h"
 #include "base/ckd.h"
-#include "graph/internal.h"
+#include "exec/exec.h"
 
 // The copies of all inputs, or all outputs, that are not used in place.
-static attncl_status record_copies(attncl_graph *g, bool inputs)
+static attncl_status record_copies(struct program *p, bool inputs)
 {
-    struct command_list *r = inputs ? &g->copy_in : &g->copy_out;
-    struct io_binding *bindings = inputs ? g->inputs : g->outputs;
-    const int n = inputs ? g->n_inputs : g->n_outputs;
+    struct command_list *r = inputs ? &p->copy_in : &p->copy_out;
+    struct io_binding *bindings = inputs ? p->inputs : p->outputs;
+    const int n = inputs ? p->n_inputs : p->n_outputs;
 
     attncl__command_list_free(r);
-    TRY(attncl__command_list_begin(g->ctx, r));
+    TRY(attncl__command_list_begin(p->ctx, r));
     for (int i = 0; i < n; ++i) {
-        struct io_binding *p = &bindings[i];
-        struct storage *own = &g->values[g->values[p->value].base].storage;
-        if (!p->bound_buffer.mem)
+        struct io_binding *b = &bindings[i];
+        struct storage *own = b->storage, *bound = &b->bound_buffer;
+        if (!bound->mem)
             continue;
         if (inputs)
-            TRY(attncl__command_list_add_copy(r, "copy_bound_input", &p->bound_buffer,
-                                              p->bound_offset, own, 0, own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound, b->bound_offset, own, 0,
+                                              own->bytes));
         else
-            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, &p->bound_buffer,
-                                              p->bound_offset, own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, bound,
+                                              b->bound_offset, own->bytes));
     }
     return ATTNCL_OK;
 }
 
 // The caller's memory as a (sub-)buffer that starts at the value; NULL when the value must be
 // copied.
-static cl_mem in_place(attncl_graph *g, cl_mem buffer, size_t offset, size_t bytes)
+static cl_mem in_place(attncl_context *ctx, cl_mem buffer, size_t offset, size_t bytes)
 {
     cl_mem part = NULL;
 
@@ -41,58 +41,61 @@ static cl_mem in_place(attncl_graph *g, cl_mem buffer, size_t offset, size_t byt
         attncl__buffer_retain(buffer);
         return buffer;
     }
-    if (offset % g->ctx->caps.align_bytes != 0)
+    if (offset % ctx->caps.align_bytes != 0)
         return NULL;
     // Fails for a buffer that is itself a part of another: then the value is copied.
-    return attncl__buffer_part(g->ctx, buffer, offset, bytes, &part) == ATTNCL_OK ? part : NULL;
+    return attncl__buffer_part(ctx, buffer, offset, bytes, &part) == ATTNCL_OK ? part : NULL;
 }
 
-static attncl_status check_buffer(attncl_graph *g, const char *name, cl_mem buffer, int64_t offset,
-                                  const struct tensor_desc *desc, size_t *offset_bytes)
+// Whether the buffer has space for the value; the offset in bytes.
+static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *b, cl_mem buffer,
+                                  int64_t offset, size_t *offset_bytes)
 {
-    const size_t need = attncl__desc_bytes(desc);
+    const size_t need = attncl__desc_bytes(&b->desc);
     size_t have, end;
 
-    REQUIRE(offset >= 0, ATTNCL_ERR_ARGUMENT, "%s: offset %" PRId64 " is negative", name, offset);
-    TRY(attncl__buffer_query(g->ctx, buffer, &have));
-    const bool fits = ckd_mul_size((size_t)offset, attncl_dtype_bytes(desc->dtype), offset_bytes) &&
-                      ckd_add_size(*offset_bytes, need, &end) && end <= have;
+    REQUIRE(offset >= 0, ATTNCL_ERR_ARGUMENT, "%s: offset %" PRId64 " is negative", b->name,
+            offset);
+    TRY(attncl__buffer_query(ctx, buffer, &have));
+    const bool fits =
+        ckd_mul_size((size_t)offset, attncl_dtype_bytes(b->desc.dtype), offset_bytes) &&
+        ckd_add_size(*offset_bytes, need, &end) && end <= have;
     REQUIRE(fits, ATTNCL_ERR_ARGUMENT,
-            "%s %s needs %zu bytes from element %" PRId64 " on, the buffer has %zu in all", name,
-            SHAPE(desc), need, offset, have);
+            "%s %s needs %zu bytes from element %" PRId64 " on, the buffer has %zu in all", b->name,
+            SHAPE(&b->desc), need, offset, have);
     return ATTNCL_OK;
 }
 
 attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem buffer,
                                 int64_t offset)
 {
-    REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
-    REQUIRE(graph->compiled, ATTNCL_ERR_STATE, "the graph is not compiled");
-    TRY(attncl__context_usable(graph->ctx));
-    int at = attncl__io_binding_find(graph->inputs, graph->n_inputs, name);
-    const bool is_input = at >= 0;
-    if (!is_input)
-        at = attncl__io_binding_find(graph->outputs, graph->n_outputs, name);
-    REQUIRE(at >= 0, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
+    struct program *p = NULL;
 
-    struct io_binding *p = is_input ? &graph->inputs[at] : &graph->outputs[at];
-    struct storage *s = &graph->values[graph->values[p->value].base].storage;
+    REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
+    TRY(attncl__program_of(graph, &p));
+    TRY(attncl__context_usable(p->ctx));
+    struct io_binding *b = attncl__io_binding_find(p->inputs, p->n_inputs, name);
+    const bool is_input = b != NULL;
+    if (!is_input)
+        b = attncl__io_binding_find(p->outputs, p->n_outputs, name);
+    REQUIRE(b, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
+
+    struct storage *s = b->storage;
     size_t offset_bytes = 0;
     cl_mem use = NULL;
     if (buffer) {
-        const struct tensor_desc *desc = &graph->values[p->value].desc;
-        TRY(check_buffer(graph, name, buffer, offset, desc, &offset_bytes));
-        use = in_place(graph, buffer, offset_bytes, s->bytes);
+        TRY(check_buffer(p->ctx, b, buffer, offset, &offset_bytes));
+        use = in_place(p->ctx, buffer, offset_bytes, s->bytes);
         attncl__buffer_retain(buffer);
     }
-    TRY(attncl__queue_finish(graph->ctx)); // runs under way still use the old buffer
-    if (s->mem != p->own)
+    TRY(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer
+    if (s->mem != b->own)
         attncl__buffer_release(&s->mem);
-    attncl__buffer_release(&p->bound);
-    s->mem = use ? use : p->own;
-    p->bound = buffer;
-    p->bound_buffer = buffer && !use ? (struct storage){buffer, s->bytes} : (struct storage){0};
-    p->bound_offset = offset_bytes;
-    TRY(attncl__command_list_rebind(&graph->command_list, s));
-    return record_copies(graph, is_input);
+    attncl__buffer_release(&b->bound);
+    s->mem = use ? use : b->own;
+    b->bound = buffer;
+    b->bound_buffer = buffer && !use ? (struct storage){buffer, s->bytes} : (struct storage){0};
+    b->bound_offset = offset_bytes;
+    TRY(attncl__command_list_rebind(&p->command_list, s));
+    return record_copies(p, is_input);
 }

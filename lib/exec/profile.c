@@ -5,10 +5,11 @@
 
 #include <string.h>
 
+#include "attncl/profile.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/strbuf.h"
-#include "graph/internal.h"
+#include "exec/exec.h"
 
 // One command of one run.
 struct sample {
@@ -17,7 +18,7 @@ struct sample {
 };
 
 struct profile {
-    attncl_profile_row *rows; // one per live node
+    attncl_profile_row *rows; // one per node with commands
     int *row_of_node;
     size_t n_rows;
     struct sample *samples; // for the trace: the first MAX_SAMPLES
@@ -26,7 +27,7 @@ struct profile {
 
 enum { MAX_SAMPLES = 1 << 18 };
 
-void attncl__profile_free(struct profile *p)
+static void free_profile(struct profile *p)
 {
     if (!p)
         return;
@@ -36,15 +37,7 @@ void attncl__profile_free(struct profile *p)
     attncl__free(p);
 }
 
-static void cost_of(const attncl_graph *g, const struct node *node, attncl_profile_row *row)
-{
-    struct op_sig sig;
-
-    attncl__graph_sig(g, node, &sig);
-    attncl__op_cost(node->cls, &sig, &row->flop, &row->bytes);
-}
-
-static attncl_status make_profile(attncl_graph *g)
+static attncl_status make_profile(struct program *g)
 {
     attncl_status status = ATTNCL_OK;
     struct profile *p = attncl__alloc_zero(sizeof *p);
@@ -56,18 +49,16 @@ static attncl_status make_profile(attncl_graph *g)
         goto done;
     }
     for (int n = 0; n < g->n_nodes; ++n) {
-        if (!g->nodes[n].live)
+        const struct program_node *node = &g->nodes[n];
+        if (!node->op)
             continue;
-        attncl_profile_row *row = &p->rows[p->n_rows];
-        row->struct_size = sizeof *row;
-        row->op = g->nodes[n].cls->name;
-        row->scope = g->nodes[n].scope;
-        row->min_ns = UINT64_MAX;
-        cost_of(g, &g->nodes[n], row);
-        const struct loop *loop = attncl__graph_loop_of(g, n);
-        row->flop *= loop ? (double)loop->trip_count : 1;
-        row->bytes *= loop ? (double)loop->trip_count : 1;
-        p->row_of_node[n] = (int)p->n_rows++;
+        p->row_of_node[n] = (int)p->n_rows;
+        p->rows[p->n_rows++] = (attncl_profile_row){.struct_size = sizeof *p->rows,
+                                                    .op = node->op,
+                                                    .scope = node->scope,
+                                                    .min_ns = UINT64_MAX,
+                                                    .flop = node->flop,
+                                                    .bytes = node->bytes};
     }
     size_t command = 0, iteration = 0;
     for (size_t i = attncl__command_list_length(&g->command_list); i > 0; --i) {
@@ -75,9 +66,10 @@ static attncl_status make_profile(attncl_graph *g)
         command = attncl__command_list_next(&g->command_list, command, &iteration);
     }
     g->profile = p;
+    g->profile_free = free_profile;
     p = NULL;
 done:
-    attncl__profile_free(p);
+    free_profile(p);
     return status;
 }
 
@@ -97,7 +89,7 @@ static void keep_sample(struct profile *p, struct sample sample)
 }
 
 // Adds one run's events to the rows.
-static attncl_status add_run(attncl_graph *g, const cl_event *events)
+static attncl_status add_run(struct program *g, const cl_event *events)
 {
     struct profile *p = g->profile;
     attncl_status status = ATTNCL_OK;
@@ -126,10 +118,11 @@ done:
     return status;
 }
 
-attncl_status attncl_graph_run_profiled(attncl_graph *g)
+attncl_status attncl_graph_run_profiled(attncl_graph *graph)
 {
-    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
-    REQUIRE(g->compiled, ATTNCL_ERR_STATE, "the graph is not compiled");
+    struct program *g = NULL;
+
+    TRY(attncl__program_of(graph, &g));
     REQUIRE(g->ctx->profile, ATTNCL_ERR_STATE, "the context was not created with profile = 1");
     TRY(attncl__context_usable(g->ctx));
     if (!g->profile)
@@ -139,8 +132,7 @@ attncl_status attncl_graph_run_profiled(attncl_graph *g)
     const size_t n = attncl__command_list_length(&g->command_list);
     cl_event *events = attncl__alloc_array(n, sizeof *events);
     REQUIRE(events, ATTNCL_ERR_NO_MEMORY, "events of %zu commands", n);
-    if (g->canaries)
-        TRY_DONE(attncl__graph_poison(g));
+    TRY_DONE(attncl__program_poison(g));
     TRY_DONE(attncl__command_list_enqueue(&g->copy_in, 0, NULL, NULL, NULL));
     TRY_DONE(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
     TRY_DONE(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, NULL));
@@ -153,8 +145,9 @@ done:
     return status;
 }
 
-const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *g, size_t i)
+const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *graph, size_t i)
 {
+    const struct program *g = graph ? attncl__graph_program(graph) : NULL;
     return g && g->profile && i < g->profile->n_rows ? &g->profile->rows[i] : NULL;
 }
 
@@ -168,10 +161,11 @@ static void add_json_text(struct strbuf *t, const char *s)
             attncl__strbuf_add_bytes(t, s, 1);
 }
 
-attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path)
+attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *path)
 {
-    REQUIRE(g && path, ATTNCL_ERR_ARGUMENT, "graph or path is NULL");
-    REQUIRE(g->profile && g->profile->n_samples, ATTNCL_ERR_STATE, "no run was profiled");
+    REQUIRE(graph && path, ATTNCL_ERR_ARGUMENT, "graph or path is NULL");
+    const struct program *g = attncl__graph_program(graph);
+    REQUIRE(g && g->profile && g->profile->n_samples, ATTNCL_ERR_STATE, "no run was profiled");
 
     attncl_status status = ATTNCL_OK;
     const struct profile *p = g->profile;
@@ -191,8 +185,7 @@ attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path)
         attncl__strbuf_add(&t, "\"dur\":%" PRIu64 ".%03u,", took / 1000, (unsigned)(took % 1000));
         attncl__strbuf_add(&t, "\"name\":\"");
         add_json_text(&t, c->name);
-        attncl__strbuf_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"",
-                           g->nodes[c->node].cls->name);
+        attncl__strbuf_add(&t, "\",\"cat\":\"%s\",\"args\":{\"scope\":\"", g->nodes[c->node].op);
         add_json_text(&t, g->nodes[c->node].scope);
         attncl__strbuf_add(&t, "\"}}");
     }

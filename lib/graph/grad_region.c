@@ -7,14 +7,6 @@
 #include "base/alloc.h"
 #include "graph/internal.h"
 
-const struct node_region *attncl__graph_region_of(const attncl_graph *g, int node)
-{
-    for (int i = 0; i < g->n_regions; ++i)
-        if (g->regions[i].first <= node && node <= g->regions[i].last)
-            return &g->regions[i];
-    return NULL;
-}
-
 struct grad_region *attncl__grad_region_begin(attncl_graph *g, int n_in, int n_out,
                                               const void *context, size_t context_bytes)
 {
@@ -57,5 +49,7 @@ void attncl__grad_region_end(attncl_graph *g, struct grad_region *region)
         return;
     }
     g->regions = regions;
+    for (int n = g->region_first; n < g->n_nodes; ++n)
+        g->nodes[n].region = g->n_regions;
     g->regions[g->n_regions++] = (struct node_region){g->region_first, g->n_nodes - 1, region};
 }

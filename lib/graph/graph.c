@@ -50,24 +50,14 @@ attncl_status attncl_graph_status(const attncl_graph *g)
     return g->status == ATTNCL_OK ? ATTNCL_OK : FAIL(g->status, "%s", g->message);
 }
 
-void attncl__graph_prefix(const struct node *node)
-{
-    if (node->scope[0])
-        attncl__error_prefix("%s: %s", node->scope, node->cls->name);
-    else
-        attncl__error_prefix("%s", node->cls->name);
-}
-
 bool attncl__graph_building(attncl_graph *g)
 {
     if (!g || attncl__graph_failed(g))
         return false;
-    if (g->compiled) {
+    if (g->program) {
         GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
         return false;
     }
-    attncl__graph_restore(g);
-    g->planned = false;
     return true;
 }
 
@@ -100,11 +90,10 @@ void attncl_graph_destroy(attncl_graph *g)
 {
     if (!g)
         return;
-    if (g->compiled)
+    if (g->program) {
         attncl__queue_finish(g->ctx);
-    attncl__graph_release(g);
-    attncl__graph_restore(g);
-    attncl__profile_free(g->profile);
+        g->program_free(g->program);
+    }
     for (int i = 0; i < g->n_values; ++i) {
         attncl__free(g->values[i].name);
         if (g->values[i].owns_tensor)
@@ -126,7 +115,6 @@ void attncl_graph_destroy(attncl_graph *g)
     attncl__free(g->regions);
     attncl__free(g->inputs);
     attncl__free(g->outputs);
-    attncl__free(g->placements);
     attncl__free(g->scope);
     attncl__context_remove_child(g->ctx);
     attncl__free(g);

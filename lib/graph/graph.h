@@ -80,15 +80,6 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
 // The value of the output called `name`; the null value when there is none.
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name);
 
-// attncl_graph_write() without its wait: `data` must stay as it is until the queue has been waited
-// for.
-attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
-                                         size_t bytes);
-
 attncl_context *attncl__graph_context(const attncl_graph *g);
-
-// With ATTNCL_GUARD: checks the canaries around every value; names the first op whose neighbour
-// was overwritten.
-attncl_status attncl__graph_check_canaries(attncl_graph *g);
 
 #endif

@@ -4,16 +4,7 @@
 // each iteration reads its index from device memory, so that the host enqueues all iterations
 // without waiting.
 
-#include "base/alloc.h"
 #include "graph/internal.h"
-
-const struct loop *attncl__graph_loop_of(const attncl_graph *g, int node)
-{
-    for (int i = 0; i < g->n_loops; ++i)
-        if (g->loops[i].first <= node && node <= g->loops[i].last)
-            return &g->loops[i];
-    return NULL;
-}
 
 static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
 {

@@ -70,6 +70,8 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
                       struct node *node)
 {
     node->cls = cls;
+    node->loop = g->in_loop ? g->n_loops - 1 : -1;
+    node->region = -1;
     node->scope = attncl__copy_text(g->scope);
     node->params = params ? attncl__copy_bytes(params, cls->params_bytes)
                           : attncl__alloc_zero(cls->params_bytes);
@@ -127,6 +129,19 @@ done:
     attncl__free(node.params);
     attncl__free(node.scope);
     return first;
+}
+
+void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig)
+{
+    *sig = (struct op_sig){.caps = &g->ctx->caps,
+                           .params = node->params,
+                           .n_in = node->cls->n_in,
+                           .save_for_backward = node->save_for_backward};
+    for (int i = 0; i < node->cls->n_in; ++i)
+        if (node->in[i])
+            sig->in[i] = g->values[node->in[i]].desc;
+    for (int i = 0; i < node->cls->n_out; ++i)
+        sig->out[i] = g->values[node->out[i]].desc;
 }
 
 attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i)

@@ -4,7 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/dtype.h"
-#include "graph/internal.h"
+#include "device/context.h"
+#include "graph/nodes.h"
+#include "launch/command_list.h"
 
 struct attncl_tensor {
     attncl_context *ctx;

@@ -53,6 +53,14 @@ const struct tensor_desc *attncl__graph_desc(const attncl_graph *g, attncl_value
     return value ? &value->desc : NULL;
 }
 
+static int find(const struct named_value *list, int n, const char *name)
+{
+    for (int i = 0; i < n; ++i)
+        if (strcmp(list[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 {
     assert(i < (size_t)g->n_inputs);
@@ -61,7 +69,7 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 {
-    const int i = attncl__io_binding_find(g->outputs, g->n_outputs, name);
+    const int i = find(g->outputs, g->n_outputs, name);
     return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs[i].value);
 }
 
@@ -76,14 +84,6 @@ attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value)
 {
     const struct tensor_desc *d = attncl__graph_desc(g, value);
     return d ? shape_of(d) : (attncl_shape){.rank = -1};
-}
-
-int attncl__io_binding_find(const struct io_binding *bindings, int n, const char *name)
-{
-    for (int i = 0; i < n; ++i)
-        if (strcmp(bindings[i].name, name) == 0)
-            return i;
-    return -1;
 }
 
 // A named value that the graph keeps in a buffer of its own.
@@ -118,22 +118,22 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
     return id;
 }
 
-static void add_binding(attncl_graph *g, struct io_binding **bindings, int *n, int *capacity,
-                        const char *name, int value)
+static void add_name(attncl_graph *g, struct named_value **list, int *n, int *capacity,
+                     const char *name, int value)
 {
-    if (attncl__io_binding_find(*bindings, *n, name) >= 0) {
+    if (find(*list, *n, name) >= 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
         return;
     }
-    struct io_binding *grown = attncl__graph_grow(*bindings, *n, capacity, sizeof **bindings);
+    struct named_value *grown = attncl__graph_grow(*list, *n, capacity, sizeof **list);
     char *copy = grown ? attncl__copy_text(name) : NULL;
     if (grown)
-        *bindings = grown;
+        *list = grown;
     if (!copy) {
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
         return;
     }
-    (*bindings)[(*n)++] = (struct io_binding){.name = copy, .value = value};
+    (*list)[(*n)++] = (struct named_value){copy, value};
 }
 
 attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
@@ -143,7 +143,7 @@ attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype 
         return ATTNCL_NONE_VALUE;
     const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
     if (id)
-        add_binding(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, name, id);
+        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, name, id);
     return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, id);
 }
 
@@ -225,5 +225,35 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     if (!value.id)
         return;
     g->values[g->values[value.id].base].is_output = true;
-    add_binding(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, name, value.id);
+    add_name(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, name, value.id);
+}
+
+static const char *name_at(const attncl_graph *g, const struct named_value *list, int n, size_t i,
+                           attncl_shape *shape_ret)
+{
+    if (i >= (size_t)n)
+        return NULL;
+    if (shape_ret)
+        *shape_ret = attncl_graph_shape(g, attncl__graph_handle(g, list[i].value));
+    return list[i].name;
+}
+
+size_t attncl_graph_input_count(const attncl_graph *g)
+{
+    return g ? (size_t)g->n_inputs : 0;
+}
+
+size_t attncl_graph_output_count(const attncl_graph *g)
+{
+    return g ? (size_t)g->n_outputs : 0;
+}
+
+const char *attncl_graph_input_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
+{
+    return g ? name_at(g, g->inputs, g->n_inputs, i, shape_ret) : NULL;
+}
+
+const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
+{
+    return g ? name_at(g, g->outputs, g->n_outputs, i, shape_ret) : NULL;
 }

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
+#include "exec/exec.h"
 #include "graph/graph.h"
 #include "model/model.h"
 

@@ -90,58 +90,6 @@ struct grad_rule {
     void (*part)(const struct op_sig *forward, int input, struct tensor_desc *view);
 };
 
-// Two ops as one node, made when a graph is planned (compile/merge.c).  Inputs of `into`: `op`'s,
-// with the first of `before` in the place of `input`, then the rest of `before`'s.  Its parameters:
-// `op`'s, then `before`'s.
-struct op_merge {
-    const struct op_class *before; // its output 0 is `input` of `op`
-    const struct op_class *op;
-    int input;
-    const struct op_class *into;
-    // Whether it is worth it, for these sizes on this device; merged: the signature of `into`
-    // without outputs.
-    bool (*suits)(const struct op_sig *merged);
-};
-
-// A chain of nodes as two others, made when a graph is planned (compile/rewrite.c), as data.
-// part[0] is the node the rule is about, part[i > 0] makes input `input` of part[of] and no other
-// consumer reads its result.  The first node made takes the place of part[1], the second that of
-// part[0]; the other parts are dead.
-enum rewrite_ref_kind { REWRITE_NONE, REWRITE_IN, REWRITE_OUT };
-struct rewrite_ref {
-    enum rewrite_ref_kind kind;
-    int part, index;
-};
-#define IN_OF(part, index)                                                                         \
-    {                                                                                              \
-        REWRITE_IN, (part), (index)                                                                \
-    }
-#define OUT_OF(part, index)                                                                        \
-    {                                                                                              \
-        REWRITE_OUT, (part), (index)                                                               \
-    }
-enum { REWRITE_PARTS = 6, REWRITE_REFS = 12 };
-struct op_rewrite {
-    int n_parts;
-    struct {
-        const struct op_class *cls;
-        int of, input;
-    } part[REWRITE_PARTS];
-    struct rewrite_ref same[REWRITE_REFS / 2][2]; // pairs that must be one value
-    struct rewrite_ref absent[REWRITE_REFS];      // inputs that must not be there
-    // A part whose result the first node makes too: others may read it.  0: none.
-    int passed_on;
-    // What is made: values of the chain as they were.  The first node's output 0 is the result of
-    // part[1], whose shape becomes what `into` infers; its output 1 that of part[passed_on].
-    struct {
-        const struct op_class *into;
-        struct rewrite_ref in[OP_MAX_IN];
-    } made[2];
-    // Fills the first node's parameters from those of the parts; false: not worth it, for these
-    // sizes on this device.  sig: the first node's, without outputs.
-    bool (*prepare)(const struct op_sig *sig, const void *const *part_params, void *params);
-};
-
 struct op_class {
     const char *name;
     size_t params_bytes;
@@ -169,10 +117,6 @@ struct op_class {
 
     const struct grad_rule *grad;
     int n_grad;
-
-    const struct op_merge *merge;             // its `op` is this class; NULL: none
-    const struct op_rewrite *const *rewrites; // whose part[0] is this class; the first that fits
-    int n_rewrites;
 };
 
 // Every op class, by name; NULL when there is none.  And by index for walks.

@@ -8,6 +8,7 @@
 #include "attncl/ops.h"
 #include "base/alloc.h"
 #include "device/context.h"
+#include "exec/exec.h"
 #include "graph/internal.h"
 #include "support/test.h"
 

@@ -6,6 +6,7 @@
 #include "attncl/opencl.h"
 #include "attncl/profile.h"
 #include "device/context.h"
+#include "exec/exec.h"
 #include "graph/graph.h"
 #include "graph/internal.h"
 #include "support/test.h"
@@ -171,8 +172,9 @@ TEST(canaries_detect_an_overwrite)
     ck_ok(attncl_graph_compile(g, NULL));
     ck_ok(attncl_graph_run(g));
     ck_ok(attncl__graph_check_canaries(g));
-    const size_t after = g->placements[0].offset + g->placements[0].bytes;
-    ck_ok(attncl__buffer_fill(test_context(), g->arena, 1, after, 4));
+    const struct program *p = attncl__graph_program(g);
+    const size_t after = p->guarded[0].start + p->guarded[0].bytes;
+    ck_ok(attncl__buffer_fill(test_context(), p->arena, 1, after, 4));
     ck_fails(attncl__graph_check_canaries(g), ATTNCL_ERR_STATE, "first: add_fwd: memory after");
     ck_ok(attncl_graph_run(g)); // poisoning mends it
     attncl_graph_destroy(g);

@@ -6,6 +6,7 @@
 
 #include "attncl/profile.h"
 #include "base/alloc.h"
+#include "compile/lowered.h"
 #include "device/context.h"
 #include "graph/graph.h"
 #include "graph/internal.h"
@@ -89,25 +90,24 @@ LOOP_TEST(loops_one_after_another, 0, N_CASES)
     attncl_graph_destroy(g);
 }
 
-static const struct placement *placement_of(const attncl_graph *g, attncl_value v)
+static size_t item_of(const struct lowered *p, attncl_value v)
 {
-    for (size_t i = 0; i < g->n_placements; ++i)
-        if (g->placements[i].value == v.id)
-            return &g->placements[i];
+    for (size_t i = 0; i < p->n_items; ++i)
+        if (p->placements[i].value == v.id)
+            return i;
     ck_abort_msg("value %d has no placement", (int)v.id);
-    return NULL;
+    return 0;
 }
 
 // `apart` shares no memory with other values that the iterations compute.
-static void ck_apart(const attncl_graph *g, attncl_value apart)
+static void ck_apart(const struct lowered *p, attncl_value apart)
 {
-    const struct placement *a = placement_of(g, apart);
-    for (size_t i = 0; i < g->n_placements; ++i) {
-        const struct placement *b = &g->placements[i];
-        const bool in_loop = b->value >= 0 && attncl__graph_loop_of(g, g->values[b->value].node);
-        if (a != b && in_loop)
+    const struct plan_item *a = &p->items[item_of(p, apart)];
+    for (size_t i = 0; i < p->n_items; ++i) {
+        const struct plan_item *b = &p->items[i];
+        if (a != b && p->placements[i].value && p->nodes[p->placements[i].node].loop >= 0)
             ck_assert_msg(a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset,
-                          "values %d and %d overlap", a->value, b->value);
+                          "values %d and %d overlap", (int)apart.id, p->placements[i].value);
     }
 }
 
@@ -121,9 +121,12 @@ TEST(values_live_across_iterations_have_their_own_memory)
     const attncl_value stack = double_rows(g, x, outside, 3);
     attncl_graph_output(g, "y", add(g, add(g, stack, x), x));
     attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    struct lowered p = {0};
+    ck_ok(attncl__plan(g, &p));
+    ck_apart(&p, outside);
+    ck_apart(&p, stack);
+    attncl__lowered_free(&p);
     ck_ok(attncl_graph_memory(g, &report));
-    ck_apart(g, outside);
-    ck_apart(g, stack);
     // Reused all the same: rows, of which there are three, take turns, and so do both sums.
     ck_assert_uint_lt(report.arena_bytes, report.unshared_bytes);
     attncl_graph_destroy(g);

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "attncl/gradient.h"
+#include "exec/exec.h"
 #include "graph/graph.h"
 #include "support/derivative.h"
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "exec/exec.h"
 #include "graph/graph.h"
 #include "support/layer_test.h"
 

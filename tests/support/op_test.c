@@ -6,8 +6,8 @@
 
 #include "base/alloc.h"
 #include "device/context.h"
+#include "exec/exec.h"
 #include "graph/graph.h"
-#include "graph/internal.h"
 
 // A view's rows are VIEW_GAP wider in memory than they seem, and begin at VIEW_START.
 enum { VIEW_GAP = 5, VIEW_START = 3 };
@@ -125,6 +125,17 @@ static void check_shapes(const struct run *r, struct host *const *out, int n_out
     }
 }
 
+static cl_mem state_memory(const struct run *r, const char *name)
+{
+    const struct program *p = attncl__graph_program(r->g);
+
+    for (int i = 0; i < p->n_states; ++i)
+        if (strcmp(p->states[i].name, name) == 0)
+            return p->states[i].storage->mem;
+    ck_abort_msg("there is no state %s", name);
+    return NULL;
+}
+
 static attncl_status write_inputs(const struct run *r, struct host *const *in, int n_in)
 {
     char name[16];
@@ -137,8 +148,8 @@ static attncl_status write_inputs(const struct run *r, struct host *const *in, i
         snprintf(name, sizeof name, "in%d", i);
         void *bytes = to_device_type(h);
         const attncl_status status =
-            state ? attncl__buffer_write(test_context(), r->g->values[r->in[i].id].storage.mem, 0,
-                                         bytes, device_bytes(h))
+            state ? attncl__buffer_write(test_context(), state_memory(r, name), 0, bytes,
+                                         device_bytes(h))
                   : attncl_graph_write(r->g, name, bytes, device_bytes(h));
         free(bytes);
         TRY(status);
@@ -146,16 +157,15 @@ static attncl_status write_inputs(const struct run *r, struct host *const *in, i
     return ATTNCL_OK;
 }
 
-// `state`: an input's id, whose memory is read; else the output called `name`.
-static attncl_status read_one(const struct run *r, const char *name, int state, struct host *h)
+// The state or the output called `name`.
+static attncl_status read_one(const struct run *r, const char *name, bool state, struct host *h)
 {
     void *bytes = malloc(device_bytes(h) + 1);
 
     ck_assert(bytes != NULL);
-    const attncl_status status =
-        state ? attncl__buffer_read(test_context(), r->g->values[state].storage.mem, 0, bytes,
-                                    device_bytes(h))
-              : attncl_graph_read(r->g, name, bytes, device_bytes(h));
+    const attncl_status status = state ? attncl__buffer_read(test_context(), state_memory(r, name),
+                                                             0, bytes, device_bytes(h))
+                                       : attncl_graph_read(r->g, name, bytes, device_bytes(h));
     if (status == ATTNCL_OK)
         from_device_type(h, bytes);
     free(bytes);
@@ -180,11 +190,13 @@ attncl_status run_op(const char *name, const void *params, struct host *const *i
     TRY_DONE(attncl__graph_check_canaries(r.g));
     for (int i = 0; i < n_out; ++i) {
         snprintf(port, sizeof port, "out%d", i);
-        TRY_DONE(read_one(&r, port, 0, out[i]));
+        TRY_DONE(read_one(&r, port, false, out[i]));
     }
     for (int i = 0; i < n_in; ++i)
-        if (in[i] && (r.cls->state >> i & 1))
-            TRY_DONE(read_one(&r, NULL, r.in[i].id, in[i]));
+        if (in[i] && (r.cls->state >> i & 1)) {
+            snprintf(port, sizeof port, "in%d", i);
+            TRY_DONE(read_one(&r, port, true, in[i]));
+        }
 done:
     attncl_graph_destroy(r.g);
     return status;

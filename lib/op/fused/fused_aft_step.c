@@ -8,15 +8,13 @@
 //   sum_s partials[s] = y Wo^T
 //
 // Channels are split into independent blocks; the consumer of the result adds the partial sums.
-// Created when a graph is planned (compile/rewrite.c); it has no gradient, as decoding steps have
+// Created when a graph is compiled (compile/fusion_rules.c); it has no gradient, as decoding steps have
 // none.
 
 #include "op/fused/fused_step.h"
 
+// After the projections those of aft_step_fwd after q, k and v.
 enum { BIAS = FUSED_QKV_INPUTS, POSITION, SUMS, KEYS, VALUES, N_INPUTS };
-
-// Inputs of aft_step_fwd after q, k and v, in the same order.
-enum { STEP_BIAS = 3, STEP_POSITION, STEP_SUMS, STEP_KEYS, STEP_VALUES };
 
 static attncl_status infer(struct op_sig *sig)
 {
@@ -88,24 +86,15 @@ const struct op_class attncl__op_fused_aft_step_fwd = {
     .cost = cost,
 };
 
-static bool prepare(const struct op_sig *sig, const void *const *part_params, void *params)
+bool attncl__fused_aft_step_prepare(const struct op_sig *sig, const void *step_params, float eps,
+                                    void *params)
 {
-    const struct aft_step_fwd_params *step = part_params[CHAIN_STEP];
-    struct fused_aft_step_fwd_params *made = params;
+    const struct aft_step_fwd_params *step = step_params;
+    struct fused_aft_step_fwd_params *fused = params;
 
-    made->window = step->window;
-    made->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[FUSED_WQ].dim[0],
-                                               attncl__fused_step_qkv_fmas(sig));
-    return attncl__fused_step_projections_plain(part_params, &made->eps) &&
-           is_supported(sig, made->n_blocks);
+    fused->eps = eps;
+    fused->window = step->window;
+    fused->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[FUSED_WQ].dim[0],
+                                                attncl__fused_step_qkv_fmas(sig));
+    return is_supported(sig, fused->n_blocks);
 }
-
-#define STEP_INPUTS                                                                                \
-    [BIAS] = IN_OF(CHAIN_STEP, STEP_BIAS), [POSITION] = IN_OF(CHAIN_STEP, STEP_POSITION),          \
-    [SUMS] = IN_OF(CHAIN_STEP, STEP_SUMS), [KEYS] = IN_OF(CHAIN_STEP, STEP_KEYS),                  \
-    [VALUES] = IN_OF(CHAIN_STEP, STEP_VALUES)
-
-const struct op_rewrite attncl__fused_aft_step_rewrite =
-    CHAIN_REWRITE(attncl__op_aft_step_fwd, attncl__op_fused_aft_step_fwd, prepare, STEP_INPUTS);
-const struct op_rewrite attncl__fused_aft_step_rewrite_first = CHAIN_REWRITE_FIRST(
-    attncl__op_aft_step_fwd, attncl__op_fused_aft_step_fwd, prepare, STEP_INPUTS);

@@ -8,15 +8,13 @@
 //   sum_s partials[s] = y Wo^T
 //
 // Heads are split into independent blocks; the consumer of the result adds the partial sums.
-// Created when a graph is planned (compile/rewrite.c); it has no gradient, as decoding steps have
+// Created when a graph is compiled (compile/fusion_rules.c); it has no gradient, as decoding steps have
 // none.
 
 #include "op/fused/fused_step.h"
 
+// After the projections those of attention_step_fwd after q, k and v.
 enum { POSITION = FUSED_QKV_INPUTS, KEYS, VALUES, N_INPUTS };
-
-// Inputs of attention_step_fwd after q, k and v, in the same order.
-enum { STEP_POSITION = 3, STEP_KEYS, STEP_VALUES };
 
 static attncl_status infer(struct op_sig *sig)
 {
@@ -100,25 +98,18 @@ const struct op_class attncl__op_fused_attention_step_fwd = {
 };
 
 // As many blocks as channels would have, where there are so many heads.
-static bool prepare(const struct op_sig *sig, const void *const *part_params, void *params)
+bool attncl__fused_attention_step_prepare(const struct op_sig *sig, const void *step_params,
+                                          float eps, void *params)
 {
-    const struct attention_step_fwd_params *step = part_params[CHAIN_STEP];
-    struct fused_attention_step_fwd_params *made = params;
+    const struct attention_step_fwd_params *step = step_params;
+    struct fused_attention_step_fwd_params *fused = params;
 
-    made->step = *step;
-    made->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[FUSED_WQ].dim[0],
-                                               attncl__fused_step_qkv_fmas(sig));
-    if (made->n_blocks > step->n_heads)
-        made->n_blocks = step->n_heads;
-    made->n_blocks = (int32_t)ceil_div(step->n_heads, ceil_div(step->n_heads, made->n_blocks));
-    return attncl__fused_step_projections_plain(part_params, &made->eps) && is_supported(sig);
+    fused->eps = eps;
+    fused->step = *step;
+    fused->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[FUSED_WQ].dim[0],
+                                                attncl__fused_step_qkv_fmas(sig));
+    if (fused->n_blocks > step->n_heads)
+        fused->n_blocks = step->n_heads;
+    fused->n_blocks = (int32_t)ceil_div(step->n_heads, ceil_div(step->n_heads, fused->n_blocks));
+    return is_supported(sig);
 }
-
-#define STEP_INPUTS                                                                                \
-    [POSITION] = IN_OF(CHAIN_STEP, STEP_POSITION), [KEYS] = IN_OF(CHAIN_STEP, STEP_KEYS),          \
-    [VALUES] = IN_OF(CHAIN_STEP, STEP_VALUES)
-
-const struct op_rewrite attncl__fused_attention_step_rewrite = CHAIN_REWRITE(
-    attncl__op_attention_step_fwd, attncl__op_fused_attention_step_fwd, prepare, STEP_INPUTS);
-const struct op_rewrite attncl__fused_attention_step_rewrite_first = CHAIN_REWRITE_FIRST(
-    attncl__op_attention_step_fwd, attncl__op_fused_attention_step_fwd, prepare, STEP_INPUTS);

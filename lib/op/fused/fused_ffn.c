@@ -6,7 +6,7 @@
 //   sum_s partials[s] = act(LN(x') W1^T + b1) W2^T
 //
 // Hidden units are split into independent blocks; the consumer of the result adds the partial sums.
-// Created when a graph is planned (compile/rewrite.c), after another op that leaves split-K partial
+// Created when a graph is compiled (compile/fusion_rules.c), after another op that leaves split-K partial
 // sums; it has no gradient.
 
 #include "gemm/gemm.h"
@@ -107,41 +107,17 @@ const struct op_class attncl__op_fused_ffn_fwd = {
     .cost = cost,
 };
 
-static bool prepare(const struct op_sig *sig, const void *const *part_params, void *params)
+bool attncl__fused_ffn_prepare(const struct op_sig *sig, const void *step_params, float eps,
+                               void *params)
 {
-    const struct linear_fwd_params *outer = part_params[0];
-    const struct fused_norm_linear_fwd_params *inner = part_params[1];
-    struct fused_ffn_fwd_params *made = params;
+    const struct fused_norm_linear_fwd_params *inner = step_params;
+    const struct tensor_desc *w1 = &sig->in[W1], *w2 = &sig->in[W2];
+    struct fused_ffn_fwd_params *fused = params;
 
-    made->eps = inner->norm.eps;
-    made->activation = inner->linear.activation;
-    made->n_blocks = attncl__fused_step_blocks(sig->caps, sig->in[W1].dim[0],
-                                               attncl__fused_step_rows(sig) * sig->in[W1].dim[0] *
-                                                   (sig->in[W1].dim[1] + sig->in[W2].dim[0]));
-    return outer->activation == GEMM_ACT_NONE && is_supported(sig, made->n_blocks);
+    fused->eps = eps;
+    fused->activation = inner->linear.activation;
+    fused->n_blocks = attncl__fused_step_blocks(sig->caps, w1->dim[0],
+                                                attncl__fused_step_rows(sig) * w1->dim[0] *
+                                                    (w1->dim[1] + w2->dim[0]));
+    return is_supported(sig, fused->n_blocks);
 }
-
-// split_k_reduce -> fused_norm_linear -> linear, becomes fused_ffn -> split_k_reduce.
-enum { OUTER, INNER, STREAM };
-const struct op_rewrite attncl__fused_ffn_rewrite = {
-    .n_parts = 3,
-    .part = {[OUTER] = {&attncl__op_linear_fwd},
-             [INNER] = {&attncl__op_fused_norm_linear_fwd, OUTER, LINEAR_X},
-             [STREAM] = {&attncl__op_split_k_reduce_fwd, INNER, LINEAR_X}},
-    .absent = {IN_OF(OUTER, LINEAR_GATE), IN_OF(INNER, LINEAR_GATE), IN_OF(INNER, LINEAR_RESIDUAL)},
-    .passed_on = STREAM,
-    .made = {{&attncl__op_fused_ffn_fwd,
-              {[FUSED_X] = IN_OF(STREAM, SPLIT_K_RESIDUAL),
-               [FUSED_NORM_W] = IN_OF(INNER, N_LINEAR_INPUTS),
-               [FUSED_NORM_B] = IN_OF(INNER, N_LINEAR_INPUTS + 1),
-               [FUSED_PARTIALS] = IN_OF(STREAM, SPLIT_K_PARTIALS),
-               [FUSED_PARTIALS_BIAS] = IN_OF(STREAM, SPLIT_K_BIAS),
-               [W1] = IN_OF(INNER, LINEAR_WEIGHT),
-               [B1] = IN_OF(INNER, LINEAR_BIAS),
-               [W2] = IN_OF(OUTER, LINEAR_WEIGHT)}},
-             {&attncl__op_split_k_reduce_fwd,
-              {[SPLIT_K_PARTIALS] = OUT_OF(INNER, 0),
-               [SPLIT_K_BIAS] = IN_OF(OUTER, LINEAR_BIAS),
-               [SPLIT_K_RESIDUAL] = IN_OF(OUTER, LINEAR_RESIDUAL)}}},
-    .prepare = prepare,
-};

@@ -5,14 +5,12 @@
 //
 //   y = act(LN(x) W^T + b) * gate + residual        x [..., in], norm_weight, norm_bias [in]
 //
-// Made from the two ops when a graph is planned (compile/merge.c), so that it has no gradient:
-// where one is asked for, LN(x) is read by the backward ops too, and the two stay apart.
+// Created when a graph is compiled (compile/fusion_rules.c), so that it has no gradient: where one
+// is requested, the backward ops read LN(x) too, and the two are not fused.
 
 #include <string.h>
 
 #include "op/matmul/linear.h"
-
-enum { NORM_WEIGHT = N_LINEAR_INPUTS, NORM_BIAS, N_INPUTS };
 
 // The same without the norm.
 static struct op_sig linear_sig(const struct op_sig *sig)
@@ -38,11 +36,11 @@ static attncl_status infer(struct op_sig *sig)
     struct op_sig linear = linear_sig(sig);
 
     TRY(attncl__op_linear_fwd.infer(&linear));
-    for (int i = NORM_WEIGHT; i <= NORM_BIAS; ++i) {
+    for (int i = NORM_LINEAR_NORM_W; i <= NORM_LINEAR_NORM_B; ++i) {
         const struct tensor_desc *norm = &sig->in[i];
-        TRY(attncl__check_input(names[i - NORM_WEIGHT], norm, ATTNCL_F32, 1));
+        TRY(attncl__check_input(names[i - NORM_LINEAR_NORM_W], norm, ATTNCL_F32, 1));
         REQUIRE(is_norm_of(norm, &sig->in[LINEAR_WEIGHT]), ATTNCL_ERR_SHAPE,
-                "%s is %s, x has %" PRId64 " channels", names[i - NORM_WEIGHT], SHAPE(norm),
+                "%s is %s, x has %" PRId64 " channels", names[i - NORM_LINEAR_NORM_W], SHAPE(norm),
                 sig->in[LINEAR_WEIGHT].dim[1]);
     }
     REQUIRE(params->norm.eps >= 0, ATTNCL_ERR_ARGUMENT, "eps is %g, must be 0 or more",
@@ -60,7 +58,8 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             "a GEMM of [%" PRId64 ", %" PRId64 "] and [%" PRId64 ", %" PRId64
             "] cannot normalise its rows on this device",
             g.m, g.k, g.k, g.n);
-    g.norm = (struct gemm_norm){call->in[NORM_WEIGHT], call->in[NORM_BIAS], params->norm.eps};
+    g.norm = (struct gemm_norm){call->in[NORM_LINEAR_NORM_W], call->in[NORM_LINEAR_NORM_B],
+                                params->norm.eps};
     return attncl__gemm(l, &g);
 }
 
@@ -70,13 +69,13 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 
     attncl__op_linear_fwd.cost(&linear, flop_ret, bytes_ret);
     *flop_ret += 8 * (double)attncl__desc_count(&sig->in[LINEAR_X]);
-    *bytes_ret += 8 * (double)attncl__desc_count(&sig->in[NORM_WEIGHT]);
+    *bytes_ret += 8 * (double)attncl__desc_count(&sig->in[NORM_LINEAR_NORM_W]);
 }
 
 const struct op_class attncl__op_fused_norm_linear_fwd = {
     .name = "fused_norm_linear_fwd",
     .params_bytes = sizeof(struct fused_norm_linear_fwd_params),
-    .n_in = N_INPUTS,
+    .n_in = N_NORM_LINEAR_INPUTS,
     .n_out = 1,
     .optional = 1u << LINEAR_BIAS | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL,
     .strided = 1u << LINEAR_X | 1u << LINEAR_WEIGHT | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL,
@@ -85,18 +84,10 @@ const struct op_class attncl__op_fused_norm_linear_fwd = {
     .cost = cost,
 };
 
-static bool suits(const struct op_sig *merged)
+bool attncl__norm_linear_supported(const struct op_sig *sig)
 {
-    const struct gemm g = attncl__linear_gemm(merged);
+    const struct gemm g = attncl__linear_gemm(sig);
 
-    return is_norm_of(&merged->in[NORM_WEIGHT], &merged->in[LINEAR_WEIGHT]) &&
-           attncl__gemm_norms(merged->caps, &g);
+    return is_norm_of(&sig->in[NORM_LINEAR_NORM_W], &sig->in[LINEAR_WEIGHT]) &&
+           attncl__gemm_norms(sig->caps, &g);
 }
-
-const struct op_merge attncl__linear_merge = {
-    .before = &attncl__op_layer_norm_fwd,
-    .op = &attncl__op_linear_fwd,
-    .input = LINEAR_X,
-    .into = &attncl__op_fused_norm_linear_fwd,
-    .suits = suits,
-};

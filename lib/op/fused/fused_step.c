@@ -236,18 +236,3 @@ void attncl__fused_step_qkv_cost(const struct op_sig *sig, double *flop_ret, dou
     *flop_ret = 2 * (double)attncl__fused_step_qkv_fmas(sig);
     *bytes_ret = 4 * (double)projection_weights(sig);
 }
-
-bool attncl__fused_step_projections_plain(const void *const *part_params, float *eps_ret)
-{
-    const struct linear_fwd_params *outer = part_params[CHAIN_OUTER];
-
-    if (outer->activation != GEMM_ACT_NONE)
-        return false;
-    for (int i = CHAIN_Q; i <= CHAIN_V; ++i) {
-        const struct fused_norm_linear_fwd_params *map = part_params[i];
-        if (map->linear.activation != GEMM_ACT_NONE || (i > CHAIN_Q && map->norm.eps != *eps_ret))
-            return false;
-        *eps_ret = map->norm.eps;
-    }
-    return true;
-}

@@ -2,7 +2,7 @@
 // What fused_ffn_fwd, fused_aft_step_fwd and fused_attention_step_fwd share: the residual stream
 // with split-K partial sums still to add (cl/common/prenorm_prologue.clh), results as partial sums,
 // channel blocks; and for the last two: the query, key, value and output projections around a
-// mixing step, and where that is found in a graph.
+// mixing step.
 #ifndef ATTNCL_OP_FUSED_FUSED_STEP_H
 #define ATTNCL_OP_FUSED_FUSED_STEP_H
 
@@ -75,67 +75,15 @@ int64_t attncl__fused_step_qkv_fmas(const struct op_sig *sig);
 // Floating-point operations of the projections, and bytes of their weights.
 void attncl__fused_step_qkv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
 
-// The norm's eps where all projections are plain and share it.
-bool attncl__fused_step_projections_plain(const void *const *part_params, float *eps_ret);
-
-// The chain [split_k_reduce ->] three fused_norm_linear -> step -> linear, whose step has q, k and
-// v as its first inputs, becomes a fused step -> split_k_reduce.  STEP_INPUTS: what the step reads
-// besides.
-enum { CHAIN_OUTER, CHAIN_STEP, CHAIN_Q, CHAIN_K, CHAIN_V, CHAIN_STREAM };
-#define CHAIN_NORM_W N_LINEAR_INPUTS
-#define CHAIN_NORM_B (N_LINEAR_INPUTS + 1)
-#define CHAIN_SAME(map)                                                                            \
-    {IN_OF(CHAIN_Q, LINEAR_X), IN_OF(map, LINEAR_X)},                                              \
-        {IN_OF(CHAIN_Q, CHAIN_NORM_W), IN_OF(map, CHAIN_NORM_W)},                                  \
-    {                                                                                              \
-        IN_OF(CHAIN_Q, CHAIN_NORM_B), IN_OF(map, CHAIN_NORM_B)                                     \
-    }
-#define CHAIN_PLAIN(map)     IN_OF(map, LINEAR_GATE), IN_OF(map, LINEAR_RESIDUAL)
-#define CHAIN_MAP(w, b, map) [w] = IN_OF(map, LINEAR_WEIGHT), [b] = IN_OF(map, LINEAR_BIAS)
-#define CHAIN_PARTS(step)                                                                          \
-    [CHAIN_OUTER] = {&attncl__op_linear_fwd}, [CHAIN_STEP] = {&(step), CHAIN_OUTER, LINEAR_X},     \
-    [CHAIN_Q] = {&attncl__op_fused_norm_linear_fwd, CHAIN_STEP, 0},                                \
-    [CHAIN_K] = {&attncl__op_fused_norm_linear_fwd, CHAIN_STEP, 1},                                \
-    [CHAIN_V] = {&attncl__op_fused_norm_linear_fwd, CHAIN_STEP, 2}
-#define CHAIN_MAPS                                                                                 \
-    [FUSED_NORM_W] = IN_OF(CHAIN_Q, CHAIN_NORM_W), [FUSED_NORM_B] = IN_OF(CHAIN_Q, CHAIN_NORM_B),  \
-    CHAIN_MAP(FUSED_WQ, FUSED_BQ, CHAIN_Q), CHAIN_MAP(FUSED_WK, FUSED_BK, CHAIN_K),                \
-    CHAIN_MAP(FUSED_WV, FUSED_BV, CHAIN_V), [FUSED_WO] = IN_OF(CHAIN_OUTER, LINEAR_WEIGHT)
-#define CHAIN_RULES                                                                                \
-    .same = {CHAIN_SAME(CHAIN_K), CHAIN_SAME(CHAIN_V)},                                            \
-    .absent = {IN_OF(CHAIN_OUTER, LINEAR_GATE), CHAIN_PLAIN(CHAIN_Q), CHAIN_PLAIN(CHAIN_K),        \
-               CHAIN_PLAIN(CHAIN_V)}
-#define CHAIN_JOIN                                                                                 \
-    {                                                                                              \
-        &attncl__op_split_k_reduce_fwd,                                                            \
-        {                                                                                          \
-            [SPLIT_K_PARTIALS] = OUT_OF(CHAIN_STEP, 0),                                            \
-            [SPLIT_K_BIAS] = IN_OF(CHAIN_OUTER, LINEAR_BIAS),                                      \
-            [SPLIT_K_RESIDUAL] = IN_OF(CHAIN_OUTER, LINEAR_RESIDUAL)                               \
-        }                                                                                          \
-    }
-#define CHAIN_REWRITE(step, made_op, prepares, ...)                                                \
-    {                                                                                              \
-        .n_parts = 6,                                                                              \
-        .part = {CHAIN_PARTS(step), [CHAIN_STREAM] = {&attncl__op_split_k_reduce_fwd, CHAIN_Q,     \
-                                                      LINEAR_X}},                                  \
-        CHAIN_RULES, .passed_on = CHAIN_STREAM,                                                    \
-        .made = {{&(made_op),                                                                      \
-                  {[FUSED_X] = IN_OF(CHAIN_STREAM, SPLIT_K_RESIDUAL),                              \
-                   [FUSED_PARTIALS] = IN_OF(CHAIN_STREAM, SPLIT_K_PARTIALS),                       \
-                   [FUSED_PARTIALS_BIAS] = IN_OF(CHAIN_STREAM, SPLIT_K_BIAS),                      \
-                   CHAIN_MAPS,                                                                     \
-                   __VA_ARGS__}},                                                                  \
-                 CHAIN_JOIN},                                                                      \
-        .prepare = (prepares),                                                                     \
-    }
-// The same where the residual stream is complete.
-#define CHAIN_REWRITE_FIRST(step, made_op, prepares, ...)                                          \
-    {                                                                                              \
-        .n_parts = 5, .part = {CHAIN_PARTS(step)}, CHAIN_RULES,                                    \
-        .made = {{&(made_op), {[FUSED_X] = IN_OF(CHAIN_Q, LINEAR_X), CHAIN_MAPS, __VA_ARGS__}},    \
-                 CHAIN_JOIN},                                                                      \
-        .prepare = (prepares),                                                                     \
-    }
+// What compile/fusion_rules.c asks before it creates one: the parameters, from those of the inner
+// step (of the FFN: of its fused_norm_linear); false where this device has no such step or loses by
+// it.  sig: of the op, without outputs.
+bool attncl__fused_aft_step_prepare(const struct op_sig *sig, const void *step_params, float eps,
+                                    void *params);
+bool attncl__fused_attention_step_prepare(const struct op_sig *sig, const void *step_params,
+                                          float eps, void *params);
+bool attncl__fused_ffn_prepare(const struct op_sig *sig, const void *step_params, float eps,
+                               void *params);
+enum { FUSED_MAX_INPUTS = FUSED_QKV_INPUTS + 5 };
 
 #endif

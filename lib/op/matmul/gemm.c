@@ -161,14 +161,6 @@ static const struct grad_rule linear_grad[] = {
     {.in = {REF_DY(Y)}, .out = {REF_DX(RESIDUAL)}},
 };
 
-static const struct op_rewrite *const linear_rewrites[] = {
-    &attncl__fused_aft_step_rewrite,
-    &attncl__fused_aft_step_rewrite_first,
-    &attncl__fused_attention_step_rewrite,
-    &attncl__fused_attention_step_rewrite_first,
-    &attncl__fused_ffn_rewrite,
-};
-
 const struct op_class attncl__op_linear_fwd = {
     .name = OP_NAME(linear_fwd),
     .n_in = N_LINEAR_INPUTS,
@@ -181,9 +173,6 @@ const struct op_class attncl__op_linear_fwd = {
     .launch = linear_launch,
     .cost = linear_cost,
     .grad = GRAD_RULES(linear_grad),
-    .merge = &attncl__linear_merge,
-    .rewrites = linear_rewrites,
-    .n_rewrites = sizeof linear_rewrites / sizeof linear_rewrites[0],
 };
 
 static attncl_status bmm_infer(struct op_sig *sig)

@@ -22,14 +22,9 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig);
 struct gemm attncl__linear_operands(const struct op_call *call,
                                     const struct linear_fwd_params *params);
 
-// How a layer norm in front becomes part of it.
-extern const struct op_merge attncl__linear_merge;
-
-// How chains that end in one become two launches (fused_ffn.c, fused_aft_step.c,
-// fused_attention_step.c).
-extern const struct op_rewrite attncl__fused_ffn_rewrite;
-extern const struct op_rewrite attncl__fused_aft_step_rewrite, attncl__fused_aft_step_rewrite_first;
-extern const struct op_rewrite attncl__fused_attention_step_rewrite,
-    attncl__fused_attention_step_rewrite_first;
+// fused_norm_linear_fwd has the norm's weight and bias besides, both [in].
+enum { NORM_LINEAR_NORM_W = N_LINEAR_INPUTS, NORM_LINEAR_NORM_B, N_NORM_LINEAR_INPUTS };
+// Whether its kernels run on this device and are faster than two launches.
+bool attncl__norm_linear_supported(const struct op_sig *sig);
 
 #endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+//
+// Allocation: buffers of their own for inputs, outputs and state, one arena for what nodes pass on.
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "compile/lowered.h"
+#include "compile/program.h"
+
+static attncl_status alloc_tables(const struct lowered *p, struct program *g)
+{
+    const size_t n_values = (size_t)p->n_values, n_nodes = (size_t)p->n_nodes;
+
+    g->storages = attncl__alloc_array(n_values + n_nodes, sizeof *g->storages);
+    g->nodes = attncl__alloc_array(n_nodes, sizeof *g->nodes);
+    g->inputs = attncl__alloc_array((size_t)p->n_inputs, sizeof *g->inputs);
+    g->outputs = attncl__alloc_array((size_t)p->n_outputs, sizeof *g->outputs);
+    g->states = attncl__alloc_array(n_values, sizeof *g->states);
+    g->padded = attncl__alloc_array(p->canaries ? n_values : 0, sizeof *g->padded);
+    g->guarded = attncl__alloc_array(p->canaries ? n_values + n_nodes : 0, sizeof *g->guarded);
+    REQUIRE(g->storages && g->nodes && g->inputs && g->outputs && g->states && g->padded &&
+                g->guarded,
+            ATTNCL_ERR_NO_MEMORY, "program of %zu nodes", n_nodes);
+    g->n_storages = n_values + n_nodes;
+    g->n_nodes = p->n_nodes;
+    g->n_inputs = p->n_inputs;
+    g->n_outputs = p->n_outputs;
+    return ATTNCL_OK;
+}
+
+static void guard(struct program *g, const struct guarded *guarded)
+{
+    g->guarded[g->n_guarded++] = *guarded;
+}
+
+static attncl_status allocate_arena(const struct lowered *p, struct program *g)
+{
+    const size_t pad = p->canaries ? CANARY_BYTES : 0;
+
+    TRY(attncl__buffer_create(g->ctx, 4, &g->empty));
+    g->arena_bytes = p->report.arena_bytes;
+    if (g->arena_bytes)
+        TRY(attncl__buffer_create(g->ctx, g->arena_bytes, &g->arena));
+    if (g->arena_bytes && p->canaries)
+        TRY(attncl__buffer_fill(g->ctx, g->arena, CANARY_WORD, 0, g->arena_bytes));
+    for (size_t i = 0; i < p->n_items; ++i) {
+        const struct placement *at = &p->placements[i];
+        const struct lowered_node *node = &p->nodes[at->node];
+        const size_t offset = p->items[i].offset + pad;
+        struct storage *s = &g->storages[at->value ? at->value : p->n_values + at->node];
+        s->bytes = at->bytes;
+        if (!at->bytes) {
+            attncl__buffer_retain(g->empty);
+            s->mem = g->empty;
+            continue;
+        }
+        TRY(attncl__buffer_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
+        if (p->canaries)
+            guard(g, &(struct guarded){g->arena, offset, at->bytes, false, node->cls->name,
+                                       node->scope});
+    }
+    return ATTNCL_OK;
+}
+
+// A value with a dedicated buffer; with canaries it is a sub-buffer of a larger one.
+static attncl_status allocate_dedicated(const struct lowered *p, struct program *g, int value)
+{
+    const struct lowered_value *v = &p->values[value];
+    const size_t bytes = attncl__desc_bytes(v->desc);
+    const size_t pad = p->canaries && bytes ? CANARY_BYTES : 0;
+    struct storage *s = &g->storages[value];
+    attncl_status status = ATTNCL_OK;
+    cl_mem whole = NULL;
+    size_t padded;
+
+    REQUIRE(ckd_add_size(bytes, 2 * pad + 4, &padded) && ckd_round_up(padded, 4, &padded),
+            ATTNCL_ERR_DEVICE_MEMORY, "a value of %zu bytes", bytes);
+    TRY(attncl__buffer_create(g->ctx, padded, &whole));
+    if (pad)
+        TRY_DONE(attncl__buffer_fill(g->ctx, whole, CANARY_WORD, 0, padded));
+    if (v->producer < 0) // inputs and state start as zeros
+        TRY_DONE(attncl__buffer_fill(g->ctx, whole, 0, pad, (bytes + 3) & ~(size_t)3));
+    s->bytes = bytes;
+    if (pad) {
+        const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
+        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, bytes, &s->mem));
+        guard(g,
+              &(struct guarded){whole, pad, bytes, node != NULL,
+                                node ? node->cls->name : v->origin->name, node ? node->scope : ""});
+        g->padded[g->n_padded++] = whole;
+    } else {
+        s->mem = whole;
+    }
+    whole = NULL;
+done:
+    attncl__buffer_release(&whole);
+    return status;
+}
+
+static void bind_own(const struct lowered *p, struct program *g, const struct named_value *list,
+                     int n, struct io_binding *bindings)
+{
+    for (int i = 0; i < n; ++i) {
+        const struct lowered_value *v = &p->values[list[i].value];
+        struct storage *s = &g->storages[v->base];
+        bindings[i] = (struct io_binding){
+            .name = list[i].name,
+            .desc = *v->desc,
+            .ranged = v->origin->ranged,
+            .low = v->origin->low,
+            .high = v->origin->high,
+            .storage = s,
+            .own = s->mem,
+        };
+    }
+}
+
+attncl_status attncl__allocate(const struct lowered *p, struct program *g)
+{
+    TRY(alloc_tables(p, g));
+    TRY(allocate_arena(p, g));
+    for (int i = 1; i < p->n_values; ++i) {
+        const struct value *v = p->values[i].origin;
+        if (v->kind == VALUE_INPUT || v->kind == VALUE_STATE ||
+            (v->kind == VALUE_RESULT && v->is_output))
+            TRY(allocate_dedicated(p, g, i));
+        if (v->kind == VALUE_STATE)
+            g->states[g->n_states++] = (struct state){v->name, &g->storages[i]};
+    }
+    bind_own(p, g, p->inputs, p->n_inputs, g->inputs);
+    bind_own(p, g, p->outputs, p->n_outputs, g->outputs);
+    return ATTNCL_OK;
+}

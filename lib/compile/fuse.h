@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Fusion: nodes replaced by fewer ones that compute the same.  Adding one: a row in
+// fusion_rules.c, the op it creates, and tests that the pattern matches and that it does not
+// (tests/compile/test_fuse.c).
+#ifndef ATTNCL_COMPILE_FUSE_H
+#define ATTNCL_COMPILE_FUSE_H
+
+#include "compile/lowered.h"
+
+enum { FUSION_MAX_NODES = 6, FUSION_PARAMS_BYTES = 64 };
+
+// A place where a rule applies.
+struct fusion {
+    int node[FUSION_MAX_NODES], n_nodes; // in the rule's own order
+    int last;                            // the last node that reads what is fused
+    const void *user;                    // the rule's own
+    _Alignas(max_align_t) char params[FUSION_PARAMS_BYTES]; // of the fused op
+};
+
+struct fusion_rule {
+    const char *name;
+    // Whether `node` and its neighbours form the pattern; fills the fusion.
+    bool (*match)(const struct lowered *p, int node, struct fusion *f);
+    // Whether nodes in between neither write what the fused op reads nor read what it will write.
+    bool (*is_legal)(const struct lowered *p, const struct fusion *f);
+    // Whether the device has the fused op for these sizes, and gains by it; fills f->params.
+    bool (*is_profitable)(const struct lowered *p, struct fusion *f);
+    attncl_status (*build)(struct lowered *p, const struct fusion *f);
+};
+
+// For each node the first rule that applies is taken.
+extern const struct fusion_rule attncl__fusion_rules[];
+extern const size_t attncl__n_fusion_rules;
+
+#endif

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: MIT
+//
+// The fusions, one rule each; the table is at the end.  The op classes know nothing of them.
+
+#include "compile/fuse.h"
+#include "op/fused/fused_step.h"
+#include "op/matmul/linear.h"
+
+// -- matching over producer and consumer links
+
+static int input_of(const struct lowered *p, int n, int i)
+{
+    return p->nodes[n].inputs[i];
+}
+
+static bool is_op(const struct lowered *p, int n, const struct op_class *cls)
+{
+    return n >= 0 && !p->nodes[n].dead && p->nodes[n].cls == cls && !p->nodes[n].save_for_backward;
+}
+
+// The node of this class whose first result is input `i` of node n, in the same loop; -1: none.
+static int producer_of(const struct lowered *p, int n, int i, const struct op_class *cls)
+{
+    const int value = input_of(p, n, i), producer = p->values[value].producer;
+
+    return is_op(p, producer, cls) && p->nodes[producer].outputs[0] == value &&
+                   p->nodes[producer].loop == p->nodes[n].loop
+               ? producer
+               : -1;
+}
+
+// The same where nothing else reads the result.
+static int sole_producer_of(const struct lowered *p, int n, int i, const struct op_class *cls)
+{
+    const struct lowered_value *v = &p->values[input_of(p, n, i)];
+
+    return v->n_uses == 1 && !v->origin->is_output ? producer_of(p, n, i, cls) : -1;
+}
+
+static bool has_input(const struct lowered *p, int n, int i)
+{
+    return input_of(p, n, i) != 0;
+}
+
+// Whether a node between n and `end` writes to what node n reads.
+static bool overwritten_before(const struct lowered *p, int n, int end)
+{
+    for (int i = 0; i < p->nodes[n].cls->n_in; ++i) {
+        const struct lowered_value *base = &p->values[p->values[input_of(p, n, i)].base];
+        if (base->n_writes == 0)
+            continue;
+        for (const struct use *use = base->first_use; use; use = use->next)
+            if (use->writes && n < use->node && use->node < end)
+                return true;
+    }
+    return false;
+}
+
+// -- layer norm -> skinny GEMMs: the norm is computed again in front of each GEMM that reads it,
+// which is cheaper than a launch.
+
+enum { NORM_X, NORM_WEIGHT, NORM_BIAS };
+
+static bool takes_norm(const struct lowered *p, int n, int norm)
+{
+    const int result = p->nodes[norm].outputs[0];
+
+    if (!is_op(p, n, &attncl__op_linear_fwd) || p->nodes[n].loop != p->nodes[norm].loop ||
+        input_of(p, n, LINEAR_X) != result)
+        return false;
+    for (int i = LINEAR_X + 1; i < N_LINEAR_INPUTS; ++i)
+        if (p->values[input_of(p, n, i)].base == result)
+            return false;
+    return true;
+}
+
+static bool match_norm_linear(const struct lowered *p, int norm, struct fusion *f)
+{
+    if (!is_op(p, norm, &attncl__op_layer_norm_fwd))
+        return false;
+    const struct lowered_value *result = &p->values[p->nodes[norm].outputs[0]];
+    if (result->origin->is_output)
+        return false;
+    for (const struct use *use = result->first_use; use; use = use->next) {
+        if (!takes_norm(p, use->node, norm))
+            return false;
+        f->last = use->node > f->last ? use->node : f->last;
+    }
+    f->node[f->n_nodes++] = norm;
+    return result->n_uses > 0;
+}
+
+static bool norm_linear_is_legal(const struct lowered *p, const struct fusion *f)
+{
+    return !overwritten_before(p, f->node[0], f->last);
+}
+
+static void norm_linear_inputs(const struct lowered *p, int linear, int norm,
+                               int in[N_NORM_LINEAR_INPUTS])
+{
+    memcpy(in, p->nodes[linear].inputs, N_LINEAR_INPUTS * sizeof in[0]);
+    in[LINEAR_X] = input_of(p, norm, NORM_X);
+    in[NORM_LINEAR_NORM_W] = input_of(p, norm, NORM_WEIGHT);
+    in[NORM_LINEAR_NORM_B] = input_of(p, norm, NORM_BIAS);
+}
+
+static bool norm_linear_is_profitable(const struct lowered *p, struct fusion *f)
+{
+    const struct lowered_value *result = &p->values[p->nodes[f->node[0]].outputs[0]];
+    int in[N_NORM_LINEAR_INPUTS];
+    struct op_sig sig;
+
+    for (const struct use *use = result->first_use; use; use = use->next) {
+        norm_linear_inputs(p, use->node, f->node[0], in);
+        attncl__lowered_sig_of(p, &attncl__op_fused_norm_linear_fwd, in, &sig);
+        if (!attncl__norm_linear_supported(&sig))
+            return false;
+    }
+    return true;
+}
+
+static attncl_status build_norm_linear(struct lowered *p, const struct fusion *f)
+{
+    const int norm = f->node[0];
+    const struct lowered_value *result = &p->values[p->nodes[norm].outputs[0]];
+    int in[N_NORM_LINEAR_INPUTS];
+
+    while (result->first_use) {
+        const int linear = result->first_use->node;
+        struct fused_norm_linear_fwd_params *params = attncl__lowered_alloc(p, sizeof *params);
+        REQUIRE(params, ATTNCL_ERR_NO_MEMORY, "node of fused_norm_linear_fwd");
+        memcpy(&params->linear, p->nodes[linear].params, sizeof params->linear);
+        memcpy(&params->norm, p->nodes[norm].params, sizeof params->norm);
+        norm_linear_inputs(p, linear, norm, in);
+        TRY(attncl__lowered_replace(p, linear, &attncl__op_fused_norm_linear_fwd, params, in));
+    }
+    attncl__lowered_remove(p, norm);
+    return ATTNCL_OK;
+}
+
+// -- decode steps: [split_k_reduce ->] fused_norm_linear ... -> linear becomes a fused step, which
+// leaves split-K partial sums, -> split_k_reduce.  The fused step stands where the node in front of
+// the last linear was.
+
+enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V }; // of struct fusion; then the stream where there is one
+
+struct inner_step {
+    const struct op_class *step, *into;
+    bool (*prepare)(const struct op_sig *sig, const void *step_params, float eps, void *params);
+};
+static const struct inner_step mixing_steps[] = {
+    {&attncl__op_aft_step_fwd, &attncl__op_fused_aft_step_fwd, attncl__fused_aft_step_prepare},
+    {&attncl__op_attention_step_fwd, &attncl__op_fused_attention_step_fwd,
+     attncl__fused_attention_step_prepare},
+};
+static const struct inner_step ffn_step = {&attncl__op_fused_norm_linear_fwd,
+                                           &attncl__op_fused_ffn_fwd, attncl__fused_ffn_prepare};
+
+static bool is_mixing(const struct fusion *f)
+{
+    return f->user != &ffn_step;
+}
+
+// The node that adds up the residual stream; -1: the stream is complete.
+static int stream_of(const struct fusion *f)
+{
+    const int n_inner = is_mixing(f) ? MAP_V + 1 : INNER + 1;
+    return f->n_nodes > n_inner ? f->node[n_inner] : -1;
+}
+
+// The map whose norm is the step's.
+static int first_map(const struct fusion *f)
+{
+    return f->node[is_mixing(f) ? MAP_Q : INNER];
+}
+
+static const struct fused_norm_linear_fwd_params *map_params(const struct lowered *p, int map)
+{
+    return p->nodes[map].params;
+}
+
+// Whether the maps of q and of k or v read the same rows with the same norm, and nothing else.
+static bool is_plain_map(const struct lowered *p, int map, int q)
+{
+    return input_of(p, map, LINEAR_X) == input_of(p, q, LINEAR_X) &&
+           input_of(p, map, NORM_LINEAR_NORM_W) == input_of(p, q, NORM_LINEAR_NORM_W) &&
+           input_of(p, map, NORM_LINEAR_NORM_B) == input_of(p, q, NORM_LINEAR_NORM_B) &&
+           map_params(p, map)->norm.eps == map_params(p, q)->norm.eps &&
+           map_params(p, map)->linear.activation == GEMM_ACT_NONE &&
+           !has_input(p, map, LINEAR_GATE) && !has_input(p, map, LINEAR_RESIDUAL);
+}
+
+// The last linear adds to the residual stream, without activation or gate.
+static bool is_plain_outer(const struct lowered *p, int n)
+{
+    return is_op(p, n, &attncl__op_linear_fwd) &&
+           ((const struct linear_fwd_params *)p->nodes[n].params)->activation == GEMM_ACT_NONE &&
+           !has_input(p, n, LINEAR_GATE) && has_input(p, n, LINEAR_RESIDUAL);
+}
+
+static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *f)
+{
+    const int n_steps = sizeof mixing_steps / sizeof mixing_steps[0];
+    int inner = -1;
+
+    if (!is_plain_outer(p, outer))
+        return false;
+    for (int i = 0; inner < 0 && i < n_steps; ++i) {
+        inner = sole_producer_of(p, outer, LINEAR_X, mixing_steps[i].step);
+        f->user = &mixing_steps[i];
+    }
+    if (inner < 0)
+        return false;
+    f->node[OUTER] = outer;
+    f->node[INNER] = inner;
+    for (int i = MAP_Q; i <= MAP_V; ++i) {
+        f->node[i] = sole_producer_of(p, inner, i - MAP_Q, &attncl__op_fused_norm_linear_fwd);
+        if (f->node[i] < 0 || !is_plain_map(p, f->node[i], f->node[MAP_Q]))
+            return false;
+    }
+    f->n_nodes = MAP_V + 1;
+    return true;
+}
+
+static bool match_stream(const struct lowered *p, struct fusion *f)
+{
+    const int stream = producer_of(p, first_map(f), LINEAR_X, &attncl__op_split_k_reduce_fwd);
+    f->node[f->n_nodes++] = stream;
+    return stream >= 0;
+}
+
+static bool match_mixing_step_after(const struct lowered *p, int outer, struct fusion *f)
+{
+    return match_mixing_step(p, outer, f) && match_stream(p, f);
+}
+
+static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f)
+{
+    if (!is_plain_outer(p, outer))
+        return false;
+    const int inner = sole_producer_of(p, outer, LINEAR_X, ffn_step.step);
+    if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
+        return false;
+    *f = (struct fusion){.node = {outer, inner}, .n_nodes = INNER + 1, .user = &ffn_step};
+    return match_stream(p, f);
+}
+
+static int step_inputs(const struct lowered *p, const struct fusion *f, int *in)
+{
+    const int map = first_map(f), stream = stream_of(f), inner = f->node[INNER];
+    int n = FUSED_INPUTS;
+
+    in[FUSED_X] = stream < 0 ? input_of(p, map, LINEAR_X) : input_of(p, stream, SPLIT_K_RESIDUAL);
+    in[FUSED_NORM_W] = input_of(p, map, NORM_LINEAR_NORM_W);
+    in[FUSED_NORM_B] = input_of(p, map, NORM_LINEAR_NORM_B);
+    in[FUSED_PARTIALS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_PARTIALS);
+    in[FUSED_PARTIALS_BIAS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_BIAS);
+    for (int i = is_mixing(f) ? MAP_Q : INNER; i <= (is_mixing(f) ? MAP_V : INNER); ++i) {
+        in[n++] = input_of(p, f->node[i], LINEAR_WEIGHT);
+        in[n++] = input_of(p, f->node[i], LINEAR_BIAS);
+    }
+    in[n++] = input_of(p, f->node[OUTER], LINEAR_WEIGHT);
+    for (int i = MAP_V - MAP_Q + 1; is_mixing(f) && i < p->nodes[inner].cls->n_in; ++i)
+        in[n++] = input_of(p, inner, i);
+    assert(n == ((const struct inner_step *)f->user)->into->n_in);
+    return n;
+}
+
+static bool is_replaced(const struct fusion *f, int n)
+{
+    for (int i = 0; i < f->n_nodes; ++i)
+        if (f->node[i] == n)
+            return true;
+    return false;
+}
+
+static bool step_is_legal(const struct lowered *p, const struct fusion *f)
+{
+    const int position = f->node[INNER], stream = stream_of(f);
+    int in[FUSED_MAX_INPUTS];
+    const int n_in = step_inputs(p, f, in);
+
+    for (int i = 0; i < n_in; ++i)
+        if (p->values[p->values[in[i]].base].producer >= position)
+            return false;
+    for (int i = INNER + 1; i < f->n_nodes; ++i)
+        if (overwritten_before(p, f->node[i], position))
+            return false;
+    if (stream < 0)
+        return true;
+    const struct lowered_value *sum = &p->values[p->nodes[stream].outputs[0]];
+    for (const struct use *use = sum->first_use; use; use = use->next)
+        if (use->node < position && !is_replaced(f, use->node))
+            return false;
+    return true;
+}
+
+static bool step_is_profitable(const struct lowered *p, struct fusion *f)
+{
+    const struct inner_step *step = f->user;
+    int in[FUSED_MAX_INPUTS];
+    struct op_sig sig;
+
+    step_inputs(p, f, in);
+    attncl__lowered_sig_of(p, step->into, in, &sig);
+    sig.params = f->params;
+    assert(step->into->params_bytes <= sizeof f->params);
+    return step->prepare(&sig, p->nodes[f->node[INNER]].params,
+                         map_params(p, first_map(f))->norm.eps, f->params);
+}
+
+static attncl_status build_step(struct lowered *p, const struct fusion *f)
+{
+    const struct inner_step *step = f->user;
+    const int outer = f->node[OUTER], inner = f->node[INNER], stream = stream_of(f);
+    const int total = stream < 0 ? 0 : p->nodes[stream].outputs[0];
+    int in[FUSED_MAX_INPUTS];
+    struct op_sig sig;
+
+    step_inputs(p, f, in);
+    attncl__lowered_sig_of(p, step->into, in, &sig);
+    sig.params = f->params;
+    TRY(step->into->infer(&sig));
+    void *params = attncl__lowered_alloc(p, step->into->params_bytes);
+    struct tensor_desc *sums = attncl__lowered_alloc(p, sizeof *sums);
+    REQUIRE(params && sums, ATTNCL_ERR_NO_MEMORY, "node of %s", step->into->name);
+    memcpy(params, f->params, step->into->params_bytes);
+    *sums = sig.out[FUSED_PARTIAL_SUMS];
+
+    for (int i = INNER + 1; i < f->n_nodes; ++i)
+        attncl__lowered_remove(p, f->node[i]);
+    TRY(attncl__lowered_replace(p, inner, step->into, params, in));
+    p->values[p->nodes[inner].outputs[FUSED_PARTIAL_SUMS]].desc = sums;
+    p->nodes[inner].outputs[FUSED_RESIDUAL_OUT] = total;
+    if (total)
+        p->values[total].producer = inner;
+    const int reduce[N_SPLIT_K_INPUTS] = {
+        [SPLIT_K_PARTIALS] = p->nodes[inner].outputs[FUSED_PARTIAL_SUMS],
+        [SPLIT_K_BIAS] = input_of(p, outer, LINEAR_BIAS),
+        [SPLIT_K_RESIDUAL] = input_of(p, outer, LINEAR_RESIDUAL),
+    };
+    return attncl__lowered_replace(p, outer, &attncl__op_split_k_reduce_fwd, NULL, reduce);
+}
+
+const struct fusion_rule attncl__fusion_rules[] = {
+    {"norm_linear", match_norm_linear, norm_linear_is_legal, norm_linear_is_profitable,
+     build_norm_linear},
+    {"mixing_step_after", match_mixing_step_after, step_is_legal, step_is_profitable, build_step},
+    {"mixing_step", match_mixing_step, step_is_legal, step_is_profitable, build_step},
+    {"ffn_after", match_ffn_after, step_is_legal, step_is_profitable, build_step},
+};
+const size_t attncl__n_fusion_rules = sizeof attncl__fusion_rules / sizeof attncl__fusion_rules[0];

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+//
+// Lowering: a copy of a graph with producer and consumer links.  Views that an op cannot read are
+// copied when the graph is built, so that nodes are lowered one by one.
+
+#include "compile/lowered.h"
+#include "device/context.h"
+#include "graph/internal.h"
+
+static void lower_value(const attncl_graph *g, struct lowered *p, int v)
+{
+    const struct value *origin = &g->values[v];
+
+    p->values[v] = (struct lowered_value){
+        .origin = origin,
+        .desc = &origin->desc,
+        .base = origin->base,
+        .producer = origin->kind == VALUE_RESULT ? origin->node : -1,
+    };
+}
+
+static attncl_status lower_node(const attncl_graph *g, struct lowered *p, int n)
+{
+    const struct node *origin = &g->nodes[n];
+    struct lowered_node *node = &p->nodes[n];
+
+    TRY(attncl__lowered_replace(p, n, origin->cls, origin->params, origin->in));
+    memcpy(node->outputs, origin->out, (size_t)origin->cls->n_out * sizeof *node->outputs);
+    node->scope = origin->scope;
+    node->loop = origin->loop;
+    node->save_for_backward = origin->save_for_backward;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__lower(const attncl_graph *g, struct lowered *p)
+{
+    *p = (struct lowered){
+        .caps = &g->ctx->caps,
+        .canaries = g->canaries,
+        .n_values = g->n_values,
+        .n_nodes = g->n_nodes,
+        .loops = g->loops,
+        .inputs = g->inputs,
+        .n_inputs = g->n_inputs,
+        .outputs = g->outputs,
+        .n_outputs = g->n_outputs,
+    };
+    p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
+    p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);
+    REQUIRE(p->values && p->nodes, ATTNCL_ERR_NO_MEMORY, "graph of %d nodes", g->n_nodes);
+
+    for (int v = 0; v < g->n_values; ++v)
+        lower_value(g, p, v);
+    for (int n = 0; n < g->n_nodes; ++n)
+        TRY(lower_node(g, p, n));
+    return ATTNCL_OK;
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: MIT
+// A graph as the passes see it: nodes in execution order, values with their producer and consumers.
+// A pass edits this copy only; the attncl_graph it comes from stays as it was built.
+//
+// Nodes and values have the indices that they have in the graph.  A fusion puts its nodes in the
+// place of the ones it replaces, so that indices remain execution order.
+#ifndef ATTNCL_COMPILE_LOWERED_H
+#define ATTNCL_COMPILE_LOWERED_H
+
+#include "compile/memory_plan.h"
+#include "graph/nodes.h"
+
+// One input of one node, in the list of its value's consumers.
+struct use {
+    int node;
+    bool writes; // the input is state
+    struct use *next, *previous;
+};
+
+struct lowered_value {
+    const struct value *origin;
+    const struct tensor_desc *desc;
+    int base;     // whose memory this is: itself, or a view's base
+    int producer; // a node; -1: input, weight, constant, state or view
+    // Of a base: every use of it and of its views.
+    struct use *first_use;
+    int n_uses, n_writes;
+};
+
+struct lowered_node {
+    const struct op_class *cls;
+    const void *params;
+    const char *scope;
+    int *inputs, *outputs; // cls->n_in, cls->n_out values, 0 for absent ones
+    struct use *uses;      // of the inputs
+    int loop;              // -1: none
+    bool save_for_backward;
+    bool dead;
+    size_t scratch_bytes;
+};
+
+// What an item of the memory plan holds.
+struct placement {
+    int value; // or 0
+    int node;  // the value's producer, or the node whose scratch it is
+    size_t bytes;
+};
+
+struct pool_block;
+
+struct lowered {
+    const struct device_caps *caps;
+    bool canaries; // around every value
+    struct lowered_value *values;
+    int n_values; // [0] is the null value
+    struct lowered_node *nodes;
+    int n_nodes;
+    const struct loop *loops;
+    const struct named_value *inputs, *outputs;
+    int n_inputs, n_outputs;
+
+    // Results of the last passes.
+    struct placement *placements;
+    struct plan_item *items; // of the placements
+    size_t n_items;
+    attncl_memory_report report;
+
+    struct pool_block *pool;
+};
+
+// Zeroed memory that lives as long as the copy; NULL: none left.
+void *attncl__lowered_alloc(struct lowered *p, size_t bytes);
+void attncl__lowered_free(struct lowered *p); // a zeroed struct may be freed too
+
+// Fills a node's signature; from inputs that a node of this class might have.
+void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *node,
+                         struct op_sig *sig);
+void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
+                            struct op_sig *sig);
+
+// Puts "encoder.layers.0: linear_fwd" in front of the last error.
+void attncl__lowered_prefix(const struct lowered_node *node);
+
+// Node n becomes one of `cls`.  params: from attncl__lowered_alloc().  Output 0 stays, the rest is
+// absent.
+attncl_status attncl__lowered_replace(struct lowered *p, int n, const struct op_class *cls,
+                                      const void *params, const int *inputs);
+void attncl__lowered_remove(struct lowered *p, int n);
+
+// The passes before memory is allocated: what attncl_graph_memory() reports.
+attncl_status attncl__plan(const attncl_graph *g, struct lowered *p);
+
+// The passes, in their order.  The copy is the caller's to free, in case of a failure too.
+attncl_status attncl__lower(const attncl_graph *g, struct lowered *p);
+void attncl__eliminate_dead(struct lowered *p);
+attncl_status attncl__fuse(struct lowered *p);
+attncl_status attncl__find_lifetimes(struct lowered *p);
+// Then attncl__memory_plan() of the items; and with a device:
+struct program;
+attncl_status attncl__allocate(const struct lowered *p, struct program *program);
+attncl_status attncl__record(const struct lowered *p, struct program *program);
+
+#endif

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// A compiled graph: its memory and its commands.  exec/ sees this and no nodes or values.
+#ifndef ATTNCL_COMPILE_PROGRAM_H
+#define ATTNCL_COMPILE_PROGRAM_H
+
+#include "attncl/graph.h"
+#include "base/desc.h"
+#include "device/context.h"
+#include "launch/command_list.h"
+
+// With ATTNCL_GUARD a canary of this many constant bytes lies on both sides of every value and
+// scratch.
+enum { CANARY_BYTES = 1024 };
+#define CANARY_WORD 0x7fc0deadu // a quiet NaN that arithmetic does not produce
+
+// An input or output, and the caller's buffer bound to it.
+struct io_binding {
+    const char *name;
+    struct tensor_desc desc;
+    bool ranged; // elements of an input must lie in [low, high)
+    int64_t low, high;
+    struct storage *storage;     // what the commands use
+    cl_mem own;                  // the graph's own buffer
+    cl_mem bound;                // the caller's buffer, retained; NULL: the graph's own
+    struct storage bound_buffer; // bound but not usable in place: the source or target of the copy
+    size_t bound_offset;
+};
+
+struct state {
+    const char *name;
+    struct storage *storage;
+};
+
+// A value between two canaries, in the arena or in a buffer of its own.
+struct guarded {
+    cl_mem whole; // borrowed
+    size_t start, bytes;
+    bool poisoned; // before each run; the arena is poisoned as a whole
+    const char *name, *scope;
+};
+
+// A node, for profiles; op NULL: it has no commands.
+struct program_node {
+    const char *op, *scope;
+    double flop, bytes; // of one run
+};
+
+struct profile; // exec/profile.c
+
+struct program {
+    attncl_context *ctx;
+    struct io_binding *inputs, *outputs;
+    int n_inputs, n_outputs;
+    struct state *states;
+    int n_states;
+    struct program_node *nodes;
+    int n_nodes;
+
+    struct storage *storages; // of values, then of the nodes' scratch
+    size_t n_storages;
+    cl_mem *padded; // buffers of their own that have canaries
+    size_t n_padded;
+    cl_mem arena;
+    size_t arena_bytes;
+    cl_mem empty; // stands for values without elements
+    struct guarded *guarded;
+    size_t n_guarded;
+
+    struct command_list command_list;
+    struct command_list copy_in, copy_out; // copies of bound buffers
+    struct profile *profile;
+    void (*profile_free)(struct profile *profile);
+};
+
+void attncl__program_free(struct program *p); // NULL is fine
+
+// The graph's program; NULL before attncl_graph_compile().
+struct program *attncl__graph_program(const attncl_graph *g);
+
+#endif

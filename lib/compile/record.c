@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// Recording: every live node's commands are appended once, in execution order.
+
+#include "compile/lowered.h"
+#include "compile/program.h"
+
+static struct span span_of(const struct lowered *p, struct program *g, int value)
+{
+    const struct value *base = p->values[p->values[value].base].origin;
+
+    if (value == 0)
+        return (struct span){0};
+    return (struct span){base->kind == VALUE_TENSOR ? attncl__tensor_storage(base->tensor)
+                                                    : &g->storages[p->values[value].base]};
+}
+
+static attncl_status append_node(const struct lowered *p, struct program *g, struct launcher *l,
+                                 const struct op_sig *sig)
+{
+    const int n = l->command_list->node;
+    const struct lowered_node *node = &p->nodes[n];
+    struct op_call call = {.sig = *sig};
+    bool empty = true;
+
+    for (int i = 0; i < node->cls->n_in; ++i)
+        call.in[i] = span_of(p, g, node->inputs[i]);
+    for (int i = 0; i < node->cls->n_out; ++i) {
+        call.out[i] = span_of(p, g, node->outputs[i]);
+        if (attncl__desc_present(&sig->out[i]))
+            empty &= attncl__desc_count(&sig->out[i]) == 0;
+    }
+    if (node->scratch_bytes)
+        call.scratch = (struct span){&g->storages[p->n_values + n]};
+    if (empty && !node->cls->state)
+        return ATTNCL_OK;
+
+    const attncl_status status = node->cls->launch(l, &call);
+    if (status != ATTNCL_OK)
+        attncl__lowered_prefix(node);
+    return status;
+}
+
+// A node's row in profiles.
+static struct program_node describe(const struct lowered *p, int n, const struct op_sig *sig)
+{
+    const struct lowered_node *node = &p->nodes[n];
+    const double times = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
+    struct program_node row = {.op = node->cls->name, .scope = node->scope};
+
+    attncl__op_cost(node->cls, sig, &row.flop, &row.bytes);
+    row.flop *= times;
+    row.bytes *= times;
+    return row;
+}
+
+static attncl_status record_node(const struct lowered *p, struct program *g, struct launcher *l,
+                                 int n)
+{
+    struct op_sig sig;
+
+    if (p->nodes[n].dead)
+        return ATTNCL_OK;
+    attncl__lowered_sig(p, &p->nodes[n], &sig);
+    g->nodes[n] = describe(p, n, &sig);
+    g->command_list.node = n;
+    if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
+        return ATTNCL_OK;
+    return append_node(p, g, l, &sig);
+}
+
+attncl_status attncl__record(const struct lowered *p, struct program *g)
+{
+    struct launcher l = {.caps = p->caps,
+                         .command_list = &g->command_list,
+                         .gemm = attncl__context_env(g->ctx, ENV_GEMM)};
+    size_t loop_start = 0;
+
+    TRY(attncl__command_list_begin(g->ctx, &g->command_list));
+    TRY(attncl__command_list_begin(g->ctx, &g->copy_in));
+    TRY(attncl__command_list_begin(g->ctx, &g->copy_out));
+    for (int n = 0; n < p->n_nodes; ++n) {
+        const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
+        if (loop && loop->first == n)
+            loop_start = g->command_list.n_commands;
+        TRY(record_node(p, g, &l, n));
+        if (loop && loop->last == n)
+            attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
+    }
+    return ATTNCL_OK;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Running compiled graphs, beyond the public functions.
+#ifndef ATTNCL_EXEC_EXEC_H
+#define ATTNCL_EXEC_EXEC_H
+
+#include "compile/program.h"
+
+// attncl_graph_write() without its wait: `data` must stay as it is until the queue has been waited
+// for.
+attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
+                                         size_t bytes);
+
+// With ATTNCL_GUARD: fills everything that a run will write with poison; checks the canaries around
+// every value, and names the first op whose neighbour was overwritten.
+attncl_status attncl__program_poison(struct program *p);
+attncl_status attncl__graph_check_canaries(attncl_graph *g);
+
+// The program of a graph; ERR_ARGUMENT for NULL, ERR_STATE for one that is not compiled.
+attncl_status attncl__program_of(const attncl_graph *g, struct program **ret);
+// The binding called `name`; NULL: there is none.
+struct io_binding *attncl__io_binding_find(struct io_binding *bindings, int n, const char *name);
+
+#endif

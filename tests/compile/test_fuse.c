@@ -1,0 +1,413 @@
+// SPDX-License-Identifier: MIT
+// Fusion: each pattern is found where it may be, is left alone elsewhere, and computes the same.
+
+#include <math.h>
+#include <string.h>
+
+#include "attncl/aft.h"
+#include "attncl/attention.h"
+#include "attncl/gradient.h"
+#include "attncl/ops.h"
+#include "attncl/transformer.h"
+#include "compile/lowered.h"
+#include "device/context.h"
+#include "exec/exec.h"
+#include "gemm/gemm.h"
+#include "support/test.h"
+
+// Nodes of this class once the graph is lowered and fused.
+static int count_fused(const attncl_graph *g, const struct op_class *cls)
+{
+    struct lowered p = {0};
+    int count = 0;
+
+    ck_ok(attncl__lower(g, &p));
+    attncl__eliminate_dead(&p);
+    ck_ok(attncl__fuse(&p));
+    for (int n = 0; n < p.n_nodes; ++n)
+        count += !p.nodes[n].dead && p.nodes[n].cls == cls;
+    attncl__lowered_free(&p);
+    return count;
+}
+
+// -- layer norm -> skinny GEMM
+
+enum { ROWS = 2, C = 20, MANY = 17 };
+static const float eps = 1e-5f;
+
+struct fixture {
+    attncl_graph *g;
+    attncl_value x, z, weight, maps[2]; // z = LN(x)
+};
+
+static attncl_value sines(attncl_graph *g, int rank, const int64_t *dim, float phase)
+{
+    float data[C * C];
+    for (int i = 0; i < C * C; ++i)
+        data[i] = sinf(phase + (float)i);
+    return attncl_graph_constant(g, ATTNCL_F32, rank, dim, data);
+}
+
+static struct fixture begin(int64_t rows)
+{
+    static const int64_t square[] = {C, C};
+    struct fixture f = {.g = NULL};
+
+    ck_ok(attncl_graph_create(test_context(), &f.g));
+    f.x = attncl_graph_input(f.g, "x", ATTNCL_F32, 2, (int64_t[]){rows, C});
+    f.weight = sines(f.g, 1, square, 1);
+    f.z = attncl_layer_norm(f.g, f.x, f.weight, sines(f.g, 1, square, 2), eps);
+    f.maps[0] = sines(f.g, 2, square, 3);
+    f.maps[1] = sines(f.g, 2, square, 4);
+    return f;
+}
+
+static attncl_value map(const struct fixture *f, int i)
+{
+    return attncl_linear(f->g, f->z, f->maps[i], ATTNCL_NONE_VALUE);
+}
+
+static bool device_fuses_norms(void)
+{
+    const struct gemm g = {.batch = 1, .m = ROWS, .n = C, .k = C, .trans_b = true};
+    return attncl__gemm_norms(&test_context()->caps, &g);
+}
+
+static void expect_norms(const attncl_graph *g, int norms, int fused)
+{
+    ck_assert_int_eq(count_fused(g, &attncl__op_layer_norm_fwd), norms);
+    ck_assert_int_eq(count_fused(g, &attncl__op_fused_norm_linear_fwd), fused);
+}
+
+static void run_norms(attncl_graph *g, const char *name, float y[ROWS * C])
+{
+    float x[ROWS * C];
+    for (int i = 0; i < ROWS * C; ++i)
+        x[i] = cosf((float)(i * i));
+    ck_ok(attncl_graph_write(g, "x", x, sizeof x));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl__graph_check_canaries(g));
+    ck_ok(attncl_graph_read(g, name, y, sizeof x));
+}
+
+static attncl_value sum_of_maps(const struct fixture *f)
+{
+    return attncl_add(f->g, map(f, 0), map(f, 1));
+}
+
+TEST(every_gemm_computes_the_norm)
+{
+    float fused[ROWS * C], apart[ROWS * C];
+    struct fixture f = begin(ROWS);
+    attncl_graph_output(f.g, "y", sum_of_maps(&f));
+    ck_ok(attncl_graph_compile(f.g, NULL));
+    expect_norms(f.g, device_fuses_norms() ? 0 : 1, device_fuses_norms() ? 2 : 0);
+    run_norms(f.g, "y", fused);
+    attncl_graph_destroy(f.g);
+
+    f = begin(ROWS);
+    attncl_graph_output(f.g, "y", sum_of_maps(&f));
+    attncl_graph_output(f.g, "z", f.z); // another consumer
+    ck_ok(attncl_graph_compile(f.g, NULL));
+    expect_norms(f.g, 1, 0);
+    run_norms(f.g, "y", apart);
+    for (int i = 0; i < ROWS * C; ++i)
+        ck_assert_msg(fabsf(fused[i] - apart[i]) <= 1e-5f, "y[%d] is %g, apart %g", i,
+                      (double)fused[i], (double)apart[i]);
+    attncl_graph_destroy(f.g);
+}
+
+// Compiles with y as output, and finds the norm a node of its own.
+static void stays(struct fixture *f, attncl_value y)
+{
+    attncl_graph_output(f->g, "y", y);
+    ck_ok(attncl_graph_compile(f->g, NULL));
+    expect_norms(f->g, 1, 0);
+    attncl_graph_destroy(f->g);
+}
+
+TEST(a_norm_with_other_consumers_stays)
+{
+    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
+    struct fixture f = begin(ROWS);
+    stays(&f, attncl_add(f.g, map(&f, 0), f.z));
+
+    f = begin(ROWS);
+    desc.residual = f.z;
+    stays(&f, attncl_linear_fused(f.g, &desc, f.z, f.maps[0], ATTNCL_NONE_VALUE));
+
+    f = begin(ROWS);
+    const attncl_value flat = attncl_reshape(f.g, f.z, 1, (int64_t[]){ROWS * C});
+    attncl_graph_output(f.g, "flat", attncl_add(f.g, flat, flat));
+    stays(&f, map(&f, 0));
+}
+
+TEST(a_norm_of_many_rows_or_of_several_axes_stays)
+{
+    struct fixture f = begin(MANY);
+    stays(&f, map(&f, 0));
+
+    f = begin(ROWS);
+    const attncl_value weight = sines(f.g, 2, (int64_t[]){ROWS, C}, 1);
+    f.z = attncl_layer_norm(f.g, f.x, weight, weight, eps);
+    stays(&f, map(&f, 0));
+}
+
+// After what overwrites x, x is no longer what the norm read.
+TEST(a_norm_of_state_that_changes_stays)
+{
+    struct fixture f = begin(ROWS);
+    const attncl_value place =
+        attncl_graph_constant(f.g, ATTNCL_I32, 1, (int64_t[]){1}, (int32_t[]){0});
+    const attncl_value state =
+        attncl_graph_state(f.g, "memory", ATTNCL_F32, 5, (int64_t[]){1, ROWS, 1, 1, C});
+    const attncl_value x = attncl_reshape(f.g, state, 2, (int64_t[]){ROWS, C});
+    const struct feedback_store_fwd_params params = {0};
+
+    f.z = attncl_layer_norm(f.g, x, f.weight, f.weight, eps);
+    attncl__graph_add(f.g, &attncl__op_feedback_store_fwd, &params, IN(f.x, place, state));
+    stays(&f, map(&f, 0));
+}
+
+// The gradient of x and of a map, with or without a plan before they are requested.
+static void gradients(bool plans, float dx[ROWS * C], float dw[C * C])
+{
+    struct fixture f = begin(ROWS);
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    const attncl_value y = sum_of_maps(&f), dy = sines(f.g, 2, (int64_t[]){ROWS, C}, 5);
+    const attncl_value at[2] = {f.x, f.maps[0]};
+    attncl_value d[2];
+
+    attncl_graph_output(f.g, "y", y);
+    if (plans) {
+        ck_ok(attncl_graph_memory(f.g, &report));
+        expect_norms(f.g, device_fuses_norms() ? 0 : 1, device_fuses_norms() ? 2 : 0);
+    }
+    attncl_graph_gradient(f.g, 1, &y, &dy, 2, at, d);
+    attncl_graph_output(f.g, "dx", d[0]);
+    attncl_graph_output(f.g, "dw", d[1]);
+    ck_ok(attncl_graph_compile(f.g, NULL));
+    expect_norms(f.g, 1, 0); // the map's gradient reads it
+    run_norms(f.g, "dx", dx);
+    ck_ok(attncl_graph_read(f.g, "dw", dw, C * C * sizeof dw[0]));
+    attncl_graph_destroy(f.g);
+}
+
+TEST(gradients_are_those_of_the_ops_apart)
+{
+    float dx[2][ROWS * C], dw[2][C * C];
+    for (int i = 0; i < 2; ++i)
+        gradients(i == 1, dx[i], dw[i]);
+    ck_assert_int_eq(memcmp(dx[0], dx[1], sizeof dx[0]), 0);
+    ck_assert_int_eq(memcmp(dw[0], dw[1], sizeof dw[0]), 0);
+}
+
+// -- decode steps
+
+enum { CHANNELS = 32, F = 48, WINDOW = 2, STEPS = 4, LAYERS = 2, HEADS = 2 };
+
+struct stack {
+    attncl_graph *g;
+    attncl_value between[2 * LAYERS]; // results of the layer norms
+    attncl_value y;
+};
+
+static attncl_value filled(attncl_graph *g, int rank, int64_t rows, int64_t columns, float phase)
+{
+    float data[F * CHANNELS];
+    for (int i = 0; i < F * CHANNELS; ++i)
+        data[i] = 0.3f * sinf(phase + (float)i * 1.7f);
+    return attncl_graph_constant(g, ATTNCL_F32, rank, (int64_t[]){rows, columns}, data);
+}
+
+static attncl_value norm(attncl_graph *g, attncl_value x, float phase)
+{
+    return attncl_layer_norm(g, x, filled(g, 1, CHANNELS, 0, phase),
+                             filled(g, 1, CHANNELS, 0, phase + 1), 1e-5f);
+}
+
+enum kind { AFT, MHA, N_KINDS };
+
+static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_value position,
+                        float phase, attncl_value x)
+{
+    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    const attncl_aft_params p = {
+        .struct_size = sizeof(attncl_aft_params),
+        .query_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 1),
+        .query_bias = filled(g, 1, CHANNELS, 0, phase + 2),
+        .key_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 3),
+        .value_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 4),
+        .value_bias = filled(g, 1, CHANNELS, 0, phase + 5),
+        .pos_bias = filled(g, 2, STEPS, STEPS, phase + 6),
+        .output_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 7),
+        .output_bias = filled(g, 1, CHANNELS, 0, phase + 8),
+    };
+    const attncl_mha_params mha = {
+        .struct_size = sizeof(attncl_mha_params),
+        .query_weight = p.query_weight,
+        .query_bias = p.query_bias,
+        .key_weight = p.key_weight,
+        .value_weight = p.value_weight,
+        .value_bias = p.value_bias,
+        .output_weight = p.output_weight,
+        .output_bias = p.output_bias,
+    };
+
+    desc.window = WINDOW;
+    desc.causal = 1;
+    return kind == AFT ? attncl_aft_step(g, &desc, &p, z, position, x)
+                       : attncl_multi_head_attention_step(g, &mha, HEADS, STEPS, z, position, x);
+}
+
+static attncl_value layer(attncl_graph *g, enum kind kind, attncl_value x, attncl_value position,
+                          float phase, attncl_value between[2])
+{
+    const attncl_ffn_params ffn = {
+        .struct_size = sizeof(attncl_ffn_params),
+        .layer1_weight = filled(g, 2, F, CHANNELS, phase + 9),
+        .layer1_bias = filled(g, 1, F, 0, phase + 10),
+        .layer2_weight = filled(g, 2, CHANNELS, F, phase + 11),
+        .layer2_bias = filled(g, 1, CHANNELS, 0, phase + 12),
+    };
+
+    between[0] = norm(g, x, phase);
+    x = mix(g, kind, between[0], position, phase, x);
+    between[1] = norm(g, x, phase + 20);
+    return attncl_feed_forward(g, &ffn, ATTNCL_GELU, between[1], x);
+}
+
+static struct stack build(enum kind kind, int64_t rows)
+{
+    struct stack s = {.g = NULL};
+    char scope[8];
+
+    ck_ok(attncl_graph_create(test_context(), &s.g));
+    const attncl_value position =
+        attncl_graph_input(s.g, "position", ATTNCL_I32, 1, (int64_t[]){1});
+    attncl_value x = attncl_graph_input(s.g, "x", ATTNCL_F32, 2, (int64_t[]){rows, CHANNELS});
+    for (int i = 0; i < LAYERS; ++i) {
+        snprintf(scope, sizeof scope, "%d", i);
+        attncl_graph_push_scope(s.g, scope);
+        x = layer(s.g, kind, x, position, 50.0f * (float)i, s.between + 2 * i);
+        attncl_graph_pop_scope(s.g);
+    }
+    s.y = x;
+    return s;
+}
+
+static bool device_fuses_steps(void)
+{
+    const struct device_caps *caps = &test_context()->caps;
+    return caps->variant == VARIANT_CPU && !caps->max_loop_iterations;
+}
+
+static void expect_steps(const attncl_graph *g, int mixes, int ffn, int reductions)
+{
+    const bool does = device_fuses_steps();
+
+    ck_assert_int_eq(count_fused(g, &attncl__op_fused_aft_step_fwd) +
+                         count_fused(g, &attncl__op_fused_attention_step_fwd),
+                     does ? mixes : 0);
+    ck_assert_int_eq(count_fused(g, &attncl__op_fused_ffn_fwd), does ? ffn : 0);
+    ck_assert_int_eq(count_fused(g, &attncl__op_split_k_reduce_fwd), does ? reductions : 0);
+    ck_assert_int_eq(count_fused(g, &attncl__op_aft_step_fwd) +
+                         count_fused(g, &attncl__op_attention_step_fwd),
+                     does ? LAYERS - mixes : LAYERS);
+}
+
+// y of all steps.
+static void run(struct stack *s, float y[STEPS][ROWS * CHANNELS])
+{
+    for (int32_t t = 0; t < STEPS; ++t) {
+        float x[ROWS * CHANNELS];
+        for (int i = 0; i < ROWS * CHANNELS; ++i)
+            x[i] = cosf((float)(i * (t + 1)));
+        ck_ok(attncl_graph_write(s->g, "x", x, sizeof x));
+        ck_ok(attncl_graph_write(s->g, "position", &t, sizeof t));
+        ck_ok(attncl_graph_run(s->g));
+        ck_ok(attncl__graph_check_canaries(s->g));
+        ck_ok(attncl_graph_read(s->g, "y", y[t], sizeof y[t]));
+    }
+}
+
+static void run_fused(enum kind kind, float y[STEPS][ROWS * CHANNELS])
+{
+    struct stack s = build(kind, ROWS);
+
+    attncl_graph_output(s.g, "y", s.y);
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect_steps(s.g, LAYERS, LAYERS, 1);
+    run(&s, y);
+    attncl_graph_destroy(s.g);
+}
+
+static void near_each_other(float a[STEPS][ROWS * CHANNELS], float b[STEPS][ROWS * CHANNELS])
+{
+    for (int t = 0; t < STEPS; ++t)
+        for (int i = 0; i < ROWS * CHANNELS; ++i)
+            ck_assert_msg(fabsf(a[t][i] - b[t][i]) <= 1e-5f * (1 + fabsf(b[t][i])),
+                          "step %d, y[%d] is %g, apart %g", t, i, (double)a[t][i], (double)b[t][i]);
+}
+
+LOOP_TEST(two_launches_a_layer_compute_the_same, 0, N_KINDS)
+{
+    float fused[STEPS][ROWS * CHANNELS], apart[STEPS][ROWS * CHANNELS];
+    run_fused((enum kind)_i, fused);
+
+    struct stack s = build((enum kind)_i, ROWS);
+    attncl_graph_output(s.g, "y", s.y);
+    for (int i = 0; i < 2 * LAYERS; ++i)
+        attncl_graph_output(s.g, (const char *[]){"a", "b", "c", "d"}[i], s.between[i]);
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect_steps(s.g, 0, 0, 0);
+    run(&s, apart);
+    near_each_other(fused, apart);
+    attncl_graph_destroy(s.g);
+}
+
+// Nodes may be added after a plan, and the next one has them; a graph may go unused after it.
+LOOP_TEST(nodes_are_added_after_a_plan, 0, N_KINDS)
+{
+    float once[STEPS][ROWS * CHANNELS], again[STEPS][ROWS * CHANNELS];
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    run_fused((enum kind)_i, once);
+
+    struct stack s = build((enum kind)_i, ROWS);
+    attncl_graph_output(s.g, "y", s.y);
+    ck_ok(attncl_graph_memory(s.g, &report));
+    expect_steps(s.g, LAYERS, LAYERS, 1);
+    attncl_graph_output(s.g, "twice", attncl_add(s.g, s.y, s.y));
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect_steps(s.g, LAYERS, LAYERS, 1);
+    run(&s, again);
+    ck_assert_int_eq(memcmp(once, again, sizeof once), 0);
+    attncl_graph_destroy(s.g);
+
+    s = build((enum kind)_i, ROWS);
+    attncl_graph_output(s.g, "y", s.y);
+    ck_ok(attncl_graph_memory(s.g, &report));
+    attncl_graph_destroy(s.g);
+}
+
+// A layer whose norm is an output is not fused; a new chain starts after it.
+LOOP_TEST(chains_end_at_outputs, 0, N_KINDS)
+{
+    float fused[STEPS][ROWS * CHANNELS], apart[STEPS][ROWS * CHANNELS];
+    run_fused((enum kind)_i, apart);
+
+    struct stack s = build((enum kind)_i, ROWS);
+    attncl_graph_output(s.g, "y", s.y);
+    attncl_graph_output(s.g, "z", s.between[1]); // the first network's input
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect_steps(s.g, LAYERS, 1, 2);
+    run(&s, fused);
+    near_each_other(fused, apart);
+    attncl_graph_destroy(s.g);
+
+    s = build((enum kind)_i, MANY);
+    attncl_graph_output(s.g, "y", s.y);
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect_steps(s.g, 0, 0, 0);
+    attncl_graph_destroy(s.g);
+}
