@@ -1,65 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// A graph's life: creation, the first failure of its builders, scopes, destruction.
+// A graph's creation and destruction.
 
-#include <stdarg.h>
 #include <stdatomic.h>
 
 #include "base/alloc.h"
 #include "graph/internal.h"
 
 static atomic_uint n_created;
-
-bool attncl__graph_failed(const attncl_graph *g)
-{
-    return g->status != ATTNCL_OK;
-}
-
-attncl_context *attncl__graph_context(const attncl_graph *g)
-{
-    return g->ctx;
-}
-
-attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status)
-{
-    if (g->scope_used)
-        attncl__error_prefix("%s", g->scope);
-    g->status = status;
-    snprintf(g->message, sizeof g->message, "%s", attncl_last_error());
-    return ATTNCL_NONE_VALUE;
-}
-
-attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const char *file, int line,
-                                const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-
-    if (attncl__graph_failed(g))
-        return ATTNCL_NONE_VALUE;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    attncl__fail(status, file, line, "%s", text);
-    return attncl__graph_keep_failure(g, status);
-}
-
-attncl_status attncl_graph_status(const attncl_graph *g)
-{
-    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
-    return g->status == ATTNCL_OK ? ATTNCL_OK : FAIL(g->status, "%s", g->message);
-}
-
-bool attncl__graph_building(attncl_graph *g)
-{
-    if (!g || attncl__graph_failed(g))
-        return false;
-    if (g->program) {
-        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "the graph is compiled and takes no more nodes");
-        return false;
-    }
-    return true;
-}
 
 attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret)
 {
@@ -118,35 +66,4 @@ void attncl_graph_destroy(attncl_graph *g)
     attncl__free(g->scope);
     attncl__context_remove_child(g->ctx);
     attncl__free(g);
-}
-
-void attncl_graph_push_scope(attncl_graph *g, const char *name)
-{
-    if (!g || attncl__graph_failed(g) || !name)
-        return;
-    if (g->scope_depth == MAX_SCOPE_DEPTH) {
-        GRAPH_FAIL(g, ATTNCL_ERR_STATE, "scope %s is nested deeper than %d", name, MAX_SCOPE_DEPTH);
-        return;
-    }
-    const size_t need = g->scope_used + strlen(name) + 2; // a dot and the terminating zero
-    if (need > g->scope_capacity) {
-        char *scope = attncl__grow_array(g->scope, need * 2, 1);
-        if (!scope) {
-            GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "scope %s", name);
-            return;
-        }
-        g->scope = scope;
-        g->scope_capacity = need * 2;
-    }
-    g->scope_marks[g->scope_depth++] = g->scope_used;
-    g->scope_used += (size_t)snprintf(g->scope + g->scope_used, g->scope_capacity - g->scope_used,
-                                      "%s%s", g->scope_used ? "." : "", name);
-}
-
-void attncl_graph_pop_scope(attncl_graph *g)
-{
-    if (!g || attncl__graph_failed(g) || g->scope_depth == 0)
-        return;
-    g->scope_used = g->scope_marks[--g->scope_depth];
-    g->scope[g->scope_used] = '\0';
 }

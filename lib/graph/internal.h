@@ -39,7 +39,7 @@ struct attncl_graph {
     void (*program_free)(struct program *program);
 };
 
-// graph/graph.c: true when the graph takes more nodes (else it has failed, or fails now); keeps the
+// graph/scope.c: true when the graph takes more nodes (else it has failed, or fails now); keeps the
 // last error as the graph's first failure, the scope in front.
 bool attncl__graph_building(attncl_graph *g);
 attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);

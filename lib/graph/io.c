@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+//
+// Where values come from and go to: inputs, tensors, constants, state, outputs.
+
+#include "base/alloc.h"
+#include "graph/internal.h"
+
+static int find(const struct named_value *list, int n, const char *name)
+{
+    for (int i = 0; i < n; ++i)
+        if (strcmp(list[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
+{
+    assert(i < (size_t)g->n_inputs);
+    return attncl__graph_handle(g, g->inputs[i].value);
+}
+
+attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
+{
+    const int i = find(g->outputs, g->n_outputs, name);
+    return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs[i].value);
+}
+
+// A named value that the graph keeps in a buffer of its own.
+static int add_named(attncl_graph *g, enum value_kind kind, const char *name, attncl_dtype dtype,
+                     int rank, const int64_t *dim)
+{
+    struct value v = {.kind = kind};
+
+    if (!name || !*name || (!dim && rank != 0)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "an input or state needs a name and extents");
+        return 0;
+    }
+    if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 && dtype != ATTNCL_U8) {
+        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: a value is F32, I32 or U8, not %s", name,
+                   attncl_dtype_name(dtype));
+        return 0;
+    }
+    const attncl_status status = attncl__desc_make(dtype, rank, dim, &v.desc);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", name);
+        attncl__graph_keep_failure(g, status);
+        return 0;
+    }
+    v.name = attncl__copy_text(name);
+    if (!v.name) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
+        return 0;
+    }
+    const int id = attncl__graph_add_value(g, v);
+    if (!id)
+        attncl__free(v.name);
+    return id;
+}
+
+static void add_name(attncl_graph *g, struct named_value **list, int *n, int *capacity,
+                     const char *name, int value)
+{
+    if (find(*list, *n, name) >= 0) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
+        return;
+    }
+    struct named_value *grown = attncl__graph_grow(*list, *n, capacity, sizeof **list);
+    char *copy = grown ? attncl__copy_text(name) : NULL;
+    if (grown)
+        *list = grown;
+    if (!copy) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
+        return;
+    }
+    (*list)[(*n)++] = (struct named_value){copy, value};
+}
+
+attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
+                                const int64_t *dim)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
+    if (id)
+        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, name, id);
+    return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, id);
+}
+
+attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
+                                      const int64_t *dim, int64_t low, int64_t high)
+{
+    const attncl_value v = attncl_graph_input(g, name, ATTNCL_I32, rank, dim);
+    if (v.id) {
+        g->values[v.id].ranged = true;
+        g->values[v.id].low = low;
+        g->values[v.id].high = high;
+    }
+    return v;
+}
+
+attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
+                                const int64_t *dim)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    if (dtype == ATTNCL_U8)
+        return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: state is F32 or I32, not U8", name ? name : "");
+    return attncl__graph_handle(g, add_named(g, VALUE_STATE, name, dtype, rank, dim));
+}
+
+attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    if (!tensor)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "tensor is NULL");
+    if (attncl__tensor_context(tensor) != g->ctx)
+        return GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the tensor belongs to another context");
+    const struct value v = {
+        .kind = VALUE_TENSOR, .tensor = tensor, .desc = attncl__tensor_desc(tensor)};
+    return attncl__graph_handle(g, attncl__graph_add_value(g, v));
+}
+
+attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
+                                   const int64_t *dim, const void *data)
+{
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    attncl_tensor *tensor = NULL;
+    const attncl_status status =
+        attncl_tensor_create(g->ctx, dtype, rank, dim, dtype, data, &tensor);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("constant");
+        return attncl__graph_keep_failure(g, status);
+    }
+    const attncl_value v = attncl_graph_weight(g, tensor);
+    if (v.id)
+        g->values[v.id].owns_tensor = true;
+    else
+        attncl_tensor_destroy(tensor);
+    return v;
+}
+
+void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
+{
+    if (!attncl__graph_building(g))
+        return;
+    const struct value *v = attncl__graph_value(g, value);
+    if (attncl__graph_is_foreign(g, value)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s is a value of another graph",
+                   name ? name : "without a name");
+        return;
+    }
+    if (!v || !name || !*name) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "output %s has no value",
+                   name ? name : "without a name");
+        return;
+    }
+    // An output is the whole of a buffer of its own: anything else is copied.
+    const struct value *base = &g->values[v->base];
+    if (base->kind != VALUE_RESULT || base->is_output || !attncl__desc_contiguous(&v->desc) ||
+        v->desc.start != 0 || attncl__desc_count(&v->desc) != attncl__desc_count(&base->desc))
+        value = attncl__graph_add(g, attncl__op_find("copy_fwd"), NULL, &value, 1);
+    if (!value.id)
+        return;
+    g->values[g->values[value.id].base].is_output = true;
+    add_name(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, name, value.id);
+}
+
+static const char *name_at(const attncl_graph *g, const struct named_value *list, int n, size_t i,
+                           attncl_shape *shape_ret)
+{
+    if (i >= (size_t)n)
+        return NULL;
+    if (shape_ret)
+        *shape_ret = attncl_graph_shape(g, attncl__graph_handle(g, list[i].value));
+    return list[i].name;
+}
+
+size_t attncl_graph_input_count(const attncl_graph *g)
+{
+    return g ? (size_t)g->n_inputs : 0;
+}
+
+size_t attncl_graph_output_count(const attncl_graph *g)
+{
+    return g ? (size_t)g->n_outputs : 0;
+}
+
+const char *attncl_graph_input_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
+{
+    return g ? name_at(g, g->inputs, g->n_inputs, i, shape_ret) : NULL;
+}
+
+const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
+{
+    return g ? name_at(g, g->outputs, g->n_outputs, i, shape_ret) : NULL;
+}
