@@ -86,6 +86,8 @@ TEST(an_absent_key_leaves_the_default_or_fails)
     ck_fails(attncl__json_int(config, "absent", NULL, &n), ATTNCL_ERR_FORMAT, "absent is missing");
 }
 
+#define REFUSED(call, words) ck_fails(call, ATTNCL_ERR_FORMAT, words)
+
 TEST(a_value_of_another_type_is_refused_by_name)
 {
     bool present, flag;
@@ -94,29 +96,26 @@ TEST(a_value_of_another_type_is_refused_by_name)
     const char *text;
     const struct json *sub;
     size_t count;
-    const attncl_status format = ATTNCL_ERR_FORMAT;
 
-    ck_fails(attncl__json_int(config, "kind", &present, &n), format,
-             "kind is a string, expected an integer");
-    ck_fails(attncl__json_int(config, "two", &present, &n), format,
-             "two is a number with a fraction or exponent, expected an integer");
-    ck_fails(attncl__json_int(config, "bias", &present, &n), format,
-             "bias is true, expected an integer");
-    ck_fails(attncl__json_int(config, "nothing", &present, &n), format, "nothing is null");
-    ck_fails(attncl__json_double(config, "no", &present, &x), format,
-             "no is false, expected a number");
-    ck_fails(attncl__json_bool(config, "d_model", &present, &flag), format,
-             "d_model is an integer, expected true or false");
-    ck_fails(attncl__json_text(config, "sub", &present, &text), format,
-             "sub is an object, expected a string");
-    ck_fails(attncl__json_object(config, "shape", &present, &sub), format,
-             "shape is an array, expected an object");
-    ck_fails(attncl__json_ints(config, "sub", &present, 4, &n, &count), format,
-             "sub is an object, expected an array of integers");
-    ck_fails(attncl__json_ints(config, "betas", &present, 4, &n, &count), format,
-             "betas[0] is a number with a fraction or exponent, expected an integer");
-    ck_fails(attncl__json_ints(config, "shape", &present, 2, &n, &count), format,
-             "shape has 3 entries, at most 2 are possible");
+    REFUSED(attncl__json_int(config, "kind", &present, &n),
+            "kind is a string, expected an integer");
+    REFUSED(attncl__json_int(config, "two", &present, &n),
+            "two is a number with a fraction or exponent, expected an integer");
+    REFUSED(attncl__json_int(config, "bias", &present, &n), "bias is true, expected an integer");
+    REFUSED(attncl__json_int(config, "nothing", &present, &n), "nothing is null");
+    REFUSED(attncl__json_double(config, "no", &present, &x), "no is false, expected a number");
+    REFUSED(attncl__json_bool(config, "d_model", &present, &flag),
+            "d_model is an integer, expected true or false");
+    REFUSED(attncl__json_text(config, "sub", &present, &text),
+            "sub is an object, expected a string");
+    REFUSED(attncl__json_object(config, "shape", &present, &sub),
+            "shape is an array, expected an object");
+    REFUSED(attncl__json_ints(config, "sub", &present, 4, &n, &count),
+            "sub is an object, expected an array of integers");
+    REFUSED(attncl__json_ints(config, "betas", &present, 4, &n, &count),
+            "betas[0] is a number with a fraction or exponent, expected an integer");
+    REFUSED(attncl__json_ints(config, "shape", &present, 2, &n, &count),
+            "shape has 3 entries, at most 2 are possible");
     ck_assert_int_eq(n, 7);
 }
 
@@ -173,12 +172,9 @@ TEST(limits_count_what_is_outside_of_strings)
     attncl__json_free(got);
 
     got = NULL;
-    ck_fails(attncl__json_parse("{\"a\":[1,2]}", 11, &tight, &got), ATTNCL_ERR_FORMAT,
-             "more than 4 values");
-    ck_fails(attncl__json_parse("{\"a\":[[]]}", 10, &tight, &got), ATTNCL_ERR_FORMAT,
-             "deeper than 2 levels");
-    ck_fails(attncl__json_parse("{\"a\":-1}", 8, &tight, &got), ATTNCL_ERR_FORMAT,
-             "the number -1 at byte 5");
+    REFUSED(attncl__json_parse("{\"a\":[1,2]}", 11, &tight, &got), "more than 4 values");
+    REFUSED(attncl__json_parse("{\"a\":[[]]}", 10, &tight, &got), "deeper than 2 levels");
+    REFUSED(attncl__json_parse("{\"a\":-1}", 8, &tight, &got), "the number -1 at byte 5");
     ck_assert_ptr_null(got);
 }
 
@@ -188,7 +184,6 @@ TEST(a_hundred_thousand_brackets_are_refused)
     char *text = malloc(100005);
     memcpy(text, "{\"a\":", 5);
     memset(text + 5, '[', 100000);
-    ck_fails(attncl__json_parse(text, 100005, JSON_CONFIG_LIMITS, &got), ATTNCL_ERR_FORMAT,
-             "nested deeper");
+    REFUSED(attncl__json_parse(text, 100005, JSON_CONFIG_LIMITS, &got), "nested deeper");
     free(text);
 }

@@ -19,11 +19,15 @@ def write(path, tensors, metadata=None):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
+def load(path):
+    """The tensors, with their bytes, and the metadata."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        data, metadata = file.read(), header.pop("__metadata__", None)
+    return {name: (t["dtype"], t["shape"], data[slice(*t["data_offsets"])]) for name, t in header.items()}, metadata
+
+
 def read(path, name):
     """A tensor's values."""
-    with open(path, "rb") as file:
-        n = struct.unpack("<Q", file.read(8))[0]
-        entry = json.loads(file.read(n))[name]
-        file.seek(8 + n + entry["data_offsets"][0])
-        values = struct.Struct(f"<{math.prod(entry['shape'])}{LETTERS[entry['dtype']]}")
-        return values.unpack(file.read(values.size))
+    dtype, shape, data = load(path)[0][name]
+    return struct.unpack(f"<{math.prod(shape)}{LETTERS[dtype]}", data)

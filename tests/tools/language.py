@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""language.py TOOL: attncl eval and sample on tiny language models with random weights, against attncl run.
+"""language.py TOOL: attncl eval and sample on the golden language models, against attncl run.
 
 eval's mean must be the mean of the losses that `run` gives window by window; sample at temperature 0 must write what
 the architecture lm_sample decodes.  Standard library only.  Exit status 77 when there is no device.
@@ -13,64 +13,14 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
-from support.safetensors_file import read, write  # noqa: E402
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+DATA = os.path.join(TESTS, "data")
+sys.path.insert(0, TESTS)
+from support.safetensors_file import load, read, write  # noqa: E402
 
-VOCAB = "\nab é→𝄞z"  # one to four bytes a character
-V, D, F, T, WINDOW, LAYERS, HEADS = len(VOCAB), 8, 12, 10, 3, 2, 2
-MEMORIES = T - 1  # the first token has none
-
-CONFIGS = {
-    "aft_local": {"seq_len": T, "local_window_size": WINDOW},
-    "transformer": {"heads": HEADS, "max_len": T},
-    "feedback_kv": {"heads": HEADS, "P": MEMORIES, "score": "split"},  # the windows follow from P
-}
-
-
-def weights(layer_kind):
-    rng = random.Random(5)
-    tensors = {}
-
-    def add(name, *shape, scale=0.4, mean=0.0):
-        values = [rng.gauss(mean, scale) for _ in range(math.prod(shape))]
-        tensors[name] = ("F32", list(shape), values)
-
-    def linear(name, out, into):
-        add(name + ".weight", out, into)
-        add(name + ".bias", out)
-
-    def norm(name):
-        add(name + ".weight", D, mean=1.0, scale=0.1)
-        add(name + ".bias", D, scale=0.1)
-
-    feedback = layer_kind == "feedback_kv"
-    stack = "transformer." if feedback else "encoder."
-    add("src_embed.weight" if feedback else "src_embed.linear.weight", V, D)
-    if feedback:
-        add(stack + "key.linear.weight", D, D)
-        add(stack + "value.linear.weight", D, D)
-        add(stack + "weights", LAYERS + 1)
-    for i in range(LAYERS):
-        layer = stack + "layers.%d." % i
-        if feedback:
-            add(layer + "attn.query.linear.weight", D, D)
-            add(layer + "attn.key_pos_embeddings", MEMORIES, HEADS, D // HEADS)
-            add(layer + "attn.key_pos_bias", MEMORIES, HEADS)
-            add(layer + "attn.query_pos_bias", HEADS, D // HEADS)
-            linear(layer + "attn.output", D, D)
-        else:
-            for part in ("query", "key", "value"):
-                linear(layer + "self_attn." + part + (".linear" if layer_kind == "transformer" else ""), D, D)
-            linear(layer + "self_attn.output", D, D)
-        if layer_kind == "aft_local":
-            add(layer + "self_attn.pos_bias", T, T)
-        linear(layer + "feed_forward.layer1", F, D)
-        linear(layer + "feed_forward.layer2", D, F)
-        norm(layer + "norm_self_attn")
-        norm(layer + "norm_ff")
-    norm(stack + "norm")
-    linear("generator" if feedback else "generator.projection", V, D)
-    return tensors
+VOCAB = "\nab é→𝄞zßc—"  # one to four bytes a character
+V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
+MODELS = ("lm_aft_local", "lm_transformer", "lm_feedback_kv")
 
 
 def main(tool):
@@ -139,10 +89,9 @@ def main(tool):
             check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
             return got
 
-        for layer, keys in CONFIGS.items():
-            config = dict(keys, layer=layer, d_model=D, n_layers=LAYERS, d_ff=F, n_vocab=V)
-            tensors = weights(layer)
-            metadata = {"attncl.arch": "lm", "attncl.config": json.dumps(config), "attncl.vocab": VOCAB}
+        for model in MODELS:
+            tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
+            metadata["attncl.vocab"] = VOCAB
             write(at("lm"), tensors, metadata)
             eval_agrees()
             got = sample_agrees(tensors, metadata)

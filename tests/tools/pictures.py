@@ -15,15 +15,24 @@ import sys
 import tempfile
 import zlib
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir))
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+sys.path.insert(0, TESTS)
 from support import safetensors_file  # noqa: E402
 
 PANEL = (380, 340)
 
 
-def write(path, tensors, arch=None, config=None, ints=()):
-    safetensors_file.write(path, {name: ("I32" if name in ints else "F32", *t) for name, t in tensors.items()},
+def write(path, tensors, arch=None, config=None):
+    safetensors_file.write(path, {name: ("F32", *t) for name, t in tensors.items()},
                            {"attncl.arch": arch, "attncl.config": json.dumps(config)} if arch else None)
+
+
+def golden(name, path):
+    """The model; its inputs go to `path`."""
+    model = os.path.join(TESTS, "data", name + ".safetensors")
+    tensors = safetensors_file.load(model)[0].items()
+    safetensors_file.write(path, {name[6:]: t for name, t in tensors if name.startswith("input.")})
+    return model
 
 
 def noise(rng, *shape):
@@ -34,23 +43,13 @@ def noise(rng, *shape):
 
 
 def undo(kind, line, above, step):
+    """A PNG line without its filter."""
     out = bytearray(line)
     for i in range(len(out)):
-        left = out[i - step] if i >= step else 0
-        up = above[i]
-        corner = above[i - step] if i >= step else 0
-        if kind == 1:
-            guess = left
-        elif kind == 2:
-            guess = up
-        elif kind == 3:
-            guess = (left + up) // 2
-        elif kind == 4:
-            p = left + up - corner
-            guess = min((abs(p - left), 0, left), (abs(p - up), 1, up), (abs(p - corner), 2, corner))[2]
-        else:
-            guess = 0
-        out[i] = (out[i] + guess) & 255
+        left, up, corner = out[i - step] if i >= step else 0, above[i], above[i - step] if i >= step else 0
+        p = left + up - corner
+        paeth = min((abs(p - left), 0, left), (abs(p - up), 1, up), (abs(p - corner), 2, corner))[2]
+        out[i] = (out[i] + (0, left, up, (left + up) // 2, paeth)[kind]) & 255
     return out
 
 
@@ -132,25 +131,7 @@ def main(tool):
             check(size == (heads * PANEL[0], batch * PANEL[1]), "attention_weights.png is %d x %d" % size)
 
         # Inside an encoder too, a picture per layer; the output file has the encoder's output alone.
-        d_model, d_ff, vocabulary = 4, 6, 5
-        model = {"src_embed.weight": noise(rng, vocabulary, d_model), "encoder.norm.weight": noise(rng, d_model),
-                 "encoder.norm.bias": noise(rng, d_model), "generator.projection.weight": noise(rng, vocabulary, d_model),
-                 "generator.projection.bias": noise(rng, vocabulary)}
-        for i in range(2):
-            layer = "encoder.layers.%d." % i
-            for norm in ("norm_self_attn", "norm_ff"):
-                model.update({layer + norm + ".weight": noise(rng, d_model), layer + norm + ".bias": noise(rng, d_model)})
-            for part in ("query.linear", "key.linear", "value.linear", "output"):
-                model.update({layer + "self_attn." + part + ".weight": noise(rng, d_model, d_model),
-                              layer + "self_attn." + part + ".bias": noise(rng, d_model)})
-            model.update({layer + "feed_forward.layer1.weight": noise(rng, d_ff, d_model),
-                          layer + "feed_forward.layer1.bias": noise(rng, d_ff),
-                          layer + "feed_forward.layer2.weight": noise(rng, d_model, d_ff),
-                          layer + "feed_forward.layer2.bias": noise(rng, d_model)})
-        write(at("lm"), model, "lm", {"layer": "transformer", "d_model": d_model, "d_ff": d_ff, "heads": heads, "n_layers": 2,
-                                      "n_vocab": vocabulary, "pos": "no_pos"})
-        write(at("t"), {"tokens": ([6, batch], [0] * (6 * batch))}, ints=("tokens",))
-        ran = run("run", at("lm"), at("t"), at("o"), "--heatmap", at("layers"))
+        ran = run("run", golden("lm_transformer_no_pos", at("t")), at("t"), at("o"), "--heatmap", at("layers"))
         check(ran.returncode == 0, "lm: " + ran.stderr)
         if ran.returncode == 0:
             for i in range(2):
@@ -168,9 +149,7 @@ def main(tool):
         ran = run("plot", at("m"), at("x"), at("no.png"), "--columns", "2:12")
         check(ran.returncode == 1 and "2:12" in ran.stderr and "12 columns" in ran.stderr, "columns: " + ran.stderr)
 
-        write(at("p"), {}, "attention_pooling", {"kernel": "gaussian"})
-        write(at("px"), {"x_train": noise(rng, 20), "y_train": noise(rng, 20), "x_val": noise(rng, 30)})
-        ran = run("plot", at("p"), at("px"), at("pool.png"))
+        ran = run("plot", golden("attention_pooling_gaussian", at("px")), at("px"), at("pool.png"))
         check(ran.returncode == 0, "attention_pooling: " + ran.stderr)
 
         # What cannot be drawn is one line, and leaves neither picture nor output.
