@@ -198,19 +198,20 @@ static void apply(struct node_grad *s, const struct grad_rule *rule)
 
     if (!has_incoming_grad(s, rule))
         return;
-    if (!rule->op) {
+    if (rule->op == OP_NONE) {
         pass_through(s, rule);
         return;
     }
-    for (int i = 0; i < rule->op->n_in; ++i) {
+    const struct op_class *op = attncl__op_table[rule->op];
+    for (int i = 0; i < op->n_in; ++i) {
         in[i] = resolve(s, rule->in[i]);
-        if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(rule->op->optional >> i & 1))
+        if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(op->optional >> i & 1))
             in[i] = attncl__backward_zeros(g, s->node.out[rule->in[i].index]);
     }
-    const bool same_params = rule->op->params_bytes == s->node.cls->params_bytes;
+    const bool same_params = op->params_bytes == s->node.cls->params_bytes;
     const attncl_value first =
-        attncl__graph_add(g, rule->op, same_params ? s->node.params : NULL, in, rule->op->n_in);
-    for (int k = 0; k < rule->op->n_out; ++k)
+        attncl__graph_add(g, op, same_params ? s->node.params : NULL, in, op->n_in);
+    for (int k = 0; k < op->n_out; ++k)
         accumulate(s, rule->out[k], attncl__graph_result(g, first, k));
 }
 

@@ -46,7 +46,7 @@ struct device_caps {
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
     bool builtin_prefetch;    // kernels gain by the compiler's __builtin_prefetch
-    struct tune_table *tuned; // of this device (device/tuned.h); NULL: none
+    struct tune_table *tuned; // of this device (launch/tuned.h); NULL: none
 };
 
 #endif

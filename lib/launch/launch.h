@@ -13,7 +13,7 @@
 #include "base/desc.h"
 #include "base/try.h"
 #include "device/caps.h"
-#include "device/tuned.h"
+#include "launch/tuned.h"
 
 struct command_list; // launch/command_list.h
 

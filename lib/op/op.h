@@ -77,11 +77,20 @@ struct grad_ref {
     }
 enum { N_GRAD_TEMPS = 2 };
 
+// OP_X for the class X of each line of the list.  Rules name ops by number, so that the file of an op
+// depends on no other's.
+enum op_id {
+    OP_NONE,
+#define OP(file, cls, ...) OP_##cls,
+#include "op/op_list.def"
+#undef OP
+};
+
 // One rule of the backward pass.  It is applied when one of its results is needed; an input that no
 // rule of the class covers has no gradient, and requesting it is the caller's mistake.
 struct grad_rule {
-    // Takes the forward op's parameters, or none.  NULL: out[0] is in[0] itself, the shape aside.
-    const struct op_class *op;
+    // Takes the forward op's parameters, or none.  OP_NONE: out[0] is in[0] itself, the shape aside.
+    enum op_id op;
     struct grad_ref in[OP_MAX_IN];
     struct grad_ref out[OP_MAX_OUT];
     // Whether the rule is for this node at all; NULL: for every one.
@@ -119,10 +128,9 @@ struct op_class {
     int n_grad;
 };
 
-// Every op class, by name; NULL when there is none.  And by index for walks.
+// Every op class: by name, NULL when there is none; and by its op_id, where 0 is none.
 const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
-extern const size_t attncl__n_ops;
 
 // `.name = OP_NAME(softmax_fwd)` sets the size of the parameters too, `.grad = GRAD_RULES(table)` the
 // number of rules.

@@ -1,78 +1,21 @@
 // SPDX-License-Identifier: MIT
 //
-// The table of ops, and what most of them share.
+// The table of ops, by number and by name.
 
 #include "op/op.h"
 
 const struct op_class *const attncl__op_table[] = {
+    NULL, // OP_NONE
 #define OP(file, cls, ...) &attncl__op_##cls,
 #include "op/op_list.def"
 #undef OP
 };
-const size_t attncl__n_ops = sizeof attncl__op_table / sizeof attncl__op_table[0];
+enum { N_OPS = sizeof attncl__op_table / sizeof attncl__op_table[0] };
 
 const struct op_class *attncl__op_find(const char *name)
 {
-    for (size_t i = 0; i < attncl__n_ops; ++i)
+    for (int i = OP_NONE + 1; i < N_OPS; ++i)
         if (strcmp(attncl__op_table[i]->name, name) == 0)
             return attncl__op_table[i];
     return NULL;
-}
-
-attncl_status attncl__infer_like_first(struct op_sig *sig)
-{
-    const struct tensor_desc *x = &sig->in[0];
-    return attncl__desc_make(x->dtype, x->rank, x->dim, &sig->out[0]);
-}
-
-void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
-                     double *bytes_ret)
-{
-    if (cls->cost) {
-        cls->cost(sig, flop_ret, bytes_ret);
-        return;
-    }
-    *flop_ret = cls->flop_per_element > 0
-                    ? cls->flop_per_element * (double)attncl__desc_count(&sig->in[0])
-                    : 0;
-    *bytes_ret = 0;
-    for (int i = 0; i < cls->n_in; ++i) // state is read and written
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]) * (cls->state >> i & 1 ? 2 : 1);
-    for (int i = 0; i < cls->n_out; ++i)
-        *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
-}
-
-attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
-                                  int rank)
-{
-    REQUIRE(d->dtype == dtype, ATTNCL_ERR_DTYPE, "%s is %s, must be %s", name,
-            attncl_dtype_name(d->dtype), attncl_dtype_name(dtype));
-    REQUIRE(rank < 0 || d->rank == rank, ATTNCL_ERR_SHAPE, "%s %s has %d axes, must have %d", name,
-            SHAPE(d), d->rank, rank);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__check_index(const char *name, const struct tensor_desc *d)
-{
-    TRY(attncl__check_input(name, d, ATTNCL_I32, 1));
-    REQUIRE(d->dim[0] == 1, ATTNCL_ERR_SHAPE, "%s is %s, must be [1]", name, SHAPE(d));
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
-                                  int64_t iterations)
-{
-    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations,
-            ATTNCL_ERR_UNSUPPORTED,
-            "%s takes %" PRId64 " loop iterations, the device stops at %" PRIu64, kernel,
-            iterations, caps->max_loop_iterations);
-    return ATTNCL_OK;
-}
-
-attncl_status attncl__check_width(const char *name, int64_t width)
-{
-    REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",
-            name, width, INT32_MAX);
-    return ATTNCL_OK;
 }

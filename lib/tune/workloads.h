@@ -4,7 +4,7 @@
 #define ATTNCL_TUNE_WORKLOADS_H
 
 #include "attncl/graph.h"
-#include "device/tuned.h"
+#include "launch/tuned.h"
 
 enum workload_kind { WORK_GEMM, WORK_ATTENTION, WORK_AFT, WORK_SOFTMAX, WORK_NORM, WORK_GELU };
 

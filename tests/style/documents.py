@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""documents.py ROOT: the files that documents name exist: `lib/op/op_list.def` in backticks or code, `*` and {a,b} as in a
-shell, and the targets of links.  A path with X, NAME, NNNN ... in it is a pattern, not a file."""
+"""documents.py ROOT: the files that documents name exist: paths from the root or the document, or names alone, in
+backticks or code, `*` and {a,b} as in a shell; and the targets of links.  A path with X, NAME, NNNN ... in it is a pattern, not a file."""
+import fnmatch
 import pathlib
 import re
 import sys
@@ -17,10 +18,10 @@ def expand(path):
 
 
 def named(text, tops):
-    """Paths in the text: those below a directory of the tree, and link targets."""
+    """Paths in the text: those below one of the directories `tops`, names of files, and link targets."""
     for quoted in re.findall(r"`([^`\n]+)`|^(?:    |\$ )(.*)$", text, re.M):
         for word in re.split(r"[\s()=,:;\"']+(?![^{]*\})", quoted[0] or quoted[1]):
-            if re.match(rf"(\./)?({tops})/.", word):
+            if re.match(rf"(\./)?({tops})/.", word) or re.fullmatch(r"[a-z0-9_*]+\.(c|h|cl|clh|def|py|sh)", word):
                 yield word.removeprefix("./").rstrip(".,"), False
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
         if ":" not in link:
@@ -29,7 +30,9 @@ def named(text, tops):
 
 def main(root):
     root = pathlib.Path(root)
-    tops = "|".join(re.escape(d.name) for d in root.iterdir() if d.is_dir() and not d.name.startswith(IGNORED))
+    def directories(parent):
+        return {d.name for d in parent.iterdir() if d.is_dir() and not d.name.startswith(IGNORED)}
+    names = {p.name for top in directories(root) for p in (root / top).rglob("*")}
     complaints, n = [], 0
     for document in sorted({d for pattern in DOCUMENTS for d in root.glob(pattern)}):
         name = str(document.relative_to(root))
@@ -37,12 +40,13 @@ def main(root):
             continue
         text = document.read_text()
         given = re.findall(r"[Ii]n `([^`]+)`:\n\n```", text)  # files whose text the document has
+        tops = "|".join(map(re.escape, directories(root) | directories(document.parent)))
         for path, is_link in named(text, tops):
             n += 1
-            base = document.parent if is_link else root
             for one in expand(path):
-                generic = one in given or not is_link and PLACEHOLDER.search(one)
-                if not generic and not list(base.glob(one.rstrip("/"))) and not (base / one).exists():
+                known = one in given or not is_link and (PLACEHOLDER.search(one) or fnmatch.filter(names, one))
+                bases = (document.parent,) if is_link else (root, document.parent)
+                if not known and not any(list(base.glob(one.rstrip("/"))) or (base / one).exists() for base in bases):
                     complaints.append(f"{name} names {one}, which does not exist")
     print("\n".join(complaints) or f"{n} names of files")
     return bool(complaints) or not n

@@ -193,7 +193,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 
 static const struct grad_rule fwd_grad[] = {
     {
-        .op = &attncl__op_attention_bwd,
+        .op = OP_attention_bwd,
         .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0), REF_DY(1)},
         .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
     },

@@ -90,7 +90,7 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
 }
 
 static const struct grad_rule fwd_grad[] = {
-    {.op = &attncl__op_activation_bwd, .in = {REF_X(0), REF_DY(0)}, .out = {REF_DX(0)}}};
+    {.op = OP_activation_bwd, .in = {REF_X(0), REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_activation_fwd = {
     .name = OP_NAME(activation_fwd),
@@ -104,9 +104,9 @@ const struct op_class attncl__op_activation_fwd = {
 
 // REF_TEMP(0): the gradient of x + bias.
 static const struct grad_rule bias_grad[] = {
-    {.op = &attncl__op_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_TEMP(0)}},
+    {.op = OP_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_TEMP(0)}},
     {.in = {REF_TEMP(0)}, .out = {REF_DX(0)}},
-    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(1)}},
+    {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(1)}},
 };
 
 const struct op_class attncl__op_bias_activation_fwd = {

@@ -53,8 +53,8 @@ const struct op_class attncl__op_add_fwd = {
 };
 
 static const struct grad_rule mul_grad[] = {
-    {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
-    {.op = &attncl__op_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
+    {.op = OP_mul_fwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
+    {.op = OP_mul_fwd, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_mul_fwd = {
     .name = OP_NAME(mul_fwd),

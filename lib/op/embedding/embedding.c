@@ -46,7 +46,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 static const struct grad_rule fwd_grad[] = {
-    {.op = &attncl__op_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
+    {.op = OP_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_embedding_fwd = {
     .name = OP_NAME(embedding_fwd),

@@ -140,25 +140,25 @@ static bool is_growing(const struct op_sig *sig)
         REF_X(POSITION), REF_DY(0)
 static const struct grad_rule fwd_grad[] = {
     {
-        .op = &attncl__op_feedback_attention_bwd_query,
+        .op = OP_feedback_attention_bwd_query,
         .in = {QUERY_IN, REF_DY(1)},
         .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_whole,
     },
     {
-        .op = &attncl__op_feedback_attention_bwd_accumulate,
+        .op = OP_feedback_attention_bwd_accumulate,
         .in = {QUERY_IN, REF_X(DCACHE)},
         .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_growing,
     },
     {
-        .op = &attncl__op_feedback_attention_bwd_memory,
+        .op = OP_feedback_attention_bwd_memory,
         .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_DY(0), REF_X(KEYS)},
         .out = {REF_DX(KEYS), REF_DX(VALUES)},
         .when = is_whole,
     },
     {
-        .op = &attncl__op_feedback_attention_bwd_positions,
+        .op = OP_feedback_attention_bwd_positions,
         .in = {REF_X(Q), REF_X(U), REF_TEMP(0), REF_TEMP(1), REF_X(PLACES), REF_X(PLACE_BIAS),
                REF_X(POSITION)},
         .out = {REF_DX(PLACES), REF_DX(U), REF_DX(PLACE_BIAS)},

@@ -150,14 +150,14 @@ static bool adds_only(const struct op_sig *sig)
 
 // REF_TEMP(0): the gradient of p.
 static const struct grad_rule linear_grad[] = {
-    {.op = &attncl__op_linear_bwd_epilogue,
+    {.op = OP_linear_bwd_epilogue,
      .in = {REF_Y(ARGUMENT), REF_DY(Y), REF_X(GATE)},
      .out = {REF_TEMP(0), REF_DX(GATE)},
      .when = changes_argument},
     {.in = {REF_DY(Y)}, .out = {REF_TEMP(0)}, .when = adds_only},
-    {.op = &attncl__op_linear_bwd_input, .in = {REF_TEMP(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
-    {.op = &attncl__op_linear_bwd_weight, .in = {REF_TEMP(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},
-    {.op = &attncl__op_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(BIAS)}},
+    {.op = OP_linear_bwd_input, .in = {REF_TEMP(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
+    {.op = OP_linear_bwd_weight, .in = {REF_TEMP(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},
+    {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(BIAS)}},
     {.in = {REF_DY(Y)}, .out = {REF_DX(RESIDUAL)}},
 };
 
@@ -236,8 +236,8 @@ static void bmm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 static const struct grad_rule bmm_grad[] = {
-    {.op = &attncl__op_bmm_bwd_a, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
-    {.op = &attncl__op_bmm_bwd_b, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}},
+    {.op = OP_bmm_bwd_a, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}},
+    {.op = OP_bmm_bwd_b, .in = {REF_DY(0), REF_X(0)}, .out = {REF_DX(1)}},
 };
 
 const struct op_class attncl__op_bmm_fwd = {

@@ -127,16 +127,14 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 
 // REF_TEMP(0): the gradient of the second factor.
 static const struct grad_rule fwd_grad[] = {
-    {.op = &attncl__op_spatial_gate_bwd_gate,
+    {.op = OP_spatial_gate_bwd_gate,
      .in = {REF_Y(1), REF_X(3), REF_DY(0)},
      .out = {REF_DX(3), REF_TEMP(0)}},
-    {.op = &attncl__op_spatial_gate_bwd_weight,
+    {.op = OP_spatial_gate_bwd_weight,
      .in = {REF_X(0), REF_TEMP(0), REF_X(2), REF_X(4)},
      .out = {REF_DX(0)}},
-    {.op = &attncl__op_spatial_gate_bwd_bias, .in = {REF_X(1), REF_TEMP(0)}, .out = {REF_DX(1)}},
-    {.op = &attncl__op_spatial_gate_bwd_input,
-     .in = {REF_X(0), REF_TEMP(0), REF_X(4)},
-     .out = {REF_DX(2)}},
+    {.op = OP_spatial_gate_bwd_bias, .in = {REF_X(1), REF_TEMP(0)}, .out = {REF_DX(1)}},
+    {.op = OP_spatial_gate_bwd_input, .in = {REF_X(0), REF_TEMP(0), REF_X(4)}, .out = {REF_DX(2)}},
 };
 
 const struct op_class attncl__op_spatial_gate_fwd = {

@@ -60,7 +60,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
                                arg_i64(count), arg_i32(p.rows_per_group), arg_f32(params->eps)));
 }
 
-static const struct grad_rule fwd_grad[] = {{.op = &attncl__op_layer_norm_bwd,
+static const struct grad_rule fwd_grad[] = {{.op = OP_layer_norm_bwd,
                                              .in = {REF_X(0), REF_X(1), REF_DY(0)},
                                              .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
 

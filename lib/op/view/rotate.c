@@ -61,7 +61,7 @@ const struct op_class attncl__op_rotate_bwd = {
 
 // A rotation is by a given angle: the table has no gradient.
 static const struct grad_rule fwd_grad[] = {
-    {.op = &attncl__op_rotate_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
+    {.op = OP_rotate_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_rotate_fwd = {
     .name = OP_NAME(rotate_fwd),

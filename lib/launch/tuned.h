@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Lookup of tuned values: what kernels' host code asks before it uses a built-in configuration.
 // The table and its file: store/tuning_table.h.
-#ifndef ATTNCL_DEVICE_TUNED_H
-#define ATTNCL_DEVICE_TUNED_H
+#ifndef ATTNCL_LAUNCH_TUNED_H
+#define ATTNCL_LAUNCH_TUNED_H
 
 #include "device/caps.h"
 #include "store/tuning_table.h"

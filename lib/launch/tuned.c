@@ -2,7 +2,7 @@
 //
 // Lookup in a context's tuning table.
 
-#include "device/tuned.h"
+#include "launch/tuned.h"
 #include "base/log.h"
 
 _Static_assert(VARIANT_CPU == 0 && VARIANT_GPU == 1, "bits of tune_kernel.variants");

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// Checks of inputs, the shape and the cost that most ops share.
+
+#include "op/op.h"
+
+attncl_status attncl__infer_like_first(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0];
+    return attncl__desc_make(x->dtype, x->rank, x->dim, &sig->out[0]);
+}
+
+void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
+                     double *bytes_ret)
+{
+    if (cls->cost) {
+        cls->cost(sig, flop_ret, bytes_ret);
+        return;
+    }
+    *flop_ret = cls->flop_per_element > 0
+                    ? cls->flop_per_element * (double)attncl__desc_count(&sig->in[0])
+                    : 0;
+    *bytes_ret = 0;
+    for (int i = 0; i < cls->n_in; ++i) // state is read and written
+        if (attncl__desc_present(&sig->in[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]) * (cls->state >> i & 1 ? 2 : 1);
+    for (int i = 0; i < cls->n_out; ++i)
+        *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+}
+
+attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
+                                  int rank)
+{
+    REQUIRE(d->dtype == dtype, ATTNCL_ERR_DTYPE, "%s is %s, must be %s", name,
+            attncl_dtype_name(d->dtype), attncl_dtype_name(dtype));
+    REQUIRE(rank < 0 || d->rank == rank, ATTNCL_ERR_SHAPE, "%s %s has %d axes, must have %d", name,
+            SHAPE(d), d->rank, rank);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_index(const char *name, const struct tensor_desc *d)
+{
+    TRY(attncl__check_input(name, d, ATTNCL_I32, 1));
+    REQUIRE(d->dim[0] == 1, ATTNCL_ERR_SHAPE, "%s is %s, must be [1]", name, SHAPE(d));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
+                                  int64_t iterations)
+{
+    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations,
+            ATTNCL_ERR_UNSUPPORTED,
+            "%s takes %" PRId64 " loop iterations, the device stops at %" PRIu64, kernel,
+            iterations, caps->max_loop_iterations);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_width(const char *name, int64_t width)
+{
+    REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",
+            name, width, INT32_MAX);
+    return ATTNCL_OK;
+}
