@@ -202,6 +202,26 @@ done:
     return status;
 }
 
+void ck_op(const char *name, const void *params, struct host *const *in, int n_in,
+           struct host *const *want, int n_out, double rtol, double atol)
+{
+    struct host *got[OP_MAX_OUT] = {NULL};
+
+    for (int i = 0; i < n_out; ++i)
+        got[i] = host_new(want[i]->dtype, want[i]->rank, want[i]->dim);
+    ck_ok(run_op(name, params, in, n_in, got, n_out));
+    for (int i = 0; i < n_out; ++i)
+        ck_near(got[i], want[i], rtol, atol);
+}
+
+struct host *host_index(double value)
+{
+    struct host *h = host_new(ATTNCL_I32, DIMS(1));
+
+    h->data[0] = value;
+    return h;
+}
+
 bool on_simulator(void)
 {
     const enum device_vendor vendor = test_context()->caps.vendor;

@@ -18,6 +18,17 @@
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
                      struct host *const *out, int n_out);
 
+// run_op(), each result within tolerance of `want`.
+void ck_op(const char *name, const void *params, struct host *const *in, int n_in,
+           struct host *const *want, int n_out, double rtol, double atol);
+
+// The op refuses these inputs (HOSTS) with that status and a message that contains `words`.
+#define ck_refused(name, params, hosts, status, words)                                             \
+    ck_fails(run_op(name, params, hosts, NULL, 0), status, words)
+
+// A position, or another index: I32 [1].
+struct host *host_index(double value);
+
 // True on devices that take minutes for what others do in seconds (Oclgrind, llvmpipe): a test
 // gives them a few small shapes.
 bool on_simulator(void);

@@ -52,6 +52,6 @@ TEST(refusals)
     struct host *tokens = host_ints(4, 0, 5, DIMS(4)), *weight = host_random(5, DIMS(6, 5));
     struct host *dy = host_new(ATTNCL_F32, DIMS(4, 6));
 
-    ck_fails(run_op("embedding_bwd", &params, HOSTS(tokens, weight, dy), HOSTS(weight)),
-             ATTNCL_ERR_SHAPE, "dy is [4, 6]");
+    ck_refused("embedding_bwd", &params, HOSTS(tokens, weight, dy), ATTNCL_ERR_SHAPE,
+               "dy is [4, 6]");
 }

@@ -85,25 +85,24 @@ TEST(linear_of_empty_axes)
 TEST(linear_refusals)
 {
     struct host *x = host_random(1, DIMS(2, 5)), *w = host_random(2, DIMS(3, 5));
-    struct host *narrow = host_random(3, DIMS(3, 4)), *y = host_random(4, DIMS(2, 3));
+    struct host *narrow = host_random(3, DIMS(3, 4));
     struct host *ints = host_ints(1, 0, 3, DIMS(2, 5)), *none = host_new(ATTNCL_F32, 0, NULL);
     struct linear_fwd_params params = {0};
 
-    ck_fails(run_op("linear_fwd", &params, HOSTS(x, narrow), HOSTS(y)), ATTNCL_ERR_SHAPE,
-             "weight takes 4 channels, x has 5");
-    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w, host_random(1, DIMS(4))), HOSTS(y)),
-             ATTNCL_ERR_SHAPE, "bias is [4], weight gives 3");
-    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w, NULL, x), HOSTS(y)), ATTNCL_ERR_SHAPE,
-             "gate is [2, 5], the result is [2, 3]");
-    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w, NULL, NULL, w), HOSTS(y)), ATTNCL_ERR_SHAPE,
-             "residual is [3, 5]");
-    ck_fails(run_op("linear_fwd", &params, HOSTS(x, host_random(1, DIMS(5))), HOSTS(y)),
-             ATTNCL_ERR_SHAPE, "weight is [5]");
-    ck_fails(run_op("linear_fwd", &params, HOSTS(none, w), HOSTS(y)), ATTNCL_ERR_SHAPE, "one axis");
-    ck_fails(run_op("linear_fwd", &params, HOSTS(ints, w), HOSTS(y)), ATTNCL_ERR_DTYPE, "x is I32");
+    ck_refused("linear_fwd", &params, HOSTS(x, narrow), ATTNCL_ERR_SHAPE,
+               "weight takes 4 channels, x has 5");
+    ck_refused("linear_fwd", &params, HOSTS(x, w, host_random(1, DIMS(4))), ATTNCL_ERR_SHAPE,
+               "bias is [4], weight gives 3");
+    ck_refused("linear_fwd", &params, HOSTS(x, w, NULL, x), ATTNCL_ERR_SHAPE,
+               "gate is [2, 5], the result is [2, 3]");
+    ck_refused("linear_fwd", &params, HOSTS(x, w, NULL, NULL, w), ATTNCL_ERR_SHAPE,
+               "residual is [3, 5]");
+    ck_refused("linear_fwd", &params, HOSTS(x, host_random(1, DIMS(5))), ATTNCL_ERR_SHAPE,
+               "weight is [5]");
+    ck_refused("linear_fwd", &params, HOSTS(none, w), ATTNCL_ERR_SHAPE, "one axis");
+    ck_refused("linear_fwd", &params, HOSTS(ints, w), ATTNCL_ERR_DTYPE, "x is I32");
     params.activation = 9;
-    ck_fails(run_op("linear_fwd", &params, HOSTS(x, w), HOSTS(y)), ATTNCL_ERR_ARGUMENT,
-             "activation 9");
+    ck_refused("linear_fwd", &params, HOSTS(x, w), ATTNCL_ERR_ARGUMENT, "activation 9");
 }
 
 static void check_bmm(int64_t batch, int64_t n, int64_t m, int64_t p)
@@ -133,14 +132,14 @@ TEST(bmm_meets_the_definition)
 
 TEST(bmm_refusals)
 {
-    struct host *a = host_random(1, DIMS(2, 3, 4)), *y = host_random(2, DIMS(2, 3, 5));
+    struct host *a = host_random(1, DIMS(2, 3, 4));
 
-    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(3, 4, 5))), HOSTS(y)),
-             ATTNCL_ERR_SHAPE, "a has a batch of 2, b of 3");
-    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(2, 3, 5))), HOSTS(y)),
-             ATTNCL_ERR_SHAPE, "a has 4 columns, b 3 rows");
-    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(4, 5))), HOSTS(y)),
-             ATTNCL_ERR_SHAPE, "b is [4, 5]");
-    ck_fails(run_op("bmm_fwd", NULL, HOSTS(a, host_ints(1, 0, 9, DIMS(2, 4, 5))), HOSTS(y)),
-             ATTNCL_ERR_DTYPE, "b is I32");
+    ck_refused("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(3, 4, 5))), ATTNCL_ERR_SHAPE,
+               "a has a batch of 2, b of 3");
+    ck_refused("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(2, 3, 5))), ATTNCL_ERR_SHAPE,
+               "a has 4 columns, b 3 rows");
+    ck_refused("bmm_fwd", NULL, HOSTS(a, host_random(1, DIMS(4, 5))), ATTNCL_ERR_SHAPE,
+               "b is [4, 5]");
+    ck_refused("bmm_fwd", NULL, HOSTS(a, host_ints(1, 0, 9, DIMS(2, 4, 5))), ATTNCL_ERR_DTYPE,
+               "b is I32");
 }

@@ -29,8 +29,8 @@ static void check_values(struct host *weight, struct host *bias, struct host *u,
                          sizes);
     for (int64_t i = 0; i < sizes->count; ++i)
         largest = fmax(largest, sizes->data[i]);
-    ck_ok(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z1, mask), HOSTS(got)));
-    ck_near(got, want, 0, (double)(u->dim[0] + 3) * 6e-8 * largest);
+    ck_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z1, mask), HOSTS(want), 0,
+          (double)(u->dim[0] + 3) * 6e-8 * largest);
 }
 
 static void check(int64_t n, int64_t length, int64_t batch, int64_t channels, struct host *mask,
@@ -91,18 +91,18 @@ TEST(refusals)
     struct host *tall = host_new(ATTNCL_U8, DIMS(2, 3, 1)),
                 *wide = host_new(ATTNCL_U8, DIMS(3, 4, 1));
 
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(oblong, bias, u, u), HOSTS(u)),
-             ATTNCL_ERR_SHAPE, "weight is [4, 5]");
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias5, u, u), HOSTS(u)),
-             ATTNCL_ERR_SHAPE, "bias is [5]");
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z), HOSTS(u)),
-             ATTNCL_ERR_SHAPE, "u is [3, 2, 6], z1 is [3, 2, 5]");
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u5, u5), HOSTS(u5)),
-             ATTNCL_ERR_SHAPE, "u has T = 5, weight has 4 positions");
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, batched), HOSTS(u)),
-             ATTNCL_ERR_SHAPE, "batch axis must be 1");
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, tall), HOSTS(u)),
-             ATTNCL_ERR_SHAPE, "mask is [2, 3, 1], u has T = 3");
-    ck_fails(run_op("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, wide), HOSTS(u)),
-             ATTNCL_ERR_SHAPE, "mask is [3, 4, 1]");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(oblong, bias, u, u), ATTNCL_ERR_SHAPE,
+               "weight is [4, 5]");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias5, u, u), ATTNCL_ERR_SHAPE,
+               "bias is [5]");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, z), ATTNCL_ERR_SHAPE,
+               "u is [3, 2, 6], z1 is [3, 2, 5]");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u5, u5), ATTNCL_ERR_SHAPE,
+               "u has T = 5, weight has 4 positions");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, batched), ATTNCL_ERR_SHAPE,
+               "batch axis must be 1");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, tall), ATTNCL_ERR_SHAPE,
+               "mask is [2, 3, 1], u has T = 3");
+    ck_refused("spatial_gate_fwd", &params, HOSTS(weight, bias, u, u, wide), ATTNCL_ERR_SHAPE,
+               "mask is [3, 4, 1]");
 }

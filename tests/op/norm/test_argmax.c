@@ -8,11 +8,10 @@
 
 static void check(struct host *x)
 {
-    struct host *got = host_new(ATTNCL_I32, x->rank - 1, x->dim), *want = host_like(got);
+    struct host *want = host_new(ATTNCL_I32, x->rank - 1, x->dim);
 
     ref_argmax_fwd(x, want);
-    ck_ok(run_op("argmax_fwd", NULL, HOSTS(x), HOSTS(got)));
-    ck_near(got, want, 0, 0);
+    ck_op("argmax_fwd", NULL, HOSTS(x), HOSTS(want), 0, 0);
 }
 
 TEST(meets_the_definition)
@@ -52,9 +51,9 @@ TEST(empty_is_fine)
 
 TEST(refusals)
 {
-    struct host *none = host_new(ATTNCL_F32, DIMS(2, 0)), *y = host_new(ATTNCL_I32, DIMS(2));
+    struct host *none = host_new(ATTNCL_F32, DIMS(2, 0));
     struct host *ints = host_new(ATTNCL_I32, DIMS(2, 3));
 
-    ck_fails(run_op("argmax_fwd", NULL, HOSTS(none), HOSTS(y)), ATTNCL_ERR_SHAPE, "has 0");
-    ck_fails(run_op("argmax_fwd", NULL, HOSTS(ints), HOSTS(y)), ATTNCL_ERR_DTYPE, "I32");
+    ck_refused("argmax_fwd", NULL, HOSTS(none), ATTNCL_ERR_SHAPE, "has 0");
+    ck_refused("argmax_fwd", NULL, HOSTS(ints), ATTNCL_ERR_DTYPE, "I32");
 }

@@ -72,6 +72,5 @@ TEST(refusals)
 {
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *w = host_new(ATTNCL_F32, DIMS(2));
 
-    ck_fails(run_op("layer_norm_bwd", &params, HOSTS(x, w, x), HOSTS(x)), ATTNCL_ERR_SHAPE,
-             "last axes");
+    ck_refused("layer_norm_bwd", &params, HOSTS(x, w, x), ATTNCL_ERR_SHAPE, "last axes");
 }

@@ -72,20 +72,17 @@ TEST(an_iteration_outside_counts_as_the_nearest)
     for (int i = 0; i < 4; ++i) {
         iteration->data[0] = iterations[i];
         memcpy(want->data, x->data + (i < 2 ? 0 : 10), 5 * sizeof *want->data);
-        ck_ok(run_op("loop_row_fwd", NULL, HOSTS(x, iteration), HOSTS(y)));
-        ck_near(y, want, 0, 0);
+        ck_op("loop_row_fwd", NULL, HOSTS(x, iteration), HOSTS(want), 0, 0);
     }
 }
 
 TEST(refusals)
 {
-    struct host *x = host_new(ATTNCL_F32, DIMS(2)), *y = host_new(ATTNCL_F32, DIMS(0));
+    struct host *x = host_new(ATTNCL_F32, DIMS(2));
     struct rig b;
 
-    ck_fails(run_op("loop_row_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE,
-             "iteration is F32");
-    ck_fails(run_op("loop_stack_fwd", NULL, HOSTS(x, x), HOSTS(y)), ATTNCL_ERR_DTYPE,
-             "iteration is F32");
+    ck_refused("loop_row_fwd", NULL, HOSTS(x, x), ATTNCL_ERR_DTYPE, "iteration is F32");
+    ck_refused("loop_stack_fwd", NULL, HOSTS(x, x), ATTNCL_ERR_DTYPE, "iteration is F32");
     rig_open(&b);
     attncl__graph_loop_begin(b.g, 2);
     attncl__graph_loop_begin(b.g, 2);

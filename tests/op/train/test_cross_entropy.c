@@ -95,14 +95,10 @@ TEST(refusals)
     struct host *t3 = host_new(ATTNCL_I32, DIMS(3)), *t43 = host_new(ATTNCL_I32, DIMS(4, 3));
     struct host *no_class = host_new(ATTNCL_F32, DIMS(4, 0));
 
-    ck_fails(run_op("cross_entropy_fwd", &mean, HOSTS(x, t3), HOSTS(x)), ATTNCL_ERR_SHAPE,
-             "logits is [4, 3], targets is [3]");
-    ck_fails(run_op("cross_entropy_fwd", &mean, HOSTS(x, t43), HOSTS(x)), ATTNCL_ERR_SHAPE,
-             "one axis more");
-    ck_fails(run_op("cross_entropy_fwd", &mean, HOSTS(no_class, t), HOSTS(x)), ATTNCL_ERR_SHAPE,
-             "[4, 0]");
-    ck_fails(run_op("cross_entropy_fwd", &mean, HOSTS(t, t), HOSTS(x)), ATTNCL_ERR_DTYPE,
-             "logits is I32");
-    ck_fails(run_op("cross_entropy_fwd", &other, HOSTS(x, t), HOSTS(x)), ATTNCL_ERR_ARGUMENT,
-             "reduction 3");
+    ck_refused("cross_entropy_fwd", &mean, HOSTS(x, t3), ATTNCL_ERR_SHAPE,
+               "logits is [4, 3], targets is [3]");
+    ck_refused("cross_entropy_fwd", &mean, HOSTS(x, t43), ATTNCL_ERR_SHAPE, "one axis more");
+    ck_refused("cross_entropy_fwd", &mean, HOSTS(no_class, t), ATTNCL_ERR_SHAPE, "[4, 0]");
+    ck_refused("cross_entropy_fwd", &mean, HOSTS(t, t), ATTNCL_ERR_DTYPE, "logits is I32");
+    ck_refused("cross_entropy_fwd", &other, HOSTS(x, t), ATTNCL_ERR_ARGUMENT, "reduction 3");
 }
