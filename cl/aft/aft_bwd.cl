@@ -13,10 +13,6 @@
 //   VW        floats in a vector       16, 8, 4 (CPU), 1 (GPU)
 //   LS        work-group size          1 (CPU), 64 .. 8 (GPU)
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 #include "common/math.clh"
 
 KERNEL void aft_bwd_gate(__global const float *restrict q, __global const float *restrict y,

@@ -19,10 +19,6 @@
 #ifndef GATE
 #error "GATE: whether there is one"
 #endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // All [count].  Without GATE, gate and dgate are absent.
 KERNEL void activation_bwd_flat(__global const float *restrict x, __global const float *restrict dy,
                                 __global const float *restrict gate, __global float *restrict dx,

@@ -17,10 +17,6 @@
 #ifndef OPERATOR
 #error "OPERATOR: what joins two elements"
 #endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 KERNEL void binary_flat_fwd(__global const float *restrict a, __global const float *restrict b,
                             __global float *restrict y, long count, int per_group)
 {

@@ -15,10 +15,6 @@
 
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // lists: [n_tokens] the first place of each token, then [n] the next place of the same token; -1:
 // there is none
 KERNEL void embedding_bwd_none(__global int *restrict lists, int n_tokens, int per_group)

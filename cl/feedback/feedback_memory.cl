@@ -15,9 +15,6 @@
 #include "common/math.clh"
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
 #ifndef N_X
 #error "N_X: values that are mixed at once"
 #endif

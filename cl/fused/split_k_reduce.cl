@@ -13,10 +13,6 @@
 
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 KERNEL void split_k_reduce_fwd(int d, int n_partials, int has_bias, long count,
                                __global const float *restrict partials,
                                __global const float *restrict bias,

@@ -12,10 +12,6 @@
 
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 enum { STEP = VW * LS, CHUNK = 4 * STEP };
 
 // x: [batch, rows, width]; y: [batch, blocks, width]; work-group = (batch, block, chunk)
@@ -50,5 +46,25 @@ KERNEL void column_sum_blocks(__global const float *restrict x, __global float *
         for (long row = 0; row < end - first; ++row)
             s += load_some(x + row * width + at, left - at, 0.0f);
         store_some(s, y + at, left - at);
+    }
+}
+
+// The same of two arrays at once, `per_group` columns to a work-group: parts [blocks, 2, width] of the
+// gradients of a layer norm's weight and bias (lib/op/norm/layer_norm_bwd.c).
+KERNEL void column_sum_pair(__global const float *restrict parts, __global float *restrict dw,
+                            __global float *restrict db, int width, long blocks, int per_group)
+{
+    const int first = (int)get_group_id(0) * per_group;
+    const int end = min(first + per_group, width);
+
+    for (int c = first + VW * (int)get_local_id(0); c < end; c += STEP) {
+        FV w = (FV)(0.0f), b = w;
+        for (long k = 0; k < blocks; ++k) {
+            __global const float *part = parts + 2 * k * width + c;
+            w += load_some(part, end - c, 0.0f);
+            b += load_some(part + width, end - c, 0.0f);
+        }
+        store_some(w, dw + c, end - c);
+        store_some(b, db + c, end - c);
     }
 }

@@ -11,10 +11,6 @@
 
 #include "common/types.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // weight: rows of n; mask: [length or 1, length], `mask_stride` 0 for one row; masked: [length,
 // length]
 KERNEL void spatial_gate_mask_fwd(__global const float *restrict weight,

@@ -12,10 +12,6 @@
 
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`
 // apart; history: [n_positions, B, width], of which row `position` becomes u.
 KERNEL void spatial_gate_step_fwd(__global const float *restrict weight,

@@ -15,10 +15,6 @@
 
 #include "common/math.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // xi, hh: rows of 3 width, gates in the order r, z, n; h, y: rows of width.  Rows of xi, h and y
 // are a stride apart, those of hh follow each other.  has_h 0: h is zero and not read.
 KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,

@@ -19,10 +19,6 @@
 #include "common/math.clh"
 #include "common/rows.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // before: [rows][width], what each row's step started from: the step's former row of y, at the
 // first step h0 or zero.  Rows are [step][entry] when time_first, else [entry][step]; n_inner: the
 // extent of the second of the two.

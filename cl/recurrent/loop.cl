@@ -12,10 +12,6 @@
 
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // Iterations count up from 0 and restart after the last; `reversed`: y counts down.
 KERNEL void loop_index_fwd(__global int *restrict next, __global int *restrict y, int trip_count,
                            int reversed)

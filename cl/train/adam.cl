@@ -17,10 +17,6 @@
 #ifndef AMSGRAD
 #error "AMSGRAD: the largest mean square so far is kept"
 #endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // taken: [1], steps taken; rates: [2]
 KERNEL void adam_rates_fwd(__global const int *restrict taken, __global float *restrict rates,
                            float log_beta1, float log_beta2, float rate, float warmup, int noam,

@@ -11,10 +11,6 @@
 
 #include "common/types.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 #define TAKE(i, before)                                                                            \
     case i:                                                                                        \
         x = x##i;                                                                                  \

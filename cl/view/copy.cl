@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-// A contiguous copy of any view.  Host side: lib/op/view/copy.c
+// Copies between a view of any strides and a contiguous array.  Host side: lib/op/view/copy.c
 //
 //   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
 //             of the first row is found by division, the next ones by counting up
-//   Memory    reads and writes each element once
-//   Numerics  bits are copied
+//   Memory    reads and writes each element once, having read y when it adds
+//   Numerics  bits are copied; one rounding when it adds.  A view to write has each of its elements
+//             once, so that no element is written twice
 //
 //   Macro     Meaning                                  Values
-//   ELEMENT   type of an element                       uint | uchar
+//   ELEMENT   type of an element                       uint | uchar | float
+//   SCATTER   y is the view, else x                    0 | 1
+//   ADD       add to y, or overwrite it                0 | 1
 //   VW        elements moved at once                   1 | 4 | 8 | 16
 //   LS        work-group size, a power of two          1 .. 256
 
@@ -16,22 +19,33 @@
 #ifndef ELEMENT
 #error "ELEMENT: type of an element"
 #endif
+#ifndef SCATTER
+#error "SCATTER: y is the view, else x"
+#endif
+#ifndef ADD
+#error "ADD: add to y, or overwrite it"
+#endif
 #ifndef VW
 #error "VW: elements moved at once"
 #endif
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 #if VW == 1
-#define MOVE(from, to) (*(to) = *(from))
+#define LOAD(p)     (*(p))
+#define STORE(v, p) (*(p) = (v))
 #else
-#define MOVE(from, to) CAT(vstore, VW)(CAT(vload, VW)(0, from), 0, to)
+#define LOAD(p)     CAT(vload, VW)(0, p)
+#define STORE(v, p) CAT(vstore, VW)(v, 0, p)
+#endif
+#if ADD
+#define PUT_V(v, to) STORE(LOAD(to) + (v), to)
+#define PUT(v, to)   (*(to) += (v))
+#else
+#define PUT_V(v, to) STORE(v, to)
+#define PUT(v, to)   (*(to) = (v))
 #endif
 
 enum { N_OUTER = 7 };
 
-// The last row may be cut short: `count` elements are written in all.
+// start, step, d and s: of the view.  The last row may be cut short: there are `count` elements in all.
 KERNEL void copy_rows_fwd(__global const ELEMENT *restrict x, __global ELEMENT *restrict y,
                           long start, int width, long step, long rows, long count, int per_group,
                           long d0, long s0, long d1, long s1, long d2, long s2, long d3, long s3,
@@ -53,18 +67,18 @@ KERNEL void copy_rows_fwd(__global const ELEMENT *restrict x, __global ELEMENT *
         long at = start;
         for (int a = 0; a < N_OUTER; ++a)
             at += index[a] * stride[a];
-        __global const ELEMENT *from = x + at;
-        __global ELEMENT *to = y + row * width;
+        __global const ELEMENT *from = x + (SCATTER ? row * width : at);
+        __global ELEMENT *to = y + (SCATTER ? at : row * width);
         const int here = (int)min((long)width, count - row * width);
         int c = VW * i;
         if (step == 1) {
             for (; c + VW <= here; c += VW * LS)
-                MOVE(from + c, to + c);
+                PUT_V(LOAD(from + c), to + c);
             for (int end_c = min(c + VW, here); c < end_c; ++c)
-                to[c] = from[c];
+                PUT(from[c], to + c);
         } else {
             for (c = i; c < here; c += LS)
-                to[c] = from[c * step];
+                PUT(from[SCATTER ? c : c * step], to + (SCATTER ? c * step : c));
         }
         for (int a = N_OUTER - 1; a >= 0; --a) {
             if (++index[a] < dim[a])

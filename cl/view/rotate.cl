@@ -15,10 +15,6 @@
 
 #include "common/vector.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-
 // The other channel of each pair.
 static inline FV swap_pairs(FV v, __global const float *x, int c)
 {

@@ -7,7 +7,7 @@
 //                                             dbias   = sum over rows of dy
 //
 // One walk over the rows computes dx and, for each block of rows, its part of the sums; a second
-// kernel adds the blocks (cl/norm/layer_norm_bwd.cl, layer_norm_bwd_sum.cl).  Blocks depend on the
+// kernel adds the blocks (cl/norm/layer_norm_bwd.cl, cl/matmul/column_sum.cl).  Blocks depend on the
 // shape alone.
 
 #include "op/op.h"
@@ -65,8 +65,8 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/layer_norm_bwd.cl", "layer_norm_bwd_rows"), b.n,
                                  b.width, 4, b.width % 4 == 0});
-    const struct elementwise_launch sum = attncl__elementwise_launch(
-        l->caps, "norm/layer_norm_bwd_sum.cl", "layer_norm_bwd_sum", b.width);
+    const struct elementwise_launch sum =
+        attncl__elementwise_launch(l->caps, "matmul/column_sum.cl", "column_sum_pair", b.width);
 
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),

@@ -4,6 +4,8 @@
 //
 //   y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
 
+#include "op/view/copy.h"
+
 #include "op/op.h"
 #include "op/row_launch.h"
 #include "op/view/strided_iter.h"
@@ -18,28 +20,39 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__infer_like_first(sig);
 }
 
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy)
 {
-    const struct tensor_desc *x = &call->sig.in[0];
-    const struct nd_iter w = attncl__nd_iter(x);
+    const struct tensor_desc *view = copy->view;
+    const struct nd_iter w = attncl__nd_iter(view);
 
-    TRY(attncl__check_width("a row to copy", w.width));
+    TRY(attncl__check_width(copy->scatter ? "a row to scatter" : "a row to copy", w.width));
     struct row_launch p =
         attncl__row_launch(l->caps, "view/copy.cl", "copy_rows_fwd", w.rows, w.width);
     enum { N_PLAIN = 8 };
     struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
-        arg_mem(call->in[0]),
-        arg_mem(call->out[0]),
-        arg_i64(x->start),
+        arg_mem(copy->from),
+        arg_mem(copy->to),
+        arg_i64(view->start),
         arg_i32(w.width),
         arg_i64(w.inner_stride),
         arg_i64(w.rows),
-        arg_i64(attncl__desc_count(x)),
+        arg_i64(attncl__desc_count(view)),
         arg_i32(p.rows_per_group),
     };
     attncl__nd_iter_args(&w, args + N_PLAIN);
-    kspec_word(&p.spec, "ELEMENT", attncl_dtype_bytes(x->dtype) == 4 ? "uint" : "uchar");
+    kspec_word(&p.spec, "ELEMENT",
+               copy->add                              ? "float"
+               : attncl_dtype_bytes(view->dtype) == 1 ? "uchar"
+                                                      : "uint");
+    kspec_int(&p.spec, "SCATTER", copy->scatter);
+    kspec_int(&p.spec, "ADD", copy->add);
     return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    return attncl__copy_view(
+        l, &(struct view_copy){.from = call->in[0], .to = call->out[0], .view = &call->sig.in[0]});
 }
 
 static const struct grad_rule fwd_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}}};

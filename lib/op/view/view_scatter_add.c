@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of views (cl/view/view_scatter_add.cl).
+// Gradients of views (cl/view/copy.cl, view_scatter_add.cl).
 //
 //   zeros              y = 0, of the shape in the parameters
 //   view_scatter_add   y[j] = sum of x_k[i] over inputs k and indices i with
@@ -14,7 +14,7 @@
 
 #include "op/op.h"
 #include "op/row_launch.h"
-#include "op/view/strided_iter.h"
+#include "op/view/copy.h"
 
 static attncl_status zeros_infer(struct op_sig *sig)
 {
@@ -24,10 +24,9 @@ static attncl_status zeros_infer(struct op_sig *sig)
 
 attncl_status attncl__zeros(struct launcher *l, struct span y, int64_t count)
 {
-    struct elementwise_launch p = attncl__elementwise_launch(l->caps, "view/view_scatter_add.cl",
-                                                             "view_scatter_add_fill", count);
+    const struct elementwise_launch p = attncl__elementwise_launch(
+        l->caps, "view/view_scatter_add.cl", "view_scatter_add_fill", count);
 
-    kspec_int(&p.spec, "ADD", 0);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(y), arg_i64(count), arg_i32(p.per_group)));
 }
@@ -99,39 +98,19 @@ static bool are_tiles(const struct op_sig *sig)
     return count == params->count;
 }
 
-static attncl_status scatter_one(struct launcher *l, const struct op_call *call, int i, bool add)
-{
-    const struct view_scatter_add_fwd_params *params = call->sig.params;
-    const struct tensor_desc *view = &params->view[i];
-    const struct nd_iter w = attncl__nd_iter(view);
-
-    TRY(attncl__check_width("a row to scatter", w.width));
-    struct row_launch p = attncl__row_launch(l->caps, "view/view_scatter_add.cl",
-                                             "view_scatter_add_rows_fwd", w.rows, w.width);
-    enum { N_PLAIN = 8 };
-    struct arg args[N_PLAIN + N_ND_ITER_ARGS] = {
-        arg_mem(call->in[i]),
-        arg_mem(call->out[0]),
-        arg_i64(view->start),
-        arg_i32(w.width),
-        arg_i64(w.inner_stride),
-        arg_i64(w.rows),
-        arg_i64(attncl__desc_count(view)),
-        arg_i32(p.rows_per_group),
-    };
-    attncl__nd_iter_args(&w, args + N_PLAIN);
-    kspec_int(&p.spec, "ADD", add);
-    return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
-}
-
 static attncl_status scatter_launch(struct launcher *l, const struct op_call *call)
 {
+    const struct view_scatter_add_fwd_params *params = call->sig.params;
     const bool tiles = are_tiles(&call->sig);
 
     if (!tiles)
         TRY(zeros_launch(l, call));
     for (int i = 0; i < call->sig.n_in && attncl__desc_present(&call->sig.in[i]); ++i)
-        TRY(scatter_one(l, call, i, !tiles));
+        TRY(attncl__copy_view(l, &(struct view_copy){.from = call->in[i],
+                                                     .to = call->out[0],
+                                                     .view = &params->view[i],
+                                                     .scatter = true,
+                                                     .add = !tiles}));
     return ATTNCL_OK;
 }
 

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+#ifndef ATTNCL_OP_VIEW_COPY_H
+#define ATTNCL_OP_VIEW_COPY_H
+
+#include "base/desc.h"
+#include "launch/launch.h"
+
+// A copy of the elements of `view`, of which `from` or, to scatter, `to` is the base; the other one
+// is contiguous.  With `add`, F32 is added to what is there.
+struct view_copy {
+    struct span from, to;
+    const struct tensor_desc *view;
+    bool scatter, add;
+};
+attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy);
+
+#endif
