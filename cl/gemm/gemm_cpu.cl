@@ -31,7 +31,7 @@
 #endif
 
 #include "common/epilogue.clh"
-#include "common/gemm_pack.clh"
+#include "gemm/gemm_pack.clh"
 
 // Elements of a row of A that are prefetched together: a cache line.
 #define LINE 16

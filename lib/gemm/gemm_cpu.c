@@ -8,7 +8,7 @@
 
 #include "gemm/gemm_native.h"
 
-// MR, A_ROWS and the gap of A_PANEL in cl/common/gemm_pack.clh.
+// MR, A_ROWS and the gap of A_PANEL in cl/gemm/gemm_pack.clh.
 enum { CPU_MR = 6, CPU_A_ROWS = 96, CPU_A_GAP = 16 };
 // NV by vector width: panels of 64, 16 and 8 columns.
 static int cpu_vectors(unsigned vw)
