@@ -10,8 +10,8 @@
 #include "attncl/dtype.h"
 #include "attncl/status.h"
 
-// Float: F32, F16, BF16, F64.  Integer: all widths, and BOOL.  A file may hold other types, which are
-// neither.
+// Float: F32, F16, BF16, F64.  Integer: all widths, and BOOL.  A file may hold other types, which
+// are neither.
 bool attncl__is_float(attncl_dtype dtype);
 bool attncl__is_integer(attncl_dtype dtype);
 

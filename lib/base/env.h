@@ -15,8 +15,8 @@ enum env_var {
 // The value, borrowed.  NULL when it is unset or empty, or the process is privileged.
 const char *attncl__env(enum env_var var);
 
-// Calls `fn` for every variable "NAME=value" whose name begins with `prefix`.  For drivers' variables,
-// which are part of the program cache's key.
+// Calls `fn` for every variable "NAME=value" whose name begins with `prefix`.  For drivers'
+// variables, which are part of the program cache's key.
 void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user);
 
 // True for a privileged (setuid) process, which must not trust the environment or the user's files.

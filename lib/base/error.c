@@ -16,8 +16,8 @@ static const char out_of_memory[] = "out of memory";
 static _Thread_local char last_message[MESSAGE_BYTES];
 static _Thread_local char last_where[WHERE_BYTES];
 
-// A message is one line, but a path, a tensor's name or a build log may contain line ends and control
-// characters: C0, DEL, and C1 (U+0080 to U+009F, two bytes of UTF-8).
+// A message is one line, but a path, a tensor's name or a build log may contain line ends and
+// control characters: C0, DEL, and C1 (U+0080 to U+009F, two bytes of UTF-8).
 static void flatten(char *text)
 {
     for (unsigned char *p = (unsigned char *)text; *p; ++p) {

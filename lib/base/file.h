@@ -26,8 +26,8 @@ attncl_status attncl__file_unchanged(int fd, uint64_t bytes);
 void attncl__file_close(int *fd); // accepts -1; sets -1
 
 // Writes the parts one after another into a new file beside `path` and renames it to `path`, which
-// keeps its old content until then.  A symbolic link stays; its target is replaced.  ERR_IO, without
-// a temporary file left, on failure or when `path` is no regular file.
+// keeps its old content until then.  A symbolic link stays; its target is replaced.  ERR_IO,
+// without a temporary file left, on failure or when `path` is no regular file.
 attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n);
 
 #endif

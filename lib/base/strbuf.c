@@ -76,8 +76,8 @@ void attncl__strbuf_add_quoted(struct strbuf *t, const char *text)
     attncl__strbuf_add_bytes(t, "\"", 1);
 }
 
-// The length of a well-formed character, else 0.  Unicode 15, table 3-7: the limits of the second byte
-// exclude overlong forms, surrogates and codes over 10FFFF.
+// The length of a well-formed character, else 0.  Unicode 15, table 3-7: the limits of the second
+// byte exclude overlong forms, surrogates and codes over 10FFFF.
 static size_t utf8_length(const unsigned char *p)
 {
     const unsigned char a = p[0], b = a ? p[1] : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A growable string buffer.  Starts as STRBUF_EMPTY.  When memory is short, `failed` is set and stays
-// set, so that a caller checks it once, at the end.
+// A growable string buffer.  Starts as STRBUF_EMPTY.  When memory is short, `failed` is set and
+// stays set, so that a caller checks it once, at the end.
 #ifndef ATTNCL_BASE_STRBUF_H
 #define ATTNCL_BASE_STRBUF_H
 

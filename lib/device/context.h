@@ -67,8 +67,8 @@ void attncl__context_add_child(attncl_context *ctx, const char *kind); // kind: 
 void attncl__context_remove_child(attncl_context *ctx);
 attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
 
-// -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set their
-// argument to NULL, and accept NULL.
+// -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
+// their argument to NULL, and accept NULL.
 attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *ret);
 // Part of `parent`; origin a multiple of caps.align_bytes.
 attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
@@ -89,10 +89,10 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
 
 // -- programs (device/program.c)
 struct program; // one built program; belongs to the context
-// Finds or builds.  `file` is a path below cl/, "norm/softmax.cl"; `defines` is text of "#define NAME
-// VALUE" lines, put before it.  Together they are the key.  A build failure is ERR_COMPILE with the
-// compiler's first error line.  It is remembered, so that a list of variants does not compile
-// twice.
+// Finds or builds.  `file` is a path below cl/, "norm/softmax.cl"; `defines` is text of "#define
+// NAME VALUE" lines, put before it.  Together they are the key.  A build failure is ERR_COMPILE
+// with the compiler's first error line.  It is remembered, so that a list of variants does not
+// compile twice.
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
                                   struct program **ret);
 attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,

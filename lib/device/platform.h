@@ -17,7 +17,8 @@ struct device_list {
     size_t n;
 };
 
-// Every device of every platform, in the loader's order.  Without any, an empty list and ATTNCL_OK.  Starts as {0}; released by attncl__devices_free().
+// Every device of every platform, in the loader's order.  Without any, an empty list and ATTNCL_OK.
+// Starts as {0}; released by attncl__devices_free().
 attncl_status attncl__devices_list(struct device_list *ret);
 void attncl__devices_free(struct device_list *list);
 

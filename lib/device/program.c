@@ -2,8 +2,8 @@
 //
 // Programs: one per source file and set of macros, built once per context.
 //
-// The lock is not held while the driver compiles.  A thread that needs a program which another thread
-// is building waits for it.
+// The lock is not held while the driver compiles.  A thread that needs a program which another
+// thread is building waits for it.
 
 #include <stdio.h>
 #include <string.h>

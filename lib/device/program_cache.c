@@ -2,9 +2,9 @@
 //
 // The program cache: binaries on disk, keyed by everything that could change them.
 //
-// Binaries are stored when the context is destroyed, not when they are built: by then PoCL has added
-// machine code for every work-group size in use, so that the next process compiles nothing (0.9 ms
-// per program, against 18 ms from source with PoCL's own cache warm).
+// Binaries are stored when the context is destroyed, not when they are built: by then PoCL has
+// added machine code for every work-group size in use, so that the next process compiles nothing
+// (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).
 
 #define _GNU_SOURCE // dladdr
 #include <dlfcn.h>
@@ -44,8 +44,8 @@ static void add_device_text(struct strbuf *t, cl_device_id id, cl_device_info wh
     attncl__free(value);
 }
 
-// Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform with
-// cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
+// Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform
+// with cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
 static void add_driver_file(struct strbuf *t, cl_platform_id platform)
 {
     char extensions[1024];

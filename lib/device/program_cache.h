@@ -6,8 +6,8 @@
 
 #include "device/context.h"
 
-// Opens the cache in `directory` (the options', or NULL), with the mode that the environment says.  NULL
-// when there is no cache, which is not an error.
+// Opens the cache in `directory` (the options', or NULL), with the mode that the environment says.
+// NULL when there is no cache, which is not an error.
 struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory);
 // Accepts NULL.
 void attncl__cache_close(struct disk_cache *cache);

@@ -6,8 +6,8 @@
 
 #include "device/quirks.h"
 
-// The vendor is that of the first row whose texts are part of the device's (NULL: any).  Runtimes come
-// before hardware vendors: PoCL names the CPU's vendor, AMD or Intel.
+// The vendor is that of the first row whose texts are part of the device's (NULL: any).  Runtimes
+// come before hardware vendors: PoCL names the CPU's vendor, AMD or Intel.
 static const struct {
     const char *platform, *vendor, *name;
     enum device_vendor is;

@@ -5,8 +5,8 @@
 
 #include "device/platform.h"
 
-// The index in the list of the device that `wanted` names ("gpu", "cpu", "1:0", part of a device's or platform's name; NULL
-// or "": the best).  The message of ERR_NO_DEVICE lists the devices.
+// The index in the list of the device that `wanted` names ("gpu", "cpu", "1:0", part of a device's
+// or platform's name; NULL or "": the best).  The message of ERR_NO_DEVICE lists the devices.
 attncl_status attncl__device_select(const struct device_list *list, const char *wanted,
                                     size_t *index_ret);
 

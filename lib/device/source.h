@@ -18,8 +18,8 @@ struct embedded_source {
 extern const struct embedded_source attncl__sources[];
 extern const size_t attncl__n_sources;
 
-// The text of `file`, zero-terminated, owned by the caller (attncl__free).  The first #include of each
-// file is replaced by its text, later ones are dropped.
+// The text of `file`, zero-terminated, owned by the caller (attncl__free).  The first #include of
+// each file is replaced by its text, later ones are dropped.
 attncl_status attncl__source_load(const attncl_context *ctx, const char *file, char **text_ret);
 
 #endif

@@ -153,7 +153,8 @@ static size_t offset(const struct gemm_matrix *x, int64_t entry)
     return (size_t)(x->start + entry * x->batch_stride);
 }
 
-// Called with the lock held.  Grows the temporary buffer to serve entry 0 and an entry with offsets.
+// Called with the lock held.  Grows the temporary buffer to serve entry 0 and an entry with
+// offsets.
 static attncl_status reserve_temp(struct clblast_user *user, const struct gemm *g)
 {
     for (int64_t entry = 0; entry < (g->batch > 1 ? 2 : 1); ++entry) {

@@ -49,8 +49,8 @@ struct gemm {
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
-// Bytes of scratch for split-K, 0 where it is of no use.  Depends on the GEMM's sizes and layout only,
-// so that planning and launching agree.
+// Bytes of scratch for split-K, 0 where it is of no use.  Depends on the GEMM's sizes and layout
+// only, so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
 // True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate

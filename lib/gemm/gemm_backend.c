@@ -151,8 +151,8 @@ static struct gemm as_one_row(const struct gemm *g)
     return t;
 }
 
-// The activation's argument is saved for backward: the GEMM writes it, and a second launch computes C
-// from it.
+// The activation's argument is saved for backward: the GEMM writes it, and a second launch computes
+// C from it.
 static attncl_status save_and_apply_epilogue(struct launcher *l, const struct gemm *problem)
 {
     struct gemm plain = *problem, rest = *problem;

@@ -96,8 +96,8 @@ static bool cpu_tile_is_profitable(const struct device_caps *caps, const struct 
     return t->k >= CPU_MIN_K || t->k >= g->k || t->m * t->n <= CPU_SMALL_TILE;
 }
 
-// The tuned tile of this class, if it gives each core at least two: it was measured on another shape
-// of the class, and must not leave cores idle on this one.
+// The tuned tile of this class, if it gives each core at least two: it was measured on another
+// shape of the class, and must not leave cores idle on this one.
 static bool tuned_cpu_tile(const struct device_caps *caps, const struct gemm *g, int panel,
                            struct cpu_tile *ret)
 {

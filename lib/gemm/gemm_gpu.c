@@ -16,8 +16,8 @@ struct gpu_tile {
     int bm, bn, bk, tx, ty;
 };
 
-// The tile configurations, per vendor the larger first; from the sources that docs/kernels.md names,
-// not yet measured by this library.
+// The tile configurations, per vendor the larger first; from the sources that docs/kernels.md
+// names, not yet measured by this library.
 static const struct gpu_tile gpu_tile_configs[] = {
     {VENDOR_NVIDIA, 0, 128, 128, 16, 16, 16}, // 8 x 8 sums for each work-item
     {VENDOR_NVIDIA, 0, 64, 128, 16, 16, 8},   // 8 x 8

@@ -6,12 +6,12 @@
 #include "gemm/gemm_native.h"
 #include "gemm/skinny_gemm.h"
 
-// gemv.cl: maximum rows of A (MAX_ROWS), columns per work-group of gemv_dot (COLS_PER_GROUP), vectors
-// per work-item of gemv_axpy (NV).
+// gemv.cl: maximum rows of A (MAX_ROWS), columns per work-group of gemv_dot (COLS_PER_GROUP),
+// vectors per work-item of gemv_axpy (NV).
 enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
-// gemm_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm, vectors
-// of columns per work-item, which share the normalised rows.
+// gemm_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
+// vectors of columns per work-item, which share the normalised rows.
 enum { SKINNY_GEMM_COLS_PER_PASS = 4, NORM_VECTORS = 16 };
 
 // `iterations`: of the longest loop nest of one work-item.

@@ -2,10 +2,10 @@
 // JSON objects: parsed strictly (no duplicate key, UTF-8 only, no zero byte in a string, bounded
 // depth), read by typed getters.
 //
-// When a key is absent, a getter succeeds, sets *present to false and leaves the value unchanged, so
-// that a default stays.  With `present` NULL the key is required: its absence is ERR_FORMAT.  A
-// value of another type is ERR_FORMAT: "heads is a string, expected an integer".  The caller adds the
-// place by attncl__error_prefix("config").
+// When a key is absent, a getter succeeds, sets *present to false and leaves the value unchanged,
+// so that a default stays.  With `present` NULL the key is required: its absence is ERR_FORMAT.  A
+// value of another type is ERR_FORMAT: "heads is a string, expected an integer".  The caller adds
+// the place by attncl__error_prefix("config").
 #ifndef ATTNCL_IO_JSON_H
 #define ATTNCL_IO_JSON_H
 
@@ -17,8 +17,8 @@
 
 struct json; // an object
 
-// Limits of a text, checked in one pass before it is parsed, so that hostile text costs neither stack
-// nor much memory.
+// Limits of a text, checked in one pass before it is parsed, so that hostile text costs neither
+// stack nor much memory.
 struct json_limits {
     int depth;        // of nested objects and arrays
     size_t values;    // strings (keys too), numbers, words, objects and arrays

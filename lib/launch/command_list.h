@@ -7,8 +7,8 @@
 #include "device/context.h"
 #include "launch/launch.h"
 
-// Device memory that kernel arguments refer to.  After `mem` is exchanged (a caller's buffer is bound),
-// attncl__command_list_rebind() sets the arguments again.
+// Device memory that kernel arguments refer to.  After `mem` is exchanged (a caller's buffer is
+// bound), attncl__command_list_rebind() sets the arguments again.
 struct storage {
     cl_mem mem; // released by the owner of the storage
     size_t bytes;
@@ -70,10 +70,10 @@ size_t attncl__command_list_length(const struct command_list *list);
 size_t attncl__command_list_next(const struct command_list *list, size_t i, size_t *iteration);
 // Sets every kernel argument that refers to `storage` again.
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage);
-// Enqueues all commands, in order, into the context's queue and flushes it.  The first command waits
-// for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where the
-// command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it calls
-// attncl__event_release() or attncl__event_transfer().
+// Enqueues all commands, in order, into the context's queue and flushes it.  The first command
+// waits for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where
+// the command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it
+// calls attncl__event_release() or attncl__event_transfer().
 attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);

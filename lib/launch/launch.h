@@ -147,11 +147,12 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
 // nothing: for choosing a tile configuration before the first launch.
 bool attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local);
 
-// True when, in addition, a work-item's values fit in registers on a GPU, as far as the driver reports.
-// Preferred by the choice of a configuration, not required.
+// True when, in addition, a work-item's values fit in registers on a GPU, as far as the driver
+// reports.  Preferred by the choice of a configuration, not required.
 bool attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec, size_t local);
 
-// Work-items per row for a row kernel, GPU variant: a power of two, at most caps->max_group and 256.
+// Work-items per row for a row kernel, GPU variant: a power of two, at most caps->max_group and
+// 256.
 size_t attncl__group_for_row(const struct device_caps *caps, int64_t width);
 
 #endif

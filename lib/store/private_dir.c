@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// A directory private to this user.  There are no locks: a file is written under a temporary name and
-// renamed, and the last writer wins.  Nothing is synced to disk, so readers must detect incomplete
-// files.
+// A directory private to this user.  There are no locks: a file is written under a temporary name
+// and renamed, and the last writer wins.  Nothing is synced to disk, so readers must detect
+// incomplete files.
 
 #define _GNU_SOURCE // O_DIRECTORY and the *at functions together with C11
 #include <errno.h>

@@ -13,8 +13,8 @@ struct tuning_key {
     bool ignore_environment;
 };
 
-// The file's table for this device, or NULL when it has no entry for it.  Cannot fail: faults of the
-// file are logged.  Freed by attncl__tuning_free(), which accepts NULL.
+// The file's table for this device, or NULL when it has no entry for it.  Cannot fail: faults of
+// the file are logged.  Freed by attncl__tuning_free(), which accepts NULL.
 struct tune_table *attncl__tuning_load(const struct tuning_key *key);
 void attncl__tuning_free(struct tune_table *table);
 
@@ -22,7 +22,7 @@ void attncl__tuning_free(struct tune_table *table);
 attncl_status attncl__tuning_check_path(const struct tuning_key *key);
 
 // Writes the table's entries for everything `measured`.  Creates file and directory when they are
-// missing.  *path_ret, the file, is the caller's (attncl__free); unchanged when there was nothing to
+// missing. *path_ret, the file, is the caller's (attncl__free); unchanged when there was nothing to
 // write.  ERR_IO when the file cannot be written.
 attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tune_table *table,
                                    const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],

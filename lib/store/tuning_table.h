@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The tuning table: tile configurations and work-group sizes that were measured on a device and
-// replace the built-in ones.  `attncl tune` writes them to a file, a context reads them once, kernels
-// look them up (launch/tuned.h).  Knows no OpenCL.
+// replace the built-in ones.  `attncl tune` writes them to a file, a context reads them once,
+// kernels look them up (launch/tuned.h).  Knows no OpenCL.
 //
 // An entry is a hint.  The kernel's host code checks it like a built-in configuration and rejects
 // what does not fit, without an error: a damaged or hostile file can make the library slow, not
@@ -88,8 +88,8 @@ struct strbuf;
 // "TM=192 TN=128 TK=256"
 void attncl__tuned_values_text(enum tunable kernel, const int *values, struct strbuf *ret);
 
-// The new text of a file: the device's entries for the kernels and classes in `measured` are replaced
-// by those of the table.  Other valid lines of `old` are kept.
+// The new text of a file: the device's entries for the kernels and classes in `measured` are
+// replaced by those of the table.  Other valid lines of `old` are kept.
 void attncl__tuned_merge(const char *old, size_t n, const char *device, const char *driver,
                          const struct tune_table *table,
                          const bool measured[N_TUNABLES][TUNE_MAX_CLASSES], struct strbuf *ret);

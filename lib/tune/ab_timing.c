@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// A sample is a few runs, then reading a small part of the result.  Some drivers return from clFinish
-// before the work is done; a read cannot.
+// A sample is a few runs, then reading a small part of the result.  Some drivers return from
+// clFinish before the work is done; a read cannot.
 
 #define _GNU_SOURCE // clock_gettime beside C11
 #include <math.h>

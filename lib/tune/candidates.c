@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Tables: the workloads for each kernel and class of shapes, and the candidate configurations that are
-// compared with the built-in choice.  To try another configuration, add a row.
+// Tables: the workloads for each kernel and class of shapes, and the candidate configurations that
+// are compared with the built-in choice.  To try another configuration, add a row.
 
 #include "tune/workloads.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 //
-// Tuning a device: for each kernel and class of shapes, every candidate is timed against the built-in
-// choice, then the best candidate again.
+// Tuning a device: for each kernel and class of shapes, every candidate is timed against the
+// built-in choice, then the best candidate again.
 //
-// Of a dozen candidates one looks faster by chance.  So a candidate must win twice, interleaved with
-// the built-in choice, by its fastest and by its median run.
+// Of a dozen candidates one looks faster by chance.  So a candidate must win twice, interleaved
+// with the built-in choice, by its fastest and by its median run.
 
 #include "attncl/tune.h"
 

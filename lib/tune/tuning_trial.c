@@ -11,7 +11,8 @@
 #include "base/strbuf.h"
 #include "base/try.h"
 
-// The gain that a candidate needs, the loss allowed on one workload, and shares of the trial's time.
+// The gain that a candidate needs, the loss allowed on one workload, and shares of the trial's
+// time.
 static const double min_gain = 0.05, max_loss = 0.02;
 static const double candidates_share = 0.6, final_share = 0.3;
 // Minimum length of a sample: timing it takes microseconds.
@@ -74,7 +75,8 @@ static attncl_status begin_variants(const struct tuning_trial *c,
     return ATTNCL_OK;
 }
 
-// Time of `other` relative to the built-in choice: the mean over the workloads; *worst_ret the largest.
+// Time of `other` relative to the built-in choice: the mean over the workloads; *worst_ret the
+// largest.
 static double ratio(const struct tuning_trial *c, const struct variant other[TRIAL_WORKLOADS],
                     double (*time_of)(const struct variant *), double *worst_ret)
 {

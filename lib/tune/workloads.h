@@ -40,8 +40,8 @@ attncl_status attncl__workload_fill(attncl_context *ctx, const struct workload *
                                     struct workload_data *ret);
 void attncl__workload_clear(struct workload_data *data);
 
-// Builds and compiles a graph with the context's current tuning table.  Released before the data, by
-// attncl_graph_destroy().
+// Builds and compiles a graph with the context's current tuning table.  Released before the data,
+// by attncl_graph_destroy().
 attncl_status attncl__workload_graph(attncl_context *ctx, const struct workload *w,
                                      const struct workload_data *data, attncl_graph **ret);
 

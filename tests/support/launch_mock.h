@@ -7,8 +7,8 @@
 #include "launch/launch.h"
 
 struct launch_mock {
-    // Stands in for attncl__kernel_is_launchable() and, with no_spills, attncl__kernel_has_no_spills().
-    // NULL: every kernel is.
+    // Stands in for attncl__kernel_is_launchable() and, with no_spills,
+    // attncl__kernel_has_no_spills().  NULL: every kernel is.
     bool (*is_launchable)(void *user, const struct kspec *spec, size_t local, bool no_spills);
     // Stands in for attncl__launch().  Not called for empty grids.
     attncl_status (*launch)(void *user, const struct kspec *spec, const struct grid *grid,
