@@ -88,15 +88,15 @@ attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word
                                   size_t bytes);
 
 // -- programs (device/program.c)
-struct program; // one built program; belongs to the context
+struct kernel_program; // one built program; belongs to the context
 // Finds or builds.  `file` is a path below cl/, "norm/softmax.cl"; `defines` is text of "#define
 // NAME VALUE" lines, put before it.  Together they are the key.  A build failure is ERR_COMPILE
 // with the compiler's first error line.  It is remembered, so that a list of variants does not
 // compile twice.
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
-                                  struct program **ret);
-attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,
-                                    cl_kernel *ret);
+                                  struct kernel_program **ret);
+attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
+                                    const char *name, cl_kernel *ret);
 void attncl__kernel_release(cl_kernel *kernel);
 // The kernel's maximum work-group size on this device, its local memory and its private (spill)
 // memory, in bytes.

@@ -21,20 +21,20 @@ static const char build_options[] = "-cl-std=CL1.2";
 
 enum build_state { BUILDING, BUILT, FAILED };
 
-struct program {
+struct kernel_program {
     enum build_state state;
     attncl_status status; // when FAILED
     char *message;
     char *file, *defines; // the key
     cl_program cl;
     char *source; // kept only while the program is to be stored
-    struct program *next;
+    struct kernel_program *next;
 };
 
 struct program_table {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    struct program *first;
+    struct kernel_program *first;
 };
 
 attncl_status attncl__programs_create(struct program_table **ret)
@@ -48,7 +48,7 @@ attncl_status attncl__programs_create(struct program_table **ret)
     return ATTNCL_OK;
 }
 
-static void release_cl(struct program *p)
+static void release_cl(struct kernel_program *p)
 {
     if (!p->cl)
         return;
@@ -57,7 +57,7 @@ static void release_cl(struct program *p)
     p->cl = NULL;
 }
 
-static void program_free(struct program *p)
+static void program_free(struct kernel_program *p)
 {
     if (!p)
         return;
@@ -74,7 +74,7 @@ void attncl__programs_free(struct program_table *table)
     if (!table)
         return;
     while (table->first) {
-        struct program *p = table->first;
+        struct kernel_program *p = table->first;
 
         table->first = p->next;
         program_free(p);
@@ -113,7 +113,7 @@ static const char *error_line(const char *log, int *n_ret)
 
 // ATTNCL_DUMP_CL, for developers: writes the source and the compiler's log.  A failure to write is
 // logged.
-static void dump(const char *directory, const struct program *p, const char *source,
+static void dump(const char *directory, const struct kernel_program *p, const char *source,
                  const char *log)
 {
     uint32_t hash = 2166136261u; // FNV-1a of the macros tells the specialisations of a file apart
@@ -133,7 +133,7 @@ static void dump(const char *directory, const struct program *p, const char *sou
     attncl__strbuf_free(&path);
 }
 
-static attncl_status build_source(attncl_context *ctx, struct program *p, const char *source)
+static attncl_status build_source(attncl_context *ctx, struct kernel_program *p, const char *source)
 {
     attncl_status status = ATTNCL_OK;
     char *log = NULL;
@@ -162,7 +162,7 @@ done:
     return status;
 }
 
-static attncl_status build(attncl_context *ctx, struct program *p)
+static attncl_status build(attncl_context *ctx, struct kernel_program *p)
 {
     attncl_status status = ATTNCL_OK;
     struct strbuf source = STRBUF_EMPTY;
@@ -197,23 +197,23 @@ done:
 
 void attncl__programs_store(attncl_context *ctx)
 {
-    for (struct program *p = ctx->programs ? ctx->programs->first : NULL; p; p = p->next)
+    for (struct kernel_program *p = ctx->programs ? ctx->programs->first : NULL; p; p = p->next)
         if (p->state == BUILT && p->source)
             attncl__cache_store(ctx, p->source, build_options, p->cl);
 }
 
-static struct program *find(const struct program_table *table, const char *file,
-                            const char *defines)
+static struct kernel_program *find(const struct program_table *table, const char *file,
+                                   const char *defines)
 {
-    for (struct program *p = table->first; p; p = p->next)
+    for (struct kernel_program *p = table->first; p; p = p->next)
         if (strcmp(p->file, file) == 0 && strcmp(p->defines, defines) == 0)
             return p;
     return NULL;
 }
 
-static struct program *program_new(const char *file, const char *defines)
+static struct kernel_program *program_new(const char *file, const char *defines)
 {
-    struct program *p = attncl__alloc_zero(sizeof *p);
+    struct kernel_program *p = attncl__alloc_zero(sizeof *p);
 
     if (!p)
         return NULL;
@@ -226,7 +226,7 @@ static struct program *program_new(const char *file, const char *defines)
 }
 
 // Remembers a failure that would repeat; running out of memory would not.
-static void settle(struct program_table *table, struct program *p, attncl_status status)
+static void settle(struct program_table *table, struct kernel_program *p, attncl_status status)
 {
     char *message = status == ATTNCL_OK ? NULL : attncl__copy_text(attncl_last_error());
 
@@ -240,12 +240,12 @@ static void settle(struct program_table *table, struct program *p, attncl_status
 }
 
 attncl_status attncl__program_get(attncl_context *ctx, const char *file, const char *defines,
-                                  struct program **ret)
+                                  struct kernel_program **ret)
 {
     struct program_table *table = ctx->programs;
 
     pthread_mutex_lock(&table->lock);
-    struct program *p = find(table, file, defines);
+    struct kernel_program *p = find(table, file, defines);
     while (p && p->state == BUILDING)
         pthread_cond_wait(&table->changed, &table->lock);
     const bool ours = !p || (p->state == FAILED && p->status != ATTNCL_ERR_COMPILE);
@@ -273,8 +273,8 @@ attncl_status attncl__program_get(attncl_context *ctx, const char *file, const c
     return ATTNCL_OK;
 }
 
-attncl_status attncl__kernel_create(attncl_context *ctx, struct program *program, const char *name,
-                                    cl_kernel *ret)
+attncl_status attncl__kernel_create(attncl_context *ctx, struct kernel_program *program,
+                                    const char *name, cl_kernel *ret)
 {
     cl_int code = CL_SUCCESS;
 

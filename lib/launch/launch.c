@@ -10,7 +10,7 @@
 
 static attncl_status open_kernel(const struct launcher *l, const struct kspec *spec, cl_kernel *ret)
 {
-    struct program *program = NULL;
+    struct kernel_program *program = NULL;
 
     TRY(attncl__program_get(l->command_list->ctx, spec->file, spec->defines, &program));
     return attncl__kernel_create(l->command_list->ctx, program, spec->kernel, ret);

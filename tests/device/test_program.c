@@ -73,7 +73,7 @@ static enum device_vendor vendor(void)
 static int live_once(const char *defines)
 {
     attncl_context *ctx = NULL;
-    struct program *program = NULL;
+    struct kernel_program *program = NULL;
     cl_kernel kernel = NULL;
     cl_mem x = NULL;
     int got = -1;
@@ -246,7 +246,7 @@ static attncl_context *shared;
 
 static void *get_program(void *user)
 {
-    struct program *program = NULL;
+    struct kernel_program *program = NULL;
 
     (void)user;
     return attncl__program_get(shared, "probe.cl", "#define VALUE 5\n", &program) == ATTNCL_OK
@@ -286,7 +286,7 @@ TEST(sources_and_logs_are_dumped_on_request)
 TEST(an_unknown_kernel_is_named)
 {
     attncl_context *ctx = NULL;
-    struct program *program = NULL;
+    struct kernel_program *program = NULL;
     cl_kernel kernel = NULL;
 
     if (vendor() == VENDOR_OCLGRIND) // reports the refused kernel as a finding
