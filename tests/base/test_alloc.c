@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The counted heap: counting, failing on demand, refusing sizes that overflow.
+// The heap: counting blocks, failing on demand, refusing sizes that overflow.
 
 #include <pthread.h>
 #include <string.h>

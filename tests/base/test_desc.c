@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Shapes: making, counting, folding into rows, and their text.
+// Tensor descriptions: creating, counting, folding into rows, and their text.
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The environment's one door, the log and the version.
+// Environment variables, the log and the version.
 
 #define _GNU_SOURCE
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Status names, the last error of a thread, and the words of error handling.
+// Status names, the last error of a thread, and the error macros.
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whole files.  More of it, under the safetensors writer: tests/io/test_safetensors_file.c.
+// Whole files.  tests/io/test_safetensors_file.c tests more of them.
 
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Growing text, JSON strings, UTF-8.
+// Growable strings, JSON strings, UTF-8.
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the quirk table makes of devices, most of which are not here.
+// The effect of the table of quirks on devices, most of which this machine lacks.
 
 #include <string.h>
 

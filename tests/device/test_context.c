@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A context's life: options, children, hooks, forks, adoption.
+// Contexts: options, children, destroy hooks, forks, adoption.
 
 #include <string.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which device a filter selects, over made-up lists; and the list of this machine.
+// Which device a filter selects, from artificial lists; and this machine's list.
 
 #include <stdio.h>
 #include <string.h>

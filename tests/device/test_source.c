@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernel sources as one text.
+// Expanding the includes of kernel sources.
 
 #include <string.h>
 

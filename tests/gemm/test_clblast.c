@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// CLBlast's guards.  Its strided-batched GEMM is wrong (1.5.3) where an offset or a stride with
-// gaps is given and the matrices are large; the library never asks for that.  This file calls
-// CLBlast itself once, to show what is avoided.
+// The guards around CLBlast.  Its strided-batched GEMM (1.5.3) is wrong for large matrices with an
+// offset or a stride with gaps; the library never uses it for those.  This test calls CLBlast
+// itself once, to show the fault.
 
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #include <clblast_c.h>
 
-// 3 products of 1024 x 1024 x 1024, two matrices apart, beginning with the second.
+// 3 GEMMs of 1024 x 1024 x 1024, two matrices apart, beginning with the second.
 enum { N = 1024, N_BATCH = 3, N_SAMPLES = 64 };
 static const int64_t square = (int64_t)N * N;
 static const int64_t n_elements = (2 * N_BATCH + 1) * (int64_t)N * N;
@@ -77,7 +77,7 @@ static void run_ours(const struct gemm *g)
     attncl__command_list_free(&command_list);
 }
 
-// Too slow to emulate; llvmpipe's loops end early.
+// Oclgrind is too slow; llvmpipe caps loop iterations.
 static bool worth_trying(void)
 {
     const struct device_caps *caps = &test_context()->caps;
@@ -94,7 +94,7 @@ TEST(strided_batches_are_right)
     host_b = make(&b, 2);
     host_c = make(&c, 3);
 
-    // 1024 products of at most 1 each: rounding stays below 1024 * 1024 * 2^-24.
+    // Sums of 1024 terms of at most 1: rounding stays below 1024 * 1024 * 2^-24.
     const double bound = 0.0625;
     ck_assert_int_eq(
         CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, CLBlastTransposeNo, CLBlastTransposeNo, N,
@@ -152,7 +152,7 @@ TEST(sizes_beyond_int_are_refused)
     ck_assert_ptr_nonnull(attncl__clblast_unsupported_reason(&g));
 }
 
-// Every parameter that CLBlast wants is in the rows.
+// The built-in parameters are complete.
 TEST(rows_for_unknown_devices_are_complete)
 {
     ck_ok(attncl__clblast_add_tuning(test_context()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reading safetensors from memory: what is right is read, and each rule of the format refuses a
-// file that breaks it.
+// Reading safetensors from memory: valid files are read, and a file that breaks any rule of the
+// format is refused.
 
 #include <math.h>
 #include <stdio.h>

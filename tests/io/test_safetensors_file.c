@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Safetensors files on disk: opening what is no file, writing in one step or not at all, and there
-// and back again.
+// Safetensors files on disk: opening things that are not regular files, atomic writing, round
+// trips.
 
 #define _GNU_SOURCE
 #include <signal.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels from a directory of the test's own: launched, refused, rebound, counted.
+// Launching kernels from a test directory: arguments, limits, rebinding, object counts.
 
 #include <string.h>
 

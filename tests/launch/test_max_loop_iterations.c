@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A device with an iteration cap (caps->max_loop_iterations) rejects what exceeds it, and
-// takes what is short enough.  The device is only described.
+// On a device with an iteration cap (caps->max_loop_iterations), ops refuse shapes that exceed it and
+// launch others.  The device is only described.
 
 #include "op/op.h"
 #include "support/launch_mock.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The program cache as files.  What cache_entry_read() gives is what the driver sees: nothing that
-// was touched.
+// Files of the program cache.  The driver executes what cache_entry_read() returns, so it must never
+// return a modified entry.
 
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tuned rows in use: they change what is launched and not what comes out, and what cannot run is
-// rejected.  And the tuner itself, in a second or less.
+// Tuning entries in use: they change launches but not results, and one that cannot run is rejected.
+// And the tuner itself, in a second or less.
 
 #define _GNU_SOURCE // setenv
 #include <math.h>
