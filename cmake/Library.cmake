@@ -43,7 +43,12 @@ target_link_libraries(attncl PRIVATE ${attncl_links})
 target_link_libraries(attncl_static PUBLIC ${attncl_links})
 target_link_options(attncl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map
                     -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
-set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+# Before 1.0 a minor version may change the interface.
+set(attncl_soversion ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(attncl_soversion 0.${PROJECT_VERSION_MINOR})
+endif()
+set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${attncl_soversion}
                       LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map)
 
 # Tests and benchmarks reach inside: static, all symbols.

@@ -9,8 +9,9 @@
 #include "base/ckd.h"
 #include "base/dtype.h"
 #include "base/try.h"
+#include "model/arch.h"
+#include "model/block_lm.h"
 #include "model/config.h"
-#include "model/lm.h"
 #include "model/model.h"
 #include "model/results.h"
 

@@ -9,8 +9,10 @@
 #include "attncl/ops.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "layer/layer.h"
+#include "model/arch.h"
+#include "model/block_rnn.h"
 #include "model/config.h"
-#include "model/rnn.h"
 
 struct seq2seq_settings {
     int64_t n_source, n_target; // vocabularies
@@ -119,10 +121,8 @@ static attncl_status encode(struct build *b, const struct seq2seq_settings *s, s
 
 static attncl_value project(attncl_graph *g, const struct decoder *decoder, attncl_value y)
 {
-    attncl_graph_push_scope(g, "dense");
-    const attncl_value logits = attncl_linear(g, y, decoder->dense_weight, decoder->dense_bias);
-    attncl_graph_pop_scope(g);
-    return logits;
+    return attncl__layer_project(g, "dense", y, decoder->dense_weight, decoder->dense_bias,
+                                 ATTNCL_NONE_VALUE);
 }
 
 static void add_teacher(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,

@@ -20,9 +20,9 @@
 #include "base/dtype.h"
 #include "base/try.h"
 #include "graph/graph.h"
+#include "model/block_optim.h"
 #include "model/config.h"
 #include "model/model.h"
-#include "model/optim.h"
 #include "model/results.h"
 
 enum { INNER_BYTES = 1024 };

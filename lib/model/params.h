@@ -4,6 +4,8 @@
 #ifndef ATTNCL_MODEL_PARAMS_H
 #define ATTNCL_MODEL_PARAMS_H
 
+#include <stdbool.h>
+
 #include "attncl/graph.h"
 #include "attncl/safetensors.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Language models, shared by lm and lm_sample (arch_lm.c).
-#ifndef ATTNCL_MODEL_LM_H
-#define ATTNCL_MODEL_LM_H
+// A language model: settings, parameters, and the nodes of a sequence and of a step.
+#ifndef ATTNCL_MODEL_BLOCK_LM_H
+#define ATTNCL_MODEL_BLOCK_LM_H
 
-#include "model/arch.h"
-#include "model/blocks.h"
+#include "model/block_encoder.h"
+#include "model/block_feedback.h"
 
 enum lm_positions { LM_FIXED, LM_LEARNED, LM_NONE };
 
@@ -18,6 +18,7 @@ struct lm_settings {
 
 attncl_status attncl__lm_configure(const struct json *config, void *settings);
 void attncl__lm_load(struct params *p, const void *settings);
+attncl_status attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
 int64_t attncl__lm_vocabulary(const void *settings);
 int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// How an optimiser's configuration reads, shared by optimizer_step, clip_grad_norm and train
-// (arch_optim.c).
-#ifndef ATTNCL_MODEL_OPTIM_H
-#define ATTNCL_MODEL_OPTIM_H
+// The settings of an optimiser and of clipping.
+#ifndef ATTNCL_MODEL_BLOCK_OPTIM_H
+#define ATTNCL_MODEL_BLOCK_OPTIM_H
 
 #include "attncl/optim.h"
 #include "io/json.h"

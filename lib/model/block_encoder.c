@@ -10,7 +10,7 @@
 
 #include "attncl/ops.h"
 #include "base/try.h"
-#include "model/blocks.h"
+#include "model/block_encoder.h"
 #include "model/config.h"
 
 static const float norm_eps = 1e-5f;

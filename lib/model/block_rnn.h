@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Recurrent layers, shared by gru and the sequence-to-sequence models (arch_gru.c).
-#ifndef ATTNCL_MODEL_RNN_H
-#define ATTNCL_MODEL_RNN_H
+// Recurrent layers: their parameters, and a state of each.
+#ifndef ATTNCL_MODEL_BLOCK_RNN_H
+#define ATTNCL_MODEL_BLOCK_RNN_H
 
 #include "attncl/recurrent.h"
-#include "model/arch.h"
+#include "model/params.h"
 
 struct rnn_settings {
     int64_t input, hidden, n_layers;

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT
+// A layer of an encoder: a gMLP block, or an AFT layer or multi-head attention and a feed-forward
+// network; and the encoder.
+#ifndef ATTNCL_MODEL_BLOCK_ENCODER_H
+#define ATTNCL_MODEL_BLOCK_ENCODER_H
+
+#include "model/block_aft.h"
+#include "model/block_ffn.h"
+#include "model/block_gmlp.h"
+#include "model/block_mha.h"
+#include "model/inputs.h"
+
+enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
+struct block_settings {
+    enum block_kind kind;
+    struct gmlp_settings gmlp;
+    struct aft_settings aft;
+    struct mha_settings mha;
+    struct ffn_settings ffn;
+};
+attncl_status attncl__block_configure(const struct json *config, struct block_settings *ret);
+void attncl__block_load(struct params *p, const struct block_settings *s);
+int64_t attncl__block_width(const struct block_settings *s);
+int64_t attncl__block_limit(const struct block_settings *s); // longest sequence, 0: none
+// Whether a step keeps something of every position before it, so that decoding needs a limit.
+bool attncl__block_keeps_all(const struct block_settings *s);
+int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch);
+attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,
+                           bool causal, attncl_value mask);
+attncl_value attncl__block_step(struct build *b, const struct block_settings *s, attncl_value x,
+                                attncl_value position);
+
+// A stack of them and a layer norm.
+struct encoder_settings {
+    struct block_settings block;
+    int64_t n_layers;
+};
+attncl_status attncl__encoder_configure(const struct json *config, struct encoder_settings *ret);
+void attncl__encoder_load(struct params *p, const struct encoder_settings *s);
+attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s, attncl_value x,
+                             bool causal, attncl_value mask);
+attncl_value attncl__encoder_step(struct build *b, const struct encoder_settings *s, attncl_value x,
+                                  attncl_value position);
+
+#endif

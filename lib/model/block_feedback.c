@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+//
+// The keys, parameters and nodes of a feedback transformer and its parts.
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "model/block_feedback.h"
+#include "model/config.h"
+
+attncl_status attncl__feedback_configure_attention(const struct json *config, const char *score,
+                                                   struct feedback_settings *ret)
+{
+    static const struct choice scores[] = {{"joint", 0}, {"split", 1}};
+    int split;
+    TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
+    TRY(attncl__config_int(config, "heads", 1, &ret->n_heads));
+    REQUIRE(ret->d_model % ret->n_heads == 0, ATTNCL_ERR_FORMAT,
+            "heads = %" PRId64 " does not divide d_model = %" PRId64, ret->n_heads, ret->d_model);
+    TRY(attncl__config_int_or(config, "P", 1, 4096, &ret->n_positions));
+    TRY(attncl__config_choice(config, "score", scores, N_CHOICES(scores), score, &split));
+    ret->split = split != 0;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__feedback_configure(const struct json *config, bool shared,
+                                         struct feedback_settings *ret)
+{
+    TRY(attncl__feedback_configure_attention(config, shared ? "split" : "joint", ret));
+    TRY(attncl__ffn_configure(config, &ret->ffn));
+    ret->shared = shared;
+    return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
+}
+
+int64_t attncl__feedback_limit(const struct feedback_settings *s)
+{
+    return s->n_positions + 1; // the first step has no memory
+}
+
+void attncl__feedback_attention_params(struct params *p, const struct feedback_settings *s,
+                                       enum feedback_keys keys, attncl_feedback_params *ret)
+{
+    const int64_t c = s->d_model, h = s->n_heads, d = c / h;
+    const bool own = keys == KEYS_OWN;
+    ret->query_weight = PARAM(p, "query.linear.weight", c, c);
+    ret->key_weight = PARAM_IF(own, p, "key.linear.weight", c, c);
+    ret->value_weight = PARAM_IF(own, p, "value.linear.weight", c, c);
+    ret->value_bias = PARAM_IF(own, p, "value.linear.bias", c);
+    ret->output_weight = PARAM(p, "output.weight", c, c);
+    ret->output_bias = PARAM(p, "output.bias", c);
+    ret->key_pos_embeddings = PARAM(p, "key_pos_embeddings", s->n_positions, h, d);
+    ret->query_pos_bias = PARAM(p, "query_pos_bias", h, d);
+    ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", s->n_positions, h);
+}
+
+// `ret` points into `parts`.
+void attncl__feedback_layer_params(struct params *p, const struct feedback_settings *s,
+                                   enum feedback_keys keys, struct feedback_parts *parts,
+                                   attncl_feedback_layer_params *ret)
+{
+    *parts = (struct feedback_parts){ATTNCL_FEEDBACK_PARAMS_INIT, ATTNCL_FFN_PARAMS_INIT};
+    *ret = (attncl_feedback_layer_params)ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
+    ret->attn = &parts->attn;
+    ret->ffn = &parts->ffn;
+    attncl__params_enter(p, "norm_self_attn");
+    ret->norm_attn_weight = PARAM(p, "weight", s->d_model);
+    ret->norm_attn_bias = PARAM(p, "bias", s->d_model);
+    attncl__params_leave(p);
+    attncl__params_enter(p, "attn");
+    attncl__feedback_attention_params(p, s, keys, &parts->attn);
+    attncl__params_leave(p);
+    attncl__params_enter(p, "norm_ff");
+    ret->norm_ffn_weight = PARAM(p, "weight", s->d_model);
+    ret->norm_ffn_bias = PARAM(p, "bias", s->d_model);
+    attncl__params_leave(p);
+    attncl__params_enter(p, "feed_forward");
+    attncl__ffn_params(p, &s->ffn, &parts->ffn);
+    attncl__params_leave(p);
+    ret->activation = s->ffn.activation;
+}
+
+// The weights that project a memory to keys and values, stacked for one GEMM: those of all layers,
+// one after another, or the shared pair.
+static attncl_value key_value_weight(struct params *p, const struct feedback_settings *s)
+{
+    const int64_t c = s->d_model;
+    char name[64];
+    struct param_stack stack = attncl__param_stack_begin(p, "key_value.weight", c);
+    for (int64_t i = 0; i < s->n_layers && !s->shared && p->status == ATTNCL_OK; ++i) {
+        snprintf(name, sizeof name, "layers.%" PRId64 ".attn.key.linear.weight", i);
+        attncl__param_stack_add(&stack, name, c);
+        snprintf(name, sizeof name, "layers.%" PRId64 ".attn.value.linear.weight", i);
+        attncl__param_stack_add(&stack, name, c);
+    }
+    if (s->shared) {
+        attncl__param_stack_add(&stack, "key.linear.weight", c);
+        attncl__param_stack_add(&stack, "value.linear.weight", c);
+    }
+    return attncl__param_stack_end(&stack);
+}
+
+// Values of a layer's own projection have a bias, keys none.
+static attncl_value key_value_bias(struct params *p, const struct feedback_settings *s)
+{
+    char name[64];
+    if (s->shared)
+        return ATTNCL_NONE_VALUE;
+    struct param_stack stack = attncl__param_stack_begin(p, "key_value.bias", 0);
+    for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
+        snprintf(name, sizeof name, "layers.%" PRId64 ".attn.value.linear.bias", i);
+        attncl__param_stack_add(&stack, NULL, s->d_model);
+        attncl__param_stack_add(&stack, name, s->d_model);
+    }
+    return attncl__param_stack_end(&stack);
+}
+
+// `parts`, `layers`: space for n_layers; NULL when loading.
+static void transformer_params(struct params *p, const struct feedback_settings *s,
+                               struct feedback_parts *parts, attncl_feedback_layer_params *layers,
+                               attncl_feedback_transformer_params *ret)
+{
+    struct feedback_parts ignored_parts;
+    attncl_feedback_layer_params ignored;
+    for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
+        attncl__params_enter(p, "layers.%" PRId64, i);
+        attncl__feedback_layer_params(p, s, KEYS_PROJECTED, parts ? &parts[i] : &ignored_parts,
+                                      layers ? &layers[i] : &ignored);
+        attncl__params_leave(p);
+    }
+    *ret = (attncl_feedback_transformer_params)ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT;
+    ret->layers = layers;
+    ret->n_layers = (size_t)s->n_layers;
+    ret->n_heads = s->n_heads;
+    if (s->n_layers > 0 || s->shared) {
+        ret->key_value_weight = key_value_weight(p, s);
+        ret->key_value_bias = key_value_bias(p, s);
+    }
+    ret->weights = PARAM(p, "weights", s->n_layers + 1);
+    attncl__params_enter(p, "norm");
+    ret->norm_weight = PARAM(p, "weight", s->d_model);
+    ret->norm_bias = PARAM(p, "bias", s->d_model);
+    attncl__params_leave(p);
+}
+
+void attncl__feedback_load(struct params *p, const struct feedback_settings *s)
+{
+    attncl_feedback_transformer_params ignored;
+    transformer_params(p, s, NULL, NULL, &ignored);
+}
+
+// With a position one step of x, else all of them.
+static attncl_status build_steps(struct build *b, const struct feedback_settings *s, attncl_value x,
+                                 attncl_value position, attncl_value *y_ret,
+                                 attncl_value *memory_ret)
+{
+    attncl_feedback_transformer_params params;
+    const size_t n = (size_t)s->n_layers;
+    attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);
+    struct feedback_parts *parts = attncl__alloc_array(n, sizeof *parts);
+    if (!layers || !parts) {
+        attncl__free(layers);
+        attncl__free(parts);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n);
+    }
+    transformer_params(&b->params, s, parts, layers, &params);
+    *y_ret = position.id
+                 ? attncl_feedback_transformer_step(b->graph, &params, attncl__feedback_limit(s), x,
+                                                    position, memory_ret)
+                 : attncl_feedback_transformer(b->graph, &params, x, memory_ret);
+    attncl__free(layers);
+    attncl__free(parts);
+    return attncl_graph_status(b->graph);
+}
+
+attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
+                               attncl_value *y_ret, attncl_value *memory_ret)
+{
+    return build_steps(b, s, x, ATTNCL_NONE_VALUE, y_ret, memory_ret);
+}
+
+attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
+                                    attncl_value x, attncl_value position, attncl_value *y_ret)
+{
+    return build_steps(b, s, x, position, y_ret, NULL);
+}

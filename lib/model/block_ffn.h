@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// The settings and parameters of a feed-forward network.
+#ifndef ATTNCL_MODEL_BLOCK_FFN_H
+#define ATTNCL_MODEL_BLOCK_FFN_H
+
+#include "attncl/transformer.h"
+#include "io/json.h"
+#include "model/params.h"
+
+struct ffn_settings {
+    int64_t d_model, d_ff;
+    attncl_activation activation;
+    bool gated, bias1, bias2, bias_gate;
+};
+attncl_status attncl__ffn_configure(const struct json *config, struct ffn_settings *ret);
+void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
+
+#endif

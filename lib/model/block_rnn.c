@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+//
+// Recurrent layers: parameters named as PyTorch names them, states.
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "attncl/ops.h"
+#include "base/alloc.h"
+#include "base/try.h"
+#include "model/block_rnn.h"
+
+// Layer k of names like "weight_ih_l0".
+static attncl_gru_params layer_params(struct params *p, const struct rnn_settings *s, int64_t k)
+{
+    const int64_t input = k == 0 ? s->input : s->hidden, hidden = s->hidden;
+    char names[4][40];
+    snprintf(names[0], sizeof names[0], "weight_ih_l%" PRId64, k);
+    snprintf(names[1], sizeof names[1], "weight_hh_l%" PRId64, k);
+    snprintf(names[2], sizeof names[2], "bias_ih_l%" PRId64, k);
+    snprintf(names[3], sizeof names[3], "bias_hh_l%" PRId64, k);
+
+    attncl_gru_params layer = ATTNCL_GRU_PARAMS_INIT;
+    layer.weight_ih = PARAM(p, names[0], 3 * hidden, input);
+    layer.weight_hh = PARAM(p, names[1], 3 * hidden, hidden);
+    layer.bias_ih = PARAM(p, names[2], 3 * hidden);
+    layer.bias_hh = PARAM(p, names[3], 3 * hidden);
+    return layer;
+}
+
+// A missing layer ends the traversal, whatever number the configuration gives.
+void attncl__rnn_params(struct params *p, const struct rnn_settings *s, attncl_gru_params *ret)
+{
+    for (int64_t k = 0; k < s->n_layers && p->status == ATTNCL_OK; ++k) {
+        const attncl_gru_params layer = layer_params(p, s, k);
+        if (ret)
+            ret[k] = layer;
+    }
+}
+
+attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret)
+{
+    *ret = (struct rnn){.n = (size_t)n_layers,
+                        .layers = attncl__alloc_array((size_t)n_layers, sizeof *ret->layers),
+                        .states = attncl__alloc_array((size_t)n_layers, sizeof *ret->states)};
+    REQUIRE(ret->layers && ret->states, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " layers", n_layers);
+    for (int64_t k = 0; k < n_layers; ++k)
+        ret->states[k] = ATTNCL_NONE_VALUE;
+    return ATTNCL_OK;
+}
+
+void attncl__rnn_free(struct rnn *rnn)
+{
+    attncl__free(rnn->layers);
+    attncl__free(rnn->states);
+}
+
+attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn)
+{
+    const attncl_shape one = attncl_graph_shape(g, rnn->states[0]);
+    const int64_t dim[3] = {(int64_t)rnn->n, one.dim[0], one.dim[1]};
+    return attncl_reshape(g, attncl_concat(g, rnn->n, rnn->states, 0), 3, dim);
+}
+
+attncl_status attncl__check_steps(const char *name, int64_t n_steps)
+{
+    REQUIRE(n_steps >= 1, ATTNCL_ERR_SHAPE, "input %s has length 0, must be at least 1", name);
+    return ATTNCL_OK;
+}
