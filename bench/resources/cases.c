@@ -38,6 +38,8 @@ static attncl_status run_gemm(struct launcher *l, const struct resource_case *c)
     char how[GEMM_HOW_BYTES];
 
     g.a.span.storage = g.b.span.storage = g.c.span.storage = &nothing;
+    if (c->skinny)
+        return attncl__gemm_skinny(l, &g, how);
     g.a.ld = g.trans_a ? g.m : g.k;
     g.b.ld = g.trans_b ? g.k : g.n;
     g.c.ld = g.n;
@@ -46,170 +48,108 @@ static attncl_status run_gemm(struct launcher *l, const struct resource_case *c)
     return attncl__gemm_tiles(l, &g, how);
 }
 
-static attncl_status run_gemv(struct launcher *l, const struct resource_case *c)
+attncl_status resource_case_run(struct launcher *l, const struct resource_case *c)
 {
-    struct gemm g = c->gemm;
-    char how[GEMM_HOW_BYTES];
-
-    g.a.span.storage = g.b.span.storage = g.c.span.storage = &nothing;
-    return attncl__gemm_skinny(l, &g, how);
+    return c->op ? run_op(l, c) : run_gemm(l, c);
 }
 
-#define GEMM(name, n_batch, rows, columns, terms, ...)                                             \
-    {                                                                                              \
-        .label = name, .run = run_gemm,                                                            \
-        .gemm = {.batch = (n_batch), .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__},      \
-    }
-// The forms of one size that differ in code.
-#define GEMMS(name, batch, m, n, k)                                                                \
-    GEMM(name " NN", batch, m, n, k, .trans_a = false),                                            \
-        GEMM(name " NT GELU", batch, m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),       \
-        GEMM(name " TN", batch, m, n, k, .trans_a = true),                                         \
-        GEMM(name " NN unaligned", batch, m, n, (k) + 1, .trans_a = false)
-
+// clang-format off
+#define EXTENTS(type, ...)                                                                           \
+    {ATTNCL_##type, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
+#define DIM(...) EXTENTS(F32, __VA_ARGS__)
+#define ABSENT   {.rank = 0}
 #define OP_CASE(name, cls, values, ...)                                                            \
-    {                                                                                              \
-        .label = name, .run = run_op, .op = #cls, .params = &(const struct cls##_params)values,    \
-        .in = {__VA_ARGS__},                                                                       \
-    }
-#define VALUES(...)                                                                                \
-    {                                                                                              \
-        __VA_ARGS__                                                                                \
-    }
-#define DIM1(a)                                                                                    \
-    {                                                                                              \
-        ATTNCL_F32, 1,                                                                             \
-        {                                                                                          \
-            a                                                                                      \
-        }                                                                                          \
-    }
-#define DIM2(a, b)                                                                                 \
-    {                                                                                              \
-        ATTNCL_F32, 2,                                                                             \
-        {                                                                                          \
-            a, b                                                                                   \
-        }                                                                                          \
-    }
-#define DIM3(a, b, c)                                                                              \
-    {                                                                                              \
-        ATTNCL_F32, 3,                                                                             \
-        {                                                                                          \
-            a, b, c                                                                                \
-        }                                                                                          \
-    }
-#define DIM4(a, b, c, d)                                                                           \
-    {                                                                                              \
-        ATTNCL_F32, 4,                                                                             \
-        {                                                                                          \
-            a, b, c, d                                                                             \
-        }                                                                                          \
-    }
-#define MASK3(a, b, c)                                                                             \
-    {                                                                                              \
-        ATTNCL_U8, 3,                                                                              \
-        {                                                                                          \
-            a, b, c                                                                                \
-        }                                                                                          \
-    }
-#define INTS1(a)                                                                                   \
-    {                                                                                              \
-        ATTNCL_I32, 1,                                                                             \
-        {                                                                                          \
-            a                                                                                      \
-        }                                                                                          \
-    }
-#define ABSENT                                                                                     \
-    {                                                                                              \
-        ATTNCL_F32, 0,                                                                             \
-        {                                                                                          \
-            0                                                                                      \
-        }                                                                                          \
-    }
+    {.label = name, .op = #cls, .params = &(const struct cls##_params)values, .in = {__VA_ARGS__}}
+#define VALUES(...) {__VA_ARGS__}
+#define GEMM(name, rows, columns, terms, ...)                                                      \
+    {.label = name,                                                                                \
+     .gemm = {.batch = 1, .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__}}
+#define SKINNY(name, rows, ...)                                                                    \
+    {.label = name, .skinny = true,                                                                \
+     .gemm = {.batch = 1, .m = (rows), .n = 4096, .k = 4096, __VA_ARGS__}}
+// clang-format on
 
-#define HEADS(t, d) DIM4(1, 16, t, d)
+// The forms of one size that differ in code.
+#define GEMMS(name, m, n, k)                                                                       \
+    GEMM(name " NN", m, n, k, .trans_a = false),                                                   \
+        GEMM(name " NT GELU", m, n, k, .trans_b = true, .activation = GEMM_ACT_GELU),              \
+        GEMM(name " TN", m, n, k, .trans_a = true),                                                \
+        GEMM(name " NN unaligned", m, n, (k) + 1, .trans_a = false)
+
+#define HEADS(t, d) DIM(1, 16, t, d)
 #define ATTENTION(name, cls, values, t, s, d)                                                      \
     OP_CASE(name, cls, VALUES values, HEADS(t, d), HEADS(s, d), HEADS(s, d))
+#define WIDTH(name, t, s, d) ATTENTION(name " D " #d, attention_fwd, (.scale = 1), t, s, d)
 #define WIDTHS(t, s, name)                                                                         \
-    ATTENTION(name " D 32", attention_fwd, (.scale = 1), t, s, 32),                                \
-        ATTENTION(name " D 64", attention_fwd, (.scale = 1), t, s, 64),                            \
-        ATTENTION(name " D 96", attention_fwd, (.scale = 1), t, s, 96),                            \
-        ATTENTION(name " D 128", attention_fwd, (.scale = 1), t, s, 128),                          \
-        ATTENTION(name " D 192", attention_fwd, (.scale = 1), t, s, 192),                          \
-        ATTENTION(name " D 256", attention_fwd, (.scale = 1), t, s, 256),                          \
-        ATTENTION(name " D 320", attention_fwd, (.scale = 1), t, s, 320)
+    WIDTH(name, t, s, 32), WIDTH(name, t, s, 64), WIDTH(name, t, s, 96), WIDTH(name, t, s, 128),   \
+        WIDTH(name, t, s, 192), WIDTH(name, t, s, 256), WIDTH(name, t, s, 320)
+#define QKV(t, b) DIM(t, b, 512), DIM(t, b, 512), DIM(t, b, 512)
 
 enum { MANY = 1 << 16 };
 #define ROWS(name, width)                                                                          \
-    OP_CASE("softmax " name, softmax_fwd, VALUES(0), DIM2(MANY, width)),                           \
-        OP_CASE("softmax gradient " name, softmax_bwd, VALUES(0), DIM2(MANY, width),               \
-                DIM2(MANY, width)),                                                                \
-        OP_CASE("masked softmax " name, masked_softmax_fwd, VALUES(0), DIM3(16, MANY / 16, width), \
-                INTS1(16)),                                                                        \
-        OP_CASE("layer norm " name, layer_norm_fwd, VALUES(.eps = 1e-5f), DIM2(MANY, width),       \
-                DIM1(width), DIM1(width)),                                                         \
+    OP_CASE("softmax " name, softmax_fwd, VALUES(0), DIM(MANY, width)),                            \
+        OP_CASE("softmax gradient " name, softmax_bwd, VALUES(0), DIM(MANY, width),                \
+                DIM(MANY, width)),                                                                 \
+        OP_CASE("masked softmax " name, masked_softmax_fwd, VALUES(0), DIM(16, MANY / 16, width),  \
+                EXTENTS(I32, 16)),                                                                 \
+        OP_CASE("layer norm " name, layer_norm_fwd, VALUES(.eps = 1e-5f), DIM(MANY, width),        \
+                DIM(width), DIM(width)),                                                           \
         OP_CASE("layer norm gradient " name, layer_norm_bwd, VALUES(.eps = 1e-5f),                 \
-                DIM2(MANY, width), DIM1(width), DIM2(MANY, width)),                                \
-        OP_CASE("argmax " name, argmax_fwd, VALUES(0), DIM2(MANY, width)),                         \
-        OP_CASE("cross entropy " name, cross_entropy_fwd, VALUES(.pad = -1), DIM2(MANY, width),    \
-                INTS1(MANY)),                                                                      \
+                DIM(MANY, width), DIM(width), DIM(MANY, width)),                                   \
+        OP_CASE("argmax " name, argmax_fwd, VALUES(0), DIM(MANY, width)),                          \
+        OP_CASE("cross entropy " name, cross_entropy_fwd, VALUES(.pad = -1), DIM(MANY, width),     \
+                EXTENTS(I32, MANY)),                                                               \
         OP_CASE("cross entropy gradient " name, cross_entropy_bwd,                                 \
-                VALUES(.reduction = ATTNCL_REDUCE_NONE, .pad = -1), DIM2(MANY, width),             \
-                INTS1(MANY), DIM1(MANY))
+                VALUES(.reduction = ATTNCL_REDUCE_NONE, .pad = -1), DIM(MANY, width),              \
+                EXTENTS(I32, MANY), DIM(MANY))
 
 const struct resource_case resource_cases[] = {
-    GEMMS("4096 x 4096 x 4096", 1, 4096, 4096, 4096),
-    GEMM("4096 x 4096 x 4096 causal", 1, 4096, 4096, 4096, .causal = true),
-    GEMM("4096 x 4096 x 4096 NT causal", 1, 4096, 4096, 4096, .trans_b = true, .causal = true),
-    GEMMS("1024 x 1024 x 1024", 1, 1024, 1024, 1024),
-    GEMMS("256 x 256 x 256", 1, 256, 256, 256),
-    GEMMS("32 x 512 x 512", 1, 32, 512, 512),
-    GEMMS("64 x 64 x 65536", 1, 64, 64, 65536),
-    {.label = "1 row NN", .run = run_gemv, .gemm = {.batch = 1, .m = 1, .n = 4096, .k = 4096}},
-    {.label = "4 rows NN", .run = run_gemv, .gemm = {.batch = 1, .m = 4, .n = 4096, .k = 4096}},
-    {.label = "1 row NT",
-     .run = run_gemv,
-     .gemm = {.batch = 1, .m = 1, .n = 4096, .k = 4096, .trans_b = true}},
-    {.label = "4 rows NT GELU",
-     .run = run_gemv,
-     .gemm = {.batch = 1, .m = 4, .n = 4096, .k = 4096, .trans_b = true, .activation = 1}},
+    GEMMS("4096 x 4096 x 4096", 4096, 4096, 4096),
+    GEMM("4096 x 4096 x 4096 causal", 4096, 4096, 4096, .causal = true),
+    GEMM("4096 x 4096 x 4096 NT causal", 4096, 4096, 4096, .trans_b = true, .causal = true),
+    GEMMS("1024 x 1024 x 1024", 1024, 1024, 1024),
+    GEMMS("256 x 256 x 256", 256, 256, 256),
+    GEMMS("32 x 512 x 512", 32, 512, 512),
+    GEMMS("64 x 64 x 65536", 64, 64, 65536),
+    SKINNY("1 row NN", 1, .trans_b = false),
+    SKINNY("4 rows NN", 4, .trans_b = false),
+    SKINNY("1 row NT", 1, .trans_b = true),
+    SKINNY("4 rows NT GELU", 4, .trans_b = true, .activation = GEMM_ACT_GELU),
 
     WIDTHS(2048, 2048, "attention"),
     WIDTHS(1, 8192, "decoding"),
     ATTENTION("causal D 64", attention_fwd, (.scale = 1, .causal = 1), 2048, 2048, 64),
     OP_CASE("mask D 128", attention_fwd, VALUES(.scale = 1), HEADS(2048, 128), HEADS(2048, 128),
-            HEADS(2048, 128), MASK3(2048, 2048, 1)),
+            HEADS(2048, 128), EXTENTS(U8, 2048, 2048, 1)),
     OP_CASE("lengths D 128", attention_fwd, VALUES(.scale = 1), HEADS(2048, 128), HEADS(2048, 128),
-            HEADS(2048, 128), ABSENT, INTS1(1)),
+            HEADS(2048, 128), ABSENT, EXTENTS(I32, 1)),
     OP_CASE("lengths D 256", attention_fwd, VALUES(.scale = 1), HEADS(2048, 256), HEADS(2048, 256),
-            HEADS(2048, 256), ABSENT, INTS1(1)),
+            HEADS(2048, 256), ABSENT, EXTENTS(I32, 1)),
     ATTENTION("weights D 64", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 64),
     ATTENTION("weights D 128", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 128),
 
-    OP_CASE("AFT-local", aft_fwd, VALUES(.window = 64), DIM3(4096, 8, 512), DIM3(4096, 8, 512),
-            DIM3(4096, 8, 512), DIM2(4096, 4096)),
-    OP_CASE("AFT-local, short", aft_fwd, VALUES(.window = 64), DIM3(256, 1, 512), DIM3(256, 1, 512),
-            DIM3(256, 1, 512), DIM2(256, 256)),
-    OP_CASE("AFT-local, mask", aft_fwd, VALUES(.window = 64), DIM3(4096, 1, 512),
-            DIM3(4096, 1, 512), DIM3(4096, 1, 512), DIM2(4096, 4096), MASK3(4096, 4096, 1)),
-    OP_CASE("AFT-local, gradients", aft_bwd, VALUES(.forward = {.window = 64}), DIM3(4096, 8, 512),
-            DIM3(4096, 8, 512), DIM3(4096, 8, 512), DIM2(4096, 4096), ABSENT, DIM3(4096, 8, 512),
-            DIM3(4096, 8, 512), DIM3(4096, 8, 512)),
-    OP_CASE("AFT-conv", aft_fwd, VALUES(.per_head = 1), DIM3(4096, 8, 512), DIM3(4096, 8, 8),
-            DIM3(4096, 8, 512), DIM2(8, 63)),
+    OP_CASE("AFT-local", aft_fwd, VALUES(.window = 64), QKV(4096, 8), DIM(4096, 4096)),
+    OP_CASE("AFT-local, short", aft_fwd, VALUES(.window = 64), QKV(256, 1), DIM(256, 256)),
+    OP_CASE("AFT-local, mask", aft_fwd, VALUES(.window = 64), QKV(4096, 1), DIM(4096, 4096),
+            EXTENTS(U8, 4096, 4096, 1)),
+    OP_CASE("AFT-local, gradients", aft_bwd, VALUES(.forward = {.window = 64}), QKV(4096, 8),
+            DIM(4096, 4096), ABSENT, QKV(4096, 8)),
+    OP_CASE("AFT-conv", aft_fwd, VALUES(.per_head = 1), DIM(4096, 8, 512), DIM(4096, 8, 8),
+            DIM(4096, 8, 512), DIM(8, 63)),
 
     ROWS("of 64", 64),
     ROWS("of 1024", 1024),
     ROWS("of 1023", 1023),
     ROWS("of 50257", 50257),
 
-    OP_CASE("GELU", activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM1(1 << 20)),
-    OP_CASE("tanh", activation_fwd, VALUES(.kind = GEMM_ACT_TANH), DIM1(1 << 20)),
-    OP_CASE("SiLU", activation_fwd, VALUES(.kind = GEMM_ACT_SILU), DIM1(1 << 20)),
-    OP_CASE("bias + GELU", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM2(4096, 1024),
-            DIM1(1024)),
-    OP_CASE("bias + GELU of 63", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM2(4096, 63),
-            DIM1(63)),
-    OP_CASE("add", add_fwd, VALUES(0), DIM1(1 << 20), DIM1(1 << 20)),
-    OP_CASE("multiply", mul_fwd, VALUES(0), DIM1(1 << 20), DIM1(1 << 20)),
+    OP_CASE("GELU", activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(1 << 20)),
+    OP_CASE("tanh", activation_fwd, VALUES(.kind = GEMM_ACT_TANH), DIM(1 << 20)),
+    OP_CASE("SiLU", activation_fwd, VALUES(.kind = GEMM_ACT_SILU), DIM(1 << 20)),
+    OP_CASE("bias + GELU", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 1024),
+            DIM(1024)),
+    OP_CASE("bias + GELU of 63", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 63),
+            DIM(63)),
+    OP_CASE("add", add_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
+    OP_CASE("multiply", mul_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
 };
 const size_t n_resource_cases = sizeof resource_cases / sizeof resource_cases[0];

@@ -8,16 +8,17 @@
 
 struct resource_case {
     const char *label;
-    attncl_status (*run)(struct launcher *l, const struct resource_case *c);
-    const char *op; // of run_op
+    const char *op; // NULL: a GEMM
     const void *params;
     struct {
         attncl_dtype dtype;
         int rank;
         int64_t dim[4];
     } in[OP_MAX_IN];
-    struct gemm gemm; // of run_gemm; spans are filled in
+    struct gemm gemm; // spans are filled in
+    bool skinny;      // of few rows
 };
+attncl_status resource_case_run(struct launcher *l, const struct resource_case *c);
 
 extern const struct resource_case resource_cases[];
 extern const size_t n_resource_cases;

@@ -116,7 +116,7 @@ static bool write_case(struct variant_writer *w, struct launcher *l, const struc
     w->label = c->label;
     for (w->step = 0; w->step < MAX_STEPS; ++w->step) {
         w->refusals = 0;
-        const attncl_status status = c->run(l, c);
+        const attncl_status status = resource_case_run(l, c);
         const bool end = status == ATTNCL_ERR_UNSUPPORTED || w->refusals < w->step;
         if (status != ATTNCL_OK && !(end && w->step > 0)) {
             fprintf(stderr, "%s on %s: %s\n", c->label, w->device, attncl_last_error());
