@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What attncl-gpu-variants launches: shapes that make the library choose each of its rows.
-#ifndef ATTNCL_BENCH_RESOURCES_CASES_H
-#define ATTNCL_BENCH_RESOURCES_CASES_H
+#ifndef ATTNCL_TEST_KERNELS_GPU_CASES_H
+#define ATTNCL_TEST_KERNELS_GPU_CASES_H
 
 #include "gemm/gemm.h"
 #include "op/op.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "resources/cases.h"
+#include "kernels/gpu_cases.h"
 
 #include "attncl/kinds.h"
 #include "gemm/gemm_native.h"

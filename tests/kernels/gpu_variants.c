@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "device/source.h"
-#include "resources/cases.h"
+#include "kernels/gpu_cases.h"
 #include "support/launch_mock.h"
 
 #define GPU(maker, multiple, group, units, local)                                                  \
@@ -27,7 +27,7 @@
         .group_multiple = (multiple), .address_bits = 64                                           \
     }
 
-// As the drivers describe them; bench/gpu-resources knows which compilers each name is for.
+// As the drivers describe them; tests/kernels/gpu-resources knows which compilers each name is for.
 static const struct {
     const char *name;
     struct device_caps caps;
