@@ -9,16 +9,20 @@ from dataclasses import dataclass, field
 
 from . import read
 
+# Where replacing "_" by a space is not enough.
 FAMILIES = {
-    "softmax": "softmax", "masked_softmax": "masked softmax", "layer_norm": "layer norm", "gelu": "GELU",
-    "bias_gelu": "bias + GELU", "embedding": "embedding", "cross_entropy": "cross entropy",
-    "gemm": "GEMM", "bmm": "batched GEMM", "linear": "linear", "feed_forward": "feed-forward",
-    "attention": "attention", "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)",
-    "aft_local": "AFT-local", "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv",
-    "spatial_gate": "spatial gate", "gmlp_block": "gMLP block", "encoder_layer": "encoder layer",
+    "gelu": "GELU", "bias_gelu": "bias + GELU", "gemm": "GEMM", "bmm": "batched GEMM", "feed_forward": "feed-forward",
+    "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)", "aft_local": "AFT-local",
+    "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv", "gmlp": "gMLP", "gmlp_block": "gMLP block",
     "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gru": "GRU",
-    "bahdanau": "Bahdanau decoder", "gmlp": "gMLP", "transformer": "transformer", "lm": "language model, forward",
-    "lm_decode": "language model, sampling"}
+    "bahdanau": "Bahdanau decoder", "lm": "language model, forward", "lm_decode": "language model, sampling"}
+FACTS = ("compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")
+RATES = ("copy_bytes_per_s", "fma_flop_per_s", "to_device_bytes_per_s", "from_device_bytes_per_s")
+LATENCIES = ("launch_s", "launch_queued_s")
+
+
+def named(family):
+    return FAMILIES.get(family, family.replace("_", " "))
 
 
 @dataclass
@@ -47,10 +51,9 @@ class Result:
     @property
     def group(self):
         """What the case is one size of."""
-        name = FAMILIES.get(self.family, self.family.replace("_", " "))
-        layer = self.sizes.get("layer")
+        name, layer = named(self.family), self.sizes.get("layer")
         if isinstance(layer, str):
-            name += ", " + FAMILIES.get(layer, read.clean(layer).replace("_", " "))
+            name += ", " + named(read.clean(layer))
         # A language model is always causal.
         return name + (", causal" if self.sizes.get("causal") is True and not layer else "")
 
@@ -144,14 +147,13 @@ def same_host(a, b):
 def machines_of(reports):
     """The machine each report is from, by label and host.  One without a label joins the only one like it."""
     machines, found = [], [None] * len(reports)
-    order = sorted(range(len(reports)), key=lambda i: not reports[i].text("label"))
-    for i in order:
+    for i in sorted(range(len(reports)), key=lambda i: not reports[i].text("label")):
         host, label = host_of(reports[i]), reports[i].text("label") or ""
         like = [m for m in machines if same_host(m.host, host) and (not label or m.label == label)]
         if len(like) != 1:
             like = [m for m in like if m.label == label]
         if not like:
-            like = [Machine("", host, label)]
+            like = [Machine(label or host["cpu"] or "machine", host, label)]
             machines += like
         found[i] = like[0]
     return found
@@ -159,13 +161,10 @@ def machines_of(reports):
 
 def name_machines(machines):
     """Names that differ, even where labels and CPUs are the same."""
-    for m in machines:
-        m.name = m.label or m.host["cpu"] or "machine"
-    for m in machines:
-        twins = [t for t in machines if (t.label or t.host["cpu"] or "machine") == m.name]
-        if len(twins) > 1:
-            for i, t in enumerate(twins):
-                t.name = f"{m.name} #{i + 1}"
+    names = [m.name for m in machines]
+    for i, m in enumerate(machines):
+        if names.count(m.name) > 1:
+            m.name += f" #{names[:i].count(names[i]) + 1}"
 
 
 def result_of(entry):
@@ -198,18 +197,15 @@ def program_of(report):
 def device_of(machine, report, entry):
     """The machine's device that ENTRY describes: the one known from other reports, or a new one."""
     facts = {name: entry.text(name) for name in ("platform", "vendor", "driver", "opencl")}
-    facts.update({name: entry.positive(name) for name in (
-        "compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")})
-    kind = entry.needed("kind")
+    facts.update({name: entry.positive(name) for name in FACTS})
+    kind, program = entry.needed("kind"), program_of(report)
     if kind not in ("opencl", "baseline", "peer"):
         raise read.BadReport(f"{entry.place}.kind: {kind!r} is neither opencl nor baseline")
-    program = program_of(report)
     if kind == "opencl" and report.text("revision"):
         program += f" ({report.text('revision')})"
     settings = {read.clean(str(k)): read.plain(v) for k, v in entry.object("settings").value.items() if v is not None}
     new = Device(machine, kind != "opencl", entry.needed("device"), entry.text("type") or "",
-                 entry.text("name") or entry.needed("device"), facts, settings, program,
-                 entry.text("sizes") or "")
+                 entry.text("name") or entry.needed("device"), facts, settings, program, entry.text("sizes") or "")
     for known in machine.devices:
         if all(getattr(known, f) == getattr(new, f) for f in (
                 "baseline", "address", "name", "facts", "settings", "program")):
@@ -218,25 +214,21 @@ def device_of(machine, report, entry):
     return new
 
 
+def take(best, rates, name, value):
+    """The better of what is known: the highest of rates, the lowest of latencies."""
+    if value:
+        best[name] = (max if rates else min)(value, best.get(name, value))
+
+
 def add_roofline(device, roofline):
-    """Rates: the highest; latencies: the lowest of all reports."""
-    for name in ("copy_bytes_per_s", "fma_flop_per_s", "to_device_bytes_per_s", "from_device_bytes_per_s"):
-        found = roofline.positive(name)
-        if found:
-            device.roofline[name] = max(found, device.roofline.get(name, 0))
-    for name in ("launch_s", "launch_queued_s"):
-        found = roofline.positive(name)
-        if found:
-            device.roofline[name] = min(found, device.roofline.get(name, found))
+    for name in RATES + LATENCIES:
+        take(device.roofline, name in RATES, name, roofline.positive(name))
     for copy in roofline.objects("copies"):
-        footprint, rate = copy.positive("footprint_bytes"), copy.positive("bytes_per_s")
-        if footprint and rate:
-            device.copies[footprint] = max(rate, device.copies.get(footprint, 0))
+        footprint = copy.positive("footprint_bytes")
+        if footprint:
+            take(device.copies, True, footprint, copy.positive("bytes_per_s"))
     for gemm in roofline.objects("gemm"):
-        rate = gemm.positive("flop_per_s")
-        if rate:
-            provider = gemm.needed("provider")
-            device.gemm[provider] = max(rate, device.gemm.get(provider, 0))
+        take(device.gemm, True, gemm.text("provider") or "unknown", gemm.positive("flop_per_s"))
 
 
 def completed(fast, slow):

@@ -1,4 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The benchmark's cases in PyTorch: importing a module registers its formulations."""
-from . import aft, attention, feedback, gmlp, lm, gemm, recurrent, rows  # noqa: F401
-from .registry import Case, formulations  # noqa: F401
+import os
+import sys
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tests"))  # torch_models
+
+from . import layers, models, ops, recurrent  # noqa: E402,F401
+from .registry import Case, formulations  # noqa: E402,F401

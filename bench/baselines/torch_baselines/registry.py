@@ -4,13 +4,12 @@
     @formulation("attention", "einsum", reference=True)
     def attention_einsum(c): ...          # c: Case; returns the function that is timed
 
-A reference is written as the published code is (labml, d2l); the others are the best PyTorch offers.
+The models are those of tests/torch_models.  A reference is written as the published code is (labml, d2l); the others are the best PyTorch offers.
 The function returns the result in the library's order of elements, or (run, as_ours) gives another
 function that puts it so for the check.
 """
 import math
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import torch
 
@@ -23,7 +22,7 @@ class Formulation:
     name: str
     reference: bool
     compiles: bool  # False: not given to torch.compile, which would unroll its loop for minutes
-    packed: bool    # linear maps by oneDNN, see dense()
+    packed: bool    # linear maps by oneDNN, see Packed
     make: object
 
 
@@ -65,50 +64,66 @@ class Case:
             setattr(self, letter, sizes.get(letter, 0))
         self.arrays = {}
 
-    def uniform(self, name, spread, *shape):
+    def array(self, make, name, *arguments):
         if name not in self.arrays:
-            self.arrays[name] = torch.from_numpy(data.uniform(name, spread, shape)).to(self.device)
+            self.arrays[name] = torch.from_numpy(make(name, *arguments)).to(self.device)
         return self.arrays[name]
 
+    def uniform(self, name, spread, *shape):
+        return self.array(data.uniform, name, spread, shape)
+
     def indices(self, name, low, high, *shape):
-        if name not in self.arrays:
-            self.arrays[name] = torch.from_numpy(data.indices(name, low, high, shape)).to(self.device)
-        return self.arrays[name]
+        return self.array(data.indices, name, low, high, shape)
 
     def map(self, name, n_out, n_in):
         """A linear map's weight [out, in]."""
         return self.uniform(name, math.sqrt(3.0 / n_in), n_out, n_in)
 
-    def linear(self, name, n_out, n_in, bias=1):
-        return self.dense_of(self.map(f"{name}.weight", n_out, n_in),
-                             self.uniform(f"{name}.bias", bias, n_out))
-
-    def dense_of(self, weight, bias):
-        """What dense() takes."""
-        p = SimpleNamespace(weight=weight, bias=bias, packed=None)
-        if self.packed:
-            rows = self.M or self.T * self.B
-            p.packed = torch.ops.mkldnn._reorder_linear_weight(weight, rows)
-        return p
-
-    def norm(self, name, n, bias=1):
-        return SimpleNamespace(weight=self.uniform(f"{name}.weight", 1, n),
-                               bias=self.uniform(f"{name}.bias", bias, n))
+    def fill(self, module, rename=str, bias=1, prepare=None):
+        """The module with parameters as bench/cases/ has them; after prepare(module) its linear maps are packed, where
+        the formulation says so."""
+        for name, p in module.named_parameters():
+            name = rename(name)
+            p.data = self.uniform(name, spread_of(name, p, bias), *p.shape)
+        module = module.to(self.device).eval()
+        if prepare:
+            prepare(module)
+        return pack(module, self.M or self.T * self.B) if self.packed else module
 
 
-def dense(x, p, gelu=False):
-    """MKL's GEMM, which nn.Linear calls, does not use AVX-512 on every CPU that has it;
-    oneDNN's, which torch.compile uses for other types, does."""
-    if p.packed is not None:
-        return torch.ops.mkldnn._linear_pointwise(x, p.packed, p.bias, "gelu" if gelu else "none", [],
-                                                  "none" if gelu else "")
-    y = torch.nn.functional.linear(x, p.weight, p.bias)
-    return torch.nn.functional.gelu(y) if gelu else y
+def spread_of(name, p, bias):
+    if name.endswith("sgu.weight"):
+        return 0.1
+    if name.startswith("rnn.bias"):
+        return 0.5
+    if name.endswith(".bias"):
+        return 1 if name.endswith("sgu.bias") else bias
+    is_map = p.dim() == 2 and "weight" in name and name != "src_embed.weight"
+    return math.sqrt(3.0 / p.shape[1]) if is_map else 1
 
 
-def layer_norm(x, p):
-    return torch.nn.functional.layer_norm(x, p.weight.shape, p.weight, p.bias)
+class Packed(torch.nn.Module):
+    """A linear map: MKL's GEMM, which nn.Linear calls, does not use AVX-512 on every CPU that has it; oneDNN's, which
+    torch.compile uses for other types, does."""
+
+    def __init__(self, linear, rows, gelu):
+        super().__init__()
+        self.weight, self.bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.data, rows), linear.bias
+        self.after = ("gelu", [], "none") if gelu else ("none", [], "")
+
+    def forward(self, x):
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *self.after)
 
 
-def causal_mask(n, device):
-    return torch.ones(n, n, dtype=torch.bool, device=device).tril()
+def pack(module, rows):
+    """Every linear map by oneDNN, with the GELU after the first one."""
+    linears = [n for n, m in module.named_children() if isinstance(m, torch.nn.Linear)]
+    for name, child in module.named_children():
+        if name in linears:
+            gelu = name == linears[0] and isinstance(getattr(module, "activation", None), torch.nn.GELU)
+            setattr(module, name, Packed(child, rows, gelu))
+        else:
+            pack(child, rows)
+    if linears and isinstance(getattr(module, "activation", None), torch.nn.GELU):
+        module.activation = torch.nn.Identity()
+    return Packed(module, rows, False) if isinstance(module, torch.nn.Linear) else module

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT
-"""Operations on rows and elements."""
+"""Operations on rows and elements, GEMMs, and the networks that consist of little else."""
 import math
 
 import torch
 from torch.nn import functional as f
+from torch.utils import mkldnn
+
+from torch_models.attention import masked_softmax
+from torch_models.transformer import FeedForward
 
 from .registry import formulation
 
@@ -14,24 +18,15 @@ def softmax(c):
     return lambda: torch.softmax(x, -1)
 
 
-def sequence_softmax(x, lens):
-    """d2l: the rows' scores beyond a length become -1e6 by an indexed write, then softmax."""
-    rows = x.reshape(-1, x.shape[-1])
-    lens = lens.repeat_interleave(x.shape[1]) if lens.dim() == 1 else lens.reshape(-1)
-    mask = torch.arange(x.shape[-1], dtype=torch.float32, device=x.device)[None] < lens[:, None]
-    rows[~mask] = -1e6
-    return torch.softmax(rows.reshape(x.shape), -1)
-
-
 @formulation("masked_softmax", "indexed write (d2l)", reference=True)
 def masked_softmax_d2l(c):
     x, lens = c.uniform("x", 4, c.B, c.M, c.N), c.indices("valid_lens", 0, c.N + 1, c.B, c.M)
     x = x.clone()  # it is overwritten; writing the same again changes nothing
-    return lambda: sequence_softmax(x, lens)
+    return lambda: masked_softmax(x, lens)
 
 
 @formulation("masked_softmax", "masked_fill")
-def masked_softmax(c):
+def masked_softmax_fill(c):
     x, lens = c.uniform("x", 4, c.B, c.M, c.N), c.indices("valid_lens", 0, c.N + 1, c.B, c.M)
     place = torch.arange(c.N, device=c.device)
     return lambda: torch.softmax(x.masked_fill(place >= lens[..., None], -1e6), -1)
@@ -66,3 +61,48 @@ def embedding(c):
 def cross_entropy(c):
     x, y = c.uniform("logits", 4, c.M, c.V), c.indices("targets", 0, c.V, c.M)
     return lambda: f.cross_entropy(x, y, reduction="none")
+
+
+@formulation("gemm", "matmul", packed=True)
+def gemm(c):
+    a = c.uniform("a", 1, c.M, c.K)
+    if c.transposed:
+        c.map("b", c.N, c.K)
+        layer = c.fill(torch.nn.Linear(c.K, c.N, bias=False), lambda _: "b")
+        return lambda: layer(a)
+    if c.packed:
+        return None  # it packs weights as linear maps have them
+    b = c.uniform("b", 1, c.K, c.N)
+    return lambda: a @ b
+
+
+@formulation("bmm", "bmm")
+def bmm(c):
+    a, b = c.uniform("a", 1, c.B, c.M, c.K), c.uniform("b", 1, c.B, c.K, c.N)
+    return lambda: torch.bmm(a, b)
+
+
+@formulation("linear", "linear", packed=True)
+def linear(c):
+    x, layer = c.uniform("x", 1, c.M, c.K), c.fill(torch.nn.Linear(c.K, c.N))
+    return lambda: layer(x)
+
+
+def ffn(c):
+    return c.uniform("x", 1, c.M, c.C), c.fill(FeedForward(c.C, c.F, "GELU"))
+
+
+@formulation("feed_forward", "linear, gelu, linear", packed=True)
+def feed_forward(c):
+    x, model = ffn(c)
+    return lambda: model(x)
+
+
+@formulation("feed_forward", "oneDNN tensors (torch.utils.mkldnn)", compiles=False)
+def feed_forward_mkldnn(c):
+    """Input and output are plain tensors, as everywhere."""
+    if c.device != "cpu":
+        return None
+    x, model = ffn(c)
+    layers = mkldnn.to_mkldnn(torch.nn.Sequential(model.layer1, model.activation, model.layer2))
+    return lambda: layers(x.to_mkldnn()).to_dense()
