@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 //
 // The table of cases, from roofline.def and cases.def: what the others are measured by comes first.
+// A family is the variable bench_NAME of a file in cases/ or roofline/.
 
 #include "cases.h"
 
-#include "families.h"
-
 const char *const bench_suite_names[N_SUITES] = {
     [SUITE_OP] = "op", [SUITE_DEVICE] = "device", [SUITE_LAYER] = "layer", [SUITE_MODEL] = "model"};
+
+#define FULL(kind, ...)  extern const struct family bench_##kind;
+#define QUICK(kind, ...) extern const struct family bench_##kind;
+#include "roofline/roofline.def"
+
+#include "cases.def"
+#undef FULL
+#undef QUICK
 
 const struct bench_case bench_cases[] = {
 #define FULL(kind, title, ...)  {CASE_FULL, &bench_##kind, title, {__VA_ARGS__}},

@@ -58,8 +58,8 @@ class Baseline:
             [sys.executable, os.path.join(HERE, "torch_worker.py"), *options], text=True,
             env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             start_new_session=True)  # the terminal's Ctrl-C is for this process
-        self.about = None
-        self.found = []  # (case, formulation, samples, rounds)
+        self.about = None  # what describe() said
+        self.found = []    # (case, formulation, samples, rounds)
         self.case, self.open, self.samples, self.rounds = None, [], {}, 0
         self.environment = environment
 
@@ -163,7 +163,7 @@ class Ours:
         command = [arguments.bench, "--interleaved", "--json", self.path, *arguments.options]
         self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
-    def turns(self):
+    def turns(self, answer="\n"):
         """The case of each turn; the table is passed on."""
         for line in self.process.stdout:
             word, _, name = line.rstrip("\n").partition("\t")
@@ -171,8 +171,9 @@ class Ours:
                 print(line, end="", flush=True)
                 continue
             yield name
-            self.process.stdin.write("\n")
-            self.process.stdin.flush()
+            if answer:
+                self.process.stdin.write(answer)
+                self.process.stdin.flush()
 
     def read(self):
         """Its report as far as it has come: all cases before the present one are in it."""
@@ -190,9 +191,8 @@ class Ours:
         """It ends the round that it is in, if it has heard of this before or not."""
         self.process.terminate()
         self.process.stdin.close()
-        for line in self.process.stdout:
-            if not line.startswith("turn\t"):
-                print(line, end="", flush=True)
+        for _ in self.turns(answer=""):
+            pass
 
     def result(self, name):
         """The case on the first device that did it."""

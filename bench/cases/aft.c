@@ -5,7 +5,6 @@
 // per channel.
 
 #include "cases/define.h"
-#include "families.h"
 
 // Exponentials that a check may take.
 #define CHECKED_PAIRS 0x1p25

@@ -6,7 +6,6 @@
 #include <math.h>
 
 #include "cases/define.h"
-#include "families.h"
 
 enum { N_CHECKED_POINTS = 64 };
 

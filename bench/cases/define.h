@@ -17,15 +17,6 @@ struct host *define_add(const struct host *a, const struct host *b);
 
 // A feedback transformer's parameters but the keys' and values', "layers.2." before their names.
 struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix);
-// x [T, 1, C] -> [T, 1, C].  Layers of one projection for all share key_weight and value_weight.
-struct define_feedback {
-    const struct ref_feedback_layer *layers;
-    int64_t n_layers;
-    const struct host *weights; // [n_layers + 1]
-    const struct host *norm_weight, *norm_bias;
-};
-struct host *define_feedback(const struct define_feedback *p, const struct host *x);
-
 // The epsilon of every layer norm here, as PyTorch's default.
 #define LAYER_NORM_EPS 1e-5f
 

@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "cases/define.h"
-#include "families.h"
 
 enum { MAX_LAYERS = 16, NAME_BYTES = 64 };
 
@@ -108,14 +107,16 @@ static void check_feedback(const struct case_data *t, struct check *c)
     const struct sizes *s = &t->c->sizes;
     const struct part batch = part_one(s->B - 1);
     struct ref_feedback_layer layers[MAX_LAYERS];
-    const struct define_feedback params = {layers, s->layers, case_whole(t, "weights"),
-                                           case_whole(t, "norm.weight"),
-                                           case_whole(t, "norm.bias")};
+    const struct ref_feedback_transformer params = {layers, s->layers, WHOLE("weights"),
+                                                    WHOLE("norm.weight"), WHOLE("norm.bias")};
+    const struct host *x = PART(t, "x", ALL, batch, ALL);
+    struct host *y = host_like(x);
 
     for (int64_t l = 0; l < s->layers; ++l)
         layers[l] = define_layer(t, l);
+    ref_feedback_transformer(&params, ATTNCL_RELU, x, y, host_like(x));
     check_compare(c, (double)(s->layers * (4 * s->C + s->F + s->T)), PART(t, "y", ALL, batch, ALL),
-                  define_feedback(&params, PART(t, "x", ALL, batch, ALL)));
+                  y);
 }
 
 const struct family bench_feedback = {

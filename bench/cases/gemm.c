@@ -4,7 +4,6 @@
 // the input, so full-size runs are checked on a few rows spread over all, the last one included.
 
 #include "cases/define.h"
-#include "families.h"
 
 enum { N_CHECKED_ROWS = 12 };
 

@@ -5,7 +5,6 @@
 // Batch entries do not see each other: the last one is checked.
 
 #include "cases/define.h"
-#include "families.h"
 
 static struct part last_entry(const struct case_data *t)
 {

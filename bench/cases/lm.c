@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
-#include "families.h"
 
 struct lm_state {
     attncl_model *model;

@@ -128,19 +128,19 @@ static struct host *feedback_lm(const struct case_data *t, const struct host *to
 {
     const struct sizes *s = &t->c->sizes;
     struct ref_feedback_layer layers[16];
-    const struct define_feedback params = {layers, s->layers, case_whole(t, "transformer.weights"),
-                                           case_whole(t, "transformer.norm.weight"),
-                                           case_whole(t, "transformer.norm.bias")};
-    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C));
+    const struct ref_feedback_transformer params = {layers, s->layers, WHOLE("transformer.weights"),
+                                                    WHOLE("transformer.norm.weight"),
+                                                    WHOLE("transformer.norm.bias")};
+    struct host *x = host_new(ATTNCL_F32, DIMS(tokens->dim[0], 1, s->C)), *y = host_like(x);
     struct layer l = {t, s, ""};
 
     for (int64_t i = 0; i < s->layers; ++i) {
         snprintf(l.prefix, sizeof l.prefix, "transformer.layers.%d.", (int)i);
         layers[i] = feedback_layer(&l);
     }
-    ref_embedding_fwd(tokens, case_whole(t, "src_embed.weight"), 1, x);
-    return define_linear(define_feedback(&params, x), case_whole(t, "generator.weight"),
-                         case_whole(t, "generator.bias"));
+    ref_embedding_fwd(tokens, WHOLE("src_embed.weight"), 1, x);
+    ref_feedback_transformer(&params, ATTNCL_RELU, x, y, host_like(x));
+    return define_linear(y, WHOLE("generator.weight"), WHOLE("generator.bias"));
 }
 
 struct host *lm_define(const struct case_data *t, const struct host *tokens)
@@ -154,8 +154,7 @@ struct host *lm_define(const struct case_data *t, const struct host *tokens)
         snprintf(l.prefix, sizeof l.prefix, "encoder.layers.%d.", (int)i);
         x = is(&l, "gmlp") ? gmlp_layer(&l, x) : pre_norm_layer(&l, x);
     }
-    x = define_layer_norm(x, case_whole(t, "encoder.norm.weight"),
-                          case_whole(t, "encoder.norm.bias"));
-    return define_linear(x, case_whole(t, "generator.projection.weight"),
-                         case_whole(t, "generator.projection.bias"));
+    x = define_layer_norm(x, WHOLE("encoder.norm.weight"), WHOLE("encoder.norm.bias"));
+    return define_linear(x, WHOLE("generator.projection.weight"),
+                         WHOLE("generator.projection.bias"));
 }

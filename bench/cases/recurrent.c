@@ -6,7 +6,6 @@
 #include <stdio.h>
 
 #include "cases/define.h"
-#include "families.h"
 
 enum { MAX_LAYERS = 4 };
 

@@ -268,54 +268,43 @@ static size_t count_name(const json_t *devices, const json_t *x)
     return n;
 }
 
-// The other side's device of the same name, though a driver more or less may have moved its number;
-// from `first` on, json_array_size() when there is none.
-static size_t next_match(const json_t *side, const json_t *x, const json_t *other, size_t first)
+// The same device on both sides, though a driver more or less may have moved its number.
+static bool is_match(const json_t *a, const json_t *x, const json_t *b, const json_t *y)
 {
-    const bool unique = count_name(side, x) == 1 && count_name(other, x) == 1;
-    size_t i = first;
-
-    for (; i < json_array_size(other); ++i) {
-        const json_t *y = json_array_get(other, i);
-        if (same_name(x, y) && (unique || same(x, y, "device")))
-            break;
-    }
-    return i;
+    return same_name(x, y) &&
+           (same(x, y, "device") || (count_name(a, x) == 1 && count_name(b, x) == 1));
 }
 
-// Names what has no counterpart; returns how many have one.
-static size_t print_missing(char name, const json_t *side, const json_t *other, bool silent)
+// Compares pairs of one device, or every pair; returns how many, and adds to the number of ratios.
+static size_t compare_pairs(const json_t *a, const json_t *b, bool every, bool markdown, size_t *n)
 {
-    json_t *x;
-    size_t i, n = 0;
-
-    json_array_foreach (side, i, x) {
-        const bool found = next_match(side, x, other, 0) < json_array_size(other);
-        n += found;
-        if (!found && !silent)
-            printf("\nonly in %c: %s  %s\n", name, text(x, "device"), text(x, "name"));
-    }
-    return n;
-}
-
-// Pairs of one device; every pair when the sides have none in common.
-static size_t compare_sides(const json_t *a, const json_t *b, bool markdown)
-{
-    const bool common = print_missing('A', a, b, true) > 0;
-    const size_t n_b = json_array_size(b);
-    json_t *x;
-    size_t i, n = 0;
+    json_t *x, *y;
+    size_t i, j, n_pairs = 0;
 
     json_array_foreach (a, i, x) {
-        for (size_t j = common ? next_match(a, x, b, 0) : 0; j < n_b;
-             j = common ? next_match(a, x, b, j + 1) : j + 1)
-            n += compare_devices(x, json_array_get(b, j), markdown);
+        json_array_foreach (b, j, y) {
+            if (!every && !is_match(a, x, b, y))
+                continue;
+            ++n_pairs;
+            *n += compare_devices(x, y, markdown);
+        }
     }
-    if (common) {
-        print_missing('A', a, b, false);
-        print_missing('B', b, a, false);
+    return n_pairs;
+}
+
+static void print_missing(char name, const json_t *side, const json_t *other)
+{
+    json_t *x, *y;
+    size_t i, j;
+
+    json_array_foreach (side, i, x) {
+        bool found = false;
+        json_array_foreach (other, j, y) {
+            found = found || is_match(side, x, other, y);
+        }
+        if (!found)
+            printf("\nonly in %c: %s  %s\n", name, text(x, "device"), text(x, "name"));
     }
-    return n;
 }
 
 int compare_reports(const char *a, const char *b, bool markdown)
@@ -324,7 +313,12 @@ int compare_reports(const char *a, const char *b, bool markdown)
     size_t n = 0;
 
     if (a_devices && b_devices) {
-        n = compare_sides(a_devices, b_devices, markdown);
+        if (compare_pairs(a_devices, b_devices, false, markdown, &n) > 0) {
+            print_missing('A', a_devices, b_devices);
+            print_missing('B', b_devices, a_devices);
+        } else {
+            compare_pairs(a_devices, b_devices, true, markdown, &n);
+        }
         if (n == 0)
             fprintf(stderr, "attncl-bench: nothing could be compared\n");
     }

@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "cases/define.h"
 #include "device/context.h"
-#include "families.h"
 #include "gemm/gemm.h"
 #include "launch/command_list.h"
 

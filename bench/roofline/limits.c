@@ -8,13 +8,176 @@
 // driver cuts off, or a compiler shortens, is seen in the result.
 // Launches: what a kernel costs that does nothing, alone with the wait for it, or in a long queue.
 
-#include <string.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "device/clerr.h"
-#include "families.h"
+#include "device/context.h"
+#include "device/source.h"
+#include "harness/case.h"
 #include "launch/command_list.h"
-#include "roofline/rig.h"
+
+// What these cases share: their kernel, two buffers, and a pattern that shows whether every element
+// arrived.  A rig is the state of its case_data.
+enum { RIG_FROM, RIG_TO, N_RIG_BUFFERS };
+
+struct rig {
+    cl_program program;
+    cl_kernel kernel;
+    size_t global, local; // work-items
+    cl_mem buffer[N_RIG_BUFFERS];
+    float *host;     // of transfers
+    size_t n;        // floats
+    size_t n_missed; // elements that the last read found wrong
+};
+
+// roofline.cl, embedded by the build.
+extern const struct embedded_source bench_sources[];
+
+enum { CHUNK = 1 << 18 }; // floats moved at a time where only the content matters
+
+// An empty rig as t->state; rig_close() releases it with all it holds.
+static attncl_status rig_open(struct case_data *t, struct rig **ret)
+{
+    struct rig *r = attncl__alloc_zero(sizeof *r);
+
+    REQUIRE(r, ATTNCL_ERR_NO_MEMORY, "state of %s", t->c->name);
+    t->state = r;
+    *ret = r;
+    return ATTNCL_OK;
+}
+
+static void rig_close(struct case_data *t)
+{
+    struct rig *r = t->state;
+
+    if (!r)
+        return;
+    for (int i = 0; i < N_RIG_BUFFERS; ++i)
+        if (r->buffer[i])
+            clReleaseMemObject(r->buffer[i]);
+    if (r->kernel)
+        clReleaseKernel(r->kernel);
+    if (r->program)
+        clReleaseProgram(r->program);
+    attncl__free(r->host);
+    attncl__free(r);
+    t->state = NULL;
+}
+
+// Builds roofline.cl with these macros and takes one kernel of it.
+static attncl_status rig_kernel(struct case_data *t, const char *name, int vw, int per)
+{
+    struct rig *r = t->state;
+    char options[64];
+    const char *text = (const char *)bench_sources[0].bytes;
+    cl_int code;
+
+    snprintf(options, sizeof options, "-cl-std=CL1.2 -DVW=%d -DPER=%d", vw, per);
+    r->program = clCreateProgramWithSource(t->ctx->cl, 1, &text, NULL, &code);
+    TRY(CL_CODE(code, "clCreateProgramWithSource"));
+    TRY_CL(clBuildProgram(r->program, 1, &t->ctx->device, options, NULL, NULL));
+    r->kernel = clCreateKernel(r->program, name, &code);
+    return CL_CODE(code, "clCreateKernel");
+}
+
+// Element i of the pattern: exact in float.
+static float rig_pattern(size_t i)
+{
+    return (float)((uint32_t)i * 2654435761u >> 8);
+}
+
+static void rig_fill(float *x, size_t first, size_t n)
+{
+    for (size_t i = 0; i < n; ++i)
+        x[i] = rig_pattern(first + i);
+}
+
+static attncl_status write_pattern(struct case_data *t, cl_mem mem, size_t n)
+{
+    attncl_status status = ATTNCL_OK;
+    float *chunk = attncl__alloc_array(CHUNK, sizeof *chunk);
+
+    REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "a part of the pattern");
+    for (size_t i = 0; i < n; i += CHUNK) {
+        const size_t part = n - i < CHUNK ? n - i : CHUNK;
+        rig_fill(chunk, i, part);
+        TRY_DONE(attncl__buffer_write(t->ctx, mem, i * sizeof *chunk, chunk, part * sizeof *chunk));
+    }
+
+done:
+    attncl__free(chunk);
+    return status;
+}
+
+// A buffer of r->n floats that holds the pattern, or -1 everywhere.
+static attncl_status rig_buffer(struct case_data *t, int which, bool pattern)
+{
+    struct rig *r = t->state;
+    const float minus_one = -1;
+    const size_t bytes = r->n * sizeof(float);
+    cl_int code;
+
+    REQUIRE(bytes <= t->ctx->caps.max_buffer_bytes && 4 * bytes <= t->ctx->caps.global_bytes,
+            ATTNCL_ERR_DEVICE_MEMORY, "two buffers of %zu bytes are more than half of the memory",
+            bytes);
+    r->buffer[which] = clCreateBuffer(t->ctx->cl, CL_MEM_READ_WRITE, bytes, NULL, &code);
+    TRY(CL_CODE(code, "clCreateBuffer"));
+    if (pattern)
+        return write_pattern(t, r->buffer[which], r->n);
+    TRY_CL(clEnqueueFillBuffer(t->ctx->queue, r->buffer[which], &minus_one, sizeof minus_one, 0,
+                               bytes, 0, NULL, NULL));
+    return attncl_context_finish(t->ctx);
+}
+
+static attncl_status rig_enqueue(struct case_data *t)
+{
+    const struct rig *r = t->state;
+
+    TRY_CL(clEnqueueNDRangeKernel(t->ctx->queue, r->kernel, 1, NULL, &r->global, &r->local, 0, NULL,
+                                  NULL));
+    return ATTNCL_OK;
+}
+
+// Counts what differs from the pattern in buffer RIG_TO.
+static attncl_status rig_read_pattern(struct case_data *t)
+{
+    struct rig *r = t->state;
+    attncl_status status = ATTNCL_OK;
+    float *chunk = attncl__alloc_array(CHUNK, sizeof *chunk);
+
+    REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "a part of the pattern");
+    r->n_missed = 0;
+    for (size_t i = 0; i < r->n; i += CHUNK) {
+        const size_t part = r->n - i < CHUNK ? r->n - i : CHUNK;
+        TRY_DONE(attncl__buffer_read(t->ctx, r->buffer[RIG_TO], i * sizeof *chunk, chunk,
+                                     part * sizeof *chunk));
+        for (size_t j = 0; j < part; ++j)
+            r->n_missed += chunk[j] != rig_pattern(i + j);
+    }
+
+done:
+    attncl__free(chunk);
+    return status;
+}
+
+static void rig_check(const struct case_data *t, struct check *c)
+{
+    const struct rig *r = t->state;
+
+    c->n = (int64_t)r->n;
+    c->magnitude = 1;
+    c->difference = (double)r->n_missed;
+}
+
+// Waits by reading one element.
+static attncl_status rig_settle(struct case_data *t)
+{
+    const struct rig *r = t->state;
+    float one;
+
+    return attncl__buffer_read(t->ctx, r->buffer[RIG_TO], 0, &one, sizeof one);
+}
 
 #define FAMILY(NAME, QUANTITY, RUN, READ)                                                          \
     const struct family bench_##NAME = {.name = #NAME,                                             \
@@ -45,7 +208,7 @@ static attncl_status open_copy(struct case_data *t)
     // Whatever variant the library uses; llvmpipe runs the work-items of a work-group side by side.
     const bool gpu = !t->ctx->caps.is_cpu || t->ctx->caps.vendor == VENDOR_MESA_CPU;
     const int vw = gpu ? 4 : 16, per = gpu ? 1 : CPU_RUN;
-    struct rig *r;
+    struct rig *r = NULL;
 
     // A fast GPU needs it to be long against a launch.
     REQUIRE(t->c->sizes.N < 1 << 27 || !t->ctx->caps.is_cpu, ATTNCL_ERR_UNSUPPORTED,
@@ -63,7 +226,7 @@ FAMILY(copy, QUANTITY_COPY, rig_enqueue, rig_read_pattern)
 
 static attncl_status open_copy_buffer(struct case_data *t)
 {
-    struct rig *r;
+    struct rig *r = NULL;
 
     return open_buffers(t, &r);
 }
@@ -81,7 +244,7 @@ FAMILY(copy_buffer, QUANTITY_COPY, run_copy_buffer, rig_read_pattern)
 
 static attncl_status open_transfer(struct case_data *t, bool to_device)
 {
-    struct rig *r;
+    struct rig *r = NULL;
 
     TRY(rig_open(t, &r));
     r->n = (size_t)t->c->sizes.N;
@@ -146,7 +309,7 @@ static attncl_status open_fma(struct case_data *t)
     const bool gpu = !caps->is_cpu; // whatever variant the library uses
     const float one = 1;
     const cl_int n = (cl_int)s->K;
-    struct rig *r;
+    struct rig *r = NULL;
 
     TRY(rig_open(t, &r));
     r->n = (size_t)(gpu ? GPU_ITEMS_PER_UNIT : CPU_ITEMS_PER_UNIT) * caps->compute_units;
@@ -187,7 +350,7 @@ FAMILY(fma, QUANTITY_FMA, rig_enqueue, read_fma)
 static attncl_status open_launch(struct case_data *t)
 {
     const cl_int nothing = 0;
-    struct rig *r;
+    struct rig *r = NULL;
 
     TRY(rig_open(t, &r));
     r->n = r->global = r->local = 1;

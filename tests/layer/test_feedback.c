@@ -254,26 +254,14 @@ LOOP_TEST(step_by_step_is_the_same, 0, 2 * N_PROJECTIONS)
 // sum(y dy) + sum(memory dm) of the definition.
 static double weighed(const struct model *m, const struct host *dy, const struct host *dm)
 {
-    struct host *memory = host_like(m->x), *normed = host_new(ATTNCL_F32, DIMS(B, C));
+    const struct ref_feedback_layer layers[L] = {m->layer, m->layer};
+    const struct ref_feedback_transformer p = {layers, L, m->weights, m->norm_weight, m->norm_bias};
+    struct host *y = host_like(m->x), *memory = host_like(m->x);
     double sum = 0;
 
-    for (int64_t t = 0; t < T; ++t) {
-        struct host *values[L + 1] = {row(m->x, t)}, *before = NULL, *mixed = host_like(normed);
-        if (t > 0) {
-            before = host_new(ATTNCL_F32, DIMS(t, B, C));
-            memcpy(before->data, memory->data, (size_t)before->count * sizeof *before->data);
-        }
-        for (int l = 0; l < L; ++l) {
-            values[l + 1] = host_like(normed);
-            ref_feedback_layer(&m->layer, ATTNCL_GELU, values[l], before, values[l + 1]);
-        }
-        ref_feedback_mix_fwd(m->weights, 0, NULL, values, L + 1, mixed);
-        ref_layer_norm_fwd(values[L], m->norm_weight, m->norm_bias, 1e-5, normed);
-        memcpy(memory->data + t * B * C, mixed->data, B * C * sizeof *mixed->data);
-        for (int64_t i = 0; i < B * C; ++i)
-            sum += normed->data[i] * dy->data[t * B * C + i] +
-                   mixed->data[i] * dm->data[t * B * C + i];
-    }
+    ref_feedback_transformer(&p, ATTNCL_GELU, m->x, y, memory);
+    for (int64_t i = 0; i < y->count; ++i)
+        sum += y->data[i] * dy->data[i] + memory->data[i] * dm->data[i];
     return sum;
 }
 

@@ -40,6 +40,16 @@ struct ref_feedback_layer {
 void ref_feedback_layer(const struct ref_feedback_layer *p, int activation, const struct host *x,
                         const struct host *memory, struct host *y); // feedback_layer.c
 
+struct ref_feedback_transformer {
+    const struct ref_feedback_layer *layers;
+    int64_t n_layers;                                     // at most 16
+    const struct host *weights, *norm_weight, *norm_bias; // weights: [n_layers + 1]
+};
+// x, y and memory [T, B, C]; every memory is projected anew in each step
+void ref_feedback_transformer(const struct ref_feedback_transformer *p, int activation,
+                              const struct host *x, struct host *y,
+                              struct host *memory); // feedback_layer.c
+
 struct ref_sgu {
     struct host *norm_weight, *norm_bias, *weight, *bias;
 };
