@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """Measures the library and PyTorch on the same cases interleaved, and writes a report of each
-(bench/JSON.md): ours.json and torch.json in the directory given.  GEMMs beside OpenBLAS's, interleaved
+(docs/benchmark-reports.md): ours.json and torch.json in the directory given.  GEMMs beside OpenBLAS's, interleaved
 in one process, follow in openblas.json where attncl-bench-openblas was built.
 
     bench/baselines/measure.py --bench build-bench/bench/attncl-bench --out DIRECTORY [OPTION of attncl-bench]...

@@ -191,7 +191,7 @@ static void case_name(const struct problem *p, const char *form, char *text, siz
                  p->m <= SKINNY_MAX_ROWS ? " (few rows)" : "");
 }
 
-// A result of the report, bench/JSON.md: OpenBLAS's times, and the library's least.
+// A result of the report, docs/benchmark-reports.md: OpenBLAS's times, and the library's least.
 static json_t *result(const struct problem *p, const char *form, int runs, const struct spread *t,
                       double ours_s)
 {

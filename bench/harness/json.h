@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The report's pieces as JSON, in the form of bench/JSON.md; owned by the caller.
+// The report's pieces as JSON, in the form of docs/benchmark-reports.md; owned by the caller.
 #ifndef BENCH_JSON_H
 #define BENCH_JSON_H
 

@@ -7,7 +7,7 @@
 
 enum { REPORT_SCHEMA = 2 };
 
-// In the form of bench/JSON.md; owned by the caller.  revision, label: NULL where there is none.
+// In the form of docs/benchmark-reports.md; owned by the caller.  revision, label: NULL where there is none.
 json_t *machine_report(const char *program, const char *revision, int argc, char **argv,
                        const char *label);
 // The environment variables that change figures, as far as they are set; owned by the caller.

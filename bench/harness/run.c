@@ -11,11 +11,37 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "base/strbuf.h"
 #include "base/try.h"
 #include "device/context.h"
-#include "harness/cache_buster.h"
+#include "device/source.h"
 
 enum { MAX_RUNS_OF_ROUND = 2000, N_EVENT_RUNS = 5, N_WARM_UP_RUNS = 3 };
+
+// What every source that the library loads begins with, which makes it new to every compiler cache,
+// the library's and the driver's; NULL: nothing.
+static const char *prefix;
+
+// The linker's --wrap sends calls of X to __wrap_X; __real_X is the library's function.
+attncl_status __real_attncl__source_load(const attncl_context *ctx, const char *file,
+                                         char **text_ret);
+attncl_status __wrap_attncl__source_load(const attncl_context *ctx, const char *file,
+                                         char **text_ret);
+
+attncl_status __wrap_attncl__source_load(const attncl_context *ctx, const char *file,
+                                         char **text_ret)
+{
+    struct strbuf text = STRBUF_EMPTY;
+
+    TRY(__real_attncl__source_load(ctx, file, text_ret));
+    if (!prefix)
+        return ATTNCL_OK;
+    attncl__strbuf_add(&text, "%s%s", prefix, *text_ret);
+    attncl__free(*text_ret);
+    *text_ret = text.data;
+    REQUIRE(!text.failed, ATTNCL_ERR_NO_MEMORY, "%s", file);
+    return ATTNCL_OK;
+}
 
 static attncl_status open_context(struct run *r)
 {
@@ -100,7 +126,7 @@ static attncl_status begin(struct run *r)
     const bool timed = r->options.directory && r->c->family->suite != SUITE_DEVICE;
 
     if (timed) {
-        cache_buster_set(r->cache_buster);
+        prefix = r->cache_buster;
         TRY(compile_cold(r));
         TRY(open_context(r));
     }
@@ -132,7 +158,7 @@ struct run *run_begin(const struct run_options *options, const struct bench_case
     snprintf(r->cache_buster, sizeof r->cache_buster, "typedef int cache_buster_%ld_%lx_%u;\n",
              (long)getpid(), (unsigned long)(1e6 * clock_now()), ++n_runs);
     settle(r, begin(r));
-    cache_buster_set(NULL);
+    prefix = NULL;
     return r;
 }
 

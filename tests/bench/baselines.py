@@ -3,42 +3,27 @@
 """baselines.py BENCH SOURCE [--torch]: the baselines' side of the benchmark.  Without PyTorch the library alone is
 measured; a baseline with another result is reported wrong, without times.  --torch, where it is installed: every
 configuration gets attncl-bench's numbers and result."""
-import json
 import os
 import subprocess
 import sys
 import tempfile
 
-bench, source = sys.argv[1:3]
-baselines = os.path.join(source, "bench", "baselines")
+from small_run import baselines, check, options, read
+
 sys.path.insert(0, baselines)
 import measure  # noqa: E402
 
 
-def check(condition, what):
-    if not condition:
-        sys.exit(f"failed: {what}")
-
-
 def run(directory, **environment):
     """(exit status, what was said, ours, torch's) of one small case."""
-    command = [sys.executable, os.path.join(baselines, "measure.py"), "--bench", bench, "--out", directory,
-               "--baseline-budget", "0.01", "--no-compile", "--quick", "--no-cold", "--no-roofline",
-               "--budget", "0.1", "--runs", "1", "--rounds", "2", "--only", "softmax 64"]
-    if os.environ.get("ATTNCL_DEVICE"):
-        command += ["--device", os.environ["ATTNCL_DEVICE"]]
+    command = [sys.executable, os.path.join(baselines, "measure.py"), "--baseline-budget", "0.01", "--no-compile",
+               *options(directory, "softmax 64")]
     done = subprocess.run(command, env={**os.environ, **environment}, text=True, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode == 3:
         sys.exit(77)
-    reports = []
-    for name in ("ours.json", "torch.json"):
-        path = os.path.join(directory, name)
-        found = None
-        if os.path.exists(path):
-            with open(path, encoding="utf-8") as file:
-                found = json.load(file)
-        reports.append(found)
+    reports = [read(directory, name) if os.path.exists(os.path.join(directory, name)) else None
+               for name in ("ours.json", "torch.json")]
     return (done.returncode, done.stdout, *reports)
 
 

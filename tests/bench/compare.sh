@@ -3,9 +3,7 @@
 # compare.sh BENCH SOURCE: a seeded change is found, noise is not, and what has no counterpart is named.
 set -u
 
-bench=$1
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
+. "$(dirname "$0")/setup.sh"
 status=0
 
 result() { # CASE MIN Q1 MEDIAN Q3

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: MIT
 """interrupted.py BENCH SOURCE: a run with a baseline that is stopped in a later case leaves both reports with the cases
 before it, no process and no unfinished file.  The baseline is a stand-in for PyTorch that stays in its third case."""
-import json
 import os
 import signal
 import subprocess
@@ -10,7 +9,8 @@ import sys
 import tempfile
 import time
 
-bench, source = sys.argv[1:3]
+from small_run import baselines, check, options, read
+
 CASES = "softmax 64,layer norm 64,GELU 64,product NN 64"
 WAIT_S = 60
 
@@ -39,24 +39,10 @@ sys.exit(measure.main())
 '''
 
 
-def check(condition, what):
-    if not condition:
-        sys.exit(f"failed: {what}")
-
-
-def read(directory, name):
-    with open(os.path.join(directory, name), encoding="utf-8") as file:
-        return json.load(file)
-
-
 def start(directory):
     with open(os.path.join(directory, "torch_worker.py"), "w", encoding="utf-8") as file:
         file.write(WORKER)
-    command = [sys.executable, "-c", MEASURE, os.path.join(source, "bench", "baselines"), directory, "--bench", bench,
-               "--out", directory, "--quick", "--no-cold", "--no-roofline", "--budget", "0.1", "--runs", "1",
-               "--rounds", "2", "--only", CASES]
-    if os.environ.get("ATTNCL_DEVICE"):
-        command += ["--device", os.environ["ATTNCL_DEVICE"]]
+    command = [sys.executable, "-c", MEASURE, baselines, directory, *options(directory, CASES)]
     return subprocess.Popen(command, env={**os.environ, "STUCK": os.path.join(directory, "stuck")},
                             stdout=subprocess.DEVNULL)
 

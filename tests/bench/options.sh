@@ -3,14 +3,14 @@
 # options.sh BENCH SOURCE: the command line's mistakes are refused with status 2, no device with 3.
 set -u
 
-bench=$1
+. "$(dirname "$0")/setup.sh"
 
 expect() { # STATUS argument...
     want=$1
     shift
     "$bench" "$@" >/dev/null 2>&1
     got=$?
-    [ "$got" = "$want" ] || { echo "attncl-bench $*: status $got, expected $want"; exit 1; }
+    [ "$got" = "$want" ] || fail "attncl-bench $*: status $got, expected $want"
 }
 
 expect 0 --help
@@ -37,4 +37,4 @@ OCL_ICD_VENDORS=/nonexistent expect 3
 # Several names: the cases of either, and no others.
 found=$("$bench" --quick --no-cold --no-roofline --budget 0.05 --runs 1 --rounds 1 --only "gelu 64,,SOFTMAX 64x256" 2>/dev/null |
     grep -cE '  (GELU|bias \+ GELU|softmax) 64x256 ')
-[ "$found" -ge 2 ] || { echo "--only with two names runs $found cases"; exit 1; }
+[ "$found" -ge 2 ] || fail "--only with two names runs $found cases"

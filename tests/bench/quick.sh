@@ -3,12 +3,8 @@
 # quick.sh BENCH SOURCE: every case of the small sizes is right on the device, and the report has its documented form.
 set -u
 
-directory=$(mktemp -d)
-trap 'rm -rf "$directory"' EXIT
-status=0
-"$1" --quick --no-cold --budget 1 --runs 1 --rounds 2 --label "a machine" --json "$directory/report.json" \
-    ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} || status=$?
-[ "$status" != 3 ] || exit 77
+. "$(dirname "$0")/setup.sh"
+run --no-cold --budget 1 --runs 1 --rounds 2 --label "a machine" --json "$directory/report.json"
 [ "$status" = 0 ] || exit "$status"
 command -v python3 >/dev/null || { echo "skipped the report's form: python3 is not installed"; exit 0; }
-python3 "$2/tests/bench/schema.py" "$directory/report.json"
+python3 "$source/tests/bench/schema.py" "$directory/report.json"

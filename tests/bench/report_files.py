@@ -101,7 +101,7 @@ def joining(tool):
 
 
 def sparse(tool):
-    """Only what JSON.md requires."""
+    """Only what docs/benchmark-reports.md requires."""
     device = {"device": "0:0", "kind": "opencl", "results": [
         {"case": "x", "outcome": "ok", "wall": {"min_s": 1e-3}}, {"case": "y", "outcome": "failed"},
         {"case": "z", "outcome": "not run", "wall": None}]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Reports as bench/JSON.md describes them, made up: figures follow a formula, nothing was run."""
+"""Reports as docs/benchmark-reports.md describes them, made up: figures follow a formula, nothing was run."""
 import copy
 
 HOST = {"os": "Debian GNU/Linux 12 (bookworm)", "kernel": "Linux 6.1.0 x86_64", "cpu": "Example 9000",
