@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """AFT, softmax attention, gMLP and the encoder layer: the published code, and what PyTorch can do better."""
-import math
-
 import torch
 from torch.nn import functional as f
-from torch_models.aft import AFT, mix
+from torch_models import faster
+from torch_models.aft import mix
 from torch_models.attention import MHA, BatchFirstMHA, additive, einsum_attention
 from torch_models.gmlp import GMLP, SGU
 from torch_models.transformer import Layer, causal_mask
@@ -19,53 +18,9 @@ def mask_of(c):
 # -- the AFT mixing
 
 def window_of(c):
-    """Where a position bias counts, [T, T]; with c.layer that of a language model."""
+    """Where a position bias counts, [T, T]."""
     i = torch.arange(c.T, device=c.device)
-    return (i[:, None] - i).abs() < (c.T if "aft_full" in (c.layer, c.family) else c.window)
-
-
-def prepared_bias(w, causal):
-    """exp(w - max w) of each row, which does not change from call to call."""
-    if causal:
-        w = w.masked_fill(~causal_mask(len(w), w.device)[..., 0], -math.inf)
-    return torch.exp(w - w.amax(1, keepdim=True))
-
-
-def gemm_mix(q, k, v, exp_bias):
-    """One product for both sums."""
-    exp_key = torch.exp(k - k.amax(0, keepdim=True))
-    sums = exp_bias @ torch.stack((exp_key * v, exp_key)).flatten(2).transpose(0, 1).flatten(1)
-    num, den = sums.view(len(q), 2, *q.shape[1:]).unbind(1)
-    return torch.sigmoid(q) * num / den
-
-
-def simple_mix(q, k, v, causal):
-    if not causal:
-        return torch.sigmoid(q) * (torch.softmax(k, 0) * v).sum(0, keepdim=True)
-    exp_key = torch.exp(k - k.amax(0, keepdim=True))
-    return torch.sigmoid(q) * (exp_key * v).cumsum(0) / exp_key.cumsum(0)
-
-
-def prepared_filter(w, width, causal):
-    """exp(w) - 1 for each channel, as conv1d takes it."""
-    taps = torch.exp(w) - 1
-    if causal:
-        taps = taps * (torch.arange(w.shape[1], device=w.device) <= (w.shape[1] - 1) // 2)
-    return taps.repeat_interleave(width, 0).unsqueeze(1)
-
-
-def conv_mix(q, k, v, taps, head_taps, causal):
-    """The paper's eq. 6: a convolution of exp(w) - 1 beside the sum over all positions."""
-    def sums(x, w):
-        y = x.permute(1, 2, 0)
-        total = y.cumsum(-1) if causal else y.sum(-1, keepdim=True)
-        y = f.conv1d(y, w, padding=w.shape[-1] // 2, groups=len(w)) + total
-        return y.permute(2, 0, 1)
-
-    width = q.shape[2] // k.shape[2]
-    exp_key = torch.exp(k - k.amax(0, keepdim=True))
-    num = sums(exp_key.repeat_interleave(width, 2) * v, taps)
-    return torch.sigmoid(q) * num / sums(exp_key, head_taps).repeat_interleave(width, 2)
+    return (i[:, None] - i).abs() < (c.T if c.family == "aft_full" else c.window)
 
 
 def qkv(c, *shape):
@@ -84,22 +39,22 @@ def mix_einsum(c):
 @formulation(("aft_local", "aft_full"), "one product, bias prepared")
 def mix_gemm(c):
     q, k, v = qkv(c, c.T, c.B, c.C)
-    exp_bias = prepared_bias(c.uniform("pos_bias", 1, c.T, c.T) * window_of(c), c.causal)
-    return lambda: gemm_mix(q, k, v, exp_bias)
+    exp_bias = faster.prepared_bias(c.uniform("pos_bias", 1, c.T, c.T) * window_of(c), c.causal)
+    return lambda: faster.gemm_mix(q, k, v, exp_bias)
 
 
 @formulation("aft_simple", "softmax or cumsum")
 def mix_simple(c):
     q, k, v = qkv(c, c.T, c.B, c.C)
-    return lambda: simple_mix(q, k, v, c.causal)
+    return lambda: faster.simple_mix(q, k, v, c.causal)
 
 
 @formulation("aft_conv", "conv1d", reference=True)
 def mix_conv(c):
     q, v = c.uniform("q", 2, c.T, c.B, c.C), c.uniform("v", 2, c.T, c.B, c.C)
     k, w = c.uniform("k", 2, c.T, c.B, c.heads), c.uniform("pos_bias", 1, c.heads, c.window)
-    taps, head_taps = (prepared_filter(w, n, c.causal) for n in (c.C // c.heads, 1))
-    return lambda: conv_mix(q, k, v, taps, head_taps, c.causal)
+    taps, head_taps = (faster.prepared_filter(w, n, c.causal) for n in (c.C // c.heads, 1))
+    return lambda: faster.conv_mix(q, k, v, taps, head_taps, c.causal)
 
 
 # -- softmax attention
@@ -118,13 +73,6 @@ def attention_einsum(c):
     return (lambda: einsum_attention(q, k, v, mask)[0]), lambda y: y.transpose(0, 1).flatten(2)
 
 
-def fused_attention(q, k, v, mask):
-    """In place of einsum_attention; what takes no mask or a causal one, and gives no weights."""
-    q, k, v = (x.permute(1, 2, 0, 3) for x in (q, k, v))
-    y = f.scaled_dot_product_attention(q, k, v, is_causal=mask is not None).permute(2, 0, 1, 3)
-    return y, y
-
-
 def mha(c, core):
     x, model, mask = c.uniform("x", 1, c.T, c.B, c.C), MHA(c.C, c.heads), mask_of(c)
     model.core = core
@@ -139,7 +87,7 @@ def mha_einsum(c):
 
 @formulation("mha_labml", "scaled_dot_product_attention", packed=True)
 def mha_fused(c):
-    return mha(c, fused_attention)
+    return mha(c, faster.fused_attention)
 
 
 def d2l_mha(c):
@@ -193,41 +141,7 @@ def attention_pooling_softmax(c):
     return lambda: torch.softmax(-(at[:, None] - x) ** 2 / 2, -1) @ y
 
 
-# -- gMLP, the encoder layer, and what a model's layers compute faster
-
-def use_best(c, model):
-    """Replaces the cores by the best that PyTorch offers: biases and weights are prepared."""
-    for m in model.modules():
-        if isinstance(m, SGU):
-            m.core = gemm_gate(m, c.causal)
-        elif isinstance(m, MHA):
-            m.core = fused_attention
-        elif isinstance(m, AFT) and m.kind != "aft_conv":
-            m.core = best_mix(c, m)
-    return model
-
-
-def use_conv1d(c, model):
-    """AFT-conv by convolutions, as the paper has it; the module's own matrix is for short sequences."""
-    for m in model.modules():
-        if isinstance(m, AFT) and m.kind == "aft_conv":
-            taps = prepared_filter(m.w.data, c.C // c.heads, c.causal), prepared_filter(m.w.data, 1, c.causal)
-            m.core = lambda q, k, v, mask, taps=taps: conv_mix(q, k, v, *taps, c.causal)
-    return model
-
-
-def gemm_gate(gate, causal):
-    """The bias goes in with the GEMM."""
-    weight, bias = gate.weight.data.tril() if causal else gate.weight.data, gate.bias.data[:, None]
-    return lambda u, mask: torch.addmm(bias[:len(u)], weight[:len(u), :len(u)], u.flatten(1)).view_as(u)
-
-
-def best_mix(c, aft):
-    if aft.kind == "aft_simple":
-        return lambda q, k, v, mask: simple_mix(q, k, v, c.causal)
-    exp_bias = prepared_bias(aft.pos_bias.data * window_of(c), c.causal)
-    return lambda q, k, v, mask: gemm_mix(q, k, v, exp_bias[:len(q), :len(q)])
-
+# -- gMLP and the encoder layer
 
 def gate(c):
     return c.uniform("z", 2, c.T, c.B, c.F), c.fill(SGU(c.F, c.T), lambda name: f"sgu.{name}"), mask_of(c)
@@ -242,7 +156,7 @@ def spatial_gate(c):
 @formulation("spatial_gate", "addmm, weight prepared")
 def spatial_gate_gemm(c):
     z, model, mask = gate(c)
-    use_best(c, model)
+    faster.use_best(model, c.causal)
     return lambda: model(z, mask)
 
 
@@ -259,7 +173,7 @@ def gmlp_block(c):
 @formulation("gmlp_block", "addmm, weight prepared", packed=True)
 def gmlp_block_gemm(c):
     x, model, mask = block(c)
-    use_best(c, model)
+    faster.use_best(model, c.causal)
     return lambda: model(x, mask)
 
 
@@ -278,5 +192,5 @@ def encoder_layer(c):
 @formulation("encoder_layer", "one product, bias prepared", packed=True)
 def encoder_layer_gemm(c):
     x, model, mask = encoder(c)
-    use_best(c, model)
+    faster.use_best(model, c.causal)
     return lambda: model(x, mask)
