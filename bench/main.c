@@ -103,17 +103,17 @@ int main(int argc, char **argv)
 {
     struct options o;
     struct report report;
-    int exit_status = EXIT_SUCCESS;
+    int status = options_read(argc, argv, &o);
 
-    if (options_read(argc, argv, &o, &exit_status) == OPTIONS_EXIT)
-        return exit_status;
+    if (status != OPTIONS_OK)
+        return status;
     if (o.list)
         return list_cases();
     if (o.compare[0])
         return compare_reports(o.compare[0], o.compare[1], o.markdown);
 
     report_begin(&report, argc, argv, o.json, o.label);
-    exit_status = run(&o, &report);
+    status = run(&o, &report);
     report_end(&report);
-    return exit_status;
+    return status;
 }

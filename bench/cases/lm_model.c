@@ -102,26 +102,17 @@ enum {
 
 static int64_t extent(const struct sizes *s, char letter)
 {
-    switch (letter) {
-    case 'V':
-        return s->V;
-    case 'T':
-        return s->T;
-    case 'F':
-        return s->F;
-    case 'G': // a gate's channels
-        return s->F / 2;
-    case 'H':
-        return s->heads;
-    case 'D':
-        return s->C / s->heads;
-    case 'W':
-        return s->window;
-    case 'N':
-        return s->layers + 1;
-    default:
-        return s->C;
-    }
+    const struct {
+        char letter;
+        int64_t value;
+    } list[] = {{'V', s->V},     {'T', s->T},      {'F', s->F},
+                {'G', s->F / 2}, // a gate's channels
+                {'H', s->heads}, {'W', s->window}, {'N', s->layers + 1}};
+
+    for (size_t i = 0; i < sizeof list / sizeof list[0]; ++i)
+        if (list[i].letter == letter)
+            return list[i].value;
+    return letter == 'D' ? s->C / s->heads : s->C;
 }
 
 static void add_params(struct case_data *t, const char *prefix, const struct param *list, size_t n)

@@ -3,10 +3,7 @@
 #include "harness/options.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "tools/options.h"
 
 static const char usage[] =
     "Usage: attncl-bench [OPTION]...\n"
@@ -73,7 +70,7 @@ static const char *contradiction(const struct options *o)
     return o->quick && o->full ? "--quick and --full exclude each other" : NULL;
 }
 
-enum options_next options_read(int argc, char **argv, struct options *ret, int *exit_ret)
+int options_read(int argc, char **argv, struct options *ret)
 {
     struct options o = {.budget_s = 60};
     bool no_cold = false, no_roofline = false;
@@ -120,22 +117,20 @@ enum options_next options_read(int argc, char **argv, struct options *ret, int *
     };
     const struct command_line line = {
         .program = "attncl-bench", .usage = usage, .notes = notes, .rows = rows};
-    const char *mistake = NULL;
 
     memset(o.suites, true, sizeof o.suites);
-    *exit_ret = command_line_read(&line, argc, argv);
-    if (*exit_ret != OPTIONS_OK)
-        return OPTIONS_EXIT;
-    mistake = contradiction(&o);
-    *exit_ret = mistake ? OPTIONS_MISTAKE : EXIT_SUCCESS;
+    const int status = command_line_read(&line, argc, argv);
+    if (status != OPTIONS_OK)
+        return status;
+    const char *mistake = contradiction(&o);
     if (mistake) {
         fprintf(stderr, "attncl-bench: %s\n", mistake);
-        return OPTIONS_EXIT;
+        return OPTIONS_MISTAKE;
     }
     o.cold = !no_cold;
     o.roofline = !no_roofline;
     o.min_runs = (size_t)runs;
     o.n_rounds = (size_t)rounds;
     *ret = o;
-    return OPTIONS_RUN;
+    return OPTIONS_OK;
 }

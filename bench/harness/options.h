@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "cases.h"
+#include "tools/options.h"
 
 enum { OPTIONS_MAX_DEVICES = 16 };
 
@@ -30,8 +31,7 @@ struct options {
     bool markdown;
 };
 
-// OPTIONS_RUN, or the program is to end with *exit_ret.
-enum options_next { OPTIONS_RUN, OPTIONS_EXIT };
-enum options_next options_read(int argc, char **argv, struct options *ret, int *exit_ret);
+// OPTIONS_OK, or the exit status that the program ends with.
+int options_read(int argc, char **argv, struct options *ret);
 
 #endif
