@@ -93,16 +93,26 @@ static void rig_fill(float *x, size_t first, size_t n)
         x[i] = rig_pattern(first + i);
 }
 
-static attncl_status write_pattern(struct case_data *t, cl_mem mem, size_t n)
+// The pattern part by part, since only the content matters: into the buffer, or counts in n_missed
+// what differs from it there.
+static attncl_status move_pattern(struct case_data *t, cl_mem mem, bool write)
 {
+    struct rig *r = t->state;
     attncl_status status = ATTNCL_OK;
     float *chunk = attncl__alloc_array(CHUNK, sizeof *chunk);
 
     REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "a part of the pattern");
-    for (size_t i = 0; i < n; i += CHUNK) {
-        const size_t part = n - i < CHUNK ? n - i : CHUNK;
-        rig_fill(chunk, i, part);
-        TRY_DONE(attncl__buffer_write(t->ctx, mem, i * sizeof *chunk, chunk, part * sizeof *chunk));
+    r->n_missed = 0;
+    for (size_t i = 0; i < r->n; i += CHUNK) {
+        const size_t part = r->n - i < CHUNK ? r->n - i : CHUNK, at = i * sizeof *chunk;
+        if (write) {
+            rig_fill(chunk, i, part);
+            TRY_DONE(attncl__buffer_write(t->ctx, mem, at, chunk, part * sizeof *chunk));
+            continue;
+        }
+        TRY_DONE(attncl__buffer_read(t->ctx, mem, at, chunk, part * sizeof *chunk));
+        for (size_t j = 0; j < part; ++j)
+            r->n_missed += chunk[j] != rig_pattern(i + j);
     }
 
 done:
@@ -124,7 +134,7 @@ static attncl_status rig_buffer(struct case_data *t, int which, bool pattern)
     r->buffer[which] = clCreateBuffer(t->ctx->cl, CL_MEM_READ_WRITE, bytes, NULL, &code);
     TRY(CL_CODE(code, "clCreateBuffer"));
     if (pattern)
-        return write_pattern(t, r->buffer[which], r->n);
+        return move_pattern(t, r->buffer[which], true);
     TRY_CL(clEnqueueFillBuffer(t->ctx->queue, r->buffer[which], &minus_one, sizeof minus_one, 0,
                                bytes, 0, NULL, NULL));
     return attncl_context_finish(t->ctx);
@@ -139,26 +149,11 @@ static attncl_status rig_enqueue(struct case_data *t)
     return ATTNCL_OK;
 }
 
-// Counts what differs from the pattern in buffer RIG_TO.
 static attncl_status rig_read_pattern(struct case_data *t)
 {
-    struct rig *r = t->state;
-    attncl_status status = ATTNCL_OK;
-    float *chunk = attncl__alloc_array(CHUNK, sizeof *chunk);
+    const struct rig *r = t->state;
 
-    REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "a part of the pattern");
-    r->n_missed = 0;
-    for (size_t i = 0; i < r->n; i += CHUNK) {
-        const size_t part = r->n - i < CHUNK ? r->n - i : CHUNK;
-        TRY_DONE(attncl__buffer_read(t->ctx, r->buffer[RIG_TO], i * sizeof *chunk, chunk,
-                                     part * sizeof *chunk));
-        for (size_t j = 0; j < part; ++j)
-            r->n_missed += chunk[j] != rig_pattern(i + j);
-    }
-
-done:
-    attncl__free(chunk);
-    return status;
+    return move_pattern(t, r->buffer[RIG_TO], false);
 }
 
 static void rig_check(const struct case_data *t, struct check *c)
