@@ -15,7 +15,7 @@ struct host *define_layer_norm(const struct host *x, const struct host *weight,
                                const struct host *bias);
 struct host *define_add(const struct host *a, const struct host *b);
 
-// A feedback transformer's parameters but the keys' and values', "layers.2." before their names.
+// A layer of the feedback transformer without its keys' and values' maps, `prefix` before the names.
 struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix);
 // The epsilon of every layer norm here, as PyTorch's default.
 #define LAYER_NORM_EPS 1e-5f

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Of one batch entry.
+// The definition of a language model, of one batch entry, from the layers of tests/ref.
 
 #include <math.h>
 #include <stdio.h>
