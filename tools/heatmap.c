@@ -201,10 +201,27 @@ static const struct weights_output *find_output(const char *arch, const attncl_a
     return NULL;
 }
 
+// Draws and frees the values.
+static int draw_values(struct stack *s, float *values, const char *directory, int *n_drawn)
+{
+    s->data = values;
+    s->high = max_abs(s);
+    if (s->low < 0) { // biases: as far below 0 as above
+        s->high = s->high > 0 ? s->high : 1;
+        s->low = -s->high;
+    }
+    const int status = draw_stack(s, directory);
+    free(values);
+    ++*n_drawn;
+    return status;
+}
+
 static int draw_weights(const struct session *session, const attncl_results *results,
                         const char *directory, int *n_drawn)
 {
-    for (size_t i = 0; i < attncl_results_count(results); i++) {
+    int status = TOOL_OK;
+
+    for (size_t i = 0; status == TOOL_OK && i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
         const struct weights_output *output = find_output(attncl_model_arch(session->model), array);
         struct stack s = {.name = array->name};
@@ -215,17 +232,9 @@ static int draw_weights(const struct session *session, const attncl_results *res
         if (!read_axes(&s, array, output->axes, heads))
             continue;
         float *values = array_floats(session->context, array);
-        if (!values)
-            return TOOL_FAILED;
-        s.data = values;
-        s.high = max_abs(&s);
-        const int status = draw_stack(&s, directory);
-        free(values);
-        if (status != TOOL_OK)
-            return status;
-        ++*n_drawn;
+        status = values ? draw_values(&s, values, directory, n_drawn) : TOOL_FAILED;
     }
-    return TOOL_OK;
+    return status;
 }
 
 // AFT-conv's w [heads, s] as each head's matrix of biases; free() it.
@@ -278,19 +287,13 @@ static int draw_bias(const struct session *session, const attncl_array *array,
     }
     if (!values)
         return tool_error("out of memory");
-    s.data = values;
     s.query_step = s.n_keys;
     s.key_step = 1;
-    int status = TOOL_OK;
-    if (s.n_queries * s.n_keys > 0) {
-        s.high = max_abs(&s);
-        s.high = s.high > 0 ? s.high : 1;
-        s.low = -s.high;
-        status = draw_stack(&s, directory);
-        ++*n_drawn;
-    }
+    s.low = -1;
+    if (s.n_queries * s.n_keys > 0)
+        return draw_values(&s, values, directory, n_drawn);
     free(values);
-    return status;
+    return TOOL_OK;
 }
 
 // An AFT layer somewhere in the model: else a parameter called w is something else.

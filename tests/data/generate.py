@@ -4,8 +4,8 @@
 
     python3 tests/data/generate.py [DIRECTORY]
 
-One file per case.  It is a model file (metadata attncl.arch and attncl.config, parameters under their PyTorch names) that
-also holds the inputs as input.NAME and the results as expected.NAME.  The cases of GRADIENTS are written once more as
+One file per case.  It is a model file (metadata attncl.arch and attncl.config, parameters under their PyTorch names)
+that also holds the inputs as input.NAME and the results as expected.NAME.  The cases of GRADIENTS are written once more as
 NAME_grad, with cotangents among the inputs and what autograd gives for them among the results.  Needs torch and numpy;
 seeds are fixed.
 """
@@ -202,17 +202,20 @@ TRANSFORMER_LMS = {
 }
 
 
+def language_model(name, c, model=LM):
+    m = module(model(c))
+    params = state(m)
+    if "max_len" not in c:  # the table of 5000 rows is left to be derived
+        params.pop("src_embed.positional_encodings", None)
+    tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
+    y = m(tokens)
+    case(name, "lm", c, params, {"tokens": tokens, "targets": targets},
+         {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
+
+
 def language_models(which=LMS):
     for name, keys in which.items():
-        c = dict(keys, d_model=8, n_layers=2, n_vocab=11)
-        m = module(LM(c))
-        params = state(m)
-        if "max_len" not in c:  # the table of 5000 rows is left to be derived
-            params.pop("src_embed.positional_encodings", None)
-        tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
-        y = m(tokens)
-        case(name, "lm", c, params, {"tokens": tokens, "targets": targets},
-             {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
+        language_model(name, dict(keys, d_model=8, n_layers=2, n_vocab=11))
 
 
 def half_precision():
@@ -429,11 +432,7 @@ def feedback_models():
     for name, keys in (("lm_feedback", {"layer": "feedback"}),
                        ("lm_feedback_kv", {"layer": "feedback_kv", "score": "split"})):
         k = dict(c, **keys)
-        m = module(FeedbackLM(k))
-        tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
-        y = m(tokens)
-        case(name, "lm", k, state(m), {"tokens": tokens, "targets": targets},
-             {"output": y, "loss": F.cross_entropy(y.reshape(-1, 11), targets.reshape(-1))})
+        language_model(name, k, FeedbackLM)
         greedy(name.replace("lm_", "lm_sample_"), dict(k, steps=9), 3, FeedbackLM)
 
 

@@ -86,5 +86,6 @@ class BatchFirstMHA(nn.Module):
 
     def forward(self, queries, keys, values, lens):
         q, k, v = self.split(self.W_q(queries)), self.split(self.W_k(keys)), self.split(self.W_v(values))
-        p = masked_softmax(torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1]), lens.repeat_interleave(self.heads, 0))
+        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(q.shape[-1])
+        p = masked_softmax(scores, lens.repeat_interleave(self.heads, 0))
         return self.W_o(torch.bmm(p, v).unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)), p
