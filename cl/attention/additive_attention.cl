@@ -15,7 +15,7 @@
 //   MASKING   lengths are given                        0 | 2
 //   WEIGHTS   p is stored too                          0 | 1
 
-#include "common/attention.clh"
+#include "attention/attention.clh"
 #include "common/attention_row.clh"
 
 #ifndef WEIGHTS

@@ -17,7 +17,7 @@
 //   LS        work-group size, a power of two          1 .. 256
 //   MASKING   lengths are given                        0 | 2
 
-#include "common/attention.clh"
+#include "attention/attention.clh"
 #include "common/reduce.clh"
 
 static inline float dot(__global const float *a, __global const float *b, int width)

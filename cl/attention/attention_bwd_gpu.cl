@@ -4,7 +4,7 @@
 //   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i)
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij g_i
 //
-// g is the gradient of y, c that of p where has_c, `rows` what attention_bwd_rows.cl computed.
+// g is the gradient of y, c that of p where has_c, `rows` what attention_bwd_gpu_rows.cl computed.
 //
 //   Work      one work-group of TX x TY work-items = BR rows of one head's result and NE * 4 TX of its
 //             columns; grid (heads of all batch entries, blocks of rows, panels of columns).  Rows
@@ -20,7 +20,11 @@
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   OUTPUT    which gradient                                    DQ | DK | DV
 
-#include "common/attention_group.clh"
+// A work-group of 128, whatever the widths.
+#define TX 16
+#define TY 8
+#define DC 32
+#include "attention/attention_gpu.clh"
 
 #ifndef OUTPUT
 #error "OUTPUT: DQ, DK or DV"
@@ -177,9 +181,7 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
         }
         if (!in_any(seen != 0, &flag))
             continue;
-        const struct rows tile = {theirs.x + j0 * theirs.t, theirs.t, theirs.count - j0};
-        const struct rows tile_too = {theirs_too.x + j0 * theirs_too.t, theirs_too.t,
-                                      theirs_too.count - j0};
+        const struct rows tile = rows_from(theirs, j0), tile_too = rows_from(theirs_too, j0);
         const struct rows block = {mine.x + i0 * mine.t, mine.t, count};
         const struct rows block_too = {mine_too.x + i0 * mine_too.t, mine_too.t, count};
         const struct rows products = {taken.x + j0 * taken.t + e0, taken.t, taken.count - j0};

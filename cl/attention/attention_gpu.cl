@@ -3,16 +3,16 @@
 //
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-//   Work      one work-group of TX x TY work-items = BR = 4 TY queries of one head and NE * 4 TX columns
-//             of its values; grid (heads of all batch entries, blocks, panels of values times splits
-//             of the keys), last block first since a causal one has the most keys.  A work-item
-//             holds 4 x 4 scores of a tile of BC = 4 TX keys and 4 x 4 NE sums.  Tiles that no query sees
-//             are skipped
+//   Work      one work-group of TX x TY work-items = BR = 4 TY queries of one head and NE * 4 TX
+//             columns of its values; grid (heads of all batch entries, blocks, panels of values times
+//             splits of the keys), last block first since a causal one has the most keys.  A
+//             work-item holds 4 x 4 scores of a tile of BC = 4 TX keys and 4 x 4 NE sums.  Tiles that
+//             no query sees are skipped
 //   Memory    queries and keys by DC channels, then values by VC keys, pass through `stage`;
 //             weights of a tile wait in `p` [BC][BR]; 10 to 25 KiB of local memory
 //   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
-//             a row that sees no key gives 0.  The weights are computed from scores computed again, the
-//             same bit for bit, and from `rows`
+//             a row that sees no key gives 0.  The weights come from scores computed again, the same
+//             bit for bit, and from `rows`
 //
 //   Macro    Meaning                                         Values
 //   LS       work-group size                                 TX TY
@@ -24,110 +24,23 @@
 //   MASKING  what hides keys, beside the range               0 .. 2
 //   WEIGHTS  what is computed: y, or p after it              0 | 1
 
-#include "common/attention.clh"
-
-#ifndef TX
-#error "TX: work-items along keys and columns"
-#endif
-#ifndef TY
-#error "TY: work-items along queries"
-#endif
-#ifndef DC
-#error "DC: channels of queries and keys at a time"
-#endif
-#ifndef NE
-#error "NE: float4s of a row's sums that a work-item holds"
-#endif
 #ifndef WEIGHTS
 #error "WEIGHTS: y or p is computed"
 #endif
 
-#define BR (4 * TY)
-#define BC (4 * TX)
-#define PE (4 * TX * NE)
-// Pads keep float4s aligned and spread the rows over the banks.
-#define ROW_LD (BR + 4)
-#define KEY_LD (BC + 4)
-// Values at a time: a power of two, 2048 floats of them at most.
-#if PE > 128
-#define VC 8
-#elif PE > 64
-#define VC 16
-#else
-#define VC 32
-#endif
-#if DC * (ROW_LD + KEY_LD) > VC * PE
-#define STAGE (DC * (ROW_LD + KEY_LD))
-#else
-#define STAGE (VC * PE)
-#endif
-
-#if VW != 4 || LS != TX * TY || BC % VC != 0
-#error "TX, TY, NE, LS, VW do not go together"
-#endif
-
-// Elements `at` .. at + 3 of a row of `width`, zeros outside or when there is no such row.
-static inline float4 load_four(__global const float *row, int at, int width, bool there)
-{
-    float4 x = (float4)(0.0f);
-
-    if (there && at + 4 <= width)
-        return vload4(0, row + at);
-    if (there && at < width)
-        x.s0 = row[at];
-    if (there && at + 1 < width)
-        x.s1 = row[at + 1];
-    if (there && at + 2 < width)
-        x.s2 = row[at + 2];
-    return x;
-}
-
-// `n_rows` rows of DC channels, k-major: neighbours take neighbouring rows.
-LOCAL_INLINE void stage_rows(__global const float *x, long x_t, int n_rows, int n_there, int d0,
-                             int width, __local float *to, int ld)
-{
-    for (int part = (int)get_local_id(0); part < n_rows * (DC / 4); part += LS) {
-        const int r = part % n_rows, d = part / n_rows * 4;
-        const float4 four = load_four(x + r * x_t, d0 + d, width, r < n_there);
-        to[d * ld + r] = four.s0;
-        to[(d + 1) * ld + r] = four.s1;
-        to[(d + 2) * ld + r] = four.s2;
-        to[(d + 3) * ld + r] = four.s3;
-    }
-}
+// Whole unrolling would take the registers of the sums.
+#define UNROLL_CHANNELS  _Pragma("unroll 4")
+#define UNROLL_STAGED    _Pragma("unroll 2")
+#define UNROLL_ROW_ITEMS _Pragma("unroll 1")
+#include "attention/attention_gpu.clh"
 
 struct block {
-    __global const float *q, *k, *v; // of the block's first query, the head's first key and value
-    long q_t, k_t, v_t;
+    struct rows queries, keys, values; // of the block; of the head
     int i0, count, width, panel_width, n_keys, reach;
     float scale;
     __local float *stage, *p, *red;
     __local int *flag;
 };
-
-// True in every work-item when it is in one.
-LOCAL_INLINE bool in_any(bool here, __local int *flag)
-{
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (get_local_id(0) == 0)
-        *flag = 0;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (here)
-        atomic_or(flag, 1);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return *flag != 0;
-}
-
-static inline bool is_visible(const struct visibility *v, int i, int j)
-{
-    if (j < first_key(v, i) || j >= end_key(v, i))
-        return false;
-#if MASKING == BY_MASK
-    return v->mask[i * v->mask_t + (long)j * v->mask_s] != 0;
-#else
-    return true;
-#endif
-}
 
 // s[r]: scores of query i0 + 4 ty + r and keys j0 + 4 tx .. + 3.  False, in every work-item, when
 // no query sees any key of the tile.
@@ -150,24 +63,8 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
     for (int r = 0; r < 4; r++)
         for (int c = 0; c < 4; c++)
             s[r][c] = 0.0f;
-    for (int d0 = 0; d0 < x->width && j0 < x->reach; d0 += DC) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        stage_rows(x->q, x->q_t, BR, x->count, d0, x->width, x->stage, ROW_LD);
-        stage_rows(x->k + j0 * x->k_t, x->k_t, BC, x->n_keys - j0, d0, x->width,
-                   x->stage + DC * ROW_LD, KEY_LD);
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 4
-        for (int d = 0; d < DC; d++) {
-            const float4 a = vload4(0, x->stage + d * ROW_LD + 4 * ty);
-            const float4 b = vload4(0, x->stage + DC * ROW_LD + d * KEY_LD + 4 * tx);
-            const float ar[4] = {a.s0, a.s1, a.s2, a.s3}, bc[4] = {b.s0, b.s1, b.s2, b.s3};
-#pragma unroll
-            for (int r = 0; r < 4; r++)
-#pragma unroll
-                for (int c = 0; c < 4; c++)
-                    s[r][c] += ar[r] * bc[c];
-        }
-    }
+    if (j0 < x->reach)
+        multiply_rows(x->queries, rows_from(x->keys, j0), x->width, x->stage, s);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         const int length = MASKING == BY_LENGTHS && row + r <= last ? length_of(v, row + r) : 0;
@@ -181,37 +78,15 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
     return true;
 }
 
-// The combination over the TX work-items of a row of what each has of 4 rows: their sums, or their
-// maxima.
-static inline void reduce_rows(const struct block *x, const float mine[4], bool largest,
-                               float all[4])
-{
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
-
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int r = 0; r < 4; r++)
-        x->red[(4 * ty + r) * (TX + 1) + tx] = mine[r];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int r = 0; r < 4; r++) {
-        __local const float *row = x->red + (4 * ty + r) * (TX + 1);
-        all[r] = row[0];
-// Unrolled, its loads would take the registers of the sums.
-#pragma unroll 1
-        for (int i = 1; i < TX; i++)
-            all[r] = largest ? max_v(all[r], row[i]) : all[r] + row[i];
-    }
-}
-
 // The exponentials of a tile's scores into `p`; maxima, totals and sums follow.
 static inline void absorb_tile(const struct block *x, float s[4][4], float row_max[4],
                                float total[4], float4 sums[4][NE])
 {
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
     float now[4];
 
     for (int r = 0; r < 4; r++)
         now[r] = max_v(max_v(s[r][0], s[r][1]), max_v(s[r][2], s[r][3]));
-    reduce_rows(x, now, true, now);
+    reduce_rows(now, true, x->red, now);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         now[r] = max_v(row_max[r], now[r]);
@@ -228,60 +103,7 @@ static inline void absorb_tile(const struct block *x, float s[4][4], float row_m
         for (int n = 0; n < NE; n++)
             sums[r][n] *= factor;
     }
-#pragma unroll
-    for (int c = 0; c < 4; c++)
-        vstore4((float4)(s[0][c], s[1][c], s[2][c], s[3][c]), 0,
-                x->p + (4 * tx + c) * ROW_LD + 4 * ty);
-}
-
-static inline void add_values(const struct block *x, int j0, float4 sums[4][NE])
-{
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
-
-    for (int j = 0; j < BC && j0 + j < x->n_keys; j += VC) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int part = (int)get_local_id(0); part < VC * PE / 4; part += LS) {
-            const int e = part % (PE / 4) * 4, key = j0 + j + part / (PE / 4);
-            vstore4(load_four(x->v + key * x->v_t, e, x->panel_width, key < x->n_keys), part,
-                    x->stage);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-#pragma unroll 2
-        for (int key = 0; key < VC; key++) {
-            const float4 p = vload4(0, x->p + (j + key) * ROW_LD + 4 * ty);
-#pragma unroll
-            for (int n = 0; n < NE; n++) {
-                const float4 v = vload4(key * (PE / 4) + n * TX + tx, x->stage);
-                sums[0][n] += p.s0 * v;
-                sums[1][n] += p.s1 * v;
-                sums[2][n] += p.s2 * v;
-                sums[3][n] += p.s3 * v;
-            }
-        }
-    }
-}
-
-// Divided by the totals, unless they are to be merged.
-static inline void store_rows(const struct block *x, const float total[4], bool divide,
-                              float4 sums[4][NE], __global float *y, long y_t)
-{
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
-
-#pragma unroll
-    for (int r = 0; r < 4; r++) {
-        const float factor = !divide ? 1.0f : total[r] == 0.0f ? 0.0f : 1.0f / total[r];
-        if (4 * ty + r >= x->count)
-            continue;
-#pragma unroll
-        for (int n = 0; n < NE; n++) {
-            const int e = 4 * (n * TX + tx);
-            __global float *to = y + (4 * ty + r) * y_t + e;
-            if (e + 4 <= x->panel_width)
-                vstore4(sums[r][n] * factor, 0, to);
-            else if (e < x->panel_width)
-                store_part(sums[r][n] * factor, to, x->panel_width - e);
-        }
-    }
+    store_tile(s, x->p);
 }
 
 // The weights of a tile, from its scores.
@@ -330,12 +152,9 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const int count = min(BR, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {
-        HEAD_OF(q, b, h) + i0 * q_t,
-        HEAD_OF(k, b, h),
-        HEAD_OF(v, b, h) + e0,
-        q_t,
-        k_t,
-        v_t,
+        {HEAD_OF(q, b, h) + i0 * q_t, q_t, count},
+        {HEAD_OF(k, b, h), k_t, n_keys},
+        {HEAD_OF(v, b, h) + e0, v_t, n_keys},
         i0,
         count,
         width,
@@ -387,13 +206,17 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
         if (!score_tile(&x, &visible, j0, s))
             continue;
         absorb_tile(&x, s, row_max, total, sums);
-        add_values(&x, j0, sums);
+        add_matmul(p, rows_from(x.values, j0), x.panel_width, stage, sums);
     }
-    reduce_rows(&x, total, false, total);
+    reduce_rows(total, false, red, total);
     __global float *partials = scratch + partials_at + split * n_rows * 2;
     __global float *part_sums = scratch + partials_at + n_splits * n_rows * 2 +
                                 (split * n_rows + first_row) * value_width + e0;
-    store_rows(&x, total, whole, sums,
+    float factor[4]; // divided by the totals, unless partial results are merged
+#pragma unroll
+    for (int r = 0; r < 4; r++)
+        factor[r] = !whole ? 1.0f : total[r] == 0.0f ? 0.0f : 1.0f / total[r];
+    store_sums(sums, factor, count, x.panel_width,
                whole ? y + b * y_b + i0 * y_t + (long)h * value_width + e0 : part_sums,
                whole ? y_t : value_width);
     __global float *rows = (whole ? scratch : partials) + 2 * first_row;

@@ -4,6 +4,8 @@
 
 #include "op/aft/aft_channel_block.h"
 
+#include "op/row_launch.h"
+
 struct kspec attncl__aft_spec(const struct aft_tiling *p, const char *file, const char *kernel)
 {
     struct kspec spec = kspec_begin(file, kernel);
@@ -40,12 +42,9 @@ void attncl__aft_put_targets(struct aft_args *to, const struct aft_channel_block
 struct aft_matrix attncl__aft_matrix(const struct aft_tiling *p, const struct tensor_desc *x,
                                      struct span span, int64_t b, int64_t first)
 {
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
-    const int64_t stride = p->folded ? p->channels : rows.stride;
-    return (struct aft_matrix){span, x->start + b * rows.stride + first, stride};
+    const int64_t row = attncl__rows(x).stride;
+
+    return (struct aft_matrix){span, x->start + b * row + first, p->folded ? p->channels : row};
 }
 
 attncl_status attncl__aft_scan(struct launcher *l, const struct aft_channel_block *s)

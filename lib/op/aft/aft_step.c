@@ -9,6 +9,7 @@
 // step serves every position (cl/aft/aft_step.cl).
 
 #include "op/aft/aft_tiling.h"
+#include "op/row_launch.h"
 
 enum { IN_Q, IN_K, IN_V, IN_BIAS, IN_POSITION, IN_SUMS, IN_KEYS, IN_VALUES };
 
@@ -100,15 +101,6 @@ static attncl_status conv_infer(struct op_sig *sig)
     return attncl__infer_like_first(sig);
 }
 
-static int64_t row_stride(const struct tensor_desc *x)
-{
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
-    return rows.stride;
-}
-
 // The kernel is short: a warp or a wave.
 static size_t gpu_group(const struct device_caps *caps)
 {
@@ -138,9 +130,9 @@ static attncl_status launch(struct launcher *l, const struct op_call *call,
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
     return attncl__launch(
         l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
-        ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(row_stride(q)),
-             arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(row_stride(k)),
-             arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(row_stride(v)),
+        ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(attncl__rows(q).stride),
+             arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(attncl__rows(k).stride),
+             arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(attncl__rows(v).stride),
              arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i64(variant->bias_start),
              arg_i64(variant->bias_row), arg_i64(variant->bias_head), arg_i32(n),
              arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),

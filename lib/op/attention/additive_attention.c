@@ -8,10 +8,11 @@
 // cl/attention/additive_attention.cl.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS };
 
-enum { MASKING_LENS = 2 }; // of cl/common/attention.clh
+enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
 
 static attncl_status check_lens(const struct tensor_desc *lens, const struct tensor_desc *q)
 {
@@ -61,18 +62,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 3, weights, &sig->out[1]);
 }
 
-static int64_t row_stride(const struct tensor_desc *x)
-{
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
-    return rows.stride;
-}
-
 #define ROWS(call, i)                                                                              \
     arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
-        arg_i64(row_stride(&(call)->sig.in[i]))
+        arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
 
 // A key: its score, and its part of the sums; twice with weights.
 static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)

@@ -15,7 +15,7 @@
 enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_G, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
-enum { MASKING_LENS = 2 }; // of cl/common/attention.clh
+enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {

@@ -5,8 +5,8 @@
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
-// first packed into tiles (cl/attention/attention_pack.cl), then blocks of queries run over them
-// (cl/attention/attention.cl); the GPU variant reads them where they are
+// first packed into tiles (cl/attention/attention_cpu_pack.cl), then blocks of queries run over them
+// (cl/attention/attention_cpu.cl); the GPU variant reads them where they are
 // (lib/op/attention/attention_gpu.c).
 
 #include "attncl/kinds.h"
@@ -125,37 +125,32 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
                                    const struct attention_tiling *p)
 {
     const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
+    const struct tensor_desc *in = call->sig.in;
     const bool weights = attncl__desc_present(&call->sig.out[1]);
     const int64_t n_heads = in[ATT_IN_Q].dim[1], block = p->block;
     struct tensor_desc v = in[ATT_IN_V];
-    struct kspec spec = kspec_begin("attention/attention.cl", "attention_fwd");
+    struct kspec spec =
+        attncl__attention_cpu_spec(p, "attention/attention_cpu.cl", "attention_cpu_fwd");
     int64_t y_b, y_t;
 
-    attncl__attention_result_strides(call, &y_b, &y_t);
+    attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     if (p->copy_values) {
         v.start = p->key_floats;
         v.stride[2] = p->value_pitch;
         v.stride[1] = p->n_keys * p->value_pitch;
         v.stride[0] = n_heads * v.stride[1];
     }
-    kspec_set_vw_ls(&spec, p->vw, 1);
-    kspec_int(&spec, "BC", p->key_tile);
-    kspec_int(&spec, "NS", p->score_vectors);
-    kspec_int(&spec, "MR", p->score_rows);
-    kspec_int(&spec, "NE", p->sum_vectors);
-    kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "WEIGHTS", weights);
     return attncl__launch(
         l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, block), 1, 1),
-        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]), arg_mem(call->scratch),
-             ATTENTION_HEADS(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
-             ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->out[0]), arg_i64(y_b),
-             arg_i64(y_t), arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries),
-             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
-             arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
-             arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->scratch),
+             ATTENTION_HEADS_OF(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
+             ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
+             arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->width), arg_i32(p->value_width), arg_i32(p->value_pitch),
+             arg_f32(params->scale), arg_i32(block), arg_local(floats(block * p->width)),
+             arg_local(floats(block * p->key_tile)), arg_local(floats(block * p->value_pitch)),
+             arg_local(floats(2 * block))));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

@@ -7,7 +7,7 @@
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
 // y is the forward op's result, g its gradient, c that of the weights where they are asked for.
-// CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd.cl);
+// CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
 // for the rows' maxima and totals, then one for each (cl/attention/attention_bwd_gpu.cl).
 
@@ -16,7 +16,7 @@
 enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
-// GPU variant: work-items of a work-group, its rows and columns (cl/common/attention_group.clh),
+// GPU variant: work-items of a work-group, its rows and columns (cl/attention/attention_gpu.clh),
 // and what it takes of local memory.
 enum { GROUP = 128, GROUP_ROWS = 32, GROUP_COLUMNS = 64, GROUP_LOCAL_BYTES = 26 * 1024 };
 
@@ -63,11 +63,6 @@ static int64_t local_floats(const struct backward_tiling *b, int64_t block)
     const struct attention_tiling *p = &b->p;
     return block *
            (p->width + p->value_width + 2 * p->key_tile + 2 * b->key_pitch + b->value_pitch + 3);
-}
-
-static int64_t round_up(int64_t x, int64_t to)
-{
-    return ceil_div(x, to) * to;
 }
 
 // An upper bound of the loop iterations of one work-item that has one block.
@@ -175,26 +170,19 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     const struct attention_fwd_params *params = call->sig.params;
     const struct attention_tiling *p = &b->p;
     const struct tensor_desc *q = &call->sig.in[ATT_IN_Q];
-    struct kspec spec = kspec_begin("attention/attention_bwd.cl", "attention_bwd");
+    struct kspec spec =
+        attncl__attention_cpu_spec(p, "attention/attention_bwd_cpu.cl", "attention_bwd_cpu");
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    kspec_set_vw_ls(&spec, p->vw, 1);
-    kspec_int(&spec, "BC", p->key_tile);
-    kspec_int(&spec, "NS", p->score_vectors);
-    kspec_int(&spec, "MR", p->score_rows);
-    kspec_int(&spec, "NE", p->sum_vectors);
-    kspec_int(&spec, "MASKING", p->masking);
     return attncl__launch(
         l, &spec, grid_2d(p->heads, b->n_splits, 1, 1),
-        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], q), arg_mem(call->in[IN_Y]), arg_i64(y_b),
-             arg_i64(y_t), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
-             GRADIENT_OF_WEIGHTS(call), arg_mem(call->scratch), arg_i64(b->values_at),
-             arg_i64(b->rows_at),
-             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
-             arg_mem(call->out[OUT_DQ]), arg_mem(call->scratch), arg_i64(b->dk_at),
-             arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
+             arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t), GRADIENT_OF_WEIGHTS(call),
+             arg_mem(call->scratch), arg_i64(b->values_at), arg_i64(b->rows_at),
+             ATTENTION_VISIBILITY(call, p), arg_mem(call->out[OUT_DQ]), arg_mem(call->scratch),
+             arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
              arg_i32(b->value_pitch), arg_f32(params->scale), arg_i32(p->block),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
@@ -204,7 +192,7 @@ static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
 {
     const bool keys = out == OUT_DK;
     const int64_t rows = b->p.key_tile;
-    struct kspec spec = kspec_begin("attention/attention_bwd_sum.cl", "attention_bwd_sum");
+    struct kspec spec = kspec_begin("attention/attention_bwd_cpu_sum.cl", "attention_bwd_cpu_sum");
 
     kspec_set_vw_ls(&spec, b->p.vw, 1);
     return attncl__launch(l, &spec, grid_2d(b->p.heads, ceil_div(b->p.n_keys, rows), 1, 1),
@@ -246,20 +234,18 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in;
     const struct kspec spec =
-        group_spec(p, "attention/attention_bwd_rows.cl", "attention_bwd_rows", 1);
+        group_spec(p, "attention/attention_bwd_gpu_rows.cl", "attention_bwd_gpu_rows", 1);
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    return attncl__launch(
-        l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, p->block), GROUP, 1),
-        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]),
-             ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]), arg_mem(call->in[IN_Y]),
-             arg_i64(y_b), arg_i64(y_t), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
-             GRADIENT_OF_WEIGHTS(call),
-             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
-             arg_mem(call->scratch), arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
-             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale)));
+    return attncl__launch(l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, p->block), GROUP, 1),
+                          ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+                               arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
+                               arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
+                               GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p),
+                               arg_mem(call->scratch), arg_i32(in[ATT_IN_Q].dim[1]),
+                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
+                               arg_i32(p->value_width), arg_f32(params->scale)));
 }
 
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
@@ -274,18 +260,16 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
 
     result_strides(call, &y_b, &y_t);
     kspec_int(&spec, "OUTPUT", out);
-    return attncl__launch(
-        l, &spec,
-        grid_3d(p->heads, ceil_div(result->dim[2], p->block),
-                ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
-        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]),
-             ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
-             ATTENTION_HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]), arg_mem(call->in[IN_G]),
-             arg_i64(y_b), arg_i64(y_t), GRADIENT_OF_WEIGHTS(call),
-             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
-             arg_mem(call->scratch), arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale)));
+    return attncl__launch(l, &spec,
+                          grid_3d(p->heads, ceil_div(result->dim[2], p->block),
+                                  ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
+                          ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+                               ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]),
+                               arg_i64(y_b), arg_i64(y_t), GRADIENT_OF_WEIGHTS(call),
+                               ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
+                               arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
+                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
+                               arg_i32(p->value_width), arg_f32(params->scale)));
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)

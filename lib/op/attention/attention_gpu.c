@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention, GPU variant: the launches (cl/attention/attention_gpu.cl, attention_merge.cl).
+// Attention, GPU variant: the launches (cl/attention/attention_gpu.cl, attention_gpu_merge.cl).
 
 #include "op/attention/attention_tiling.h"
 
@@ -47,23 +47,21 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
                                       const struct attention_tiling *p, bool weights)
 {
     const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *in = call->sig.in, *mask = &in[ATT_IN_MASK], *lens = &in[ATT_IN_LENS];
+    const struct tensor_desc *in = call->sig.in;
     const struct kspec spec = attention_spec(p, weights);
     const int64_t n_panels = ceil_div(p->value_width, (int64_t)4 * p->tile->tx * p->tile->ne);
     const int64_t n_splits = weights ? 1 : p->n_splits;
     const size_t group = (size_t)(p->tile->tx * p->tile->ty);
     int64_t y_b, y_t;
 
-    attncl__attention_result_strides(call, &y_b, &y_t);
+    attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     return attncl__launch(
         l, &spec,
         grid_3d(p->heads, ceil_div(p->n_queries, (int64_t)4 * p->tile->ty),
                 weights ? 1 : n_panels * n_splits, group, 1),
-        ARGS(ATTENTION_HEADS(call->in[ATT_IN_Q], &in[ATT_IN_Q]),
-             ATTENTION_HEADS(call->in[ATT_IN_K], &in[ATT_IN_K]),
-             ATTENTION_HEADS(call->in[ATT_IN_V], &in[ATT_IN_V]),
-             ATTENTION_VISIBILITY(call, p, mask, lens), arg_mem(call->out[0]), arg_i64(y_b),
-             arg_i64(y_t), arg_mem(call->out[1]), arg_mem(call->scratch),
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+             ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]),
+             arg_i64(y_b), arg_i64(y_t), arg_mem(call->out[1]), arg_mem(call->scratch),
              arg_i32(p->row_floats > 0), arg_i64(p->row_floats), arg_i32(n_splits),
              arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(in[ATT_IN_Q].dim[1]),
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
@@ -75,10 +73,10 @@ static attncl_status launch_merge(struct launcher *l, const struct op_call *call
 {
     enum { MERGE_GROUP = 64 };
     size_t group = l->caps->max_group < MERGE_GROUP ? l->caps->max_group : MERGE_GROUP;
-    struct kspec spec = kspec_begin("attention/attention_merge.cl", "attention_merge_fwd");
+    struct kspec spec = kspec_begin("attention/attention_gpu_merge.cl", "attention_gpu_merge_fwd");
     int64_t y_b, y_t;
 
-    attncl__attention_result_strides(call, &y_b, &y_t);
+    attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     kspec_set_vw_ls(&spec, 1, group);
     return attncl__launch(l, &spec, grid_2d(p->heads, p->n_queries, group, 1),
                           ARGS(arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),

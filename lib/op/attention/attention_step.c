@@ -9,6 +9,7 @@
 // (cl/attention/attention_step.cl).
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_Q, IN_K, IN_V, IN_POSITION, IN_KEYS, IN_VALUES };
 
@@ -53,18 +54,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__infer_like_first(sig);
 }
 
-static int64_t row_stride(const struct tensor_desc *x)
-{
-    struct rows rows;
-    const bool ok = attncl__desc_rows(x, &rows);
-    assert(ok);
-    (void)ok;
-    return rows.stride;
-}
-
 #define ROWS(call, i)                                                                              \
     arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
-        arg_i64(row_stride(&(call)->sig.in[i]))
+        arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {

@@ -11,11 +11,6 @@
 enum { MAX_BLOCK = 48, TILE = 128, SHORT_TILE = 32, GROUPS_PER_CORE = 8 };
 enum { MAX_LOCAL_BYTES = 256 * 1024, SUM_ROWS = 6 };
 
-static int64_t round_up(int64_t x, int64_t to)
-{
-    return ceil_div(x, to) * to;
-}
-
 // Least padding, then the widest panel.
 static int choose_sum_vectors(int64_t vectors, int max)
 {
@@ -186,9 +181,18 @@ void attncl__attention_strides(const struct op_sig *sig, const struct tensor_des
     *t_ret = y->stride[time_first ? 0 : 1];
 }
 
-void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
+struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
+                                        const char *kernel)
 {
-    attncl__attention_strides(&call->sig, &call->sig.out[0], b_ret, t_ret);
+    struct kspec spec = kspec_begin(file, kernel);
+
+    kspec_set_vw_ls(&spec, p->vw, 1);
+    kspec_int(&spec, "BC", p->key_tile);
+    kspec_int(&spec, "NS", p->score_vectors);
+    kspec_int(&spec, "MR", p->score_rows);
+    kspec_int(&spec, "NE", p->sum_vectors);
+    kspec_int(&spec, "MASKING", p->masking);
+    return spec;
 }
 
 attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *call,
@@ -196,17 +200,16 @@ attncl_status attncl__attention_pack(struct launcher *l, const struct op_call *c
                                      const struct attention_packing *x)
 {
     const struct tensor_desc *tiles = &call->sig.in[x->tiles], *rows = &call->sig.in[x->rows];
-    struct kspec spec = kspec_begin("attention/attention_pack.cl", "attention_pack_fwd");
+    struct kspec spec = kspec_begin("attention/attention_cpu_pack.cl", "attention_cpu_pack_fwd");
 
     kspec_set_vw_ls(&spec, p->vw, 1);
     kspec_int(&spec, "BC", p->key_tile);
     kspec_int(&spec, "PANEL", p->score_vectors * (int64_t)p->vw);
     kspec_int(&spec, "MASKING", p->masking);
-    return attncl__launch(
-        l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
-        ARGS(ATTENTION_HEADS(call->in[x->tiles], tiles), ATTENTION_HEADS(call->in[x->rows], rows),
-             ATTENTION_VISIBILITY(call, p, &call->sig.in[ATT_IN_MASK], &call->sig.in[ATT_IN_LENS]),
-             arg_mem(call->scratch), arg_i64(x->tiles_at), arg_i64(x->rows_at),
-             arg_i32(tiles->dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(tiles->dim[3]), arg_i32(rows->dim[3]), arg_i32(x->pitch)));
+    return attncl__launch(l, &spec, grid_2d(p->heads, ceil_div(p->n_keys, p->key_tile), 1, 1),
+                          ARGS(ATTENTION_HEADS(call, x->tiles), ATTENTION_HEADS(call, x->rows),
+                               ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
+                               arg_i64(x->tiles_at), arg_i64(x->rows_at), arg_i32(tiles->dim[1]),
+                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(tiles->dim[3]),
+                               arg_i32(rows->dim[3]), arg_i32(x->pitch)));
 }

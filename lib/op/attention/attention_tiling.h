@@ -7,7 +7,7 @@
 
 enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
 
-// What hides keys beside the range; MASKING of cl/common/attention.clh.
+// What hides keys beside the range; MASKING of cl/attention/attention.clh.
 enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
 
 // Shape of a work-group of the GPU variant, as in the macro table of cl/attention/attention_gpu.cl:
@@ -26,7 +26,7 @@ struct attention_tiling {
     bool gpu;            // GPU variant
     int key_tile, block; // keys and queries at a time
     int sum_vectors;     // NE of the CPU variant's kernel
-    // CPU variant, see the macro table of cl/attention/attention.cl.
+    // CPU variant, see the macro table of cl/attention/attention_cpu.cl.
     int score_rows, score_vectors;
     int64_t value_pitch; // values padded to whole panels
     bool copy_values;    // into scratch, after the keys
@@ -50,17 +50,18 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
                                                                   int64_t n_queries,
                                                                   int64_t value_width, int skip);
 
-// What VISIBILITY_PARAMS of cl/common/attention.clh and HEADS take.
-#define ATTENTION_HEADS(x, d)                                                                      \
+// What HEADS of cl/attention/attention.clh takes for an input, and what VISIBILITY_PARAMS does.
+#define ATTENTION_HEADS(call, i) ATTENTION_HEADS_OF((call)->in[i], &(call)->sig.in[i])
+#define ATTENTION_HEADS_OF(x, d)                                                                   \
     arg_mem(x), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),             \
         arg_i64((d)->stride[2])
-#define ATTENTION_VISIBILITY(call, p, mask, lens)                                                  \
+#define ATTENTION_VISIBILITY(call, p)                                                              \
+    ATTENTION_VISIBILITY_OF(call, p, &(call)->sig.in[ATT_IN_MASK], &(call)->sig.in[ATT_IN_LENS])
+#define ATTENTION_VISIBILITY_OF(call, p, mask, lens)                                               \
     arg_i32((p)->window_left), arg_i32((p)->window_right), arg_mem((call)->in[ATT_IN_MASK]),       \
         arg_i64((mask)->dim[0] == 1 ? 0 : (mask)->dim[1] * (mask)->dim[2]),                        \
         arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
         arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)
-// y as [T, B, H, E] or [B, T, H, E]: where a batch entry and where a query is.
-void attncl__attention_result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret);
 
 // Shapes of attention_fwd: checks all inputs, describes y.
 attncl_status attncl__attention_infer(struct op_sig *sig);
@@ -68,6 +69,15 @@ attncl_status attncl__attention_infer(struct op_sig *sig);
 // y or its like, [T, B, H, E] or [B, T, H, E]: from a batch entry, and from a query, to the next.
 void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,
                                int64_t *b_ret, int64_t *t_ret);
+
+static inline int64_t round_up(int64_t x, int64_t to)
+{
+    return ceil_div(x, to) * to;
+}
+
+// CPU variant: a kernel over blocks of queries and tiles of keys (cl/attention/attention_cpu.clh).
+struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const char *file,
+                                        const char *kernel);
 
 // CPU variant: an input laid out in the scratch in tiles of keys, and one as rows `pitch` apart (0:
 // not).

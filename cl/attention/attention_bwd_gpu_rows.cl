@@ -15,7 +15,11 @@
 //   NE        float4s of a row's sums that a work-item holds    1
 //   MASKING   what hides keys, beside the range                 0 .. 2
 
-#include "common/attention_group.clh"
+// A work-group of 128, whatever the widths.
+#define TX 16
+#define TY 8
+#define DC 32
+#include "attention/attention_gpu.clh"
 
 // g . y of the work-item's rows, a part of each that the row's work-items add up.
 static inline void dot_rows(__global const float *g, long g_t, __global const float *y, long y_t,
@@ -57,11 +61,11 @@ LOCAL_INLINE void count_tile(float s[4][4], __global const float *c, int has_c, 
 
 // y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  c: [B, H, T,
 // S].  rows: [B, H, T][4], a maximum, 1 / total, delta.
-KERNEL void attention_bwd_rows(HEADS(q), HEADS(k), __global const float *restrict y, long y_b,
-                               long y_t, __global const float *restrict g, long g_b, long g_t,
-                               __global const float *restrict c, int has_c, VISIBILITY_PARAMS,
-                               __global float *restrict rows, int n_heads, int n_queries,
-                               int n_keys, int width, int value_width, float scale)
+KERNEL void attention_bwd_gpu_rows(HEADS(q), HEADS(k), __global const float *restrict y, long y_b,
+                                   long y_t, __global const float *restrict g, long g_b, long g_t,
+                                   __global const float *restrict c, int has_c, VISIBILITY_PARAMS,
+                                   __global float *restrict rows, int n_heads, int n_queries,
+                                   int n_keys, int width, int value_width, float scale)
 {
     __local float stage[STAGE], red[BR * (TX + 1)];
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;

@@ -21,9 +21,9 @@
 // scratch: [B, H, T] maxima and totals of whole rows when keep_rows; from parts_at on those of
 // n_splits partial results, [n_splits, B, H, T], then their sums [n_splits, B, H, T, value_width].
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.
-KERNEL void attention_merge_fwd(__global float *restrict y, long y_b, long y_t,
-                                __global float *restrict scratch, int keep_rows, long parts_at,
-                                int n_splits, int n_heads, int value_width)
+KERNEL void attention_gpu_merge_fwd(__global float *restrict y, long y_b, long y_t,
+                                    __global float *restrict scratch, int keep_rows, long parts_at,
+                                    int n_splits, int n_heads, int value_width)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int n_queries = get_num_groups(1), i = get_group_id(1);

@@ -7,7 +7,7 @@
 //             blocks), last block first since a causal one has the most keys.  A tile of BC keys at
 //             a time: scores in panels of MR x NS vectors, online softmax, products with the values
 //             in panels of PR x NE vectors.  Tiles that no query sees are skipped
-//   Memory    keys packed by attention_pack.cl, values packed or in place; in local memory
+//   Memory    keys packed by attention_cpu_pack.cl, values packed or in place; in local memory
 //             `queries` [block / MR][width][MR], `scores` [block][BC], `sums` [block][value_pitch]
 //             and `rows` [2][block]
 //   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
@@ -24,7 +24,7 @@
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   WEIGHTS   p is stored too                                   0 | 1
 
-#include "common/attention_block.clh"
+#include "attention/attention_cpu.clh"
 
 #ifndef WEIGHTS
 #error "WEIGHTS: p is stored too"
@@ -119,12 +119,12 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
 #endif
 
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
-KERNEL void attention_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
-                          VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
-                          __global float *restrict weights, int n_heads, int n_queries, int n_keys,
-                          int width, int value_width, int value_pitch, float scale, int block,
-                          __local float *queries, __local float *scores, __local float *sums,
-                          __local float *rows)
+KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
+                              VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
+                              __global float *restrict weights, int n_heads, int n_queries,
+                              int n_keys, int width, int value_width, int value_pitch, float scale,
+                              int block, __local float *queries, __local float *scores,
+                              __local float *sums, __local float *rows)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * block;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the work-items of attention_bwd.cl made of dk and dv, added.  Host side:
+// What the work-items of attention_bwd_cpu.cl made of dk and dv, added.  Host side:
 // lib/op/attention/attention_bwd.c
 //
 //   Work      one work-item = `rows` rows of one head; grid (heads, pieces)
@@ -13,9 +13,9 @@
 #include "common/vector.clh"
 
 // sums: [parts][heads][padded_rows][pitch] from `start` on -> to [heads][n_rows][width]
-KERNEL void attention_bwd_sum(__global const float *restrict sums, long start, int parts,
-                              int padded_rows, int pitch, __global float *restrict to, int n_rows,
-                              int width, int rows)
+KERNEL void attention_bwd_cpu_sum(__global const float *restrict sums, long start, int parts,
+                                  int padded_rows, int pitch, __global float *restrict to,
+                                  int n_rows, int width, int rows)
 {
     const int head = get_group_id(0), first = (int)get_group_id(1) * rows;
     const long part = (long)get_num_groups(0) * padded_rows * pitch;

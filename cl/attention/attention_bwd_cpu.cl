@@ -9,10 +9,10 @@
 //   Work      one work-item = every n-th block of `block` queries of one head; grid (heads of all
 //             batch entries, n).  A block meets the keys twice, a tile of BC at a time: maxima and
 //             totals of its rows, then the gradients.  Tiles that no query sees are skipped
-//   Memory    keys and values packed in tiles and keys as rows by attention_pack.cl; in local
+//   Memory    keys and values packed in tiles and keys as rows by attention_cpu_pack.cl; in local
 //             memory queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
-//             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_sum.cl adds
-//   Numerics  float; p as attention.cl computes it; a row that sees no key gives and gets 0.  Masked
+//             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_cpu_sum.cl adds
+//   Numerics  float; p as attention_cpu.cl computes it; a row that sees no key gives and gets 0.  Masked
 //             scores, a constant, have no gradient.  Sums in a fixed order
 //
 //   Macro     Meaning                                           Values
@@ -24,7 +24,7 @@
 //   NE        vectors across a panel of sums                    1 .. 4
 //   MASKING   what hides keys, beside the range                 0 .. 2
 
-#include "common/attention_block.clh"
+#include "attention/attention_cpu.clh"
 
 // Keys of a panel of dk and dv.
 #define PC 4
@@ -222,14 +222,14 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
 // y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  c: [B, H, T,
 // S].  packed: keys, from values_at on values, from rows_at on keys as rows.  dq: [B, H, T, width].
 // sums: dk [work-items of a head][heads][keys in tiles][key_pitch] from dk_at on, and dv alike.
-KERNEL void attention_bwd(HEADS(q), __global const float *restrict y, long y_b, long y_t,
-                          __global const float *restrict g, long g_b, long g_t,
-                          __global const float *restrict c, int has_c,
-                          __global const float *restrict packed, long values_at, long rows_at,
-                          VISIBILITY_PARAMS, __global float *restrict dq,
-                          __global float *restrict sums, long dk_at, long dv_at, int n_heads,
-                          int n_queries, int n_keys, int width, int value_width, int key_pitch,
-                          int value_pitch, float scale, int block, __local float *local_space)
+KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
+                              __global const float *restrict g, long g_b, long g_t,
+                              __global const float *restrict c, int has_c,
+                              __global const float *restrict packed, long values_at, long rows_at,
+                              VISIBILITY_PARAMS, __global float *restrict dq,
+                              __global float *restrict sums, long dk_at, long dv_at, int n_heads,
+                              int n_queries, int n_keys, int width, int value_width, int key_pitch,
+                              int value_pitch, float scale, int block, __local float *local_space)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int part = get_group_id(1), parts = get_num_groups(1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Keys and values laid out for attention.cl.  Host side: lib/op/attention/attention.c
+// Keys and values laid out for attention_cpu.cl.  Host side: lib/op/attention/attention.c
 //
 //   Work      one work-item = one tile of BC keys of one head; grid (heads of all batch entries,
 //             tiles)
@@ -15,7 +15,7 @@
 //   PANEL     keys of a panel of scores                8 .. 32
 //   MASKING   what hides keys, beside the range        0 .. 2
 
-#include "common/attention.clh"
+#include "attention/attention.clh"
 #include "common/transpose.clh"
 
 #ifndef BC
@@ -68,10 +68,10 @@ static inline void pack_values(__global const float *v, long v_t, int keys, int 
 
 // packed: keys from keys_at on, values from values_at on; value_pitch 0: values are read where they
 // are.
-KERNEL void attention_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
-                               __global float *restrict packed, long keys_at, long values_at,
-                               int n_heads, int n_queries, int n_keys, int width, int value_width,
-                               int value_pitch)
+KERNEL void attention_cpu_pack_fwd(HEADS(k), HEADS(v), VISIBILITY_PARAMS,
+                                   __global float *restrict packed, long keys_at, long values_at,
+                                   int n_heads, int n_queries, int n_keys, int width,
+                                   int value_width, int value_pitch)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int tile = get_group_id(1), j0 = tile * BC;
