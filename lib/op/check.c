@@ -13,10 +13,6 @@ attncl_status attncl__infer_like_first(struct op_sig *sig)
 void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, double *flop_ret,
                      double *bytes_ret)
 {
-    if (cls->cost) {
-        cls->cost(sig, flop_ret, bytes_ret);
-        return;
-    }
     *flop_ret = cls->flop_per_element > 0
                     ? cls->flop_per_element * (double)attncl__desc_count(&sig->in[0])
                     : 0;
@@ -25,7 +21,10 @@ void attncl__op_cost(const struct op_class *cls, const struct op_sig *sig, doubl
         if (attncl__desc_present(&sig->in[i]))
             *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]) * (cls->state >> i & 1 ? 2 : 1);
     for (int i = 0; i < cls->n_out; ++i)
-        *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+        if (attncl__desc_present(&sig->out[i]))
+            *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
+    if (cls->cost)
+        cls->cost(sig, flop_ret, bytes_ret);
 }
 
 attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,

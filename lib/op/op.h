@@ -119,8 +119,8 @@ struct op_class {
     attncl_status (*scratch)(const struct op_sig *sig, size_t *bytes_ret);
     // Appends the kernels.  Never called when an output is empty, unless the op has state.
     attncl_status (*launch)(struct launcher *l, const struct op_call *call);
-    // Floating-point operations and least bytes moved, for reports (attncl__op_cost).  NULL: bytes of
-    // inputs and outputs, and operations by elements of input 0.
+    // Floating-point operations and least bytes moved, for reports (attncl__op_cost).  They come as
+    // flop_per_element of input 0 and the bytes of inputs and outputs.  NULL: so they are.
     void (*cost)(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
     double flop_per_element;
 

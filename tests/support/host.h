@@ -41,4 +41,9 @@ void host_reset(void);
 // the worst place.
 void ck_near(const struct host *got, const struct host *want, double rtol, double atol);
 
+// Fails the test unless |got - want| <= relative * size + absolute everywhere; size: the sum of the
+// sizes of all terms of an element, `name` what the message calls it.
+void ck_terms(const struct host *got, const struct host *want, const struct host *size,
+              double relative, double absolute, const char *name);
+
 #endif

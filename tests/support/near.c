@@ -41,3 +41,15 @@ void ck_near(const struct host *got, const struct host *want, double rtol, doubl
                   worst < 0 ? "" : place_text(got, worst, place), got->data[worst < 0 ? 0 : worst],
                   want->data[worst < 0 ? 0 : worst], worst_ratio);
 }
+
+void ck_terms(const struct host *got, const struct host *want, const struct host *size,
+              double relative, double absolute, const char *name)
+{
+    for (int64_t i = 0; i < got->count; ++i) {
+        const double error = fabs(got->data[i] - want->data[i]);
+        ck_assert_msg(error <= relative * size->data[i] + absolute,
+                      "%s[%lld of %lld] is %.9g, want %.9g, off by %.2g of its terms", name,
+                      (long long)i, (long long)got->count, got->data[i], want->data[i],
+                      error / size->data[i]);
+    }
+}

@@ -197,8 +197,7 @@ static const struct grad_rule fwd_grad[] = {
 };
 
 const struct op_class attncl__op_aft_fwd = {
-    .name = "aft_fwd",
-    .params_bytes = sizeof(struct aft_fwd_params),
+    .name = OP_NAME(aft_fwd),
     .n_in = 5,
     .n_out = 2,
     .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
@@ -208,6 +207,5 @@ const struct op_class attncl__op_aft_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    .grad = GRAD_RULES(fwd_grad),
 };

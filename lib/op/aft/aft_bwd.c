@@ -331,6 +331,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 // The forward op's and, of pairs with a bias, dw.
 static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    (void)bytes_ret; // those of inputs and outputs
     const struct aft_variant variant = attncl__aft_variant(sig);
     const double count = (double)attncl__desc_count(&sig->in[AFT_IN_Q]);
     const double steps = (double)sig->in[AFT_IN_Q].dim[0], sides = variant.causal ? 1 : 2;
@@ -341,18 +342,10 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     const double biased = window < all ? window : all, reach = masked ? all : biased;
 
     *flop_ret = count * (4 * reach + 4 * biased + 100);
-    *bytes_ret = 0;
-    for (int i = AFT_IN_Q; i <= IN_G; ++i)
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
-    for (int i = OUT_DQ; i <= OUT_DW; ++i)
-        if (attncl__desc_present(&sig->out[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->out[i]);
 }
 
 const struct op_class attncl__op_aft_bwd = {
-    .name = "aft_bwd",
-    .params_bytes = sizeof(struct aft_bwd_params),
+    .name = OP_NAME(aft_bwd),
     .n_in = 8,
     .n_out = 4,
     .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,

@@ -180,8 +180,7 @@ static void conv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_aft_step_fwd = {
-    .name = "aft_step_fwd",
-    .params_bytes = sizeof(struct aft_step_fwd_params),
+    .name = OP_NAME(aft_step_fwd),
     .n_in = 8,
     .n_out = 1,
     .optional = 1u << IN_BIAS,
@@ -193,8 +192,7 @@ const struct op_class attncl__op_aft_step_fwd = {
 };
 
 const struct op_class attncl__op_aft_conv_step_fwd = {
-    .name = "aft_conv_step_fwd",
-    .params_bytes = sizeof(struct aft_conv_step_fwd_params),
+    .name = OP_NAME(aft_conv_step_fwd),
     .n_in = 8,
     .n_out = 1,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,

@@ -104,16 +104,11 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 // lengths only the device knows.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    (void)bytes_ret; // those of inputs and outputs
     const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
     const double pairs = (double)(q->dim[0] * q->dim[1]) * (double)v->dim[1];
 
     *flop_ret = pairs * (4 * (double)q->dim[2] + 2 * (double)v->dim[2] + 5);
-    *bytes_ret = 0;
-    for (int i = 0; i < OP_MAX_OUT && attncl__desc_present(&sig->out[i]); ++i)
-        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
-    for (int i = IN_Q; i <= IN_LENS; ++i)
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += 4 * (double)attncl__desc_count(&sig->in[i]);
 }
 
 static const struct grad_rule fwd_grad[] = {
@@ -127,8 +122,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [B, T, S], where it is wanted.
 const struct op_class attncl__op_additive_attention_fwd = {
-    .name = "additive_attention_fwd",
-    .params_bytes = sizeof(struct additive_attention_fwd_params),
+    .name = OP_NAME(additive_attention_fwd),
     .n_in = 5,
     .n_out = 2,
     .optional = 1u << IN_LENS,
@@ -136,6 +130,5 @@ const struct op_class attncl__op_additive_attention_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    .grad = GRAD_RULES(fwd_grad),
 };

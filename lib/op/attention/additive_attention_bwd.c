@@ -160,21 +160,15 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 // A pair of query and key: tanh three times with three products of N, two of E, the softmax.
 static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    (void)bytes_ret; // those of inputs and outputs
     const struct tensor_desc *q = &sig->in[IN_Q], *v = &sig->in[IN_V];
     const double pairs = (double)(q->dim[0] * q->dim[1]) * (double)v->dim[1];
 
     *flop_ret = pairs * (15 * (double)q->dim[2] + 4 * (double)v->dim[2] + 10);
-    *bytes_ret = 0;
-    for (int i = OUT_DQ; i <= OUT_DW; ++i)
-        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
-    for (int i = IN_Q; i <= IN_C; ++i)
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
 }
 
 const struct op_class attncl__op_additive_attention_bwd = {
-    .name = "additive_attention_bwd",
-    .params_bytes = sizeof(struct additive_attention_bwd_params),
+    .name = OP_NAME(additive_attention_bwd),
     .n_in = 7,
     .n_out = 4,
     .optional = 1u << IN_LENS | 1u << IN_C,

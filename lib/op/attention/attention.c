@@ -173,17 +173,12 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 // A pair of query and key: two products of vectors, and the softmax.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    (void)bytes_ret; // those of inputs and outputs
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
     const double heads = (double)(q->dim[0] * q->dim[1]);
     const double pairs = heads * attncl__attention_pairs(sig);
 
     *flop_ret = pairs * (2 * (double)q->dim[3] + 2 * (double)v->dim[3] + 5);
-    *bytes_ret = 0;
-    for (int i = 0; i < OP_MAX_OUT && attncl__desc_present(&sig->out[i]); ++i)
-        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
-    for (int i = ATT_IN_Q; i <= ATT_IN_LENS; ++i)
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
 }
 
 static const struct grad_rule fwd_grad[] = {
@@ -196,8 +191,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [B, H, T, S], where it is wanted.
 const struct op_class attncl__op_attention_fwd = {
-    .name = "attention_fwd",
-    .params_bytes = sizeof(struct attention_fwd_params),
+    .name = OP_NAME(attention_fwd),
     .n_in = 5,
     .n_out = 2,
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
@@ -206,6 +200,5 @@ const struct op_class attncl__op_attention_fwd = {
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    .grad = GRAD_RULES(fwd_grad),
 };

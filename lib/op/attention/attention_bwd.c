@@ -288,22 +288,16 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 // A pair of query and key: the scores twice, and four products of vectors.
 static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    (void)bytes_ret; // those of inputs and outputs
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *v = &sig->in[ATT_IN_V];
     const double heads = (double)(q->dim[0] * q->dim[1]);
     const double pairs = heads * attncl__attention_pairs(sig);
 
     *flop_ret = pairs * (8 * (double)q->dim[3] + 4 * (double)v->dim[3] + 12);
-    *bytes_ret = 0;
-    for (int i = OUT_DQ; i <= OUT_DV; ++i)
-        *bytes_ret += 4 * (double)attncl__desc_count(&sig->out[i]);
-    for (int i = ATT_IN_Q; i <= IN_C; ++i)
-        if (attncl__desc_present(&sig->in[i]))
-            *bytes_ret += (double)attncl__desc_bytes(&sig->in[i]);
 }
 
 const struct op_class attncl__op_attention_bwd = {
-    .name = "attention_bwd",
-    .params_bytes = sizeof(struct attention_bwd_params),
+    .name = OP_NAME(attention_bwd),
     .n_in = 8,
     .n_out = 3,
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_C,

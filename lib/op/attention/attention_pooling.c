@@ -80,13 +80,11 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is w, where it is wanted.
 const struct op_class attncl__op_attention_pooling_fwd = {
-    .name = "attention_pooling_fwd",
-    .params_bytes = sizeof(struct attention_pooling_fwd_params),
+    .name = OP_NAME(attention_pooling_fwd),
     .n_in = 3,
     .n_out = 2,
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
-    .grad = fwd_grad,
-    .n_grad = sizeof fwd_grad / sizeof fwd_grad[0],
+    .grad = GRAD_RULES(fwd_grad),
 };

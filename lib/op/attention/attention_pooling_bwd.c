@@ -91,8 +91,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_pooling_bwd = {
-    .name = "attention_pooling_bwd",
-    .params_bytes = sizeof(struct attention_pooling_bwd_params),
+    .name = OP_NAME(attention_pooling_bwd),
     .n_in = 5,
     .n_out = 3,
     .optional = 1u << IN_C,

@@ -97,8 +97,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
-    .name = "attention_step_fwd",
-    .params_bytes = sizeof(struct attention_step_fwd_params),
+    .name = OP_NAME(attention_step_fwd),
     .n_in = 6,
     .n_out = 1,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,

@@ -40,12 +40,7 @@ static void check(struct host *const *in)
     ref_additive_attention_bwd(in, true, size);
     ck_ok(run_op("additive_attention_bwd", NULL, in, N_IN, got, 4));
     for (int i = 0; i < 4; ++i)
-        for (int64_t e = 0; e < got[i]->count; ++e) {
-            const double error = fabs(got[i]->data[e] - want[i]->data[e]);
-            ck_assert_msg(error <= tolerance * size[i]->data[e] + 1e-30,
-                          "%s[%lld] is %.9g, want %.9g", names[i], (long long)e, got[i]->data[e],
-                          want[i]->data[e]);
-        }
+        ck_terms(got[i], want[i], size[i], tolerance, 1e-30, names[i]);
 }
 
 TEST(meets_the_definition)

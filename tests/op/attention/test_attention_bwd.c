@@ -13,7 +13,7 @@
 // terms' size and known to 2e-6 of 1 at D = 256, p to twice that; sums over keys and queries, a
 // random walk of a few hundred roundings of 6e-8, make the rest.
 static const double tolerance = 1e-5;
-static const double tiny = 1e-30; // size of what is below float's exponents
+static const double tiny = 1e-35; // size of what is below float's exponents
 
 struct size {
     int64_t batch, heads, queries, keys, width, value_width;
@@ -54,17 +54,6 @@ static struct host *new_weights(const struct problem *p)
     return host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], q->dim[2], p->x.k->dim[2]));
 }
 
-static void check_one(const struct host *got, const struct host *want, const struct host *size,
-                      const char *name)
-{
-    for (int64_t i = 0; i < got->count; ++i) {
-        const double error = fabs(got->data[i] - want->data[i]) / (size->data[i] + tiny);
-        ck_assert_msg(error <= tolerance, "%s[%lld of %lld] is %.9g, want %.9g, relative %.2g",
-                      name, (long long)i, (long long)got->count, got->data[i], want->data[i],
-                      error);
-    }
-}
-
 static void check(const struct problem *p)
 {
     const struct ref_attention_data *x = &p->x;
@@ -87,7 +76,7 @@ static void check(const struct problem *p)
     ck_ok(run_op("attention_bwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, y, x->g, x->c),
                  HOSTS(got[0], got[1], got[2])));
     for (int i = 0; i < 3; ++i)
-        check_one(got[i], want[i], size[i], names[i]);
+        ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
 }
 
 static void check_random(struct size n, struct ref_attention a, bool time_first, bool weights)

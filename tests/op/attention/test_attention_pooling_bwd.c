@@ -39,12 +39,7 @@ static void check(int kind, double sigma, struct host *const *in)
     ref_attention_pooling_bwd(kind, (float)sigma, in, true, size);
     ck_ok(run_op("attention_pooling_bwd", &params, in, N_IN, got, 3));
     for (int i = 0; i < 3; ++i)
-        for (int64_t e = 0; e < got[i]->count; ++e) {
-            const double error = fabs(got[i]->data[e] - want[i]->data[e]);
-            ck_assert_msg(error <= relative * size[i]->data[e] + absolute,
-                          "%s[%lld] is %.9g, want %.9g", names[i], (long long)e, got[i]->data[e],
-                          want[i]->data[e]);
-        }
+        ck_terms(got[i], want[i], size[i], relative, absolute, names[i]);
 }
 
 LOOP_TEST(meets_the_definition, 0, N_KINDS)
