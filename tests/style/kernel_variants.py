@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kernel_variants.py ROOT [CLANG]: each cl/*/*.cl compiles alone, as `clang -x cl -Icl -DMACRO=VALUE...`, for each row of
-its macro table and those of the files it includes: every value of a macro once, the others at their first.  Skipped (77)
-without clang.
+its macro table and those of the files it includes: every value of a macro once, the others at their first; and with the
+flags that .clangd gives editors.  Skipped (77) without clang.
 
 Values are alternatives, "1 | 4 | 8" or "1, 4", of: a number or word; a range "1 .. 256" (its ends; all of up to eight); a
 product of macros "TX TY"; "a multiple of VW / NS"; "a power of two".  Values with "(CPU)" or "(GPU)" after them go
@@ -75,18 +75,34 @@ def combinations(table):
             yield evaluate(chosen)
 
 
+def editor_flags(clangd, file):
+    """What the fragments of .clangd add for a file."""
+    def matches(key, fragment):
+        pattern = re.search(rf"{key}: (.*)", fragment)
+        return pattern and re.fullmatch(pattern[1], file)
+    for fragment in clangd.split("---"):
+        added = re.search(r"Add: \[(.*?)\]", fragment, re.S)
+        if added and matches("PathMatch", fragment) and not matches("PathExclude", fragment):
+            yield from re.split(r",\s+", added[1])
+
+
 def main(root, clang=None):
     clang = clang or next((c for c in ("clang-15", "clang-14", "clang-16", "clang") if shutil.which(c)), None)
     if not clang:
         print("skipped: no clang")
         return 77
     cl = pathlib.Path(root, "cl")
+    clangd = pathlib.Path(root, ".clangd")
     commands = {}
     for file in sorted(cl.glob("*/*.cl")):
         for chosen in combinations(macro_table(file, cl)):
             macros = [f"-D{n}={v}" for n, v in chosen.items()]
             command = [clang, "-x", "cl", f"-I{cl}", "-fsyntax-only", "-Wall", "-Wno-unused-function", "-Werror", *macros,
                        str(file)]
+            commands[" ".join(command)] = command
+        if clangd.exists():
+            flags = [f.replace("-I..", f"-I{file.parent}/..") for f in editor_flags(clangd.read_text(), f"cl/{file.relative_to(cl)}")]
+            command = [clang, "-fsyntax-only", "-Wall", "-Wno-unused-function", "-Werror", *flags, str(file)]
             commands[" ".join(command)] = command
 
     def failure(command):
