@@ -1,0 +1,3 @@
+// A file without an idea, on purpose.
+#if 0
+#endif
