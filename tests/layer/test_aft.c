@@ -64,7 +64,7 @@ static attncl_aft_desc describe(const struct kind *kind, int causal)
 
 enum visibility { ALL, CAUSAL, MASKED, N_VISIBILITIES };
 
-LOOP_TEST(layers_meet_their_definition, 0, N_KINDS *N_VISIBILITIES)
+LOOP_TEST(layers_match_the_reference, 0, N_KINDS *N_VISIBILITIES)
 {
     const struct kind *kind = &kinds[_i / N_VISIBILITIES];
     const enum visibility visible = (enum visibility)(_i % N_VISIBILITIES);
@@ -193,7 +193,7 @@ static void ref_heads_layer(const struct ref_aft *p, int causal, const struct ho
     ref_dense(mixed, p->output_weight, p->output_bias, y);
 }
 
-LOOP_TEST(heads_meet_their_definition, 0, N_VISIBILITIES)
+LOOP_TEST(heads_match_the_reference, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
     const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};

@@ -99,7 +99,7 @@ static void run_layer(const struct ref_feedback_layer *p, struct host *x, struct
     rig_close(&b);
 }
 
-LOOP_TEST(a_layer_meets_its_definition, 0, 2)
+LOOP_TEST(a_layer_matches_the_reference, 0, 2)
 {
     const struct ref_feedback_layer p = random_layer(_i);
     for (int64_t n = 0; n <= P; n += n ? 4 : 1) {

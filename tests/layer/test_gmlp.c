@@ -69,7 +69,7 @@ static struct host *mask_of(enum visibility visible)
     return visible == ONE_MASK_ROW ? host_mask(22, 0.5, DIMS(1, T, 1)) : NULL;
 }
 
-LOOP_TEST(the_gating_unit_meets_its_definition, 0, N_VISIBILITIES)
+LOOP_TEST(the_gating_unit_matches_the_reference, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
     const struct ref_gmlp ref = random_params();
@@ -88,7 +88,7 @@ LOOP_TEST(the_gating_unit_meets_its_definition, 0, N_VISIBILITIES)
     ck_near(y, want, relative, absolute);
 }
 
-LOOP_TEST(the_block_meets_its_definition, 0, N_VISIBILITIES)
+LOOP_TEST(the_block_matches_the_reference, 0, N_VISIBILITIES)
 {
     const enum visibility visible = (enum visibility)_i;
     const struct ref_gmlp ref = random_params();

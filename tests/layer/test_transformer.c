@@ -28,7 +28,7 @@ static attncl_ffn_params feed(struct rig *b, const struct ref_ffn *p)
 
 enum { N_ACTIVATIONS = 6, PLAIN = 0, GATED = 1, GATED_BARE = 2, N_FORMS = 3 };
 
-LOOP_TEST(networks_meet_their_definition, 0, N_FORMS *N_ACTIVATIONS)
+LOOP_TEST(networks_match_the_reference, 0, N_FORMS *N_ACTIVATIONS)
 {
     const int activation = _i % N_ACTIVATIONS, form = _i / N_ACTIVATIONS;
     const bool biases = form != GATED_BARE;

@@ -234,7 +234,7 @@ enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 static const int widths[][2] = {{1, 5}, {2, 9}, {3, 16}, {1, 33}};
 
 // All kinds of data at one length, each with two of the windows, one of them causal.
-LOOP_TEST(meets_the_definition, 0, N_LENGTHS)
+LOOP_TEST(matches_the_reference, 0, N_LENGTHS)
 {
     const int steps = lengths[_i], windows[] = {0, 1, 5, 13, 64, steps};
     unsigned seed = 100u * (unsigned)_i + 1;
@@ -253,7 +253,7 @@ LOOP_TEST(meets_the_definition, 0, N_LENGTHS)
 }
 
 // Every second kind of data under each form of mask: per row, one row for all, per batch entry.
-LOOP_TEST(meets_the_definition_under_masks, 0, 5)
+LOOP_TEST(matches_the_reference_under_masks, 0, 5)
 {
     const int lengths_here[] = {1, 3, 13, 37, 131}, steps = lengths_here[_i];
     unsigned seed = 500u * (unsigned)_i + 3;
@@ -429,7 +429,7 @@ static bool skips_heads(int i)
                               heads[i].kind.bias_scale != 0);
 }
 
-LOOP_TEST(heads_meet_the_definition, 0, N_HEADS)
+LOOP_TEST(heads_match_the_reference, 0, N_HEADS)
 {
     for (int way = AS_IT_COMES; way < N_WAYS && !skips_heads(_i); ++way) {
         struct ref_aft_data d = make(&heads[_i].kind, &heads[_i].shape, 10u * (unsigned)_i + 1);
@@ -441,7 +441,7 @@ LOOP_TEST(heads_meet_the_definition, 0, N_HEADS)
 }
 
 // Per row, one row for all, per batch entry; each with rows that see nothing.
-LOOP_TEST(heads_meet_the_definition_under_masks, 0, N_HEADS)
+LOOP_TEST(heads_match_the_reference_under_masks, 0, N_HEADS)
 {
     const struct variant *x = &heads[_i].shape;
     struct ref_aft_data d = make(&heads[_i].kind, x, 10u * (unsigned)_i + 2);

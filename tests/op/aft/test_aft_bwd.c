@@ -95,7 +95,7 @@ static void force(const struct ref_aft_data *x, int way)
         host_scale(x->pos_bias, 30);
 }
 
-LOOP_TEST(meets_the_definition, 0, 12)
+LOOP_TEST(matches_the_reference, 0, 12)
 {
     for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
         const struct ref_aft_data x =

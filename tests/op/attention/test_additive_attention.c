@@ -46,7 +46,7 @@ static void check(int64_t batch, int64_t n_queries, int64_t n_keys, int64_t n, i
                  host_view(host_random(3, DIMS(batch, n_keys, width))), w, lens);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     check(1, 1, 1, 1, 1, NULL);
     check(2, 3, 5, 4, 6, NULL);

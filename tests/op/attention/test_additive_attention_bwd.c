@@ -43,7 +43,7 @@ static void check(struct host *const *in)
         ck_terms(got[i], want[i], size[i], tolerance, 1e-30, names[i]);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 25, DIMS(4, 3));
     struct host *in[N_IN];

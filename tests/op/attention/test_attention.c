@@ -96,7 +96,7 @@ static int64_t heads(void)
     return on_simulator() ? 1 : 2;
 }
 
-LOOP_TEST(meets_the_definition, 0, 2)
+LOOP_TEST(matches_the_reference, 0, 2)
 {
     static const struct size sizes[] = {
         {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},

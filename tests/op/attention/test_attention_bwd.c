@@ -85,7 +85,7 @@ static void check_random(struct size n, struct ref_attention a, bool time_first,
     check(&p);
 }
 
-LOOP_TEST(meets_the_definition, 0, 2)
+LOOP_TEST(matches_the_reference, 0, 2)
 {
     static const struct size sizes[] = {
         {1, 1, 1, 1, 1, 1},     {2, 3, 5, 7, 4, 6},      {1, 2, 33, 17, 16, 16},

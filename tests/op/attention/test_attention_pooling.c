@@ -28,7 +28,7 @@ static void check(int kind, double sigma, struct host *x, struct host *y, struct
     ck_near(got, want, relative, absolute);
 }
 
-LOOP_TEST(meets_the_definition, 0, N_KINDS)
+LOOP_TEST(matches_the_reference, 0, N_KINDS)
 {
     static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}, {1000, 5}};
 

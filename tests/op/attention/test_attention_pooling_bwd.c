@@ -42,7 +42,7 @@ static void check(int kind, double sigma, struct host *const *in)
         ck_terms(got[i], want[i], size[i], relative, absolute, names[i]);
 }
 
-LOOP_TEST(meets_the_definition, 0, N_KINDS)
+LOOP_TEST(matches_the_reference, 0, N_KINDS)
 {
     static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}};
     struct host *in[N_IN];

@@ -44,7 +44,7 @@ static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, 
         ck_assert(isnan(keys->data[i]) && isnan(values->data[i]));
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     check(1, 1, 1, 1, false, 0);
     for (int t = 0; t < 9; t += 2)

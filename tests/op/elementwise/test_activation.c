@@ -32,7 +32,7 @@ static void check(struct host *x, int kind)
     ck_op("activation_fwd", &params, HOSTS(x), HOSTS(want), rtol(kind), kind_floor(kind));
 }
 
-LOOP_TEST(meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
+LOOP_TEST(matches_the_reference, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     check(host_random(1, DIMS(3, 5, 7)), _i);
     check(host_random(2, DIMS(1)), _i);

@@ -25,7 +25,7 @@ static void check(struct host *x, int kind)
     ck_op("activation_bwd", &params, HOSTS(x, dy), HOSTS(want), rtol, 3 * near_zero);
 }
 
-LOOP_TEST(meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
+LOOP_TEST(matches_the_reference, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
 {
     struct host *x = host_uniform(2, -9, 9, DIMS(5003));
 
@@ -36,7 +36,7 @@ LOOP_TEST(meets_the_definition, ATTNCL_IDENTITY, ATTNCL_SILU + 1)
     check(host_uniform(3, -3e38, 3e38, DIMS(100)), _i);
 }
 
-LOOP_TEST(epilogue_meets_the_definition, ATTNCL_IDENTITY, ATTNCL_RELU)
+LOOP_TEST(epilogue_matches_the_reference, ATTNCL_IDENTITY, ATTNCL_RELU)
 {
     const struct linear_bwd_epilogue_params params = {_i};
     struct host *p = host_random(4, DIMS(7, 33)), *dy = host_random(5, DIMS(7, 33));

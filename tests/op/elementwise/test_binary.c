@@ -17,7 +17,7 @@ static void check(struct host *a, struct host *b)
     ck_op("mul_fwd", NULL, HOSTS(a, b), HOSTS(want), half_ulp, 2e-38);
 }
 
-TEST(meet_the_definition)
+TEST(match_the_reference)
 {
     check(host_random(1, 0, NULL), host_random(2, 0, NULL));
     check(host_random(1, DIMS(3, 5)), host_random(2, DIMS(3, 5)));

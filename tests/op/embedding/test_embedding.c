@@ -19,7 +19,7 @@ static void check(struct host *tokens, struct host *weight, float scale)
     ck_near(got, want, 6e-8, 0); // one rounding
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     check(host_ints(1, 0, 11, DIMS(5, 3)), host_random(2, DIMS(11, 37)), 1.0f);
     check(host_ints(1, 0, 11, DIMS(400)), host_random(2, DIMS(11, 5)), 22.627417f);

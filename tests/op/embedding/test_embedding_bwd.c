@@ -25,7 +25,7 @@ static void check(struct host *tokens, int64_t n_tokens, int64_t width)
     ck_near(got, want, 1e-6, 6 * 6e-8 * sqrt((double)tokens->count) * 4);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     check(host_ints(1, 0, 7, DIMS(3, 5)), 7, 19);
     check(host_ints(2, 0, 65, DIMS(700)), 65, 33);   // every token several times

@@ -18,7 +18,7 @@ static void check(struct host *x, struct host *table, int layout)
     ck_op("add_positions_fwd", &params, HOSTS(x, table), HOSTS(want), half_ulp, 0);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     for (int layout = ATTNCL_LAYOUT_TIME_FIRST; layout <= ATTNCL_LAYOUT_BATCH_FIRST; ++layout) {
         check(host_random(1, DIMS(5, 4, 37)), host_random(2, DIMS(9, 37)), layout);

@@ -44,7 +44,7 @@ static void check(const struct ref_feedback *x, struct host *position)
     ck_within(got, want, bound);
 }
 
-LOOP_TEST(meets_the_definition, 0, 2)
+LOOP_TEST(matches_the_reference, 0, 2)
 {
     // Blocks of 64 and 256 memories are left, met and passed; heads narrower and wider than a
     // vector.

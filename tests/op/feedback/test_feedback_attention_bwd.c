@@ -57,7 +57,7 @@ static void check_places(const struct ref_feedback *x, struct host *scores, stru
         ck_near(got.place_bias, want->place_bias, 0, atol * (double)x->q->dim[0]);
 }
 
-LOOP_TEST(meets_the_definition, 0, 2)
+LOOP_TEST(matches_the_reference, 0, 2)
 {
     static const struct shape shapes[] = {
         {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {17, 2, 3, 16, 17}, {65, 1, 1, 33, 90}, {5, 1, 1, 130, 9},

@@ -7,7 +7,7 @@
 #include "ref/ref.h"
 #include "support/grad_test.h"
 
-TEST(mix_meets_the_definition)
+TEST(mix_matches_the_reference)
 {
     static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 2, 40}, {5, 3, 700}};
 

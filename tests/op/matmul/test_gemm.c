@@ -44,7 +44,7 @@ static void check_linear(const struct linear *f)
             got);
 }
 
-TEST(linear_meets_the_definition)
+TEST(linear_matches_the_reference)
 {
     check_linear(
         &(struct linear){.x = host_random(1, DIMS(1)), .weight = host_random(2, DIMS(1, 1))});
@@ -120,7 +120,7 @@ static void check_bmm(int64_t batch, int64_t n, int64_t m, int64_t p)
     compare(&g, &(struct ref_operands){.a = a->data, .b = b->data}, got);
 }
 
-TEST(bmm_meets_the_definition)
+TEST(bmm_matches_the_reference)
 {
     check_bmm(1, 1, 1, 1);
     check_bmm(5, 3, 17, 70);

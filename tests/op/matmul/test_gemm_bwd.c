@@ -21,7 +21,7 @@ static const struct shape {
 } shapes[] = {{1, 1, 1}, {37, 19, 33}, {130, 64, 48}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-LOOP_TEST(linear_meets_the_definition, 0, N_SHAPES)
+LOOP_TEST(linear_matches_the_reference, 0, N_SHAPES)
 {
     const struct shape s = shapes[_i];
     struct host *d = host_random(1, DIMS(s.rows, s.out)), *x = host_random(2, DIMS(s.rows, s.in));

@@ -42,7 +42,7 @@ static void check(int64_t n, int64_t length, int64_t batch, int64_t channels, st
                  host_random(3, DIMS(length, batch, channels)), z1, mask, causal);
 }
 
-LOOP_TEST(meets_the_definition, 0, 2)
+LOOP_TEST(matches_the_reference, 0, 2)
 {
     const bool causal = _i == 1;
 

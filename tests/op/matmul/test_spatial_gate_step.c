@@ -33,7 +33,7 @@ static void check(int64_t n, int64_t batch, int64_t width, bool as_view, double 
                   (isnan(history->data[i]) && isnan(after->data[i])));
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     for (int t = 0; t < 9; ++t)
         check(9, 2, 21, t % 2, t);

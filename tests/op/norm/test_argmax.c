@@ -14,7 +14,7 @@ static void check(struct host *x)
     ck_op("argmax_fwd", NULL, HOSTS(x), HOSTS(want), 0, 0);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     static const int widths[] = {1, 3, 16, 19, 256, 300, 4099};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)

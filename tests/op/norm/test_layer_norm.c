@@ -36,7 +36,7 @@ static void check(struct host *x, struct host *weight, struct host *bias, float 
           u * (4 * log2(n + 1) * largest(weight) + 2 * largest(bias)));
 }
 
-LOOP_TEST(meets_the_definition, 0, N_SHAPES)
+LOOP_TEST(matches_the_reference, 0, N_SHAPES)
 {
     const int64_t cols = shapes[_i].cols;
 

@@ -36,7 +36,7 @@ static void check(struct host *x, struct host *weight)
     ck_near(db, want_db, 4e-6, rounding(rows) * sqrt((double)rows));
 }
 
-LOOP_TEST(meets_the_definition, 0, N_SHAPES)
+LOOP_TEST(matches_the_reference, 0, N_SHAPES)
 {
     const struct shape s = shapes[_i];
     check(host_random(1u + (unsigned)_i, DIMS(s.rows, s.cols)), host_random(2, DIMS(s.cols)));

@@ -31,7 +31,7 @@ static void check(struct host *x, double span)
     ck_op("softmax_fwd", NULL, HOSTS(x), HOSTS(want), rtol(span, x->dim[x->rank - 1]), tiny);
 }
 
-LOOP_TEST(meets_the_definition, 0, N_SHAPES)
+LOOP_TEST(matches_the_reference, 0, N_SHAPES)
 {
     check(host_random(7u + (unsigned)_i, DIMS(shapes[_i].rows, shapes[_i].cols)), 9);
 }

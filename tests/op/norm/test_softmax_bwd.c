@@ -32,7 +32,7 @@ static struct host *weights(unsigned seed, int rank, const int64_t *dim)
     return y;
 }
 
-LOOP_TEST(meets_the_definition, 0, N_SHAPES)
+LOOP_TEST(matches_the_reference, 0, N_SHAPES)
 {
     const struct shape s = shapes[_i];
     struct host *y = weights(7u + (unsigned)_i, DIMS(s.rows, s.cols));
@@ -43,7 +43,7 @@ LOOP_TEST(meets_the_definition, 0, N_SHAPES)
     ck_op("softmax_bwd", NULL, HOSTS(y, dy), HOSTS(want), 1e-6, rounding(s.cols));
 }
 
-TEST(meets_the_definition_with_lengths)
+TEST(matches_the_reference_with_lengths)
 {
     struct host *y = weights(9, DIMS(3, 4, 37)), *dy = host_random(10, DIMS(3, 4, 37));
     struct host *const lens[] = {host_ints(11, 0, 40, DIMS(3)), host_ints(12, 0, 40, DIMS(3, 4)),

@@ -38,7 +38,7 @@ static void check(struct shape s, bool time_first, struct host *h0)
     ck_op("gru_fwd", &params, HOSTS(xi, weight, bias, h0), HOSTS(want), 1e-6, atol_for(s.width));
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     static const struct shape shapes[] = {
         {1, 1, 1}, {5, 3, 7}, {3, 2, 16}, {4, 5, 33}, {2, 9, 64}, {2, 1, 300},

@@ -46,7 +46,7 @@ static void check(struct shape s, bool time_first, struct host *h0)
         ck_near(got[i], want[i], 1e-6, i == 2 ? 0 : atol_for(s.width));
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     static const struct shape shapes[] = {
         {1, 1, 1}, {5, 3, 7}, {3, 2, 16}, {4, 5, 33}, {2, 1, 300}};

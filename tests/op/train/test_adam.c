@@ -83,7 +83,7 @@ static struct host *copy_of(const struct host *h)
 }
 
 // In new arrays, and bit by bit the same in place.
-LOOP_TEST(meets_the_definition, 0, N_VARIANTS)
+LOOP_TEST(matches_the_reference, 0, N_VARIANTS)
 {
     const struct variant *x = &variants[_i];
     const struct ref_adam *a = &x->a;

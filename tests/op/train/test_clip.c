@@ -42,7 +42,7 @@ static void check(struct host *const *x, int n, double max_norm, int style)
     ck_op("scale_by_fwd", NULL, HOSTS(x[0], factor), HOSTS(want_y), 6e-8, 1e-38);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     struct host *x[] = {host_random(1, DIMS(7, 5)),       host_random(2, DIMS(1)),
                         host_random(3, DIMS(3, 1031)),    host_random(4, 0, NULL),

@@ -26,7 +26,7 @@ static void check(struct host *logits, struct host *targets, int reduction, int6
     ck_near(got, want, 4 * u + sum_rtol, reduction == ATTNCL_REDUCE_SUM ? atol * rows : atol);
 }
 
-LOOP_TEST(meets_the_definition, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1)
+LOOP_TEST(matches_the_reference, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1)
 {
     for (int64_t pad = -1; pad < 3; pad += 3) {
         check(host_random(1, DIMS(4, 5, 37)), host_ints(2, 0, 37, DIMS(4, 5)), _i, pad);

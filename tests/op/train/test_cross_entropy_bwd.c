@@ -21,7 +21,7 @@ static void check(struct host *x, int reduction, int64_t pad)
     ck_op("cross_entropy_bwd", &params, HOSTS(x, t, dy), HOSTS(want), rtol, 3 * atol_each);
 }
 
-LOOP_TEST(meets_the_definition, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1)
+LOOP_TEST(matches_the_reference, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE + 1)
 {
     check(host_random(1, DIMS(3, 5, 7)), _i, -1);
     check(host_random(2, DIMS(37, 19)), _i, 3);

@@ -21,7 +21,7 @@ static void check(int64_t outer, int64_t inner, int n, const int *lengths, bool 
     ck_op("concat_fwd", NULL, x, n, HOSTS(want), 0, 0);
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     static const int lengths[] = {1, 3, 0, 700, 1, 2, 1, 5};
     for (int n = 1; n <= 8; ++n)

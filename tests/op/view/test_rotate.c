@@ -16,7 +16,7 @@ static void check(struct host *x, int64_t width)
     ck_op("rotate_fwd", NULL, HOSTS(x, table), HOSTS(want), relative, absolute);
 }
 
-LOOP_TEST(meets_the_definition, 0, 5)
+LOOP_TEST(matches_the_reference, 0, 5)
 {
     // A pair, less than a vector, one, a ragged tail, several work-groups.
     static const int64_t widths[] = {2, 6, 16, 38, 514};
