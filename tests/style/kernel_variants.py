@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """kernel_variants.py ROOT [CLANG]: each cl/*/*.cl compiles alone, as `clang -x cl -Icl -DMACRO=VALUE...`, for each row of
 its macro table and those of the files it includes: every value of a macro once, the others at their first; and with the
-flags that .clangd gives editors.  Skipped (77) without clang.
+flags that .clangd gives editors, as far as it knows the macros.  Skipped (77) without clang.
 
 Values are alternatives, "1 | 4 | 8" or "1, 4", of: a number or word; a range "1 .. 256" (its ends; all of up to eight); a
 product of macros "TX TY"; "a multiple of VW / NS"; "a power of two".  Values with "(CPU)" or "(GPU)" after them go
@@ -102,6 +102,7 @@ def main(root, clang=None):
             commands[" ".join(command)] = command
         if clangd.exists():
             flags = [f.replace("-I..", f"-I{file.parent}/..") for f in editor_flags(clangd.read_text(), f"cl/{file.relative_to(cl)}")]
+            flags += [m for m in macros if not any(f.startswith(m.split("=")[0] + "=") for f in flags)]
             command = [clang, "-fsyntax-only", "-Wall", "-Wno-unused-function", "-Werror", *flags, str(file)]
             commands[" ".join(command)] = command
 
