@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""adding_an_op.py ROOT WORK [PAGE]: adds the op of PAGE, docs/adding-an-op.md, to a copy of the tree in WORK, as the page says: four
-files and one line.  Builds the op's test, runs it in both variants, and takes the op out."""
+"""adding_an_op.py ROOT WORK [PAGE]: adds the op of PAGE, docs/adding-an-op.md, to a copy of the tree in WORK, as the page
+says: four files and one line.  Builds the op's test, runs it in both variants, and takes the op out."""
 import os
 import pathlib
 import re

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel (NAME.cl, or NAME_cpu*.cl and NAME_gpu*.cl),
-reference and test, of one name.  Instead of a kernel file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a reference file, the test names another below
-tests/ref, or says "Reference: what it is"."""
+"""op_files.py ROOT: every op of lib/op/op_list.def has its kernel (NAME.cl, or NAME_cpu*.cl and NAME_gpu*.cl), reference
+and test, of one name.  Instead of a kernel file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a
+reference file, the test may name another below tests/ref, or say "Reference: what it is"."""
 import pathlib
 import re
 import sys
