@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""object_cycles.py OBJECTS [KNOWN]: the object files of lib/ form no cycle, and each uses symbols of the directories
+"""object_cycles.py OBJECTS: the object files of lib/ form no cycle, and each uses symbols of the directories
 that the table in layers.cmake allows only.
 
-OBJECTS lists the object files, one per line.  Each line of KNOWN names the files of a cycle (patterns), or two directories,
-that are still tolerated; the list may only shrink."""
-import fnmatch
+OBJECTS lists the object files, one per line."""
 import pathlib
 import re
 import subprocess
@@ -48,17 +46,14 @@ def cycles(uses):
     return [c for c in found if len(c) > 1]
 
 
-def main(objects, known=None):
+def main(objects):
     files = symbols([o for o in pathlib.Path(objects).read_text().split() if "/lib/" in o])
     owner = {name: file for file, (defined, _) in files.items() for name in defined}
     uses = {file: {owner[n]: n for n in sorted(undefined) if n in owner} for file, (_, undefined) in files.items()}
-    lines = pathlib.Path(known).read_text().splitlines() if known else []
-    tolerated = [set(line.split()) for line in lines if not line.startswith("#")]
     complaints = []
     for cycle in cycles(uses):
-        if not any(all(any(fnmatch.fnmatch(f, p) for p in t) for f in cycle) for t in tolerated):
-            edges = [f"  {a} uses {name} of {b}" for a in cycle for b, name in uses[a].items() if b in cycle]
-            complaints.append("object files form a cycle:\n" + "\n".join(edges))
+        edges = [f"  {a} uses {name} of {b}" for a in cycle for b, name in uses[a].items() if b in cycle]
+        complaints.append("object files form a cycle:\n" + "\n".join(edges))
 
     layers = re.sub("#.*", "", pathlib.Path(__file__).with_name("layers.cmake").read_text())
     table = {name: words.split() for name, words in re.findall(r"set\((may_\w+|directories|use_api)\s+([^)]*)\)", layers)}
@@ -68,9 +63,9 @@ def main(objects, known=None):
             down = b.split("/")[0]
             order = table["directories"]
             public = up in table["use_api"] and order.index(down) < order.index(up) and not name.startswith("attncl__")
-            if up != down and down not in table[f"may_{up}"] and not public and {up, down} not in tolerated:
+            if up != down and down not in table[f"may_{up}"] and not public:
                 complaints.append(f"{a} uses {name} of {b}: {up}/ must not use {down}/")
-    print("\n".join(complaints) or f"{len(files)} object files, no cycle but {len(tolerated)} known")
+    print("\n".join(complaints) or f"{len(files)} object files, no cycle")
     return bool(complaints) or not files
 
 
