@@ -96,21 +96,7 @@ static void write_one(const struct gradients *t, const char *prefix, int i, cons
     if (!h || h->count == 0)
         return;
     snprintf(name, sizeof name, "%s%d", prefix, i);
-    float *data = malloc((size_t)h->count * sizeof *data);
-    ck_assert(data != NULL);
-    for (int64_t k = 0; k < h->count; ++k)
-        data[k] = (float)h->data[k];
-    if (h->dtype == ATTNCL_F32) {
-        ck_ok(attncl_graph_write_as(t->g, name, ATTNCL_F32, data, (size_t)h->count));
-    } else {
-        int64_t *whole = malloc((size_t)h->count * sizeof *whole);
-        ck_assert(whole != NULL);
-        for (int64_t k = 0; k < h->count; ++k)
-            whole[k] = (int64_t)h->data[k];
-        ck_ok(attncl_graph_write_as(t->g, name, ATTNCL_I64, whole, (size_t)h->count));
-        free(whole);
-    }
-    free(data);
+    ck_ok(attncl_graph_write(t->g, name, host_pack(h), host_bytes(h)));
 }
 
 // The largest |got - want| in units of the largest |want|.
@@ -120,15 +106,13 @@ static double compare(const struct gradients *t, int i, const struct host *want)
     double worst = 0, largest = 0;
 
     snprintf(name, sizeof name, "dx%d", i);
-    float *got = malloc((size_t)want->count * sizeof *got);
-    ck_assert(got != NULL);
-    ck_ok(attncl_graph_read(t->g, name, got, (size_t)want->count * sizeof *got));
+    float *got = host_pack(want);
+    ck_ok(attncl_graph_read(t->g, name, got, host_bytes(want)));
     for (int64_t k = 0; k < want->count; ++k) {
         const double error = fabs(got[k] - want->data[k]);
         worst = error <= worst ? worst : error; // NaN stays
         largest = fmax(largest, fabs(want->data[k]));
     }
-    free(got);
     return largest > 0 ? worst / largest : worst;
 }
 

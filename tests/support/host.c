@@ -57,6 +57,38 @@ struct host *host_like(const struct host *h)
     return host_new(h->dtype, h->rank, h->dim);
 }
 
+size_t host_bytes(const struct host *h)
+{
+    return (size_t)h->count * attncl_dtype_bytes(h->dtype);
+}
+
+void *host_pack(const struct host *h)
+{
+    void *bytes = arena_alloc(host_bytes(h));
+
+    for (int64_t i = 0; i < h->count; ++i) {
+        if (h->dtype == ATTNCL_F32)
+            ((float *)bytes)[i] = (float)h->data[i];
+        else if (h->dtype == ATTNCL_I32)
+            ((int32_t *)bytes)[i] = (int32_t)h->data[i];
+        else
+            ((uint8_t *)bytes)[i] = (uint8_t)h->data[i];
+    }
+    return bytes;
+}
+
+void host_unpack(struct host *h, const void *bytes)
+{
+    for (int64_t i = 0; i < h->count; ++i) {
+        if (h->dtype == ATTNCL_F32)
+            h->data[i] = ((const float *)bytes)[i];
+        else if (h->dtype == ATTNCL_I32)
+            h->data[i] = ((const int32_t *)bytes)[i];
+        else
+            h->data[i] = ((const uint8_t *)bytes)[i];
+    }
+}
+
 // splitmix64: every seed gives an independent stream.
 static uint64_t next_bits(uint64_t *state)
 {

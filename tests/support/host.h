@@ -35,6 +35,12 @@ struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t 
 void host_scale(struct host *h, double factor);      // and rounds to float
 void host_set(struct host *h, const double *values); // all of them, in C order
 struct host *host_view(struct host *h);              // sets as_view and returns h
+
+// The values in the tensor's own type, and back.
+size_t host_bytes(const struct host *h);
+void *host_pack(const struct host *h);
+void host_unpack(struct host *h, const void *bytes);
+
 void host_reset(void);
 
 // Fails the test unless |got - want| <= atol + rtol * |want| everywhere and got is finite; prints

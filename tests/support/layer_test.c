@@ -53,21 +53,9 @@ attncl_status rig_compile(struct rig *b)
 static void write_input(struct rig *b, int i)
 {
     const struct host *h = b->in[i];
-    const size_t each = attncl_dtype_bytes(h->dtype);
     char name[NAME_BYTES];
-    char *bytes = malloc((size_t)h->count * each + 1);
-    ck_assert_ptr_nonnull(bytes);
-    for (int64_t k = 0; k < h->count; ++k) {
-        const float real = (float)h->data[k];
-        const int32_t integer = (int32_t)h->data[k];
-        const uint8_t flag = (uint8_t)h->data[k];
-        const void *from = h->dtype == ATTNCL_F32   ? (const void *)&real
-                           : h->dtype == ATTNCL_I32 ? (const void *)&integer
-                                                    : (const void *)&flag;
-        memcpy(bytes + (size_t)k * each, from, each);
-    }
-    ck_ok(attncl_graph_write(b->g, port_name("in", i, name), bytes, (size_t)h->count * each));
-    free(bytes);
+
+    ck_ok(attncl_graph_write(b->g, port_name("in", i, name), host_pack(h), host_bytes(h)));
 }
 
 static void read_output(struct rig *b, int i)
@@ -80,13 +68,9 @@ static void read_output(struct rig *b, int i)
     ck_assert_int_eq(shape.rank, h->rank);
     for (int axis = 0; axis < h->rank; ++axis)
         ck_assert_int_eq(shape.dim[axis], h->dim[axis]);
-    float *data = malloc((size_t)h->count * sizeof *data + 1);
-    ck_assert_ptr_nonnull(data);
-    ck_ok(
-        attncl_graph_read(b->g, port_name("out", i, name), data, (size_t)h->count * sizeof *data));
-    for (int64_t k = 0; k < h->count; ++k)
-        h->data[k] = data[k];
-    free(data);
+    void *bytes = host_pack(h);
+    ck_ok(attncl_graph_read(b->g, port_name("out", i, name), bytes, host_bytes(h)));
+    host_unpack(h, bytes);
 }
 
 void rig_run(struct rig *b)

@@ -12,40 +12,6 @@
 // A view's rows are VIEW_GAP wider in memory than they seem, and begin at VIEW_START.
 enum { VIEW_GAP = 5, VIEW_START = 3 };
 
-static size_t device_bytes(const struct host *h)
-{
-    return (size_t)h->count * attncl_dtype_bytes(h->dtype);
-}
-
-// In the host tensor's own type; freed with free().
-static void *to_device_type(const struct host *h)
-{
-    void *bytes = malloc(device_bytes(h) + 1);
-
-    ck_assert(bytes != NULL);
-    for (int64_t i = 0; i < h->count; ++i) {
-        if (h->dtype == ATTNCL_F32)
-            ((float *)bytes)[i] = (float)h->data[i];
-        else if (h->dtype == ATTNCL_I32)
-            ((int32_t *)bytes)[i] = (int32_t)h->data[i];
-        else
-            ((uint8_t *)bytes)[i] = (uint8_t)h->data[i];
-    }
-    return bytes;
-}
-
-static void from_device_type(struct host *h, const void *bytes)
-{
-    for (int64_t i = 0; i < h->count; ++i) {
-        if (h->dtype == ATTNCL_F32)
-            h->data[i] = ((const float *)bytes)[i];
-        else if (h->dtype == ATTNCL_I32)
-            h->data[i] = ((const int32_t *)bytes)[i];
-        else
-            h->data[i] = ((const uint8_t *)bytes)[i];
-    }
-}
-
 // The array of which `h` is to be a view: rows wider by VIEW_GAP, NaN (0 for integers) around them.
 static struct host *widened(const struct host *h)
 {
@@ -146,13 +112,11 @@ static attncl_status write_inputs(const struct run *r, struct host *const *in, i
         if (!h || h->count == 0)
             continue;
         snprintf(name, sizeof name, "in%d", i);
-        void *bytes = to_device_type(h);
-        const attncl_status status =
-            state ? attncl__buffer_write(test_context(), state_memory(r, name), 0, bytes,
-                                         device_bytes(h))
-                  : attncl_graph_write(r->g, name, bytes, device_bytes(h));
-        free(bytes);
-        TRY(status);
+        if (state)
+            TRY(attncl__buffer_write(test_context(), state_memory(r, name), 0, host_pack(h),
+                                     host_bytes(h)));
+        else
+            TRY(attncl_graph_write(r->g, name, host_pack(h), host_bytes(h)));
     }
     return ATTNCL_OK;
 }
@@ -160,16 +124,14 @@ static attncl_status write_inputs(const struct run *r, struct host *const *in, i
 // The state or the output called `name`.
 static attncl_status read_one(const struct run *r, const char *name, bool state, struct host *h)
 {
-    void *bytes = malloc(device_bytes(h) + 1);
+    void *bytes = host_pack(h);
 
-    ck_assert(bytes != NULL);
-    const attncl_status status = state ? attncl__buffer_read(test_context(), state_memory(r, name),
-                                                             0, bytes, device_bytes(h))
-                                       : attncl_graph_read(r->g, name, bytes, device_bytes(h));
-    if (status == ATTNCL_OK)
-        from_device_type(h, bytes);
-    free(bytes);
-    return status;
+    if (state)
+        TRY(attncl__buffer_read(test_context(), state_memory(r, name), 0, bytes, host_bytes(h)));
+    else
+        TRY(attncl_graph_read(r->g, name, bytes, host_bytes(h)));
+    host_unpack(h, bytes);
+    return ATTNCL_OK;
 }
 
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
