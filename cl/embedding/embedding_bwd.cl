@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The gradient of an embedding's table.  Host side: lib/op/embedding/embedding_bwd.c
 //
-//   Work      none: work-items take rows of the table; link: one work-item for all places (LS = 1),
+//   Work      none: work-items take rows of the table; link: one work-item for all tokens (LS = 1),
 //             or one for each; rows: a work-group takes `per_group` rows of the table, work-item i
 //             vectors i, i + LS ... of each
 //   Memory    rows: reads each row of dy once, writes the table once; the sums of a row of the table
 //             are updated in cache
-//   Numerics  the places of a token are added in their order: the same bits at every run.  A token
+//   Numerics  the occurrences of a token are added in their order: the same bits at every run.  A token
 //             outside the table counts as its nearest row, as in the forward pass
 //
 //   Macro     Meaning                                  Values
@@ -15,7 +15,7 @@
 
 #include "common/vector.clh"
 
-// lists: [n_tokens] the first place of each token, then [n] the next place of the same token; -1:
+// lists: [n_tokens] the first occurrence of each token, then [n] the next one of the same token; -1:
 // there is none
 KERNEL void embedding_bwd_none(__global int *restrict lists, int n_tokens, int per_group)
 {

@@ -11,7 +11,7 @@
 //   du = sum_b dq, split: sum_b sum_j ds_j k_j
 //
 //   Work      query: a work-group takes one head of one batch entry; memory: one memory of those;
-//             places: one head of one place, the last of all u
+//             positions: one head of one position, the last of all u
 //   Memory    `scores` holds p and ds, [2][batch][heads][memories]; each is read once more
 //   Numerics  the softmax is relative to the largest score; no memory gives 0; sums over batch
 //             entries and memories are in order
@@ -28,7 +28,7 @@
 #error "SPLIT: split scores"
 #endif
 
-// How many of the memories there are, and the place of the first.
+// How many of the memories there are, and the position of the first.
 static inline int count_of(__global const int *position, int growing, int n_memories)
 {
     return growing ? clamp(position[0], 0, n_memories) : n_memories;

@@ -19,8 +19,8 @@
 #error "N_X: values that are mixed at once"
 #endif
 
-// x: [B, n_slots, H, width]; cache: [.., B, H, limit, width], of which place position[0] of n_slots
-// slots from `slot` on becomes x.  A place outside 0 .. limit - 1 is not kept.
+// x: [B, n_slots, H, width]; cache: [.., B, H, limit, width], of which row position[0] of n_slots
+// slots from `slot` on becomes x.  A position outside 0 .. limit - 1 is not stored.
 KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
                                       __global const int *restrict position,
                                       __global float *restrict cache, int slot, int n_slots,

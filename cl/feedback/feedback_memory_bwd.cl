@@ -24,9 +24,9 @@
 #error "N_X: values that were mixed at once"
 #endif
 
-// The gradient of what a step stored: place position[0] of n_slots slots from `slot` on of the
-// gradients [.., B, H, limit, width], 0 for a place outside 0 .. limit - 1, which was not stored,
-// and for place n_steps - 1, which no consumer read.  y: [B, n_slots, H, width]
+// The gradient of what a step stored: row position[0] of n_slots slots from `slot` on of the
+// gradients [.., B, H, limit, width], 0 for a position outside 0 .. limit - 1, which was not stored,
+// and for position n_steps - 1, which no step read.  y: [B, n_slots, H, width]
 KERNEL void feedback_memory_bwd_load(__global const float *restrict cache,
                                      __global const int *restrict position,
                                      __global float *restrict y, int slot, int n_slots, int n_heads,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The place of a row's largest element, the first among equals.  Host side: lib/op/norm/argmax.c
+// The index of a row's largest element, the first among equals.  Host side: lib/op/norm/argmax.c
 //
 //   Work      a work-group takes `per_group` rows, work-item i vectors i, i + LS ... of each
 //   Memory    reads x once in work-groups, up to twice by single work-items: the second comes from cache
@@ -28,7 +28,7 @@ static inline int first_largest(__global const float *xr, int width)
 
 #else
 
-// Each work-item keeps the first of its largest elements; a tree over places and values joins them.
+// Each work-item keeps the first of its largest elements; a tree over indices and values reduces them.
 LOCAL_INLINE int first_largest(__global const float *xr, int width, __local float *values,
                                __local int *places)
 {

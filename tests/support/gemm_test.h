@@ -30,7 +30,7 @@ struct gemm_data {
     int n_commands; // of the last run
 };
 
-// Random operands, with NaN in every place that the GEMM must neither read nor write, and in C.
+// Random operands, with NaN in every element that the GEMM must neither read nor write, and in C.
 void gemm_data_open(struct gemm_data *d, const struct gemm_case *p);
 void gemm_data_close(struct gemm_data *d);
 // Writes the operands, runs the GEMM, reads C.

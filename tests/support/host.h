@@ -44,7 +44,7 @@ void host_unpack(struct host *h, const void *bytes);
 void host_reset(void);
 
 // Fails the test unless |got - want| <= atol + rtol * |want| everywhere and got is finite; prints
-// the worst place.
+// the worst element.
 void ck_near(const struct host *got, const struct host *want, double rtol, double atol);
 
 // Fails the test unless |got - want| <= relative * size + absolute everywhere; size: the sum of the

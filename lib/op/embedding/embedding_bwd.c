@@ -4,9 +4,9 @@
 //
 //   dweight[v, :] = scale sum over r with tokens[r] = v of dy[r, :]
 //
-// No atomics: the places of each token are first linked, in their order; then every row of the
+// No atomics: the occurrences of each token are first linked, in their order; then every row of the
 // table walks its own list (cl/embedding/embedding_bwd.cl).  A CPU links them one after another,
-// O(n); on a GPU each place looks for its neighbours, O(n) steps at worst, all places at once.
+// O(n); on a GPU each occurrence looks for its neighbours, O(n) steps at worst, all at once.
 
 #include "op/op.h"
 #include "op/row_launch.h"
@@ -26,7 +26,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 2, weight->dim, &sig->out[0]);
 }
 
-// For each row of the table the first place that has it; for each place the next of its token.
+// For each row of the table its first occurrence; for each occurrence the next of its token.
 static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     const int64_t rows = attncl__desc_count(&sig->in[0]);

@@ -165,7 +165,7 @@ static const struct grad_rule fwd_grad[] = {
     },
 };
 
-// Output 1 is p, [S, B, H], where it is wanted.
+// Output 1 is p, [S, B, H], where want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
     .name = OP_NAME(feedback_attention_fwd),
     .n_in = N_INPUTS,

@@ -6,7 +6,7 @@
 //   accumulate   the same, and adds to the gradients of the keys and values in a cache's slots, as
 //                the steps of a feedback transformer do one after another, last step first
 //   memory       dk, dv
-//   places       dU, du, dw
+//   positions    dU, du, dw
 //
 // Shapes as in lib/op/feedback/feedback_attention.c, which has checked them.
 

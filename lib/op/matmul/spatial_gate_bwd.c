@@ -3,11 +3,11 @@
 // The gradients of the spatial gate  y = z1 s,  s[i, b, c] = sum_j W'[i, j] u[j, b, c] + bias[i].
 //
 //   gate     dz1 = dy s              ds = dy z1
-//   weight   dW[i, j] = sum_{b,c} ds[i, b, c] u[j, b, c]   where W' shows it, else 0
+//   weight   dW[i, j] = sum_{b,c} ds[i, b, c] u[j, b, c]   where W' is visible, else 0
 //   bias     dbias[i] = sum_{b,c} ds[i, b, c]
 //   input    du[j, b, c] = sum_i W'[i, j] ds[i, b, c]
 //
-// A [T, B, C] value is one [T, B C] matrix here, so that each sum is one GEMM.  s is kept by the
+// A [T, B, C] value is one [T, B C] matrix here, so that each sum is one GEMM.  s is saved by the
 // forward op, as [B, T, C] (spatial_gate.c).  Kernels: cl/matmul/spatial_gate_bwd.cl.
 
 #include "gemm/gemm.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The place of the largest element along the last axis, the first among equals.
+// The index of the largest element along the last axis, the first among equals.
 //
 //   y = least c with x[c] = max(x)        NaN is never the largest; a row of NaN only gives 0
 //
@@ -9,7 +9,7 @@
 #include "op/op.h"
 #include "op/row_launch.h"
 
-enum { MAX_WIDTH = 1 << 24 }; // places travel through a reduction of floats
+enum { MAX_WIDTH = 1 << 24 }; // indices pass through a reduction of floats
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
