@@ -154,6 +154,18 @@ static attncl_value result(struct backward *b, attncl_value x)
     return attncl__graph_view(g, sum, &v.desc);
 }
 
+// The most inputs and outputs that a node has.
+static int max_arity(const attncl_graph *g)
+{
+    int max = 0;
+
+    for (int n = 0; n < g->n_nodes; ++n) {
+        const int arity = g->nodes[n].cls->n_in + g->nodes[n].cls->n_out;
+        max = arity > max ? arity : max;
+    }
+    return max;
+}
+
 static attncl_status begin(struct backward *b, attncl_graph *g)
 {
     const size_t n = (size_t)g->n_values;
@@ -163,8 +175,10 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     b->n_nodes = g->n_nodes;
     b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
     b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
-    REQUIRE(b->requires_grad && b->reaches_output, ATTNCL_ERR_NO_MEMORY, "gradients of %zu values",
-            n);
+    b->arity = max_arity(g);
+    b->descs = attncl__alloc_array(2 * (size_t)b->arity, sizeof *b->descs);
+    REQUIRE(b->requires_grad && b->reaches_output && b->descs, ATTNCL_ERR_NO_MEMORY,
+            "gradients of %zu values", n);
     return attncl__grad_accum_begin(&b->accum, g);
 }
 
@@ -194,6 +208,7 @@ void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
         dx[i] = ATTNCL_NONE_VALUE;
 done:
     attncl__grad_accum_free(&b.accum);
+    attncl__free(b.descs);
     attncl__free(b.requires_grad);
     attncl__free(b.reaches_output);
 }

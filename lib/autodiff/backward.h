@@ -10,8 +10,10 @@ struct backward {
     attncl_graph *g;
     int first, n_nodes; // of the forward graph: nodes first .. n_nodes - 1
     struct grad_accum accum;
-    bool *requires_grad;  // by root: an x, or depends on one
-    bool *reaches_output; // by root: a y, or one depends on it
+    int arity;                 // the most inputs and outputs that a node has
+    struct tensor_desc *descs; // of two signatures
+    bool *requires_grad;       // by root: an x, or depends on one
+    bool *reaches_output;      // by root: a y, or one depends on it
 };
 
 static inline bool attncl__backward_requires_grad(const struct backward *b, int value)

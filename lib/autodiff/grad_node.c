@@ -47,7 +47,7 @@ static bool applies(const struct grad_rule *rule, const struct op_sig *sig)
 static bool has_gradient(const struct op_class *cls, const struct op_sig *sig, int i)
 {
     for (int r = 0; r < cls->n_grad; ++r)
-        for (int k = 0; k < OP_MAX_OUT; ++k)
+        for (int k = 0; k < GRAD_MAX_OUT; ++k)
             if (cls->grad[r].out[k].kind == REF_KIND_DX && cls->grad[r].out[k].index == i &&
                 applies(&cls->grad[r], sig))
                 return true;
@@ -70,7 +70,7 @@ void attncl__backward_check(const struct backward *b, int n)
     if (node->region >= 0 || !attncl__backward_node_requires_grad(b, node) ||
         !attncl__backward_node_reaches_output(b, node))
         return;
-    attncl__graph_sig(b->g, node, &sig);
+    attncl__graph_sig(b->g, node, b->descs, &sig);
     const bool in_loop = node->loop >= 0 && !b->g->in_loop; // of an open one, all nodes are in it
     bool has_all = !in_loop;
     for (int i = 0; i < node->cls->n_in; ++i)
@@ -89,7 +89,7 @@ struct node_grad {
     int n;            // of the node
     struct node node; // a copy: adding nodes moves them
     struct op_sig sig;
-    attncl_value dy[OP_MAX_OUT];
+    attncl_value dy[GRAD_MAX_OUT];
     attncl_value temp[N_GRAD_TEMPS];
     unsigned temps_needed;
 };
@@ -99,7 +99,7 @@ static bool is_needed(struct node_grad *s, const struct grad_rule *rule)
 {
     bool needed = false;
 
-    for (int k = 0; k < OP_MAX_OUT; ++k) {
+    for (int k = 0; k < GRAD_MAX_OUT; ++k) {
         const struct grad_ref ref = rule->out[k];
         if (ref.kind == REF_KIND_DX)
             needed = needed || attncl__backward_requires_grad(s->b, s->node.in[ref.index]);
@@ -107,7 +107,7 @@ static bool is_needed(struct node_grad *s, const struct grad_rule *rule)
             needed = needed || (s->temps_needed >> ref.index & 1);
     }
     needed = needed && applies(rule, &s->sig);
-    for (int i = 0; needed && i < OP_MAX_IN; ++i)
+    for (int i = 0; needed && i < GRAD_MAX_IN; ++i)
         if (rule->in[i].kind == REF_KIND_TEMP)
             s->temps_needed |= 1u << rule->in[i].index;
     return needed;
@@ -122,7 +122,7 @@ static void save_outputs(struct node_grad *s)
     if (node->save_for_backward)
         return;
     node->save_for_backward = true;
-    attncl__graph_sig(s->b->g, node, &sig);
+    attncl__graph_sig(s->b->g, node, s->b->descs, &sig);
     sig.caps = NULL;
     const attncl_status status = node->cls->infer(&sig);
     assert(status == ATTNCL_OK); // as it was when the node was added
@@ -162,7 +162,7 @@ static bool has_incoming_grad(struct node_grad *s, const struct grad_rule *rule)
 {
     bool any = false;
 
-    for (int i = 0; i < OP_MAX_IN; ++i)
+    for (int i = 0; i < GRAD_MAX_IN; ++i)
         if (rule->in[i].kind == REF_KIND_DY || rule->in[i].kind == REF_KIND_TEMP)
             any = any || resolve(s, rule->in[i]).id != 0;
     return any;
@@ -194,7 +194,7 @@ static void pass_through(struct node_grad *s, const struct grad_rule *rule)
 static void apply(struct node_grad *s, const struct grad_rule *rule)
 {
     attncl_graph *g = s->b->g;
-    attncl_value in[OP_MAX_IN] = {{0}};
+    attncl_value in[GRAD_MAX_IN] = {{0}};
 
     if (!has_incoming_grad(s, rule))
         return;
@@ -227,13 +227,13 @@ void attncl__backward_node(struct backward *b, int n)
         any = any || attncl__grad_accum_any(&b->accum, s.node.out[i]);
     if (!any || !attncl__backward_node_requires_grad(b, &s.node))
         return;
-    assert(cls->n_grad <= MAX_RULES);
+    assert(cls->n_grad <= MAX_RULES && cls->n_out <= GRAD_MAX_OUT);
     char *const scope = g->scope;
     const size_t scope_used = g->scope_used;
     g->scope = s.node.scope;
     g->scope_used = strlen(g->scope);
 
-    attncl__graph_sig(g, &s.node, &s.sig);
+    attncl__graph_sig(g, &s.node, b->descs + b->arity, &s.sig);
     for (int i = 0; i < cls->n_out; ++i)
         s.dy[i] = attncl__grad_accum_get(&b->accum, s.node.out[i]);
     for (int r = cls->n_grad - 1; r >= 0; --r)

@@ -32,6 +32,18 @@ static attncl_status lower_node(const attncl_graph *g, struct lowered *p, int n)
     return ATTNCL_OK;
 }
 
+// The most inputs and outputs that an op has.
+static size_t max_arity(void)
+{
+    size_t max = 0;
+
+    for (int i = OP_NONE + 1; i < N_OP_IDS; ++i) {
+        const size_t arity = (size_t)(attncl__op_table[i]->n_in + attncl__op_table[i]->n_out);
+        max = arity > max ? arity : max;
+    }
+    return max;
+}
+
 attncl_status attncl__lower(const attncl_graph *g, struct lowered *p)
 {
     *p = (struct lowered){
@@ -47,7 +59,10 @@ attncl_status attncl__lower(const attncl_graph *g, struct lowered *p)
     };
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
     p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);
-    REQUIRE(p->values && p->nodes, ATTNCL_ERR_NO_MEMORY, "graph of %d nodes", g->n_nodes);
+    p->descs = attncl__lowered_alloc(p, max_arity() * sizeof *p->descs);
+    p->spans = attncl__lowered_alloc(p, max_arity() * sizeof *p->spans);
+    REQUIRE(p->values && p->nodes && p->descs && p->spans, ATTNCL_ERR_NO_MEMORY,
+            "graph of %d nodes", g->n_nodes);
 
     for (int v = 0; v < g->n_values; ++v)
         lower_value(g, p, v);

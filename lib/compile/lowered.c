@@ -48,9 +48,14 @@ void attncl__lowered_prefix(const struct lowered_node *node)
 void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
                             struct op_sig *sig)
 {
-    *sig = (struct op_sig){.caps = p->caps, .n_in = cls->n_in};
+    *sig = (struct op_sig){.caps = p->caps,
+                           .n_in = cls->n_in,
+                           .n_out = cls->n_out,
+                           .in = p->descs,
+                           .out = p->descs + cls->n_in};
     for (int i = 0; i < cls->n_in; ++i)
         sig->in[i] = *p->values[inputs[i]].desc;
+    memset(sig->out, 0, (size_t)cls->n_out * sizeof *sig->out);
 }
 
 void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *node,
@@ -104,7 +109,7 @@ attncl_status attncl__lowered_replace(struct lowered *p, int n, const struct op_
                                       const void *params, const int *inputs)
 {
     struct lowered_node *node = &p->nodes[n];
-    const int output = node->cls ? node->outputs[0] : 0;
+    const int output = node->cls && node->cls->n_out ? node->outputs[0] : 0;
     int *const links =
         attncl__lowered_alloc(p, (size_t)(cls->n_in + cls->n_out) * sizeof *node->inputs);
     struct use *const uses = attncl__lowered_alloc(p, (size_t)cls->n_in * sizeof *uses);
@@ -116,7 +121,8 @@ attncl_status attncl__lowered_replace(struct lowered *p, int n, const struct op_
     node->params = params;
     node->inputs = memcpy(links, inputs, (size_t)cls->n_in * sizeof *inputs);
     node->outputs = links + cls->n_in;
-    node->outputs[0] = output;
+    if (cls->n_out)
+        node->outputs[0] = output;
     node->uses = uses;
     link_inputs(p, n);
     return ATTNCL_OK;

@@ -65,6 +65,8 @@ struct lowered {
     size_t n_items;
     attncl_memory_report report;
 
+    struct tensor_desc *descs; // of the last signature that was filled
+    struct span *spans;        // of the node that is being recorded
     struct pool_block *pool;
 };
 
@@ -72,7 +74,8 @@ struct lowered {
 void *attncl__lowered_alloc(struct lowered *p, size_t bytes);
 void attncl__lowered_free(struct lowered *p); // a zeroed struct may be freed too
 
-// Fills a node's signature; from inputs that a node of this class might have.
+// Fills a node's signature, or that of a node of this class with these inputs.  Valid until the next
+// one is filled.
 void attncl__lowered_sig(const struct lowered *p, const struct lowered_node *node,
                          struct op_sig *sig);
 void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,

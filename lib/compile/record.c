@@ -20,13 +20,14 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
 {
     const int n = l->command_list->node;
     const struct lowered_node *node = &p->nodes[n];
-    struct op_call call = {.sig = *sig};
+    struct span *const in = p->spans, *const out = in + node->cls->n_in;
+    struct op_call call = {.sig = *sig, .in = in, .out = out};
     bool empty = true;
 
     for (int i = 0; i < node->cls->n_in; ++i)
-        call.in[i] = span_of(p, g, node->inputs[i]);
+        in[i] = span_of(p, g, node->inputs[i]);
     for (int i = 0; i < node->cls->n_out; ++i) {
-        call.out[i] = span_of(p, g, node->outputs[i]);
+        out[i] = span_of(p, g, node->outputs[i]);
         if (attncl__desc_present(&sig->out[i]))
             empty &= attncl__desc_count(&sig->out[i]) == 0;
     }

@@ -49,6 +49,7 @@ void attncl_graph_destroy(attncl_graph *g)
     }
     for (int i = 0; i < g->n_nodes; ++i) {
         attncl__free(g->nodes[i].params);
+        attncl__free(g->nodes[i].in);
         attncl__free(g->nodes[i].scope);
     }
     for (int i = 0; i < g->n_inputs; ++i)
@@ -58,6 +59,7 @@ void attncl_graph_destroy(attncl_graph *g)
     attncl__free(g->values);
     attncl__free(g->nodes);
     attncl__free(g->loops);
+    attncl__free(g->descs);
     for (int i = 0; i < g->n_regions; ++i)
         attncl__free(g->regions[i].grad);
     attncl__free(g->regions);

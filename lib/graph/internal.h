@@ -20,6 +20,8 @@ struct attncl_graph {
     int n_values, values_capacity;
     struct node *nodes;
     int n_nodes, nodes_capacity;
+    struct tensor_desc *descs; // of the node that is being added
+    int descs_capacity;
     struct loop *loops; // in the order of their nodes
     int n_loops, loops_capacity;
     bool in_loop;                // the last one has no end yet
@@ -48,7 +50,8 @@ attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);
 void *attncl__graph_grow(void *old, int used, int *capacity, size_t each);
 int attncl__graph_add_value(attncl_graph *g, struct value v);
 const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
-// graph/nodes.c: a node's signature, as autodiff reads it.
-void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig);
+// graph/nodes.c: a node's signature; descs: of its inputs and outputs.
+void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
+                       struct op_sig *sig);
 
 #endif

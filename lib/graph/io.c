@@ -160,7 +160,7 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     const struct value *base = &g->values[v->base];
     if (base->kind != VALUE_RESULT || base->is_output || !attncl__desc_contiguous(&v->desc) ||
         v->desc.start != 0 || attncl__desc_count(&v->desc) != attncl__desc_count(&base->desc))
-        value = attncl__graph_add(g, attncl__op_find("copy_fwd"), NULL, &value, 1);
+        value = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &value, 1);
     if (!value.id)
         return;
     g->values[g->values[value.id].base].is_output = true;

@@ -31,18 +31,19 @@ static bool takes(const struct op_class *cls, int i, const struct tensor_desc *d
     return d->start == 0 && attncl__desc_contiguous(d);
 }
 
-// Fills the signature's inputs, with copies of views the op cannot read.  False: the graph has
-// failed.
-static bool gather_inputs(attncl_graph *g, const struct op_class *cls, const attncl_value *in,
-                          int n_in, struct node *node, struct op_sig *sig)
+// Sets the node's inputs, with copies of views that the op cannot read.  False: the graph has failed.
+static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, struct node *node)
 {
-    for (int i = 0; i < n_in; ++i) {
-        const struct value *v = attncl__graph_value(g, in[i]);
-        if (attncl__graph_is_foreign(g, in[i])) {
+    const struct op_class *cls = node->cls;
+
+    for (int i = 0; i < cls->n_in; ++i) {
+        attncl_value use = i < n_in ? in[i] : ATTNCL_NONE_VALUE;
+        if (attncl__graph_is_foreign(g, use)) {
             GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s: input %d is a value of another graph",
                        cls->name, i);
             return false;
         }
+        const struct value *v = attncl__graph_value(g, use);
         if (!v) {
             if (cls->optional >> i & 1)
                 continue;
@@ -54,14 +55,12 @@ static bool gather_inputs(attncl_graph *g, const struct op_class *cls, const att
                        i);
             return false;
         }
-        attncl_value use = in[i];
         if (!takes(cls, i, &v->desc)) {
-            use = attncl__graph_add(g, attncl__op_find("copy_fwd"), NULL, &in[i], 1);
+            use = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, &use, 1);
             if (!use.id)
                 return false;
         }
         node->in[i] = use.id;
-        sig->in[i] = g->values[use.id].desc;
     }
     return true;
 }
@@ -73,9 +72,11 @@ static bool init_node(attncl_graph *g, const struct op_class *cls, const void *p
     node->loop = g->in_loop ? g->n_loops - 1 : -1;
     node->region = -1;
     node->scope = attncl__copy_text(g->scope);
+    node->in = attncl__alloc_array((size_t)(cls->n_in + cls->n_out), sizeof *node->in);
+    node->out = node->in ? node->in + cls->n_in : NULL;
     node->params = params ? attncl__copy_bytes(params, cls->params_bytes)
                           : attncl__alloc_zero(cls->params_bytes);
-    if (node->scope && node->params)
+    if (node->scope && node->in && node->params)
         return true;
     GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
     return false;
@@ -96,9 +97,42 @@ static attncl_value append_node(attncl_graph *g, struct node *node, const struct
             return ATTNCL_NONE_VALUE;
     }
     g->nodes[g->n_nodes++] = *node;
-    const attncl_value first = attncl__graph_handle(g, node->out[0]);
-    *node = (struct node){0}; // params and scope have passed to the graph
+    const attncl_value first = attncl__graph_handle(g, node->cls->n_out ? node->out[0] : 0);
+    *node = (struct node){0}; // its memory has passed to the graph
     return first;
+}
+
+void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
+                       struct op_sig *sig)
+{
+    const int n_in = node->cls->n_in, n_out = node->cls->n_out;
+
+    *sig = (struct op_sig){.caps = &g->ctx->caps,
+                           .params = node->params,
+                           .n_in = n_in,
+                           .n_out = n_out,
+                           .in = descs,
+                           .out = descs + n_in,
+                           .save_for_backward = node->save_for_backward};
+    for (int i = 0; i < n_in; ++i)
+        sig->in[i] = g->values[node->in[i]].desc;
+    for (int i = 0; i < n_out; ++i)
+        sig->out[i] = g->values[node->out[i]].desc;
+}
+
+// Space for the signature of the node that is being added.
+static bool grow_descs(attncl_graph *g, int n)
+{
+    if (n <= g->descs_capacity)
+        return true;
+    struct tensor_desc *descs = attncl__grow_array(g->descs, (size_t)n, sizeof *descs);
+    if (!descs) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "signature of %d values", n);
+        return false;
+    }
+    g->descs = descs;
+    g->descs_capacity = n;
+    return true;
 }
 
 attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, const void *params,
@@ -108,16 +142,15 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
         return ATTNCL_NONE_VALUE;
     assert(cls && n_in <= cls->n_in);
 
-    attncl_value in_all[OP_MAX_IN] = {{0}};
-    struct op_sig sig = {.n_in = cls->n_in};
+    struct op_sig sig;
     struct node node = {0};
     attncl_value first = ATTNCL_NONE_VALUE;
 
-    for (int i = 0; i < n_in; ++i)
-        in_all[i] = in[i];
-    if (!init_node(g, cls, params, &node) || !gather_inputs(g, cls, in_all, cls->n_in, &node, &sig))
+    if (!init_node(g, cls, params, &node) || !gather_inputs(g, in, n_in, &node) ||
+        !grow_descs(g, cls->n_in + cls->n_out))
         goto done;
-    sig.params = node.params;
+    attncl__graph_sig(g, &node, g->descs, &sig);
+    sig.caps = NULL;
     const attncl_status status = cls->infer(&sig);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("%s", cls->name);
@@ -127,21 +160,9 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
     first = append_node(g, &node, &sig);
 done:
     attncl__free(node.params);
+    attncl__free(node.in);
     attncl__free(node.scope);
     return first;
-}
-
-void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct op_sig *sig)
-{
-    *sig = (struct op_sig){.caps = &g->ctx->caps,
-                           .params = node->params,
-                           .n_in = node->cls->n_in,
-                           .save_for_backward = node->save_for_backward};
-    for (int i = 0; i < node->cls->n_in; ++i)
-        if (node->in[i])
-            sig->in[i] = g->values[node->in[i]].desc;
-    for (int i = 0; i < node->cls->n_out; ++i)
-        sig->out[i] = g->values[node->out[i]].desc;
 }
 
 attncl_value attncl__graph_result(attncl_graph *g, attncl_value first, int i)

@@ -32,8 +32,7 @@ struct node {
     const struct op_class *cls;
     void *params;
     char *scope;
-    int in[OP_MAX_IN]; // value ids, 0 for absent ones
-    int out[OP_MAX_OUT];
+    int *in, *out;          // cls->n_in and cls->n_out value ids in one array, 0 for absent ones
     int loop, region;       // the one it is in, -1: none
     bool save_for_backward; // a gradient reads its saved outputs
 };

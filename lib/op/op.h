@@ -11,7 +11,7 @@
 #include "base/try.h"
 #include "launch/launch.h"
 
-enum { OP_MAX_IN = 17, OP_MAX_OUT = 6, VIEW_SCATTER_ADD_MAX_IN = 10 };
+enum { VIEW_SCATTER_ADD_MAX_IN = 10 };
 
 // The parameter struct of each op class, `struct CLASS_params`, from its line in op_list.def.
 #define NO_PARAMS char none;
@@ -26,17 +26,16 @@ enum { OP_MAX_IN = 17, OP_MAX_OUT = 6, VIEW_SCATTER_ADD_MAX_IN = 10 };
 struct op_sig {
     const struct device_caps *caps; // NULL while a graph is built; set when scratch is asked for
     const void *params;             // struct CLASS_params
-    int n_in;
-    struct tensor_desc in[OP_MAX_IN];   // dtype NONE where an optional input is absent
-    struct tensor_desc out[OP_MAX_OUT]; // dtype NONE: absent, such as an absent input's gradient
+    int n_in, n_out;                // of the class
+    struct tensor_desc *in;         // dtype NONE where an optional input is absent
+    struct tensor_desc *out;        // dtype NONE: absent, such as an absent input's gradient
     bool save_for_backward; // a gradient reads the class's saved outputs: describe and write them
 };
 
 // The same, with memory.
 struct op_call {
     struct op_sig sig;
-    struct span in[OP_MAX_IN];
-    struct span out[OP_MAX_OUT];
+    const struct span *in, *out;
     struct span scratch; // absent when the op asked for none
 };
 
@@ -75,7 +74,7 @@ struct grad_ref {
     {                                                                                              \
         REF_KIND_TEMP, (i)                                                                         \
     }
-enum { N_GRAD_TEMPS = 2 };
+enum { N_GRAD_TEMPS = 2, GRAD_MAX_IN = 12, GRAD_MAX_OUT = 6 };
 
 // OP_X for the class X of each line of the list.  Rules name ops by number, so that the file of an op
 // depends on no other's.
@@ -84,6 +83,7 @@ enum op_id {
 #define OP(file, cls, ...) OP_##cls,
 #include "op/op_list.def"
 #undef OP
+    N_OP_IDS
 };
 
 // One rule of the backward pass.  It is applied when one of its results is needed; an input that no
@@ -91,8 +91,8 @@ enum op_id {
 struct grad_rule {
     // Takes the forward op's parameters, or none.  OP_NONE: out[0] is in[0] itself, the shape aside.
     enum op_id op;
-    struct grad_ref in[OP_MAX_IN];
-    struct grad_ref out[OP_MAX_OUT];
+    struct grad_ref in[GRAD_MAX_IN];
+    struct grad_ref out[GRAD_MAX_OUT];
     // Whether the rule is for this node at all; NULL: for every one.
     bool (*when)(const struct op_sig *forward);
     // Only without op: the gradient of `input` is this view of in[0]; NULL: all of it.

@@ -10,11 +10,10 @@ const struct op_class *const attncl__op_table[] = {
 #include "op/op_list.def"
 #undef OP
 };
-enum { N_OPS = sizeof attncl__op_table / sizeof attncl__op_table[0] };
 
 const struct op_class *attncl__op_find(const char *name)
 {
-    for (int i = OP_NONE + 1; i < N_OPS; ++i)
+    for (int i = OP_NONE + 1; i < N_OP_IDS; ++i)
         if (strcmp(attncl__op_table[i]->name, name) == 0)
             return attncl__op_table[i];
     return NULL;

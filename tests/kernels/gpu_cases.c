@@ -12,7 +12,15 @@ static struct storage nothing;
 static attncl_status run_op(struct launcher *l, const struct resource_case *c)
 {
     const struct op_class *cls = attncl__op_find(c->op);
-    struct op_call call = {.sig = {.params = c->params, .n_in = cls->n_in}};
+    struct tensor_desc descs[2][RESOURCE_MAX_IN] = {{{0}}};
+    struct span in[RESOURCE_MAX_IN] = {{0}}, out[RESOURCE_MAX_IN] = {{0}};
+    struct op_call call = {.sig = {.params = c->params,
+                                   .n_in = cls->n_in,
+                                   .n_out = cls->n_out,
+                                   .in = descs[0],
+                                   .out = descs[1]},
+                           .in = in,
+                           .out = out};
     size_t scratch = 0;
 
     for (int i = 0; i < cls->n_in; ++i) {
@@ -20,11 +28,11 @@ static attncl_status run_op(struct launcher *l, const struct resource_case *c)
             continue;
         TRY(attncl__desc_make(c->in[i].dtype ? c->in[i].dtype : ATTNCL_F32, c->in[i].rank,
                               c->in[i].dim, &call.sig.in[i]));
-        call.in[i].storage = &nothing;
+        in[i].storage = &nothing;
     }
     TRY(cls->infer(&call.sig));
     for (int i = 0; i < cls->n_out; ++i)
-        call.out[i].storage = &nothing;
+        out[i].storage = &nothing;
     call.sig.caps = l->caps;
     if (cls->scratch)
         TRY(cls->scratch(&call.sig, &scratch));

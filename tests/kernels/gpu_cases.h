@@ -6,6 +6,7 @@
 #include "gemm/gemm.h"
 #include "op/op.h"
 
+enum { RESOURCE_MAX_IN = 16 };
 struct resource_case {
     const char *label;
     const char *op; // NULL: a GEMM
@@ -14,7 +15,7 @@ struct resource_case {
         attncl_dtype dtype;
         int rank;
         int64_t dim[4];
-    } in[OP_MAX_IN];
+    } in[RESOURCE_MAX_IN];
     struct gemm gemm; // spans are filled in
     bool skinny;      // of few rows
 };

@@ -88,13 +88,16 @@ static const struct row {
      false,
      {F32(1, 64), F32(1, 64), F32(1, 64), F32(40000, 40000), POSITION, F32(3, 1, 64)}},
 };
-enum { N_ROWS = sizeof rows / sizeof rows[0] };
+enum { N_ROWS = sizeof rows / sizeof rows[0], MAX_ARITY = 16 };
 
 LOOP_TEST(long_loops_are_refused, 0, N_ROWS)
 {
     const struct row *row = &rows[_i];
     const struct op_class *cls = attncl__op_find(row->op);
-    struct op_call call = {.sig = {.params = row->params}};
+    struct tensor_desc in[MAX_ARITY] = {{0}}, out[MAX_ARITY] = {{0}};
+    const struct span spans[MAX_ARITY] = {{0}};
+    struct op_call call = {
+        .sig = {.params = row->params, .in = in, .out = out}, .in = spans, .out = spans};
 
     ck_assert(cls != NULL);
     for (int variant = VARIANT_CPU; variant <= VARIANT_GPU; ++variant) {
@@ -110,6 +113,7 @@ LOOP_TEST(long_loops_are_refused, 0, N_ROWS)
 
         call.sig.caps = &caps;
         call.sig.n_in = cls->n_in;
+        call.sig.n_out = cls->n_out;
         for (int i = 0; i < 6 && row->in[i].rank; ++i)
             ck_ok(attncl__desc_make(row->in[i].dtype, row->in[i].rank, row->in[i].dim,
                                     &call.sig.in[i]));

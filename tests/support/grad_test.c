@@ -41,9 +41,10 @@ struct host *finite_differences(ref_forward forward, const void *params, struct 
 struct gradients {
     const struct op_class *cls;
     attncl_graph *g;
-    attncl_value in[OP_MAX_IN], y[OP_MAX_OUT], dy[OP_MAX_OUT];
+    attncl_value in[TEST_MAX_VALUES], y[TEST_MAX_VALUES], dy[TEST_MAX_VALUES];
     int n_y;
-    struct host *out[OP_MAX_OUT], *cotangent[OP_MAX_OUT]; // NULL: the output has no gradient
+    struct host *out[TEST_MAX_VALUES],
+        *cotangent[TEST_MAX_VALUES]; // NULL: the output has no gradient
 };
 
 static void build(struct gradients *t, const void *params, struct host *const *in, int n_in)
@@ -73,16 +74,16 @@ static void build(struct gradients *t, const void *params, struct host *const *i
 
 static void ask(struct gradients *t, unsigned wanted)
 {
-    attncl_value x[OP_MAX_IN], dx[OP_MAX_IN];
+    attncl_value x[TEST_MAX_VALUES], dx[TEST_MAX_VALUES];
     char name[16];
     int n = 0;
 
-    for (int i = 0; i < OP_MAX_IN; ++i)
+    for (int i = 0; i < TEST_MAX_VALUES; ++i)
         if (wanted >> i & 1)
             x[n++] = t->in[i];
     attncl_graph_gradient(t->g, t->n_y, t->y, t->dy, n, x, dx);
     n = 0;
-    for (int i = 0; i < OP_MAX_IN; ++i) {
+    for (int i = 0; i < TEST_MAX_VALUES; ++i) {
         snprintf(name, sizeof name, "dx%d", i);
         if (wanted >> i & 1)
             attncl_graph_output(t->g, name, dx[n++]);

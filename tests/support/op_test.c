@@ -50,8 +50,8 @@ static attncl_value add_input(attncl_graph *g, const char *name, struct host *h,
 struct run {
     const struct op_class *cls;
     attncl_graph *g;
-    attncl_value in[OP_MAX_IN];
-    struct host *fed[OP_MAX_IN]; // NULL: absent or state
+    attncl_value in[TEST_MAX_VALUES];
+    struct host *fed[TEST_MAX_VALUES]; // NULL: absent or state
 };
 
 static void build(struct run *r, const void *params, struct host *const *in, int n_in, int n_out)
@@ -167,7 +167,7 @@ done:
 void ck_op(const char *name, const void *params, struct host *const *in, int n_in,
            struct host *const *want, int n_out, double rtol, double atol)
 {
-    struct host *got[OP_MAX_OUT] = {NULL};
+    struct host *got[TEST_MAX_VALUES] = {NULL};
 
     for (int i = 0; i < n_out; ++i)
         got[i] = host_new(want[i]->dtype, want[i]->rank, want[i]->dim);

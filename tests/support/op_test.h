@@ -33,4 +33,7 @@ struct host *host_index(double value);
 // gives them a few small shapes.
 bool on_simulator(void);
 
+// Of one op in a test.
+enum { TEST_MAX_VALUES = 24 };
+
 #endif

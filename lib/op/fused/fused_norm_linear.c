@@ -45,7 +45,6 @@ static attncl_status infer(struct op_sig *sig)
     }
     REQUIRE(params->norm.eps >= 0, ATTNCL_ERR_ARGUMENT, "eps is %g, must be 0 or more",
             (double)params->norm.eps);
-    sig->out[0] = linear.out[0];
     return ATTNCL_OK;
 }
 

@@ -151,7 +151,11 @@ static attncl_status check_step(const struct op_sig *sig, const struct op_class 
 {
     enum { N_PROJECTIONS = 3 };
     const int64_t dim[2] = {attncl__fused_step_rows(sig), sig->in[FUSED_WQ].dim[0]};
-    struct op_sig step = {.params = params, .n_in = cls->n_in};
+    struct tensor_desc in[N_PROJECTIONS + FUSED_MAX_INPUTS - FUSED_QKV_INPUTS] = {{0}}, y = {0};
+    struct op_sig step = {
+        .params = params, .n_in = cls->n_in, .n_out = cls->n_out, .in = in, .out = &y};
+
+    assert(cls->n_in <= (int)(sizeof in / sizeof in[0]) && cls->n_out == 1);
 
     for (int i = 0; i < N_PROJECTIONS; ++i)
         TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &step.in[i]));

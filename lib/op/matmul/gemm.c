@@ -114,7 +114,7 @@ static attncl_status linear_launch(struct launcher *l, const struct op_call *cal
 {
     struct gemm g = attncl__linear_operands(call, call->sig.params);
 
-    if (attncl__desc_present(&call->sig.out[ARGUMENT]))
+    if (call->sig.n_out > ARGUMENT && attncl__desc_present(&call->sig.out[ARGUMENT]))
         g.saved_for_backward = call->out[ARGUMENT];
     g.scratch = call->scratch;
     g.scratch_bytes = attncl__gemm_scratch(l->caps, &g);

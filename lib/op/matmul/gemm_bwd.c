@@ -201,7 +201,8 @@ static struct gemm bmm_gemm(const struct op_call *call, int a, int b)
 
 static attncl_status bmm_scratch(const struct op_sig *sig, int a, int b, size_t *bytes_ret)
 {
-    const struct op_call call = {.sig = *sig};
+    const struct span none[2] = {{NULL}}; // sizes only
+    const struct op_call call = {.sig = *sig, .in = none, .out = none};
     const struct gemm g = bmm_gemm(&call, a, b);
 
     *bytes_ret = attncl__gemm_scratch(sig->caps, &g);

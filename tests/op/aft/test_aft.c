@@ -496,7 +496,9 @@ TEST(scratch_is_bounded)
 {
     struct device_caps caps = test_context()->caps;
     const struct aft_fwd_params params = {.window = 64};
-    struct op_sig sig = {.caps = &caps, .params = &params, .n_in = 5};
+    struct tensor_desc in[5] = {{0}}, out[2] = {{0}};
+    struct op_sig sig = {
+        .caps = &caps, .params = &params, .n_in = 5, .n_out = 2, .in = in, .out = out};
     const int64_t x[] = {4096, 8, 512}, n[] = {4096, 4096}, mask[] = {4096, 4096, 1};
 
     for (int i = 0; i < 3; ++i)
