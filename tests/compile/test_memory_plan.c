@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "compile/holes.h"
 #include "compile/memory_plan.h"
 #include "support/test.h"
 
@@ -136,4 +137,26 @@ TEST(out_of_memory_is_reported)
         }
         ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
     }
+}
+
+// Ranges are taken lowest first, given back in any order, and joined with their neighbours.
+TEST(holes_are_joined)
+{
+    enum { N_TAKEN = 64 };
+    struct holes h = {0};
+    size_t offset[N_TAKEN], all;
+
+    ck_ok(attncl__holes_begin(&h, N_TAKEN, N_TAKEN * 16));
+    for (int time = 0; time < 3; ++time) {
+        for (int i = 0; i < N_TAKEN; ++i) {
+            ck_assert(attncl__holes_take(&h, 16, &offset[i]));
+            ck_assert_uint_eq(offset[i], (size_t)i * 16);
+        }
+        ck_assert(!attncl__holes_take(&h, 16, &all));
+        for (int i = 0; i < N_TAKEN; ++i) // every 5th, modulo N_TAKEN
+            attncl__holes_give(&h, offset[i * 5 % N_TAKEN], 16);
+    }
+    ck_assert(attncl__holes_take(&h, N_TAKEN * 16, &all));
+    ck_assert_uint_eq(all, 0);
+    attncl__holes_free(&h);
 }

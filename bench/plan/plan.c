@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+//
+// attncl-bench-plan [MAX_RATIO]: host time for building a chain of nodes and planning it, in ns per
+// node, forward and with gradient.  The time per node must not grow with the chain: the exit code is
+// 1 where the longest chain's is more than MAX_RATIO times the shortest one's.
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "attncl/attncl.h"
+
+enum { REPEATS = 5, WIDTH = 64 };
+static const int lengths[] = {1000, 5000, 20000};
+enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
+
+static double now_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+// ns per node; negative: a failure.
+static double plan_once(attncl_context *ctx, int n_nodes, int gradient)
+{
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    attncl_graph *g = NULL;
+    const double start = now_ns();
+
+    if (attncl_graph_create(ctx, &g) != ATTNCL_OK)
+        return -1;
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){WIDTH});
+    attncl_value y = x, dy = attncl_graph_input(g, "dy", ATTNCL_F32, 1, (int64_t[]){WIDTH}), dx;
+    for (int i = 0; i < n_nodes; ++i)
+        y = i % 2 ? attncl_softmax(g, y, -1) : attncl_mul(g, y, x);
+    attncl_graph_output(g, "y", y);
+    if (gradient) {
+        attncl_graph_gradient(g, 1, &y, &dy, 1, &x, &dx);
+        attncl_graph_output(g, "dx", dx);
+    }
+    const attncl_status status = attncl_graph_memory(g, &report);
+    attncl_graph_destroy(g);
+    return status == ATTNCL_OK ? (now_ns() - start) / n_nodes : -1;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(attncl_context *ctx, int n_nodes, int gradient)
+{
+    double ns[REPEATS];
+
+    for (int i = 0; i < REPEATS; ++i)
+        ns[i] = plan_once(ctx, n_nodes, gradient);
+    qsort(ns, REPEATS, sizeof ns[0], ascending);
+    return ns[0] < 0 ? ns[0] : ns[REPEATS / 2];
+}
+
+int main(int argc, char **argv)
+{
+    const double max_ratio = argc > 1 ? atof(argv[1]) : 2;
+    attncl_context *ctx = NULL;
+    int failed = 0;
+
+    if (attncl_context_create(NULL, &ctx) != ATTNCL_OK) {
+        fprintf(stderr, "%s\n", attncl_last_error());
+        return 77;
+    }
+    printf("%-16s", "ns per node");
+    for (int i = 0; i < N_LENGTHS; ++i)
+        printf("%10d", lengths[i]);
+    printf("%10s\n", "ratio");
+    for (int gradient = 0; gradient < 2; ++gradient) {
+        double ns[N_LENGTHS];
+        printf("%-16s", gradient ? "with gradient" : "forward");
+        for (int i = 0; i < N_LENGTHS; ++i) {
+            ns[i] = median(ctx, lengths[i], gradient);
+            printf("%10.0f", ns[i]);
+            failed |= ns[i] < 0;
+        }
+        printf("%10.2f\n", ns[N_LENGTHS - 1] / ns[0]);
+        failed |= ns[N_LENGTHS - 1] > max_ratio * ns[0];
+    }
+    attncl_context_destroy(ctx);
+    return failed;
+}
