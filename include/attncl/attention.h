@@ -7,6 +7,8 @@
  *
  * Letters: B batch, H heads, T queries, S keys, D head width, E value width.  All values may be
  * views: heads are cut out of a projection by attncl_split_heads() without a copy.
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_ATTENTION_H
 #define ATTNCL_ATTENTION_H
@@ -51,7 +53,8 @@ typedef struct attncl_attention_inputs {
  *
  * @param desc         borrowed for the call; NULL: all defaults
  * @param inputs       query [B, H, T, D], D at most 256; key [B, H, S, D]; value [B, H, S, E], E
- * at most 256; mask U8 [T or 1, S, B or 1], non-zero = visible, null: all; valid_lens I32 [B] or [B, T]: keys at or beyond the length score -1e6
+ * at most 256; mask U8 [T or 1, S, B or 1], non-zero = visible, null: all; valid_lens I32 [B] or
+ * [B, T]: keys at or beyond the length score -1e6
  * (length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
  * or window.
  * @param weights_ret  NULL, or receives the weights [B, H, T, S]
@@ -60,6 +63,7 @@ typedef struct attncl_attention_inputs {
  *
  * Cost B H T S (2 D + 2 E), causal half of it, valid_lens the valid part.  Source: Vaswani et al.
  * 2017, eq. 1; online softmax: Milakov and Gimelshein 2018, arXiv 1805.02867.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc,
                                          const attncl_attention_inputs *inputs,
@@ -76,18 +80,21 @@ ATTNCL_API attncl_value attncl_attention(attncl_graph *g, const attncl_attention
  * @param valid_lens   as attncl_attention()
  * @param weights_ret  NULL, or receives [B, T, S]
  * @return             [B, T, E]
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
                                                   attncl_value v, attncl_value w,
                                                   attncl_value valid_lens,
                                                   attncl_value *weights_ret);
 
-/** [T, B, C] or [B, T, C] as [B, H, T, C / H]: a view.  ERR_SHAPE when H does not divide C. */
+/** [T, B, C] or [B, T, C] as [B, H, T, C / H]: a view.  ERR_SHAPE when H does not divide C.
+ * Errors: ERR_SHAPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,
                                            attncl_layout layout);
 
 /** [B, H, T, E] as [T, B, H E] or [B, T, H E]; a view when the memory already lies so, else one
- * copy. */
+ * copy.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_merge_heads(attncl_graph *g, attncl_value x, attncl_layout layout);
 
 /** Parameters of a multi-head attention; null values for absent biases. */
@@ -114,6 +121,7 @@ typedef struct attncl_mha_params {
  * desc->layout says; residual like the result
  * @param weights_ret        NULL, or receives [B, H, T, S]
  * @return                   [T, B, C out] or [B, T, C out]
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_multi_head_attention(
     attncl_graph *g, const attncl_attention_desc *desc, const attncl_mha_params *params,
@@ -123,12 +131,21 @@ ATTNCL_API attncl_value attncl_multi_head_attention(
  * One position of causal multi-head self-attention for decoding: x [B, C] -> [B, C out], position
  * I32 [1] in device memory.  Keys and values of `limit` positions are kept in the graph and
  * appended in place.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_multi_head_attention_step(attncl_graph *g,
                                                          const attncl_mha_params *params,
                                                          int64_t n_heads, int64_t limit,
                                                          attncl_value x, attncl_value position,
                                                          attncl_value residual);
+
+/** A kernel of attncl_attention_pooling(). */
+typedef enum attncl_pooling_kernel {
+    ATTNCL_POOL_GAUSSIAN = 0,
+    ATTNCL_POOL_BOXCAR = 1,
+    ATTNCL_POOL_CONSTANT = 2,
+    ATTNCL_POOL_EPANECHIKOV = 3,
+} attncl_pooling_kernel;
 
 /**
  * Nadaraya-Watson kernel regression: weights_ij = K(x_train_i - x_val_j), each column j normalised.
@@ -138,13 +155,8 @@ ATTNCL_API attncl_value attncl_multi_head_attention_step(attncl_graph *g,
  * @param weights_ret  NULL, or receives [n, m]
  * @return             [m].  No key in support: weights and result 0.  Source: Nadaraya 1964,
  * Watson 1964.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
-typedef enum attncl_pooling_kernel {
-    ATTNCL_POOL_GAUSSIAN = 0,
-    ATTNCL_POOL_BOXCAR = 1,
-    ATTNCL_POOL_CONSTANT = 2,
-    ATTNCL_POOL_EPANECHIKOV = 3,
-} attncl_pooling_kernel;
 ATTNCL_API attncl_value attncl_attention_pooling(attncl_graph *g, attncl_pooling_kernel kind,
                                                  float sigma, attncl_value x_train,
                                                  attncl_value y_train, attncl_value x_val,

@@ -5,6 +5,8 @@
  *
  * A context owns one device's OpenCL context, an in-order command queue and the programs built for
  * it.
+ *
+ * Threads: any; objects that nothing changes may be shared.
  */
 #ifndef ATTNCL_CONTEXT_H
 #define ATTNCL_CONTEXT_H
@@ -59,12 +61,14 @@ typedef struct attncl_device_info {
 /**
  * How many OpenCL devices there are, over all platforms; a platform without a device is skipped.  0
  * devices is success. Any thread.
+ * Errors: ERR_ARGUMENT, ERR_OPENCL.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
 
 /**
  * Describes device `index` (0 .. count-1, platforms in the loader's order).  ERR_NO_DEVICE when
  * there is no such device.  Any thread.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
 
@@ -92,6 +96,7 @@ typedef struct attncl_context_options {
  * ERR_NO_DEVICE when no device matches (the message lists what there is), ERR_OPENCL when the
  * driver refuses. The context is thread-safe.  After fork() the child gets ERR_STATE from every
  * call with it.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE, ERR_OPENCL.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *options,
                                                attncl_context **context_ret);
@@ -99,14 +104,17 @@ ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *opt
 /**
  * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or
  * model of the context lives; the message names one.
+ * Errors: ERR_STATE.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);
 
-/** Describes the context's device.  Any thread. */
+/** Describes the context's device.  Any thread.
+ * Errors: ERR_ARGUMENT, ERR_STATE.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_context_device(const attncl_context *context,
                                                attncl_device_info *info_ret);
 
-/** Waits until all work given to the context's queue is done.  Any thread. */
+/** Waits until all work given to the context's queue is done.  Any thread.
+ * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
 
 ATTNCL_END

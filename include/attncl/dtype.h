@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
-/** @file attncl/dtype.h  Element types.  Row-major, little-endian on disk, native in memory. */
+/**
+ * @file attncl/dtype.h
+ * Element types.  Row-major, little-endian on disk, native in memory.
+ *
+ * Threads: any; objects that nothing changes may be shared.
+ */
 #ifndef ATTNCL_DTYPE_H
 #define ATTNCL_DTYPE_H
 
@@ -47,10 +52,12 @@ typedef enum attncl_dtype {
 /** Most axes a tensor has. */
 #define ATTNCL_MAX_RANK 8
 
-/** "F32", "BOOL" ...; "none" for other values.  Static storage.  Any thread. */
+/** "F32", "BOOL" ...; "none" for other values.  Static storage.  Any thread.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_dtype_name(attncl_dtype dtype);
 
-/** Bytes of one element; 0 for an unknown or sub-byte type.  Any thread. */
+/** Bytes of one element; 0 for an unknown or sub-byte type.  Any thread.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API size_t attncl_dtype_bytes(attncl_dtype dtype);
 
 ATTNCL_END

@@ -4,6 +4,8 @@
  * Feedback Transformer (Fan et al. 2020, arXiv 2002.09402): every layer of a step attends to one
  * shared memory of the steps before.  Letters: B batch, H heads, D = C / H, S memories, P most
  * positions.
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_FEEDBACK_H
 #define ATTNCL_FEEDBACK_H
@@ -44,6 +46,7 @@ typedef struct attncl_feedback_params {
  *
  * Stable for scores of any size; one kernel, and no [S, B, H] buffer unless the weights are asked
  * for.  Source: Fan et al. 2020, 3.2; relative positions: Dai et al. 2019, arXiv 1901.02860.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_feedback_attention(attncl_graph *g,
                                                   const attncl_feedback_params *params,
@@ -68,7 +71,8 @@ typedef struct attncl_feedback_layer_params {
             ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY                            \
     }
 
-/** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention. */
+/** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_feedback_layer(attncl_graph *g,
                                               const attncl_feedback_layer_params *params,
                                               int64_t n_heads, attncl_value x, attncl_value memory);
@@ -104,6 +108,7 @@ typedef struct attncl_feedback_transformer_params {
  * @param x           [T, B, C], T at most P + 1
  * @param memory_ret  NULL, or receives the memories, [T, B, C]
  * @return            [T, B, C], after the last layer norm
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value
 attncl_feedback_transformer(attncl_graph *g, const attncl_feedback_transformer_params *params,
@@ -118,6 +123,7 @@ attncl_feedback_transformer(attncl_graph *g, const attncl_feedback_transformer_p
  * @param position    I32 [1] in device memory: the step's place, counted from 0; 0 starts anew
  * @param memory_ret  NULL, or receives this step's memory, [B, C]
  * @return            [B, C], after the last layer norm
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_feedback_transformer_step(
     attncl_graph *g, const attncl_feedback_transformer_params *params, int64_t limit,

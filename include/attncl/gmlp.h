@@ -2,6 +2,8 @@
 /**
  * @file attncl/gmlp.h
  * gMLP (Liu et al. 2021, arXiv 2105.08050).  Layout [T, B, C]; F hidden channels.
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_GMLP_H
 #define ATTNCL_GMLP_H
@@ -30,6 +32,7 @@ typedef struct attncl_sgu_params {
  * mask
  * @param mask    U8 [T or 1, T, 1], multiplicative, or null.  A batch axis other than 1 is an
  * error. An odd F, T > n: ERR_SHAPE.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_spatial_gating_unit(attncl_graph *g, const attncl_sgu_params *params,
                                                    attncl_value z, int causal, attncl_value mask);
@@ -50,13 +53,15 @@ typedef struct attncl_gmlp_params {
     }
 
 /** x + proj2(SGU(GELU(proj1(LN(x))))): x [T, B, C] -> [T, B, C].  causal and mask as for the gating
- * unit. */
+ * unit.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params,
                                           attncl_value x, int causal, attncl_value mask);
 
 /**
  * One position of the causal block for decoding: x [B, C] -> [B, C]; position I32 [1] in device
  * memory.  Keeps its state (O(n B F)) in the graph; cost O(position B F) beside the linear maps.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
                                          attncl_value x, attncl_value position);

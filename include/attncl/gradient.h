@@ -7,6 +7,8 @@
  *     attncl_value gradients[2];
  *     attncl_graph_gradient(g, 1, &loss, NULL, 2, weights, gradients);
  *     attncl_graph_output(g, "grad", gradients[0]);
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_GRADIENT_H
 #define ATTNCL_GRADIENT_H
@@ -31,6 +33,7 @@ ATTNCL_BEGIN
  * Fails the graph with ATTNCL_ERR_UNSUPPORTED, naming the op, when an op between an x and a y has
  * no gradient; with ATTNCL_ERR_SHAPE or ATTNCL_ERR_DTYPE when a dy does not fit or a value is not
  * F32.
+ * Errors: ERR_UNSUPPORTED, ERR_SHAPE, ERR_DTYPE, ERR_ARGUMENT, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API void attncl_graph_gradient(attncl_graph *g, size_t n_y, const attncl_value *y,
                                       const attncl_value *dy, size_t n_x, const attncl_value *x,

@@ -31,7 +31,8 @@ ATTNCL_BEGIN
 
 typedef struct attncl_graph attncl_graph;
 
-/** A value of one graph.  Passed by value, so it never changes.  id 0 is the null value: "absent", or the graph has failed. */
+/** A value of one graph.  Passed by value, so it never changes.  id 0 is the null value: "absent",
+ * or the graph has failed. */
 typedef struct attncl_value {
     int32_t id;
     uint32_t graph; /**< which graph: builders of another one fail with ERR_ARGUMENT */
@@ -58,57 +59,64 @@ typedef struct attncl_shape {
     int64_t dim[ATTNCL_MAX_RANK];
 } attncl_shape;
 
-/** An empty graph, owned by the caller, released by attncl_graph_destroy() before its context. */
+/** An empty graph, owned by the caller, released by attncl_graph_destroy() before its context.
+ * Errors: ERR_ARGUMENT, ERR_STATE, ERR_NO_MEMORY.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret);
 
-/** NULL is fine.  Waits for work under way. */
+/** NULL is fine.  Waits for work under way.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_graph_destroy(attncl_graph *graph);
 
-/* -- building
- * ----------------------------------------------------------------------------------------------------
- */
+/* building */
 
 /** A named input, F32, I32 or U8 (masks: non-zero = visible), filled by attncl_graph_write() before
- * a run. */
+ * a run.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype,
                                            int rank, const int64_t *dim);
 
 /** An I32 input whose elements must lie in [low, high): attncl_graph_write() refuses others and
- * names the first. */
+ * names the first.
+ * Errors: as attncl_graph_input().  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
                                                  const int64_t *dim, int64_t low, int64_t high);
 
-/** A tensor's value.  The tensor is borrowed and must outlive the graph. */
+/** A tensor's value.  The tensor is borrowed and must outlive the graph.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor);
 
 /** Elements known now, copied: tables and masks.  Types as attncl_graph_input(), in that very type.
- */
+ * Errors: as attncl_tensor_create(), kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
                                               const int64_t *dim, const void *data);
 
 /** Memory, F32 or I32, that ops update in place and that keeps its content from run to run; starts
- * as zeros.  attncl_graph_reset() zeroes it again. */
+ * as zeros.  attncl_graph_reset() zeroes it again.
+ * Errors: as attncl_graph_input().  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype,
                                            int rank, const int64_t *dim);
 
-/** Names a value as an output, to be read after a run. */
+/** Names a value as an output, to be read after a run.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value);
 
 /** Names what is built until the matching pop: scopes appear in errors
- * ("encoder.layers.3.self_attn") and profiles. */
+ * ("encoder.layers.3.self_attn") and profiles.
+ * Errors: ERR_STATE when nested too deep, kept by the graph.  Since: 0.1. */
 ATTNCL_API void attncl_graph_push_scope(attncl_graph *g, const char *name);
+/** Ends the innermost scope.  Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_graph_pop_scope(attncl_graph *g);
 
-/** The shape of a value; rank -1 for the null value. */
+/** The shape of a value; rank -1 for the null value.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API attncl_shape attncl_graph_shape(const attncl_graph *g, attncl_value value);
 
 /** The first failure of the builders so far, ATTNCL_OK if none; the message is put into
- * attncl_last_error(). */
+ * attncl_last_error().
+ * Errors: the first failure.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_status(const attncl_graph *g);
 
-/* -- compiling
- * ---------------------------------------------------------------------------------------------------
- */
+/* compiling */
 
 /** What a graph needs on the device, in bytes.  Start from ATTNCL_MEMORY_REPORT_INIT. */
 typedef struct attncl_memory_report {
@@ -139,50 +147,59 @@ typedef struct attncl_compile_options {
         sizeof(attncl_compile_options), 0                                                          \
     }
 
-/** What attncl_graph_compile() will allocate; nothing is allocated by asking. */
+/** What attncl_graph_compile() will allocate; nothing is allocated by asking.
+ * Errors: the first failure of the builders, ERR_ARGUMENT.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_memory(const attncl_graph *g,
                                              attncl_memory_report *report_ret);
 
 /**
  * Fixes the graph: kernels built, memory planned and allocated, commands recorded.  Returns the
  * first failure of the builders if there was one.  A compiled graph takes no more nodes.
+ * Errors: the first failure, ERR_DEVICE_MEMORY, ERR_COMPILE, ERR_OPENCL, ERR_STATE when compiled
+ * already.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_graph_compile(attncl_graph *g,
                                               const attncl_compile_options *options);
 
-/* -- running
- * -----------------------------------------------------------------------------------------------------
- */
+/* running */
 
 /** Fills an input: `bytes` must be exactly the input's, in its own type.  Blocks until `data` may
- * be reused. */
+ * be reused.
+ * Errors: ERR_ARGUMENT for the name, the size or an element out of range, ERR_STATE before
+ * compiling, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_write(attncl_graph *g, const char *name, const void *data,
                                             size_t bytes);
 
-/** The same from another type: floats to F32, integers and BOOL to I32 or U8.  `count` elements. */
+/** The same from another type: floats to F32, integers and BOOL to I32 or U8.  `count` elements.
+ * Errors: as attncl_graph_write(), ERR_DTYPE.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_write_as(attncl_graph *g, const char *name,
                                                attncl_dtype data_dtype, const void *data,
                                                size_t count);
 
-/** Enqueues one run of a compiled graph and returns; attncl_graph_read() waits for it. */
+/** Enqueues one run of a compiled graph and returns; attncl_graph_read() waits for it.
+ * Errors: ERR_STATE before compiling, ERR_OPENCL, ERR_BLAS.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_run(attncl_graph *g);
 
-/** Waits for the runs under way and copies an output: `bytes` exactly the output's. */
+/** Waits for the runs under way and copies an output: `bytes` exactly the output's.
+ * Errors: as attncl_graph_write().  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data,
                                            size_t bytes);
 
-/** Zeroes all state. */
+/** Zeroes all state.
+ * Errors: ERR_STATE before compiling, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_reset(attncl_graph *g);
 
-/* -- asking
- * ------------------------------------------------------------------------------------------------------
- */
+/* asking */
 
+/** Inputs of the graph.  Errors: none.  Since: 0.1. */
 ATTNCL_API size_t attncl_graph_input_count(const attncl_graph *g);
+/** Outputs of the graph.  Errors: none.  Since: 0.1. */
 ATTNCL_API size_t attncl_graph_output_count(const attncl_graph *g);
-/** Name (borrowed) and shape of input or output `i`; NULL beyond the last. */
+/** Name (borrowed) and shape of input or output `i`; NULL beyond the last.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_graph_input_name(const attncl_graph *g, size_t i,
                                                attncl_shape *shape_ret);
+/** The same for output `i`.  Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_graph_output_name(const attncl_graph *g, size_t i,
                                                 attncl_shape *shape_ret);
 

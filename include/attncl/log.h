@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
-/** @file attncl/log.h  Why the library chose what it chose: lines to a callback, never printed. */
+/**
+ * @file attncl/log.h
+ * Why the library chose what it chose: lines to a callback, never printed.
+ *
+ * Threads: call it before other threads use the library.
+ */
 #ifndef ATTNCL_LOG_H
 #define ATTNCL_LOG_H
 
@@ -21,6 +26,7 @@ typedef void (*attncl_log_fn)(attncl_log_level level, const char *text, void *us
 /**
  * Sends messages up to `level` to `fn` (NULL: nowhere, the default).  Process-wide; call it before
  * other threads use the library.
+ * Errors: none.  Since: 0.1.
  */
 ATTNCL_API void attncl_log_set(attncl_log_fn fn, void *user, attncl_log_level level);
 

@@ -3,6 +3,8 @@
  * @file attncl/model.h
  * Model files: an architecture and its PyTorch weights in one safetensors file
  * (docs/model-files.md), run by name of input and output.
+ *
+ * Threads: one at a time per model and its graphs, results and decoders.
  */
 #ifndef ATTNCL_MODEL_H
 #define ATTNCL_MODEL_H
@@ -22,20 +24,25 @@ typedef struct attncl_model attncl_model;
  * named).
  *
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context
+ * Errors: ERR_IO, ERR_FORMAT, ERR_UNSUPPORTED, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_model_open(attncl_context *context, const char *path,
                                            attncl_model **model_ret);
 
-/** NULL is fine.  Destroy its graphs and decoders first. */
+/** NULL is fine.  Destroy its graphs and decoders first.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_model_close(attncl_model *model);
 
-/** The architecture's name, "lm".  Borrowed. */
+/** The architecture's name, "lm".  Borrowed.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_model_arch(const attncl_model *model);
 
-/** A metadata value of the file, or NULL: "attncl.vocab", "attncl.config".  Borrowed. */
+/** A metadata value of the file, or NULL: "attncl.vocab", "attncl.config".  Borrowed.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_model_metadata(const attncl_model *model, const char *key);
 
-/** An integer of the configuration; `otherwise` when it is not there. */
+/** An integer of the configuration; `otherwise` when it is not there.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char *key,
                                            int64_t otherwise);
 
@@ -48,6 +55,8 @@ ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char
  *
  * ERR_ARGUMENT for a missing input, ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an
  * architecture that is not one graph (lm_sample).
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, and those of attncl_graph_compile().
+ * Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs,
                                             size_t n, attncl_graph **graph_ret);
@@ -56,13 +65,17 @@ ATTNCL_API attncl_status attncl_model_graph(attncl_model *model, const attncl_ar
  * With `shown` 1, graphs and runs that follow have one more output for each layer of softmax
  * attention inside an encoder or a language model: its weights, [T, S, B, H], called as the layer's
  * parameters are, encoder.layers.0.self_attn.attn.  They take memory for T S B H elements each.
+ * Errors: none.  Since: 0.1.
  */
 ATTNCL_API void attncl_model_show_attention(attncl_model *model, int shown);
 
 /** The results of attncl_model_run(): arrays that own their data. */
 typedef struct attncl_results attncl_results;
+/** How many results there are.  Errors: none.  Since: 0.1. */
 ATTNCL_API size_t attncl_results_count(const attncl_results *results);
+/** Result `i`, borrowed; NULL beyond the last.  Errors: none.  Since: 0.1. */
 ATTNCL_API const attncl_array *attncl_results_at(const attncl_results *results, size_t i);
+/** NULL is fine.  Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_results_destroy(attncl_results *results);
 
 /**
@@ -75,6 +88,7 @@ ATTNCL_API void attncl_results_destroy(attncl_results *results);
  * in it, has none.
  *
  * @param graph_ret  NULL, or receives the graph that ran, for its profile; owned by the caller
+ * Errors: those of attncl_model_graph() and attncl_graph_run().  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, size_t n,
                                           attncl_results **results_ret, attncl_graph **graph_ret);
@@ -87,19 +101,25 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 typedef struct attncl_decoder attncl_decoder;
 
 /** A decoder for `batch` sequences side by side, at position 0.  ERR_UNSUPPORTED when the model is
- * not an lm. */
+ * not an lm.
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Since: 0.1. */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                                attncl_decoder **decoder_ret);
+/** NULL is fine.  Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 
-/** Back to position 0. */
+/** Back to position 0.
+ * Errors: ERR_ARGUMENT, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
 /** Tokens taken so far; the most it can take (0: no limit); size of the vocabulary.  The limit is
  * that of the layers and positions; transformer layers, which keep every position's keys and
- * values, are bounded by max_len also without positions. */
+ * values, are bounded by max_len also without positions.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API int64_t attncl_decoder_position(const attncl_decoder *decoder);
+/** The most tokens it can take, 0: no limit.  Errors: none.  Since: 0.1. */
 ATTNCL_API int64_t attncl_decoder_limit(const attncl_decoder *decoder);
+/** Size of the vocabulary.  Errors: none.  Since: 0.1. */
 ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
 
 /**
@@ -108,11 +128,13 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
  * @param logits  [batch, vocabulary], the scores of the next token; NULL: not wanted (and the call
  * does not wait) ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is
  * then as before.
+ * Errors: ERR_STATE, ERR_ARGUMENT, and those of attncl_graph_run().  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens,
                                              float *logits);
 
-/** The step's graph, borrowed, for profiles. */
+/** The step's graph, borrowed, for profiles.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API attncl_graph *attncl_decoder_graph(attncl_decoder *decoder);
 
 ATTNCL_END

@@ -3,6 +3,8 @@
  * @file attncl/ops.h
  * Single operations as graph builders.  All are F32 unless said otherwise; each returns the null
  * value once the graph has failed.  Letters: B batch, T sequence, C channels, V vocabulary.
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_OPS_H
 #define ATTNCL_OPS_H
@@ -13,36 +15,44 @@
 ATTNCL_BEGIN
 
 /** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  A row of -inf
- * only gives zeros. */
+ * only gives zeros.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis);
 
 /**
  * softmax over the last axis of x [B, Q, K] in which positions >= valid_lens score -1e6.
  * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
                                               attncl_value valid_lens);
 
 /** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have;
- * biased variance. */
+ * biased variance.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
                                           attncl_value bias, float eps);
 
-/** Elementwise activation. */
+/** Elementwise activation.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind);
 
 /** f(x + bias) in one kernel: x [..., C], bias [C].  After a linear map, attncl_linear_fused()
- * needs no kernel for it. */
+ * needs no kernel for it.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_bias_activate(attncl_graph *g, attncl_value x, attncl_value bias,
                                              attncl_activation kind);
 
-/** a + b, same shape. */
+/** a + b, same shape.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value b);
 
-/** a * b elementwise, same shape. */
+/** a * b elementwise, same shape.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b);
 
-/** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out]. */
+/** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out].
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight,
                                       attncl_value bias);
 
@@ -59,34 +69,41 @@ typedef struct attncl_linear_desc {
         sizeof(attncl_linear_desc), ATTNCL_IDENTITY, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT          \
     }
 
-/** attncl_linear() with its epilogue in the same kernel; desc NULL: none. */
+/** attncl_linear() with its epilogue in the same kernel; desc NULL: none.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear_desc *desc,
                                             attncl_value x, attncl_value weight, attncl_value bias);
 
-/** a [B, n, m] times b [B, m, p] -> [B, n, p]. */
+/** a [B, n, m] times b [B, m, p] -> [B, n, p].
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b);
 
-/** Rows of weight [V, C] at tokens (I32, any shape) times scale -> [..., C]. */
+/** Rows of weight [V, C] at tokens (I32, any shape) times scale -> [..., C].
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
                                          float scale);
 
 /**
  * The sinusoidal table [T, C] of Vaswani et al. 2017, 3.5: sin in even, cos in odd columns; an odd
  * C drops the last cosine.  Computed in double on the host, stored as F32.
+ * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, int64_t n_channels);
 
-/** x plus row t of table [n, C] (n >= T) at each position t. */
+/** x plus row t of table [n, C] (n >= T) at each position t.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_add_positions(attncl_graph *g, attncl_value x, attncl_value table,
                                              attncl_layout layout);
 
-/** x [B, C] plus row `position` of table [n, C]; position is an I32 value [1] in device memory. */
+/** x [B, C] plus row `position` of table [n, C]; position is an I32 value [1] in device memory.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_value table,
                                                attncl_value position);
 
 /**
  * x [..., C], C even, as sinusoidal positions move by `delta`: pairs (x_2j, x_2j+1) turn by delta
  * 10000^(-2j / C), so that row p of attncl_sinusoid() becomes row p + delta.
+ * Errors: ERR_SHAPE, ERR_NO_MEMORY, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta);
 
@@ -94,31 +111,37 @@ ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, d
  * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a
  * scalar []. A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none;
  * all padding gives 0.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,
                                              attncl_value targets, attncl_reduction reduction,
                                              int64_t pad);
 
 /** The place of the largest element along the last axis, I32 [...]: the first among equals; NaN is
- * never the largest. */
+ * never the largest.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_argmax(attncl_graph *g, attncl_value x);
 
-/** n values, F32 or I32, one after another along an axis; all other extents are alike. */
+/** n values, F32 or I32, one after another along an axis; all other extents are alike.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values,
                                       int axis);
 
 /* Views: no copy; the result shares x's memory.  An op that needs contiguous memory gets a copy
  * made by the graph. */
 
-/** The same elements in another shape; x is copied first if it is a view with gaps. */
+/** The same elements in another shape; x is copied first if it is a view with gaps.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_reshape(attncl_graph *g, attncl_value x, int rank,
                                        const int64_t *dim);
 
-/** Elements [begin, end) of an axis. */
+/** Elements [begin, end) of an axis.
+ * Errors: ERR_SHAPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_slice(attncl_graph *g, attncl_value x, int axis, int64_t begin,
                                      int64_t end);
 
-/** Axes in another order: axis i of the result is axis order[i] of x. */
+/** Axes in another order: axis i of the result is axis order[i] of x.
+ * Errors: ERR_ARGUMENT, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_permute(attncl_graph *g, attncl_value x, const int *order);
 
 ATTNCL_END

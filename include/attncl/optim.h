@@ -10,6 +10,8 @@
  *
  * attncl_adam_step() gives new values, attncl_adam_update() writes over the old ones: with weights
  * and attncl_graph_gradient() (attncl/gradient.h), each run of a graph is a step of training.
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_OPTIM_H
 #define ATTNCL_OPTIM_H
@@ -71,6 +73,7 @@ typedef struct attncl_adam_values {
  * What all parameters of a step share, [2].
  * @param schedule  NULL: a constant rate
  * @param step      I32 [], the steps taken before this one
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
                                           const attncl_schedule_desc *schedule, attncl_value step);
@@ -79,6 +82,7 @@ ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_des
  * The values after a step.
  * @param rates      from attncl_adam_rates() with the same desc
  * @param after_ret  filled; null values in it when the graph has failed
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
                                  attncl_value grad, const attncl_adam_values *before,
@@ -89,6 +93,7 @@ ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, 
  * the old values, what is built after it the new ones.  All of `values` are weights
  * (attncl_graph_weight(); every graph that has the tensor sees the change, and no other graph using
  * it may run concurrently) or state (attncl_graph_state()).  No result.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc,
                                    attncl_value rates, attncl_value grad,
@@ -105,6 +110,7 @@ typedef enum attncl_clip_style {
  * @param n, grads     at least one, of any shapes
  * @param clipped_ret  receives n values
  * @return             the norm before, []
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,
                                               double max_norm, attncl_clip_style style,

@@ -3,6 +3,8 @@
  * @file attncl/profile.h
  * Where a graph's time goes: a row per node, and a Chrome trace.  Needs a context created with
  * `profile = 1`.
+ *
+ * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_PROFILE_H
 #define ATTNCL_PROFILE_H
@@ -25,15 +27,18 @@ typedef struct attncl_profile_row {
 } attncl_profile_row;
 
 /** Runs the graph once and waits, adding its times to the profile.  ERR_STATE without `profile =
- * 1`. */
+ * 1`.
+ * Errors: as attncl_graph_run().  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_run_profiled(attncl_graph *g);
 
-/** Rows in node order; NULL beyond the last.  Borrowed until the next profiled run. */
+/** Rows in node order; NULL beyond the last.  Borrowed until the next profiled run.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const attncl_profile_row *attncl_graph_profile_row(const attncl_graph *g, size_t i);
 
 /**
  * Writes the profiled runs as a Chrome trace (chrome://tracing, Perfetto), replacing the file in
  * one step.  ERR_IO when it cannot be written; then no file is left behind.
+ * Errors: ERR_IO, ERR_STATE without a profiled run.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_graph_write_trace(const attncl_graph *g, const char *path);
 

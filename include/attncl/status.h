@@ -6,6 +6,8 @@
  * Every function that can fail returns an attncl_status.  On failure nothing has changed: outputs
  * are untouched and no object was created.  attncl_last_error() then gives one line with the fact
  * and the two values that disagree.
+ *
+ * Threads: any; objects that nothing changes may be shared.
  */
 #ifndef ATTNCL_STATUS_H
 #define ATTNCL_STATUS_H
@@ -37,20 +39,24 @@ typedef enum attncl_status {
 #undef ATTNCL_STATUS_ENUM
 } attncl_status;
 
-/** "ATTNCL_ERR_SHAPE" ...; "unknown status" for other values.  Static storage.  Any thread. */
+/** "ATTNCL_ERR_SHAPE" ...; "unknown status" for other values.  Static storage.  Any thread.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_status_name(attncl_status status);
 
-/** The meaning of a status, one line; static storage.  Any thread. */
+/** The meaning of a status, one line; static storage.  Any thread.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_status_text(attncl_status status);
 
 /**
  * The message of this thread's last failure, "" when there was none.  Borrowed: valid until the
  * next failing call of this thread.
+ * Errors: none.  Since: 0.1.
  */
 ATTNCL_API const char *attncl_last_error(void);
 
 /** Where in the library the last failure of this thread arose, "file.c:123"; "" when there was
- * none.  Borrowed. */
+ * none.  Borrowed.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_last_error_where(void);
 
 ATTNCL_END

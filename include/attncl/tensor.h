@@ -3,6 +3,8 @@
  * @file attncl/tensor.h
  * Arrays that live on the device beyond one graph: weights, above all.  Several graphs may read the
  * same tensor.
+ *
+ * Threads: any; objects that nothing changes may be shared.
  */
 #ifndef ATTNCL_TENSOR_H
 #define ATTNCL_TENSOR_H
@@ -29,15 +31,18 @@ typedef struct attncl_tensor attncl_tensor;
  * that uses it
  *
  * ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Any thread.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,
                                               const int64_t *dim, attncl_dtype data_dtype,
                                               const void *data, attncl_tensor **tensor_ret);
 
-/** NULL is fine. */
+/** NULL is fine.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_tensor_destroy(attncl_tensor *tensor);
 
-/** Copies `bytes` (exactly the tensor's) to `data`, in the tensor's type.  Blocks. */
+/** Copies `bytes` (exactly the tensor's) to `data`, in the tensor's type.  Blocks.
+ * Errors: ERR_ARGUMENT for the size, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes);
 
 ATTNCL_END

@@ -6,6 +6,8 @@
  * What is kept is a row of text in a file of the user's, $XDG_CONFIG_HOME/attncl/tune.txt or
  * ~/.config/attncl/tune.txt (ATTNCL_TUNE names another, or "off"), which every context of that
  * device and driver reads when it is created.
+ *
+ * Threads: any; objects that nothing changes may be shared.
  */
 #ifndef ATTNCL_TUNE_H
 #define ATTNCL_TUNE_H
@@ -14,7 +16,8 @@
 
 ATTNCL_BEGIN
 
-/** What was measured of one kernel and class of shapes.  Texts are borrowed for the call.  Filled by the
+/** What was measured of one kernel and class of shapes.  Texts are borrowed for the call.  Filled
+ * by the
  * library: fields are added at its end. */
 typedef struct attncl_tune_result {
     size_t struct_size;   /**< of this library's struct */
@@ -73,6 +76,7 @@ typedef struct attncl_tune_summary {
  * ERR_ARGUMENT for an unknown kernel, ERR_UNSUPPORTED on devices that end loops early, ERR_IO when
  * the file cannot be written, else what contexts and graphs return.  Any thread; other work on the
  * device meanwhile spoils the measurement.
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_IO, and those of contexts and graphs.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_device_tune(const attncl_context_options *device,
                                             const attncl_tune_options *options,

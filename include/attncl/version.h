@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: MIT
-/** @file attncl/version.h  Compile-time and run-time version. */
+/**
+ * @file attncl/version.h
+ * Compile-time and run-time version.
+ *
+ * Threads: any; objects that nothing changes may be shared.
+ */
 #ifndef ATTNCL_VERSION_H
 #define ATTNCL_VERSION_H
 
@@ -13,7 +18,8 @@
 
 ATTNCL_BEGIN
 
-/** The version of the linked library, "major.minor.patch"; static storage.  Any thread. */
+/** The version of the linked library, "major.minor.patch"; static storage.  Any thread.
+ * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_version(void);
 
 ATTNCL_END
