@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: MIT
+#ifndef ATTNCL_ATTNCL_H
+#define ATTNCL_ATTNCL_H
+#include "attncl/aft.h"
+#include "attncl/array.h"
+#include "attncl/attention.h"
+#include "attncl/context.h"
+#include "attncl/dtype.h"
+#include "attncl/feedback.h"
+#include "attncl/gmlp.h"
+#include "attncl/gradient.h"
+#include "attncl/graph.h"
+#include "attncl/kinds.h"
+#include "attncl/log.h"
+#include "attncl/model.h"
+#include "attncl/ops.h"
+#include "attncl/optim.h"
+#include "attncl/profile.h"
+#include "attncl/recurrent.h"
+#include "attncl/safetensors.h"
+#include "attncl/status.h"
+#include "attncl/tensor.h"
+#include "attncl/transformer.h"
+#include "attncl/tune.h"
+#include "attncl/version.h"
+#endif
