@@ -86,9 +86,7 @@ LOOP_TEST(layers_match_the_reference, 0, N_KINDS *N_VISIBILITIES)
                                                   .mask = seen,
                                                   .residual = in}),
             y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
 
     ref_aft_layer(&ref, kind->effective, visible == CAUSAL, x, mask, want);
     ref_add_fwd(want, x, want); // the residual
@@ -121,9 +119,7 @@ TEST(query_key_and_value_are_apart)
                                                   .key = k,
                                                   .value = v}),
             y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
 
     ref_dense(x[0], ref.query_weight, ref.query_bias, m[0]);
     ref_dense(x[1], ref.key_weight, ref.key_bias, m[1]);
@@ -215,9 +211,7 @@ LOOP_TEST(heads_match_the_reference, 0, N_VISIBILITIES)
                                                   .mask = seen,
                                                   .residual = in}),
             y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
 
     ref_heads_layer(&ref, visible == CAUSAL, x, mask, want);
     ref_add_fwd(want, x, want);
@@ -263,6 +257,5 @@ LOOP_TEST(bad_layers_are_refused, 0, 7)
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
     const attncl_value bias = rig_in(&b, _i == 4 ? NULL : table);
     rig_out(&b, attncl_aft_mix(b.g, &desc, in, in, in, bias, seen), y);
-    ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
-    rig_close(&b);
+    ck_rig_fails(&b, expected[_i].status, expected[_i].words);
 }

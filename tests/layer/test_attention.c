@@ -73,9 +73,7 @@ static void check(const struct ref_mha *ref, struct ref_attention a, bool time_f
                 y);
         if (with_weights)
             rig_out(&b, weights, p);
-        ck_ok(rig_compile(&b));
-        rig_run(&b);
-        rig_close(&b);
+        rig_run_once(&b);
         ck_near(y, want, relative, absolute);
         if (with_weights)
             ck_near(p, want_p, relative, absolute);
@@ -130,9 +128,7 @@ TEST(any_view)
     const attncl_attention_inputs in = {.struct_size = sizeof in, .query = v, .key = v, .value = v};
     const attncl_value z = attncl_attention(b.g, NULL, &in, NULL);
     rig_out(&b, attncl_merge_heads(b.g, z, ATTNCL_LAYOUT_BATCH_FIRST), y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ck_near(y, want, relative, absolute);
 }
 
@@ -184,9 +180,7 @@ TEST(additive)
                                       rig_in(&b, w), rig_in(&b, lens), &weights),
             y);
     rig_out(&b, weights, p);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ck_near(y, want, relative, absolute);
     ck_near(p, want_p, relative, absolute);
 }
@@ -200,14 +194,12 @@ TEST(refusals)
 
     rig_open(&b);
     attncl_split_heads(b.g, rig_in(&b, x), 5, ATTNCL_LAYOUT_TIME_FIRST);
-    ck_fails(rig_compile(&b), ATTNCL_ERR_SHAPE, "C = 12 cannot be cut into H = 5 heads");
-    rig_close(&b);
+    ck_rig_fails(&b, ATTNCL_ERR_SHAPE, "C = 12 cannot be cut into H = 5 heads");
 
     rig_open(&b);
     desc.struct_size = 1;
     in.query = in.key = in.value =
         attncl_split_heads(b.g, rig_in(&b, x), 4, ATTNCL_LAYOUT_TIME_FIRST);
     attncl_attention(b.g, &desc, &in, NULL);
-    ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "struct_size 1");
-    rig_close(&b);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "struct_size 1");
 }

@@ -81,9 +81,7 @@ LOOP_TEST(the_gating_unit_matches_the_reference, 0, N_VISIBILITIES)
     const attncl_sgu_params params = feed_sgu(&b, &ref.sgu);
     const attncl_value in = rig_in(&b, z), seen = rig_in(&b, mask);
     rig_out(&b, attncl_spatial_gating_unit(b.g, &params, in, visible == CAUSAL, seen), y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ref_spatial_gating_unit(&ref.sgu, visible == CAUSAL, z, mask, want);
     ck_near(y, want, relative, absolute);
 }
@@ -101,9 +99,7 @@ LOOP_TEST(the_block_matches_the_reference, 0, N_VISIBILITIES)
     const attncl_gmlp_params params = feed(&b, &ref, &gate);
     const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
     rig_out(&b, attncl_gmlp_block(b.g, &params, in, visible == CAUSAL, seen), y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ref_gmlp_block(&ref, visible == CAUSAL, x, mask, want);
     ck_near(y, want, relative, absolute);
 }
@@ -161,6 +157,5 @@ LOOP_TEST(bad_blocks_are_refused, 0, 5)
     const attncl_sgu_params params = feed_sgu(&b, &ref.sgu);
     const attncl_value in = rig_in(&b, z), seen = rig_in(&b, mask);
     rig_out(&b, attncl_spatial_gating_unit(b.g, &params, in, _i == 2, seen), z);
-    ck_fails(rig_compile(&b), expected[_i].status, expected[_i].words);
-    rig_close(&b);
+    ck_rig_fails(&b, expected[_i].status, expected[_i].words);
 }

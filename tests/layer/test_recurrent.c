@@ -113,9 +113,7 @@ TEST(a_cell_is_a_sequence_of_one)
     const attncl_value x = rig_in(&b, row);
     rig_out(&b, attncl_gru_cell(b.g, &params[0], x, rig_in(&b, h)), y);
     rig_out(&b, attncl_gru_cell(b.g, &params[0], x, ATTNCL_NONE_VALUE), from_zeros);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ref_gru_fwd(xi, ref[0].weight_hh, ref[0].bias_hh, h, true, want);
     host_set(flat, want->data);
     ck_near(y, flat, relative, absolute);
@@ -166,9 +164,7 @@ static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
         rig_out(&b, states[k], last[k]);
     if (with_weights)
         rig_out(&b, weights, p);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ck_near(y, want, relative, absolute);
     for (int k = 0; k < L; ++k)
         ck_near(last[k], want_last[k], relative, absolute);
@@ -214,9 +210,7 @@ static void check_concat(int n, int axis)
     ref_concat_fwd(flat, n, joined);
     host_set(want, joined->data);
     rig_out(&b, attncl_concat(b.g, n, values, axis), y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ck_near(y, want, 0, 0);
 }
 
@@ -258,7 +252,6 @@ TEST(refusals)
             attncl_gru_layers(b.g, params, 0, v, ATTNCL_LAYOUT_TIME_FIRST, states);
         else
             attncl_concat(b.g, 2, (const attncl_value[]){v, rig_in(&b, flat)}, 0);
-        ck_fails(rig_compile(&b), i == 3 ? ATTNCL_ERR_ARGUMENT : ATTNCL_ERR_SHAPE, words[i]);
-        rig_close(&b);
+        ck_rig_fails(&b, i == 3 ? ATTNCL_ERR_ARGUMENT : ATTNCL_ERR_SHAPE, words[i]);
     }
 }

@@ -48,9 +48,7 @@ LOOP_TEST(networks_match_the_reference, 0, N_FORMS *N_ACTIVATIONS)
     const attncl_value in = rig_in(&b, x);
     const attncl_value residual = biases ? in : ATTNCL_NONE_VALUE;
     rig_out(&b, attncl_feed_forward(b.g, &params, (attncl_activation)activation, in, residual), y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ref_feed_forward(&ref, activation, x, want);
     if (biases)
         ref_add_fwd(want, x, want);
@@ -72,9 +70,7 @@ LOOP_TEST(sinusoids_are_sines_and_cosines, 0, 4)
     }
     rig_open(&b);
     rig_out(&b, attncl_sinusoid(b.g, n, width), y);
-    ck_ok(rig_compile(&b));
-    rig_run(&b);
-    rig_close(&b);
+    rig_run_once(&b);
     ck_near(y, want, 0, 6e-8); // one rounding to float
 }
 
@@ -86,8 +82,7 @@ TEST(an_unset_option_struct_is_refused)
     rig_open(&b);
     const attncl_value in = rig_in(&b, x), weight = rig_in(&b, w);
     rig_out(&b, attncl_linear_fused(b.g, &desc, in, weight, ATTNCL_NONE_VALUE), x);
-    ck_fails(rig_compile(&b), ATTNCL_ERR_ARGUMENT, "attncl_linear_desc has struct_size 4");
-    rig_close(&b);
+    ck_rig_fails(&b, ATTNCL_ERR_ARGUMENT, "attncl_linear_desc has struct_size 4");
 }
 
 TEST(a_table_too_large_is_refused)
@@ -96,6 +91,5 @@ TEST(a_table_too_large_is_refused)
     struct rig b;
     rig_open(&b);
     rig_out(&b, attncl_sinusoid(b.g, INT64_C(1) << 40, INT64_C(1) << 40), x);
-    ck_fails(rig_compile(&b), ATTNCL_ERR_SHAPE, "2^48");
-    rig_close(&b);
+    ck_rig_fails(&b, ATTNCL_ERR_SHAPE, "2^48");
 }

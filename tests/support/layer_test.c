@@ -82,3 +82,10 @@ void rig_run(struct rig *b)
     for (int i = 0; i < b->n_out; ++i)
         read_output(b, i);
 }
+
+void rig_run_once(struct rig *b)
+{
+    ck_ok(rig_compile(b));
+    rig_run(b);
+    rig_close(b);
+}

@@ -25,5 +25,13 @@ void rig_out(struct rig *b, attncl_value v, struct host *h);
 
 attncl_status rig_compile(struct rig *b); // the first failure of the builders, if there was one
 void rig_run(struct rig *b); // writes every input, runs, reads every output, checks the canaries
+void rig_run_once(struct rig *b); // compiles, runs and closes
+
+// Passes when the graph does not compile, with `expected` and `words`; closes the rig.
+#define ck_rig_fails(b, expected, words)                                                           \
+    do {                                                                                           \
+        ck_fails(rig_compile(b), expected, words);                                                 \
+        rig_close(b);                                                                              \
+    } while (0)
 
 #endif
