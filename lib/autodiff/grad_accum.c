@@ -63,6 +63,7 @@ void attncl__grad_accum_free(struct grad_accum *a)
     attncl__free(a->root);
     attncl__free(a->slots);
     attncl__free(a->view_grads);
+    attncl__free(a->buckets);
 }
 
 static attncl_value sum_of(attncl_graph *g, int a, attncl_value b)
@@ -157,24 +158,67 @@ static bool same_view(const struct tensor_desc *a, const struct tensor_desc *b)
            memcmp(a->stride, b->stride, (size_t)a->rank * sizeof a->stride[0]) == 0;
 }
 
-static void add_view_grad(struct grad_accum *a, struct grad_slot *slot,
-                          const struct tensor_desc *view, attncl_value gradient)
+static size_t bucket_of(const struct grad_accum *a, int root, const struct tensor_desc *view)
 {
-    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next) {
-        if (!same_view(&a->view_grads[i].view, view))
+    uint64_t hash = (uint64_t)root * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)view->start;
+
+    for (int i = 0; i < view->rank; ++i)
+        hash = (hash ^ (uint64_t)view->dim[i] ^ (uint64_t)view->stride[i] << 24) *
+               UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32) % (size_t)a->view_grads_capacity;
+}
+
+static void link_view_grad(struct grad_accum *a, int i)
+{
+    int *const bucket = &a->buckets[bucket_of(a, a->view_grads[i].root, &a->view_grads[i].view)];
+
+    a->view_grads[i].next_hash = *bucket;
+    *bucket = i;
+}
+
+// Space for one more, with the buckets that go with it.
+static bool grow_view_grads(struct grad_accum *a)
+{
+    if (a->n_view_grads < a->view_grads_capacity)
+        return true;
+    struct view_grad *view_grads = attncl__graph_grow(a->view_grads, a->n_view_grads,
+                                                      &a->view_grads_capacity, sizeof *view_grads);
+    if (view_grads)
+        a->view_grads = view_grads;
+    int *buckets =
+        view_grads ? attncl__alloc_array((size_t)a->view_grads_capacity, sizeof *buckets) : NULL;
+    if (!buckets) {
+        GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", a->n_view_grads);
+        return false;
+    }
+    attncl__free(a->buckets);
+    a->buckets = buckets;
+    memset(buckets, -1, (size_t)a->view_grads_capacity * sizeof *buckets);
+    for (int i = 0; i < a->n_view_grads; ++i)
+        link_view_grad(a, i);
+    return true;
+}
+
+static void add_view_grad(struct grad_accum *a, int root, const struct tensor_desc *view,
+                          attncl_value gradient)
+{
+    struct grad_slot *slot = &a->slots[root];
+
+    if (!grow_view_grads(a))
+        return;
+    for (int i = a->buckets[bucket_of(a, root, view)]; i >= 0; i = a->view_grads[i].next_hash) {
+        if (a->view_grads[i].root != root || !same_view(&a->view_grads[i].view, view))
             continue;
         a->view_grads[i].value = sum_of(a->g, a->view_grads[i].value, gradient).id;
         return;
     }
-    struct view_grad *view_grads = attncl__graph_grow(a->view_grads, a->n_view_grads,
-                                                      &a->view_grads_capacity, sizeof *view_grads);
-    if (!view_grads) {
-        GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", a->n_view_grads);
-        return;
-    }
-    a->view_grads = view_grads;
-    view_grads[a->n_view_grads] =
-        (struct view_grad){*view, view->start, end_of(view), gradient.id, slot->first_view_grad};
+    a->view_grads[a->n_view_grads] = (struct view_grad){.view = *view,
+                                                        .low = view->start,
+                                                        .high = end_of(view),
+                                                        .value = gradient.id,
+                                                        .next = slot->first_view_grad,
+                                                        .root = root};
+    link_view_grad(a, a->n_view_grads);
     slot->first_view_grad = a->n_view_grads++;
 }
 
@@ -194,7 +238,7 @@ void attncl__grad_accum_add(struct grad_accum *a, int value, attncl_value gradie
     if (covers_base(&view, &base))
         slot->whole = sum_of(a->g, slot->whole, unpermute_grad(a->g, gradient, &view, &base)).id;
     else
-        add_view_grad(a, slot, &view, gradient);
+        add_view_grad(a, a->root[value], &view, gradient);
 }
 
 bool attncl__grad_accum_any(const struct grad_accum *a, int value)
@@ -269,10 +313,13 @@ attncl_value attncl__grad_accum_get(struct grad_accum *a, int value)
     if (!list)
         return GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", n);
     n = 0;
-    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next)
+    for (int i = slot->first_view_grad; i >= 0; i = a->view_grads[i].next) {
         list[n++] = a->view_grads[i];
+        a->view_grads[i].root = -1;
+    }
     if (slot->whole)
-        list[n++] = (struct view_grad){base, 0, attncl__desc_count(&base), slot->whole, -1};
+        list[n++] = (struct view_grad){
+            .view = base, .high = attncl__desc_count(&base), .value = slot->whole};
     const attncl_value y = scatter_all(a->g, list, n, attncl__desc_count(&base));
     attncl__free(list);
     slot->whole = reshaped(a->g, y, &base).id;

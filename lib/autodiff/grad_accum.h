@@ -16,7 +16,9 @@ struct view_grad {
     struct tensor_desc view; // in elements of the base
     int64_t low, high;       // the range of elements it spans
     int value;
-    int next;
+    int next;      // of the same value, -1: none
+    int root;      // of the value; -1: done with
+    int next_hash; // in the same bucket, -1: none
 };
 
 struct grad_accum {
@@ -26,6 +28,7 @@ struct grad_accum {
     struct grad_slot *slots; // by root
     struct view_grad *view_grads;
     int n_view_grads, view_grads_capacity;
+    int *buckets; // of view_grads_capacity lists of view gradients with one hash
 };
 
 // ERR_NO_MEMORY.  Free it in either case; a zeroed struct may be freed too.

@@ -72,6 +72,8 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     struct program *program = attncl__alloc_zero(sizeof *program);
     REQUIRE(program, ATTNCL_ERR_NO_MEMORY, "program of %d nodes", g->n_nodes);
     program->ctx = g->ctx;
+    program->input_names = &g->input_names;
+    program->output_names = &g->output_names;
     TRY_DONE(attncl__plan(g, &p));
     TRY_DONE(check_limits(&p, &o));
     TRY_DONE(attncl__allocate(&p, program));

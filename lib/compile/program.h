@@ -5,6 +5,7 @@
 
 #include "attncl/graph.h"
 #include "base/desc.h"
+#include "base/name_table.h"
 #include "device/context.h"
 #include "launch/command_list.h"
 
@@ -51,6 +52,7 @@ struct program {
     attncl_context *ctx;
     struct io_binding *inputs, *outputs;
     int n_inputs, n_outputs;
+    const struct name_table *input_names, *output_names; // of the graph
     struct state *states;
     int n_states;
     struct program_node *nodes;

@@ -74,10 +74,10 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     REQUIRE(graph && name, ATTNCL_ERR_ARGUMENT, "graph or name is NULL");
     TRY(attncl__program_of(graph, &p));
     TRY(attncl__context_usable(p->ctx));
-    struct io_binding *b = attncl__io_binding_find(p->inputs, p->n_inputs, name);
+    struct io_binding *b = attncl__program_input(p, name);
     const bool is_input = b != NULL;
     if (!is_input)
-        b = attncl__io_binding_find(p->outputs, p->n_outputs, name);
+        b = attncl__program_output(p, name);
     REQUIRE(b, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
 
     struct storage *s = b->storage;

@@ -15,12 +15,16 @@ attncl_status attncl__program_of(const attncl_graph *g, struct program **ret)
     return ATTNCL_OK;
 }
 
-struct io_binding *attncl__io_binding_find(struct io_binding *bindings, int n, const char *name)
+struct io_binding *attncl__program_input(const struct program *p, const char *name)
 {
-    for (int i = 0; i < n; ++i)
-        if (strcmp(bindings[i].name, name) == 0)
-            return &bindings[i];
-    return NULL;
+    const int i = attncl__name_find(p->input_names, name);
+    return i < 0 ? NULL : &p->inputs[i];
+}
+
+struct io_binding *attncl__program_output(const struct program *p, const char *name)
+{
+    const int i = attncl__name_find(p->output_names, name);
+    return i < 0 ? NULL : &p->outputs[i];
 }
 
 static attncl_status ready(const attncl_graph *g, struct program **ret)
@@ -29,11 +33,14 @@ static attncl_status ready(const attncl_graph *g, struct program **ret)
     return attncl__context_usable((*ret)->ctx);
 }
 
-static attncl_status find_binding(const char *what, struct io_binding *bindings, int n,
-                                  const char *name, struct io_binding **ret)
+// An input or output that is the graph's own to fill or read.
+static attncl_status find_binding(const struct program *p, bool is_input, const char *name,
+                                  struct io_binding **ret)
 {
+    const char *what = is_input ? "input" : "output";
+
     REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the %s's name is NULL", what);
-    *ret = attncl__io_binding_find(bindings, n, name);
+    *ret = is_input ? attncl__program_input(p, name) : attncl__program_output(p, name);
     REQUIRE(*ret, ATTNCL_ERR_ARGUMENT, "the graph has no %s %s", what, name);
     REQUIRE(!(*ret)->bound, ATTNCL_ERR_STATE, "%s %s is bound to a caller's buffer", what, name);
     return ATTNCL_OK;
@@ -57,7 +64,7 @@ static attncl_status writable(attncl_graph *g, const char *name, const void *dat
                               struct program **program_ret, struct io_binding **ret)
 {
     TRY(ready(g, program_ret));
-    TRY(find_binding("input", (*program_ret)->inputs, (*program_ret)->n_inputs, name, ret));
+    TRY(find_binding(*program_ret, true, name, ret));
     REQUIRE(data || (*ret)->storage->bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL",
             name);
     return ATTNCL_OK;
@@ -171,7 +178,7 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     struct io_binding *b = NULL;
 
     TRY(ready(g, &p));
-    TRY(find_binding("output", p->outputs, p->n_outputs, name, &b));
+    TRY(find_binding(p, false, name, &b));
     const size_t have = attncl__desc_bytes(&b->desc);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
             "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&b->desc), have,

@@ -63,6 +63,8 @@ void attncl_graph_destroy(attncl_graph *g)
     for (int i = 0; i < g->n_regions; ++i)
         attncl__free(g->regions[i].grad);
     attncl__free(g->regions);
+    attncl__name_table_free(&g->input_names);
+    attncl__name_table_free(&g->output_names);
     attncl__free(g->inputs);
     attncl__free(g->outputs);
     attncl__free(g->scope);

@@ -3,6 +3,7 @@
 #ifndef ATTNCL_GRAPH_INTERNAL_H
 #define ATTNCL_GRAPH_INTERNAL_H
 
+#include "base/name_table.h"
 #include "device/context.h"
 #include "graph/nodes.h"
 
@@ -30,6 +31,7 @@ struct attncl_graph {
     int region_first; // of the region that has no end yet
     struct named_value *inputs, *outputs;
     int n_inputs, n_outputs, inputs_capacity, outputs_capacity;
+    struct name_table input_names, output_names;
 
     char *scope; // "encoder.layers.0", "" at the top
     size_t scope_used, scope_capacity;

@@ -5,14 +5,6 @@
 #include "base/alloc.h"
 #include "graph/internal.h"
 
-static int find(const struct named_value *list, int n, const char *name)
-{
-    for (int i = 0; i < n; ++i)
-        if (strcmp(list[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 {
     assert(i < (size_t)g->n_inputs);
@@ -21,7 +13,7 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name)
 {
-    const int i = find(g->outputs, g->n_outputs, name);
+    const int i = attncl__name_find(&g->output_names, name);
     return i < 0 ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, g->outputs[i].value);
 }
 
@@ -58,9 +50,9 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
 }
 
 static void add_name(attncl_graph *g, struct named_value **list, int *n, int *capacity,
-                     const char *name, int value)
+                     struct name_table *names, const char *name, int value)
 {
-    if (find(*list, *n, name) >= 0) {
+    if (attncl__name_find(names, name) >= 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
         return;
     }
@@ -68,7 +60,8 @@ static void add_name(attncl_graph *g, struct named_value **list, int *n, int *ca
     char *copy = grown ? attncl__copy_text(name) : NULL;
     if (grown)
         *list = grown;
-    if (!copy) {
+    if (!copy || attncl__name_add(names, copy, *n) != ATTNCL_OK) {
+        attncl__free(copy);
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
         return;
     }
@@ -82,7 +75,7 @@ attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype 
         return ATTNCL_NONE_VALUE;
     const int id = add_named(g, VALUE_INPUT, name, dtype, rank, dim);
     if (id)
-        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, name, id);
+        add_name(g, &g->inputs, &g->n_inputs, &g->inputs_capacity, &g->input_names, name, id);
     return attncl__graph_failed(g) ? ATTNCL_NONE_VALUE : attncl__graph_handle(g, id);
 }
 
@@ -164,7 +157,7 @@ void attncl_graph_output(attncl_graph *g, const char *name, attncl_value value)
     if (!value.id)
         return;
     g->values[g->values[value.id].base].is_output = true;
-    add_name(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, name, value.id);
+    add_name(g, &g->outputs, &g->n_outputs, &g->outputs_capacity, &g->output_names, name, value.id);
 }
 
 static const char *name_at(const attncl_graph *g, const struct named_value *list, int n, size_t i,
