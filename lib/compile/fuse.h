@@ -13,7 +13,7 @@ enum { FUSION_MAX_NODES = 6, FUSION_PARAMS_BYTES = 64 };
 struct fusion {
     int node[FUSION_MAX_NODES], n_nodes; // in the rule's own order
     int last;                            // the last node that reads what is fused
-    const void *user;                    // the rule's own
+    int kind;                            // the rule's own
     _Alignas(max_align_t) char params[FUSION_PARAMS_BYTES]; // of the fused op
 };
 

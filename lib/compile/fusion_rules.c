@@ -4,6 +4,7 @@
 
 #include "compile/fuse.h"
 #include "op/fused/fused_step.h"
+#include "op/fused/split_k_reduce.h"
 #include "op/matmul/linear.h"
 
 // -- matching over producer and consumer links
@@ -144,34 +145,33 @@ static attncl_status build_norm_linear(struct lowered *p, const struct fusion *f
 
 enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V }; // of struct fusion; then the stream where there is one
 
-struct inner_step {
-    const struct op_class *step, *into;
-    bool (*prepare)(const struct op_sig *sig, const void *step_params, float eps, void *params);
+// Per kind: the op that becomes the inner step, how many maps are in front of it, and which inputs
+// of the fused step its own inputs after q, k and v become.
+static const struct {
+    const struct op_class *cls;
+    int n_maps;
+    int inputs[N_FUSED_INPUTS - FUSED_POS_BIAS];
+} inner_steps[N_FUSED_STEPS] = {
+    [FUSED_AFT] = {&attncl__op_aft_step_fwd,
+                   3,
+                   {FUSED_POS_BIAS, FUSED_POSITION, FUSED_SUMS, FUSED_KEYS, FUSED_VALUES}},
+    [FUSED_ATTENTION] = {&attncl__op_attention_step_fwd,
+                         3,
+                         {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES}},
+    [FUSED_FFN] = {&attncl__op_fused_norm_linear_fwd, 1, {0}},
 };
-static const struct inner_step mixing_steps[] = {
-    {&attncl__op_aft_step_fwd, &attncl__op_fused_aft_step_fwd, attncl__fused_aft_step_prepare},
-    {&attncl__op_attention_step_fwd, &attncl__op_fused_attention_step_fwd,
-     attncl__fused_attention_step_prepare},
-};
-static const struct inner_step ffn_step = {&attncl__op_fused_norm_linear_fwd,
-                                           &attncl__op_fused_ffn_fwd, attncl__fused_ffn_prepare};
 
-static bool is_mixing(const struct fusion *f)
+// The node whose norm and map is the step's first; the FFN's inner step is its own map.
+static int first_map(const struct fusion *f)
 {
-    return f->user != &ffn_step;
+    return f->kind == FUSED_FFN ? INNER : MAP_Q;
 }
 
 // The node that adds up the residual stream; -1: the stream is complete.
 static int stream_of(const struct fusion *f)
 {
-    const int n_inner = is_mixing(f) ? MAP_V + 1 : INNER + 1;
-    return f->n_nodes > n_inner ? f->node[n_inner] : -1;
-}
-
-// The map whose norm is the step's.
-static int first_map(const struct fusion *f)
-{
-    return f->node[is_mixing(f) ? MAP_Q : INNER];
+    const int end = first_map(f) + inner_steps[f->kind].n_maps;
+    return f->n_nodes > end ? f->node[end] : -1;
 }
 
 static const struct fused_norm_linear_fwd_params *map_params(const struct lowered *p, int map)
@@ -200,14 +200,13 @@ static bool is_plain_outer(const struct lowered *p, int n)
 
 static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *f)
 {
-    const int n_steps = sizeof mixing_steps / sizeof mixing_steps[0];
     int inner = -1;
 
     if (!is_plain_outer(p, outer))
         return false;
-    for (int i = 0; inner < 0 && i < n_steps; ++i) {
-        inner = sole_producer_of(p, outer, LINEAR_X, mixing_steps[i].step);
-        f->user = &mixing_steps[i];
+    for (int kind = 0; inner < 0 && kind < FUSED_FFN; ++kind) {
+        inner = sole_producer_of(p, outer, LINEAR_X, inner_steps[kind].cls);
+        f->kind = kind;
     }
     if (inner < 0)
         return false;
@@ -224,7 +223,9 @@ static bool match_mixing_step(const struct lowered *p, int outer, struct fusion 
 
 static bool match_stream(const struct lowered *p, struct fusion *f)
 {
-    const int stream = producer_of(p, first_map(f), LINEAR_X, &attncl__op_split_k_reduce_fwd);
+    const int map = f->node[first_map(f)];
+    const int stream = producer_of(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
+
     f->node[f->n_nodes++] = stream;
     return stream >= 0;
 }
@@ -238,32 +239,31 @@ static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f
 {
     if (!is_plain_outer(p, outer))
         return false;
-    const int inner = sole_producer_of(p, outer, LINEAR_X, ffn_step.step);
+    const int inner = sole_producer_of(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
     if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
         return false;
-    *f = (struct fusion){.node = {outer, inner}, .n_nodes = INNER + 1, .user = &ffn_step};
+    *f = (struct fusion){.node = {outer, inner}, .n_nodes = INNER + 1, .kind = FUSED_FFN};
     return match_stream(p, f);
 }
 
-static int step_inputs(const struct lowered *p, const struct fusion *f, int *in)
+static void step_inputs(const struct lowered *p, const struct fusion *f, int in[N_FUSED_INPUTS])
 {
-    const int map = first_map(f), stream = stream_of(f), inner = f->node[INNER];
-    int n = FUSED_INPUTS;
+    const int map = f->node[first_map(f)], stream = stream_of(f), inner = f->node[INNER];
+    const int n_maps = inner_steps[f->kind].n_maps;
 
+    memset(in, 0, N_FUSED_INPUTS * sizeof in[0]);
     in[FUSED_X] = stream < 0 ? input_of(p, map, LINEAR_X) : input_of(p, stream, SPLIT_K_RESIDUAL);
     in[FUSED_NORM_W] = input_of(p, map, NORM_LINEAR_NORM_W);
     in[FUSED_NORM_B] = input_of(p, map, NORM_LINEAR_NORM_B);
     in[FUSED_PARTIALS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_PARTIALS);
     in[FUSED_PARTIALS_BIAS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_BIAS);
-    for (int i = is_mixing(f) ? MAP_Q : INNER; i <= (is_mixing(f) ? MAP_V : INNER); ++i) {
-        in[n++] = input_of(p, f->node[i], LINEAR_WEIGHT);
-        in[n++] = input_of(p, f->node[i], LINEAR_BIAS);
+    for (int i = 0; i < n_maps; ++i) {
+        in[FUSED_WQ + 2 * i] = input_of(p, f->node[first_map(f) + i], LINEAR_WEIGHT);
+        in[FUSED_BQ + 2 * i] = input_of(p, f->node[first_map(f) + i], LINEAR_BIAS);
     }
-    in[n++] = input_of(p, f->node[OUTER], LINEAR_WEIGHT);
-    for (int i = MAP_V - MAP_Q + 1; is_mixing(f) && i < p->nodes[inner].cls->n_in; ++i)
-        in[n++] = input_of(p, inner, i);
-    assert(n == ((const struct inner_step *)f->user)->into->n_in);
-    return n;
+    in[FUSED_WO] = input_of(p, f->node[OUTER], LINEAR_WEIGHT);
+    for (int i = n_maps; f->kind != FUSED_FFN && i < p->nodes[inner].cls->n_in; ++i)
+        in[inner_steps[f->kind].inputs[i - n_maps]] = input_of(p, inner, i);
 }
 
 static bool is_replaced(const struct fusion *f, int n)
@@ -277,10 +277,10 @@ static bool is_replaced(const struct fusion *f, int n)
 static bool step_is_legal(const struct lowered *p, const struct fusion *f)
 {
     const int position = f->node[INNER], stream = stream_of(f);
-    int in[FUSED_MAX_INPUTS];
-    const int n_in = step_inputs(p, f, in);
+    int in[N_FUSED_INPUTS];
 
-    for (int i = 0; i < n_in; ++i)
+    step_inputs(p, f, in);
+    for (int i = 0; i < N_FUSED_INPUTS; ++i)
         if (p->values[p->values[in[i]].base].producer >= position)
             return false;
     for (int i = INNER + 1; i < f->n_nodes; ++i)
@@ -297,39 +297,48 @@ static bool step_is_legal(const struct lowered *p, const struct fusion *f)
 
 static bool step_is_profitable(const struct lowered *p, struct fusion *f)
 {
-    const struct inner_step *step = f->user;
-    int in[FUSED_MAX_INPUTS];
+    const void *inner = p->nodes[f->node[INNER]].params;
+    struct fused_step_fwd_params *params = (void *)f->params;
+    int in[N_FUSED_INPUTS];
     struct op_sig sig;
 
+    assert(sizeof *params <= sizeof f->params);
+    params->kind = f->kind;
+    params->eps = map_params(p, f->node[first_map(f)])->norm.eps;
+    if (f->kind == FUSED_AFT)
+        memcpy(&params->aft, inner, sizeof params->aft);
+    else if (f->kind == FUSED_ATTENTION)
+        memcpy(&params->attention, inner, sizeof params->attention);
+    else
+        params->activation = map_params(p, f->node[INNER])->linear.activation;
     step_inputs(p, f, in);
-    attncl__lowered_sig_of(p, step->into, in, &sig);
-    sig.params = f->params;
-    assert(step->into->params_bytes <= sizeof f->params);
-    return step->prepare(&sig, p->nodes[f->node[INNER]].params,
-                         map_params(p, first_map(f))->norm.eps, f->params);
+    attncl__lowered_sig_of(p, &attncl__op_fused_step_fwd, in, &sig);
+    sig.params = params;
+    params->n_blocks = attncl__fused_step_blocks(&sig);
+    return attncl__fused_step_supported(&sig);
 }
 
 static attncl_status build_step(struct lowered *p, const struct fusion *f)
 {
-    const struct inner_step *step = f->user;
+    const struct op_class *cls = &attncl__op_fused_step_fwd;
     const int outer = f->node[OUTER], inner = f->node[INNER], stream = stream_of(f);
     const int total = stream < 0 ? 0 : p->nodes[stream].outputs[0];
-    int in[FUSED_MAX_INPUTS];
+    int in[N_FUSED_INPUTS];
     struct op_sig sig;
 
     step_inputs(p, f, in);
-    attncl__lowered_sig_of(p, step->into, in, &sig);
+    attncl__lowered_sig_of(p, cls, in, &sig);
     sig.params = f->params;
-    TRY(step->into->infer(&sig));
-    void *params = attncl__lowered_alloc(p, step->into->params_bytes);
+    TRY(cls->infer(&sig));
+    void *params = attncl__lowered_alloc(p, cls->params_bytes);
     struct tensor_desc *sums = attncl__lowered_alloc(p, sizeof *sums);
-    REQUIRE(params && sums, ATTNCL_ERR_NO_MEMORY, "node of %s", step->into->name);
-    memcpy(params, f->params, step->into->params_bytes);
+    REQUIRE(params && sums, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
+    memcpy(params, f->params, cls->params_bytes);
     *sums = sig.out[FUSED_PARTIAL_SUMS];
 
     for (int i = INNER + 1; i < f->n_nodes; ++i)
         attncl__lowered_remove(p, f->node[i]);
-    TRY(attncl__lowered_replace(p, inner, step->into, params, in));
+    TRY(attncl__lowered_replace(p, inner, cls, params, in));
     p->values[p->nodes[inner].outputs[FUSED_PARTIAL_SUMS]].desc = sums;
     p->nodes[inner].outputs[FUSED_RESIDUAL_OUT] = total;
     if (total)

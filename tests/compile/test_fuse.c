@@ -13,10 +13,11 @@
 #include "device/context.h"
 #include "exec/exec.h"
 #include "gemm/gemm.h"
+#include "op/fused/fused_step.h"
 #include "support/test.h"
 
-// Nodes of this class once the graph is lowered and fused.
-static int count_fused(const attncl_graph *g, const struct op_class *cls)
+// Nodes of this class once the graph is lowered and fused; of fused steps, those of one kind.
+static int count_kind(const attncl_graph *g, const struct op_class *cls, int kind)
 {
     struct lowered p = {0};
     int count = 0;
@@ -24,10 +25,19 @@ static int count_fused(const attncl_graph *g, const struct op_class *cls)
     ck_ok(attncl__lower(g, &p));
     attncl__eliminate_dead(&p);
     ck_ok(attncl__fuse(&p));
-    for (int n = 0; n < p.n_nodes; ++n)
-        count += !p.nodes[n].dead && p.nodes[n].cls == cls;
+    for (int n = 0; n < p.n_nodes; ++n) {
+        const struct lowered_node *node = &p.nodes[n];
+        count += !node->dead && node->cls == cls &&
+                 (cls != &attncl__op_fused_step_fwd ||
+                  ((const struct fused_step_fwd_params *)node->params)->kind == kind);
+    }
     attncl__lowered_free(&p);
     return count;
+}
+
+static int count_fused(const attncl_graph *g, const struct op_class *cls)
+{
+    return count_kind(g, cls, 0);
 }
 
 // -- layer norm -> skinny GEMM
@@ -306,10 +316,10 @@ static void expect_steps(const attncl_graph *g, int mixes, int ffn, int reductio
 {
     const bool does = device_fuses_steps();
 
-    ck_assert_int_eq(count_fused(g, &attncl__op_fused_aft_step_fwd) +
-                         count_fused(g, &attncl__op_fused_attention_step_fwd),
+    ck_assert_int_eq(count_kind(g, &attncl__op_fused_step_fwd, FUSED_AFT) +
+                         count_kind(g, &attncl__op_fused_step_fwd, FUSED_ATTENTION),
                      does ? mixes : 0);
-    ck_assert_int_eq(count_fused(g, &attncl__op_fused_ffn_fwd), does ? ffn : 0);
+    ck_assert_int_eq(count_kind(g, &attncl__op_fused_step_fwd, FUSED_FFN), does ? ffn : 0);
     ck_assert_int_eq(count_fused(g, &attncl__op_split_k_reduce_fwd), does ? reductions : 0);
     ck_assert_int_eq(count_fused(g, &attncl__op_aft_step_fwd) +
                          count_fused(g, &attncl__op_attention_step_fwd),

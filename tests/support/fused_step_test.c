@@ -4,8 +4,6 @@
 
 #include <math.h>
 
-#include "device/context.h"
-#include "op/fused/fused_step.h"
 #include "ref/ref.h"
 
 const float stream_eps = 1e-5f;
@@ -72,14 +70,4 @@ void ck_partials(const struct host *partials, const struct host *want, const str
                       "element %lld: %.9g, want %.9g, size %g", (long long)i, sum, want->data[i],
                       size->data[i]);
     }
-}
-
-int blocks_of(int64_t width, int wanted)
-{
-    const struct device_caps *caps = &test_context()->caps;
-    const int64_t block_width =
-        attncl__fused_step_block_width(caps, width, wanted > 0 ? wanted : 1);
-
-    return wanted > 0 ? (int)((width + block_width - 1) / block_width)
-                      : attncl__fused_step_blocks(caps, width, INT32_MAX);
 }

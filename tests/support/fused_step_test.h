@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of fused_ffn_fwd and fused_aft_step_fwd share: a residual stream with split-K
-// partial sums still to add, by the reference.
+// A residual stream with split-K partial sums still to add, by the reference.
 #ifndef ATTNCL_TEST_FUSED_STEP_TEST_H
 #define ATTNCL_TEST_FUSED_STEP_TEST_H
 
@@ -26,9 +25,5 @@ struct host *map_sizes(const struct host *z, const struct host *weight, const st
 // Fails unless the sum of partials [S, m, d] is `want` up to `tolerance` times `size`.
 void ck_partials(const struct host *partials, const struct host *want, const struct host *size,
                  double tolerance);
-
-// The channel blocks that the device of the tests would take, or so many with which a block is one
-// vector wide at least.
-int blocks_of(int64_t width, int wanted);
 
 #endif

@@ -1,21 +1,29 @@
 // SPDX-License-Identifier: MIT
 //
-// Fused decode steps, split along channels: independent channel blocks, each of which computes one
-// split-K partial sum of the result.
+// Fused decode steps (fused_step.h): what all inner steps share.
+//
+// No kernel: each inner step has one, cl/fused/fused_step_aft.cl, _attention.cl and _ffn.cl.
 
 #include "op/fused/fused_step.h"
 #include "gemm/skinny_gemm.h"
 
-int64_t attncl__fused_step_width(const struct op_sig *sig)
+static const struct inner_step *const inner_steps[N_FUSED_STEPS] = {
+    [FUSED_AFT] = &attncl__inner_aft,
+    [FUSED_ATTENTION] = &attncl__inner_attention,
+    [FUSED_FFN] = &attncl__inner_ffn,
+};
+
+static const struct fused_step_fwd_params *params_of(const struct op_sig *sig)
 {
-    return sig->in[FUSED_NORM_W].dim[0];
+    return sig->params;
 }
 
-int64_t attncl__fused_step_rows(const struct op_sig *sig)
+static const struct inner_step *inner_of(const struct op_sig *sig)
 {
-    const int64_t d = attncl__fused_step_width(sig);
-    return d > 0 ? attncl__desc_count(&sig->in[FUSED_X]) / d : 0;
+    return inner_steps[params_of(sig)->kind];
 }
+
+// -- shapes
 
 static attncl_status check_stream(const struct op_sig *sig)
 {
@@ -31,10 +39,11 @@ static attncl_status check_stream(const struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static attncl_status check_partials(const struct op_sig *sig, int64_t m, int64_t d)
+static attncl_status check_partials(const struct op_sig *sig)
 {
     const struct tensor_desc *partials = &sig->in[FUSED_PARTIALS],
                              *bias = &sig->in[FUSED_PARTIALS_BIAS];
+    const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
 
     if (!attncl__desc_present(partials))
         return ATTNCL_OK;
@@ -49,194 +58,212 @@ static attncl_status check_partials(const struct op_sig *sig, int64_t m, int64_t
     return ATTNCL_OK;
 }
 
-attncl_status attncl__fused_step_infer(struct op_sig *sig, int64_t n_blocks, int64_t d_out)
+static attncl_status check_projections(const struct op_sig *sig)
 {
-    TRY(check_stream(sig));
-    const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
+    static const char *const names_of_3[] = {"wq", "bq", "wk", "bk", "wv", "bv"};
+    static const char *const names_of_1[] = {"w1", "b1"};
+    const int n = inner_of(sig)->n_projections;
+    const char *const *names = n == 1 ? names_of_1 : names_of_3;
+    const struct tensor_desc *first = &sig->in[FUSED_WQ], *out = &sig->in[FUSED_WO];
+    const int64_t d = attncl__fused_step_width(sig);
 
-    TRY(check_partials(sig, m, d));
-    REQUIRE(n_blocks >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " channel blocks, must be at least 1",
-            n_blocks);
+    TRY(attncl__check_input(names[0], first, ATTNCL_F32, 2));
+    TRY(attncl__check_input(n == 1 ? "w2" : "wo", out, ATTNCL_F32, 2));
+    REQUIRE(first->dim[1] == d, ATTNCL_ERR_SHAPE, "%s is %s, x has %" PRId64 " channels", names[0],
+            SHAPE(first), d);
+    for (int i = 1; i < 2 * n; ++i) {
+        const struct tensor_desc *x = &sig->in[FUSED_WQ + i];
+        const bool bias = i % 2;
+        if (bias && !attncl__desc_present(x))
+            continue;
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, bias ? 1 : 2));
+        REQUIRE(x->dim[0] == first->dim[0] && (bias || x->dim[1] == d), ATTNCL_ERR_SHAPE,
+                "%s is %s, %s is %s", names[i], SHAPE(x), names[0], SHAPE(first));
+    }
+    REQUIRE(out->dim[1] == first->dim[0], ATTNCL_ERR_SHAPE, "%s is %s, %s is %s",
+            n == 1 ? "w2" : "wo", SHAPE(out), names[0], SHAPE(first));
+    return ATTNCL_OK;
+}
+
+static attncl_status infer(struct op_sig *sig)
+{
+    const struct fused_step_fwd_params *params = sig->params;
+
+    assert(params->kind >= 0 && params->kind < N_FUSED_STEPS);
+    TRY(check_stream(sig));
+    TRY(check_partials(sig));
+    TRY(check_projections(sig));
+    TRY(inner_of(sig)->infer(sig));
+    REQUIRE(params->n_blocks >= 1, ATTNCL_ERR_ARGUMENT, "%d channel blocks, must be at least 1",
+            (int)params->n_blocks);
     if (attncl__desc_present(&sig->in[FUSED_PARTIALS]))
         TRY(attncl__desc_make(ATTNCL_F32, sig->in[FUSED_X].rank, sig->in[FUSED_X].dim,
                               &sig->out[FUSED_RESIDUAL_OUT]));
-    return attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){n_blocks, m, d_out},
-                             &sig->out[FUSED_PARTIAL_SUMS]);
+    return attncl__desc_make(
+        ATTNCL_F32, 3,
+        (int64_t[]){params->n_blocks, attncl__fused_step_rows(sig), sig->in[FUSED_WO].dim[0]},
+        &sig->out[FUSED_PARTIAL_SUMS]);
 }
 
-bool attncl__fused_step_supported(const struct op_sig *sig, const int64_t *widths, int n_widths,
-                                  int64_t local)
+// -- channel blocks
+
+static int64_t block_width(const struct op_sig *sig, int64_t n_blocks)
+{
+    const int64_t granule = inner_of(sig)->granule(sig);
+    const int64_t granules = ceil_div(attncl__fused_step_channels(sig), granule);
+    return ceil_div(granules, n_blocks) * granule;
+}
+
+static int64_t weights_count(const struct op_sig *sig)
+{
+    return attncl__fused_step_channels(sig) *
+           (inner_of(sig)->n_projections * attncl__fused_step_width(sig) +
+            sig->in[FUSED_WO].dim[0]);
+}
+
+// Two channel blocks for each compute unit, for load balance.  Starting another unit takes as long
+// as some 100,000 FMAs.
+int32_t attncl__fused_step_blocks(const struct op_sig *sig)
+{
+    enum { MAX_BLOCKS = 16, MIN_VECTORS = 2, MIN_FMAS = 1 << 17 }; // the last two of a block
+    const struct device_caps *caps = sig->caps;
+    const int64_t channels = attncl__fused_step_channels(sig);
+    const int64_t limits[] = {
+        2 * (int64_t)caps->compute_units,
+        ceil_div(channels, MIN_VECTORS * (int64_t)caps->vector_width),
+        ceil_div(channels, inner_of(sig)->granule(sig)),
+        ceil_div(attncl__fused_step_rows(sig) * weights_count(sig), MIN_FMAS),
+    };
+    int64_t n = MAX_BLOCKS;
+
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; ++i)
+        n = limits[i] < n ? limits[i] : n;
+    return (int32_t)ceil_div(channels, block_width(sig, n > 0 ? n : 1));
+}
+
+static int64_t local_floats(const struct op_sig *sig)
+{
+    const struct inner_step *inner = inner_of(sig);
+    const int64_t m = attncl__fused_step_rows(sig);
+
+    return m * attncl__fused_step_width(sig) +
+           inner->n_projections * m * block_width(sig, params_of(sig)->n_blocks) +
+           (inner->local_floats ? inner->local_floats(sig) : 0);
+}
+
+bool attncl__fused_step_supported(const struct op_sig *sig)
 {
     enum { MAX_WIDTH = 4096 }; // rows that stay in the second-level cache
     const struct device_caps *caps = sig->caps;
     const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
+    const int64_t vw = caps->vector_width;
+    const int64_t widths[] = {attncl__fused_step_channels(sig), d, sig->in[FUSED_WO].dim[0]};
 
-    if (caps->variant != VARIANT_CPU || caps->vector_width < 4 || caps->max_loop_iterations ||
-        m < 1 || m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH)
+    if (caps->variant != VARIANT_CPU || vw < 4 || caps->max_loop_iterations || m < 1 ||
+        m > SKINNY_GEMM_MAX_ROWS || d > MAX_WIDTH || inner_of(sig)->granule(sig) % vw)
         return false;
-    for (int i = 0; i < n_widths; ++i)
-        if (widths[i] < 1 || widths[i] % caps->vector_width || widths[i] > INT32_MAX / 16)
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
+        if (widths[i] < 1 || widths[i] % vw || widths[i] > INT32_MAX / 16)
             return false;
     for (int i = 0; i < sig->n_in; ++i)
         if (attncl__desc_present(&sig->in[i]) &&
             (sig->in[i].start != 0 || !attncl__desc_contiguous(&sig->in[i])))
             return false;
-    return (size_t)(m * d + local) * sizeof(float) <= caps->local_bytes / 2;
+    return (size_t)local_floats(sig) * sizeof(float) <= caps->local_bytes / 2;
 }
 
-// Two channel blocks for each compute unit, for load balance.  Starting another unit takes
-// as long as some 100,000 FMAs.
-int32_t attncl__fused_step_blocks(const struct device_caps *caps, int64_t width, int64_t fmas)
+// -- launch
+
+static struct arg *add(struct arg *to, const struct arg *args, size_t n)
 {
-    enum { MAX_BLOCKS = 16, VECTORS = 2, MIN_FMAS = 1 << 17 }; // of a channel block at least
-    const int64_t units = 2 * (int64_t)caps->compute_units;
-    const int64_t max = ceil_div(width, VECTORS * (int64_t)caps->vector_width);
-    const int64_t worth = ceil_div(fmas, MIN_FMAS);
-    int64_t n = units < MAX_BLOCKS ? units : MAX_BLOCKS;
-
-    n = n < max ? n : max;
-    n = n < worth ? n : worth;
-    return (int32_t)ceil_div(width, attncl__fused_step_block_width(caps, width, n > 0 ? n : 1));
+    memcpy(to, args, n * sizeof *args);
+    return to + n;
 }
+#define ADD(to, ...)                                                                               \
+    add((to), (const struct arg[]){__VA_ARGS__},                                                   \
+        sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg))
 
-int64_t attncl__fused_step_block_width(const struct device_caps *caps, int64_t width,
-                                       int64_t n_blocks)
+// The arguments that all kernels share, in the order of QKV_PARAMS (cl/fused/channel_block.clh).
+static struct arg *add_shared(const struct device_caps *caps, const struct op_call *call,
+                              struct arg *to)
 {
-    return ceil_div(ceil_div(width, n_blocks), caps->vector_width) * (int64_t)caps->vector_width;
+    const struct op_sig *sig = &call->sig;
+    const struct fused_step_fwd_params *params = sig->params;
+    const int n_projections = inner_of(sig)->n_projections;
+    const int64_t m = attncl__fused_step_rows(sig), d = attncl__fused_step_width(sig);
+    const int64_t width = block_width(sig, params->n_blocks);
+    const bool has_partials = attncl__desc_present(&sig->in[FUSED_PARTIALS]);
+    int has_bias = 0;
+
+    for (int i = 0; i < n_projections; ++i)
+        has_bias |= attncl__desc_present(&sig->in[FUSED_BQ + 2 * i]) << i;
+    to = ADD(to, arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
+             arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
+             arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
+             arg_mem(call->in[FUSED_PARTIALS_BIAS]), arg_mem(call->in[FUSED_NORM_W]),
+             arg_mem(call->in[FUSED_NORM_B]), arg_f32(params->eps),
+             arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(attncl__fused_step_channels(sig)),
+             arg_i32(width), arg_i32(sig->in[FUSED_WO].dim[0]),
+             arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d)),
+             arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width)), arg_i32(has_bias));
+    for (int i = 0; i < 2 * n_projections; ++i)
+        to = ADD(to, arg_mem(call->in[FUSED_WQ + i]));
+    to = ADD(to, arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
+             arg_local((size_t)(m * d) * sizeof(float)));
+    for (int i = 0; i < n_projections; ++i)
+        to = ADD(to, arg_local((size_t)(m * width) * sizeof(float)));
+    return to;
 }
 
-void attncl__fused_step_args(const struct op_call *call, float eps, struct arg args[FUSED_ARGS])
+static attncl_status launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *partials = &call->sig.in[FUSED_PARTIALS];
-    const bool has_partials = attncl__desc_present(partials);
-    const struct arg all[FUSED_ARGS] = {
-        arg_i32(attncl__fused_step_rows(&call->sig)),
-        arg_i32(attncl__fused_step_width(&call->sig)),
-        arg_i32(has_partials ? partials->dim[0] : 0),
-        arg_i32(attncl__desc_present(&call->sig.in[FUSED_PARTIALS_BIAS])),
-        arg_mem(call->in[FUSED_X]),
-        arg_mem(call->in[FUSED_PARTIALS]),
-        arg_mem(call->in[FUSED_PARTIALS_BIAS]),
-        arg_mem(call->in[FUSED_NORM_W]),
-        arg_mem(call->in[FUSED_NORM_B]),
-        arg_f32(eps),
-        arg_mem(call->out[FUSED_RESIDUAL_OUT]),
-    };
-    memcpy(args, all, sizeof all);
+    enum { MAX_SHARED_ARGS = 29 };
+    const struct op_sig *sig = &call->sig;
+    const struct fused_step_fwd_params *params = sig->params;
+    const struct inner_step *inner = inner_of(sig);
+    const int64_t channels = attncl__fused_step_channels(sig);
+    struct kspec spec = kspec_begin(inner->file, inner->kernel);
+    struct arg args[MAX_SHARED_ARGS + MAX_INNER_ARGS];
+
+    REQUIRE(attncl__fused_step_supported(sig) &&
+                ceil_div(channels, block_width(sig, params->n_blocks)) == params->n_blocks,
+            ATTNCL_ERR_UNSUPPORTED,
+            "a step of %s with %" PRId64 " rows and %" PRId64
+            " channels in %d blocks cannot be one launch on this device",
+            inner->name, attncl__fused_step_rows(sig), channels, (int)params->n_blocks);
+    attncl__skinny_gemm_macros(l->caps, attncl__fused_step_rows(sig), &spec);
+    kspec_int(&spec, "HAS_K_TAIL", 0);
+    if (inner->macros)
+        inner->macros(sig, &spec);
+    struct arg *end = add_shared(l->caps, call, args);
+    if (inner->args)
+        end += inner->args(call, end);
+    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args, (int)(end - args));
 }
 
-static attncl_status check_projections(const struct op_sig *sig)
+static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    static const char *const names[] = {"wq", "bq", "wk", "bk", "wv", "bv"};
-    const int64_t channels = sig->in[FUSED_WQ].dim[0];
+    const double m = (double)attncl__fused_step_rows(sig),
+                 d = (double)attncl__fused_step_width(sig);
+    const double weights = (double)weights_count(sig);
 
-    for (int i = FUSED_WQ; i <= FUSED_BV; ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        const bool bias = (i - FUSED_WQ) % 2;
-        if (bias && !attncl__desc_present(x))
-            continue;
-        TRY(attncl__check_input(names[i - FUSED_WQ], x, ATTNCL_F32, bias ? 1 : 2));
-        REQUIRE(x->dim[0] == channels && (bias || x->dim[1] == attncl__fused_step_width(sig)),
-                ATTNCL_ERR_SHAPE, "%s is %s, wq is %s, x has %" PRId64 " channels",
-                names[i - FUSED_WQ], SHAPE(x), SHAPE(&sig->in[FUSED_WQ]),
-                attncl__fused_step_width(sig));
-    }
-    REQUIRE(sig->in[FUSED_WO].dim[1] == channels, ATTNCL_ERR_SHAPE, "wo is %s, wq is %s",
-            SHAPE(&sig->in[FUSED_WO]), SHAPE(&sig->in[FUSED_WQ]));
-    return ATTNCL_OK;
+    *flop_ret = m * (2 * weights + 8 * d);
+    *bytes_ret =
+        4 * (weights + 2 * m * d + (double)attncl__desc_count(&sig->out[FUSED_PARTIAL_SUMS]));
+    if (inner_of(sig)->cost)
+        inner_of(sig)->cost(sig, flop_ret, bytes_ret);
 }
 
-static attncl_status check_step(const struct op_sig *sig, const struct op_class *cls,
-                                const void *params)
-{
-    enum { N_PROJECTIONS = 3 };
-    const int64_t dim[2] = {attncl__fused_step_rows(sig), sig->in[FUSED_WQ].dim[0]};
-    struct tensor_desc in[N_PROJECTIONS + FUSED_MAX_INPUTS - FUSED_QKV_INPUTS] = {{0}}, y = {0};
-    struct op_sig step = {
-        .params = params, .n_in = cls->n_in, .n_out = cls->n_out, .in = in, .out = &y};
-
-    assert(cls->n_in <= (int)(sizeof in / sizeof in[0]) && cls->n_out == 1);
-
-    for (int i = 0; i < N_PROJECTIONS; ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &step.in[i]));
-    for (int i = N_PROJECTIONS; i < cls->n_in; ++i)
-        step.in[i] = sig->in[FUSED_QKV_INPUTS + i - N_PROJECTIONS];
-    return cls->infer(&step);
-}
-
-attncl_status attncl__fused_step_infer_qkv(struct op_sig *sig, int64_t n_blocks,
-                                           const struct op_class *step, const void *step_params)
-{
-    TRY(attncl__check_input("wq", &sig->in[FUSED_WQ], ATTNCL_F32, 2));
-    TRY(attncl__check_input("wo", &sig->in[FUSED_WO], ATTNCL_F32, 2));
-    TRY(attncl__fused_step_infer(sig, n_blocks, sig->in[FUSED_WO].dim[0]));
-    TRY(check_projections(sig));
-    return check_step(sig, step, step_params);
-}
-
-bool attncl__fused_step_supported_qkv(const struct op_sig *sig, int64_t block_width, int64_t local)
-{
-    const int64_t widths[] = {sig->in[FUSED_WQ].dim[0], attncl__fused_step_width(sig),
-                              sig->in[FUSED_WO].dim[0]};
-
-    return attncl__fused_step_supported(sig, widths, 3,
-                                        3 * attncl__fused_step_rows(sig) * block_width + local);
-}
-
-void attncl__fused_step_qkv_macros(const struct device_caps *caps, const struct op_call *call,
-                                   struct kspec *spec)
-{
-    attncl__skinny_gemm_macros(caps, attncl__fused_step_rows(&call->sig), spec);
-    kspec_int(spec, "HAS_K_TAIL", 0);
-}
-
-void attncl__fused_step_qkv_args(const struct device_caps *caps, const struct op_call *call,
-                                 float eps, int64_t block_width, struct arg args[FUSED_QKV_ARGS])
-{
-    const struct tensor_desc *in = call->sig.in;
-    const int64_t m = attncl__fused_step_rows(&call->sig), d = attncl__fused_step_width(&call->sig);
-    const int has_bias = attncl__desc_present(&in[FUSED_BQ]) |
-                         attncl__desc_present(&in[FUSED_BK]) << 1 |
-                         attncl__desc_present(&in[FUSED_BV]) << 2;
-    const size_t block_bytes = (size_t)(m * block_width) * sizeof(float);
-    const struct arg own[FUSED_QKV_ARGS - FUSED_ARGS] = {
-        arg_i32(in[FUSED_WQ].dim[0]),
-        arg_i32(block_width),
-        arg_i32(in[FUSED_WO].dim[0]),
-        arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d)),
-        arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, block_width)),
-        arg_i32(has_bias),
-        arg_mem(call->in[FUSED_WQ]),
-        arg_mem(call->in[FUSED_BQ]),
-        arg_mem(call->in[FUSED_WK]),
-        arg_mem(call->in[FUSED_BK]),
-        arg_mem(call->in[FUSED_WV]),
-        arg_mem(call->in[FUSED_BV]),
-        arg_mem(call->in[FUSED_WO]),
-        arg_mem(call->out[FUSED_PARTIAL_SUMS]),
-        arg_local((size_t)(m * d) * sizeof(float)),
-        arg_local(block_bytes),
-        arg_local(block_bytes),
-        arg_local(block_bytes),
-    };
-
-    attncl__fused_step_args(call, eps, args);
-    memcpy(args + FUSED_ARGS, own, sizeof own);
-}
-
-static int64_t projection_weights(const struct op_sig *sig)
-{
-    return sig->in[FUSED_WQ].dim[0] *
-           (3 * attncl__fused_step_width(sig) + sig->in[FUSED_WO].dim[0]);
-}
-
-int64_t attncl__fused_step_qkv_fmas(const struct op_sig *sig)
-{
-    return attncl__fused_step_rows(sig) * projection_weights(sig);
-}
-
-void attncl__fused_step_qkv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    *flop_ret = 2 * (double)attncl__fused_step_qkv_fmas(sig);
-    *bytes_ret = 4 * (double)projection_weights(sig);
-}
+const struct op_class attncl__op_fused_step_fwd = {
+    .name = "fused_step_fwd",
+    .params_bytes = sizeof(struct fused_step_fwd_params),
+    .n_in = N_FUSED_INPUTS,
+    .n_out = 2,
+    .optional = 1u << FUSED_PARTIALS | 1u << FUSED_PARTIALS_BIAS | 1u << FUSED_BQ | 1u << FUSED_WK |
+                1u << FUSED_BK | 1u << FUSED_WV | 1u << FUSED_BV | 1u << FUSED_POS_BIAS |
+                1u << FUSED_POSITION | 1u << FUSED_SUMS | 1u << FUSED_KEYS | 1u << FUSED_VALUES,
+    .state = 1u << FUSED_SUMS | 1u << FUSED_KEYS | 1u << FUSED_VALUES,
+    .infer = infer,
+    .launch = launch,
+    .cost = cost,
+};

@@ -1,89 +1,82 @@
 // SPDX-License-Identifier: MIT
-// What fused_ffn_fwd, fused_aft_step_fwd and fused_attention_step_fwd share: the residual stream
-// with split-K partial sums still to add (cl/common/prenorm_prologue.clh), results as partial sums,
-// channel blocks; and for the last two: the query, key, value and output projections around a
-// mixing step.
+// One position of a layer for a few rows, from the layer norm to the output projection, one launch:
+//
+//   x' = x + (partials_bias + sum_s partials[s])     the residual stream; without partials x' = x
+//   h = LN(x') W_i^T + b_i, ...                      input projections
+//   sum_g out[g] = inner(h) Wo^T                     inner: a step of AFT or attention, an activation
+//
+// Channels of AFT, heads of attention and hidden units do not mix before the output projection, so
+// that blocks of them are independent: block g leaves the partial sum out[g], which the consumer
+// adds (split-K).  Decoding has no gradient, and neither has this op; compile/fusion_rules.c
+// creates it.
 #ifndef ATTNCL_OP_FUSED_FUSED_STEP_H
 #define ATTNCL_OP_FUSED_FUSED_STEP_H
 
-#include "op/fused/split_k_reduce.h"
-#include "op/matmul/linear.h"
+#include "op/op.h"
 
-// The first inputs of all.
-enum {
-    FUSED_X,        // [..., d]
-    FUSED_NORM_W,   // [d]
-    FUSED_NORM_B,   // [d]
-    FUSED_PARTIALS, // [S, m, d] split-K partial sums, or absent: x is complete
-    FUSED_PARTIALS_BIAS,
-    FUSED_INPUTS
-};
-
-// The next ones of the ops with projections: weights [C, d], biases [C] or absent; [d_out, C].
-enum {
-    FUSED_WQ = FUSED_INPUTS,
+enum fused_step_input {
+    FUSED_X,             // [..., d]
+    FUSED_NORM_W,        // [d]
+    FUSED_NORM_B,        // [d]
+    FUSED_PARTIALS,      // [S, m, d], or absent
+    FUSED_PARTIALS_BIAS, // [d], or absent
+    FUSED_WQ,            // input projections: weights [C, d], biases [C] or absent
     FUSED_BQ,
     FUSED_WK,
     FUSED_BK,
     FUSED_WV,
     FUSED_BV,
-    FUSED_WO,
-    FUSED_QKV_INPUTS
+    FUSED_WO,       // [d_out, C]
+    FUSED_POS_BIAS, // AFT: [T, T], or absent
+    FUSED_POSITION, // AFT, attention: I32 [1]
+    FUSED_SUMS,     // AFT: state, as aft_step_fwd's
+    FUSED_KEYS,     // AFT, attention: state, as aft_step_fwd's and attention_step_fwd's
+    FUSED_VALUES,
+    N_FUSED_INPUTS,
+    FUSED_W1 = FUSED_WQ, // feed-forward: the one input projection
+    FUSED_B1 = FUSED_BQ,
+    FUSED_W2 = FUSED_WO,
 };
-#define FUSED_QKV_OPTIONAL                                                                         \
-    (1u << FUSED_PARTIALS | 1u << FUSED_PARTIALS_BIAS | 1u << FUSED_BQ | 1u << FUSED_BK |          \
-     1u << FUSED_BV)
 
-// The first outputs: partial sums [n_blocks, m, d_out]; x', like x, absent where x is complete.
-enum { FUSED_PARTIAL_SUMS, FUSED_RESIDUAL_OUT };
+// Outputs: [n_blocks, m, d_out]; x', like x, absent without partials.
+enum fused_step_output { FUSED_PARTIAL_SUMS, FUSED_RESIDUAL_OUT };
 
-// m; d
+enum fused_step_kind { FUSED_AFT, FUSED_ATTENTION, FUSED_FFN, N_FUSED_STEPS };
+
+// What the kinds of steps differ in.
+struct inner_step {
+    const char *file, *kernel;
+    const char *name;  // in messages
+    int n_projections; // 1 or 3
+    // Checks the inputs of the inner step alone.
+    attncl_status (*infer)(const struct op_sig *sig);
+    // Channels that one block holds together: a vector, a head.
+    int64_t (*granule)(const struct op_sig *sig);
+    // Floats of local memory beside rows and projections; NULL: none.
+    int64_t (*local_floats)(const struct op_sig *sig);
+    void (*macros)(const struct op_sig *sig, struct kspec *spec);
+    // Appends the kernel's own arguments, at most MAX_INNER_ARGS; returns their number.
+    int (*args)(const struct op_call *call, struct arg *args);
+    // Adds operations and bytes of the inner step.
+    void (*cost)(const struct op_sig *sig, double *flop, double *bytes);
+};
+enum { MAX_INNER_ARGS = 7 };
+extern const struct inner_step attncl__inner_aft, attncl__inner_attention, attncl__inner_ffn;
+
+// m; d; C
 int64_t attncl__fused_step_rows(const struct op_sig *sig);
 int64_t attncl__fused_step_width(const struct op_sig *sig);
+int64_t attncl__fused_step_channels(const struct op_sig *sig);
 
-// ERR_SHAPE unless they fit each other; fills both outputs.
-attncl_status attncl__fused_step_infer(struct op_sig *sig, int64_t n_blocks, int64_t d_out);
+// infer() of the op that the step fuses, given q, k and v [m, C] and then the n inputs listed.
+attncl_status attncl__fused_step_check(const struct op_sig *sig, const struct op_class *cls,
+                                       const void *params, const int *inputs, int n);
 
-// Whether the kernels run on this device: few rows, every input contiguous, widths of whole
-// vectors, `local` floats beside the rows in local memory.
-bool attncl__fused_step_supported(const struct op_sig *sig, const int64_t *widths, int n_widths,
-                                  int64_t local);
+// The number of channel blocks that suits the device; 1 at least.
+int32_t attncl__fused_step_blocks(const struct op_sig *sig);
 
-// Channel blocks of `width` for this device, where all of them take `fmas` FMAs; and how wide
-// each but the last is.
-int32_t attncl__fused_step_blocks(const struct device_caps *caps, int64_t width, int64_t fmas);
-int64_t attncl__fused_step_block_width(const struct device_caps *caps, int64_t width,
-                                       int64_t n_blocks);
-
-// PRENORM_PARAMS and residual_out; the number of arguments.
-enum { FUSED_ARGS = 11 };
-void attncl__fused_step_args(const struct op_call *call, float eps, struct arg args[FUSED_ARGS]);
-
-// With projections, around a mixing step.  infer: stream, projections, and the step by itself,
-// which has q, k and v first and then what the op has after FUSED_QKV_INPUTS; supported: `local`
-// floats more; args: up to the local arrays rows, q, k and v of cl/fused/fused_aft_step.cl.
-attncl_status attncl__fused_step_infer_qkv(struct op_sig *sig, int64_t n_blocks,
-                                           const struct op_class *step, const void *step_params);
-bool attncl__fused_step_supported_qkv(const struct op_sig *sig, int64_t block_width, int64_t local);
-enum { FUSED_QKV_ARGS = FUSED_ARGS + 18 };
-void attncl__fused_step_qkv_args(const struct device_caps *caps, const struct op_call *call,
-                                 float eps, int64_t block_width, struct arg args[FUSED_QKV_ARGS]);
-void attncl__fused_step_qkv_macros(const struct device_caps *caps, const struct op_call *call,
-                                   struct kspec *spec);
-// FMAs of the projections.
-int64_t attncl__fused_step_qkv_fmas(const struct op_sig *sig);
-// Floating-point operations of the projections, and bytes of their weights.
-void attncl__fused_step_qkv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret);
-
-// What compile/fusion_rules.c asks before it creates one: the parameters, from those of the inner
-// step (of the FFN: of its fused_norm_linear); false where this device has no such step or loses by
-// it.  sig: of the op, without outputs.
-bool attncl__fused_aft_step_prepare(const struct op_sig *sig, const void *step_params, float eps,
-                                    void *params);
-bool attncl__fused_attention_step_prepare(const struct op_sig *sig, const void *step_params,
-                                          float eps, void *params);
-bool attncl__fused_ffn_prepare(const struct op_sig *sig, const void *step_params, float eps,
-                               void *params);
-enum { FUSED_MAX_INPUTS = FUSED_QKV_INPUTS + 5 };
+// Whether the kernel runs on this device, with params->n_blocks blocks: few rows, contiguous
+// inputs, widths of whole vectors, enough local memory.
+bool attncl__fused_step_supported(const struct op_sig *sig);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // One position of an AFT layer without heads, from the layer norm to the output projection, its
-// result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_aft_step.c
+// result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step_aft.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             prenorm_prologue.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block of channels
@@ -20,15 +20,14 @@
 //   PER_HEAD   as in aft.clh                                        0
 
 #include "common/aft_step.clh"
-#include "common/channel_block.clh"
+#include "fused/channel_block.clh"
 
 // pos_bias: [n, n], not read when window is 0; position: [1]; sums, keys, values: as in
 // aft_step.cl, all = m * channels
 // A position outside 0 .. n - 1 gives NaN and leaves the state alone.
-KERNEL void fused_aft_step_fwd(QKV_PARAMS, __global const float *restrict pos_bias, int n,
-                               int window, __global const int *restrict position,
-                               __global float *restrict sums, __global float *restrict keys,
-                               __global float *restrict values)
+KERNEL void fused_step_aft(QKV_PARAMS, __global const float *restrict pos_bias, int n, int window,
+                           __global const int *restrict position, __global float *restrict sums,
+                           __global float *restrict keys, __global float *restrict values)
 {
     const int t = *position;
     const long all = (long)m * channels;

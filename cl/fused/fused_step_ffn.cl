@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // A feed-forward network of few rows with the layer norm in front of it, its result split-K partial
-// sums, CPU variant.  Host side: lib/op/fused/fused_ffn.c
+// sums, CPU variant.  Host side: lib/op/fused/fused_step_ffn.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s])              prenorm_prologue.clh
-//   partials[g] = act(LN(x') W1_g^T + b1_g) W2_g^T           W1_g, b1_g, W2_g: a block of hidden
-//   units
+//   partials[g] = act(LN(x') W1_g^T + b1_g) W2_g^T           W1_g, b1_g, W2_g: a block
+//                                                            of hidden units
 //
 //   Work      one work-group = one block of `block_width` hidden units, for all rows: independent of the
 //             others, so that both GEMMs are one launch.  Each work-group reduces and normalises all
@@ -19,18 +19,17 @@
 //   ACT        the activation                                       0 .. 5
 
 #include "common/epilogue.clh"
+#include "fused/channel_block.clh"
 
-#include "common/channel_block.clh"
-
-// w1: [f, d]; b1: [f]; w2: [d_out, f]; out: [groups, m, d_out]; residual_out: [m, d]
+// w1: [f, d]; b1: [f]; w2: [d_out, f]; out: [blocks, m, d_out]; residual_out: [m, d]
 // prefetch_rows_1, prefetch_rows_2: prefetch distance in rows of w1 and w2
 // rows: [m, d]; hidden: [m, block_width]
-KERNEL void fused_ffn_fwd(PRENORM_PARAMS, __global float *restrict residual_out, int f,
-                          int block_width, int d_out, int prefetch_rows_1, int prefetch_rows_2,
-                          __global const float *restrict w1, int has_b1,
-                          __global const float *restrict b1, __global const float *restrict w2,
-                          __global float *restrict out, __local float *restrict rows,
-                          __local float *restrict hidden)
+KERNEL void fused_step_ffn(PRENORM_PARAMS, __global float *restrict residual_out, int f,
+                           int block_width, int d_out, int prefetch_rows_1, int prefetch_rows_2,
+                           int has_b1, __global const float *restrict w1,
+                           __global const float *restrict b1, __global const float *restrict w2,
+                           __global float *restrict out, __local float *restrict rows,
+                           __local float *restrict hidden)
 {
     const int group = (int)get_group_id(0), first = group * block_width,
               width = min(block_width, f - first);

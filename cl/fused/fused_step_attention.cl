@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
 // One position of a layer of multi-head attention, from the layer norm to the output projection,
-// its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_attention_step.c
+// its result split-K partial sums, CPU variant.  Host side: lib/op/fused/fused_step_attention.c
 //
 //   x' = x + (partials_bias + sum_s partials_in[s]),  z = LN(x')             prenorm_prologue.clh
 //   q, k, v = z Wq_g^T + bq_g, z Wk_g^T + bk_g, z Wv_g^T + bv_g       a block: some of the heads
 //   partials[g] = attention of q over the keys so far, Wo_g^T
 //
-//   Work      one work-group = one block of `block_width` channels, whole heads, for all rows: heads do
-//             not mix before the output projection, so that all of it is one launch.  Each work-group reduces and
+//   Work      one work-group = one block of `block_width` channels, whole heads, for all rows: heads do not
+//             mix before the output projection, so that all of it is one launch.  Each work-group reduces and
 //             normalises all rows redundantly: cheaper than a launch
 //   Memory    reads each weight once; stores this position's keys and values in the caches
 //             [limit][m][channels], reads all up to it; rows and a block's q, k and v in local
@@ -21,7 +21,7 @@
 //   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH   as in skinny_gemm.clh, HAS_K_TAIL = 0
 
 #include "common/attention_row.clh"
-#include "common/channel_block.clh"
+#include "fused/channel_block.clh"
 
 // The scores of n keys, `row` floats apart, and -inf after them.
 LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys, long row, int n,
@@ -40,9 +40,9 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys
 }
 
 // position: [1]; keys, values: [limit, m, channels]; head: channels of a head; sums: [head]
-KERNEL void fused_attention_step_fwd(QKV_PARAMS, int head, int limit, float scale,
-                                     __global const int *restrict position, __global float *keys,
-                                     __global float *values, __local float *sums)
+KERNEL void fused_step_attention(QKV_PARAMS, int head, int limit, float scale,
+                                 __global const int *restrict position, __global float *keys,
+                                 __global float *values, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int t = clamp(position[0], 0, limit - 1);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+//
+// The inner step of an AFT layer without heads (aft_step.c), for the fused step.
+
+#include "op/fused/fused_step.h"
+
+static attncl_status infer(const struct op_sig *sig)
+{
+    static const int inputs[] = {FUSED_POS_BIAS, FUSED_POSITION, FUSED_SUMS, FUSED_KEYS,
+                                 FUSED_VALUES};
+    const struct fused_step_fwd_params *params = sig->params;
+
+    return attncl__fused_step_check(sig, &attncl__op_aft_step_fwd, &params->aft, inputs, 5);
+}
+
+static int64_t granule(const struct op_sig *sig)
+{
+    return sig->caps->vector_width;
+}
+
+static void macros(const struct op_sig *sig, struct kspec *spec)
+{
+    (void)sig;
+    kspec_int(spec, "PER_HEAD", 0);
+}
+
+static int args(const struct op_call *call, struct arg *to)
+{
+    const struct fused_step_fwd_params *params = call->sig.params;
+    const struct tensor_desc *pos_bias = &call->sig.in[FUSED_POS_BIAS];
+    const bool biased = attncl__desc_present(pos_bias) && params->aft.window > 0;
+    int n = 0;
+
+    to[n++] = arg_mem(call->in[FUSED_POS_BIAS]);
+    to[n++] = arg_i32(biased ? pos_bias->dim[0] : INT32_MAX);
+    to[n++] = arg_i32(biased ? params->aft.window : 0);
+    to[n++] = arg_mem(call->in[FUSED_POSITION]);
+    to[n++] = arg_mem(call->in[FUSED_SUMS]);
+    to[n++] = arg_mem(call->in[FUSED_KEYS]);
+    to[n++] = arg_mem(call->in[FUSED_VALUES]);
+    return n;
+}
+
+static void cost(const struct op_sig *sig, double *flop, double *bytes)
+{
+    const struct fused_step_fwd_params *params = sig->params;
+    const double count = (double)(attncl__fused_step_rows(sig) * attncl__fused_step_channels(sig));
+
+    *flop += count * (40 + 20 * (double)params->aft.window);
+    *bytes += 4 * count * (12 + 3 * (double)params->aft.window);
+}
+
+const struct inner_step attncl__inner_aft = {
+    .file = "fused/fused_step_aft.cl",
+    .kernel = "fused_step_aft",
+    .name = "AFT",
+    .n_projections = 3,
+    .infer = infer,
+    .granule = granule,
+    .macros = macros,
+    .args = args,
+    .cost = cost,
+};

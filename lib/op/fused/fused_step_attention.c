@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+//
+// The inner step of multi-head attention (attention_step.c), for the fused step: blocks are whole
+// heads.
+
+#include "op/fused/fused_step.h"
+
+static attncl_status infer(const struct op_sig *sig)
+{
+    static const int inputs[] = {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES};
+    const struct fused_step_fwd_params *params = sig->params;
+
+    return attncl__fused_step_check(sig, &attncl__op_attention_step_fwd, &params->attention, inputs,
+                                    3);
+}
+
+static int64_t head_width(const struct op_sig *sig)
+{
+    const struct fused_step_fwd_params *params = sig->params;
+    return attncl__fused_step_channels(sig) / params->attention.n_heads;
+}
+
+static int args(const struct op_call *call, struct arg *to)
+{
+    const struct op_sig *sig = &call->sig;
+    const struct fused_step_fwd_params *params = sig->params;
+    int n = 0;
+
+    to[n++] = arg_i32(head_width(sig));
+    to[n++] = arg_i32(sig->in[FUSED_KEYS].dim[0]);
+    to[n++] = arg_f32(params->attention.scale);
+    to[n++] = arg_mem(call->in[FUSED_POSITION]);
+    to[n++] = arg_mem(call->in[FUSED_KEYS]);
+    to[n++] = arg_mem(call->in[FUSED_VALUES]);
+    to[n++] = arg_local((size_t)head_width(sig) * sizeof(float));
+    return n;
+}
+
+// At the last position: earlier ones cost less, but only the device knows which it is.
+static void cost(const struct op_sig *sig, double *flop, double *bytes)
+{
+    const double count = (double)sig->in[FUSED_KEYS].dim[0] *
+                         (double)(attncl__fused_step_rows(sig) * attncl__fused_step_channels(sig));
+
+    *flop += 4 * count;
+    *bytes += 8 * count;
+}
+
+const struct inner_step attncl__inner_attention = {
+    .file = "fused/fused_step_attention.cl",
+    .kernel = "fused_step_attention",
+    .name = "attention",
+    .n_projections = 3,
+    .infer = infer,
+    .granule = head_width,
+    .local_floats = head_width, // a head's running sums
+    .args = args,
+    .cost = cost,
+};

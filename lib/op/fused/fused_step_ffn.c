@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+//
+// The inner step of a feed-forward network, for the fused step: the activation of a block of
+// hidden units.
+
+#include "gemm/gemm.h"
+#include "op/fused/fused_step.h"
+
+static attncl_status infer(const struct op_sig *sig)
+{
+    const struct fused_step_fwd_params *params = sig->params;
+
+    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_SILU,
+            ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
+    return ATTNCL_OK;
+}
+
+static int64_t granule(const struct op_sig *sig)
+{
+    return sig->caps->vector_width;
+}
+
+static void macros(const struct op_sig *sig, struct kspec *spec)
+{
+    const struct fused_step_fwd_params *params = sig->params;
+    kspec_int(spec, "ACT", params->activation);
+}
+
+const struct inner_step attncl__inner_ffn = {
+    .file = "fused/fused_step_ffn.cl",
+    .kernel = "fused_step_ffn",
+    .name = "a feed-forward network",
+    .n_projections = 1,
+    .infer = infer,
+    .granule = granule,
+    .macros = macros,
+};
