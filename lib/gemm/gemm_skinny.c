@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Skinny GEMM: few rows of A, so that B, the weights, is read once and bounds the time.  Two
-// kernel files: cl/gemm/gemm_skinny.cl (CPU variant, transposed B) and cl/gemm/gemv.cl.
+// kernel files: cl/gemm/gemm_cpu_skinny.cl (CPU variant, transposed B) and cl/gemm/gemv.cl.
 
 #include "gemm/gemm_native.h"
 #include "gemm/skinny_gemm.h"
@@ -10,7 +10,7 @@
 // vectors per work-item of gemv_axpy (NV).
 enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
-// gemm_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
+// gemm_cpu_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
 // vectors of columns per work-item, which share the normalised rows.
 enum { SKINNY_GEMM_COLS_PER_PASS = 4, NORM_VECTORS = 16 };
 
@@ -20,7 +20,7 @@ static bool within_max_loop_iterations(const struct device_caps *caps, int64_t i
     return caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations;
 }
 
-// A transposed B in the CPU variant: gemm_skinny.cl, which takes more rows than gemv.cl.
+// A transposed B in the CPU variant: gemm_cpu_skinny.cl, which takes more rows than gemv.cl.
 static bool uses_row_dots(const struct device_caps *caps, const struct gemm *g)
 {
     return caps->variant == VARIANT_CPU && caps->vector_width >= 4 && g->trans_b;
@@ -90,7 +90,7 @@ int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_
 static struct kspec skinny_spec(const struct device_caps *caps, const struct gemm *g)
 {
     const int64_t vw = caps->vector_width;
-    struct kspec spec = kspec_begin("gemm/gemm_skinny.cl", "gemm_skinny");
+    struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny.cl", "gemm_cpu_skinny");
 
     attncl__skinny_gemm_macros(caps, g->m, &spec);
     kspec_int(&spec, "HAS_K_TAIL", g->k % vw != 0);

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
 // Fused decode steps (fused_step.h): what all inner steps share.
-//
-// No kernel: each inner step has one, cl/fused/fused_step_aft.cl, _attention.cl and _ffn.cl.
 
 #include "op/fused/fused_step.h"
 #include "gemm/skinny_gemm.h"

@@ -51,8 +51,8 @@ static void cost(const struct op_sig *sig, double *flop, double *bytes)
 }
 
 const struct inner_step attncl__inner_aft = {
-    .file = "fused/fused_step_aft.cl",
-    .kernel = "fused_step_aft",
+    .file = "fused/fused_step_cpu_aft.cl",
+    .kernel = "fused_step_cpu_aft",
     .name = "AFT",
     .n_projections = 3,
     .infer = infer,

@@ -47,8 +47,8 @@ static void cost(const struct op_sig *sig, double *flop, double *bytes)
 }
 
 const struct inner_step attncl__inner_attention = {
-    .file = "fused/fused_step_attention.cl",
-    .kernel = "fused_step_attention",
+    .file = "fused/fused_step_cpu_attention.cl",
+    .kernel = "fused_step_cpu_attention",
     .name = "attention",
     .n_projections = 3,
     .infer = infer,

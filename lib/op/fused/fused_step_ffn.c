@@ -27,8 +27,8 @@ static void macros(const struct op_sig *sig, struct kspec *spec)
 }
 
 const struct inner_step attncl__inner_ffn = {
-    .file = "fused/fused_step_ffn.cl",
-    .kernel = "fused_step_ffn",
+    .file = "fused/fused_step_cpu_ffn.cl",
+    .kernel = "fused_step_cpu_ffn",
     .name = "a feed-forward network",
     .n_projections = 1,
     .infer = infer,

@@ -72,7 +72,7 @@ static void check(const struct fused_norm_linear *f)
 
 // Chosen to hit: one row and two, several, all that are allowed; columns of one work-item, and of
 // several with a rest; rows of less than a vector, a whole number, a ragged tail.
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     check(&(struct fused_norm_linear){.x = host_random(1, DIMS(1, 32)),
                                       .weight = host_random(2, DIMS(259, 32)),

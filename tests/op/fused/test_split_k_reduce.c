@@ -23,7 +23,7 @@ static void check(int64_t m, int64_t d, int64_t n_partials, bool biased)
     }
 }
 
-TEST(meets_the_definition)
+TEST(matches_the_reference)
 {
     check(1, 1, 1, true);
     check(3, 5, 2, false);

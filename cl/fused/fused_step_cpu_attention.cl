@@ -40,9 +40,9 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys
 }
 
 // position: [1]; keys, values: [limit, m, channels]; head: channels of a head; sums: [head]
-KERNEL void fused_step_attention(QKV_PARAMS, int head, int limit, float scale,
-                                 __global const int *restrict position, __global float *keys,
-                                 __global float *values, __local float *sums)
+KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int limit, float scale,
+                                     __global const int *restrict position, __global float *keys,
+                                     __global float *values, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int t = clamp(position[0], 0, limit - 1);

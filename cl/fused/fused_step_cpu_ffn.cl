@@ -24,12 +24,12 @@
 // w1: [f, d]; b1: [f]; w2: [d_out, f]; out: [blocks, m, d_out]; residual_out: [m, d]
 // prefetch_rows_1, prefetch_rows_2: prefetch distance in rows of w1 and w2
 // rows: [m, d]; hidden: [m, block_width]
-KERNEL void fused_step_ffn(PRENORM_PARAMS, __global float *restrict residual_out, int f,
-                           int block_width, int d_out, int prefetch_rows_1, int prefetch_rows_2,
-                           int has_b1, __global const float *restrict w1,
-                           __global const float *restrict b1, __global const float *restrict w2,
-                           __global float *restrict out, __local float *restrict rows,
-                           __local float *restrict hidden)
+KERNEL void fused_step_cpu_ffn(PRENORM_PARAMS, __global float *restrict residual_out, int f,
+                               int block_width, int d_out, int prefetch_rows_1, int prefetch_rows_2,
+                               int has_b1, __global const float *restrict w1,
+                               __global const float *restrict b1, __global const float *restrict w2,
+                               __global float *restrict out, __local float *restrict rows,
+                               __local float *restrict hidden)
 {
     const int group = (int)get_group_id(0), first = group * block_width,
               width = min(block_width, f - first);

@@ -86,11 +86,11 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __globa
 #define NORM_PARAMS
 #endif
 
-KERNEL void gemm_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
-                        __global const float *restrict a_base, long a_start, long lda, long a_batch,
-                        __global const float *restrict b_base, long b_start, long ldb, long b_batch,
-                        __global float *restrict c_base, long c_start, long ldc, long c_batch,
-                        EPILOGUE_PARAMS NORM_PARAMS)
+KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
+                            __global const float *restrict a_base, long a_start, long lda,
+                            long a_batch, __global const float *restrict b_base, long b_start,
+                            long ldb, long b_batch, __global float *restrict c_base, long c_start,
+                            long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS)
 {
     const int entry = (int)get_group_id(0) / groups_n;
     const int first = (int)get_group_id(0) % groups_n * cols_per_item;

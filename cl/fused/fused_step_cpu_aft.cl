@@ -25,9 +25,10 @@
 // pos_bias: [n, n], not read when window is 0; position: [1]; sums, keys, values: as in
 // aft_step.cl, all = m * channels
 // A position outside 0 .. n - 1 gives NaN and leaves the state alone.
-KERNEL void fused_step_aft(QKV_PARAMS, __global const float *restrict pos_bias, int n, int window,
-                           __global const int *restrict position, __global float *restrict sums,
-                           __global float *restrict keys, __global float *restrict values)
+KERNEL void fused_step_cpu_aft(QKV_PARAMS, __global const float *restrict pos_bias, int n,
+                               int window, __global const int *restrict position,
+                               __global float *restrict sums, __global float *restrict keys,
+                               __global float *restrict values)
 {
     const int t = *position;
     const long all = (long)m * channels;
