@@ -177,9 +177,6 @@ static struct arg *add(struct arg *to, const struct arg *args, size_t n)
     memcpy(to, args, n * sizeof *args);
     return to + n;
 }
-#define ADD(to, ...)                                                                               \
-    add((to), (const struct arg[]){__VA_ARGS__},                                                   \
-        sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg))
 
 // The arguments that all kernels share, in the order of QKV_PARAMS (cl/fused/channel_block.clh).
 static struct arg *add_shared(const struct device_caps *caps, const struct op_call *call,
@@ -195,21 +192,22 @@ static struct arg *add_shared(const struct device_caps *caps, const struct op_ca
 
     for (int i = 0; i < n_projections; ++i)
         has_bias |= attncl__desc_present(&sig->in[FUSED_BQ + 2 * i]) << i;
-    to = ADD(to, arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
-             arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
-             arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
-             arg_mem(call->in[FUSED_PARTIALS_BIAS]), arg_mem(call->in[FUSED_NORM_W]),
-             arg_mem(call->in[FUSED_NORM_B]), arg_f32(params->eps),
-             arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(attncl__fused_step_channels(sig)),
-             arg_i32(width), arg_i32(sig->in[FUSED_WO].dim[0]),
-             arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d)),
-             arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width)), arg_i32(has_bias));
+    to = add(
+        to, ARGS(arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
+                 arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
+                 arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
+                 arg_mem(call->in[FUSED_PARTIALS_BIAS]), arg_mem(call->in[FUSED_NORM_W]),
+                 arg_mem(call->in[FUSED_NORM_B]), arg_f32(params->eps),
+                 arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(attncl__fused_step_channels(sig)),
+                 arg_i32(width), arg_i32(sig->in[FUSED_WO].dim[0]),
+                 arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d)),
+                 arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width)), arg_i32(has_bias)));
     for (int i = 0; i < 2 * n_projections; ++i)
-        to = ADD(to, arg_mem(call->in[FUSED_WQ + i]));
-    to = ADD(to, arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
-             arg_local((size_t)(m * d) * sizeof(float)));
+        to = add(to, ARGS(arg_mem(call->in[FUSED_WQ + i])));
+    to = add(to, ARGS(arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
+                      arg_local((size_t)(m * d) * sizeof(float))));
     for (int i = 0; i < n_projections; ++i)
-        to = ADD(to, arg_local((size_t)(m * width) * sizeof(float)));
+        to = add(to, ARGS(arg_local((size_t)(m * width) * sizeof(float))));
     return to;
 }
 
@@ -253,8 +251,7 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 }
 
 const struct op_class attncl__op_fused_step_fwd = {
-    .name = "fused_step_fwd",
-    .params_bytes = sizeof(struct fused_step_fwd_params),
+    .name = OP_NAME(fused_step_fwd),
     .n_in = N_FUSED_INPUTS,
     .n_out = 2,
     .optional = 1u << FUSED_PARTIALS | 1u << FUSED_PARTIALS_BIAS | 1u << FUSED_BQ | 1u << FUSED_WK |
