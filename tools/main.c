@@ -7,28 +7,28 @@
 
 #include "tool.h"
 
-static const char usage[] =
-    "usage: attncl COMMAND [options] ...\n"
-    "\n"
-    "  devices                   the OpenCL devices there are\n"
-    "  inspect FILE              what a safetensors file holds\n"
-    "  run MODEL INPUT OUTPUT    runs a model file on the arrays of INPUT\n"
-    "  eval MODEL TEXT           how well a language model predicts a text\n"
-    "  sample MODEL              writes text with a language model\n"
-    "  plot MODEL INPUT FILE.png draws a positional encoding or attention pooling\n"
-    "  tune                      measures tiles and work-group sizes and keeps what is faster\n"
-    "\n"
-    "Every command takes --help and --verbose.  ATTNCL_DEVICE names the device where --device does "
-    "not.\n"
-    "Exit status: 0 done, 1 failed (one line on stderr says why), 2 the command line is wrong.\n";
+static int command_help(int argc, char **argv);
 
-static const struct {
-    const char *name;
+static const char usage_notes[] =
+    "\n"
+    "Every command takes --help and --verbose; attncl help COMMAND prints the same.\n"
+    "ATTNCL_DEVICE names the device where --device does not.\n"
+    "Exit status: 0 done, 1 failed (one line on stderr says why), 2 the command line is wrong,\n"
+    "130 interrupted.\n";
+
+static const struct command {
+    const char *name, *operands, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"devices", command_devices}, {"inspect", command_inspect}, {"run", command_run},
-    {"eval", command_eval},       {"sample", command_sample},   {"plot", command_plot},
-    {"tune", command_tune},
+    {"devices", "", "the OpenCL devices there are", command_devices},
+    {"inspect", "FILE", "what a safetensors file holds", command_inspect},
+    {"run", "MODEL INPUT OUTPUT", "runs a model file on the arrays of INPUT", command_run},
+    {"eval", "MODEL TEXT", "how well a language model predicts a text", command_eval},
+    {"sample", "MODEL", "writes text with a language model", command_sample},
+    {"plot", "MODEL INPUT FILE.png", "draws a positional encoding or attention pooling",
+     command_plot},
+    {"tune", "", "measures tiles and work-group sizes and keeps what is faster", command_tune},
+    {"help", "[COMMAND]", "this text, or a command's options", command_help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -60,6 +60,9 @@ static void log_everything(void)
     attncl_log_set(log_line, NULL, ATTNCL_LOG_DEBUG);
 }
 
+// `attncl help --options`: commands print their tables instead of working.
+static bool listing = false;
+
 int tool_options(const char *command, const char *usage_text, const struct option_row *rows,
                  int argc, char **argv)
 {
@@ -69,25 +72,86 @@ int tool_options(const char *command, const char *usage_text, const struct optio
                                       .rows = rows,
                                       .verbose = log_everything};
 
+    if (listing) {
+        command_line_list(&line);
+        return TOOL_OK;
+    }
     return command_line_read(&line, argc, argv);
+}
+
+static const struct command *find_command(const char *name)
+{
+    for (int i = 0; i < N_COMMANDS; i++)
+        if (strcmp(name, commands[i].name) == 0)
+            return &commands[i];
+    tool_error("unknown command '%s'; see attncl --help", name);
+    return NULL;
+}
+
+static void print_usage(void)
+{
+    char synopsis[64];
+
+    printf("usage: attncl COMMAND [options] ...\n\n");
+    for (int i = 0; i < N_COMMANDS; i++) {
+        snprintf(synopsis, sizeof synopsis, "%s %s", commands[i].name, commands[i].operands);
+        printf("  %-25s %s\n", synopsis, commands[i].summary);
+    }
+    fputs(usage_notes, stdout);
+}
+
+// What man pages and completions are made of: a line for each command, then one for each of its options and
+// operands; command, option, argument and help with tabs between them.
+static int list_options(void)
+{
+    listing = true;
+    for (int i = 0; i < N_COMMANDS; i++) {
+        char *argv[] = {(char *)commands[i].name, NULL};
+        printf("%s\t\t%s\t%s\n", commands[i].name, commands[i].operands, commands[i].summary);
+        commands[i].run(1, argv);
+    }
+    listing = false;
+    return TOOL_OK;
+}
+
+static int command_help(int argc, char **argv)
+{
+    const char *name = NULL;
+    bool options = false;
+    const struct option_row rows[] = {
+        {"options", .kind = OPTION_SWITCH, .value = &options}, // for tools: not in --help
+        {"COMMAND", .kind = OPTION_LAST, .value = &name},
+        {.name = NULL},
+    };
+    const int status = tool_options("help", "usage: attncl help [COMMAND]\n", rows, argc, argv);
+    const struct command *command = NULL;
+
+    if (status != OPTIONS_OK)
+        return status;
+    if (options)
+        return list_options();
+    if (name && !(command = find_command(name)))
+        return TOOL_USAGE;
+    if (command) {
+        char *help[] = {(char *)command->name, "--help", NULL};
+        return command->run(2, help);
+    }
+    print_usage();
+    return TOOL_OK;
 }
 
 static int run_command(int argc, char **argv)
 {
-    for (int i = 0; i < N_COMMANDS; i++)
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
-        fputs(usage, stdout);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_usage();
         return TOOL_OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("attncl %s\n", attncl_version());
         return TOOL_OK;
     }
-    tool_error("unknown command '%s'; see attncl --help", argv[1]);
-    return TOOL_USAGE;
+    const struct command *command = find_command(argv[1]);
+    return command ? command->run(argc - 1, argv + 1) : TOOL_USAGE;
 }
 
 int main(int argc, char **argv)

@@ -125,6 +125,35 @@ static int option_name(const struct option_row *row, char *text, size_t capacity
                     row->value_name ? " " : "", row->value_name ? row->value_name : "");
 }
 
+static bool is_operand(const struct option_row *row)
+{
+    return row->kind == OPTION_OPERAND || row->kind == OPTION_LAST;
+}
+
+static void list_row(const struct command_line *line, const struct option_row *row)
+{
+    if (is_operand(row))
+        printf("%s\t%s\t\t", line->command, row->name);
+    else if (row->letter)
+        printf("%s\t-%c, --%s\t%s\t", line->command, row->letter, row->name,
+               row->value_name ? row->value_name : "");
+    else
+        printf("%s\t--%s\t%s\t", line->command, row->name, row->value_name ? row->value_name : "");
+    for (const char *c = row->help ? row->help : ""; *c; c++)
+        putchar(*c == '\n' ? ' ' : *c);
+    putchar('\n');
+}
+
+void command_line_list(const struct command_line *line)
+{
+    for (const struct option_row *row = line->rows; row->name; row++)
+        if (row->help || is_operand(row))
+            list_row(line, row);
+    if (line->verbose)
+        list_row(line, &verbose_row);
+    list_row(line, &help_row);
+}
+
 static void print_help(const struct command_line *line, const struct option_row *const *rows, int n)
 {
     char name[64];
@@ -188,11 +217,6 @@ static int wrong_option(const struct command_line *line, const struct option *ta
         }
     }
     return mistake(line, "unknown option ", letter);
-}
-
-static bool is_operand(const struct option_row *row)
-{
-    return row->kind == OPTION_OPERAND || row->kind == OPTION_LAST;
 }
 
 static int take_operands(const struct command_line *line, int n, char **operands)

@@ -45,6 +45,9 @@ enum { OPTIONS_OK = -1, OPTIONS_MISTAKE = 2 };
 // OPTIONS_MISTAKE after a line on stderr.
 int command_line_read(const struct command_line *line, int argc, char **argv);
 
+// Prints the options and operands, a line each: command, "-d, --device", "D" and help, with tabs between them.
+void command_line_list(const struct command_line *line);
+
 // One line on stderr, "program: ...".
 void print_error(const char *program, const char *format, va_list args);
 

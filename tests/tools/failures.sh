@@ -49,6 +49,11 @@ for help in "--help" "-h" "devices --help" "inspect --help" "run --help" "eval -
     works "^usage: attncl" $help
 done
 works "^attncl [0-9]" --version
+works "^usage: attncl run MODEL" help run
+works "^usage: attncl COMMAND" help
+works "$(printf '^run\t-d, --device\tD\tgpu')" help --options
+works "$(printf '^eval\tTEXT\t\t$')" help --options
+refused 2 "unknown command 'fly'" help fly
 works "architecture  softmax" inspect "$tmp/model"
 works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --json "$tmp/input"
 
