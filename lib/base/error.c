@@ -8,8 +8,8 @@
 
 #include "base/try.h"
 
-// Long enough for two shapes and a path.
-enum { MESSAGE_BYTES = 1024, WHERE_BYTES = 64 };
+// Long enough for a path and the names of all architectures.
+enum { MESSAGE_BYTES = 2048, WHERE_BYTES = 64 };
 
 static const char out_of_memory[] = "out of memory";
 

@@ -7,7 +7,7 @@
 #define ATTNCL_MODEL_ARCH_H
 
 #include "attncl/model.h"
-#include "io/json.h"
+#include "model/config.h"
 #include "model/inputs.h"
 #include "model/params.h"
 
@@ -15,9 +15,9 @@ struct arch_class {
     const char *name;
     size_t settings_bytes;
 
-    // Reads and checks the configuration into the architecture's own settings; NULL: there is
-    // nothing to configure.
-    attncl_status (*configure)(const struct json *config, void *settings);
+    // Reads and checks the configuration into the architecture's own settings, by config.h alone:
+    // the keys that are known are those it reads.  NULL: there is nothing to configure.
+    attncl_status (*configure)(struct config *config, void *settings);
     // Names every parameter with its shape; NULL: there are none.  A failure is kept by `p`.
     void (*load)(struct params *p, const void *settings);
     // Declares the inputs, adds the layers, names the outputs.
@@ -41,7 +41,18 @@ struct arch_class {
 #include "model/arch_list.def"
 #undef ARCH
 
-// The class of that name.  ERR_FORMAT for an unknown one, which it names.
+// The class of that name.  ERR_FORMAT for an unknown one: its message names all.
 attncl_status attncl__arch_find(const char *name, const struct arch_class **ret);
+// In the order of the list; NULL after the last.
+const struct arch_class *attncl__arch_at(size_t index);
+
+// Every key that some configuration of the architecture reads.  Found by running configure() on
+// each choice, so there is no other list.  A key that depends on two independent choices at once is
+// missed here, but never refused where it is read.
+attncl_status attncl__arch_keys(const struct arch_class *arch, struct config_keys *keys);
+
+// Reads a configuration.  ERR_FORMAT for a key that no configuration of the architecture reads.
+attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,
+                                     void *settings);
 
 #endif

@@ -6,22 +6,22 @@
 #include "model/arch.h"
 #include "model/block_aft.h"
 
-static attncl_status configure_local(const struct json *config, void *settings)
+static attncl_status configure_local(struct config *config, void *settings)
 {
     return attncl__aft_configure(config, ATTNCL_AFT_LOCAL, settings);
 }
 
-static attncl_status configure_full(const struct json *config, void *settings)
+static attncl_status configure_full(struct config *config, void *settings)
 {
     return attncl__aft_configure(config, ATTNCL_AFT_FULL, settings);
 }
 
-static attncl_status configure_simple(const struct json *config, void *settings)
+static attncl_status configure_simple(struct config *config, void *settings)
 {
     return attncl__aft_configure(config, ATTNCL_AFT_SIMPLE, settings);
 }
 
-static attncl_status configure_conv(const struct json *config, void *settings)
+static attncl_status configure_conv(struct config *config, void *settings)
 {
     return attncl__aft_configure(config, ATTNCL_AFT_CONV, settings);
 }

@@ -74,7 +74,7 @@ struct additive_settings {
     int64_t query_size, key_size, num_hiddens;
 };
 
-static attncl_status additive_configure(const struct json *config, void *settings)
+static attncl_status additive_configure(struct config *config, void *settings)
 {
     struct additive_settings *s = settings;
     TRY(attncl__config_int(config, "query_size", 1, &s->query_size));
@@ -134,7 +134,7 @@ struct multi_head_settings {
     bool bias;
 };
 
-static attncl_status multi_head_configure(const struct json *config, void *settings)
+static attncl_status multi_head_configure(struct config *config, void *settings)
 {
     struct multi_head_settings *s = settings;
     TRY(attncl__config_int(config, "num_hiddens", 1, &s->num_hiddens));

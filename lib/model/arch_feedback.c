@@ -19,7 +19,7 @@ struct attention_settings {
     bool precomputed;
 };
 
-static attncl_status attention_configure(const struct json *config, void *settings)
+static attncl_status attention_configure(struct config *config, void *settings)
 {
     struct attention_settings *s = settings;
     TRY(attncl__feedback_configure_attention(config, "joint", &s->feedback));
@@ -80,7 +80,7 @@ const struct arch_class attncl__arch_feedback_attention = {
 
 // -- feedback_layer
 
-static attncl_status layer_configure(const struct json *config, void *settings)
+static attncl_status layer_configure(struct config *config, void *settings)
 {
     struct feedback_settings *s = settings;
     TRY(attncl__feedback_configure_attention(config, "joint", s));
@@ -124,12 +124,12 @@ const struct arch_class attncl__arch_feedback_layer = {
 
 // -- feedback_transformer, feedback_transformer_kv
 
-static attncl_status transformer_configure(const struct json *config, void *settings)
+static attncl_status transformer_configure(struct config *config, void *settings)
 {
     return attncl__feedback_configure(config, false, settings);
 }
 
-static attncl_status shared_configure(const struct json *config, void *settings)
+static attncl_status shared_configure(struct config *config, void *settings)
 {
     return attncl__feedback_configure(config, true, settings);
 }

@@ -6,7 +6,7 @@
 #include "model/arch.h"
 #include "model/block_gmlp.h"
 
-static attncl_status sgu_configure(const struct json *config, void *settings)
+static attncl_status sgu_configure(struct config *config, void *settings)
 {
     return attncl__sgu_configure(config, settings);
 }
@@ -38,7 +38,7 @@ const struct arch_class attncl__arch_spatial_gating_unit = {
     .build = sgu_build,
 };
 
-static attncl_status block_configure(const struct json *config, void *settings)
+static attncl_status block_configure(struct config *config, void *settings)
 {
     return attncl__gmlp_configure(config, settings);
 }

@@ -8,7 +8,7 @@
 #include "model/block_rnn.h"
 #include "model/config.h"
 
-static attncl_status gru_configure(const struct json *config, void *settings)
+static attncl_status gru_configure(struct config *config, void *settings)
 {
     struct rnn_settings *s = settings;
     TRY(attncl__config_int(config, "input_size", 1, &s->input));

@@ -16,7 +16,7 @@ struct settings {
     int64_t heads;
 };
 
-static attncl_status configure(const struct json *config, void *settings)
+static attncl_status configure(struct config *config, void *settings)
 {
     struct settings *s = settings;
     return attncl__config_int(config, "num_heads", 1, &s->heads);

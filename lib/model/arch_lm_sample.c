@@ -20,7 +20,7 @@ struct sample_settings {
     int64_t steps;
 };
 
-static attncl_status configure(const struct json *config, void *settings)
+static attncl_status configure(struct config *config, void *settings)
 {
     struct sample_settings *s = settings;
     TRY(attncl__lm_configure(config, &s->lm));

@@ -19,7 +19,7 @@ struct settings {
     int rank;      // 3: a batch axis of 1 in the end
 };
 
-static attncl_status subsequent_configure(const struct json *config, void *settings)
+static attncl_status subsequent_configure(struct config *config, void *settings)
 {
     struct settings *s = settings;
     TRY(attncl__config_int(config, "seq_len", 1, &s->n_seq));
@@ -27,7 +27,7 @@ static attncl_status subsequent_configure(const struct json *config, void *setti
     return ATTNCL_OK;
 }
 
-static attncl_status local_configure(const struct json *config, void *settings)
+static attncl_status local_configure(struct config *config, void *settings)
 {
     struct settings *s = settings;
     TRY(attncl__config_int(config, "seq_len", 1, &s->n_seq));

@@ -7,7 +7,7 @@
 #include "model/arch.h"
 #include "model/block_mha.h"
 
-static attncl_status configure(const struct json *config, void *settings)
+static attncl_status configure(struct config *config, void *settings)
 {
     return attncl__mha_configure(config, settings);
 }

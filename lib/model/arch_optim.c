@@ -13,7 +13,7 @@
 
 // -- optimizer_step
 
-static attncl_status step_configure(const struct json *config, void *settings)
+static attncl_status step_configure(struct config *config, void *settings)
 {
     return attncl__adam_configure(config, settings);
 }
@@ -57,7 +57,7 @@ struct clip_settings {
     attncl_clip_style style;
 };
 
-static attncl_status clip_configure(const struct json *config, void *settings)
+static attncl_status clip_configure(struct config *config, void *settings)
 {
     struct clip_settings *s = settings;
     TRY(attncl__config_number(config, "max_norm", 0, &s->max_norm));

@@ -2,6 +2,8 @@
 //
 // attention_pooling: Nadaraya-Watson kernel regression.
 
+#include <math.h>
+
 #include "attncl/attention.h"
 #include "base/try.h"
 #include "model/arch.h"
@@ -12,7 +14,7 @@ struct settings {
     double sigma;
 };
 
-static attncl_status configure(const struct json *config, void *settings)
+static attncl_status configure(struct config *config, void *settings)
 {
     static const struct choice kernels[] = {
         {"gaussian", ATTNCL_POOL_GAUSSIAN},
@@ -21,14 +23,13 @@ static attncl_status configure(const struct json *config, void *settings)
         {"epanechikov", ATTNCL_POOL_EPANECHIKOV},
     };
     struct settings *s = settings;
-    bool present;
     int kind;
     TRY(attncl__config_choice(config, "kernel", kernels, N_CHOICES(kernels), NULL, &kind));
     s->kind = (attncl_pooling_kernel)kind;
     s->sigma = 1;
     if (s->kind != ATTNCL_POOL_GAUSSIAN)
         return ATTNCL_OK;
-    TRY(attncl__json_double(config, "sigma", &present, &s->sigma));
+    TRY(attncl__config_number_or(config, "sigma", -INFINITY, 1, &s->sigma));
     REQUIRE((float)s->sigma != 0, ATTNCL_ERR_FORMAT, "sigma is %g, expected a number but 0",
             s->sigma);
     return ATTNCL_OK;

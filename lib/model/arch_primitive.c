@@ -3,7 +3,6 @@
 // softmax, masked_softmax, layer_norm, activation, linear, bmm.
 
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/try.h"
 #include "model/arch.h"
@@ -15,7 +14,7 @@ struct softmax_settings {
     int64_t dim;
 };
 
-static attncl_status softmax_configure(const struct json *config, void *settings)
+static attncl_status softmax_configure(struct config *config, void *settings)
 {
     struct softmax_settings *s = settings;
     return attncl__config_int_or(config, "dim", -ATTNCL_MAX_RANK, -1, &s->dim);
@@ -67,20 +66,11 @@ struct layer_norm_settings {
     double eps;
 };
 
-static attncl_status layer_norm_configure(const struct json *config, void *settings)
+static attncl_status layer_norm_configure(struct config *config, void *settings)
 {
     struct layer_norm_settings *s = settings;
-    bool present = false;
-    TRY(attncl__json_ints(config, "normalized_shape", NULL, ATTNCL_MAX_RANK, s->shape, &s->rank));
-    REQUIRE(s->rank >= 1, ATTNCL_ERR_FORMAT, "normalized_shape is empty");
-    for (size_t i = 0; i < s->rank; ++i)
-        REQUIRE(s->shape[i] >= 1 && s->shape[i] <= INT32_MAX, ATTNCL_ERR_FORMAT,
-                "normalized_shape holds %" PRId64 ", expected 1 to %d", s->shape[i], INT32_MAX);
-    s->eps = 1e-5;
-    TRY(attncl__json_double(config, "eps", &present, &s->eps));
-    REQUIRE(isfinite(s->eps) && s->eps >= 0, ATTNCL_ERR_FORMAT, "eps is %g, must be at least 0",
-            s->eps);
-    return ATTNCL_OK;
+    TRY(attncl__config_ints(config, "normalized_shape", 1, ATTNCL_MAX_RANK, s->shape, &s->rank));
+    return attncl__config_number_or(config, "eps", 0, 1e-5, &s->eps);
 }
 
 static void layer_norm_load(struct params *p, const void *settings)
@@ -112,7 +102,7 @@ const struct arch_class attncl__arch_layer_norm = {
 
 // -- activation
 
-static attncl_status activation_configure(const struct json *config, void *settings)
+static attncl_status activation_configure(struct config *config, void *settings)
 {
     return attncl__config_activation(config, "kind", NULL, settings);
 }
@@ -140,7 +130,7 @@ struct linear_settings {
     bool bias;
 };
 
-static attncl_status linear_configure(const struct json *config, void *settings)
+static attncl_status linear_configure(struct config *config, void *settings)
 {
     struct linear_settings *s = settings;
     TRY(attncl__config_int(config, "in_features", 1, &s->in));

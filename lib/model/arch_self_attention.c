@@ -85,7 +85,7 @@ static attncl_status wide_input(struct build *b, const struct wide_settings *s, 
     return attncl__input_real(b, "x", 2, (const int64_t[]){ANY, s->width}, ret);
 }
 
-static attncl_status one_configure(const struct json *config, void *settings)
+static attncl_status one_configure(struct config *config, void *settings)
 {
     struct wide_settings *s = settings;
     s->heads = 1;
@@ -129,7 +129,7 @@ const struct arch_class attncl__arch_raschka_self_attention = {
     .build = one_build,
 };
 
-static attncl_status many_configure(const struct json *config, void *settings)
+static attncl_status many_configure(struct config *config, void *settings)
 {
     struct wide_settings *s = settings;
     TRY(attncl__config_int(config, "d", 1, &s->width));

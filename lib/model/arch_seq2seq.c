@@ -20,7 +20,7 @@ struct seq2seq_settings {
     int64_t bos, n_steps; // prediction only
 };
 
-static attncl_status seq2seq_configure(const struct json *config, void *settings)
+static attncl_status seq2seq_configure(struct config *config, void *settings)
 {
     struct seq2seq_settings *s = settings;
     TRY(attncl__config_int(config, "src_vocab_size", 1, &s->n_source));
@@ -30,7 +30,7 @@ static attncl_status seq2seq_configure(const struct json *config, void *settings
     return attncl__config_int(config, "num_layers", 1, &s->n_layers);
 }
 
-static attncl_status predict_configure(const struct json *config, void *settings)
+static attncl_status predict_configure(struct config *config, void *settings)
 {
     struct seq2seq_settings *s = settings;
     TRY(seq2seq_configure(config, settings));

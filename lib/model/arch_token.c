@@ -3,6 +3,7 @@
 // embedding, positional_encoding, relative_shift, cross_entropy.
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -15,7 +16,7 @@ struct embedding_settings {
     int64_t count, width;
 };
 
-static attncl_status embedding_configure(const struct json *config, void *settings)
+static attncl_status embedding_configure(struct config *config, void *settings)
 {
     struct embedding_settings *s = settings;
     TRY(attncl__config_int(config, "num_embeddings", 1, &s->count));
@@ -53,7 +54,7 @@ struct positional_settings {
     int64_t width, max_len;
 };
 
-static attncl_status positional_configure(const struct json *config, void *settings)
+static attncl_status positional_configure(struct config *config, void *settings)
 {
     static const struct choice layouts[] = {
         {"labml", ATTNCL_LAYOUT_TIME_FIRST},
@@ -97,7 +98,7 @@ struct cross_entropy_settings {
     int64_t pad; // -1: none
 };
 
-static attncl_status cross_entropy_configure(const struct json *config, void *settings)
+static attncl_status cross_entropy_configure(struct config *config, void *settings)
 {
     static const struct choice reductions[] = {
         {"mean", ATTNCL_REDUCE_MEAN},
@@ -139,13 +140,13 @@ struct shift_settings {
     double delta;
 };
 
-static attncl_status shift_configure(const struct json *config, void *settings)
+static attncl_status shift_configure(struct config *config, void *settings)
 {
     struct shift_settings *s = settings;
     TRY(attncl__config_int(config, "num_hiddens", 2, &s->width));
     REQUIRE(s->width % 2 == 0, ATTNCL_ERR_FORMAT,
             "num_hiddens is %" PRId64 ", expected an even number", s->width);
-    return attncl__json_double(config, "delta", NULL, &s->delta);
+    return attncl__config_number(config, "delta", -INFINITY, &s->delta);
 }
 
 static attncl_status shift_build(struct build *b, const void *settings)

@@ -36,30 +36,29 @@ struct train_settings {
     int64_t pad; // -1: none
 };
 
-static attncl_status configure_inner(const struct json *model, struct train_settings *s)
+static attncl_status configure_inner(struct config *model, struct train_settings *s)
 {
-    const char *name;
-    TRY(attncl__json_text(model, "arch", NULL, &name));
-    REQUIRE(strcmp(name, "lm") == 0 || strcmp(name, "seq2seq_bahdanau") == 0,
-            ATTNCL_ERR_UNSUPPORTED, "arch %.100s cannot be trained, lm and seq2seq_bahdanau can",
-            name);
-    s->inner = strcmp(name, "lm") == 0 ? &attncl__arch_lm : &attncl__arch_seq2seq_bahdanau;
+    enum { LM, SEQ2SEQ };
+    static const struct choice archs[] = {{"lm", LM}, {"seq2seq_bahdanau", SEQ2SEQ}};
+    int arch;
+    TRY(attncl__config_choice(model, "arch", archs, N_CHOICES(archs), NULL, &arch));
+    s->inner = arch == LM ? &attncl__arch_lm : &attncl__arch_seq2seq_bahdanau;
     assert(s->inner->settings_bytes <= INNER_BYTES);
     return s->inner->configure(model, s->inner_settings);
 }
 
-static attncl_status train_configure(const struct json *config, void *settings)
+static attncl_status train_configure(struct config *config, void *settings)
 {
     struct train_settings *s = settings;
-    const struct json *model, *optimizer;
-    TRY(attncl__json_object(config, "model", NULL, &model));
-    attncl_status status = configure_inner(model, s);
+    struct config model, optimizer;
+    TRY(attncl__config_object(config, "model", &model));
+    attncl_status status = configure_inner(&model, s);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("model");
         return status;
     }
-    TRY(attncl__json_object(config, "optimizer", NULL, &optimizer));
-    status = attncl__adam_configure(optimizer, &s->optimizer);
+    TRY(attncl__config_object(config, "optimizer", &optimizer));
+    status = attncl__adam_configure(&optimizer, &s->optimizer);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("optimizer");
         return status;

@@ -6,7 +6,7 @@
 #include "model/arch.h"
 #include "model/block_encoder.h"
 
-static attncl_status ffn_configure(const struct json *config, void *settings)
+static attncl_status ffn_configure(struct config *config, void *settings)
 {
     return attncl__ffn_configure(config, settings);
 }
@@ -47,7 +47,7 @@ static attncl_status block_inputs(struct build *b, const struct block_settings *
     return attncl__input_mask(b, dim[0], attncl__block_mask_batch(s, dim[1]), mask_ret);
 }
 
-static attncl_status layer_configure(const struct json *config, void *settings)
+static attncl_status layer_configure(struct config *config, void *settings)
 {
     return attncl__block_configure(config, settings);
 }
@@ -73,7 +73,7 @@ const struct arch_class attncl__arch_transformer_layer = {
     .build = layer_build,
 };
 
-static attncl_status encoder_configure(const struct json *config, void *settings)
+static attncl_status encoder_configure(struct config *config, void *settings)
 {
     return attncl__encoder_configure(config, settings);
 }

@@ -8,7 +8,7 @@
 #include "model/block_aft.h"
 #include "model/config.h"
 
-static attncl_status configure_heads(const struct json *config, struct aft_settings *ret)
+static attncl_status configure_heads(struct config *config, struct aft_settings *ret)
 {
     TRY(attncl__config_int(config, "heads", 1, &ret->heads));
     TRY(attncl__config_int(config, "window_size", 1, &ret->filter));
@@ -19,7 +19,7 @@ static attncl_status configure_heads(const struct json *config, struct aft_setti
     return ATTNCL_OK;
 }
 
-attncl_status attncl__aft_configure(const struct json *config, attncl_aft_kind kind,
+attncl_status attncl__aft_configure(struct config *config, attncl_aft_kind kind,
                                     struct aft_settings *ret)
 {
     *ret = (struct aft_settings){.kind = kind};

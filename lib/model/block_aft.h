@@ -4,7 +4,7 @@
 #define ATTNCL_MODEL_BLOCK_AFT_H
 
 #include "attncl/aft.h"
-#include "io/json.h"
+#include "model/config.h"
 #include "model/params.h"
 
 struct aft_settings {
@@ -15,7 +15,7 @@ struct aft_settings {
     int64_t heads, filter; // AFT-conv: biases [heads, filter]
     bool bias;
 };
-attncl_status attncl__aft_configure(const struct json *config, attncl_aft_kind kind,
+attncl_status attncl__aft_configure(struct config *config, attncl_aft_kind kind,
                                     struct aft_settings *ret);
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret);
 attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal);

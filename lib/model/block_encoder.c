@@ -38,7 +38,7 @@ static attncl_value apply_norm(struct build *b, const char *name, int64_t width,
     return y;
 }
 
-attncl_status attncl__block_configure(const struct json *config, struct block_settings *ret)
+attncl_status attncl__block_configure(struct config *config, struct block_settings *ret)
 {
     enum { GMLP = 100, TRANSFORMER };
     static const struct choice layers[] = {
@@ -211,7 +211,7 @@ attncl_value attncl__block_step(struct build *b, const struct block_settings *s,
     return feed_forward(b, &s->ffn, x);
 }
 
-attncl_status attncl__encoder_configure(const struct json *config, struct encoder_settings *ret)
+attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret)
 {
     TRY(attncl__block_configure(config, &ret->block));
     return attncl__config_int(config, "n_layers", 0, &ret->n_layers);

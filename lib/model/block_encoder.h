@@ -18,7 +18,7 @@ struct block_settings {
     struct mha_settings mha;
     struct ffn_settings ffn;
 };
-attncl_status attncl__block_configure(const struct json *config, struct block_settings *ret);
+attncl_status attncl__block_configure(struct config *config, struct block_settings *ret);
 void attncl__block_load(struct params *p, const struct block_settings *s);
 int64_t attncl__block_width(const struct block_settings *s);
 int64_t attncl__block_limit(const struct block_settings *s); // longest sequence, 0: none
@@ -35,7 +35,7 @@ struct encoder_settings {
     struct block_settings block;
     int64_t n_layers;
 };
-attncl_status attncl__encoder_configure(const struct json *config, struct encoder_settings *ret);
+attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret);
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s);
 attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s, attncl_value x,
                              bool causal, attncl_value mask);

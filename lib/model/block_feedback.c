@@ -10,7 +10,7 @@
 #include "model/block_feedback.h"
 #include "model/config.h"
 
-attncl_status attncl__feedback_configure_attention(const struct json *config, const char *score,
+attncl_status attncl__feedback_configure_attention(struct config *config, const char *score,
                                                    struct feedback_settings *ret)
 {
     static const struct choice scores[] = {{"joint", 0}, {"split", 1}};
@@ -25,7 +25,7 @@ attncl_status attncl__feedback_configure_attention(const struct json *config, co
     return ATTNCL_OK;
 }
 
-attncl_status attncl__feedback_configure(const struct json *config, bool shared,
+attncl_status attncl__feedback_configure(struct config *config, bool shared,
                                          struct feedback_settings *ret)
 {
     TRY(attncl__feedback_configure_attention(config, shared ? "split" : "joint", ret));

@@ -16,9 +16,9 @@ struct feedback_settings {
 };
 
 // `score`: the default of that key.
-attncl_status attncl__feedback_configure_attention(const struct json *config, const char *score,
+attncl_status attncl__feedback_configure_attention(struct config *config, const char *score,
                                                    struct feedback_settings *ret);
-attncl_status attncl__feedback_configure(const struct json *config, bool shared,
+attncl_status attncl__feedback_configure(struct config *config, bool shared,
                                          struct feedback_settings *ret);
 void attncl__feedback_load(struct params *p, const struct feedback_settings *s);
 int64_t attncl__feedback_limit(const struct feedback_settings *s); // longest sequence

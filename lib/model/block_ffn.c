@@ -6,7 +6,7 @@
 #include "base/try.h"
 #include "model/config.h"
 
-attncl_status attncl__ffn_configure(const struct json *config, struct ffn_settings *ret)
+attncl_status attncl__ffn_configure(struct config *config, struct ffn_settings *ret)
 {
     TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
     TRY(attncl__config_int(config, "d_ff", 1, &ret->d_ff));

@@ -4,7 +4,7 @@
 #define ATTNCL_MODEL_BLOCK_FFN_H
 
 #include "attncl/transformer.h"
-#include "io/json.h"
+#include "model/config.h"
 #include "model/params.h"
 
 struct ffn_settings {
@@ -12,7 +12,7 @@ struct ffn_settings {
     attncl_activation activation;
     bool gated, bias1, bias2, bias_gate;
 };
-attncl_status attncl__ffn_configure(const struct json *config, struct ffn_settings *ret);
+attncl_status attncl__ffn_configure(struct config *config, struct ffn_settings *ret);
 void attncl__ffn_params(struct params *p, const struct ffn_settings *s, attncl_ffn_params *ret);
 
 #endif

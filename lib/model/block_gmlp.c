@@ -9,7 +9,7 @@
 #include "model/config.h"
 
 // The gating unit halves this width.
-static attncl_status even_int(const struct json *config, const char *key, int64_t *ret)
+static attncl_status even_int(struct config *config, const char *key, int64_t *ret)
 {
     TRY(attncl__config_int(config, key, 2, ret));
     REQUIRE(*ret % 2 == 0, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", expected an even number", key,
@@ -27,13 +27,13 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
     ret->bias = PARAM(p, "bias", s->seq_len);
 }
 
-attncl_status attncl__sgu_configure(const struct json *config, struct sgu_settings *s)
+attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *s)
 {
     TRY(even_int(config, "d_z", &s->d_z));
     return attncl__config_int(config, "seq_len", 1, &s->seq_len);
 }
 
-attncl_status attncl__gmlp_configure(const struct json *config, struct gmlp_settings *ret)
+attncl_status attncl__gmlp_configure(struct config *config, struct gmlp_settings *ret)
 {
     TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
     TRY(even_int(config, "d_ffn", &ret->d_ffn));

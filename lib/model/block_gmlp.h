@@ -4,19 +4,19 @@
 #define ATTNCL_MODEL_BLOCK_GMLP_H
 
 #include "attncl/gmlp.h"
-#include "io/json.h"
+#include "model/config.h"
 #include "model/params.h"
 
 struct sgu_settings {
     int64_t d_z, seq_len;
 };
-attncl_status attncl__sgu_configure(const struct json *config, struct sgu_settings *ret);
+attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *ret);
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret);
 
 struct gmlp_settings {
     int64_t d_model, d_ffn, seq_len;
 };
-attncl_status attncl__gmlp_configure(const struct json *config, struct gmlp_settings *ret);
+attncl_status attncl__gmlp_configure(struct config *config, struct gmlp_settings *ret);
 // ret->sgu becomes `gate`.
 void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
                          attncl_gmlp_params *ret);

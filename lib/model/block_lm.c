@@ -7,7 +7,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "attncl/ops.h"
 #include "base/try.h"
@@ -15,18 +14,16 @@
 #include "model/config.h"
 
 // "feedback" and "feedback_kv" are layers of no encoder.
-static attncl_status configure_layers(const struct json *config, struct lm_settings *s)
+static attncl_status configure_layers(struct config *config, struct lm_settings *s)
 {
-    const char *layer = "";
-    TRY(attncl__json_text(config, "layer", NULL, &layer));
-    const bool shared = strcmp(layer, "feedback_kv") == 0;
-    s->is_feedback = shared || strcmp(layer, "feedback") == 0;
+    const bool shared = attncl__config_is(config, "layer", "feedback_kv");
+    s->is_feedback = attncl__config_is(config, "layer", "feedback") || shared;
     if (s->is_feedback)
         return attncl__feedback_configure(config, shared, &s->feedback);
     return attncl__encoder_configure(config, &s->encoder);
 }
 
-attncl_status attncl__lm_configure(const struct json *config, void *settings)
+attncl_status attncl__lm_configure(struct config *config, void *settings)
 {
     static const struct choice positions[] = {
         {"fixed_pos", LM_FIXED},

@@ -16,7 +16,7 @@ struct lm_settings {
     int64_t n_vocab, max_len;
 };
 
-attncl_status attncl__lm_configure(const struct json *config, void *settings);
+attncl_status attncl__lm_configure(struct config *config, void *settings);
 void attncl__lm_load(struct params *p, const void *settings);
 attncl_status attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);

@@ -8,7 +8,7 @@
 #include "model/block_mha.h"
 #include "model/config.h"
 
-attncl_status attncl__mha_configure(const struct json *config, struct mha_settings *ret)
+attncl_status attncl__mha_configure(struct config *config, struct mha_settings *ret)
 {
     TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
     TRY(attncl__config_int(config, "heads", 1, &ret->heads));

@@ -4,14 +4,14 @@
 #define ATTNCL_MODEL_BLOCK_MHA_H
 
 #include "attncl/attention.h"
-#include "io/json.h"
+#include "model/config.h"
 #include "model/params.h"
 
 struct mha_settings {
     int64_t d_model, heads;
     bool bias; // of queries and keys; values always have one
 };
-attncl_status attncl__mha_configure(const struct json *config, struct mha_settings *ret);
+attncl_status attncl__mha_configure(struct config *config, struct mha_settings *ret);
 void attncl__mha_params(struct params *p, const struct mha_settings *s, attncl_mha_params *ret);
 
 #endif

@@ -6,11 +6,10 @@
 #include "base/try.h"
 #include "model/config.h"
 
-static attncl_status read_betas(const struct json *config, attncl_adam_desc *adam)
+static attncl_status read_betas(struct config *config, attncl_adam_desc *adam)
 {
     double betas[2] = {adam->beta1, adam->beta2};
-    bool present;
-    TRY(attncl__json_doubles(config, "betas", &present, 2, betas));
+    TRY(attncl__config_numbers_or(config, "betas", 2, betas));
     for (int i = 0; i < 2; ++i)
         REQUIRE(betas[i] >= 0 && betas[i] < 1, ATTNCL_ERR_FORMAT,
                 "betas[%d] is %g, expected 0 or more and less than 1", i, betas[i]);
@@ -19,7 +18,7 @@ static attncl_status read_betas(const struct json *config, attncl_adam_desc *ada
     return ATTNCL_OK;
 }
 
-static attncl_status read_noam(const struct json *config, attncl_schedule_desc *schedule)
+static attncl_status read_noam(struct config *config, attncl_schedule_desc *schedule)
 {
     int64_t d_model;
     TRY(attncl__config_int(config, "d_model", 1, &d_model));
@@ -28,7 +27,7 @@ static attncl_status read_noam(const struct json *config, attncl_schedule_desc *
     return attncl__config_number_or(config, "warmup", 1, 2000, &schedule->warmup);
 }
 
-attncl_status attncl__adam_configure(const struct json *config, struct adam_settings *s)
+attncl_status attncl__adam_configure(struct config *config, struct adam_settings *s)
 {
     enum { ADAM, NOAM };
     static const struct choice kinds[] = {{"adam", ADAM}, {"noam", NOAM}};
@@ -51,7 +50,7 @@ attncl_status attncl__adam_configure(const struct json *config, struct adam_sett
     return kind == NOAM ? read_noam(config, &s->schedule) : ATTNCL_OK;
 }
 
-attncl_status attncl__clip_configure(const struct json *config, const char *key,
+attncl_status attncl__clip_configure(struct config *config, const char *key,
                                      attncl_clip_style *style)
 {
     static const struct choice styles[] = {{"torch", ATTNCL_CLIP_EPSILON},

@@ -4,17 +4,17 @@
 #define ATTNCL_MODEL_BLOCK_OPTIM_H
 
 #include "attncl/optim.h"
-#include "io/json.h"
+#include "model/config.h"
 
 struct adam_settings {
     attncl_adam_desc adam;
     attncl_schedule_desc schedule;
     bool amsgrad;
 };
-attncl_status attncl__adam_configure(const struct json *config, struct adam_settings *s);
+attncl_status attncl__adam_configure(struct config *config, struct adam_settings *s);
 
 // "torch" or "d2l" under `key`.
-attncl_status attncl__clip_configure(const struct json *config, const char *key,
+attncl_status attncl__clip_configure(struct config *config, const char *key,
                                      attncl_clip_style *style);
 
 #endif

@@ -2,12 +2,85 @@
 //
 // Keys of a configuration.
 
+#include "model/config.h"
+
+#include <assert.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/suggest.h"
 #include "base/try.h"
-#include "model/config.h"
+
+// -- the list of keys
+
+static struct config_key *find_key(const struct config *config, const char *name)
+{
+    struct config_keys *keys = config->keys;
+    for (size_t i = 0; i < keys->n; ++i)
+        if (keys->list[i].parent == config->parent && strcmp(keys->list[i].name, name) == 0)
+            return &keys->list[i];
+    return NULL;
+}
+
+// The key's row, added by its first read.
+static struct config_key *note(struct config *config, const char *name, enum config_type type)
+{
+    struct config_keys *keys = config->keys;
+    struct config_key *key = find_key(config, name);
+    if (!key) {
+        assert(keys->n < CONFIG_MAX_KEYS);
+        key = &keys->list[keys->n++];
+        *key = (struct config_key){.name = name,
+                                   .parent = config->parent,
+                                   .type = type,
+                                   .cause = keys->cause,
+                                   .variant = keys->variant};
+    }
+    key->is_read |= config->object != NULL;
+    return key;
+}
+
+static void note_default(struct config_key *key, const char *otherwise)
+{
+    if (key->otherwise[0])
+        key->varies |= strcmp(key->otherwise, otherwise) != 0;
+    else
+        snprintf(key->otherwise, sizeof key->otherwise, "%s", otherwise);
+}
+
+static struct config_key *note_number(struct config *config, const char *name,
+                                      enum config_type type, double min)
+{
+    struct config_key *key = note(config, name, type);
+    key->min = min;
+    return key;
+}
+
+static void note_word(struct config_key *key, const char *word)
+{
+    for (size_t i = 0; i < key->n_words; ++i)
+        if (strcmp(key->words[i], word) == 0)
+            return;
+    assert(key->n_words < CONFIG_MAX_WORDS);
+    key->words[key->n_words++] = word;
+}
+
+// Exploring: which of its values a key has in this run; CONFIG_NONE: its default.
+static int variant_of(const struct config *config, const struct config_key *key)
+{
+    const struct config_keys *keys = config->keys;
+    int cause = keys->cause, variant = keys->variant;
+    while (cause != CONFIG_NONE && &keys->list[cause] != key) {
+        variant = keys->list[cause].variant;
+        cause = keys->list[cause].cause;
+    }
+    return cause == CONFIG_NONE ? CONFIG_NONE : variant;
+}
+
+// -- integers, booleans, numbers
 
 static attncl_status check_int(const char *key, int64_t min, int64_t value)
 {
@@ -18,28 +91,47 @@ static attncl_status check_int(const char *key, int64_t min, int64_t value)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__config_int(const struct json *config, const char *key, int64_t min,
-                                 int64_t *ret)
+attncl_status attncl__config_int(struct config *config, const char *key, int64_t min, int64_t *ret)
 {
-    TRY(attncl__json_int(config, key, NULL, ret));
+    note_number(config, key, CONFIG_INT, (double)min);
+    if (!config->object) {
+        *ret = min * config->keys->scale;
+        return ATTNCL_OK;
+    }
+    TRY(attncl__json_int(config->object, key, NULL, ret));
     return check_int(key, min, *ret);
 }
 
-attncl_status attncl__config_int_or(const struct json *config, const char *key, int64_t min,
+attncl_status attncl__config_int_or(struct config *config, const char *key, int64_t min,
                                     int64_t otherwise, int64_t *ret)
 {
+    char text[24];
     bool present = false;
+    struct config_key *noted = note_number(config, key, CONFIG_INT, (double)min);
+    snprintf(text, sizeof text, "%" PRId64, otherwise);
+    note_default(noted, text);
     *ret = otherwise;
-    TRY(attncl__json_int(config, key, &present, ret));
+    if (!config->object) {
+        if (variant_of(config, noted) != CONFIG_NONE)
+            *ret = otherwise == min ? min + 1 : min;
+        return ATTNCL_OK;
+    }
+    TRY(attncl__json_int(config->object, key, &present, ret));
     return present ? check_int(key, min, *ret) : ATTNCL_OK;
 }
 
-attncl_status attncl__config_bool_or(const struct json *config, const char *key, bool otherwise,
+attncl_status attncl__config_bool_or(struct config *config, const char *key, bool otherwise,
                                      bool *ret)
 {
     bool present = false;
+    struct config_key *noted = note(config, key, CONFIG_BOOL);
+    note_default(noted, otherwise ? "true" : "false");
     *ret = otherwise;
-    return attncl__json_bool(config, key, &present, ret);
+    if (!config->object) {
+        *ret = otherwise != (variant_of(config, noted) != CONFIG_NONE);
+        return ATTNCL_OK;
+    }
+    return attncl__json_bool(config->object, key, &present, ret);
 }
 
 static attncl_status check_number(const char *key, double min, double value)
@@ -48,53 +140,182 @@ static attncl_status check_number(const char *key, double min, double value)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__config_number(const struct json *config, const char *key, double min,
-                                    double *ret)
+attncl_status attncl__config_number(struct config *config, const char *key, double min, double *ret)
 {
-    TRY(attncl__json_double(config, key, NULL, ret));
+    note_number(config, key, CONFIG_NUMBER, min);
+    if (!config->object) {
+        *ret = isfinite(min) ? min : 1;
+        return ATTNCL_OK;
+    }
+    TRY(attncl__json_double(config->object, key, NULL, ret));
     return check_number(key, min, *ret);
 }
 
-attncl_status attncl__config_number_or(const struct json *config, const char *key, double min,
+attncl_status attncl__config_number_or(struct config *config, const char *key, double min,
                                        double otherwise, double *ret)
 {
+    char text[24];
     bool present = false;
+    struct config_key *noted = note_number(config, key, CONFIG_NUMBER, min);
+    snprintf(text, sizeof text, "%g", otherwise);
+    note_default(noted, text);
     *ret = otherwise;
-    TRY(attncl__json_double(config, key, &present, ret));
+    if (!config->object)
+        return ATTNCL_OK;
+    TRY(attncl__json_double(config->object, key, &present, ret));
     return present ? check_number(key, min, *ret) : ATTNCL_OK;
 }
 
-attncl_status attncl__config_choice(const struct json *config, const char *key,
+// -- arrays and objects
+
+attncl_status attncl__config_ints(struct config *config, const char *key, int64_t min,
+                                  size_t capacity, int64_t *ret, size_t *n)
+{
+    note_number(config, key, CONFIG_INTS, (double)min);
+    if (!config->object) {
+        ret[0] = min * config->keys->scale;
+        *n = 1;
+        return ATTNCL_OK;
+    }
+    TRY(attncl__json_ints(config->object, key, NULL, capacity, ret, n));
+    REQUIRE(*n >= 1, ATTNCL_ERR_FORMAT, "%s is empty", key);
+    for (size_t i = 0; i < *n; ++i)
+        REQUIRE(ret[i] >= min && ret[i] <= INT32_MAX, ATTNCL_ERR_FORMAT,
+                "%s holds %" PRId64 ", expected %" PRId64 " to %d", key, ret[i], min, INT32_MAX);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__config_numbers_or(struct config *config, const char *key, size_t n,
+                                        double *ret)
+{
+    char text[40] = "[";
+    bool present = false;
+    size_t used = 1;
+    for (size_t i = 0; i < n && used < sizeof text; ++i)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%g%s", ret[i],
+                                 i + 1 < n ? ", " : "]");
+    note_default(note(config, key, CONFIG_NUMBERS), text);
+    return config->object ? attncl__json_doubles(config->object, key, &present, n, ret) : ATTNCL_OK;
+}
+
+attncl_status attncl__config_object(struct config *config, const char *key, struct config *ret)
+{
+    const struct config_key *noted = note(config, key, CONFIG_OBJECT);
+    *ret = *config;
+    ret->parent = (int)(noted - config->keys->list);
+    return config->object ? attncl__json_object(config->object, key, NULL, &ret->object)
+                          : ATTNCL_OK;
+}
+
+bool attncl__config_has(const struct config *config, const char *key)
+{
+    return !config->object || attncl__json_has(config->object, key);
+}
+
+// -- words
+
+// The key's word: the configuration's, or this run's.
+static attncl_status read_word(struct config *config, const struct config_key *key,
+                               const char *first, const char *otherwise, const char **ret)
+{
+    bool present = false;
+    *ret = otherwise ? otherwise : first;
+    if (config->object)
+        return attncl__json_text(config->object, key->name, otherwise ? &present : NULL, ret);
+    const int variant = variant_of(config, key);
+    if (variant != CONFIG_NONE)
+        *ret = key->words[variant];
+    return ATTNCL_OK;
+}
+
+static attncl_status choose(struct config *config, const char *key, const struct choice *choices,
+                            size_t n, const char *otherwise,
+                            int (*compare)(const char *, const char *), int *ret)
+{
+    const char *word;
+    struct config_key *noted = note(config, key, CONFIG_WORD);
+    for (size_t i = 0; i < n; ++i)
+        note_word(noted, choices[i].word);
+    if (otherwise)
+        note_default(noted, otherwise);
+    TRY(read_word(config, noted, choices[0].word, otherwise, &word));
+    for (size_t i = 0; i < n; ++i) {
+        if (compare(choices[i].word, word) == 0) {
+            *ret = choices[i].value;
+            return ATTNCL_OK;
+        }
+    }
+    struct suggestion s = {.word = word};
+    for (size_t i = 0; i < noted->n_words; ++i)
+        attncl__suggestion_add(&s, noted->words[i]);
+    return FAIL(ATTNCL_ERR_FORMAT, "%s %.100s is not known%s", key, word,
+                attncl__suggestion_text(&s, "choices"));
+}
+
+attncl_status attncl__config_choice(struct config *config, const char *key,
                                     const struct choice *choices, size_t n, const char *otherwise,
                                     int *ret)
 {
-    const char *word = otherwise;
-    bool present = false;
-    TRY(attncl__json_text(config, key, otherwise ? &present : NULL, &word));
-    for (size_t i = 0; i < n; ++i) {
-        if (strcmp(choices[i].word, word) != 0)
-            continue;
-        *ret = choices[i].value;
-        return ATTNCL_OK;
-    }
-    return FAIL(ATTNCL_ERR_FORMAT, "%s %.100s is not known", key, word);
+    return choose(config, key, choices, n, otherwise, strcmp, ret);
 }
 
-attncl_status attncl__config_activation(const struct json *config, const char *key,
+bool attncl__config_is(struct config *config, const char *key, const char *word)
+{
+    struct config_key *noted = note(config, key, CONFIG_WORD);
+    const char *given = "";
+    note_word(noted, word);
+    if (config->object) {
+        bool present;
+        return attncl__json_text(config->object, key, &present, &given) == ATTNCL_OK &&
+               strcmp(given, word) == 0;
+    }
+    const int variant = variant_of(config, noted);
+    return variant != CONFIG_NONE && strcmp(noted->words[variant], word) == 0;
+}
+
+attncl_status attncl__config_activation(struct config *config, const char *key,
                                         const char *otherwise, attncl_activation *ret)
 {
     static const struct choice kinds[] = {
         {"identity", ATTNCL_IDENTITY}, {"gelu", ATTNCL_GELU}, {"relu", ATTNCL_RELU},
         {"sigmoid", ATTNCL_SIGMOID},   {"tanh", ATTNCL_TANH}, {"silu", ATTNCL_SILU},
     };
-    const char *word = otherwise;
-    bool present = false;
-    TRY(attncl__json_text(config, key, otherwise ? &present : NULL, &word));
-    for (size_t i = 0; i < N_CHOICES(kinds); ++i) {
-        if (strcasecmp(kinds[i].word, word) == 0) { // a class and its function differ in case only
-            *ret = (attncl_activation)kinds[i].value;
-            return ATTNCL_OK;
+    int kind;
+    // A class and its function differ in case only.
+    TRY(choose(config, key, kinds, N_CHOICES(kinds), otherwise, strcasecmp, &kind));
+    *ret = (attncl_activation)kind;
+    return ATTNCL_OK;
+}
+
+// -- keys that nothing reads
+
+static attncl_status refuse_key(const struct config *config, const char *name)
+{
+    struct suggestion s = {.word = name};
+    for (size_t i = 0; i < config->keys->n; ++i)
+        if (config->keys->list[i].parent == config->parent)
+            attncl__suggestion_add(&s, config->keys->list[i].name);
+    return FAIL(ATTNCL_ERR_FORMAT, "key %.100s is not known%s", name,
+                attncl__suggestion_text(&s, "keys"));
+}
+
+attncl_status attncl__config_check_keys(const struct config *config)
+{
+    const char *name = NULL;
+    while ((name = attncl__json_next(config->object, name)) != NULL) {
+        const struct config_key *key = find_key(config, name);
+        if (!key)
+            return refuse_key(config, name);
+        struct config inner = {.keys = config->keys, .parent = (int)(key - config->keys->list)};
+        bool present;
+        if (key->type != CONFIG_OBJECT ||
+            attncl__json_object(config->object, name, &present, &inner.object) != ATTNCL_OK)
+            continue; // a value of another type is what reading it refuses
+        const attncl_status status = attncl__config_check_keys(&inner);
+        if (status != ATTNCL_OK) {
+            attncl__error_prefix("%s", name);
+            return status;
         }
     }
-    return FAIL(ATTNCL_ERR_FORMAT, "%s %.100s is not known", key, word);
+    return ATTNCL_OK;
 }

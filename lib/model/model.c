@@ -50,8 +50,8 @@ static attncl_status configure(attncl_model *model)
     REQUIRE(model->settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch);
     attncl_status status =
         attncl__json_parse(config, strlen(config), JSON_CONFIG_LIMITS, &model->config);
-    if (status == ATTNCL_OK && model->arch->configure)
-        status = model->arch->configure(model->config, model->settings);
+    if (status == ATTNCL_OK)
+        status = attncl__arch_configure(model->arch, model->config, model->settings);
     if (status != ATTNCL_OK)
         attncl__error_prefix("attncl.config");
     return status;
