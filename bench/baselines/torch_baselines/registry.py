@@ -62,15 +62,18 @@ class Case:
         self.layer = sizes.get("layer")
         for letter in LETTERS:
             setattr(self, letter, sizes.get(letter, 0))
-        self.arrays = {}
+        self.arrays = {}  # name: (how it was made, array)
 
     def array(self, make, name, *arguments):
         if name not in self.arrays:
-            self.arrays[name] = torch.from_numpy(make(name, *arguments)).to(self.device)
-        return self.arrays[name]
+            self.arrays[name] = arguments, torch.from_numpy(make(name, *arguments)).to(self.device)
+        known, array = self.arrays[name]
+        if known != arguments:
+            raise ValueError(f"{name} has {known} already, not {arguments}: spread or range, shape")
+        return array
 
     def uniform(self, name, spread, *shape):
-        return self.array(data.uniform, name, spread, shape)
+        return self.array(data.uniform, name, spread, tuple(shape))
 
     def indices(self, name, low, high, *shape):
         return self.array(data.indices, name, low, high, shape)
@@ -98,7 +101,7 @@ def spread_of(name, p, bias):
         return 0.5
     if name.endswith(".bias"):
         return 1 if name.endswith("sgu.bias") else bias
-    is_map = p.dim() == 2 and "weight" in name and name != "src_embed.weight"
+    is_map = p.dim() == 2 and (name == "b" or "weight" in name) and name != "src_embed.weight"
     return math.sqrt(3.0 / p.shape[1]) if is_map else 1
 
 

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""probes.py BENCH SOURCE [--full]: every formulation of every small case gives the library's result; --full: of every
+full-size case, which takes minutes.  Skipped without PyTorch."""
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+
+from small_run import baselines, bench, check, read
+
+sys.path.insert(0, baselines)
+import measure  # noqa: E402
+import torch_worker  # noqa: E402
+
+
+def library_results():
+    device = os.environ.get("ATTNCL_DEVICE")
+    with tempfile.TemporaryDirectory() as directory:
+        command = [bench, "--full" if "--full" in sys.argv else "--quick", "--suite", "op,layer,model", "--no-cold",
+                   "--no-roofline", "--budget", "0.01", "--runs", "1", "--rounds", "1", "--json",
+                   os.path.join(directory, "ours.json"), *(["--device", device] if device else [])]
+        status = subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode
+        if status == 3:
+            sys.exit(77)
+        check(status == 0, f"attncl-bench: exit status {status}")
+        return read(directory, "ours.json")["devices"][0]["results"]
+
+
+def known_names():
+    """An array is what it was first: another spread or shape under its name would compare different numbers."""
+    from torch_baselines import Case
+    case = Case({"family": "softmax", "sizes": {}})
+    check(case.uniform("x", 1, 2, 3) is case.uniform("x", 1, 2, 3), "a known array is made again")
+    for spread, shape in ((2, (2, 3)), (1, (3, 2))):
+        try:
+            case.uniform("x", spread, *shape)
+        except ValueError:
+            continue
+        check(False, f"x is there; spread {spread}, shape {shape} was not refused")
+
+
+def main():
+    try:
+        import torch
+    except ImportError as error:
+        print(f"skipped: PyTorch is not installed: {error}")
+        sys.exit(77)
+    known_names()
+    options = argparse.Namespace(device="cpu", threads=len(os.sched_getaffinity(0)), compile=False, setting="")
+    worker, n, faults = torch_worker.Worker(torch, options), 0, []
+    for case in library_results():
+        found = worker.open({"case": case})["formulations"]
+        worker.close({})
+        n += len(found)
+        for f in found:
+            far = measure.distance(f, case) if "error" not in f else f["error"]
+            if not isinstance(far, float) or far > measure.PROBE_LIMIT:
+                faults.append(f"{case['case']}, {f['variant']}: {far}")
+    check(not faults and n > 60, f"{n} formulations compared:\n" + "\n".join(faults))
+
+
+if __name__ == "__main__":
+    main()
