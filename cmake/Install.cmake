@@ -1,25 +1,30 @@
-# cmake --install: headers, both libraries, the command line, and the files by which CMake and pkg-config find them.
+# cmake --install: headers, both libraries, the command line, documents, and the files by which CMake and pkg-config find them.
+# Three components, each a Debian package (cmake/Debian.cmake): library, development, tool.
 include(CMakePackageConfigHelpers)
 set(attncl_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/attncl)
 
-install(DIRECTORY include/attncl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
-install(TARGETS attncl EXPORT attnclTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-install(TARGETS attncl_static EXPORT attnclStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY include/attncl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development FILES_MATCHING PATTERN "*.h")
+install(TARGETS attncl EXPORT attnclTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
+install(TARGETS attncl_static EXPORT attnclStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
 if(ATTNCL_BUILD_TOOLS)
-    install(TARGETS attncl_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+    install(TARGETS attncl_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tool)
 endif()
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT library)
+install(DIRECTORY docs examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT development PATTERN decisions EXCLUDE)
+install(FILES tests/support/attncl.supp DESTINATION ${CMAKE_INSTALL_DATADIR}/attncl COMPONENT development)
 
 # Two sets: the shared library needs nothing of a program that links it, the static one all it is made of.
 foreach(set attnclTargets attnclStaticTargets)
-    install(EXPORT ${set} NAMESPACE attncl:: DESTINATION ${attncl_cmake_dir})
+    install(EXPORT ${set} NAMESPACE attncl:: DESTINATION ${attncl_cmake_dir} COMPONENT development)
 endforeach()
 configure_package_config_file(cmake/attnclConfig.cmake.in ${PROJECT_BINARY_DIR}/attnclConfig.cmake
                               INSTALL_DESTINATION ${attncl_cmake_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/attnclConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/attnclConfig.cmake ${PROJECT_BINARY_DIR}/attnclConfigVersion.cmake
-        DESTINATION ${attncl_cmake_dir})
+        DESTINATION ${attncl_cmake_dir} COMPONENT development)
 
 # The .pc file finds itself, so that the tree can be moved.
 file(RELATIVE_PATH attncl_pc_prefix /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/attncl.pc.in ${PROJECT_BINARY_DIR}/attncl.pc @ONLY)
-install(FILES ${PROJECT_BINARY_DIR}/attncl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+install(FILES ${PROJECT_BINARY_DIR}/attncl.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)

@@ -39,7 +39,10 @@ foreach(target attncl attncl_static)
     attncl_warnings(${target})
     set_target_properties(${target} PROPERTIES OUTPUT_NAME attncl LINKER_LANGUAGE C)
 endforeach()
-target_link_libraries(attncl PRIVATE ${attncl_links})
+# The names that the installed library has, so that a project can take either.
+add_library(attncl::attncl ALIAS attncl)
+add_library(attncl::attncl_static ALIAS attncl_static)
+target_link_libraries(attncl PRIVATE ${attncl_links} INTERFACE $<BUILD_INTERFACE:OpenCL::OpenCL>) # attncl/opencl.h
 target_link_libraries(attncl_static PUBLIC ${attncl_links})
 target_link_options(attncl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map
                     -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)

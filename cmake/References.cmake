@@ -10,7 +10,7 @@ foreach(op IN LISTS attncl_ops)
 endforeach()
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${attncl_reference_files}
              ${PROJECT_SOURCE_DIR}/cmake/prototypes.awk)
-execute_process(COMMAND awk -f ${PROJECT_SOURCE_DIR}/cmake/prototypes.awk ${attncl_reference_files}
+execute_process(COMMAND ${ATTNCL_AWK} -f ${PROJECT_SOURCE_DIR}/cmake/prototypes.awk ${attncl_reference_files}
                 OUTPUT_VARIABLE prototypes RESULT_VARIABLE failed)
 if(failed)
     message(FATAL_ERROR "awk cannot read the references: ${failed}")

@@ -20,6 +20,9 @@ if grep -rIl -e "$tmp/first" -e "$root" "$prefix" >&2; then
     say "installed files name the directory they were built or installed in"
     exit 1
 fi
+for file in doc/attncl/LICENSE doc/attncl/README.md doc/attncl/docs/model-files.md attncl/attncl.supp; do
+    [ -s "$prefix/share/$file" ] || { say "share/$file is not installed"; exit 1; }
+done
 softmax_model "$tmp/model.safetensors"
 softmax_input "$tmp/input.safetensors"
 
@@ -66,7 +69,7 @@ for static in no yes; do
         for example in one_layer attention gmlp feedback recurrent train run_model interop; do
             # shellcheck disable=SC2046,SC2086
             $compile -Wall -Wextra -pedantic -Werror $(pkg-config --cflags attncl) "$root/examples/$example.c" -x none \
-                -o "$dir/$example" $libs -lOpenCL -lm || { say "$form: $example does not build"; exit 1; }
+                -o "$dir/$example" $libs -lm || { say "$form: $example does not build"; exit 1; }
         done
         LD_LIBRARY_PATH=$libdir run "$form" "$dir"
     done

@@ -1,0 +1,34 @@
+# Debian packages, by `cpack` in the build directory: libattncl0.1, libattncl-dev, attncl.
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_CONTACT "libattncl authors <noreply@libattncl.invalid>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "${PROJECT_DESCRIPTION}")
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_COMPONENTS_GROUPING IGNORE)
+set(CPACK_COMPONENTS_ALL library development tool)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
+
+set(library libattncl${attncl_soversion})
+# attncl_package(COMPONENT NAME SECTION DEPENDS RECOMMENDS DESCRIPTION)
+macro(attncl_package component name section depends recommends description)
+    string(TOUPPER ${component} upper)
+    set(CPACK_DEBIAN_${upper}_PACKAGE_NAME ${name})
+    set(CPACK_DEBIAN_${upper}_PACKAGE_SECTION ${section})
+    set(CPACK_DEBIAN_${upper}_PACKAGE_DEPENDS "${depends}")
+    set(CPACK_DEBIAN_${upper}_PACKAGE_RECOMMENDS "${recommends}")
+    set(CPACK_COMPONENT_${upper}_DESCRIPTION "${description}")
+    # Only in packages, not with `cmake --install`.
+    install(FILES LICENSE DESTINATION share/doc/${name} RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL)
+endmacro()
+attncl_package(library ${library} libs "" "pocl-opencl-icd | opencl-icd"
+    "The shared library.  It needs an OpenCL driver: a GPU's, or PoCL for CPUs.")
+attncl_package(development libattncl-dev libdevel "${library} (= ${PROJECT_VERSION}), ocl-icd-opencl-dev | opencl-dev"
+    "libclblast-dev, libjansson-dev, libssl-dev"
+    "Headers, the static library, documents, examples.  Linking statically needs the recommended packages.")
+attncl_package(tool attncl science "${library} (= ${PROJECT_VERSION})" "gnuplot-nox | gnuplot"
+    "The command line: runs, evaluates and samples models from files.  Pictures need gnuplot.")
+include(CPack)
