@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""api.py LIBRARY: the Python package over the C API, on the golden files.  Needs numpy."""
+import ctypes
+import gc
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import support
+
+try:
+    import numpy as np
+except ImportError:
+    support.skip("no numpy")
+support.use_package(sys.argv[1])
+import attncl  # noqa: E402
+from attncl import c_api, files  # noqa: E402
+
+GOLDEN = ("linear", "linear_bf16", "mha", "gru", "lm_transformer", "lm_aft_local", "lm_sample")
+GRADIENTS = ("linear_grad", "gru_grad", "lm_aft_local_grad")
+
+
+def golden(name):
+    """Inputs and expected outputs of a file of tests/data."""
+    arrays, _ = files.load(support.DATA / f"{name}.safetensors")
+    return [{n.removeprefix(part): a for n, a in arrays.items() if n.startswith(part)} for part in ("input.", "expected.")]
+
+
+def path(name):
+    return support.DATA / f"{name}.safetensors"
+
+
+class Runs(unittest.TestCase):
+    def assert_close(self, got, want):
+        self.assertEqual(got.shape, want.shape)
+        if want.dtype.kind == "f":
+            np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5)
+        else:
+            np.testing.assert_array_equal(got, want)
+
+    def test_golden_files(self):
+        for name in GOLDEN:
+            with self.subTest(name), attncl.Model(path(name)) as model:
+                inputs, expected = golden(name)
+                for outputs in (model.run(inputs), model.run(**inputs)):
+                    self.assertLessEqual(set(expected), set(outputs))
+                    for output, want in expected.items():
+                        self.assert_close(outputs[output], want)
+
+    def test_gradients(self):
+        for name in GRADIENTS:
+            with self.subTest(name), attncl.Model(path(name)) as model:
+                inputs, expected = golden(name)
+                cotangents = {n.removeprefix("cotangent."): inputs.pop(n) for n in list(inputs) if n.startswith("cotangent.")}
+                outputs, gradients = model.gradients(cotangents, inputs)
+                for n, want in expected.items():
+                    self.assert_close(gradients[n[5:]] if n.startswith("grad.") else outputs[n], want)
+
+    def test_views_and_types(self):
+        with attncl.Model(path("linear")) as model:
+            inputs, _ = golden("linear")
+            x = inputs["x"]
+            want = model.run(x=x)["output"]
+            strided = np.asfortranarray(x)
+            for same in (strided, x.astype(">f4"), x.astype(np.float64), x.tolist(), np.repeat(x, 2, 0)[::2]):
+                self.assert_close(model.run(x=same)["output"], want)
+            empty = model.run(x=np.zeros((0, 7), np.float32))["output"]
+            self.assertEqual(empty.shape, (0, 3))
+
+    def test_description(self):
+        with attncl.Model(path("lm_transformer")) as model:
+            self.assertEqual(model.arch, "lm")
+            self.assertEqual(model.config["n_vocab"], 11)
+            self.assertIsNone(model.metadata("attncl.vocab"))
+            self.assertIn(model.device.id, [device.id for device in attncl.devices()])
+
+    def test_threads(self):
+        inputs, expected = golden("linear")
+        wrong = []
+        with attncl.Model(path("linear")) as model:
+            def work():
+                for _ in range(20):
+                    if not np.allclose(model.run(inputs)["output"], expected["output"], rtol=1e-4, atol=1e-5):
+                        wrong.append(1)
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+        self.assertFalse(wrong)
+
+
+class Decodes(unittest.TestCase):
+    def test_steps_are_the_forward_pass(self):
+        inputs, expected = golden("lm_transformer")
+        tokens = inputs["tokens"]
+        with attncl.Model(path("lm_transformer")) as model, model.decoder(tokens.shape[1]) as decoder:
+            self.assertEqual((decoder.position, decoder.vocabulary, decoder.limit), (0, 11, 12))
+            for _ in range(2):
+                for t, row in enumerate(tokens):
+                    np.testing.assert_allclose(decoder.step(row), expected["output"][t], rtol=2e-4, atol=2e-5)
+                self.assertEqual(decoder.position, len(tokens))
+                decoder.reset()
+            self.assertIsNone(decoder.step(tokens[0], logits=False))
+
+    def test_greedy_sample_is_lm_sample(self):
+        inputs, expected = golden("lm_sample")
+        tokens, want = inputs["tokens"], expected["tokens"]
+        arrays, metadata = files.load(path("lm_sample"))
+        with tempfile.TemporaryDirectory() as directory:
+            lm = pathlib.Path(directory) / "lm.safetensors"
+            files.save(lm, arrays, {**metadata, "attncl.arch": "lm",
+                                    "attncl.config": re.sub(r'"steps": \d+, |, "steps": \d+', "", metadata["attncl.config"])})
+            with attncl.Model(lm) as model:
+                steps = len(want) - len(tokens)
+                got = model.sample(tokens, steps)
+                np.testing.assert_array_equal(got, want)
+                self.assertEqual(got.dtype, tokens.dtype)
+                np.testing.assert_array_equal(model.sample(tokens[:, 0].tolist(), steps), want[:, 0])
+                np.testing.assert_array_equal(model.sample(tokens, 0), tokens)
+                drawn = [model.sample(tokens, steps, temperature=5, seed=s).tobytes() for s in (1, 1, 2)]
+                self.assertEqual(drawn[0], drawn[1])
+                self.assertNotEqual(drawn[0], drawn[2])
+                np.testing.assert_array_equal(model.sample(tokens, steps, temperature=5, top_k=1), want)
+
+    def test_bad_tokens(self):
+        with attncl.Model(path("lm_transformer")) as model, model.decoder() as decoder:
+            for tokens in ([11], [-1], [2**40], [0, 1], [0.5], [[0]]):
+                with self.subTest(tokens), self.assertRaises(attncl.AttnclError) as caught:
+                    decoder.step(tokens)
+                self.assertEqual(caught.exception.status, attncl.Status.ERR_ARGUMENT)
+            self.assertEqual(decoder.position, 0)
+            for tokens, steps in (([], 1), ([0.5], 1), ([[[1]]], 1), ([1], -1)):
+                with self.subTest(tokens), self.assertRaises(attncl.AttnclError):
+                    model.sample(tokens, steps)
+            with self.assertRaisesRegex(attncl.AttnclError, "3 tokens and 11 more need 13 positions, the model has 12"):
+                model.sample([1, 2, 3], 11)
+
+
+class Refuses(unittest.TestCase):
+    def refused(self, status, words, call, *arguments, **named):
+        with self.assertRaisesRegex(attncl.AttnclError, words) as caught:
+            call(*arguments, **named)
+        self.assertEqual(caught.exception.status, status)
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_errors_carry_status_and_message(self):
+        status = attncl.Status
+        self.refused(status.ERR_IO, "absent", attncl.Model, "absent.safetensors")
+        self.refused(status.ERR_FORMAT, "attncl.arch|safetensors|header", attncl.Model, __file__)
+        self.refused(status.ERR_NO_DEVICE, "no-such-device", attncl.Model, path("linear"), "no-such-device")
+        with attncl.Model(path("linear")) as model:
+            self.refused(status.ERR_ARGUMENT, "input x", model.run)
+            self.refused(status.ERR_SHAPE, "x", model.run, x=np.zeros((2, 8), np.float32))
+            self.refused(status.ERR_DTYPE, "x", model.run, x=np.zeros((2, 7), np.int32))
+            self.refused(status.ERR_UNSUPPORTED, "linear", model.decoder)
+            for value in ("text", np.zeros((2, 7), np.complex128), np.array([None]), np.zeros((1,) * 9)):
+                with self.assertRaisesRegex(TypeError, "array x"):
+                    model.run(x=value)
+
+    def test_use_after_close(self):
+        model = attncl.Model(path("lm_transformer"))
+        decoder = model.decoder()
+        model.close()
+        model.close()
+        self.assertTrue(model.closed and decoder.closed)
+        closed = attncl.Status.ERR_STATE
+        for call in (lambda: model.arch, lambda: model.config, lambda: model.device, lambda: model.run(x=[1]), model.decoder,
+                     lambda: model.sample([1], 1)):
+            self.refused(closed, "the model is closed", call)
+        for call in (lambda: decoder.step([1]), decoder.reset, lambda: decoder.position, lambda: decoder.limit):
+            self.refused(closed, "the decoder is closed", call)
+        decoder.close()
+
+    def test_a_decoder_keeps_its_model(self):
+        decoder = attncl.Model(path("lm_transformer")).decoder()
+        gc.collect()
+        self.assertEqual(decoder.step([1]).shape, (1, 11))
+
+    def test_fork_and_exit_without_close(self):
+        """A child leaves what its parent opened alone; at exit everything is released in order."""
+        program = (f"import sys; sys.path.insert(0, {str(support.ROOT / 'tools/python')!r})\n"
+                   "import os, attncl\n"
+                   f"model = attncl.Model({str(path('lm_transformer'))!r}); decoder = model.decoder(); decoder.step([1])\n"
+                   "child = os.fork()\n"
+                   "if not child: model.close(); sys.exit(3)\n"
+                   "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3\n"
+                   "decoder.step([1]); print('done')\n")
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "done\n", ""))
+
+
+class Declarations(unittest.TestCase):
+    """ctypes cannot see the headers: what it repeats of them is compared with them."""
+
+    def test_against_headers(self):
+        headers = "\n".join(p.read_text() for p in sorted((support.ROOT / "include" / "attncl").glob("*.h")))
+        statuses = re.findall(r"X\((\w+), (\d+), \"", headers)
+        self.assertEqual({n: int(v) for n, v in statuses}, {s.name: s.value for s in attncl.Status})
+        for name, (_, *arguments) in c_api.FUNCTIONS.items():
+            prototype = re.search(rf"\battncl_{name}\(([^)]*)\);", headers)[1]
+            count = 0 if prototype == "void" else prototype.count(",") + 1
+            self.assertEqual(count, len(arguments), name)
+        for struct, name in ((c_api.Array, "array"), (c_api.DeviceInfo, "device_info"),
+                             (c_api.ContextOptions, "context_options")):
+            body = re.sub(r"/\*.*?\*/", "", re.search(rf"typedef struct attncl_{name} {{(.*?)}}", headers, re.S)[1], flags=re.S)
+            fields = re.findall(r"(\w+)(?:\[\w+\])?;", body)
+            self.assertEqual(fields, [field[0] for field in struct._fields_])
+
+    def test_struct_sizes(self):
+        """The library fills as much of a struct as its size says: an older, shorter one stays whole."""
+        lib, info = c_api.library(), c_api.DeviceInfo()
+        info.struct_size, info.available = c_api.DeviceInfo.available.offset, 77
+        lib.device_get(0, ctypes.byref(info))
+        self.assertEqual(info.available, 77)
+        self.assertTrue(info.name)
+
+    def test_types(self):
+        """Every type that numpy has goes to a file and back."""
+        arrays = {name: np.arange(6).reshape(2, 3).astype(dtype) if name != "BF16" else
+                  np.arange(6, dtype="u2").view(c_api.BFLOAT16) for name, dtype in c_api.DTYPES.items()}
+        arrays["scalar"], arrays["empty"] = np.float32(2.5), np.zeros((0, 4), np.int64)
+        with tempfile.TemporaryDirectory() as directory:
+            file = os.path.join(directory, "ü.safetensors")
+            files.save(file, arrays, {"k": "é", "empty": ""})
+            back, metadata = files.load(file)
+        self.assertEqual(metadata, {"k": "é", "empty": ""})
+        self.assertEqual(set(back), set(arrays))
+        for name, array in arrays.items():
+            self.assertEqual((back[name].dtype, back[name].shape), (np.asarray(array).dtype, np.asarray(array).shape))
+            self.assertEqual(back[name].tobytes(), np.asarray(array).tobytes())
+
+    def test_library_not_found(self):
+        program = f"import sys; sys.path.insert(0, {str(support.ROOT / 'tools/python')!r}); import attncl; attncl.devices()"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "ATTNCL_LIBRARY": "/absent.so"})
+        self.assertIn("ImportError: libattncl cannot be loaded: /absent.so", done.stderr)
+
+
+if __name__ == "__main__":
+    support.need_device()
+    support.main()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: MIT
+"""What the tests of tools/python share.  They end with 77 where what they need is missing."""
+import os
+import pathlib
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+
+
+def use_package(library):
+    """Makes `import attncl` take the package of this tree, over this library."""
+    sys.path.insert(0, str(ROOT / "tools" / "python"))
+    sys.dont_write_bytecode = True
+    os.environ["ATTNCL_LIBRARY"] = library
+
+
+def skip(why):
+    print("SKIP:", why, file=sys.stderr)
+    sys.exit(77)
+
+
+def need_device():
+    import attncl
+    if not attncl.devices():
+        skip("no OpenCL device")
+
+
+def main():
+    """Runs the tests of the caller."""
+    result = unittest.main(argv=sys.argv[:1] + sys.argv[2:], exit=False).result
+    if not result.testsRun:
+        sys.exit("no test ran")
+    sys.exit(not result.wasSuccessful())

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""wheel.py LIBRARY: pip builds the wheel, a virtual environment installs it and runs a model from another directory.
+
+The wheel takes the library from the build directory that LIBRARY lies in.  Skipped where pip, venv or setuptools is missing.
+"""
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+import support
+
+PROGRAM = """
+import pathlib, sys
+import attncl, attncl.c_api, numpy
+package = pathlib.Path(attncl.__file__).parent
+assert str(package).startswith(sys.prefix), package
+assert attncl.c_api.library().version.argtypes == []
+loaded = {line.split()[-1] for line in open("/proc/self/maps") if "libattncl" in line}
+assert loaded == {str(package / attncl.c_api.SONAME)}, loaded
+if attncl.devices():
+    with attncl.Model(sys.argv[1]) as model:
+        print(model.run(x=numpy.ones((5, 2, 7), "float32"))["output"].shape)
+print("version", attncl.version())
+"""
+
+
+def main():
+    for module in ("pip", "venv", "numpy"):
+        if importlib.util.find_spec(module) is None:
+            support.skip(f"no {module}")
+    library = pathlib.Path(sys.argv[1])
+    environment = {k: v for k, v in os.environ.items() if k not in ("ATTNCL_LIBRARY", "PYTHONPATH")}
+    with tempfile.TemporaryDirectory() as directory:
+        at = pathlib.Path(directory)
+
+        def run(*words, **more):
+            return subprocess.run(words, capture_output=True, text=True, timeout=240, cwd=at, env=environment | more)
+
+        made = run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", "env")
+        if made.returncode:
+            support.skip(f"no virtual environment: {made.stderr.strip() or made.stdout.strip()}")
+        python = str(at / "env" / "bin" / "python")
+        has = run(python, "-c", "import setuptools as s; raise SystemExit(int(s.__version__.split('.')[0]) < 77)")
+        if has.returncode:
+            fetched = run(python, "-m", "pip", "install", "-q", "setuptools>=77")
+            if fetched.returncode:
+                support.skip("no setuptools 77, and pip cannot fetch it: " + fetched.stderr.strip().splitlines()[-1])
+        (at / "build.cfg").write_text(f"[build]\nbuild_base={at}/build\n[egg_info]\negg_base={at}\n")  # not in the tree
+        built = run(python, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", "wheels",
+                    str(support.ROOT / "tools" / "python"), ATTNCL_BUILD_DIR=str(library.parent),
+                    DIST_EXTRA_CONFIG=str(at / "build.cfg"))
+        if built.returncode:
+            sys.exit(f"pip wheel: {built.stdout}{built.stderr}")
+        wheel, = (at / "wheels").iterdir()
+        assert wheel.name.startswith("attncl-") and "-py3-none-linux_" in wheel.name, wheel.name
+        names = zipfile.ZipFile(wheel).namelist()
+        soname = library.resolve().name.rpartition(".")[0]
+        for name in (f"attncl/{soname}", "attncl/convert/command.py"):
+            assert name in names, (name, names)
+        installed = run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel))
+        if installed.returncode:
+            sys.exit(f"pip install: {installed.stderr}")
+        done = run(python, "-c", PROGRAM, str(support.DATA / "linear.safetensors"))
+        if done.returncode:
+            sys.exit(f"{done.stdout}{done.stderr}")
+        helped = run(str(at / "env" / "bin" / "attncl-convert"), "--help")
+        assert helped.returncode == 0 and "usage: attncl-convert" in helped.stdout, helped
+        print(done.stdout, end="")
+    return 0
+
+
+sys.exit(main())

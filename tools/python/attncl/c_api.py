@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""The C API by ctypes: libattncl found and declared, statuses as exceptions, arrays to and from numpy."""
+import ctypes
+import enum
+import functools
+import os
+import pathlib
+
+import numpy as np
+
+SONAME = "libattncl.so.0.1"
+MAX_RANK = 8
+
+# numpy has no bfloat16: its two bytes, as a type of their own.
+BFLOAT16 = np.dtype([("bfloat16", "<u2")])
+DTYPES = {
+    "F32": np.float32, "F16": np.float16, "BF16": BFLOAT16, "F64": np.float64, "I32": np.int32, "I64": np.int64,
+    "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "I16": np.int16, "U16": np.uint16, "U32": np.uint32,
+    "U64": np.uint64, "C64": np.complex64,
+}
+
+
+class Status(enum.IntEnum):
+    """What went wrong, as in attncl/status.h."""
+    OK = 0
+    ERR_ARGUMENT = 1
+    ERR_SHAPE = 2
+    ERR_DTYPE = 3
+    ERR_STATE = 4
+    ERR_UNSUPPORTED = 5
+    ERR_NO_DEVICE = 6
+    ERR_NO_MEMORY = 7
+    ERR_DEVICE_MEMORY = 8
+    ERR_COMPILE = 9
+    ERR_OPENCL = 10
+    ERR_BLAS = 11
+    ERR_IO = 12
+    ERR_FORMAT = 13
+
+
+class AttnclError(RuntimeError):
+    """A call failed: `status` for programs, the library's message for people."""
+
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class Array(ctypes.Structure):
+    """attncl_array."""
+    _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_int), ("rank", ctypes.c_int),
+                ("dim", ctypes.c_int64 * MAX_RANK), ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
+
+
+class Sized(ctypes.Structure):
+    """A struct that starts with its size, for libraries with fewer or more fields."""
+
+    def __init__(self, **fields):
+        super().__init__(struct_size=ctypes.sizeof(self), **fields)
+
+
+class DeviceInfo(Sized):
+    """attncl_device_info."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("platform", ctypes.c_int), ("device", ctypes.c_int),
+                ("type", ctypes.c_int),
+                *((name, ctypes.c_char * 128) for name in ("platform_name", "name", "vendor", "driver_version",
+                                                           "opencl_version", "opencl_c_version")),
+                ("compute_units", ctypes.c_uint32), ("clock_mhz", ctypes.c_uint32),
+                *((name, ctypes.c_uint64) for name in ("global_memory_bytes", "max_buffer_bytes", "local_memory_bytes",
+                                                       "max_work_group")),
+                ("vector_width", ctypes.c_uint32), ("available", ctypes.c_int)]
+
+
+class ContextOptions(Sized):
+    """attncl_context_options."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("cache_dir", ctypes.c_char_p),
+                ("ignore_environment", ctypes.c_int), ("profile", ctypes.c_int)]
+
+
+HANDLE, TEXT, SIZE, INT64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
+HANDLE_RET, ARRAY = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Array)
+CHECKED = "raises AttnclError"
+
+# Result and arguments of each function that the package calls.
+FUNCTIONS = {
+    "version": (TEXT,),
+    "last_error": (TEXT,),
+    "status_name": (TEXT, ctypes.c_int),
+    "dtype_name": (TEXT, ctypes.c_int),
+    "device_count": (CHECKED, ctypes.POINTER(SIZE)),
+    "device_get": (CHECKED, SIZE, ctypes.POINTER(DeviceInfo)),
+    "context_create": (CHECKED, ctypes.POINTER(ContextOptions), HANDLE_RET),
+    "context_destroy": (CHECKED, HANDLE),
+    "context_device": (CHECKED, HANDLE, ctypes.POINTER(DeviceInfo)),
+    "model_open": (CHECKED, HANDLE, TEXT, HANDLE_RET),
+    "model_close": (None, HANDLE),
+    "model_arch": (TEXT, HANDLE),
+    "model_metadata": (TEXT, HANDLE, TEXT),
+    "model_run": (CHECKED, HANDLE, ARRAY, SIZE, HANDLE_RET, HANDLE_RET),
+    "results_count": (SIZE, HANDLE),
+    "results_at": (ARRAY, HANDLE, SIZE),
+    "results_destroy": (None, HANDLE),
+    "decoder_create": (CHECKED, HANDLE, INT64, HANDLE_RET),
+    "decoder_destroy": (None, HANDLE),
+    "decoder_reset": (CHECKED, HANDLE),
+    "decoder_position": (INT64, HANDLE),
+    "decoder_limit": (INT64, HANDLE),
+    "decoder_vocabulary": (INT64, HANDLE),
+    "decoder_step": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
+    "safetensors_open": (CHECKED, TEXT, HANDLE_RET),
+    "safetensors_close": (None, HANDLE),
+    "safetensors_at": (ARRAY, HANDLE, SIZE),
+    "safetensors_metadata_at": (TEXT, HANDLE, SIZE, ctypes.POINTER(TEXT)),
+    "safetensors_write": (CHECKED, TEXT, ARRAY, SIZE, ctypes.POINTER(TEXT)),
+}
+
+
+def _load():
+    """ATTNCL_LIBRARY, else the library inside the wheel, else the system's."""
+    named, beside = os.environ.get("ATTNCL_LIBRARY"), pathlib.Path(__file__).with_name(SONAME)
+    path = named or (str(beside) if beside.exists() else SONAME)
+    try:
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(f"libattncl cannot be loaded: {error}; ATTNCL_LIBRARY names its file") from error
+
+
+class _Library:
+    """The declared functions as attributes, without their prefix."""
+
+    def __init__(self):
+        dll = _load()
+        for name, (result, *arguments) in FUNCTIONS.items():
+            function = getattr(dll, "attncl_" + name, None)
+            if function is None:
+                raise ImportError(f"{dll._name} has no attncl_{name}: it is older than this package")
+            function.argtypes = arguments
+            function.restype = ctypes.c_int if result is CHECKED else result
+            if result is CHECKED:
+                function.errcheck = self._check
+            setattr(self, name, function)
+        version = self.version().decode()
+        if not SONAME.endswith(".so." + version.rpartition(".")[0]):
+            raise ImportError(f"{dll._name} is version {version}, this package is for {SONAME}")
+        names = (self.dtype_name(i).decode() for i in range(1, 64))
+        self.dtype_of_name = {name: i for i, name in enumerate(names, 1) if name != "none"}
+        self.name_of_dtype = {i: name for name, i in self.dtype_of_name.items()}
+
+    def _check(self, status, _function, _arguments):
+        if status:
+            raise AttnclError(Status(status), self.last_error().decode("utf-8", "replace"))
+
+
+@functools.cache
+def library():
+    """libattncl, loaded on first use."""
+    return _Library()
+
+
+def c_arrays(arrays):
+    """A name -> numpy array mapping as attncl_array[n], and what must live as long."""
+    c, alive = (Array * max(len(arrays), 1))(), []
+    for one, (name, value) in zip(c, arrays.items()):
+        value = np.asarray(value, order="C")
+        value = value.astype(value.dtype.newbyteorder("="), copy=False)
+        kind = next((k for k, dtype in DTYPES.items() if value.dtype == dtype), None)
+        if kind is None or value.ndim > MAX_RANK:
+            raise TypeError(f"array {name} is {value.dtype} with {value.ndim} axes, expected at most {MAX_RANK} axes of "
+                            + ", ".join(DTYPES))
+        alive.append(value)
+        one.name, one.dtype, one.rank = os.fsencode(name), library().dtype_of_name[kind], value.ndim
+        one.dim[:value.ndim] = value.shape
+        one.data, one.bytes = value.ctypes.data, value.nbytes
+    return c, alive
+
+
+def numpy_array(array):
+    """A copy of an attncl_array."""
+    kind = library().name_of_dtype.get(array.dtype)
+    if kind not in DTYPES:
+        raise TypeError(f"array {array.name.decode()} is {kind}: numpy has no such type")
+    value = np.empty(array.dim[:array.rank], DTYPES[kind])
+    if value.nbytes != array.bytes:
+        raise AttnclError(Status.ERR_FORMAT, f"array {array.name.decode()} has {array.bytes} bytes, expected {value.nbytes}")
+    if array.bytes:
+        ctypes.memmove(value.ctypes.data, array.data, array.bytes)
+    return value

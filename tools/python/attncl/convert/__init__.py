@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch modules as model files.  Needs torch, and for GPT-2 and BERT the transformers package."""
+import copy
+import dataclasses
+import json
+import os
+import sys
+import tempfile
+
+import numpy as np
+
+try:
+    import torch
+except ImportError as error:
+    raise ImportError("conversion needs PyTorch: pip install 'attncl[convert]'") from error
+
+from ..files import BFLOAT16, save
+from ..model import Model
+from .checkpoint import build, load_source
+from .modules import MODULES
+from .parameters import Conversion, ConversionError, refuse, some
+from .pretrained import MODELS
+
+__all__ = ["ConversionError", "Report", "export"]
+
+
+@dataclasses.dataclass
+class Report:
+    """What export() wrote: `difference` is the largest between the module and the file, None when not checked."""
+    arch: str
+    config: dict
+    notes: list
+    difference: float | None = None
+
+
+def _converter(module):
+    """The functions for a module's class, or for a class it derives its forward() from."""
+    for known, functions in MODULES.items():
+        if isinstance(module, known) and type(module).forward is known.forward:
+            return functions
+    if type(module).__name__ in MODELS:
+        return MODELS[type(module).__name__]
+    refuse(f"{type(module).__name__} cannot be converted; what can: "
+           + ", ".join([f"nn.{known.__name__}" for known in MODULES] + list(MODELS)))
+
+
+def _numpy(tensor):
+    if tensor.dtype == torch.bfloat16:
+        return tensor.contiguous().view(torch.int16).numpy().view(BFLOAT16)
+    return tensor.numpy()
+
+
+def _largest_difference(module, probe, path, device):
+    """Runs the module, in F32 unless it is F64, and the file on the same random numbers.  Differences count relative
+    to the output's largest element where that is above 1."""
+    reference = copy.deepcopy(module).cpu().eval()
+    if not any(p.dtype == torch.float64 for p in reference.parameters()):
+        reference = reference.float()
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(1)
+        inputs, expected = probe(reference)
+    with Model(path, device) as model:
+        got = model.run({name: tensor.numpy() for name, tensor in inputs.items()})
+    worst = 0.0
+    for name, tensor in expected.items():
+        want = tensor.double().numpy()
+        if got[name].shape != want.shape:
+            refuse(f"output {name} is {list(got[name].shape)}, the module's {list(want.shape)}")
+        difference = np.abs(got[name] - want).max(initial=0) / max(1.0, np.abs(want).max(initial=0))
+        worst = max(worst, difference) if difference == difference else float("inf")
+    return float(worst)
+
+
+def export(source, path, *, module=None, settings=None, config=None, key=None, prefix="", check=True, limit=1e-4,
+           device=None, quiet=False):
+    """Writes a module as the model file `path`, runs both on random inputs and prints the largest difference.
+
+    source    an nn.Module; or a state dict or the path of a file or directory, as attncl-convert takes them
+    module    the class of a state dict, "TransformerEncoder"; settings: its arguments, {"nhead": 4}
+    config    config.json of a GPT-2 or BERT state dict: a path or a dict
+    key       which entry of a checkpoint holds the state dict; prefix: only its tensors below this name
+    limit     ConversionError when they differ by more, relative to outputs above 1; no file is written then
+    device    the device to check on, as Model() takes it
+
+    Raises ConversionError, which names what cannot be expressed.  Every parameter is used, or named in the error or in
+    a note.  The module is not changed; it is taken as in evaluation, without dropout.
+    """
+    notes = []
+    if not isinstance(source, torch.nn.Module):
+        if isinstance(source, (str, os.PathLike)):
+            source, config = load_source(source, config)
+        source, notes = build(source, module, settings or {}, config, key, prefix)
+    elif module or settings or config or key or prefix:
+        refuse("module, settings, config, key and prefix are for state dicts, not for a module")
+    convert, probe = _converter(source)
+    out = Conversion(source)
+    convert(source, out)
+    out.finish()
+
+    metadata = {"attncl.arch": out.arch, "attncl.config": json.dumps(out.config)}
+    report = Report(out.arch, out.config, notes + out.notes)
+    path = os.fspath(path)
+    with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".attncl-") as directory:
+        written = os.path.join(directory, "model.safetensors")
+        save(written, {name: _numpy(tensor) for name, tensor in out.tensors.items()}, metadata)
+        if check:
+            report.difference = _largest_difference(source, probe, written, device)
+            if report.difference > limit:
+                refuse(f"{path} is not written: it would differ from the module by {report.difference:.2g}, "
+                       f"more than {limit:g}")
+        os.replace(written, path)
+    if not quiet:
+        for note in report.notes:
+            print("note:", note, file=sys.stderr)
+        found = "not checked" if report.difference is None else f"largest difference {report.difference:.2g}"
+        print(f"{path}: arch {report.arch}, {len(out.tensors)} tensors, {found}")
+    return report

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""State dicts and saved modules from files, and the module that a state dict belongs to."""
+import functools
+import inspect
+import json
+import pathlib
+import pickle
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from ..files import BFLOAT16, load
+from .modules import MODULES
+from .parameters import refuse, some
+from .pretrained import from_checkpoint
+
+# What a file of torch.save() may name: loading one that names more could run any code.
+SAFE = [*MODULES, nn.ModuleList, nn.Dropout, nn.ReLU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Identity, F.relu, F.gelu,
+        F.silu, torch.tanh, torch.sigmoid, nn.modules.linear.NonDynamicallyQuantizableLinear, functools.partial, set]
+
+
+def _tensor(array):
+    if array.dtype == BFLOAT16:
+        return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _read(path):
+    """A state dict, a checkpoint that holds one, or a module."""
+    if path.suffix == ".safetensors":
+        return {name: _tensor(array) for name, array in load(path)[0].items()}
+    try:
+        with torch.serialization.safe_globals(SAFE):
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        refuse(f"{path} names things that could run code when loaded; save its state_dict(), or call attncl.export(module, "
+               f"...) where the module is: {str(error).splitlines()[-1]}")
+    except (RuntimeError, EOFError, KeyError, ValueError) as error:
+        refuse(f"{path} is neither a file of torch.save() nor *.safetensors: {str(error).splitlines()[0]}")
+
+
+def load_source(path, config=None):
+    """The content of a file, or of a directory with config.json as transformers saves them; and the configuration, which
+    lies beside the file unless given."""
+    path = pathlib.Path(path)
+    if path.is_dir():
+        files = sorted(path.glob("*.safetensors")) or sorted(path.glob("pytorch_model*.bin"))
+        if not files:
+            refuse(f"{path} holds neither *.safetensors nor pytorch_model*.bin")
+        source = {name: tensor for file in files for name, tensor in _read(file).items()}
+        config = config or path / "config.json"
+    else:
+        if not path.exists():
+            refuse(f"{path} does not exist")
+        source = _read(path)
+        beside = path.with_name("config.json")
+        config = config or (beside if isinstance(source, dict) and beside.exists() else None)
+    return source, config
+
+
+def _state_dict(source, key, prefix):
+    """The tensors of a checkpoint below a prefix, without it."""
+    if key:
+        if not isinstance(source, dict) or not isinstance(source.get(key), dict):
+            refuse(f"the checkpoint has no state dict {key}; it has {some(map(str, source))}")
+        source = source[key]
+    if not isinstance(source, dict) or not source:
+        refuse(f"this is a {type(source).__name__}, not a state dict or a module")
+    others = [str(name) for name, value in source.items() if not isinstance(value, torch.Tensor)]
+    if others:
+        refuse(f"entries that are no tensors: {some(others)}; --key names the one that is the state dict")
+    inside = {name[len(prefix):]: tensor for name, tensor in source.items() if name.startswith(prefix)}
+    return inside or refuse(f"no tensor is below {prefix!r}; there are {some(source)}")
+
+
+# The arguments of a class that a state dict tells.
+
+def _linear(state):
+    return {"in_features": _of(state, "weight").shape[1], "out_features": state["weight"].shape[0], "bias": "bias" in state}
+
+
+def _layer_norm(state):
+    return {"normalized_shape": list(_of(state, "weight").shape), "bias": "bias" in state}
+
+
+def _embedding(state):
+    return dict(zip(("num_embeddings", "embedding_dim"), _of(state, "weight").shape))
+
+
+def _gru(state):
+    return {"input_size": _of(state, "weight_ih_l0").shape[1], "hidden_size": _of(state, "weight_hh_l0").shape[1],
+            "num_layers": _count(state, "weight_ih_l{}"), "bias": "bias_ih_l0" in state,
+            "bidirectional": "weight_ih_l0_reverse" in state}
+
+
+def _attention(state):
+    width = _of(state, "out_proj.weight").shape[0]
+    widths = {key: state[name].shape[1] for key, name in (("kdim", "k_proj_weight"), ("vdim", "v_proj_weight")) if name in state}
+    return {"embed_dim": width, "bias": "in_proj_bias" in state, "add_bias_kv": "bias_k" in state, **widths}
+
+
+def _encoder_layer(state):
+    features, width = _of(state, "linear1.weight").shape
+    return {"d_model": width, "dim_feedforward": features, "bias": "linear1.bias" in state}
+
+
+def _encoder(state):
+    first = {name[len("layers.0."):]: tensor for name, tensor in state.items() if name.startswith("layers.0.")}
+    return {**_encoder_layer(first), "num_layers": _count(state, "layers.{}.linear1.weight"), "norm": "norm.weight" in state}
+
+
+def _of(state, name):
+    return state[name] if name in state else refuse(f"the state dict has no {name}; it has {some(state)}")
+
+
+def _count(state, pattern):
+    return next(i for i in range(len(state) + 1) if pattern.format(i) not in state)
+
+
+def _make_encoder(num_layers, norm, norm_eps=None, **arguments):
+    """TransformerEncoder's arguments with its layer's; norm: whether there is one."""
+    layer = nn.TransformerEncoderLayer(**arguments)
+    eps = layer.norm1.eps if norm_eps is None else norm_eps
+    final = nn.LayerNorm(arguments["d_model"], eps=eps, bias=arguments["bias"]) if norm else None
+    return nn.TransformerEncoder(layer, num_layers, norm=final, enable_nested_tensor=False)
+
+
+CLASSES = {  # name: what makes one, the arguments a state dict tells, those it does not
+    "Linear": (nn.Linear, _linear, ()),
+    "LayerNorm": (nn.LayerNorm, _layer_norm, ("eps",)),
+    "Embedding": (nn.Embedding, _embedding, ("padding_idx", "max_norm", "norm_type", "scale_grad_by_freq")),
+    "GRU": (nn.GRU, _gru, ("batch_first", "dropout")),
+    "MultiheadAttention": (nn.MultiheadAttention, _attention, ("num_heads", "batch_first", "add_zero_attn", "dropout")),
+}
+_LAYER = ("nhead", "activation", "layer_norm_eps", "batch_first", "norm_first", "dropout")
+CLASSES["TransformerEncoderLayer"] = (nn.TransformerEncoderLayer, _encoder_layer, _LAYER)
+CLASSES["TransformerEncoder"] = (_make_encoder, _encoder, (*_LAYER, "norm_eps"))
+ACTIVATIONS = {"gelu_tanh": nn.GELU(approximate="tanh"), "silu": F.silu, "tanh": torch.tanh, "sigmoid": torch.sigmoid}
+
+
+def _from_class(name, state, settings):
+    """A module of a class of PyTorch with these tensors, and a note of the arguments that were assumed."""
+    name = name.removeprefix("nn.").removeprefix("torch.nn.")
+    if name not in CLASSES:
+        refuse(f"module {name} is none of {', '.join(CLASSES)}")
+    make, told, untold = CLASSES[name]
+    unknown = [key for key in settings if key not in untold]
+    if unknown:
+        refuse(f"setting {unknown[0]} of {name} is none of {', '.join(untold) or '(none: the state dict tells all)'}")
+    required = [key for key in ("nhead", "num_heads") if key in untold and key not in settings]
+    if required:
+        refuse(f"{name} needs {required[0]}, which a state dict does not tell: --set {required[0]}=N")
+    defaults = {**_defaults(nn.TransformerEncoderLayer if name == "TransformerEncoder" else make), "norm_eps": "layer_norm_eps"}
+    assumed = [f"{key}={_word(defaults[key])}" for key in untold if key not in settings and key != "dropout"]
+    if isinstance(settings.get("activation"), str):
+        settings = {**settings, "activation": ACTIVATIONS.get(settings["activation"], settings["activation"])}
+    try:
+        module = make(**told(state), **settings)
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+        refuse(f"{name} does not take these settings: {error}")
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        refuse(f"the state dict is not one of {name}: " + " ".join(str(error).split()))
+    module = module.to(next(iter(state.values())).dtype)
+    return module, [f"assumed {', '.join(assumed)}"] if assumed else []
+
+
+def _word(value):
+    return getattr(value, "__name__", value)
+
+
+def _defaults(make):
+    return {key: p.default for key, p in inspect.signature(make).parameters.items()} if make is not nn.GRU else \
+        {"batch_first": False, "dropout": 0.0}
+
+
+def build(source, module, settings, config, key, prefix):
+    """The module of a state dict or checkpoint, and notes."""
+    if isinstance(source, nn.Module):
+        if module or settings or key or prefix:
+            refuse(f"the file holds a {type(source).__name__}: module, settings, key and prefix are for state dicts")
+        return source, []
+    state = _state_dict(source, key, prefix)
+    if module:
+        return _from_class(module, state, settings)
+    if config is None:
+        refuse("a state dict does not tell its module: --module, one of " + ", ".join(CLASSES)
+               + "; or config.json beside it, of GPT-2 or BERT")
+    if settings:
+        refuse(f"setting {next(iter(settings))}: config.json tells all settings")
+    if not isinstance(config, dict):
+        try:
+            config = json.loads(pathlib.Path(config).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            refuse(f"{config}: {error}")
+    try:
+        model, others = from_checkpoint(state, config)
+    except ImportError as error:
+        refuse(f"GPT-2 and BERT need the transformers package: {error}")
+    return model, [f"not of {type(model).__name__}: {some(others)} left out"] if others else []

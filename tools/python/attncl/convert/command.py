@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: MIT
+"""attncl-convert: a PyTorch checkpoint as a model file."""
+import argparse
+import ast
+import sys
+
+from ..c_api import AttnclError
+
+EPILOG = """\
+SOURCE is a file of torch.save() with a module or a state dict, a *.safetensors state dict, or a directory as the
+transformers package saves them.  A state dict needs --module, unless config.json lies beside it (GPT-2, BERT).
+
+  attncl-convert encoder.pt encoder.safetensors --module TransformerEncoder --set nhead=4 --set activation=gelu
+  attncl-convert gpt2/ gpt2.safetensors
+"""
+
+
+def setting(text):
+    """KEY=VALUE: true, false, numbers and words."""
+    key, found, value = text.partition("=")
+    if not found or not key:
+        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
+    try:
+        return key, {"true": True, "false": False}[value.lower()] if value.lower() in ("true", "false") else ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return key, value
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="attncl-convert", description=__doc__.partition(": ")[2], epilog=EPILOG,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("source", metavar="SOURCE")
+    parser.add_argument("output", metavar="OUTPUT", help="the model file to write")
+    parser.add_argument("--module", metavar="CLASS", help="class of a state dict's module: Linear, TransformerEncoder ...")
+    parser.add_argument("--set", metavar="KEY=VALUE", type=setting, action="append", default=[], dest="settings",
+                        help="an argument of that class that a state dict does not tell, as PyTorch calls it")
+    parser.add_argument("--config", metavar="FILE", help="config.json of a GPT-2 or BERT state dict")
+    parser.add_argument("--key", help="the entry of a checkpoint that is the state dict")
+    parser.add_argument("--prefix", default="", help="only the tensors below this name, which it is taken off")
+    parser.add_argument("--no-check", action="store_false", dest="check", help="do not run both and compare")
+    parser.add_argument("--limit", type=float, default=1e-4, help="largest difference allowed (%(default)s)")
+    parser.add_argument("--device", metavar="D", help="device to check on: gpu, cpu, PLATFORM:DEVICE, or part of a name")
+    given = vars(parser.parse_args(arguments))
+    given["settings"] = dict(given["settings"])
+    try:
+        from . import ConversionError, export
+        export(given.pop("source"), given.pop("output"), **given)
+    except (ImportError, OSError, AttnclError, TypeError) as error:
+        return _failed(error)
+    except ValueError as error:
+        if not isinstance(error, ConversionError):
+            raise
+        return _failed(error)
+    return 0
+
+
+def _failed(error):
+    print("attncl-convert:", " ".join(str(error).split()), file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT
+"""PyTorch's own modules as model files: a function each, which fills a Conversion, and one that runs the module.
+
+A probe gives the inputs and outputs of a module, by the architecture's names, on random numbers.
+"""
+import torch
+from torch import nn
+
+from .parameters import activation_name, only, refuse
+
+T, B = 5, 3  # a probe's sequence and batch
+
+
+def linear(module, out):
+    out.arch = "linear"
+    out.config = {"in_features": module.in_features, "out_features": module.out_features, "bias": module.bias is not None}
+    out.affine("", "")
+
+
+def layer_norm(module, out):
+    shape = list(module.normalized_shape)
+    out.arch, out.config = "layer_norm", {"normalized_shape": shape, "eps": module.eps}
+    if out.has("weight"):
+        out.affine("", "", shape)
+    else:
+        out.put("weight", torch.ones(shape))
+        out.put("bias", torch.zeros(shape))
+
+
+def embedding(module, out):
+    only("max_norm", module.max_norm, None, "it changes the weights as they are looked up")
+    if module.padding_idx is not None or module.scale_grad_by_freq:
+        out.notes.append(f"padding_idx={module.padding_idx}, scale_grad_by_freq={module.scale_grad_by_freq}: outputs are "
+                         "the same, gradients are those without them")
+    out.arch = "embedding"
+    out.config = {"num_embeddings": module.num_embeddings, "embedding_dim": module.embedding_dim}
+    out.copy("weight")
+
+
+def gru(module, out):
+    only("bidirectional", module.bidirectional, False, "arch gru runs forward only")
+    out.arch = "gru"
+    out.config = {"input_size": module.input_size, "hidden_size": module.hidden_size, "num_layers": module.num_layers,
+                  "batch_first": module.batch_first}
+    for layer in range(module.num_layers):
+        for side in ("ih", "hh"):
+            out.copy(f"weight_{side}_l{layer}")
+            if module.bias:
+                out.copy(f"bias_{side}_l{layer}")
+            else:
+                weight = out.take(f"weight_{side}_l{layer}")
+                out.put(f"bias_{side}_l{layer}", torch.zeros(3 * module.hidden_size, dtype=weight.dtype))
+
+
+def attention_keys(module):
+    """The keys of a MultiheadAttention that a layer around it has too."""
+    only("kdim", module.kdim, module.embed_dim, "keys are as wide as queries, embed_dim")
+    only("vdim", module.vdim, module.embed_dim, "values are as wide as queries, embed_dim")
+    only("add_bias_kv", module.bias_k is not None or module.bias_v is not None, False,
+         "arch mha appends nothing to keys and values")
+    only("add_zero_attn", module.add_zero_attn, False, "arch mha appends nothing to keys and values")
+    return {"d_model": module.embed_dim, "heads": module.num_heads, "bias": module.in_proj_bias is not None,
+            "batch_first": module.batch_first}
+
+
+def attention_parameters(module, out):
+    """Values and output have a bias in every file: zeros where the module has none."""
+    width, names = module.embed_dim, ("query", "key", "value")
+    if out.has("in_proj_weight"):
+        weights = out.take("in_proj_weight").chunk(3)
+    else:
+        weights = [out.take(f"{letter}_proj_weight") for letter in "qkv"]
+    zeros = torch.zeros(3 * width, dtype=weights[0].dtype)
+    biases = (out.take("in_proj_bias") if out.has("in_proj_bias") else zeros).chunk(3)
+    for name, weight, bias in zip(names, weights, biases):
+        out.put(f"{name}.linear.weight", weight)
+        if module.in_proj_bias is not None or name == "value":
+            out.put(f"{name}.linear.bias", bias)
+    out.affine("out_proj.", "output.", width)
+
+
+def attention(module, out):
+    out.arch, out.config = "mha", attention_keys(module)
+    attention_parameters(module, out)
+
+
+def layer_keys(layer):
+    """The configuration of an encoder of this layer, without n_layers."""
+    only("norm1.eps and norm2.eps", layer.norm1.eps, layer.norm2.eps, "a layer has one layer_norm_eps")
+    biased = layer.linear1.bias is not None
+    return {"layer": "transformer", **attention_keys(layer.self_attn), "d_ff": layer.linear1.out_features,
+            "bias1": biased, "bias2": layer.linear2.bias is not None, "activation": activation_name(layer.activation, "activation"),
+            "norm_first": layer.norm_first, "layer_norm_eps": layer.norm1.eps}
+
+
+def layer_parameters(layer, out):
+    with out.scope("self_attn.", "self_attn."):
+        attention_parameters(layer.self_attn, out)
+    width = layer.self_attn.embed_dim
+    for source, target in (("norm1.", "norm_self_attn."), ("norm2.", "norm_ff.")):
+        out.affine(source, target, width)
+    for source, target in (("linear1.", "feed_forward.layer1."), ("linear2.", "feed_forward.layer2.")):
+        out.affine(source, target)
+
+
+def encoder_layer(module, out):
+    out.arch, out.config = "transformer_layer", layer_keys(module)
+    layer_parameters(module, out)
+
+
+def same_keys(layers):
+    """The keys of layers that must all be alike."""
+    first, *others = [layer_keys(layer) for layer in layers]
+    for i, other in enumerate(others, 1):
+        for key, value in other.items():
+            only(f"layers.{i}: {key}", value, first[key], f"layers.0 has {first[key]!r}, and one key serves all layers")
+    return first
+
+
+def encoder(module, out):
+    if not module.layers:
+        refuse("num_layers=0 cannot be expressed: arch encoder takes its width from its layers")
+    for i, layer in enumerate(module.layers):
+        only(f"layers.{i}", type(layer).__name__, "TransformerEncoderLayer", "the layers of arch encoder are of that class")
+    out.arch = "encoder"
+    out.config = {**same_keys(module.layers), "n_layers": len(module.layers)}
+    for i, layer in enumerate(module.layers):
+        with out.scope(f"layers.{i}.", f"layers.{i}."):
+            layer_parameters(layer, out)
+    norm = None if isinstance(module.norm, nn.Identity) else module.norm
+    out.config["final_norm"] = norm is not None
+    if norm is not None:
+        only("norm", type(norm).__name__, "LayerNorm", "the final norm of arch encoder is a layer norm")
+        only("norm.eps", norm.eps, out.config["layer_norm_eps"], "one layer_norm_eps serves layers and final norm")
+        if not out.has("norm.weight"):
+            out.put("norm.weight", torch.ones(norm.normalized_shape))
+            out.put("norm.bias", torch.zeros(norm.normalized_shape))
+        else:
+            out.affine("norm.", "norm.", norm.normalized_shape)
+
+
+# -- probes --
+
+def _normal(module, *shape):
+    dtype = next(module.parameters(), torch.empty(0)).dtype
+    return torch.randn(shape, dtype=dtype)
+
+
+def _sequence(module, width, batch_first):
+    return _normal(module, *((B, T) if batch_first else (T, B)), width)
+
+
+def linear_probe(module):
+    x = _normal(module, B, module.in_features)
+    return {"x": x}, {"output": module(x)}
+
+
+def layer_norm_probe(module):
+    x = _normal(module, B, *module.normalized_shape)
+    return {"x": x}, {"output": module(x)}
+
+
+def embedding_probe(module):
+    tokens = torch.randint(module.num_embeddings, (T, B))
+    return {"tokens": tokens}, {"output": module(tokens)}
+
+
+def gru_probe(module):
+    x = _sequence(module, module.input_size, module.batch_first)
+    h0 = _normal(module, module.num_layers, B, module.hidden_size)
+    output, h_n = module(x, h0)
+    return {"input": x, "h0": h0}, {"output": output, "h_n": h_n}
+
+
+def attention_probe(module):
+    names = ("query", "key", "value")
+    inputs = {name: _sequence(module, module.embed_dim, module.batch_first) for name in names}
+    output, weights = module(*inputs.values(), average_attn_weights=False)
+    return inputs, {"output": output, "attn": weights.permute(2, 3, 0, 1)}
+
+
+def encoder_layer_probe(module):
+    x = _sequence(module, module.self_attn.embed_dim, module.self_attn.batch_first)
+    return {"x": x}, {"output": module(x)}
+
+
+def encoder_probe(module):
+    layer = module.layers[0]
+    x = _sequence(module, layer.self_attn.embed_dim, layer.self_attn.batch_first)
+    return {"x": x}, {"output": module(x)}
+
+
+MODULES = {
+    nn.Linear: (linear, linear_probe),
+    nn.LayerNorm: (layer_norm, layer_norm_probe),
+    nn.Embedding: (embedding, embedding_probe),
+    nn.GRU: (gru, gru_probe),
+    nn.MultiheadAttention: (attention, attention_probe),
+    nn.TransformerEncoderLayer: (encoder_layer, encoder_layer_probe),
+    nn.TransformerEncoder: (encoder, encoder_probe),
+}

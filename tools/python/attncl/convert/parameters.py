@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""What a conversion reads and writes: every parameter of a module is used, or named in an error or a note."""
+import contextlib
+
+import torch
+from torch.nn import functional as F
+
+# The library's name of an activation and what it computes.
+ACTIVATIONS = {
+    "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu,
+    "tanh": torch.tanh, "sigmoid": torch.sigmoid, "identity": lambda x: x,
+}
+
+
+class ConversionError(ValueError):
+    """The module is not something that a model file can hold, or the file computes something else."""
+
+
+class Conversion:
+    """A model file in the making: `arch`, `config`, `tensors`, and `notes` of what a user should know.
+
+    take() reads a parameter or buffer of the module, put() writes a tensor of the file.
+    """
+
+    def __init__(self, module):
+        self.arch, self.config, self.tensors, self.notes = None, {}, {}, []
+        self._state = {name: tensor.detach().cpu() for name, tensor in module.state_dict().items()}
+        self._unused = dict.fromkeys(self._state)
+        self._from = self._to = ""
+
+    @contextlib.contextmanager
+    def scope(self, source="", target=""):
+        """Prefixes of the names taken and put meanwhile."""
+        kept = self._from, self._to
+        self._from, self._to = self._from + source, self._to + target
+        yield
+        self._from, self._to = kept
+
+    def has(self, name):
+        return self._from + name in self._state
+
+    def take(self, name):
+        full = self._from + name
+        if full not in self._state:
+            refuse(f"there is no parameter {full}; there are {some(self._state)}")
+        self._unused.pop(full, None)
+        return self._state[full]
+
+    def put(self, name, tensor):
+        self.tensors[self._to + name] = tensor.contiguous()
+
+    def copy(self, source, target=None):
+        self.put(target or source, self.take(source))
+
+    def affine(self, source, target, like=None):
+        """`weight` and, unless the module has none, `bias`; a norm without one gets the zeros it means."""
+        with self.scope(source, target):
+            self.copy("weight")
+            if self.has("bias"):
+                self.copy("bias")
+            elif like is not None:
+                self.put("bias", torch.zeros(like, dtype=self.take("weight").dtype))
+
+    def leave_out(self, why, *prefixes):
+        """Notes the parameters that a model file does not need."""
+        names = [name for name in self._unused if name.startswith(prefixes)]
+        for name in names:
+            del self._unused[name]
+        if names:
+            self.notes.append(f"{why}: {some(names)} left out")
+
+    def finish(self):
+        if self._unused:
+            refuse(f"parameters that arch {self.arch} has no place for: {some(self._unused)}")
+
+
+def some(names, most=8):
+    """The first names, then a count."""
+    names = list(names)
+    rest = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + rest if names else "none"
+
+
+def refuse(words):
+    raise ConversionError(words)
+
+
+def only(setting, value, expected, why):
+    """Refuses another value of a setting than the one a model file can say."""
+    if value != expected:
+        refuse(f"{setting}={value!r} cannot be expressed: {why}")
+
+
+def activation_name(function, where):
+    """The library's name of an activation, told by what it computes: modules, functions and lambdas alike."""
+    x = torch.cat([torch.linspace(-30, 30, 601, dtype=torch.float64), torch.linspace(-1e-2, 1e-2, 21, dtype=torch.float64)])
+    try:
+        with torch.no_grad():
+            y = function(x.clone())
+    except Exception as error:  # anything callable may stand here
+        refuse(f"{where} cannot be expressed: {function!r} does not take a tensor: {error}")
+    for name, known in ACTIVATIONS.items():
+        if isinstance(y, torch.Tensor) and y.shape == x.shape and torch.allclose(y.double(), known(x), rtol=1e-6, atol=1e-7):
+            return name
+    refuse(f"{where} cannot be expressed: {function!r} is none of {', '.join(ACTIVATIONS)}")

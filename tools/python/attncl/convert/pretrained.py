@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""Models of the transformers package as model files; both take `tokens` [T, B].
+
+GPT2LMHeadModel becomes arch lm, BertModel arch encoder with n_vocab.  The package is not imported here: classes are told
+by name.
+"""
+import torch
+
+from .parameters import activation_name, only, refuse
+
+T, B = 7, 2
+
+
+def _positions(weight):
+    return weight.unsqueeze(1)  # [max_len, 1, C]
+
+
+def gpt2(model, out):
+    c = model.config
+    only("add_cross_attention", bool(c.add_cross_attention), False, "arch lm has no encoder to attend to")
+    width = c.n_embd
+    blocks = model.transformer.h
+    tied = model.lm_head.weight.data_ptr() == model.transformer.wte.weight.data_ptr()
+    out.arch = "lm"
+    out.config = {
+        "layer": "transformer", "n_vocab": c.vocab_size, "d_model": width, "heads": c.n_head, "n_layers": len(blocks),
+        "d_ff": c.n_inner or 4 * width, "activation": activation_name(blocks[0].mlp.act, "activation_function"),
+        "norm_first": True, "final_norm": True, "layer_norm_eps": c.layer_norm_epsilon, "pos": "learned_pos",
+        "max_len": c.n_positions, "embed_scale": 1, "tie_generator": tied, "generator_bias": False,
+    }
+    out.copy("transformer.wte.weight", "src_embed.linear.weight")
+    out.put("src_embed.positional_encodings", _positions(out.take("transformer.wpe.weight")))
+    for i in range(len(blocks)):
+        with out.scope(f"transformer.h.{i}.", f"encoder.layers.{i}."):
+            _gpt2_block(c, i, out)
+    out.affine("transformer.ln_f.", "encoder.norm.", width)
+    generator = out.take("lm_head.weight")
+    if not tied:
+        out.put("generator.projection.weight", generator)
+
+
+def _gpt2_block(c, i, out):
+    width = c.n_embd
+    # What scales the scores beside 1/sqrt(D) scales queries as well.
+    scale = (1 if c.scale_attn_weights else (width // c.n_head) ** 0.5) / (i + 1 if c.scale_attn_by_inverse_layer_idx else 1)
+    out.affine("ln_1.", "norm_self_attn.", width)
+    weights, biases = out.take("attn.c_attn.weight").t().chunk(3), out.take("attn.c_attn.bias").chunk(3)
+    for name, weight, bias, by in zip(("query", "key", "value"), weights, biases, (scale, 1, 1)):
+        out.put(f"self_attn.{name}.linear.weight", weight * by if by != 1 else weight)
+        out.put(f"self_attn.{name}.linear.bias", bias * by if by != 1 else bias)
+    for source, target in (("attn.c_proj.", "self_attn.output."), ("mlp.c_fc.", "feed_forward.layer1."),
+                           ("mlp.c_proj.", "feed_forward.layer2.")):
+        out.put(f"{target}weight", out.take(f"{source}weight").t())  # Conv1D has [in, out]
+        out.copy(f"{source}bias", f"{target}bias")
+    out.affine("ln_2.", "norm_ff.", width)
+
+
+def gpt2_probe(model):
+    tokens = torch.randint(model.config.vocab_size, (min(T, model.config.n_positions), B))
+    return {"tokens": tokens}, {"output": model(tokens.t(), use_cache=False).logits.transpose(0, 1)}
+
+
+def bert(model, out):
+    c = model.config
+    only("position_embedding_type", getattr(c, "position_embedding_type", "absolute"), "absolute",
+         "arch encoder adds positions to the embedding")
+    only("is_decoder", c.is_decoder, False, "arch encoder is not causal")
+    only("add_cross_attention", bool(c.add_cross_attention), False, "arch encoder attends to itself")
+    width, layers = c.hidden_size, model.encoder.layer
+    out.arch = "encoder"
+    out.config = {
+        "layer": "transformer", "n_vocab": c.vocab_size, "d_model": width, "heads": c.num_attention_heads,
+        "n_layers": len(layers), "d_ff": c.intermediate_size,
+        "activation": activation_name(layers[0].intermediate.intermediate_act_fn, "hidden_act"),
+        "norm_first": False, "final_norm": False, "layer_norm_eps": c.layer_norm_eps, "pos": "learned_pos",
+        "max_len": c.max_position_embeddings, "embed_scale": 1, "embed_norm": True,
+    }
+    with out.scope("embeddings.", "src_embed."):
+        out.copy("word_embeddings.weight", "linear.weight")
+        types = out.take("token_type_embeddings.weight")
+        out.put("positional_encodings", _positions(out.take("position_embeddings.weight") + types[0]))
+        out.affine("LayerNorm.", "norm.", width)
+    out.notes.append(f"all tokens are of type 0: its row of embeddings.token_type_embeddings.weight is added to the "
+                     f"positions, its {len(types) - 1} others are left out")
+    for i in range(len(layers)):
+        with out.scope(f"encoder.layer.{i}.", f"layers.{i}."):
+            for name in ("query", "key", "value"):
+                out.affine(f"attention.self.{name}.", f"self_attn.{name}.linear.")
+            out.affine("attention.output.dense.", "self_attn.output.")
+            out.affine("attention.output.LayerNorm.", "norm_self_attn.", width)
+            out.affine("intermediate.dense.", "feed_forward.layer1.")
+            out.affine("output.dense.", "feed_forward.layer2.")
+            out.affine("output.LayerNorm.", "norm_ff.", width)
+    out.leave_out("the output is last_hidden_state", "pooler.")
+
+
+def bert_probe(model):
+    tokens = torch.randint(model.config.vocab_size, (min(T, model.config.max_position_embeddings), B))
+    return {"tokens": tokens}, {"output": model(tokens.t()).last_hidden_state.transpose(0, 1)}
+
+
+MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe)}
+OF_TYPE = {"gpt2": "GPT2LMHeadModel", "bert": "BertModel"}  # config.json's model_type
+
+
+def from_checkpoint(state, config):
+    """The model that config.json describes with a checkpoint's tensors, and what the checkpoint holds beyond it."""
+    import transformers
+    kind = config.get("model_type")
+    if kind not in OF_TYPE:
+        refuse(f"config.json: model_type {kind!r} is none of {', '.join(OF_TYPE)}")
+    cls = getattr(transformers, OF_TYPE[kind])
+    settings = {key: value for key, value in config.items() if key not in ("architectures", "torch_dtype", "dtype")}
+    model, info = cls.from_pretrained(None, config=cls.config_class(**settings), state_dict=state, output_loading_info=True)
+    missing = [name for name in info["missing_keys"] if not name.startswith("pooler.")]
+    if missing or info.get("mismatched_keys"):
+        refuse(f"the checkpoint lacks {', '.join(sorted(missing))}" if missing else
+               f"shapes of the checkpoint differ from config.json: {sorted(map(str, info['mismatched_keys']))}")
+    return model, [name for name in info["unexpected_keys"] if name in state]

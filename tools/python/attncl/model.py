@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""Model files on numpy arrays."""
+import collections
+import ctypes
+import json
+import os
+import threading
+import weakref
+
+import numpy as np
+
+from .c_api import AttnclError, ContextOptions, DeviceInfo, Status, c_arrays, library, numpy_array
+
+_TYPES = {1: "cpu", 2: "gpu", 3: "other"}
+Device = collections.namedtuple("Device", ["id", "type", *(name for name, _ in DeviceInfo._fields_[4:])])
+
+
+def _device(info):
+    texts = (getattr(info, name) for name, _ in DeviceInfo._fields_[4:])
+    texts = (text.decode("utf-8", "replace") if isinstance(text, bytes) else text for text in texts)
+    return Device(f"{info.platform}:{info.device}", _TYPES.get(info.type, "other"), *texts)
+
+
+def devices():
+    """The OpenCL devices of this machine; `id` is what Model() takes."""
+    lib, count, info = library(), ctypes.c_size_t(), DeviceInfo()
+    lib.device_count(ctypes.byref(count))
+    found = []
+    for i in range(count.value):
+        lib.device_get(i, ctypes.byref(info))
+        found.append(_device(info))
+    return found
+
+
+def _here(pid, *releases):
+    """Calls each (function, argument): in the process that opened them, not in a fork of it."""
+    if os.getpid() == pid:
+        for release, handle in releases:
+            release(handle)
+
+
+class _Handle:
+    """What is released by close(), by `with`, when nothing refers to it, and at exit."""
+
+    def _owns(self, *releases):
+        self._release = weakref.finalize(self, _here, os.getpid(), *releases)
+
+    @property
+    def closed(self):
+        return not self._release.alive
+
+    def close(self):
+        self._release()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def _check_open(self):
+        if self.closed:
+            raise AttnclError(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
+
+
+class Model(_Handle):
+    """A model file, opened on a device: "gpu", "cpu", "0:1" or part of a name; None: ATTNCL_DEVICE, else the best.
+
+    May be used from several threads: calls wait for one another.
+    """
+
+    def __init__(self, path, device=None):
+        lib, context, model = library(), ctypes.c_void_p(), ctypes.c_void_p()
+        options = ContextOptions(device=device and device.encode())
+        lib.context_create(ctypes.byref(options), ctypes.byref(context))
+        try:
+            lib.model_open(context, os.fsencode(path), ctypes.byref(model))
+        except AttnclError:
+            lib.context_destroy(context)
+            raise
+        self._lib, self._context, self._model = lib, context, model
+        self._lock, self._decoders = threading.RLock(), weakref.WeakSet()
+        self._owns((lib.model_close, model), (lib.context_destroy, context))
+
+    def close(self):
+        with self._lock:
+            for decoder in list(self._decoders):
+                decoder.close()
+            super().close()
+
+    @property
+    def arch(self):
+        """The architecture's name, "lm"."""
+        with self._lock:
+            self._check_open()
+            return self._lib.model_arch(self._model).decode()
+
+    @property
+    def config(self):
+        """The configuration in the file, a dict."""
+        return json.loads(self.metadata("attncl.config"))
+
+    def metadata(self, key):
+        """A metadata value of the file, or None."""
+        with self._lock:
+            self._check_open()
+            value = self._lib.model_metadata(self._model, key.encode())
+            return None if value is None else value.decode()
+
+    @property
+    def device(self):
+        with self._lock:
+            self._check_open()
+            info = DeviceInfo()
+            self._lib.context_device(self._context, ctypes.byref(info))
+            return _device(info)
+
+    def run(self, inputs=(), /, **named):
+        """The outputs by name, for arrays by the names of the architecture's inputs: run(x=array), or
+        run({"g.weight": array}) for names that are no words of Python."""
+        arrays = {**dict(inputs), **named}
+        lib, results = self._lib, ctypes.c_void_p()
+        c, _alive = c_arrays(arrays)
+        with self._lock:
+            self._check_open()
+            lib.model_run(self._model, c, len(arrays), ctypes.byref(results), None)
+            try:
+                found = (lib.results_at(results, i).contents for i in range(lib.results_count(results)))
+                return {array.name.decode(): numpy_array(array) for array in found}
+            finally:
+                lib.results_destroy(results)
+
+    def gradients(self, cotangents, inputs=(), /, **named):
+        """The outputs, and the gradient of the sum of all output * cotangent by each float input and parameter."""
+        asked = {f"cotangent.{name}": value for name, value in cotangents.items()}
+        found = self.run({**dict(inputs), **named, **asked})
+        gradients = {name.removeprefix("grad."): found.pop(name) for name in list(found) if name.startswith("grad.")}
+        return found, gradients
+
+    def decoder(self, batch=1):
+        """A language model's state for `batch` sequences, token by token."""
+        return Decoder(self, batch)
+
+    def sample(self, tokens, steps, *, temperature=0.0, top_k=0, seed=0):
+        """`tokens`, [T] or [T, B], and `steps` more: the likeliest, or with a temperature drawn from the
+        `top_k` likeliest (0: all)."""
+        tokens = np.asarray(tokens)
+        if tokens.ndim not in (1, 2) or not tokens.size or tokens.dtype.kind not in "iu":
+            raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {tokens.dtype} {list(tokens.shape)}, "
+                              "expected integers [T] or [T, B]")
+        if steps < 0 or temperature < 0 or top_k < 0:
+            raise AttnclError(Status.ERR_ARGUMENT, f"steps {steps}, temperature {temperature}, top_k {top_k}: "
+                              "expected none below 0")
+        taken, rng = tokens.reshape(len(tokens), -1), np.random.default_rng(seed)
+        with self.decoder(taken.shape[1]) as decoder:
+            needed = len(taken) + max(steps - 1, 0)  # the last token is written, not read
+            if 0 < decoder.limit < needed:
+                raise AttnclError(Status.ERR_STATE, f"{len(taken)} tokens and {steps} more need {needed} positions, "
+                                  f"the model has {decoder.limit}")
+            for row in taken[:-1] if steps else ():
+                decoder.step(row, logits=False)
+            written = []
+            for _ in range(steps):
+                scores = decoder.step(written[-1] if written else taken[-1])
+                written.append(_choose(scores, temperature, top_k, rng).astype(tokens.dtype))
+        return np.concatenate([taken, *(row[None] for row in written)]).reshape(-1, *tokens.shape[1:])
+
+
+def _choose(scores, temperature, top_k, rng):
+    """A token of each row of scores [B, V]."""
+    if not np.isfinite(scores).all():
+        raise AttnclError(Status.ERR_STATE, "the model's scores are not finite")
+    if temperature == 0:
+        return scores.argmax(1)
+    scaled = scores.astype(np.float64) / temperature
+    if 0 < top_k < scaled.shape[1]:
+        rank = np.argsort(np.argsort(-scaled, 1, "stable"), 1, "stable")
+        scaled[rank >= top_k] = -np.inf
+    return (scaled + rng.gumbel(size=scaled.shape)).argmax(1)  # Gumbel-max: an exact draw from the softmax
+
+
+class Decoder(_Handle):
+    """A language model's state after a prefix."""
+
+    def __init__(self, model, batch):
+        lib, decoder = library(), ctypes.c_void_p()
+        with model._lock:
+            model._check_open()
+            lib.decoder_create(model._model, batch, ctypes.byref(decoder))
+            self._lib, self._model, self._decoder, self.batch = lib, model, decoder, batch
+            self._owns((lib.decoder_destroy, decoder))
+            model._decoders.add(self)
+
+    def close(self):
+        with self._model._lock:
+            super().close()
+
+    def _ask(self, function, *arguments):
+        with self._model._lock:
+            self._check_open()
+            return function(self._decoder, *arguments)
+
+    @property
+    def position(self):
+        """Tokens taken so far."""
+        return self._ask(self._lib.decoder_position)
+
+    @property
+    def limit(self):
+        """The most tokens it takes, 0: no limit."""
+        return self._ask(self._lib.decoder_limit)
+
+    @property
+    def vocabulary(self):
+        """The number of tokens there are."""
+        return self._ask(self._lib.decoder_vocabulary)
+
+    def reset(self):
+        """Back to position 0."""
+        self._ask(self._lib.decoder_reset)
+
+    def step(self, tokens, *, logits=True):
+        """Takes one token for each sequence, [batch]; the scores of the next one [batch, vocabulary], or None."""
+        given = np.asarray(tokens)
+        if given.dtype.kind not in "iu" or given.size != self.batch or given.ndim > 1:
+            raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
+                              f"expected integers [{self.batch}]")
+        tokens = np.ascontiguousarray(given.clip(-1, 2**31 - 1), np.int32)
+        scores = np.empty((self.batch, self.vocabulary), np.float32) if logits else None
+        as_floats = scores.ctypes.data_as(ctypes.POINTER(ctypes.c_float)) if logits else None
+        self._ask(self._lib.decoder_step, tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)), as_floats)
+        return scores

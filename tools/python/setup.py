@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+"""Builds libattncl by CMake into the package.  ATTNCL_BUILD_DIR names a build directory to take it from instead."""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from setuptools import Distribution, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+if not (ROOT / "lib" / "model").is_dir():
+    raise SystemExit("attncl: the wheel is built inside libattncl's source tree: pip wheel tools/python")
+VERSION = re.search(r"project\(attncl VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+class BuildWithLibrary(build_py):
+    def run(self):
+        super().run()
+        if self.editable_mode:
+            return  # the package in the source tree: ATTNCL_LIBRARY or the system's
+        build = os.environ.get("ATTNCL_BUILD_DIR")
+        if not build:
+            build = str(pathlib.Path(self.build_lib).resolve().parent / "cmake")
+            subprocess.run(["cmake", "-S", str(ROOT), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DATTNCL_BUILD_TESTS=OFF",
+                            "-DATTNCL_BUILD_TOOLS=OFF", "-DATTNCL_BUILD_BENCH=OFF"], check=True)
+        subprocess.run(["cmake", "--build", build, "-j", str(os.cpu_count() or 1), "--target", "attncl"], check=True)
+        library = pathlib.Path(build, "libattncl.so").resolve()
+        soname = library.name.rpartition(".")[0]  # libattncl.so.0.1.0 is loaded as libattncl.so.0.1
+        copied = pathlib.Path(self.build_lib, "attncl", soname)
+        for old in copied.parent.glob("libattncl.so*"):
+            old.unlink()
+        shutil.copyfile(library, copied)
+        subprocess.run(["strip", "--strip-debug", str(copied)], check=True)
+        shutil.copyfile(ROOT / "LICENSE", copied.with_name("LICENSE"))
+
+
+class PlatformWheel(bdist_wheel):
+    """Any Python 3, this platform: the library is called by ctypes."""
+
+    def get_tag(self):
+        return "py3", "none", super().get_tag()[2]
+
+
+class DistributionWithLibrary(Distribution):
+    def has_ext_modules(self):
+        return True
+
+
+setup(version=VERSION, distclass=DistributionWithLibrary,
+      cmdclass={"build_py": BuildWithLibrary, "bdist_wheel": PlatformWheel})
