@@ -6,20 +6,104 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/suggest.h"
+#include "base/try.h"
 
-static const char *const names[N_ENV] = {
-#define ENV(id, name, meaning) [ENV_##id] = name,
+// Values that are no words: what the message says of them.
+#define DIRECTORY     "an existing directory"
+#define NEW_DIRECTORY "a directory"
+#define TUNING_FILE   "off or a file"
+
+static const struct {
+    const char *name, *values;
+} table[N_ENV] = {
+#define ENV(id, name, values, meaning) [ENV_##id] = {name, values},
 #include "base/env_list.def"
 #undef ENV
 };
 
 const char *attncl__env(enum env_var var)
 {
-    const char *value = secure_getenv(names[var]);
+    const char *value = secure_getenv(table[var].name);
     return value && *value ? value : NULL;
+}
+
+// Whether `value` is one of the words "a, b, c".
+static bool is_listed(const char *value, const char *words)
+{
+    const size_t n = strlen(value);
+    for (const char *word = words; *word; word += strspn(word, ", ")) {
+        const size_t length = strcspn(word, ",");
+        if (length == n && strncmp(word, value, n) == 0)
+            return true;
+        word += length;
+    }
+    return false;
+}
+
+static bool is_accepted(const char *value, const char *values)
+{
+    struct stat found;
+    const bool exists = stat(value, &found) == 0;
+    if (strcmp(values, DIRECTORY) == 0)
+        return exists && S_ISDIR(found.st_mode);
+    if (strcmp(values, NEW_DIRECTORY) == 0)
+        return !exists || S_ISDIR(found.st_mode);
+    if (strcmp(values, TUNING_FILE) == 0) // a new file's name looks like one
+        return exists || strcmp(value, "off") == 0 || strpbrk(value, "/.");
+    return is_listed(value, values);
+}
+
+static attncl_status check_value(enum env_var var)
+{
+    const char *value = attncl__env(var), *values = table[var].values;
+    REQUIRE(!value || !*values || is_accepted(value, values), ATTNCL_ERR_ARGUMENT,
+            "environment variable %s is %.200s, expected %s%s", table[var].name, value,
+            strchr(values, ',') ? "one of: " : "", values);
+    return ATTNCL_OK;
+}
+
+// A name that differs from a variable's in one or two letters after "ATTNCL_".
+static attncl_status check_name(const char *entry)
+{
+    enum { PREFIX = sizeof "ATTNCL_" - 1, MAX_NAME = 32 };
+    const size_t n = strcspn(entry, "=");
+    char name[MAX_NAME];
+    if (strncmp(entry, "ATTNCL_", PREFIX) != 0 || n - PREFIX >= MAX_NAME)
+        return ATTNCL_OK;
+    memcpy(name, entry + PREFIX, n - PREFIX);
+    name[n - PREFIX] = '\0';
+    size_t least = strlen(name) < 5 ? 2 : 3; // one more than may differ
+    const char *nearest = NULL;
+    for (int i = 0; i < N_ENV; ++i) {
+        if (strncmp(table[i].name, "ATTNCL_", PREFIX) != 0)
+            continue;
+        if (strcmp(table[i].name + PREFIX, name) == 0)
+            return ATTNCL_OK;
+        const size_t distance = attncl__edit_distance(name, table[i].name + PREFIX);
+        if (distance < least) {
+            least = distance;
+            nearest = table[i].name;
+        }
+    }
+    REQUIRE(!nearest, ATTNCL_ERR_ARGUMENT,
+            "environment variable ATTNCL_%s is not known, nearest: %s", name, nearest);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__env_check(void)
+{
+    if (attncl__privileged())
+        return ATTNCL_OK;
+    for (char **entry = environ; entry && *entry; ++entry)
+        TRY(check_name(*entry));
+    for (enum env_var var = 0; var < N_ENV; ++var)
+        TRY(check_value(var));
+    return ATTNCL_OK;
 }
 
 void attncl__env_each(const char *prefix, void (*fn)(const char *entry, void *user), void *user)

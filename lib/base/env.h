@@ -5,8 +5,10 @@
 
 #include <stdbool.h>
 
+#include "attncl/status.h"
+
 enum env_var {
-#define ENV(id, name, meaning) ENV_##id,
+#define ENV(id, name, values, meaning) ENV_##id,
 #include "base/env_list.def"
 #undef ENV
     N_ENV
@@ -14,6 +16,10 @@ enum env_var {
 
 // The value, borrowed.  NULL when it is unset or empty, or the process is privileged.
 const char *attncl__env(enum env_var var);
+
+// ERR_ARGUMENT for a variable whose value is none of its words or no directory, and for one whose
+// name is nearly that of a variable.
+attncl_status attncl__env_check(void);
 
 // Calls `fn` for every variable "NAME=value" whose name begins with `prefix`.  For drivers'
 // variables, which are part of the program cache's key.

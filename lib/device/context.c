@@ -104,7 +104,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;
     *ret = ctx;
-    return ATTNCL_OK;
+    return ctx->ignore_environment ? ATTNCL_OK : attncl__env_check();
 }
 
 // The steps that need device and queue.

@@ -23,6 +23,51 @@ TEST(a_variable_is_its_value_or_null)
     ck_assert(!attncl__privileged());
 }
 
+// A value that is none, and a name that is nearly one.
+TEST(wrong_values_and_names_are_refused)
+{
+    static const struct {
+        const char *name, *value, *words; // NULL: accepted
+    } rows[] = {
+        {"ATTNCL_CACHE", "yes", "ATTNCL_CACHE is yes, expected one of: rw, ro, off"},
+        {"ATTNCL_CACHE", "r", "ATTNCL_CACHE is r, expected one of: rw, ro, off"},
+        {"ATTNCL_CACHE", "rw, ro", "expected one of: rw, ro, off"},
+        {"ATTNCL_CACHE", "ro", NULL},
+        {"ATTNCL_CACHE", "", NULL},
+        {"ATTNCL_GEMM", "own", "ATTNCL_GEMM is own, expected one of: native, clblast"},
+        {"ATTNCL_GEMM", "clblast", NULL},
+        {"ATTNCL_VARIANT", "CPU", "ATTNCL_VARIANT is CPU, expected one of: cpu, gpu"},
+        {"ATTNCL_GUARD", "yes", "ATTNCL_GUARD is yes, expected one of: 0, 1"},
+        {"ATTNCL_CL_DIR", "/no/such", "ATTNCL_CL_DIR is /no/such, expected an existing directory"},
+        {"ATTNCL_DUMP_CL", "/dev/null", "expected an existing directory"},
+        {"ATTNCL_DUMP_CL", "/", NULL},
+        {"ATTNCL_CACHE_DIR", "/dev/null", "ATTNCL_CACHE_DIR is /dev/null, expected a directory"},
+        {"ATTNCL_CACHE_DIR", "/no/such", NULL},
+        {"ATTNCL_TUNE", "yes", "ATTNCL_TUNE is yes, expected off or a file"},
+        {"ATTNCL_TUNE", "new.txt", NULL},
+        {"ATTNCL_DEVICE", "anything", NULL},
+        {"ATTNCL_DEVCE", "cpu", "ATTNCL_DEVCE is not known, nearest: ATTNCL_DEVICE"},
+        {"ATTNCL_GEM", "native", "ATTNCL_GEM is not known, nearest: ATTNCL_GEMM"},
+        {"ATTNCL_CACHE_DIRS", "/", "nearest: ATTNCL_CACHE_DIR"},
+        {"ATTNCL_TEST_A", "1", NULL},
+        {"ATTNCL_", "1", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        const char *found = getenv(rows[i].name);
+        char *old = found ? strdup(found) : NULL;
+        setenv(rows[i].name, rows[i].value, 1);
+        if (rows[i].words)
+            ck_fails(attncl__env_check(), ATTNCL_ERR_ARGUMENT, rows[i].words);
+        else
+            ck_ok(attncl__env_check());
+        if (old)
+            setenv(rows[i].name, old, 1);
+        else
+            unsetenv(rows[i].name);
+        free(old);
+    }
+}
+
 static void count_entry(const char *entry, void *n)
 {
     *(int *)n +=

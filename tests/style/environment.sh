@@ -5,6 +5,6 @@ set -u
 root=$1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
-sed -n 's/^ENV([A-Z_]*, "\(ATTNCL_[A-Z_]*\)", "\(.*\)")$/| `\1` | \2 |/p' "$root/lib/base/env_list.def" >"$tmp/list"
+sed -n 's/^ENV([A-Z_]*, "\(ATTNCL_[A-Z_]*\)", \("[^"]*"\|[A-Z_]*\), "\(.*\)")$/| `\1` | \3 |/p' "$root/lib/base/env_list.def" >"$tmp/list"
 grep '^| `ATTNCL_' "$root/README.md" >"$tmp/readme"
 diff -u --label env_list.def --label README.md "$tmp/list" "$tmp/readme"
