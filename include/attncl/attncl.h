@@ -17,6 +17,7 @@
 #include "attncl/array.h"
 #include "attncl/attention.h"
 #include "attncl/context.h"
+#include "attncl/describe.h"
 #include "attncl/dtype.h"
 #include "attncl/feedback.h"
 #include "attncl/gmlp.h"

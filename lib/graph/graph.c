@@ -9,20 +9,13 @@
 
 static atomic_uint n_created;
 
-attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret)
+attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret)
 {
-    REQUIRE(context && graph_ret, ATTNCL_ERR_ARGUMENT, "context or graph_ret is NULL");
-    TRY(attncl__context_usable(context));
-
     attncl_graph *g = attncl__alloc_zero(sizeof *g);
     REQUIRE(g, ATTNCL_ERR_NO_MEMORY, "graph");
-    g->ctx = context;
     do
         g->serial = atomic_fetch_add(&n_created, 1) + 1;
     while (g->serial == 0); // after 2^32 graphs
-    const char *guard = attncl__context_env(context, ENV_GUARD);
-    g->canaries = guard && strcmp(guard, "0") != 0;
-    attncl__context_add_child(context, "graph");
     attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
     g->scope = attncl__copy_text("");
     g->scope_capacity = 1;
@@ -30,6 +23,21 @@ attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_
         attncl_graph_destroy(g);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "graph");
     }
+    *graph_ret = g;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_graph_create(attncl_context *context, attncl_graph **graph_ret)
+{
+    REQUIRE(context && graph_ret, ATTNCL_ERR_ARGUMENT, "context or graph_ret is NULL");
+    TRY(attncl__context_usable(context));
+
+    attncl_graph *g;
+    TRY(attncl__graph_create_unbound(&g));
+    g->ctx = context;
+    const char *guard = attncl__context_env(context, ENV_GUARD);
+    g->canaries = guard && strcmp(guard, "0") != 0;
+    attncl__context_add_child(context, "graph");
     *graph_ret = g;
     return ATTNCL_OK;
 }
@@ -68,6 +76,7 @@ void attncl_graph_destroy(attncl_graph *g)
     attncl__free(g->inputs);
     attncl__free(g->outputs);
     attncl__free(g->scope);
-    attncl__context_remove_child(g->ctx);
+    if (g->ctx)
+        attncl__context_remove_child(g->ctx);
     attncl__free(g);
 }

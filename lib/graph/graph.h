@@ -6,6 +6,13 @@
 #include "attncl/graph.h"
 #include "op/op.h"
 
+// A graph that belongs to no context: it infers shapes and cannot be compiled.  Owned by the caller.
+attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret);
+
+// A weight of which only the shape is known: of graphs without a context.
+attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int rank,
+                                       const int64_t *dim);
+
 // Adds one op.  `in` has n_in of the class's inputs, null values for absent ones (missing trailing
 // ones count as absent).  `params` is copied.  Returns output 0; further outputs through
 // attncl__graph_result().

@@ -114,11 +114,25 @@ attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor)
     return attncl__graph_handle(g, attncl__graph_add_value(g, v));
 }
 
+attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int rank,
+                                       const int64_t *dim)
+{
+    struct value v = {.kind = VALUE_TENSOR};
+    if (!attncl__graph_building(g))
+        return ATTNCL_NONE_VALUE;
+    const attncl_status status = attncl__desc_make(dtype, rank, dim, &v.desc);
+    if (status != ATTNCL_OK)
+        return attncl__graph_keep_failure(g, status);
+    return attncl__graph_handle(g, attncl__graph_add_value(g, v));
+}
+
 attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
                                    const int64_t *dim, const void *data)
 {
     if (!attncl__graph_building(g))
         return ATTNCL_NONE_VALUE;
+    if (!g->ctx)
+        return attncl__graph_placeholder(g, dtype, rank, dim);
     attncl_tensor *tensor = NULL;
     const attncl_status status =
         attncl_tensor_create(g->ctx, dtype, rank, dim, dtype, data, &tensor);

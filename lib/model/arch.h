@@ -22,9 +22,12 @@ struct arch_class {
     void (*load)(struct params *p, const void *settings);
     // Declares the inputs, adds the layers, names the outputs.
     attncl_status (*build)(struct build *b, const void *settings);
-    // What is not one graph runs by itself instead; `build` is then NULL.
+    const char *any_inputs; // "g.*": any number of inputs whose names begin so; NULL: none
+    // What is not one graph runs by itself instead; `build` is then NULL, and `describe` declares
+    // inputs and outputs to b->probe.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results **results_ret);
+    attncl_status (*describe)(struct build *b, const void *settings);
 
     // Language models only.  One token per sequence: input "tokens" [batch] and "position" [1],
     // output "logits".  `b->n_positions` bounds the positions it will be asked for.

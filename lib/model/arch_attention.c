@@ -16,14 +16,14 @@ struct attended {
     const int64_t *queries_dim, *keys_dim;
 };
 
-// The inputs; widths of queries, keys and values may be ANY.
+// The inputs; widths of queries, keys and values may be free.
 static attncl_status inputs(struct build *b, int64_t query_size, int64_t key_size,
                             int64_t value_size, struct attended *ret)
 {
-    TRY(attncl__input_real(b, "queries", 3, (const int64_t[]){ANY, ANY, query_size},
+    TRY(attncl__input_real(b, "queries", 3, (const int64_t[]){AXIS('B'), AXIS('Q'), query_size},
                            &ret->queries));
     const int64_t *q = ret->queries_dim = attncl__input_find(b, "queries")->dim;
-    TRY(attncl__input_real(b, "keys", 3, (const int64_t[]){q[0], ANY, key_size}, &ret->keys));
+    TRY(attncl__input_real(b, "keys", 3, (const int64_t[]){q[0], AXIS('K'), key_size}, &ret->keys));
     const int64_t *k = ret->keys_dim = attncl__input_find(b, "keys")->dim;
     TRY(attncl__input_real(b, "values", 3, (const int64_t[]){q[0], k[1], value_size},
                            &ret->values));
@@ -44,7 +44,7 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
     struct attended in;
     attncl_value weights;
     (void)settings;
-    TRY(inputs(b, ANY, ANY, ANY, &in));
+    TRY(inputs(b, AXIS('C'), AXIS('C'), AXIS('E'), &in));
     const int64_t *q = in.queries_dim, *k = in.keys_dim;
     REQUIRE(k[2] == q[2], ATTNCL_ERR_SHAPE,
             "input keys has width %" PRId64 ", queries has width %" PRId64, k[2], q[2]);
@@ -107,7 +107,7 @@ static attncl_status additive_build(struct build *b, const void *settings)
     attncl_graph *g = b->graph;
     struct attended in;
     attncl_value weights;
-    TRY(inputs(b, s->query_size, s->key_size, ANY, &in));
+    TRY(inputs(b, s->query_size, s->key_size, AXIS('E'), &in));
 
     const struct additive_params params = additive_params(&b->params, s);
     const attncl_value q = attncl_linear(g, in.queries, params.query_weight, none);

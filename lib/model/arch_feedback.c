@@ -46,7 +46,7 @@ static attncl_status attention_build(struct build *b, const void *settings)
 {
     const struct attention_settings *s = settings;
     const int64_t c = s->feedback.d_model, h = s->feedback.n_heads;
-    int64_t dim[4] = {ANY, ANY, c};
+    int64_t dim[4] = {AXIS('S'), AXIS('B'), c};
     attncl_feedback_params params = ATTNCL_FEEDBACK_PARAMS_INIT;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
@@ -97,13 +97,13 @@ static void layer_load(struct params *p, const void *settings)
 static attncl_status layer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
-    int64_t dim[3] = {ANY, ANY, s->d_model};
+    int64_t dim[3] = {AXIS('S'), AXIS('B'), s->d_model};
     struct feedback_parts parts;
     attncl_feedback_layer_params params;
     attncl_value x, memory = ATTNCL_NONE_VALUE;
 
     TRY(attncl__input_real(b, "x", 2, dim + 1, &x));
-    if (attncl__input_find(b, "mem")) {
+    if (attncl__input_given(b, "mem")) {
         dim[1] = attncl__input_find(b, "x")->dim[0];
         TRY(attncl__input_real(b, "mem", 3, dim, &memory));
         TRY(check_memories("mem", attncl__input_find(b, "mem")->dim[0], s));

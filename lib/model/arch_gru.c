@@ -26,7 +26,7 @@ static attncl_status take_h0(struct build *b, const struct rnn_settings *s, int6
 {
     const int64_t dim[3] = {s->n_layers, n_batch, s->hidden};
     attncl_value h0;
-    if (!attncl__input_find(b, "h0"))
+    if (!attncl__input_given(b, "h0"))
         return ATTNCL_OK;
     TRY(attncl__input_real(b, "h0", 3, dim, &h0));
     for (int64_t k = 0; k < s->n_layers; ++k) {

@@ -10,8 +10,6 @@
 #include "model/arch.h"
 #include "model/config.h"
 
-static const int64_t any[3] = {ANY, ANY, ANY};
-
 struct settings {
     int64_t heads;
 };
@@ -25,8 +23,9 @@ static attncl_status configure(struct config *config, void *settings)
 static attncl_status split_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
+    const int64_t merged[3] = {AXIS('B'), AXIS('T'), AXIS_TIMES('D', s->heads)};
     attncl_value x;
-    TRY(attncl__input_real(b, "X", 3, any, &x));
+    TRY(attncl__input_real(b, "X", 3, merged, &x));
     const int64_t *d = attncl__input_find(b, "X")->dim;
     REQUIRE(d[2] % s->heads == 0, ATTNCL_ERR_SHAPE,
             "input X has %" PRId64 " channels, num_heads = %" PRId64 " does not divide them", d[2],
@@ -44,8 +43,9 @@ static attncl_status split_build(struct build *b, const void *settings)
 static attncl_status merge_build(struct build *b, const void *settings)
 {
     const struct settings *s = settings;
+    const int64_t split[3] = {AXIS_TIMES('B', s->heads), AXIS('T'), AXIS('D')};
     attncl_value x;
-    TRY(attncl__input_real(b, "X", 3, any, &x));
+    TRY(attncl__input_real(b, "X", 3, split, &x));
     const int64_t *d = attncl__input_find(b, "X")->dim;
     REQUIRE(d[0] % s->heads == 0, ATTNCL_ERR_SHAPE,
             "input X has a batch of %" PRId64 ", num_heads = %" PRId64 " does not divide it", d[0],

@@ -153,12 +153,24 @@ done:
     return status;
 }
 
+static attncl_status describe(struct build *b, const void *settings)
+{
+    const struct sample_settings *s = settings;
+    const int64_t dim[2] = {AXIS('T'), AXIS('B')};
+    const attncl_array *prompt =
+        &attncl__probe_input(b->probe, "tokens", ATTNCL_I64, 2, dim)->array;
+    const int64_t all[2] = {prompt->dim[0] + s->steps, prompt->dim[1]};
+    attncl__probe_output(b->probe, "tokens", ATTNCL_I64, 2, all);
+    return ATTNCL_OK;
+}
+
 const struct arch_class attncl__arch_lm_sample = {
     .name = "lm_sample",
     .settings_bytes = sizeof(struct sample_settings),
     .configure = configure,
     .load = attncl__lm_load,
     .run = run,
+    .describe = describe,
     .build_step = attncl__lm_build_step,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,

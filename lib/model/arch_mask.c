@@ -72,11 +72,20 @@ done:
     return status;
 }
 
+static attncl_status describe(struct build *b, const void *settings)
+{
+    const struct settings *s = settings;
+    const int64_t dim[3] = {s->n_seq, s->n_seq, 1};
+    attncl__probe_output(b->probe, "output", ATTNCL_BOOL, s->rank, dim);
+    return ATTNCL_OK;
+}
+
 const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
     .settings_bytes = sizeof(struct settings),
     .configure = subsequent_configure,
     .run = run,
+    .describe = describe,
     .no_gradients = true,
 };
 
@@ -85,5 +94,6 @@ const struct arch_class attncl__arch_local_mask = {
     .settings_bytes = sizeof(struct settings),
     .configure = local_configure,
     .run = run,
+    .describe = describe,
     .no_gradients = true,
 };

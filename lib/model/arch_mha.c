@@ -26,7 +26,7 @@ static attncl_status build(struct build *b, const void *settings)
     attncl_value weights;
     TRY(attncl__input_sequence(b, "query", s->d_model, 0, &in.query));
     const int64_t *q = attncl__input_find(b, "query")->dim; // [T, B, C]
-    const int64_t keys[3] = {ANY, q[1], s->d_model};
+    const int64_t keys[3] = {AXIS('S'), q[1], s->d_model};
     TRY(attncl__input_real(b, "key", 3, keys, &in.key));
     const int64_t *k = attncl__input_find(b, "key")->dim; // [S, B, C]
     TRY(attncl__input_real(b, "value", 3, k, &in.value));

@@ -106,5 +106,6 @@ const struct arch_class attncl__arch_clip_grad_norm = {
     .settings_bytes = sizeof(struct clip_settings),
     .configure = clip_configure,
     .build = clip_build,
+    .any_inputs = "g.*",
     .no_gradients = true,
 };

@@ -37,12 +37,12 @@ static attncl_status configure(struct config *config, void *settings)
 
 static attncl_status build(struct build *b, const void *settings)
 {
-    static const int64_t any[1] = {ANY};
+    static const int64_t pairs[1] = {AXIS('N')}, queries[1] = {AXIS('M')};
     const struct settings *s = settings;
     attncl_value x, y, z, weights;
-    TRY(attncl__input_real(b, "x_train", 1, any, &x));
+    TRY(attncl__input_real(b, "x_train", 1, pairs, &x));
     TRY(attncl__input_real(b, "y_train", 1, attncl__input_find(b, "x_train")->dim, &y));
-    TRY(attncl__input_real(b, "x_val", 1, any, &z));
+    TRY(attncl__input_real(b, "x_val", 1, queries, &z));
 
     const attncl_value result =
         attncl_attention_pooling(b->graph, s->kind, (float)s->sigma, x, y, z, &weights);

@@ -43,10 +43,10 @@ const struct arch_class attncl__arch_softmax = {
 
 static attncl_status masked_softmax_build(struct build *b, const void *settings)
 {
-    static const int64_t any[3] = {ANY, ANY, ANY};
+    static const int64_t scores[3] = {AXIS('B'), AXIS('Q'), AXIS('K')};
     attncl_value x, lens;
     (void)settings;
-    TRY(attncl__input_real(b, "X", 3, any, &x));
+    TRY(attncl__input_real(b, "X", 3, scores, &x));
     const int64_t *dim = attncl__input_find(b, "X")->dim;
     TRY(attncl__input_lens(b, dim[0], dim[1], &lens));
     attncl_graph_output(b->graph, "output", attncl_masked_softmax(b->graph, x, lens));
@@ -168,12 +168,12 @@ const struct arch_class attncl__arch_linear = {
 
 static attncl_status bmm_build(struct build *b, const void *settings)
 {
-    static const int64_t any[3] = {ANY, ANY, ANY};
+    static const int64_t first[3] = {AXIS('B'), AXIS('N'), AXIS('M')};
     attncl_value left, right;
     (void)settings;
-    TRY(attncl__input_real(b, "a", 3, any, &left));
+    TRY(attncl__input_real(b, "a", 3, first, &left));
     const int64_t *dim = attncl__input_find(b, "a")->dim;
-    TRY(attncl__input_real(b, "b", 3, (const int64_t[]){dim[0], dim[2], ANY}, &right));
+    TRY(attncl__input_real(b, "b", 3, (const int64_t[]){dim[0], dim[2], AXIS('K')}, &right));
     attncl_graph_output(b->graph, "output", attncl_bmm(b->graph, left, right));
     return ATTNCL_OK;
 }

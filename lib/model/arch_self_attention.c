@@ -11,16 +11,16 @@
 
 static attncl_status basic_build(struct build *b, const void *settings)
 {
-    static const int64_t any[3] = {ANY, ANY, ANY};
+    static const int64_t axes[3] = {AXIS(AXES), AXIS('T'), AXIS('C')};
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_graph *g = b->graph;
     attncl_value x, weights;
     (void)settings;
     const attncl_array *given = attncl__input_find(b, "x"); // [T, C] or [B, T, C]
     const int rank = given && given->rank == 2 ? 2 : 3;
-    TRY(attncl__input_real(b, "x", rank, any, &x));
+    TRY(attncl__input_real(b, "x", rank, axes + (3 - rank), &x));
 
-    const int64_t *dim = given->dim;
+    const int64_t *dim = attncl__input_find(b, "x")->dim;
     const int64_t n_batch = rank == 2 ? 1 : dim[0], n_seq = dim[rank - 2];
     desc.scale = 1;
     desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
@@ -82,7 +82,7 @@ static attncl_value attend(struct build *b, const struct wide_settings *s,
 
 static attncl_status wide_input(struct build *b, const struct wide_settings *s, attncl_value *ret)
 {
-    return attncl__input_real(b, "x", 2, (const int64_t[]){ANY, s->width}, ret);
+    return attncl__input_real(b, "x", 2, (const int64_t[]){AXIS('T'), s->width}, ret);
 }
 
 static attncl_status one_configure(struct config *config, void *settings)

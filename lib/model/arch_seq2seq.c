@@ -101,13 +101,13 @@ static void seq2seq_load(struct params *p, const void *settings)
 static attncl_status encode(struct build *b, const struct seq2seq_settings *s, struct rnn *rnn,
                             attncl_value *outputs_ret, attncl_value *lens_ret)
 {
-    const int64_t any[2] = {ANY, ANY};
+    const int64_t source[2] = {AXIS('B'), AXIS('S')};
     attncl_value tokens;
-    TRY(attncl__input_index(b, "enc_X", 2, any, s->n_source, &tokens));
+    TRY(attncl__input_index(b, "enc_X", 2, source, s->n_source, &tokens));
     const int64_t *dim = attncl__input_find(b, "enc_X")->dim;
     TRY(attncl__check_steps("enc_X", dim[1]));
     *lens_ret = ATTNCL_NONE_VALUE;
-    if (attncl__input_find(b, "enc_valid_lens"))
+    if (attncl__input_given(b, "enc_valid_lens"))
         TRY(attncl__input_int(b, "enc_valid_lens", 1, dim, lens_ret));
 
     const struct encoder encoder = encoder_params(&b->params, s, rnn->layers);
@@ -154,7 +154,7 @@ static attncl_status seq2seq_build(struct build *b, const void *settings)
 
     TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
     TRY_DONE(encode(b, s, &rnn, &outputs, &lens));
-    const int64_t dim[2] = {attncl__input_find(b, "enc_X")->dim[0], ANY};
+    const int64_t dim[2] = {attncl__input_find(b, "enc_X")->dim[0], AXIS('T')};
     TRY_DONE(attncl__input_index(b, "dec_X", 2, dim, s->n_target, &tokens));
     TRY_DONE(attncl__check_steps("dec_X", attncl__input_find(b, "dec_X")->dim[1]));
     add_teacher(b, s, &rnn, tokens, outputs, lens);

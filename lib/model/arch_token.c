@@ -72,10 +72,12 @@ static attncl_status positional_configure(struct config *config, void *settings)
 static attncl_status positional_build(struct build *b, const void *settings)
 {
     const struct positional_settings *s = settings;
+    const int time_axis = s->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
+    int64_t dim[3] = {AXIS('B'), AXIS('B'), s->width};
+    dim[time_axis] = AXIS('T');
     attncl_value x;
-    TRY(attncl__input_real(b, "x", 3, (const int64_t[]){ANY, ANY, s->width}, &x));
-    const int64_t n_seq =
-        attncl__input_find(b, "x")->dim[s->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0];
+    TRY(attncl__input_real(b, "x", 3, dim, &x));
+    const int64_t n_seq = attncl__input_find(b, "x")->dim[time_axis];
     TRY(attncl__check_length("x", n_seq, s->max_len));
     const attncl_value table = attncl_sinusoid(b->graph, n_seq, s->width);
     attncl_graph_output(b->graph, "output", attncl_add_positions(b->graph, x, table, s->layout));
@@ -115,11 +117,11 @@ static attncl_status cross_entropy_configure(struct config *config, void *settin
 
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
 {
+    static const int64_t classes = AXIS('V');
     const struct cross_entropy_settings *s = settings;
     attncl_value logits, targets;
-    TRY(attncl__input_real(b, "logits", ANY, NULL, &logits));
+    TRY(attncl__input_trailing(b, "logits", 1, &classes, &logits));
     const attncl_array *a = attncl__input_find(b, "logits");
-    REQUIRE(a->rank >= 1, ATTNCL_ERR_SHAPE, "input logits has no axis of classes");
     TRY(attncl__input_index(b, "targets", a->rank - 1, a->dim, a->dim[a->rank - 1], &targets));
     attncl_graph_output(b->graph, "loss",
                         attncl_cross_entropy(b->graph, logits, targets, s->reduction, s->pad));

@@ -318,11 +318,33 @@ done:
     return status;
 }
 
+// As find_batches() takes them.
+static attncl_status describe(struct build *b, const void *settings)
+{
+    const struct train_settings *s = settings;
+    const int64_t steps = AXIS('N'), batch = AXIS('B');
+    const int64_t lm[3] = {steps, AXIS('T'), batch}, source[3] = {steps, batch, AXIS('S')},
+                  target[3] = {steps, batch, AXIS('T')};
+    const bool is_lm = strcmp(s->inner->name, "lm") == 0;
+    struct probe *probe = b->probe;
+    attncl__probe_input(probe, is_lm ? "tokens" : "enc_X", ATTNCL_I64, 3, is_lm ? lm : source);
+    if (!is_lm) {
+        attncl__probe_input(probe, "dec_X", ATTNCL_I64, 3, target);
+        if (attncl__input_given(b, "enc_valid_lens"))
+            attncl__probe_input(probe, "enc_valid_lens", ATTNCL_I64, 2, source);
+    }
+    attncl__probe_input(probe, "targets", ATTNCL_I64, 3, is_lm ? lm : target);
+    attncl__probe_output(probe, "losses", ATTNCL_F32, 1, &steps);
+    attncl__probe_output(probe, "grad_norms", ATTNCL_F32, 1, &steps);
+    return ATTNCL_OK;
+}
+
 const struct arch_class attncl__arch_train = {
     .name = "train",
     .settings_bytes = sizeof(struct train_settings),
     .configure = train_configure,
     .load = train_load,
     .run = run,
+    .describe = describe,
     .no_gradients = true,
 };

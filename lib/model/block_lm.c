@@ -184,12 +184,12 @@ static attncl_status layers(struct build *b, const struct lm_settings *s, attncl
 attncl_status attncl__lm_build(struct build *b, const void *settings)
 {
     const struct lm_settings *s = settings;
-    const int64_t any[2] = {ANY, ANY};
+    const int64_t sequence[2] = {AXIS('T'), AXIS('B')};
     attncl_value tokens, targets = ATTNCL_NONE_VALUE;
-    TRY(attncl__input_index(b, "tokens", 2, any, s->n_vocab, &tokens));
+    TRY(attncl__input_index(b, "tokens", 2, sequence, s->n_vocab, &tokens));
     const int64_t *dim = attncl__input_find(b, "tokens")->dim;
     TRY(attncl__check_length("tokens", dim[0], attncl__lm_limit(s)));
-    if (attncl__input_find(b, "targets"))
+    if (attncl__input_given(b, "targets"))
         TRY(attncl__input_index(b, "targets", 2, dim, s->n_vocab, &targets));
 
     attncl_value x = embed(b, s, tokens, ATTNCL_NONE_VALUE);

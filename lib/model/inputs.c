@@ -12,10 +12,20 @@
 
 const attncl_array *attncl__input_find(const struct build *b, const char *name)
 {
+    if (b->probe)
+        return attncl__probe_find(b->probe, name);
     for (size_t i = 0; i < b->n_inputs; ++i)
         if (b->inputs[i].name && strcmp(b->inputs[i].name, name) == 0)
             return &b->inputs[i];
     return NULL;
+}
+
+bool attncl__input_given(const struct build *b, const char *name)
+{
+    if (!b->probe)
+        return attncl__input_find(b, name) != NULL;
+    b->probe->optional = name;
+    return !b->probe->only_required;
 }
 
 // "[any, 2, 12]"
@@ -25,16 +35,21 @@ static const char *expected_text(int rank, const int64_t *dim, char text[SHAPE_T
     for (int i = 0; i < rank; ++i) {
         const char *comma = i ? ", " : "";
         const size_t capacity = (size_t)(SHAPE_TEXT_BYTES - used);
-        used += dim[i] == ANY ? snprintf(text + used, capacity, "%sany", comma)
-                              : snprintf(text + used, capacity, "%s%" PRId64, comma, dim[i]);
+        used += dim[i] < 0 ? snprintf(text + used, capacity, "%sany", comma)
+                           : snprintf(text + used, capacity, "%s%" PRId64, comma, dim[i]);
     }
     snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "]");
     return text;
 }
 
-static attncl_status find_shape(const struct build *b, const char *name, int rank,
-                                const int64_t *dim, const attncl_array **ret)
+// `dtype`: what is taken, or one of what is.
+static attncl_status find_shape(const struct build *b, const char *name, attncl_dtype dtype,
+                                int rank, const int64_t *dim, const attncl_array **ret)
 {
+    if (b->probe) {
+        *ret = &attncl__probe_input(b->probe, name, dtype, rank, dim)->array;
+        return ATTNCL_OK;
+    }
     const attncl_array *a = attncl__input_find(b, name);
     struct tensor_desc d;
     char want[SHAPE_TEXT_BYTES];
@@ -46,7 +61,7 @@ static attncl_status find_shape(const struct build *b, const char *name, int ran
     }
     bool fits = rank == ANY || a->rank == rank;
     for (int i = 0; i < rank && fits; ++i)
-        fits = dim[i] == ANY || dim[i] == a->dim[i];
+        fits = dim[i] < 0 || dim[i] == a->dim[i];
     REQUIRE(fits, ATTNCL_ERR_SHAPE, "input %s has shape %s, expected %s", name, SHAPE(&d),
             expected_text(rank, dim, want));
     *ret = a;
@@ -57,7 +72,7 @@ attncl_status attncl__input_real(struct build *b, const char *name, int rank, co
                                  attncl_value *ret)
 {
     const attncl_array *a;
-    TRY(find_shape(b, name, rank, dim, &a));
+    TRY(find_shape(b, name, ATTNCL_F32, rank, dim, &a));
     REQUIRE(attncl__is_float(a->dtype), ATTNCL_ERR_DTYPE, "input %s has type %s, expected F32",
             name, attncl_dtype_name(a->dtype));
     *ret = attncl_graph_input(b->graph, name, ATTNCL_F32, a->rank, a->dim);
@@ -69,16 +84,18 @@ attncl_status attncl__input_trailing(struct build *b, const char *name, int n, c
 {
     const attncl_array *a = attncl__input_find(b, name);
     int64_t want[ATTNCL_MAX_RANK];
-    const int rank = a && a->rank > n && a->rank <= ATTNCL_MAX_RANK ? a->rank : n;
+    int rank = a && a->rank > n && a->rank <= ATTNCL_MAX_RANK ? a->rank : n;
+    if (b->probe)
+        rank = n + 1;
     for (int i = 0; i < rank; ++i)
-        want[i] = i < rank - n ? ANY : dim[i - (rank - n)];
+        want[i] = i < rank - n ? AXIS(AXES) : dim[i - (rank - n)];
     return attncl__input_real(b, name, rank, want, ret);
 }
 
 static attncl_status find_ints(const struct build *b, const char *name, int rank,
                                const int64_t *dim, const attncl_array **ret)
 {
-    TRY(find_shape(b, name, rank, dim, ret));
+    TRY(find_shape(b, name, ATTNCL_I64, rank, dim, ret));
     const attncl_dtype dtype = (*ret)->dtype;
     REQUIRE(dtype == ATTNCL_I32 || dtype == ATTNCL_I64, ATTNCL_ERR_DTYPE,
             "input %s has type %s, expected I64 or I32", name, attncl_dtype_name(dtype));
@@ -106,21 +123,29 @@ attncl_status attncl__input_int(struct build *b, const char *name, int rank, con
 attncl_status attncl__input_lens(struct build *b, int64_t n_batch, int64_t n_queries,
                                  attncl_value *ret)
 {
-    const attncl_array *a = attncl__input_find(b, "valid_lens");
     const int64_t dim[2] = {n_batch, n_queries};
     *ret = ATTNCL_NONE_VALUE;
-    return a ? attncl__input_int(b, "valid_lens", a->rank == 1 ? 1 : 2, dim, ret) : ATTNCL_OK;
+    if (!attncl__input_given(b, "valid_lens"))
+        return ATTNCL_OK;
+    const attncl_array *a = attncl__input_find(b, "valid_lens");
+    TRY(attncl__input_int(b, "valid_lens", a && a->rank == 1 ? 1 : 2, dim, ret));
+    if (b->probe)
+        b->probe->inputs[b->probe->n_inputs - 1].or_shape = "[B]";
+    return ATTNCL_OK;
 }
 
 attncl_status attncl__input_pair_mask(struct build *b, int64_t n_queries, int64_t n_keys,
                                       int64_t n_batch, attncl_value *ret)
 {
     static const int64_t any[3] = {ANY, ANY, ANY};
+    const int64_t full[3] = {n_queries, n_keys, n_batch};
     const attncl_array *a;
     *ret = ATTNCL_NONE_VALUE;
-    if (!attncl__input_find(b, "mask"))
+    if (!attncl__input_given(b, "mask"))
         return ATTNCL_OK;
-    TRY(find_shape(b, "mask", 3, any, &a));
+    TRY(find_shape(b, "mask", ATTNCL_U8, 3, b->probe ? full : any, &a));
+    if (b->probe)
+        b->probe->inputs[b->probe->n_inputs - 1].or_one = n_batch == 1 ? 1 : 1 | 1 << 2;
     REQUIRE(a->dtype == ATTNCL_BOOL || a->dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE,
             "input mask has type %s, expected BOOL or U8", attncl_dtype_name(a->dtype));
     const int64_t *dim = a->dim;
@@ -150,7 +175,7 @@ attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limi
 attncl_status attncl__input_sequence(struct build *b, const char *name, int64_t width,
                                      int64_t limit, attncl_value *ret)
 {
-    const int64_t dim[3] = {ANY, ANY, width};
+    const int64_t dim[3] = {AXIS('T'), AXIS('B'), width};
     TRY(attncl__input_real(b, name, 3, dim, ret));
     return attncl__check_length(name, attncl__input_find(b, name)->dim[0], limit);
 }

@@ -7,19 +7,24 @@
 #include "attncl/array.h"
 #include "attncl/graph.h"
 #include "model/params.h"
+#include "model/probe.h"
 
 struct build {
     attncl_graph *graph;
     struct params params;
     const attncl_array *inputs; // names, types and shapes; the elements come later
     size_t n_inputs;
+    struct probe *probe;  // describing: the inputs are made up; else NULL
     bool shows_attention; // weights of layers are outputs too
     int64_t n_positions;  // a step of decoding: the maximum number of positions
     bool gradients;       // gradients of this graph will be requested
 };
 
-// An extent, or a rank, that may be anything.
+// A rank that may be anything, and an extent where its axis needs no letter (model/probe.h).
 enum { ANY = -1 };
+
+// Whether an optional input is given: asked before it is declared.
+bool attncl__input_given(const struct build *b, const char *name);
 
 // The input's array, NULL when it is absent.
 const attncl_array *attncl__input_find(const struct build *b, const char *name);

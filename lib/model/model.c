@@ -9,7 +9,7 @@
 #include "base/try.h"
 #include "model/model.h"
 
-static attncl_status copy_metadata(attncl_model *model, const attncl_safetensors *file)
+attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file)
 {
     const char *key, *value;
     size_t n = 0;
@@ -38,7 +38,7 @@ const char *attncl_model_metadata(const attncl_model *model, const char *key)
     return NULL;
 }
 
-static attncl_status configure(attncl_model *model)
+attncl_status attncl__model_configure(attncl_model *model)
 {
     const char *arch = attncl_model_metadata(model, "attncl.arch");
     const char *config = attncl_model_metadata(model, "attncl.config");
@@ -57,18 +57,33 @@ static attncl_status configure(attncl_model *model)
     return status;
 }
 
-static attncl_status load_parameters(attncl_model *model, const attncl_safetensors *file)
+attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list)
 {
-    struct params params = {.table = &model->params, .file = file};
+    struct params params = {.list = list, .file = list->file};
     if (model->arch->load)
         model->arch->load(&params, model->settings);
+    return list->is_cut ? ATTNCL_OK : params.status;
+}
+
+static attncl_status load_parameters(attncl_model *model, const attncl_safetensors *file)
+{
+    if (!model->arch->load)
+        return ATTNCL_OK;
+    struct param_list list = {.file = file};
+    attncl_status status = attncl__model_list_params(model, &list);
+    if (status == ATTNCL_OK)
+        status = attncl__param_list_check(&list);
+    attncl__param_list_free(&list);
+    TRY(status);
+    struct params params = {.table = &model->params, .file = file};
+    model->arch->load(&params, model->settings);
     return params.status;
 }
 
 static attncl_status fill(attncl_model *model, const attncl_safetensors *file)
 {
-    TRY(copy_metadata(model, file));
-    TRY(configure(model));
+    TRY(attncl__model_copy_metadata(model, file));
+    TRY(attncl__model_configure(model));
     return load_parameters(model, file);
 }
 

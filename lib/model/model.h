@@ -19,6 +19,12 @@ struct attncl_model {
     size_t n_metadata;
 };
 
+// Opening, step by step: metadata from the file; the architecture and its settings from that.
+attncl_status attncl__model_copy_metadata(attncl_model *model, const attncl_safetensors *file);
+attncl_status attncl__model_configure(attncl_model *model);
+// Lists the parameters, beside those of list->file; their problems are no failure.
+attncl_status attncl__model_list_params(const attncl_model *model, struct param_list *list);
+
 // Begins the construction of one of the model's graphs; the graph is the caller's, also on failure.
 attncl_status attncl__model_begin(attncl_model *model, const attncl_array *inputs, size_t n,
                                   struct build *ret);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Parameters: file -> device once, then values for every graph.
+// Parameters: listed and checked, then file -> device once, then values for every graph.
 
 #include <assert.h>
 #include <inttypes.h>
@@ -71,16 +71,6 @@ static attncl_value fetch(struct params *p, const char *name)
     return GRAPH_FAIL(p->graph, ATTNCL_ERR_STATE, "parameter %s was not loaded", name);
 }
 
-static attncl_status check_shape(const attncl_array *a, int rank, const int64_t *dim)
-{
-    struct tensor_desc got, want;
-    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &got));
-    TRY(attncl__desc_make(a->dtype, rank, dim, &want));
-    REQUIRE(attncl__desc_same_shape(&got, &want), ATTNCL_ERR_FORMAT,
-            "parameter %s has shape %s, expected %s", a->name, SHAPE(&got), SHAPE(&want));
-    return ATTNCL_OK;
-}
-
 // Uploads the elements under a name and puts them at the table's end.
 static attncl_status keep(struct param_table *t, const char *name, int rank, const int64_t *dim,
                           attncl_dtype dtype, const void *data)
@@ -105,22 +95,17 @@ static attncl_status keep(struct param_table *t, const char *name, int rank, con
     return ATTNCL_OK;
 }
 
-static attncl_status find(const struct params *p, const char *name, int rank, const int64_t *dim,
-                          const attncl_array **ret)
-{
-    const attncl_array *a = attncl_safetensors_find(p->file, name);
-    REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", name);
-    REQUIRE(attncl__is_float(a->dtype), ATTNCL_ERR_FORMAT, "parameter %s has type %s, expected F32",
-            name, attncl_dtype_name(a->dtype));
-    *ret = a;
-    return check_shape(a, rank, dim);
-}
-
 static attncl_status load(const struct params *p, const char *name, int rank, const int64_t *dim)
 {
-    const attncl_array *a;
-    TRY(find(p, name, rank, dim, &a));
+    const attncl_array *a = attncl_safetensors_find(p->file, name);
+    assert(a); // the list has been checked
     return keep(p->table, name, rank, dim, a->dtype, a->data);
+}
+
+// In a graph without a table: only the shape is known.
+static attncl_value in_graph(struct params *p, const char *name, int rank, const int64_t *dim)
+{
+    return p->table ? fetch(p, name) : attncl__graph_placeholder(p->graph, ATTNCL_F32, rank, dim);
 }
 
 attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim)
@@ -128,9 +113,10 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
     char full[PARAM_NAME_BYTES];
     full_name(p, name, full);
     if (p->graph)
-        return fetch(p, full);
+        return in_graph(p, full, rank, dim);
     if (p->status == ATTNCL_OK)
-        p->status = load(p, full, rank, dim);
+        p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim, PARAM_REQUIRED)
+                            : load(p, full, rank, dim);
     return ATTNCL_NONE_VALUE;
 }
 
@@ -171,40 +157,46 @@ static attncl_status note_piece(struct param_table *t, const char *name, int64_t
     return ATTNCL_OK;
 }
 
-static attncl_status stack_load(struct param_stack *s, const char *name, int64_t n_rows)
+static attncl_status stack_load(struct param_stack *s, const char *full, int64_t n_rows)
 {
-    const int64_t dim[2] = {n_rows, s->width}, each = s->width ? s->width : 1;
+    const int64_t each = s->width ? s->width : 1;
     const size_t used = (size_t)(s->n_rows * each), count = (size_t)(n_rows * each);
-    const attncl_array *a = NULL;
-    if (name) {
-        char full[PARAM_NAME_BYTES];
-        full_name(s->p, name, full);
-        TRY(find(s->p, full, s->width ? 2 : 1, dim, &a));
-        TRY(note_piece(s->p->table, full, s->n_rows, n_rows));
-    }
     TRY(reserve_rows(s, used, count));
-    s->n_rows += n_rows;
-    if (a)
+    if (full) {
+        const attncl_array *a = attncl_safetensors_find(s->p->file, full);
+        assert(a); // the list has been checked
+        TRY(note_piece(s->p->table, full, s->n_rows, n_rows));
         return attncl__convert(a->dtype, a->data, ATTNCL_F32, s->rows + used, count);
+    }
     memset(s->rows + used, 0, count * sizeof *s->rows);
     return ATTNCL_OK;
 }
 
 void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_rows)
 {
-    if (!s->p->graph && s->p->status == ATTNCL_OK)
-        s->p->status = stack_load(s, name, n_rows);
+    struct params *p = s->p;
+    const int64_t dim[2] = {n_rows, s->width};
+    char full[PARAM_NAME_BYTES];
+    if (name)
+        full_name(p, name, full);
+    if (p->list && name && p->status == ATTNCL_OK)
+        p->status = attncl__param_list_add(p->list, full, s->width ? 2 : 1, dim, PARAM_REQUIRED);
+    else if (!p->graph && !p->list && p->status == ATTNCL_OK)
+        p->status = stack_load(s, name ? full : NULL, n_rows);
+    s->n_rows += n_rows;
 }
 
 attncl_value attncl__param_stack_end(struct param_stack *s)
 {
+    struct params *p = s->p;
     const int64_t dim[2] = {s->n_rows, s->width};
+    const int rank = s->width ? 2 : 1;
     char full[PARAM_NAME_BYTES];
-    full_name(s->p, s->name, full);
-    if (s->p->graph)
-        return fetch(s->p, full);
-    if (s->p->status == ATTNCL_OK)
-        s->p->status = keep(s->p->table, full, s->width ? 2 : 1, dim, ATTNCL_F32, s->rows);
+    full_name(p, s->name, full);
+    if (p->graph)
+        return in_graph(p, full, rank, dim);
+    if (!p->list && p->status == ATTNCL_OK)
+        p->status = keep(p->table, full, rank, dim, ATTNCL_F32, s->rows);
     attncl__free(s->rows);
     s->rows = NULL;
     return ATTNCL_NONE_VALUE;
@@ -241,45 +233,29 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
                                     int64_t n_needed, int64_t width)
 {
+    const int64_t dim[3] = {max_len, 1, width};
     char full[PARAM_NAME_BYTES];
     full_name(p, name, full);
     if (p->graph)
-        return fetch(p, full);
-    if (attncl_safetensors_find(p->file, full))
-        PARAM(p, name, max_len, 1, width);
-    else if (p->status == ATTNCL_OK)
-        p->status = derive_sinusoid(p, full, n_needed, width);
+        return in_graph(p, full, 3, dim);
+    if (p->status != ATTNCL_OK)
+        return ATTNCL_NONE_VALUE;
+    if (p->list) {
+        p->status = attncl__param_list_add(p->list, full, 3, dim, PARAM_BUFFER);
+        return ATTNCL_NONE_VALUE;
+    }
+    p->status = attncl_safetensors_find(p->file, full) ? load(p, full, 3, dim)
+                                                       : derive_sinusoid(p, full, n_needed, width);
     if (p->status == ATTNCL_OK)
         p->table->list[p->table->n - 1].fixed = true;
     return ATTNCL_NONE_VALUE;
 }
 
-static attncl_status check_window(const attncl_array *a, int64_t n, int64_t window)
-{
-    const int64_t dim[2] = {n, n};
-    const unsigned char *visible = a->data;
-    REQUIRE(a->dtype == ATTNCL_BOOL || a->dtype == ATTNCL_U8, ATTNCL_ERR_FORMAT,
-            "%s has type %s, expected BOOL", a->name, attncl_dtype_name(a->dtype));
-    TRY(check_shape(a, 2, dim));
-    for (int64_t i = 0; i < n; ++i) {
-        for (int64_t j = 0; j < n; ++j) {
-            const bool near = (i > j ? i - j : j - i) < window;
-            REQUIRE((visible[i * n + j] != 0) == near, ATTNCL_ERR_FORMAT,
-                    "%s disagrees with local_window_size = %" PRId64 " at [%" PRId64 ", %" PRId64
-                    "]",
-                    a->name, window, i, j);
-        }
-    }
-    return ATTNCL_OK;
-}
-
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window)
 {
     char full[PARAM_NAME_BYTES];
-    if (p->graph || p->status != ATTNCL_OK)
+    if (!p->list || p->status != ATTNCL_OK)
         return;
     full_name(p, name, full);
-    const attncl_array *a = attncl_safetensors_find(p->file, full);
-    if (a)
-        p->status = check_window(a, n, window);
+    p->status = attncl__param_list_add_window(p->list, full, n, window);
 }

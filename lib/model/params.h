@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A model's parameters.  One traversal of their names serves twice: when the model is opened it
-// loads them from the file and checks their shapes; when a graph is built it gives their values.
+// A model's parameters.  One traversal of their names serves three times: it lists them with their
+// shapes, which checks a file; when the model is opened it loads them; when a graph is built it
+// gives their values.
 #ifndef ATTNCL_MODEL_PARAMS_H
 #define ATTNCL_MODEL_PARAMS_H
 
@@ -8,6 +9,7 @@
 
 #include "attncl/graph.h"
 #include "attncl/safetensors.h"
+#include "model/param_list.h"
 
 // The parameters on the device, in order of loading.
 struct param {
@@ -35,10 +37,11 @@ void attncl__param_table_free(struct param_table *table);
 enum { PARAM_NAME_BYTES = 256, PARAM_MAX_DEPTH = 8 };
 
 struct params {
-    struct param_table *table;
-    const attncl_safetensors *file; // loading; NULL: fetching
-    attncl_graph *graph;            // fetching; NULL: loading
-    attncl_status status;           // loading: the first failure, its message kept
+    struct param_list *list;        // listing; else NULL
+    struct param_table *table;      // loading, fetching; NULL: the graph's weights are placeholders
+    const attncl_safetensors *file; // loading; listing: NULL when there is none
+    attncl_graph *graph;            // fetching; else NULL
+    attncl_status status;           // listing, loading: the first failure, its message kept
     size_t next;                    // fetching: where the next name is expected
     char prefix[PARAM_NAME_BYTES];  // "encoder.layers.3."
     size_t marks[PARAM_MAX_DEPTH];
@@ -51,8 +54,7 @@ void attncl__params_enter(struct params *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void attncl__params_leave(struct params *p);
 
-// A parameter of exactly this shape.  Loading: the null value.  ERR_FORMAT when it is missing or of
-// another shape.
+// A parameter of exactly this shape.  The null value except in a graph.
 attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim);
 #define PARAM(p, name, ...)                                                                        \
     attncl__param((p), (name), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),          \
@@ -85,7 +87,7 @@ struct param_stack attncl__param_stack_begin(struct params *p, const char *name,
 void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_rows);
 attncl_value attncl__param_stack_end(struct param_stack *s);
 
-// Loading: refuses a stored mask [n, n] that is not |i - j| < window.  An absent one is fine.
+// A stored mask [n, n] must be |i - j| < window.  An absent one is fine.
 void attncl__param_check_window(struct params *p, const char *name, int64_t n, int64_t window);
 
 #endif

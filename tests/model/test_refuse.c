@@ -94,15 +94,16 @@ LOOP_TEST(a_bad_model_is_refused, 0, N_BAD_MODELS)
 TEST(a_table_no_buffer_holds_is_refused)
 {
     const struct golden_change change = {
-        .config = "{\"layer\": \"aft_simple\", \"d_model\": 8, \"d_ff\": 12, \"n_layers\": 2, "
-                  "\"n_vocab\": 11, \"max_len\": 2147483647}"};
+        .config = "{\"layer\": \"aft_conv\", \"heads\": 2, \"window_size\": 7, \"d_model\": 8, "
+                  "\"d_ff\": 12, \"n_layers\": 2, \"n_vocab\": 11, \"max_len\": 2147483647}",
+        .parameter = "src_embed.positional_encodings"};
     struct golden golden;
     attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     attncl_model *model = NULL;
     ck_ok(attncl_context_device(test_context(), &info));
     if (info.max_buffer_bytes > UINT64_C(1) << 35)
         return;
-    golden_load(&golden, "lm_gmlp");
+    golden_load(&golden, "lm_aft_conv");
     const char *path = IN_DIRECTORY("large.safetensors");
     golden_rewrite(&golden, path, change);
     ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_DEVICE_MEMORY,

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: MIT
+//
+// Descriptions: the parameters that load() names, the inputs and outputs of build() in a graph
+// without a context.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "attncl/describe.h"
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "graph/graph.h"
+#include "model/model.h"
+
+struct described {
+    attncl_entry entry;
+    char *name, *shape;
+};
+
+struct attncl_description {
+    attncl_model *model; // without a context: metadata, configuration and settings
+    struct param_list params;
+    struct described *list;
+    size_t n, capacity;
+};
+
+// -- entries
+
+// Takes ownership of the buffer of `shape`.
+static attncl_status add_entry(attncl_description *d, const attncl_entry *entry,
+                               struct strbuf *shape)
+{
+    struct described new = {.entry = *entry, .name = attncl__copy_text(entry->name)};
+    if (!shape->failed)
+        new.shape = shape->data;
+    if (d->n == d->capacity) {
+        const size_t capacity = d->capacity ? d->capacity * 2 : 32;
+        struct described *list = attncl__grow_array(d->list, capacity, sizeof *list);
+        if (list) {
+            d->list = list;
+            d->capacity = capacity;
+        }
+    }
+    if (!new.name || !new.shape || d->n == d->capacity) {
+        attncl__free(new.name);
+        attncl__strbuf_free(shape);
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "entry %s of a description", entry->name);
+    }
+    *shape = STRBUF_EMPTY;
+    new.entry.struct_size = sizeof new.entry;
+    new.entry.name = new.name;
+    new.entry.shape = new.shape;
+    d->list[d->n++] = new;
+    return ATTNCL_OK;
+}
+
+static attncl_status add_tensor(attncl_description *d, attncl_entry entry, int rank,
+                                const int64_t *dim)
+{
+    struct strbuf shape = STRBUF_EMPTY;
+    attncl__strbuf_add(&shape, "[");
+    for (int i = 0; i < rank; ++i) {
+        entry.dim[i] = dim[i];
+        attncl__strbuf_add(&shape, "%s%" PRId64, i ? ", " : "", dim[i]);
+    }
+    attncl__strbuf_add(&shape, "]");
+    entry.rank = rank;
+    return add_entry(d, &entry, &shape);
+}
+
+static attncl_status add_params(attncl_description *d)
+{
+    for (size_t i = 0; i < d->params.n; ++i) {
+        const struct listed_param *param = &d->params.list[i];
+        const attncl_entry entry = {.kind =
+                                        param->fixed ? ATTNCL_ENTRY_BUFFER : ATTNCL_ENTRY_PARAMETER,
+                                    .optional = param->optional,
+                                    .name = param->name,
+                                    .type = param->type,
+                                    .problem = param->problem};
+        TRY(add_tensor(d, entry, param->rank, param->dim));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status add_extra(attncl_description *d, const attncl_safetensors *file)
+{
+    for (size_t i = 0; i < attncl_safetensors_count(file); ++i) {
+        const attncl_array *a = attncl_safetensors_at(file, i);
+        const attncl_entry entry = {.kind = ATTNCL_ENTRY_EXTRA,
+                                    .optional = 1,
+                                    .name = a->name,
+                                    .type = attncl_dtype_name(a->dtype)};
+        if (attncl__name_find(&d->params.names, a->name) < 0)
+            TRY(add_tensor(d, entry, a->rank, a->dim));
+    }
+    return ATTNCL_OK;
+}
+
+// -- inputs and outputs
+
+// Two builds tell which axes an extent follows, the last one which outputs need an optional input.
+enum { ONLY_REQUIRED = PROBE_PASSES, N_BUILDS };
+struct builds {
+    struct probe probe[N_BUILDS];
+    attncl_graph *graph[N_BUILDS]; // own the outputs' names
+};
+
+static void free_builds(struct builds *builds)
+{
+    for (int i = 0; i < N_BUILDS; ++i)
+        attncl_graph_destroy(builds->graph[i]);
+    *builds = (struct builds){0};
+}
+
+static attncl_status build_once(const struct arch_class *arch, const void *settings,
+                                struct probe *probe, attncl_graph *g)
+{
+    const attncl_array any = {.name = arch->any_inputs};
+    struct build b = {.graph = g,
+                      .params = {.graph = g},
+                      .inputs = &any,
+                      .n_inputs = arch->any_inputs ? 1 : 0,
+                      .probe = probe};
+    attncl_shape shape;
+    const char *name;
+    if (!arch->build)
+        return arch->describe(&b, settings);
+    TRY(arch->build(&b, settings));
+    TRY(attncl_graph_status(g));
+    for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i)
+        attncl__probe_output(probe, name, shape.dtype, shape.rank, shape.dim);
+    return ATTNCL_OK;
+}
+
+static attncl_status build_all(const struct arch_class *arch, const void *settings, bool is_short,
+                               struct builds *builds)
+{
+    free_builds(builds);
+    for (int i = 0; i < N_BUILDS; ++i) {
+        builds->probe[i].pass = i % PROBE_PASSES;
+        builds->probe[i].is_short = is_short;
+        builds->probe[i].only_required = i == ONLY_REQUIRED;
+        TRY(attncl__graph_create_unbound(&builds->graph[i]));
+        TRY(build_once(arch, settings, &builds->probe[i], builds->graph[i]));
+    }
+    return ATTNCL_OK;
+}
+
+static bool is_among(const struct probe_value *list, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; ++i)
+        if (strcmp(list[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static attncl_status add_value(attncl_description *d, attncl_entry_kind kind, bool optional,
+                               const struct probe_value *first, const struct probe_value *second,
+                               bool is_short)
+{
+    struct strbuf shape = STRBUF_EMPTY;
+    const attncl_entry entry = {
+        .kind = kind, .optional = optional, .name = first->name, .type = first->type, .rank = -1};
+    attncl__probe_shape(&shape, first, second, is_short);
+    return add_entry(d, &entry, &shape);
+}
+
+static attncl_status add_values(attncl_description *d, const struct builds *builds)
+{
+    const struct probe *p = builds->probe, *required = &p[ONLY_REQUIRED];
+    for (size_t i = 0; i < p[0].n_inputs; ++i)
+        TRY(add_value(d, ATTNCL_ENTRY_INPUT, p[0].inputs[i].optional, &p[0].inputs[i],
+                      &p[1].inputs[i], p[0].is_short));
+    for (size_t i = 0; i < p[0].n_outputs; ++i)
+        TRY(add_value(d, ATTNCL_ENTRY_OUTPUT,
+                      !is_among(required->outputs, required->n_outputs, p[0].outputs[i].name),
+                      &p[0].outputs[i], &p[1].outputs[i], p[0].is_short));
+    return ATTNCL_OK;
+}
+
+static attncl_status add_inputs_and_outputs(attncl_description *d)
+{
+    const struct arch_class *arch = d->model->arch;
+    struct builds *builds = attncl__alloc_zero(sizeof *builds);
+    REQUIRE(builds, ATTNCL_ERR_NO_MEMORY, "inputs of arch %s", arch->name);
+    attncl_status status = build_all(arch, d->model->settings, false, builds);
+    if (status == ATTNCL_ERR_SHAPE) // longer than the model takes
+        status = build_all(arch, d->model->settings, true, builds);
+    if (status == ATTNCL_OK)
+        status = add_values(d, builds);
+    free_builds(builds);
+    attncl__free(builds);
+    return status;
+}
+
+// -- the description
+
+static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
+{
+    TRY(attncl__model_configure(d->model));
+    d->params.file = file;
+    TRY(attncl__model_list_params(d->model, &d->params));
+    TRY(add_params(d));
+    if (!d->params.is_cut) // then the graph is as large
+        TRY(add_inputs_and_outputs(d));
+    if (file)
+        TRY(add_extra(d, file));
+    d->params.file = NULL; // the caller's
+    return ATTNCL_OK;
+}
+
+static attncl_status set_metadata(attncl_model *model, const char *arch, const char *config)
+{
+    const char *const pairs[] = {"attncl.arch", arch, "attncl.config", config};
+    enum { N = sizeof pairs / sizeof pairs[0] };
+    model->metadata = attncl__alloc_array(N, sizeof *model->metadata);
+    REQUIRE(model->metadata, ATTNCL_ERR_NO_MEMORY, "metadata");
+    model->n_metadata = N;
+    for (int i = 0; i < N; ++i) {
+        model->metadata[i] = attncl__copy_text(pairs[i]);
+        REQUIRE(model->metadata[i], ATTNCL_ERR_NO_MEMORY, "metadata");
+    }
+    return ATTNCL_OK;
+}
+
+// Of a file, or else of an architecture and a configuration.
+static attncl_status create(const attncl_safetensors *file, const char *arch, const char *config,
+                            attncl_description **description_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_description *d = attncl__alloc_zero(sizeof *d);
+    REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "description");
+    d->model = attncl__alloc_zero(sizeof *d->model);
+    if (!d->model) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "description");
+        goto done;
+    }
+    TRY_DONE(file ? attncl__model_copy_metadata(d->model, file)
+                  : set_metadata(d->model, arch, config));
+    TRY_DONE(fill(d, file));
+    *description_ret = d;
+    d = NULL; // ownership has passed to the caller
+done:
+    attncl_description_destroy(d);
+    return status;
+}
+
+attncl_status attncl_description_create(const char *arch, const char *config,
+                                        attncl_description **description_ret)
+{
+    REQUIRE(arch && config && description_ret, ATTNCL_ERR_ARGUMENT,
+            "arch, config or description_ret is NULL");
+    return create(NULL, arch, config, description_ret);
+}
+
+attncl_status attncl_description_create_for(const attncl_safetensors *file,
+                                            attncl_description **description_ret)
+{
+    REQUIRE(file && description_ret, ATTNCL_ERR_ARGUMENT, "file or description_ret is NULL");
+    return create(file, NULL, NULL, description_ret);
+}
+
+void attncl_description_destroy(attncl_description *description)
+{
+    if (!description)
+        return;
+    for (size_t i = 0; i < description->n; ++i) {
+        attncl__free(description->list[i].name);
+        attncl__free(description->list[i].shape);
+    }
+    attncl__free(description->list);
+    attncl__param_list_free(&description->params);
+    attncl_model_close(description->model);
+    attncl__free(description);
+}
+
+const char *attncl_description_arch(const attncl_description *description)
+{
+    return description ? description->model->arch->name : NULL;
+}
+
+size_t attncl_description_count(const attncl_description *description)
+{
+    return description ? description->n : 0;
+}
+
+const attncl_entry *attncl_description_at(const attncl_description *description, size_t i)
+{
+    return description && i < description->n ? &description->list[i].entry : NULL;
+}
+
+attncl_status attncl_description_check(const attncl_description *description)
+{
+    REQUIRE(description, ATTNCL_ERR_ARGUMENT, "description is NULL");
+    return attncl__param_list_check(&description->params);
+}

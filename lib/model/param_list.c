@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// The parameters that an architecture names, beside those of a file.
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/strbuf.h"
+#include "base/try.h"
+#include "model/param_list.h"
+
+enum {
+    MAX_PARAMS = 1000000, // as many as a file may have
+    MAX_PROBLEMS = 1000,
+    MAX_NAMED = 10, // in a message
+    MAX_NAMED_BYTES = 700,
+};
+
+void attncl__param_list_free(struct param_list *l)
+{
+    for (size_t i = 0; i < l->n; ++i) {
+        attncl__free(l->list[i].name);
+        attncl__free(l->list[i].problem);
+    }
+    attncl__free(l->list);
+    attncl__name_table_free(&l->names);
+    *l = (struct param_list){0};
+}
+
+static attncl_status append(struct param_list *l, const char *name, const struct tensor_desc *want,
+                            enum param_kind kind)
+{
+    REQUIRE(l->n < MAX_PARAMS, ATTNCL_ERR_FORMAT,
+            "the configuration asks for more than %d parameters", MAX_PARAMS);
+    if (l->n == l->capacity) {
+        const size_t capacity = l->capacity ? l->capacity * 2 : 32;
+        struct listed_param *list = attncl__grow_array(l->list, capacity, sizeof *list);
+        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "list of %zu parameters", capacity);
+        l->list = list;
+        l->capacity = capacity;
+    }
+    struct listed_param *param = &l->list[l->n];
+    *param = (struct listed_param){.name = attncl__copy_text(name), .rank = want->rank};
+    REQUIRE(param->name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
+    memcpy(param->dim, want->dim, sizeof param->dim);
+    param->type = attncl_dtype_name(want->dtype);
+    param->optional = kind != PARAM_REQUIRED;
+    param->fixed = kind == PARAM_BUFFER;
+    const attncl_status status = attncl__name_add(&l->names, param->name, (int)l->n);
+    if (status != ATTNCL_OK)
+        attncl__free(param->name);
+    else
+        ++l->n;
+    return status;
+}
+
+// What is wrong with the last parameter.
+static attncl_status add_problem(struct param_list *l, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static attncl_status add_problem(struct param_list *l, const char *fmt, ...)
+{
+    struct listed_param *last = &l->list[l->n - 1];
+    char text[2 * SHAPE_TEXT_BYTES + 64];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    last->problem = attncl__copy_text(text);
+    REQUIRE(last->problem, ATTNCL_ERR_NO_MEMORY, "parameter %s", last->name);
+    l->is_cut = ++l->n_problems >= MAX_PROBLEMS;
+    REQUIRE(!l->is_cut, ATTNCL_ERR_FORMAT, "more than %d parameters do not fit", MAX_PROBLEMS);
+    return ATTNCL_OK;
+}
+
+static attncl_status check_array(struct param_list *l, const attncl_array *a,
+                                 const struct tensor_desc *want)
+{
+    struct tensor_desc got;
+    TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &got));
+    if (attncl__desc_same_shape(&got, want))
+        return ATTNCL_OK;
+    return add_problem(l, "has shape %s, expected %s", SHAPE(&got), SHAPE(want));
+}
+
+attncl_status attncl__param_list_add(struct param_list *l, const char *name, int rank,
+                                     const int64_t *dim, enum param_kind kind)
+{
+    struct tensor_desc want;
+    TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &want));
+    if (attncl__name_find(&l->names, name) >= 0) // a weight that is used twice
+        return ATTNCL_OK;
+    TRY(append(l, name, &want, kind));
+    if (!l->file)
+        return ATTNCL_OK;
+    const attncl_array *a = attncl_safetensors_find(l->file, name);
+    if (!a && kind != PARAM_REQUIRED)
+        return ATTNCL_OK;
+    if (!a) {
+        l->list[l->n - 1].is_missing = true;
+        return add_problem(l, "is missing");
+    }
+    if (!attncl__is_float(a->dtype))
+        return add_problem(l, "has type %s, expected F32", attncl_dtype_name(a->dtype));
+    return check_array(l, a, &want);
+}
+
+static attncl_status check_window(struct param_list *l, const attncl_array *a, int64_t n,
+                                  int64_t window)
+{
+    const unsigned char *visible = a->data;
+    for (int64_t i = 0; i < n; ++i) {
+        for (int64_t j = 0; j < n; ++j) {
+            const bool near = (i > j ? i - j : j - i) < window;
+            if ((visible[i * n + j] != 0) != near)
+                return add_problem(l,
+                                   "disagrees with local_window_size = %" PRId64 " at [%" PRId64
+                                   ", %" PRId64 "]",
+                                   window, i, j);
+        }
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__param_list_add_window(struct param_list *l, const char *name, int64_t n,
+                                            int64_t window)
+{
+    const int64_t dim[2] = {n, n};
+    struct tensor_desc want;
+    TRY(attncl__desc_make(ATTNCL_BOOL, 2, dim, &want));
+    TRY(append(l, name, &want, PARAM_BUFFER));
+    const attncl_array *a = l->file ? attncl_safetensors_find(l->file, name) : NULL;
+    if (!a)
+        return ATTNCL_OK;
+    if (a->dtype != ATTNCL_BOOL && a->dtype != ATTNCL_U8)
+        return add_problem(l, "has type %s, expected BOOL", attncl_dtype_name(a->dtype));
+    const size_t before = l->n_problems;
+    TRY(check_array(l, a, &want));
+    return l->n_problems > before ? ATTNCL_OK : check_window(l, a, n, window);
+}
+
+// ", a, b and 3 more": the names with a problem of one kind.  Returns how many have it.
+static size_t add_names(const struct param_list *l, bool missing, struct strbuf *text)
+{
+    size_t n = 0, n_named = 0;
+    for (size_t i = 0; i < l->n; ++i) {
+        const struct listed_param *param = &l->list[i];
+        if (!param->problem || param->is_missing != missing)
+            continue;
+        if (n++ < MAX_NAMED && text->used < MAX_NAMED_BYTES) {
+            attncl__strbuf_add(text, "%s%s%s%s", text->used ? ", " : "", param->name,
+                               missing ? "" : " ", missing ? "" : param->problem);
+            ++n_named;
+        }
+    }
+    if (n > n_named)
+        attncl__strbuf_add(text, " and %s%zu more", l->is_cut ? "at least " : "", n - n_named);
+    return n;
+}
+
+attncl_status attncl__param_list_check(const struct param_list *l)
+{
+    struct strbuf text = STRBUF_EMPTY;
+    if (l->n_problems == 0)
+        return ATTNCL_OK;
+    const size_t n = add_names(l, true, &text);
+    if (n > 0)
+        attncl__strbuf_add(&text, n > 1 ? " are missing" : " is missing");
+    add_names(l, false, &text);
+    const attncl_status status =
+        text.failed ? FAIL(ATTNCL_ERR_NO_MEMORY, "%zu parameters do not fit", l->n_problems)
+                    : FAIL(ATTNCL_ERR_FORMAT, "parameter%s %s", n > 1 ? "s" : "", text.data);
+    attncl__strbuf_free(&text);
+    return status;
+}

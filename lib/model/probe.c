@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+//
+// Inputs that are made up, and what their sizes say about an output's.
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "attncl/dtype.h"
+#include "model/probe.h"
+
+// Sizes of the free axes in each pass.  Their ratios differ from axis to axis, so that an extent in
+// proportion to one follows no other.  T and S come first in the limits of sequences: they are short.
+static const struct axis {
+    char letter;
+    int64_t size[PROBE_PASSES];
+} axes[] = {
+    {'T', {1, 2}},   {'S', {1, 3}},   {'B', {5, 9}},   {'Q', {7, 13}},
+    {'K', {11, 21}}, {'N', {13, 27}}, {'M', {17, 35}}, {'C', {19, 29}},
+    {'D', {23, 37}}, {'E', {29, 41}}, {'V', {31, 53}}, {AXES, {6, 8}},
+};
+
+enum { N_AXES = sizeof axes / sizeof axes[0], N_LIMITED = 2 };
+
+static int64_t size_of(const struct probe *probe, int64_t dim)
+{
+    const int64_t letter = -dim % 256, times = -dim / 256 + 1;
+    for (int i = 0; i < N_AXES; ++i)
+        if (axes[i].letter == letter)
+            return times * axes[i].size[i < N_LIMITED && probe->is_short ? 0 : probe->pass];
+    assert(!"an axis without a size");
+    return 0;
+}
+
+const attncl_array *attncl__probe_find(const struct probe *probe, const char *name)
+{
+    for (size_t i = 0; i < probe->n_inputs; ++i)
+        if (strcmp(probe->inputs[i].name, name) == 0)
+            return &probe->inputs[i].array;
+    return NULL;
+}
+
+static const char *type_text(attncl_dtype dtype)
+{
+    switch (dtype) {
+    case ATTNCL_I32:
+    case ATTNCL_I64:
+        return "I64 or I32";
+    case ATTNCL_U8:
+        return "BOOL or U8";
+    default:
+        return attncl_dtype_name(dtype);
+    }
+}
+
+static struct probe_value *add(const struct probe *probe, struct probe_value *list, size_t *n,
+                               const char *name, attncl_dtype dtype, int rank, const int64_t *dim)
+{
+    assert(*n < PROBE_MAX);
+    struct probe_value *value = &list[(*n)++];
+    *value = (struct probe_value){.name = name, .array = {.name = name, .dtype = dtype}};
+    // Numbers of all axes that an op may be told of; indices leave one for what they select.
+    const int any_rank = dtype == ATTNCL_F32 ? ATTNCL_MAX_RANK : 1;
+    value->array.rank = rank < 0 ? any_rank : rank;
+    for (int i = 0; i < value->array.rank; ++i) {
+        const int64_t extent = rank < 0 ? AXIS(AXES) : dim[i];
+        value->array.dim[i] = extent < 0 ? size_of(probe, extent) : extent;
+    }
+    return value;
+}
+
+struct probe_value *attncl__probe_input(struct probe *probe, const char *name, attncl_dtype dtype,
+                                        int rank, const int64_t *dim)
+{
+    struct probe_value *value = add(probe, probe->inputs, &probe->n_inputs, name, dtype, rank, dim);
+    value->type = type_text(dtype);
+    value->optional = probe->optional && strcmp(probe->optional, name) == 0;
+    return value;
+}
+
+struct probe_value *attncl__probe_output(struct probe *probe, const char *name, attncl_dtype dtype,
+                                         int rank, const int64_t *dim)
+{
+    struct probe_value *value =
+        add(probe, probe->outputs, &probe->n_outputs, name, dtype, rank, dim);
+    value->type = attncl_dtype_name(dtype);
+    return value;
+}
+
+static bool is_in_proportion(const struct axis *axis, int64_t a, int64_t b)
+{
+    return a % axis->size[0] == 0 && a * axis->size[1] == b * axis->size[0];
+}
+
+// The extents of one axis in both passes.
+static void add_extent(struct strbuf *text, int64_t a, int64_t b, bool is_short)
+{
+    if (a == b) {
+        attncl__strbuf_add(text, "%" PRId64, a);
+        return;
+    }
+    for (int i = is_short ? N_LIMITED : 0; i < N_AXES; ++i) {
+        if (!is_in_proportion(&axes[i], a, b))
+            continue;
+        if (a > axes[i].size[0])
+            attncl__strbuf_add(text, "%" PRId64 "*", a / axes[i].size[0]);
+        attncl__strbuf_add(text, "%c", axes[i].letter);
+        return;
+    }
+    for (int i = is_short ? N_LIMITED : 0; i < N_AXES; ++i) {
+        if (b - a != axes[i].size[1] - axes[i].size[0])
+            continue;
+        attncl__strbuf_add(text, "%c + %" PRId64, axes[i].letter, a - axes[i].size[0]);
+        return;
+    }
+    attncl__strbuf_add(text, "any");
+}
+
+void attncl__probe_shape(struct strbuf *text, const struct probe_value *first,
+                         const struct probe_value *second, bool is_short)
+{
+    const attncl_array *a = &first->array, *b = &second->array;
+    const struct axis *any = &axes[N_AXES - 1];
+    bool in_any = false;
+    const char *comma = "";
+    attncl__strbuf_add(text, "[");
+    for (int i = 0; i < a->rank; ++i) {
+        const bool is_any = a->dim[i] == any->size[0] && b->dim[i] == any->size[1];
+        if (is_any && in_any)
+            continue;
+        in_any = is_any;
+        attncl__strbuf_add(text, "%s", comma);
+        if (is_any)
+            attncl__strbuf_add(text, "...");
+        else
+            add_extent(text, a->dim[i], b->dim[i], is_short);
+        attncl__strbuf_add(text, "%s", first->or_one >> i & 1 ? " or 1" : "");
+        comma = ", ";
+    }
+    attncl__strbuf_add(text, "]");
+    if (first->or_shape)
+        attncl__strbuf_add(text, " or %s", first->or_shape);
+}

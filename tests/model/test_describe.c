@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// Descriptions against the golden files: every parameter, input and output, each shape; a file with
+// something missing, mis-shaped or extra.
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attncl/describe.h"
+#include "support/directory.h"
+#include "support/golden.h"
+
+static const char *const archs[] = {
+#define ARCH(file, name) #name,
+#include "model/arch_list.def"
+#undef ARCH
+};
+enum { N_ARCHS = sizeof archs / sizeof archs[0], N_LETTERS = 128 };
+
+static const attncl_entry *find_entry(const attncl_description *d, attncl_entry_kind kind,
+                                      const char *name)
+{
+    const attncl_entry *e;
+    for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i)
+        if (e->kind == kind && strcmp(e->name, name) == 0)
+            return e;
+    return NULL;
+}
+
+// Whether an extent is what the text says: "64", "T", "4*B", "T + 3", "T or 1".  A letter means one
+// number throughout a file.
+static bool extent_fits(const char *text, int64_t extent, int64_t bound[N_LETTERS])
+{
+    char *end;
+    long long times = 1, plus = 0;
+    if (strstr(text, " or 1") && extent == 1)
+        return true;
+    if (*text >= '0' && *text <= '9') {
+        times = strtoll(text, &end, 10);
+        if (*end != '*')
+            return times == extent;
+        text = end + 1;
+    }
+    sscanf(text + 1, " + %lld", &plus);
+    int64_t *letter = &bound[(unsigned char)*text];
+    const int64_t value = (extent - plus) / times;
+    if (*letter < 0)
+        *letter = value;
+    return value * times + plus == extent && *letter == value;
+}
+
+// One shape, "[..., T, 64]", of which the axes are compared from the last to the first.
+static bool one_shape_fits(const char *shape, const attncl_array *a, int64_t bound[N_LETTERS])
+{
+    char text[256], *axis[16], *rest;
+    int n = 0, left = a->rank;
+    snprintf(text, sizeof text, "%s", shape + 1);
+    text[strcspn(text, "]")] = '\0';
+    for (char *t = strtok_r(text, ",", &rest); t; t = strtok_r(NULL, ",", &rest))
+        axis[n++] = t + (*t == ' ');
+    const int64_t *dim = a->dim + a->rank;
+    while (n > 0 && left > 0 && strcmp(axis[n - 1], "...") != 0) {
+        --left;
+        if (!extent_fits(axis[--n], *--dim, bound))
+            return false;
+    }
+    return n == 0 ? left == 0 : n == 1 && strcmp(axis[0], "...") == 0;
+}
+
+static bool shape_fits(const char *shape, const attncl_array *a, int64_t bound[N_LETTERS])
+{
+    int64_t before[N_LETTERS];
+    memcpy(before, bound, sizeof before);
+    for (; shape; shape = strstr(shape, "] or ")) {
+        shape = strchr(shape, '[');
+        if (one_shape_fits(shape, a, bound))
+            return true;
+        memcpy(bound, before, sizeof before);
+        ++shape;
+    }
+    return false;
+}
+
+// "input.x" and "x": the name after the prefix; NULL.
+static const char *after(const char *name, const char *prefix)
+{
+    const size_t n = strlen(prefix);
+    return strncmp(name, prefix, n) == 0 ? name + n : NULL;
+}
+
+static void check_values(const attncl_safetensors *file, const attncl_description *d,
+                         attncl_entry_kind kind, const char *prefix, int64_t bound[N_LETTERS])
+{
+    const attncl_array *a;
+    const attncl_entry *e;
+    char name[128];
+    for (size_t i = 0; (a = attncl_safetensors_at(file, i)) != NULL; ++i) {
+        const char *short_name = after(a->name, prefix);
+        if (!short_name || after(short_name, "cotangent.") || after(short_name, "grad."))
+            continue;
+        const char *known = after(short_name, "g.") ? "g.*" : short_name;
+        e = find_entry(d, kind, known);
+        ck_assert_msg(e != NULL, "%s %s is not described", attncl_description_arch(d), a->name);
+        ck_assert_msg(shape_fits(e->shape, a, bound), "%s: shape of %s is not %s",
+                      attncl_description_arch(d), a->name, e->shape);
+    }
+    for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
+        snprintf(name, sizeof name, "%s%s", prefix, e->name);
+        if (e->kind == kind && !e->optional && !strchr(name, '*'))
+            ck_assert_msg(attncl_safetensors_find(file, name) != NULL, "%s: no %s in the file",
+                          attncl_description_arch(d), name);
+    }
+}
+
+static void check_file(const char *path, bool seen[N_ARCHS])
+{
+    attncl_safetensors *file;
+    attncl_description *d;
+    const attncl_entry *e;
+    int64_t bound[N_LETTERS];
+    for (int i = 0; i < N_LETTERS; ++i)
+        bound[i] = -1;
+    ck_ok(attncl_safetensors_open(path, &file));
+    ck_ok(attncl_description_create_for(file, &d));
+    for (int i = 0; i < N_ARCHS; ++i)
+        seen[i] |= strcmp(archs[i], attncl_description_arch(d)) == 0;
+    ck_ok(attncl_description_check(d));
+    for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
+        ck_assert_ptr_null(e->problem);
+        if (e->kind == ATTNCL_ENTRY_EXTRA)
+            ck_assert_msg(after(e->name, "input.") || after(e->name, "expected."),
+                          "%s: %s is no parameter", path, e->name);
+        if (e->kind == ATTNCL_ENTRY_PARAMETER) {
+            const attncl_array *a = attncl_safetensors_find(file, e->name);
+            ck_assert_ptr_nonnull(a);
+            ck_assert_int_eq(a->rank, e->rank);
+            ck_assert_mem_eq(a->dim, e->dim, (size_t)e->rank * sizeof *e->dim);
+        }
+    }
+    check_values(file, d, ATTNCL_ENTRY_INPUT, "input.", bound);
+    check_values(file, d, ATTNCL_ENTRY_OUTPUT, "expected.", bound);
+    attncl_description_destroy(d);
+    attncl_safetensors_close(file);
+}
+
+TEST(is_what_the_golden_files_hold)
+{
+    char path[GOLDEN_PATH_BYTES];
+    bool seen[N_ARCHS] = {false};
+    const struct dirent *entry;
+    DIR *directory = opendir(ATTNCL_TEST_DATA);
+    ck_assert_ptr_nonnull(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        if (!strstr(entry->d_name, ".safetensors"))
+            continue;
+        snprintf(path, sizeof path, "%s/%.200s", ATTNCL_TEST_DATA, entry->d_name);
+        check_file(path, seen);
+    }
+    closedir(directory);
+    for (int i = 0; i < N_ARCHS; ++i)
+        ck_assert_msg(seen[i], "no golden file of arch %s", archs[i]);
+}
+
+TEST(names_free_axes)
+{
+    static const struct {
+        const char *arch, *config, *name, *shape;
+        attncl_entry_kind kind;
+        int optional;
+    } cases[] = {
+        {"linear", "{\"in_features\": 7, \"out_features\": 3}", "x", "[..., 7]", ATTNCL_ENTRY_INPUT,
+         0},
+        {"linear", "{\"in_features\": 7, \"out_features\": 3}", "output", "[..., 3]",
+         ATTNCL_ENTRY_OUTPUT, 0},
+        {"linear", "{\"in_features\": 7, \"out_features\": 3}", "bias", "[3]",
+         ATTNCL_ENTRY_PARAMETER, 0},
+        {"softmax", "{\"dim\": 5}", "output", "[...]", ATTNCL_ENTRY_OUTPUT, 0},
+        {"mha", "{\"d_model\": 6, \"heads\": 3}", "key", "[S, B, 6]", ATTNCL_ENTRY_INPUT, 0},
+        {"mha", "{\"d_model\": 6, \"heads\": 3}", "mask", "[T or 1, S, B or 1]", ATTNCL_ENTRY_INPUT,
+         1},
+        {"mha", "{\"d_model\": 6, \"heads\": 3}", "attn", "[T, S, B, 3]", ATTNCL_ENTRY_OUTPUT, 0},
+        {"transpose_qkv", "{\"num_heads\": 4}", "X", "[B, T, 4*D]", ATTNCL_ENTRY_INPUT, 0},
+        {"transpose_qkv", "{\"num_heads\": 4}", "output", "[4*B, T, D]", ATTNCL_ENTRY_OUTPUT, 0},
+        {"masked_softmax", "{}", "valid_lens", "[B, Q] or [B]", ATTNCL_ENTRY_INPUT, 1},
+        {"gmlp_block", "{\"d_model\": 6, \"d_ffn\": 8, \"seq_len\": 1}", "sgu.weight", "[1, 1]",
+         ATTNCL_ENTRY_PARAMETER, 0},
+        {"aft_local", "{\"d_model\": 6, \"seq_len\": 9, \"local_window_size\": 3}", "local_mask",
+         "[9, 9]", ATTNCL_ENTRY_BUFFER, 1},
+        {"lm",
+         "{\"layer\": \"aft_simple\", \"d_model\": 6, \"d_ff\": 8, \"n_layers\": 1, \"n_vocab\": "
+         "5}",
+         "loss", "[]", ATTNCL_ENTRY_OUTPUT, 1},
+        {"lm_sample",
+         "{\"layer\": \"aft_simple\", \"d_model\": 6, \"d_ff\": 8, \"n_layers\": 1, \"n_vocab\": "
+         "5, "
+         "\"steps\": 2}",
+         "tokens", "[T + 2, B]", ATTNCL_ENTRY_OUTPUT, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        attncl_description *d;
+        ck_ok(attncl_description_create(cases[i].arch, cases[i].config, &d));
+        const attncl_entry *e = find_entry(d, cases[i].kind, cases[i].name);
+        ck_assert_msg(e != NULL, "%s %s", cases[i].arch, cases[i].name);
+        ck_assert_str_eq(e->shape, cases[i].shape);
+        ck_assert_int_eq(e->optional, cases[i].optional);
+        attncl_description_destroy(d);
+    }
+}
+
+// -- files that do not fit
+
+static void describe_file(const char *path, attncl_safetensors **file, attncl_description **d)
+{
+    ck_ok(attncl_safetensors_open(path, file));
+    ck_ok(attncl_description_create_for(*file, d));
+}
+
+TEST(says_what_a_file_lacks)
+{
+    static const float zeros[64];
+    const attncl_array wrong = {.name = "",
+                                .dtype = ATTNCL_F32,
+                                .rank = 1,
+                                .dim = {5},
+                                .data = zeros,
+                                .bytes = 5 * sizeof *zeros};
+    struct golden golden;
+    attncl_safetensors *file;
+    attncl_description *d;
+    attncl_model *model;
+    golden_load(&golden, "mha");
+
+    const char *path = IN_DIRECTORY("missing.safetensors");
+    golden_rewrite(&golden, path, (struct golden_change){.parameter = "output.bias"});
+    describe_file(path, &file, &d);
+    ck_assert_str_eq(find_entry(d, ATTNCL_ENTRY_PARAMETER, "output.bias")->problem, "is missing");
+    ck_fails(attncl_description_check(d), ATTNCL_ERR_FORMAT, "parameter output.bias is missing");
+    attncl_description_destroy(d);
+    attncl_safetensors_close(file);
+
+    golden_rewrite(&golden, path,
+                   (struct golden_change){.parameter = "output.bias", .with = &wrong});
+    describe_file(path, &file, &d);
+    ck_assert_str_eq(find_entry(d, ATTNCL_ENTRY_PARAMETER, "output.bias")->problem,
+                     "has shape [5], expected [6]");
+    attncl_description_destroy(d);
+    attncl_safetensors_close(file);
+
+    // another architecture's file: everything is missing, and what is there is extra
+    const char *config = "{\"in_features\": 7, \"out_features\": 3}";
+    golden_rewrite(&golden, path, (struct golden_change){.arch = "linear", .config = config});
+    describe_file(path, &file, &d);
+    ck_assert_ptr_nonnull(find_entry(d, ATTNCL_ENTRY_EXTRA, "query.linear.weight"));
+    ck_fails(attncl_description_check(d), ATTNCL_ERR_FORMAT, "parameters weight, bias are missing");
+    ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_FORMAT,
+             "parameters weight, bias are missing");
+    attncl_description_destroy(d);
+    attncl_safetensors_close(file);
+
+    config = "{\"layer\": \"transformer\", \"d_model\": 6, \"heads\": 3, \"d_ff\": 8, "
+             "\"n_layers\": 2000000000}";
+    golden_rewrite(&golden, path, (struct golden_change){.arch = "encoder", .config = config});
+    ck_fails(attncl_model_open(test_context(), path, &model), ATTNCL_ERR_FORMAT,
+             " and at least 990 more");
+    describe_file(path, &file, &d);
+    attncl_description_destroy(d);
+    attncl_safetensors_close(file);
+    golden_free(&golden);
+}
+
+TEST(refuses)
+{
+    attncl_description *d;
+    ck_fails(attncl_description_create(NULL, "{}", &d), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_description_create("linear", NULL, &d), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_description_create_for(NULL, &d), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_description_create("linaer", "{}", &d), ATTNCL_ERR_FORMAT, "linaer");
+    ck_fails(attncl_description_create("linear", "{}", &d), ATTNCL_ERR_FORMAT, "in_features");
+    ck_fails(attncl_description_create("linear", "[", &d), ATTNCL_ERR_FORMAT, "attncl.config");
+    ck_fails(attncl_description_create("encoder",
+                                       "{\"layer\": \"aft_simple\", \"d_model\": 6, \"d_ff\": 8, "
+                                       "\"n_layers\": 2000000000}",
+                                       &d),
+             ATTNCL_ERR_FORMAT, "1000000 parameters");
+    attncl_description_destroy(NULL);
+    ck_assert_uint_eq(attncl_description_count(NULL), 0);
+    ck_assert_ptr_null(attncl_description_at(NULL, 0));
+    ck_assert_ptr_null(attncl_description_arch(NULL));
+}
