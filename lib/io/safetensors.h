@@ -25,6 +25,7 @@ enum {
     ST_MAX_HEADER_BYTES = 100000000,
     ST_MAX_TENSORS = 1000000,
     ST_MAX_NAME_BYTES = 4096,
+    ST_FOREIGN_BYTES = 256, // enough to recognise another format
 };
 
 struct st_entry {
@@ -50,6 +51,10 @@ attncl_status attncl__st_bytes(const attncl_array *array, attncl_status blame, s
 // N from the first bytes of a file of `total` bytes, at least ST_LENGTH_BYTES.
 attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES], uint64_t total,
                                       size_t *bytes_ret);
+
+// For a file whose first bytes are no header's length: ERR_FORMAT that says which other format they
+// are of, else `status`, its message kept.
+attncl_status attncl__st_refuse_foreign(const unsigned char *data, size_t n, attncl_status status);
 
 // Fills `file` from the header and allocates file->data for `data_bytes`, which must be the size of
 // all tensors; the caller reads the data into it.  On failure the caller closes `file`.

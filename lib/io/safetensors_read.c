@@ -19,17 +19,28 @@ static attncl_status check_length(uint64_t total)
     return ATTNCL_OK;
 }
 
+// As attncl__st_header_bytes(), with the format in the message where it is another one.
+static attncl_status read_header_bytes(int fd, uint64_t total, size_t *ret)
+{
+    unsigned char first[ST_FOREIGN_BYTES];
+    TRY(attncl__file_read(fd, first, ST_LENGTH_BYTES));
+    const attncl_status status = attncl__st_header_bytes(first, total, ret);
+    if (status == ATTNCL_OK)
+        return ATTNCL_OK;
+    const size_t n = total < sizeof first ? (size_t)total : sizeof first;
+    TRY(attncl__file_read(fd, first + ST_LENGTH_BYTES, n - ST_LENGTH_BYTES));
+    return attncl__st_refuse_foreign(first, n, status);
+}
+
 // Reads instead of mapping: a mapping faults when another process truncates the file.
 static attncl_status read_open_file(int fd, uint64_t total, struct attncl_safetensors *file)
 {
     attncl_status status = ATTNCL_OK;
-    unsigned char first[ST_LENGTH_BYTES];
     size_t header_bytes;
     char *header = NULL;
 
     TRY(check_length(total));
-    TRY(attncl__file_read(fd, first, sizeof first));
-    TRY(attncl__st_header_bytes(first, total, &header_bytes));
+    TRY(read_header_bytes(fd, total, &header_bytes));
     const size_t data_bytes = (size_t)total - ST_LENGTH_BYTES - header_bytes;
 
     header = attncl__alloc(header_bytes);
@@ -80,7 +91,12 @@ attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
     REQUIRE(file, ATTNCL_ERR_NO_MEMORY, "safetensors handle");
 
     TRY_DONE(check_length(bytes));
-    TRY_DONE(attncl__st_header_bytes(from, bytes, &header_bytes));
+    status = attncl__st_header_bytes(from, bytes, &header_bytes);
+    if (status != ATTNCL_OK) {
+        status = attncl__st_refuse_foreign(
+            from, bytes < ST_FOREIGN_BYTES ? bytes : ST_FOREIGN_BYTES, status);
+        goto done;
+    }
     from += ST_LENGTH_BYTES;
     const size_t data_bytes = bytes - ST_LENGTH_BYTES - header_bytes;
     TRY_DONE(attncl__st_read_header(file, (const char *)from, header_bytes, data_bytes));

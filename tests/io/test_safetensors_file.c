@@ -75,6 +75,39 @@ TEST(a_damaged_file_is_refused_with_its_path)
 }
 
 // A file that says, and has, 1 TiB costs no memory when its header is wrong.
+TEST(files_of_other_formats_are_named)
+{
+    static const struct {
+        const char *text, *words;
+    } rows[] = {
+        {"PK\3\4................archive/data.pkl",
+         "a PyTorch checkpoint: convert it with attncl-convert"},
+        {"PK\3\4................x.npy", "a NumPy archive (NPZ): save its arrays"},
+        {"PK\3\4................word/document.xml", "a zip archive, not a safetensors file"},
+        {"\x80\2\x8a\nl\xfc\x9c\x46\xf9 j", "a Python pickle, as old PyTorch checkpoints are"},
+        {"\x80\4\x95..........", "a Python pickle: convert it with attncl-convert"},
+        {"\x93NUMPY..............", "a NumPy array (NPY)"},
+        {"GGUF\3...............", "a GGUF file"},
+        {"\211HDF\r\n\032\n....", "an HDF5 file"},
+        {"\x08\x08\x12\7pytorch\x1a..", "an ONNX model"},
+        {"version https://git-lfs.github.com/spec/v1\n", "a Git LFS pointer"},
+        {"<!DOCTYPE html>", "a web page"},
+        {"{\"weight\": [1, 2]}", "a JSON text"},
+        {"\x1f\x8b\x08...........", "compressed by gzip"},
+        {"\x80\2", "a file of 2 bytes"},
+        {"no tensors here", "a header of "},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        attncl_safetensors *got = NULL;
+        directory_write("foreign", rows[i].text);
+        ck_fails(attncl_safetensors_open(IN_DIRECTORY("foreign"), &got), ATTNCL_ERR_FORMAT,
+                 rows[i].words);
+        ck_fails(attncl_safetensors_parse(rows[i].text, strlen(rows[i].text), &got),
+                 ATTNCL_ERR_FORMAT, rows[i].words);
+        ck_assert_ptr_null(got);
+    }
+}
+
 TEST(a_huge_file_is_judged_by_its_header_first)
 {
     attncl_safetensors *got = NULL;
