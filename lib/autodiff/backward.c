@@ -175,8 +175,7 @@ static attncl_status begin(struct backward *b, attncl_graph *g)
     b->n_nodes = g->n_nodes;
     b->requires_grad = attncl__alloc_array(n, sizeof *b->requires_grad);
     b->reaches_output = attncl__alloc_array(n, sizeof *b->reaches_output);
-    b->arity = max_arity(g);
-    b->descs = attncl__alloc_array(2 * (size_t)b->arity, sizeof *b->descs);
+    b->descs = attncl__alloc_array((size_t)max_arity(g), sizeof *b->descs);
     REQUIRE(b->requires_grad && b->reaches_output && b->descs, ATTNCL_ERR_NO_MEMORY,
             "gradients of %zu values", n);
     return attncl__grad_accum_begin(&b->accum, g);

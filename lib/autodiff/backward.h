@@ -10,8 +10,7 @@ struct backward {
     attncl_graph *g;
     int first, n_nodes; // of the forward graph: nodes first .. n_nodes - 1
     struct grad_accum accum;
-    int arity;                 // the most inputs and outputs that a node has
-    struct tensor_desc *descs; // of two signatures
+    struct tensor_desc *descs; // of one signature
     bool *requires_grad;       // by root: an x, or depends on one
     bool *reaches_output;      // by root: a y, or one depends on it
 };

@@ -165,7 +165,7 @@ static size_t bucket_of(const struct grad_accum *a, int root, const struct tenso
     for (int i = 0; i < view->rank; ++i)
         hash = (hash ^ (uint64_t)view->dim[i] ^ (uint64_t)view->stride[i] << 24) *
                UINT64_C(0x100000001b3);
-    return (size_t)(hash ^ hash >> 32) % (size_t)a->view_grads_capacity;
+    return (size_t)(hash ^ hash >> 32) % a->view_grads_capacity;
 }
 
 static void link_view_grad(struct grad_accum *a, int i)
@@ -179,21 +179,20 @@ static void link_view_grad(struct grad_accum *a, int i)
 // Space for one more, with the buckets that go with it.
 static bool grow_view_grads(struct grad_accum *a)
 {
-    if (a->n_view_grads < a->view_grads_capacity)
+    if ((size_t)a->n_view_grads < a->view_grads_capacity)
         return true;
-    struct view_grad *view_grads = attncl__graph_grow(a->view_grads, a->n_view_grads,
-                                                      &a->view_grads_capacity, sizeof *view_grads);
+    struct view_grad *view_grads = attncl__grow_list(a->view_grads, (size_t)a->n_view_grads,
+                                                     &a->view_grads_capacity, sizeof *view_grads);
     if (view_grads)
         a->view_grads = view_grads;
-    int *buckets =
-        view_grads ? attncl__alloc_array((size_t)a->view_grads_capacity, sizeof *buckets) : NULL;
+    int *buckets = view_grads ? attncl__alloc_array(a->view_grads_capacity, sizeof *buckets) : NULL;
     if (!buckets) {
         GRAPH_FAIL(a->g, ATTNCL_ERR_NO_MEMORY, "%d gradients of views", a->n_view_grads);
         return false;
     }
     attncl__free(a->buckets);
     a->buckets = buckets;
-    memset(buckets, -1, (size_t)a->view_grads_capacity * sizeof *buckets);
+    memset(buckets, -1, a->view_grads_capacity * sizeof *buckets);
     for (int i = 0; i < a->n_view_grads; ++i)
         link_view_grad(a, i);
     return true;

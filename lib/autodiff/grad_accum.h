@@ -3,7 +3,7 @@
 #ifndef ATTNCL_AUTODIFF_GRAD_ACCUM_H
 #define ATTNCL_AUTODIFF_GRAD_ACCUM_H
 
-#include "graph/internal.h"
+#include "graph/nodes.h"
 
 // The gradient of one value: a sum for all of it, and a list for views of parts of it.
 struct grad_slot {
@@ -27,7 +27,8 @@ struct grad_accum {
     int *root; // by value: the one that holds its gradient: the base, one for all uses of a tensor
     struct grad_slot *slots; // by root
     struct view_grad *view_grads;
-    int n_view_grads, view_grads_capacity;
+    int n_view_grads;
+    size_t view_grads_capacity;
     int *buckets; // of view_grads_capacity lists of view gradients with one hash
 };
 

@@ -113,25 +113,6 @@ static bool is_needed(struct node_grad *s, const struct grad_rule *rule)
     return needed;
 }
 
-// Makes the forward op write its outputs that are saved for backward.
-static void save_outputs(struct node_grad *s)
-{
-    struct node *node = &s->b->g->nodes[s->n];
-    struct op_sig sig;
-
-    if (node->save_for_backward)
-        return;
-    node->save_for_backward = true;
-    attncl__graph_sig(s->b->g, node, s->b->descs, &sig);
-    sig.caps = NULL;
-    const attncl_status status = node->cls->infer(&sig);
-    assert(status == ATTNCL_OK); // as it was when the node was added
-    (void)status;
-    for (int i = 0; i < node->cls->n_out; ++i)
-        if (node->cls->saved_for_backward >> i & 1)
-            s->b->g->values[node->out[i]].desc = sig.out[i];
-}
-
 attncl_value attncl__backward_zeros(attncl_graph *g, int value)
 {
     const struct tensor_desc *d = &g->values[value].desc;
@@ -146,7 +127,7 @@ static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
         return attncl__graph_handle(s->b->g, s->node.in[ref.index]);
     case REF_KIND_Y:
         if (s->node.cls->saved_for_backward >> ref.index & 1)
-            save_outputs(s);
+            attncl__graph_save_for_backward(s->b->g, s->n);
         return attncl__graph_handle(s->b->g, s->node.out[ref.index]);
     case REF_KIND_DY:
         return s->dy[ref.index];
@@ -228,12 +209,8 @@ void attncl__backward_node(struct backward *b, int n)
     if (!any || !attncl__backward_node_requires_grad(b, &s.node))
         return;
     assert(cls->n_grad <= MAX_RULES && cls->n_out <= GRAD_MAX_OUT);
-    char *const scope = g->scope;
-    const size_t scope_used = g->scope_used;
-    g->scope = s.node.scope;
-    g->scope_used = strlen(g->scope);
-
-    attncl__graph_sig(g, &s.node, b->descs + b->arity, &s.sig);
+    attncl__graph_override_scope(g, s.node.scope);
+    attncl__graph_sig(g, &s.node, b->descs, &s.sig);
     for (int i = 0; i < cls->n_out; ++i)
         s.dy[i] = attncl__grad_accum_get(&b->accum, s.node.out[i]);
     for (int r = cls->n_grad - 1; r >= 0; --r)
@@ -241,9 +218,7 @@ void attncl__backward_node(struct backward *b, int n)
     for (int r = 0; r < cls->n_grad && !attncl__graph_failed(g); ++r)
         if (needed[r])
             apply(&s, &cls->grad[r]);
-
-    g->scope = scope;
-    g->scope_used = scope_used;
+    attncl__graph_override_scope(g, NULL);
 }
 
 // The gradients of a region's inputs from those of its outputs.

@@ -60,6 +60,17 @@ void *attncl__grow_array(void *old, size_t count, size_t bytes_each)
     return refuse() ? NULL : realloc(old, bytes ? bytes : 1);
 }
 
+void *attncl__grow_list(void *old, size_t n, size_t *capacity, size_t bytes_each)
+{
+    const size_t more = *capacity ? 2 * *capacity : 16;
+    if (n < *capacity)
+        return old;
+    void *const grown = attncl__grow_array(old, more, bytes_each);
+    if (grown)
+        *capacity = more;
+    return grown;
+}
+
 char *attncl__copy_bytes(const void *data, size_t bytes)
 {
     size_t capacity;

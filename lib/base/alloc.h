@@ -11,6 +11,8 @@ void *attncl__alloc(size_t bytes);
 void *attncl__alloc_zero(size_t bytes);
 void *attncl__alloc_array(size_t count, size_t bytes_each); // zeroed
 void *attncl__grow_array(void *old, size_t count, size_t bytes_each);
+// A list of n elements with space for one more: itself, or twice as large.  NULL: `old` stays.
+void *attncl__grow_list(void *old, size_t n, size_t *capacity, size_t bytes_each);
 char *attncl__copy_text(const char *text);
 char *attncl__copy_bytes(const void *data, size_t bytes); // and a terminating zero byte
 void attncl__free(void *p);                               // accepts NULL

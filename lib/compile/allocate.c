@@ -106,9 +106,9 @@ static void bind_own(const struct lowered *p, struct program *g, const struct na
         bindings[i] = (struct io_binding){
             .name = list[i].name,
             .desc = *v->desc,
-            .ranged = v->origin->ranged,
-            .low = v->origin->low,
-            .high = v->origin->high,
+            .ranged = list[i].ranged,
+            .low = list[i].low,
+            .high = list[i].high,
             .storage = s,
             .own = s->mem,
         };

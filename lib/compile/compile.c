@@ -9,7 +9,7 @@
 #include "base/struct.h"
 #include "compile/lowered.h"
 #include "compile/program.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 
 // The passes that need no device memory.
 attncl_status attncl__plan(const attncl_graph *g, struct lowered *p)

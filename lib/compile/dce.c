@@ -12,7 +12,7 @@ static bool is_live(const struct lowered *p, const struct lowered_node *node)
 
     for (int i = 0; i < node->cls->n_out; ++i) {
         const struct lowered_value *v = &p->values[node->outputs[i]];
-        live = live || v->n_uses > 0 || v->origin->is_output;
+        live = live || v->n_uses > 0 || v->is_output;
     }
     return live;
 }

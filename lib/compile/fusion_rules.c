@@ -35,7 +35,7 @@ static int sole_producer_of(const struct lowered *p, int n, int i, const struct 
 {
     const struct lowered_value *v = &p->values[input_of(p, n, i)];
 
-    return v->n_uses == 1 && !v->origin->is_output ? producer_of(p, n, i, cls) : -1;
+    return v->n_uses == 1 && !v->is_output ? producer_of(p, n, i, cls) : -1;
 }
 
 static bool has_input(const struct lowered *p, int n, int i)
@@ -80,7 +80,7 @@ static bool match_norm_linear(const struct lowered *p, int norm, struct fusion *
     if (!is_op(p, norm, &attncl__op_layer_norm_fwd))
         return false;
     const struct lowered_value *result = &p->values[p->nodes[norm].outputs[0]];
-    if (result->origin->is_output)
+    if (result->is_output)
         return false;
     for (const struct use *use = result->first_use; use; use = use->next) {
         if (!takes_norm(p, use->node, norm))

@@ -6,11 +6,15 @@
 #include "compile/lowered.h"
 #include "compile/program.h"
 
-static attncl_status query_scratch(struct lowered *p)
+// Also counts what the arena may hold: the results and the scratch of live nodes.
+static attncl_status query_scratch(struct lowered *p, size_t *max_items_ret)
 {
+    *max_items_ret = 0;
     for (int n = 0; n < p->n_nodes; ++n) {
         struct lowered_node *node = &p->nodes[n];
         struct op_sig sig;
+        if (!node->dead)
+            *max_items_ret += (size_t)node->cls->n_out + (node->cls->scratch != NULL);
         if (node->dead || !node->cls->scratch)
             continue;
         attncl__lowered_sig(p, node, &sig);
@@ -56,7 +60,7 @@ static void list_items(struct lowered *p)
         const struct lowered_node *node = &p->nodes[n];
         for (int i = 0; !node->dead && i < node->cls->n_out; ++i) {
             const int value = node->outputs[i];
-            if (!value || p->values[value].origin->is_output)
+            if (!value || p->values[value].is_output)
                 continue;
             const int last = last_use(p, value, n);
             p->placements[p->n_items] =
@@ -94,18 +98,17 @@ static attncl_status size_items(struct lowered *p)
 static attncl_status peak_live_bytes(struct lowered *p, size_t *peak_ret)
 {
     const size_t n_steps = (size_t)p->n_nodes + 2; // with canaries the last step is n_nodes
-    size_t *const born = attncl__lowered_alloc(p, n_steps * sizeof *born);
-    size_t *const died = attncl__lowered_alloc(p, n_steps * sizeof *died);
+    size_t *const change = attncl__lowered_alloc(p, n_steps * sizeof *change); // modulo 2^64
     size_t live = 0;
-    REQUIRE(born && died, ATTNCL_ERR_NO_MEMORY, "lifetimes of %d nodes", p->n_nodes);
+    REQUIRE(change, ATTNCL_ERR_NO_MEMORY, "lifetimes of %d nodes", p->n_nodes);
 
     for (size_t i = 0; i < p->n_items; ++i)
         if (p->placements[i].value) {
-            born[p->items[i].first] += p->items[i].bytes;
-            died[p->items[i].last + 1] += p->items[i].bytes;
+            change[p->items[i].first] += p->items[i].bytes;
+            change[p->items[i].last + 1] -= p->items[i].bytes;
         }
     for (int step = 0; step < p->n_nodes; ++step) {
-        live += born[step] - died[step];
+        live += change[step];
         *peak_ret = live > *peak_ret ? live : *peak_ret;
     }
     return ATTNCL_OK;
@@ -135,9 +138,9 @@ static attncl_status report(struct lowered *p)
 
 attncl_status attncl__find_lifetimes(struct lowered *p)
 {
-    const size_t max_items = (size_t)p->n_values + (size_t)p->n_nodes;
+    size_t max_items;
 
-    TRY(query_scratch(p));
+    TRY(query_scratch(p, &max_items));
     p->placements = attncl__lowered_alloc(p, max_items * sizeof *p->placements);
     p->items = attncl__lowered_alloc(p, max_items * sizeof *p->items);
     REQUIRE(p->placements && p->items, ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", max_items);

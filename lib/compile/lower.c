@@ -5,7 +5,7 @@
 
 #include "compile/lowered.h"
 #include "device/context.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
 {
@@ -16,6 +16,7 @@ static void lower_value(const attncl_graph *g, struct lowered *p, int v)
         .desc = &origin->desc,
         .base = origin->base,
         .producer = origin->kind == VALUE_RESULT ? origin->node : -1,
+        .is_output = origin->is_output,
     };
 }
 

@@ -25,6 +25,7 @@ struct lowered_value {
     // Of a base: every use of it and of its views.
     struct use *first_use;
     int n_uses, n_writes;
+    bool is_output;
 };
 
 struct lowered_node {

@@ -25,28 +25,6 @@ static attncl_status too_large(void)
     return FAIL(ATTNCL_ERR_DEVICE_MEMORY, "the memory plan is larger than the address space");
 }
 
-static int by_first(const void *a, const void *b)
-{
-    const struct plan_item *x = *(const struct plan_item *const *)a;
-    const struct plan_item *y = *(const struct plan_item *const *)b;
-
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
-    if (x->bytes != y->bytes)
-        return x->bytes < y->bytes ? 1 : -1;
-    return x < y ? -1 : x > y; // array order: the plan is the same each time
-}
-
-static int by_last(const void *a, const void *b)
-{
-    const struct plan_item *x = *(const struct plan_item *const *)a;
-    const struct plan_item *y = *(const struct plan_item *const *)b;
-
-    if (x->last != y->last)
-        return x->last < y->last ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
 static int larger_first(const void *a, const void *b)
 {
     const struct plan_item *x = *(const struct plan_item *const *)a;
@@ -65,6 +43,39 @@ static int lower_first(const void *a, const void *b)
     const struct plan_item *y = *(const struct plan_item *const *)b;
 
     return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+// Lists the items by their first or last step, in array order where the step is the same.
+static attncl_status list_by_step(struct plan_item *items, size_t n, bool by_last,
+                                  struct plan_item **list)
+{
+    size_t n_steps = 0;
+
+    for (size_t i = 0; i < n; ++i)
+        n_steps = (size_t)items[i].last >= n_steps ? (size_t)items[i].last + 1 : n_steps;
+    size_t *start = attncl__alloc_array(n_steps + 1, sizeof *start);
+    REQUIRE(start, ATTNCL_ERR_NO_MEMORY, "memory plan of %zu steps", n_steps);
+    for (size_t i = 0; i < n; ++i)
+        ++start[(by_last ? items[i].last : items[i].first) + 1];
+    for (size_t step = 1; step <= n_steps; ++step)
+        start[step] += start[step - 1];
+    for (size_t i = 0; i < n; ++i)
+        list[start[by_last ? items[i].last : items[i].first]++] = &items[i];
+    attncl__free(start);
+    return ATTNCL_OK;
+}
+
+// Within a step, the largest first.
+static attncl_status list_begun(struct plan_item *items, size_t n, struct plan_item **begun)
+{
+    TRY(list_by_step(items, n, false, begun));
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && begun[end]->first == begun[i]->first; ++end)
+            ;
+        if (end - i > 1)
+            qsort(begun + i, end - i, sizeof begun[0], larger_first);
+    }
+    return ATTNCL_OK;
 }
 
 // What first fit finds besides offsets.
@@ -217,21 +228,24 @@ attncl_status attncl__memory_plan(struct plan_item *items, size_t n, size_t alig
 {
     attncl_status status = ATTNCL_OK;
     struct sweep s;
-    size_t *offset = attncl__alloc_array(n, sizeof *offset);
+    size_t *offset = NULL;
     struct plan_item **begun = attncl__alloc_array(n, sizeof *begun);
     struct plan_item **ended = attncl__alloc_array(n, sizeof *ended);
-    if (!offset || !begun || !ended) {
+    if (!begun || !ended) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", n);
         goto done;
     }
-    for (size_t i = 0; i < n; ++i)
-        begun[i] = ended[i] = &items[i];
-    qsort(begun, n, sizeof begun[0], by_first);
-    qsort(ended, n, sizeof ended[0], by_last);
+    TRY_DONE(list_begun(items, n, begun));
+    TRY_DONE(list_by_step(items, n, true, ended));
     TRY_DONE(first_fit(begun, ended, n, align, &s));
     *arena_ret = s.arena;
     if (s.arena > s.peak && s.n_pairs <= FREE_PAIRS + PAIRS_PER_ITEM * n) {
         size_t arena;
+        offset = attncl__alloc_array(n, sizeof *offset);
+        if (!offset) {
+            status = FAIL(ATTNCL_ERR_NO_MEMORY, "memory plan of %zu items", n);
+            goto done;
+        }
         for (size_t i = 0; i < n; ++i)
             offset[i] = items[i].offset;
         TRY_DONE(greedy_by_size(items, begun, n, s.n_pairs, align, &arena));

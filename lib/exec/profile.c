@@ -77,14 +77,11 @@ static void keep_sample(struct profile *p, struct sample sample)
 {
     if (p->n_samples == MAX_SAMPLES)
         return;
-    if (p->n_samples == p->samples_capacity) {
-        const size_t capacity = p->samples_capacity ? p->samples_capacity * 2 : 256;
-        struct sample *samples = attncl__grow_array(p->samples, capacity, sizeof *samples);
-        if (!samples)
-            return; // the trace is shorter, the table is whole
-        p->samples = samples;
-        p->samples_capacity = capacity;
-    }
+    struct sample *samples =
+        attncl__grow_list(p->samples, p->n_samples, &p->samples_capacity, sizeof *samples);
+    if (!samples)
+        return; // the trace is shorter, the table is whole
+    p->samples = samples;
     p->samples[p->n_samples++] = sample;
 }
 

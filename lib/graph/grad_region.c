@@ -40,8 +40,8 @@ void attncl__grad_region_end(attncl_graph *g, struct grad_region *region)
     if (!region)
         return;
     if (!attncl__graph_failed(g) && g->n_nodes > g->region_first)
-        regions =
-            attncl__graph_grow(g->regions, g->n_regions, &g->regions_capacity, sizeof *regions);
+        regions = attncl__grow_list(g->regions, (size_t)g->n_regions, &g->regions_capacity,
+                                    sizeof *regions);
     if (!regions) {
         if (!attncl__graph_failed(g) && g->n_nodes > g->region_first)
             GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "region %d", g->n_regions);

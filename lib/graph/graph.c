@@ -16,10 +16,11 @@ attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret)
     do
         g->serial = atomic_fetch_add(&n_created, 1) + 1;
     while (g->serial == 0); // after 2^32 graphs
-    attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
     g->scope = attncl__copy_text("");
     g->scope_capacity = 1;
-    if (attncl__graph_failed(g) || !g->scope) {
+    if (g->scope)
+        attncl__graph_add_value(g, (struct value){.kind = VALUE_NONE});
+    if (!g->scope || attncl__graph_failed(g)) {
         attncl_graph_destroy(g);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "graph");
     }
@@ -55,11 +56,11 @@ void attncl_graph_destroy(attncl_graph *g)
         if (g->values[i].owns_tensor)
             attncl_tensor_destroy(g->values[i].tensor);
     }
-    for (int i = 0; i < g->n_nodes; ++i) {
+    for (int i = 0; i < g->n_nodes; ++i)
         attncl__free(g->nodes[i].params);
-        attncl__free(g->nodes[i].in);
-        attncl__free(g->nodes[i].scope);
-    }
+    for (size_t i = 0; i < g->n_node_scopes; ++i)
+        attncl__free(g->node_scopes[i]);
+    attncl__free(g->node_scopes);
     for (int i = 0; i < g->n_inputs; ++i)
         attncl__free(g->inputs[i].name);
     for (int i = 0; i < g->n_outputs; ++i)

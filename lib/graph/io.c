@@ -49,14 +49,14 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
     return id;
 }
 
-static void add_name(attncl_graph *g, struct named_value **list, int *n, int *capacity,
+static void add_name(attncl_graph *g, struct named_value **list, int *n, size_t *capacity,
                      struct name_table *names, const char *name, int value)
 {
     if (attncl__name_find(names, name) >= 0) {
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "the name %s is given twice", name);
         return;
     }
-    struct named_value *grown = attncl__graph_grow(*list, *n, capacity, sizeof **list);
+    struct named_value *grown = attncl__grow_list(*list, (size_t)*n, capacity, sizeof **list);
     char *copy = grown ? attncl__copy_text(name) : NULL;
     if (grown)
         *list = grown;
@@ -65,7 +65,7 @@ static void add_name(attncl_graph *g, struct named_value **list, int *n, int *ca
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "name of %s", name);
         return;
     }
-    (*list)[(*n)++] = (struct named_value){copy, value};
+    (*list)[(*n)++] = (struct named_value){.name = copy, .value = value};
 }
 
 attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype, int rank,
@@ -84,9 +84,10 @@ attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int ran
 {
     const attncl_value v = attncl_graph_input(g, name, ATTNCL_I32, rank, dim);
     if (v.id) {
-        g->values[v.id].ranged = true;
-        g->values[v.id].low = low;
-        g->values[v.id].high = high;
+        struct named_value *input = &g->inputs[g->n_inputs - 1];
+        input->ranged = true;
+        input->low = low;
+        input->high = high;
     }
     return v;
 }

@@ -4,6 +4,7 @@
 // each iteration reads its index from device memory, so that the host enqueues all iterations
 // without waiting.
 
+#include "base/alloc.h"
 #include "graph/internal.h"
 
 static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
@@ -17,7 +18,7 @@ static attncl_value begin(attncl_graph *g, int64_t trip_count, bool reversed)
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "a loop of %" PRId64 " iterations", trip_count);
 
     struct loop *loops =
-        attncl__graph_grow(g->loops, g->n_loops, &g->loops_capacity, sizeof *loops);
+        attncl__grow_list(g->loops, (size_t)g->n_loops, &g->loops_capacity, sizeof *loops);
     if (!loops)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "loop %d", g->n_loops);
     g->loops = loops;

@@ -65,28 +65,50 @@ static bool gather_inputs(attncl_graph *g, const attncl_value *in, int n_in, str
     return true;
 }
 
+// The graph's scope as text that stays; NULL: no memory.
+static char *node_scope(attncl_graph *g)
+{
+    const char *const text = g->scope_override ? g->scope_override : g->scope;
+    char *const last = g->n_node_scopes ? g->node_scopes[g->n_node_scopes - 1] : NULL;
+
+    if (last && strcmp(last, text) == 0)
+        return last;
+    char **list =
+        attncl__grow_list(g->node_scopes, g->n_node_scopes, &g->node_scopes_capacity, sizeof *list);
+    char *const scope = list ? attncl__copy_text(text) : NULL;
+    if (list)
+        g->node_scopes = list;
+    if (scope)
+        list[g->n_node_scopes++] = scope;
+    return scope;
+}
+
 static bool init_node(attncl_graph *g, const struct op_class *cls, const void *params,
                       struct node *node)
 {
+    const size_t ints = (cls->params_bytes + sizeof(int) - 1) / sizeof(int);
+
     node->cls = cls;
     node->loop = g->in_loop ? g->n_loops - 1 : -1;
     node->region = -1;
-    node->scope = attncl__copy_text(g->scope);
-    node->in = attncl__alloc_array((size_t)(cls->n_in + cls->n_out), sizeof *node->in);
-    node->out = node->in ? node->in + cls->n_in : NULL;
-    node->params = params ? attncl__copy_bytes(params, cls->params_bytes)
-                          : attncl__alloc_zero(cls->params_bytes);
-    if (node->scope && node->in && node->params)
-        return true;
-    GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
-    return false;
+    node->scope = node_scope(g);
+    node->params = attncl__alloc_array(ints + (size_t)(cls->n_in + cls->n_out), sizeof(int));
+    if (!node->scope || !node->params) {
+        GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
+        return false;
+    }
+    node->in = (int *)node->params + ints;
+    node->out = node->in + cls->n_in;
+    if (params)
+        memcpy(node->params, params, cls->params_bytes);
+    return true;
 }
 
 // Appends the node with its results; the null value when there is no memory.
 static attncl_value append_node(attncl_graph *g, struct node *node, const struct op_sig *sig)
 {
     struct node *nodes =
-        attncl__graph_grow(g->nodes, g->n_nodes, &g->nodes_capacity, sizeof *nodes);
+        attncl__grow_list(g->nodes, (size_t)g->n_nodes, &g->nodes_capacity, sizeof *nodes);
     if (!nodes)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "node of %s", node->cls->name);
     g->nodes = nodes;
@@ -118,6 +140,24 @@ void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct te
         sig->in[i] = g->values[node->in[i]].desc;
     for (int i = 0; i < n_out; ++i)
         sig->out[i] = g->values[node->out[i]].desc;
+}
+
+void attncl__graph_save_for_backward(attncl_graph *g, int n)
+{
+    struct node *node = &g->nodes[n];
+    struct op_sig sig;
+
+    if (node->save_for_backward)
+        return;
+    node->save_for_backward = true;
+    attncl__graph_sig(g, node, g->descs, &sig); // there was space for it when the node was added
+    sig.caps = NULL;
+    const attncl_status status = node->cls->infer(&sig);
+    assert(status == ATTNCL_OK); // as it was when the node was added
+    (void)status;
+    for (int i = 0; i < node->cls->n_out; ++i)
+        if (node->cls->saved_for_backward >> i & 1)
+            g->values[node->out[i]].desc = sig.out[i];
 }
 
 // Space for the signature of the node that is being added.
@@ -160,8 +200,6 @@ attncl_value attncl__graph_add(attncl_graph *g, const struct op_class *cls, cons
     first = append_node(g, &node, &sig);
 done:
     attncl__free(node.params);
-    attncl__free(node.in);
-    attncl__free(node.scope);
     return first;
 }
 

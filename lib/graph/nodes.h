@@ -4,6 +4,8 @@
 #ifndef ATTNCL_GRAPH_NODES_H
 #define ATTNCL_GRAPH_NODES_H
 
+#include "base/name_table.h"
+#include "device/context.h"
 #include "graph/graph.h"
 
 enum value_kind {
@@ -16,23 +18,21 @@ enum value_kind {
 };
 
 struct value {
-    enum value_kind kind;
     struct tensor_desc desc;
-    int base;              // whose memory this is: itself, or a view's base
-    int node;              // RESULT: its producer
+    enum value_kind kind;
+    int base;         // whose memory this is: itself, or a view's base
+    int node;         // RESULT: its producer
+    bool owns_tensor; // constants
+    bool is_output;
     char *name;            // INPUT, STATE
     attncl_tensor *tensor; // TENSOR
-    bool owns_tensor;      // constants
-    bool ranged;           // INPUT: elements must lie in [low, high)
-    int64_t low, high;
-    bool is_output;
 };
 
 struct node {
     const struct op_class *cls;
-    void *params;
-    char *scope;
-    int *in, *out;          // cls->n_in and cls->n_out value ids in one array, 0 for absent ones
+    void *params;           // the node's allocation, with `in` and `out` after them
+    char *scope;            // of the graph's list
+    int *in, *out;          // cls->n_in and cls->n_out value ids, 0 for absent ones
     int loop, region;       // the one it is in, -1: none
     bool save_for_backward; // a gradient reads its saved outputs
 };
@@ -53,7 +53,72 @@ struct node_region {
 struct named_value {
     char *name;
     int value;
+    bool ranged; // an input's elements must lie in [low, high)
+    int64_t low, high;
 };
+
+enum { MAX_SCOPE_DEPTH = 32 };
+
+struct program; // compile/program.h
+
+struct attncl_graph {
+    attncl_context *ctx;
+    uint32_t serial;      // in every handle of its values; never 0
+    attncl_status status; // first failure of the builders
+    char message[512];
+
+    struct value *values; // [0] is the null value
+    int n_values;
+    size_t values_capacity;
+    struct node *nodes;
+    int n_nodes;
+    size_t nodes_capacity;
+    struct tensor_desc *descs; // of the node that is being added
+    int descs_capacity;
+    struct loop *loops; // in the order of their nodes
+    int n_loops;
+    size_t loops_capacity;
+    bool in_loop;                // the last one has no end yet
+    struct node_region *regions; // in the order of their nodes
+    int n_regions;
+    size_t regions_capacity;
+    int region_first; // of the region that has no end yet
+    struct named_value *inputs, *outputs;
+    int n_inputs, n_outputs;
+    size_t inputs_capacity, outputs_capacity;
+    struct name_table input_names, output_names;
+
+    char *scope;        // "encoder.layers.0", "" at the top
+    char **node_scopes; // copies for the nodes; neighbours share one
+    size_t n_node_scopes, node_scopes_capacity;
+    size_t scope_used, scope_capacity;
+    size_t scope_marks[MAX_SCOPE_DEPTH]; // scope_used before each push
+    int scope_depth;
+    const char *scope_override; // of the nodes that are being added; NULL: `scope`
+
+    bool canaries;           // ATTNCL_GUARD
+    struct program *program; // NULL: not compiled
+    void (*program_free)(struct program *program);
+};
+
+// The value of a handle; NULL: none.
+const struct value *attncl__graph_value(const attncl_graph *g, attncl_value v);
+
+// A node's signature.  descs: for its inputs and outputs.
+void attncl__graph_sig(const attncl_graph *g, const struct node *node, struct tensor_desc *descs,
+                       struct op_sig *sig);
+
+// True when the graph takes more nodes; else it has failed, or fails now.
+bool attncl__graph_building(attncl_graph *g);
+
+// Keeps the last error as the graph's first failure, the scope in front.
+attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status);
+
+// From now on nodes are added under this scope, a node's; NULL: the builder's again.
+void attncl__graph_override_scope(attncl_graph *g, const char *scope);
+
+// Describes the outputs of node n that a gradient reads, and has the node write them.
+void attncl__graph_save_for_backward(attncl_graph *g, int n);
 
 // A device tensor's shape, memory and context.
 struct storage;

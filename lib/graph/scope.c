@@ -19,8 +19,9 @@ attncl_context *attncl__graph_context(const attncl_graph *g)
 
 attncl_value attncl__graph_keep_failure(attncl_graph *g, attncl_status status)
 {
-    if (g->scope_used)
-        attncl__error_prefix("%s", g->scope);
+    const char *const scope = g->scope_override ? g->scope_override : g->scope;
+    if (*scope)
+        attncl__error_prefix("%s", scope);
     g->status = status;
     snprintf(g->message, sizeof g->message, "%s", attncl_last_error());
     return ATTNCL_NONE_VALUE;
@@ -56,6 +57,11 @@ bool attncl__graph_building(attncl_graph *g)
         return false;
     }
     return true;
+}
+
+void attncl__graph_override_scope(attncl_graph *g, const char *scope)
+{
+    g->scope_override = scope;
 }
 
 void attncl_graph_push_scope(attncl_graph *g, const char *name)

@@ -5,21 +5,10 @@
 #include "base/alloc.h"
 #include "graph/internal.h"
 
-void *attncl__graph_grow(void *old, int used, int *capacity, size_t each)
-{
-    if (used < *capacity)
-        return old;
-    const int more = *capacity ? *capacity * 2 : 16;
-    void *grown = attncl__grow_array(old, (size_t)more, each);
-    if (grown)
-        *capacity = more;
-    return grown;
-}
-
 int attncl__graph_add_value(attncl_graph *g, struct value v)
 {
     struct value *values =
-        attncl__graph_grow(g->values, g->n_values, &g->values_capacity, sizeof *values);
+        attncl__grow_list(g->values, (size_t)g->n_values, &g->values_capacity, sizeof *values);
     if (!values) {
         GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "graph value %d", g->n_values);
         return 0;

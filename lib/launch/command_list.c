@@ -31,14 +31,11 @@ void attncl__command_list_free(struct command_list *list)
 
 attncl_status attncl__command_list_append(struct command_list *list, struct command **ret)
 {
-    if (list->n_commands == list->capacity) {
-        const size_t capacity = list->capacity ? 2 * list->capacity : 16;
-        struct command *grown = attncl__grow_array(list->commands, capacity, sizeof *grown);
+    struct command *grown =
+        attncl__grow_list(list->commands, list->n_commands, &list->capacity, sizeof *grown);
 
-        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", capacity);
-        list->commands = grown;
-        list->capacity = capacity;
-    }
+    REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", list->n_commands);
+    list->commands = grown;
     *ret = &list->commands[list->n_commands++];
     **ret = (struct command){.node = list->node};
     return ATTNCL_OK;

@@ -68,14 +68,10 @@ static size_t list_entries(int fd, DIR *dir, struct found **ret)
                 unlinkat(fd, entry->d_name, 0);
             continue;
         }
-        if (n == capacity) {
-            struct found *grown =
-                attncl__grow_array(list, capacity ? 2 * capacity : 64, sizeof *grown);
-            if (!grown)
-                break;
-            list = grown;
-            capacity = capacity ? 2 * capacity : 64;
-        }
+        struct found *grown = attncl__grow_list(list, n, &capacity, sizeof *grown);
+        if (!grown)
+            break;
+        list = grown;
         strcpy(list[n].name, entry->d_name);
         list[n].bytes = (uint64_t)st.st_size;
         list[n].used = st.st_mtim;

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "exec/exec.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 #include "support/test.h"
 
 enum { N = 12 };

@@ -3,7 +3,7 @@
 
 #include "attncl/ops.h"
 #include "compile/lowered.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 #include "support/test.h"
 
 enum { N = 8 };

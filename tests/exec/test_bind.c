@@ -8,7 +8,7 @@
 #include "device/context.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 #include "support/test.h"
 
 enum { N = 64 };

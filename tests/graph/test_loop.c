@@ -9,7 +9,7 @@
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "graph/graph.h"
-#include "graph/internal.h"
+#include "graph/nodes.h"
 #include "support/test.h"
 
 enum { WIDTH = 96, MAX_TRIP_COUNT = 40 };

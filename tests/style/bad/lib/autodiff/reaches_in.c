@@ -1,0 +1,2 @@
+// Reaches into another directory, on purpose.
+#include "graph/internal.h"
