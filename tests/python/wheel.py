@@ -9,6 +9,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import zipfile
 
@@ -45,6 +46,8 @@ def main():
         if made.returncode:
             support.skip(f"no virtual environment: {made.stderr.strip() or made.stdout.strip()}")
         python = str(at / "env" / "bin" / "python")
+        inner, = (at / "env" / "lib").glob("python*/site-packages")
+        (inner / "outer.pth").write_text(sysconfig.get_path("purelib"))  # numpy, where this Python is an environment too
         has = run(python, "-c", "import setuptools as s; raise SystemExit(int(s.__version__.split('.')[0]) < 77)")
         if has.returncode:
             fetched = run(python, "-m", "pip", "install", "-q", "setuptools>=77")

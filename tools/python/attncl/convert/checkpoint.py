@@ -151,12 +151,14 @@ def _from_class(name, state, settings):
     required = [key for key in ("nhead", "num_heads") if key in untold and key not in settings]
     if required:
         refuse(f"{name} needs {required[0]}, which a state dict does not tell: --set {required[0]}=N")
+    arguments = told(state)
     defaults = {**_defaults(nn.TransformerEncoderLayer if name == "TransformerEncoder" else make), "norm_eps": "layer_norm_eps"}
-    assumed = [f"{key}={_word(defaults[key])}" for key in untold if key not in settings and key != "dropout"]
+    assumed = [f"{key}={_word(defaults[key])}" for key in untold if key not in settings and key != "dropout"
+               and (key != "norm_eps" or arguments["norm"])]
     if isinstance(settings.get("activation"), str):
         settings = {**settings, "activation": ACTIVATIONS.get(settings["activation"], settings["activation"])}
     try:
-        module = make(**told(state), **settings)
+        module = make(**arguments, **settings)
     except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         refuse(f"{name} does not take these settings: {error}")
     try:

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""pretrained.py LIBRARY: GPT-2 and BERT of the transformers package, of odd sizes and random weights, as model files."""
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+import support
+
+try:
+    import numpy as np
+    import torch
+    import transformers
+except ImportError as error:
+    support.skip(f"no {error.name}")
+support.use_package(sys.argv[1])
+import attncl  # noqa: E402
+from attncl import files  # noqa: E402
+
+LIMIT = 1e-5
+transformers.logging.set_verbosity_error()
+
+
+def gpt2(**more):
+    settings = {"vocab_size": 29, "n_positions": 17, "n_embd": 18, "n_head": 3, "n_layer": 2, "bos_token_id": 1,
+                "eos_token_id": None, **more}
+    return random_weights(transformers.GPT2LMHeadModel(transformers.GPT2Config(**settings)))
+
+
+def bert(cls=transformers.BertModel, **more):
+    settings = {"vocab_size": 29, "max_position_embeddings": 17, "hidden_size": 18, "num_attention_heads": 3,
+                "num_hidden_layers": 2, "intermediate_size": 31, "type_vocab_size": 3, **more}
+    return random_weights(cls(transformers.BertConfig(**settings)))
+
+
+def random_weights(model):
+    """Large enough that every one of them shows in the output; no bias is 0, no norm 1."""
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(torch.randn_like(p) * 0.2)
+    return model.eval()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(11)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.at = pathlib.Path(directory.name)
+        self.file = self.at / "m.safetensors"
+
+    def export(self, source, **more):
+        report = attncl.export(source, self.file, quiet=True, **{"limit": LIMIT, **more})
+        self.assertLessEqual(report.difference, LIMIT)
+        return report
+
+    def refused(self, words, source, **more):
+        with self.assertRaisesRegex(attncl.ConversionError, words):
+            attncl.export(source, self.file, quiet=True, **more)
+        self.assertFalse(self.file.exists())
+
+
+class GPT2(Case):
+    def test_settings(self):
+        for more in ({}, {"n_inner": 31, "activation_function": "gelu"}, {"activation_function": "relu", "layer_norm_epsilon": 1e-2},
+                     {"tie_word_embeddings": False}, {"scale_attn_weights": False}, {"scale_attn_by_inverse_layer_idx": True},
+                     {"n_embd": 5, "n_head": 5, "n_layer": 3, "vocab_size": 7, "n_positions": 3}):
+            with self.subTest(**more):
+                report = self.export(gpt2(**more))
+                self.assertEqual(report.arch, "lm")
+                self.assertEqual(report.config["tie_generator"], more.get("tie_word_embeddings", True))
+                self.assertEqual("generator.projection.weight" in files.load(self.file)[0], "tie_word_embeddings" in more)
+
+    def test_every_position(self):
+        model = gpt2()
+        self.export(model)
+        tokens = torch.randint(29, (17, 3))
+        with torch.no_grad():
+            want = model(tokens.t()).logits.transpose(0, 1).numpy()
+        with attncl.Model(self.file) as file:
+            np.testing.assert_allclose(file.run(tokens=tokens.numpy())["output"], want, atol=1e-4, rtol=1e-5)
+            with file.decoder(3) as decoder:
+                self.assertEqual(decoder.limit, 17)
+                for t in range(17):
+                    np.testing.assert_allclose(decoder.step(tokens[t].numpy()), want[t], atol=1e-4, rtol=1e-5)
+
+    def test_greedy_text(self):
+        model = gpt2()
+        self.export(model)
+        prompt = torch.randint(29, (2, 4))
+        want = model.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=9, do_sample=False, pad_token_id=0)
+        with attncl.Model(self.file) as file:
+            np.testing.assert_array_equal(file.sample(prompt.t().numpy(), 9), want.t().numpy())
+
+    def test_types(self):
+        self.export(gpt2().bfloat16())
+        self.assertEqual(files.load(self.file)[0]["encoder.norm.weight"].dtype, files.BFLOAT16)
+
+    def test_refusals(self):
+        self.refused("add_cross_attention=True cannot be expressed", gpt2(add_cross_attention=True))
+        self.refused("activation_function cannot be expressed: .* is none of relu", gpt2(activation_function="quick_gelu"))
+        self.refused("GPT2Model cannot be converted; what can: .*GPT2LMHeadModel, BertModel", gpt2().transformer)
+
+
+class Bert(Case):
+    def test_settings(self):
+        for more in ({}, {"hidden_act": "relu", "layer_norm_eps": 1e-2}, {"hidden_act": "gelu_new", "type_vocab_size": 1},
+                     {"hidden_size": 5, "num_attention_heads": 1, "num_hidden_layers": 1, "vocab_size": 7,
+                      "max_position_embeddings": 3}):
+            with self.subTest(**more):
+                report = self.export(bert(**more))
+                self.assertEqual(report.arch, "encoder")
+                self.assertTrue(any("pooler.dense.weight, pooler.dense.bias left out" in note for note in report.notes))
+                self.assertTrue(any("tokens are of type 0" in note for note in report.notes))
+
+    def test_padding(self):
+        """attention_mask shows where it is 1, as the mask here does."""
+        model = bert()
+        self.export(model)
+        tokens, seen = torch.randint(29, (3, 17)), torch.ones(3, 17, dtype=torch.int64)
+        seen[1, 9:], seen[2, 1:] = 0, 0
+        with torch.no_grad():
+            want = model(tokens, attention_mask=seen).last_hidden_state.transpose(0, 1).numpy()
+        with attncl.Model(self.file) as file:
+            got = file.run(tokens=tokens.t().numpy(), mask=seen.t()[None].bool().numpy())["output"]
+        for b, n in enumerate(seen.sum(1)):
+            np.testing.assert_allclose(got[:n, b], want[:n, b], atol=1e-5, rtol=1e-5)
+
+    def test_refusals(self):
+        self.refused("is_decoder=True cannot be expressed", bert(is_decoder=True))
+        self.refused("hidden_act cannot be expressed", bert(hidden_act="elu"))
+        self.refused("BertForMaskedLM cannot be converted", bert(transformers.BertForMaskedLM))
+
+
+class Checkpoints(Case):
+    def same(self, source, model, notes=(), **more):
+        """A file gives the model file that the module itself does."""
+        attncl.export(model, self.at / "want", quiet=True)
+        report = self.export(source, **more)
+        want, got = files.load(self.at / "want"), files.load(self.file)
+        self.assertEqual(got[1], want[1])
+        self.assertEqual(set(got[0]), set(want[0]))
+        for name, value in want[0].items():
+            np.testing.assert_array_equal(got[0][name], value, name)
+        for words in notes:
+            self.assertTrue(any(words in note for note in report.notes), report.notes)
+        self.file.unlink()
+
+    def test_saved_by_transformers(self):
+        for i, model in enumerate((gpt2(), gpt2(tie_word_embeddings=False), bert())):
+            model.save_pretrained(self.at / f"d{i}")
+            self.same(self.at / f"d{i}", model)
+            self.same(self.at / f"d{i}" / "model.safetensors", model)
+            self.same(dict(model.state_dict()), model, config=model.config.to_dict())
+
+    def test_older_files(self):
+        """The published GPT-2: no prefix, causal masks among the tensors.  The published BERT: a prefix, its heads,
+        gamma and beta."""
+        model = gpt2()
+        (self.at / "config.json").write_text(json.dumps(model.config.to_dict()))
+        old = {name.removeprefix("transformer."): t for name, t in model.state_dict().items() if name != "lm_head.weight"}
+        old |= {f"h.{i}.attn.bias": torch.ones(1, 1, 17, 17).tril() for i in range(2)}
+        old |= {f"h.{i}.attn.masked_bias": torch.tensor(-1e4) for i in range(2)}
+        torch.save(old, self.at / "pytorch_model.bin")
+        self.same(self.at / "pytorch_model.bin", model)
+        masked = bert(transformers.BertForMaskedLM)
+        (self.at / "config.json").write_text(json.dumps(masked.config.to_dict()))
+        renamed = {name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+                   for name, t in masked.state_dict().items()}
+        renamed["bert.embeddings.position_ids"] = torch.arange(17)[None]
+        torch.save(renamed, self.at / "pytorch_model.bin")
+        self.same(self.at / "pytorch_model.bin", masked.bert, notes=["cls.predictions."])
+
+    def test_refusals(self):
+        model = gpt2()
+        state, config = dict(model.state_dict()), model.config.to_dict()
+        short = {name: t for name, t in state.items() if "h.1.ln_2" not in name}
+        self.refused("the checkpoint lacks transformer.h.1.ln_2.bias, transformer.h.1.ln_2.weight", short, config=config)
+        self.refused("model_type 'llama' is none of gpt2, bert", state, config={**config, "model_type": "llama"})
+        self.refused("shape|size|mismatch", state, config={**config, "n_positions": 16})
+        self.refused("absent.json", state, config=self.at / "absent.json")
+        self.refused("config.json tells all settings", state, config=config, settings={"nhead": 3})
+        extra = {**state, "transformer.h.0.attn.gate": torch.ones(3)}
+        report = attncl.export(extra, self.file, config=config, quiet=True)
+        self.assertTrue(any("transformer.h.0.attn.gate" in note for note in report.notes), report.notes)
+
+
+if __name__ == "__main__":
+    support.need_device()
+    support.main()
