@@ -78,7 +78,15 @@ class Runs(unittest.TestCase):
             self.assertEqual(model.arch, "lm")
             self.assertEqual(model.config["n_vocab"], 11)
             self.assertIsNone(model.metadata("attncl.vocab"))
+            self.assertEqual({n: (e.shape, e.optional) for n, e in model.inputs.items()},
+                             {"tokens": ("[T, B]", False), "targets": ("[T, B]", True)})
+            self.assertEqual(model.outputs["output"].shape, "[T, B, 11]")
             self.assertIn(model.device.id, [device.id for device in attncl.devices()])
+
+        entries = attncl.describe("linear", {"in_features": 3, "out_features": 2})
+        self.assertEqual(entries[0], ("parameter", "weight", "F32", "[2, 3]", False))
+        with self.assertRaisesRegex(attncl.AttnclError, "linar"):
+            attncl.describe("linar")
 
     def test_threads(self):
         inputs, expected = golden("linear")
@@ -207,10 +215,10 @@ class Declarations(unittest.TestCase):
             prototype = re.search(rf"\battncl_{name}\(([^)]*)\);", headers)[1]
             count = 0 if prototype == "void" else prototype.count(",") + 1
             self.assertEqual(count, len(arguments), name)
-        for struct, name in ((c_api.Array, "array"), (c_api.DeviceInfo, "device_info"),
+        for struct, name in ((c_api.Array, "array"), (c_api.DescriptionEntry, "entry"), (c_api.DeviceInfo, "device_info"),
                              (c_api.ContextOptions, "context_options")):
             body = re.sub(r"/\*.*?\*/", "", re.search(rf"typedef struct attncl_{name} {{(.*?)}}", headers, re.S)[1], flags=re.S)
-            fields = re.findall(r"(\w+)(?:\[\w+\])?;", body)
+            fields = re.findall(r"(\w+)(?:\[\w+\])?[,;]", body)
             self.assertEqual(fields, [field[0] for field in struct._fields_])
 
     def test_struct_sizes(self):

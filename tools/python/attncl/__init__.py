@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """libattncl from Python: model files on numpy arrays, and PyTorch modules as model files."""
 from .c_api import AttnclError, Status, library
+from .description import Entry, describe
 from .model import Decoder, Device, Model, devices
 
-__all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Model", "Status", "devices", "export", "version"]
+__all__ = ["AttnclError", "ConversionError", "Decoder", "Device", "Entry", "Model", "Status", "describe", "devices",
+           "export", "version"]
 
 
 def version():

@@ -59,6 +59,13 @@ class Sized(ctypes.Structure):
         super().__init__(struct_size=ctypes.sizeof(self), **fields)
 
 
+class DescriptionEntry(ctypes.Structure):
+    """attncl_entry, filled by the library."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("kind", ctypes.c_int), ("optional", ctypes.c_int),
+                *((name, ctypes.c_char_p) for name in ("name", "type", "shape", "problem")),
+                ("rank", ctypes.c_int), ("dim", ctypes.c_int64 * MAX_RANK)]
+
+
 class DeviceInfo(Sized):
     """attncl_device_info."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("platform", ctypes.c_int), ("device", ctypes.c_int),
@@ -107,6 +114,10 @@ FUNCTIONS = {
     "decoder_limit": (INT64, HANDLE),
     "decoder_vocabulary": (INT64, HANDLE),
     "decoder_step": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
+    "description_create": (CHECKED, TEXT, TEXT, HANDLE_RET),
+    "description_destroy": (None, HANDLE),
+    "description_count": (SIZE, HANDLE),
+    "description_at": (ctypes.POINTER(DescriptionEntry), HANDLE, SIZE),
     "safetensors_open": (CHECKED, TEXT, HANDLE_RET),
     "safetensors_close": (None, HANDLE),
     "safetensors_at": (ARRAY, HANDLE, SIZE),

@@ -10,6 +10,7 @@ import weakref
 import numpy as np
 
 from .c_api import AttnclError, ContextOptions, DeviceInfo, Status, c_arrays, library, numpy_array
+from .description import describe
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
 Device = collections.namedtuple("Device", ["id", "type", *(name for name, _ in DeviceInfo._fields_[4:])])
@@ -108,7 +109,21 @@ class Model(_Handle):
             return None if value is None else value.decode()
 
     @property
+    def inputs(self):
+        """The inputs by name: type, shape and whether optional."""
+        return self._entries("input")
+
+    @property
+    def outputs(self):
+        """The outputs by name: type and shape."""
+        return self._entries("output")
+
+    def _entries(self, kind):
+        return {entry.name: entry for entry in describe(self.arch, self.config) if entry.kind == kind}
+
+    @property
     def device(self):
+        """Where it runs, as devices() says it."""
         with self._lock:
             self._check_open()
             info = DeviceInfo()
