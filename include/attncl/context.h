@@ -72,6 +72,13 @@ ATTNCL_API attncl_status attncl_device_count(size_t *count_ret);
  */
 ATTNCL_API attncl_status attncl_device_get(size_t index, attncl_device_info *info_ret);
 
+/**
+ * Called while a graph of the context compiles, from the thread that compiles it: with `done` 0
+ * first and then after each of its `total` nodes.  Building kernels that are not in the program
+ * cache takes most of that time.  Must not call the library.
+ */
+typedef void (*attncl_compile_progress_fn)(size_t done, size_t total, void *user);
+
 /** How to create a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
 typedef struct attncl_context_options {
     size_t struct_size; /**< set by the initializer */
@@ -80,11 +87,13 @@ typedef struct attncl_context_options {
     const char *cache_dir;  /**< directory of the program cache; NULL: as the environment says */
     int ignore_environment; /**< 1: no environment variable changes anything */
     int profile;            /**< 1: the queue records device times (attncl/profile.h) */
+    attncl_compile_progress_fn compile_progress; /**< NULL: none */
+    void *user;                                  /**< passed to compile_progress */
 } attncl_context_options;
 
 #define ATTNCL_CONTEXT_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(attncl_context_options), NULL, NULL, 0, 0                                           \
+        sizeof(attncl_context_options), NULL, NULL, 0, 0, NULL, NULL                               \
     }
 
 /**

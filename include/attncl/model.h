@@ -96,6 +96,11 @@ ATTNCL_API attncl_status attncl_model_run(attncl_model *model, const attncl_arra
 /* -- language models, token by token
  * -------------------------------------------------------------------------------- */
 
+/** The most tokens that a decoder of the model takes, 0: no limit, or no language model.  Known
+ * before anything is compiled.
+ * Errors: none.  Since: 0.1. */
+ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
+
 /** An `lm` model's state after a prefix: one step costs O(window) per AFT-local layer and
  * O(position) per gMLP or transformer layer. */
 typedef struct attncl_decoder attncl_decoder;

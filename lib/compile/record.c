@@ -70,6 +70,14 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
     return append_node(p, g, l, &sig);
 }
 
+static void tell_progress(const struct lowered *p, const struct program *g, int n_done)
+{
+    const attncl_context *ctx = g->ctx;
+
+    if (ctx->compile_progress)
+        ctx->compile_progress((size_t)n_done, (size_t)p->n_nodes, ctx->progress_user);
+}
+
 attncl_status attncl__record(const struct lowered *p, struct program *g)
 {
     struct launcher l = {.caps = p->caps,
@@ -80,6 +88,7 @@ attncl_status attncl__record(const struct lowered *p, struct program *g)
     TRY(attncl__command_list_begin(g->ctx, &g->command_list));
     TRY(attncl__command_list_begin(g->ctx, &g->copy_in));
     TRY(attncl__command_list_begin(g->ctx, &g->copy_out));
+    tell_progress(p, g, 0);
     for (int n = 0; n < p->n_nodes; ++n) {
         const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
         if (loop && loop->first == n)
@@ -87,6 +96,7 @@ attncl_status attncl__record(const struct lowered *p, struct program *g)
         TRY(record_node(p, g, &l, n));
         if (loop && loop->last == n)
             attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
+        tell_progress(p, g, n + 1);
     }
     return ATTNCL_OK;
 }

@@ -103,6 +103,8 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     pthread_mutex_init(&ctx->lock, NULL);
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;
+    ctx->compile_progress = options->compile_progress;
+    ctx->progress_user = options->user;
     *ret = ctx;
     return ctx->ignore_environment ? ATTNCL_OK : attncl__env_check();
 }

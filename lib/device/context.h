@@ -48,6 +48,8 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
+    attncl_compile_progress_fn compile_progress; // may be NULL
+    void *progress_user;
     pid_t pid;                // of the creator: a forked child must not use the driver
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;

@@ -95,6 +95,11 @@ int64_t attncl_decoder_limit(const attncl_decoder *decoder)
     return decoder ? decoder->limit : 0;
 }
 
+int64_t attncl_model_decoder_limit(const attncl_model *model)
+{
+    return model && model->arch->limit ? model->arch->limit(model->settings) : 0;
+}
+
 int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder)
 {
     return decoder ? decoder->vocabulary : 0;

@@ -81,6 +81,40 @@ TEST(inputs_convert_and_start_as_zeros)
     attncl_graph_destroy(g);
 }
 
+struct progress {
+    size_t calls, done, total;
+};
+
+static void note_progress(size_t done, size_t total, void *user)
+{
+    struct progress *p = user;
+
+    ck_assert_uint_eq(done, p->calls++);
+    p->done = done;
+    p->total = total;
+}
+
+TEST(compiling_tells_its_progress)
+{
+    attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    struct progress seen = {0};
+    attncl_context *ctx = NULL;
+    attncl_graph *g = NULL;
+
+    options.compile_progress = note_progress;
+    options.user = &seen;
+    ck_ok(attncl_context_create(&options, &ctx));
+    ck_ok(attncl_graph_create(ctx, &g));
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    attncl_graph_output(g, "y", op2(g, "add_fwd", attncl_softmax(g, x, -1), x));
+    ck_assert_uint_eq(seen.calls, 0);
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_assert_uint_eq(seen.done, seen.total);
+    ck_assert_uint_ge(seen.total, 2);
+    attncl_graph_destroy(g);
+    ck_ok(attncl_context_destroy(ctx));
+}
+
 TEST(the_first_failure_is_kept_with_its_scope)
 {
     attncl_graph *g = new_graph();

@@ -115,6 +115,7 @@ LOOP_TEST(the_limit_is_kept, 0, N_NAMES)
     struct fixture f;
     open_decoder(&f, names[_i]);
     ck_assert_int_eq(attncl_decoder_limit(f.decoder), 12);
+    ck_assert_int_eq(attncl_model_decoder_limit(f.model), 12);
     for (int i = 0; i < 12; ++i)
         ck_ok(attncl_decoder_step(f.decoder, f.tokens, NULL));
     ck_fails(attncl_decoder_step(f.decoder, f.tokens, f.logits), ATTNCL_ERR_STATE, "12");
