@@ -2,8 +2,6 @@
 //
 // attncl devices: every OpenCL device of every platform.
 
-#include <jansson.h>
-
 #include "tool.h"
 
 static const char usage[] =
@@ -29,7 +27,7 @@ static double gib(uint64_t bytes)
     return (double)bytes / (1u << 30);
 }
 
-static void print_text(const attncl_device_info *d)
+static void print_device(const attncl_device_info *d)
 {
     printf("%d:%d  %-5s  %s%s\n", d->platform, d->device, type_name(d->type), d->name,
            d->available ? "" : "  (not available)");
@@ -42,15 +40,7 @@ static void print_text(const attncl_device_info *d)
            (unsigned long long)d->local_memory_bytes / 1024);
 }
 
-// A driver's text; null where it is not UTF-8.
-static json_t *text(const char *text)
-{
-    json_t *value = json_string(text);
-
-    return value ? value : json_null();
-}
-
-static bool print_json(const attncl_device_info *d)
+static bool print_device_json(const attncl_device_info *d)
 {
     char id[32];
     json_t *device;
@@ -58,14 +48,14 @@ static bool print_json(const attncl_device_info *d)
     snprintf(id, sizeof id, "%d:%d", d->platform, d->device);
     device = json_pack(
         "{ss ss so so so so so so sI sI sI sI sI sI sI sb}", "id", id, "type", type_name(d->type),
-        "name", text(d->name), "platform", text(d->platform_name), "vendor", text(d->vendor),
-        "driver_version", text(d->driver_version), "opencl_version", text(d->opencl_version),
-        "opencl_c_version", text(d->opencl_c_version), "compute_units",
-        (json_int_t)d->compute_units, "clock_mhz", (json_int_t)d->clock_mhz, "global_memory_bytes",
-        (json_int_t)d->global_memory_bytes, "max_buffer_bytes", (json_int_t)d->max_buffer_bytes,
-        "local_memory_bytes", (json_int_t)d->local_memory_bytes, "max_work_group",
-        (json_int_t)d->max_work_group, "vector_width", (json_int_t)d->vector_width, "available",
-        d->available);
+        "name", json_text(d->name), "platform", json_text(d->platform_name), "vendor",
+        json_text(d->vendor), "driver_version", json_text(d->driver_version), "opencl_version",
+        json_text(d->opencl_version), "opencl_c_version", json_text(d->opencl_c_version),
+        "compute_units", (json_int_t)d->compute_units, "clock_mhz", (json_int_t)d->clock_mhz,
+        "global_memory_bytes", (json_int_t)d->global_memory_bytes, "max_buffer_bytes",
+        (json_int_t)d->max_buffer_bytes, "local_memory_bytes", (json_int_t)d->local_memory_bytes,
+        "max_work_group", (json_int_t)d->max_work_group, "vector_width",
+        (json_int_t)d->vector_width, "available", d->available);
     if (device)
         json_dumpf(device, stdout, 0);
     json_decref(device);
@@ -93,11 +83,11 @@ int command_devices(int argc, char **argv)
         if (attncl_device_get(i, &info) != ATTNCL_OK)
             return tool_failed();
         if (json) {
-            if (!print_json(&info))
+            if (!print_device_json(&info))
                 return tool_error("out of memory");
             printf(i + 1 < n ? ",\n" : "\n");
         } else {
-            print_text(&info);
+            print_device(&info);
         }
     }
     if (json)

@@ -31,6 +31,7 @@ struct request {
     const char *text;
     int64_t bytes[2]; // begin and end in the file; end -1: the file's
     int64_t batch;
+    bool json;
 };
 
 // The file's bytes of the range, the caller's to free; NULL, with a line on stderr, on failure.
@@ -140,27 +141,32 @@ static int evaluate(attncl_model *model, int64_t window, int64_t batch, const in
         const int64_t left = total - done;
         const int64_t length = left < window ? left : window;
         const int64_t n_windows = left / length < batch ? left / length : batch;
-        progress_bar("eval", done, total);
+        progress_bar("eval", "characters", done, total);
         if (length != b.length || n_windows != b.n_windows)
             status = open_batch(model, length, n_windows, &b);
         if (status == TOOL_OK)
             status = run_batch(&b, text + done, sum);
         done += length * n_windows;
     }
-    progress_bar("eval", total, total);
+    progress_clear();
     close_batch(&b);
     return status;
 }
 
-static int report(attncl_context *context, double sum, int64_t n, double seconds)
+static int report(const struct request *r, attncl_context *context, double sum, int64_t n,
+                  double seconds)
 {
+    const double nll = sum / (double)n, perplexity = exp(nll), rate = (double)n / seconds;
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
 
+    if (r->json)
+        return json_print(json_pack("{sf sf sI sf so}", "nll", nll, "perplexity", perplexity,
+                                    "characters", (json_int_t)n, "characters_per_second", rate,
+                                    "device", json_device(context)));
     if (attncl_context_device(context, &device) != ATTNCL_OK)
         return tool_failed();
-    printf("nll %.6f  perplexity %.4f  characters %lld\n", sum / (double)n, exp(sum / (double)n),
-           (long long)n);
-    printf("%.1f characters per second on %s\n", (double)n / seconds, device.name);
+    printf("nll %.6f  perplexity %.4f  characters %lld\n", nll, perplexity, (long long)n);
+    printf("%.1f characters per second on %s\n", rate, device.name);
     return TOOL_OK;
 }
 
@@ -193,7 +199,7 @@ static int run(struct session *session, const void *request)
                       (int64_t)session->n_tokens, &sum);
     if (status == TOOL_OK)
         status =
-            report(session->context, sum, (int64_t)session->n_tokens - 1, seconds_now() - start);
+            report(r, session->context, sum, (int64_t)session->n_tokens - 1, seconds_now() - start);
     return status;
 }
 
@@ -205,6 +211,7 @@ int command_eval(int argc, char **argv)
          .help = "only bytes A to B-1 of TEXT; either may be left out", .high = INT64_MAX},
         {"batch", 'n', OPTION_INTEGER, &r.batch, "N", .help = "windows computed at once (32)",
          .low = 1, .high = MAX_BATCH},
+        JSON_OPTION(&r.json, "the result as JSON"),
         DEVICE_OPTION(&r.session.device),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"TEXT", .kind = OPTION_OPERAND, .value = &r.text},

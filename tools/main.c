@@ -36,6 +36,9 @@ int tool_error(const char *format, ...)
 {
     va_list args;
 
+    progress_clear();
+    if (output_interrupted()) // a failure that follows from it
+        return TOOL_FAILED;
     va_start(args, format);
     print_error("attncl", format, args);
     va_end(args);
@@ -52,6 +55,7 @@ static void log_line(attncl_log_level level, const char *text, void *user)
     static const char *const names[] = {"", "error", "warning", "info", "debug"};
 
     (void)user;
+    progress_clear();
     fprintf(stderr, "attncl: %s: %s\n", names[level], text);
 }
 
@@ -156,15 +160,10 @@ static int run_command(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    int status;
-
+    output_begin();
     if (argc < 2) {
         tool_error("which command?  see attncl --help");
         return TOOL_USAGE;
     }
-    status = run_command(argc, argv);
-    // What was printed must have arrived: a full disk is a failure.
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == TOOL_OK)
-        status = tool_error("cannot write to standard output");
-    return status;
+    return output_end(run_command(argc, argv));
 }

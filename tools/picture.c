@@ -14,6 +14,8 @@
 
 enum { PANEL_WIDTH = 380, PANEL_HEIGHT = 340 };
 
+static void (*old_handler)(int); // of SIGPIPE, while a picture is drawn
+
 // A path between gnuplot's single quotes, in which a quote is written twice.
 static void put_quoted(FILE *out, const char *text)
 {
@@ -35,7 +37,8 @@ int picture_open(const char *path, int rows, int columns, struct picture *pictur
         return picture_close(picture, tool_error("out of memory"));
     sprintf(picture->part, "%s.part", path);
 
-    signal(SIGPIPE, SIG_IGN); // gnuplot may end early: picture_close says so
+    output_file_begin();
+    old_handler = signal(SIGPIPE, SIG_IGN); // gnuplot may end early: picture_close says so
     picture->commands = popen("exec gnuplot >/dev/null 2>&1", "w");
     if (!picture->commands)
         return picture_close(picture, tool_error("%s: %s", path, strerror(errno)));
@@ -70,11 +73,13 @@ int picture_close(struct picture *picture, int status)
     if (picture->commands) {
         fputs("unset multiplot\nset output\nexit\n", picture->commands);
         const int ended = pclose(picture->commands);
+        signal(SIGPIPE, old_handler);
         if (status == TOOL_OK)
             status = end_of_gnuplot(picture, ended);
     }
     if (status != TOOL_OK && picture->part)
         remove(picture->part);
+    output_file_end();
     free(picture->path);
     free(picture->part);
     *picture = (struct picture){0};

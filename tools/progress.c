@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 //
-// A progress bar for people: only where stderr is a terminal.
+// A line of progress for people: only where stderr is a terminal.
 
 #define _POSIX_C_SOURCE 200809L // clock_gettime, isatty
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "tool.h"
 
-enum { BAR_WIDTH = 40 };
-static const double BAR_SECONDS = 0.1; // between two drawings
+enum { BAR_WIDTH = 30, LINE_WIDTH = 79 };
+static const double DRAW_SECONDS = 0.1; // between two drawings
+static const double QUIET_SECONDS = 1;  // of building kernels
+
+static bool drawn = false;
 
 double seconds_now(void)
 {
@@ -19,24 +23,56 @@ double seconds_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void progress_bar(const char *what, int64_t done, int64_t total)
+static void draw_line(const char *text)
 {
-    static double drawn = 0;
-    const double now = seconds_now();
-    const int filled = total > 0 ? (int)(done * BAR_WIDTH / total) : 0;
-
-    if (!isatty(STDERR_FILENO))
-        return;
-    if (done >= total) {
-        fprintf(stderr, "\r%*s\r", BAR_WIDTH + 32, "");
-        return;
-    }
-    if (now - drawn < BAR_SECONDS)
-        return;
-    drawn = now;
-    fprintf(stderr, "\r%s [", what);
-    for (int i = 0; i < BAR_WIDTH; i++)
-        fputc(i < filled ? '#' : '.', stderr);
-    fprintf(stderr, "] %3d %%", total > 0 ? (int)(done * 100 / total) : 0);
+    fprintf(stderr, "\r%-*.*s", LINE_WIDTH, LINE_WIDTH, text);
     fflush(stderr);
+    drawn = true;
+}
+
+void progress_clear(void)
+{
+    if (!drawn)
+        return;
+    fprintf(stderr, "\r%*s\r", LINE_WIDTH, "");
+    fflush(stderr);
+    drawn = false;
+}
+
+void progress_bar(const char *what, const char *unit, int64_t done, int64_t total)
+{
+    static double start = 0, last = 0;
+    const double now = seconds_now();
+    char text[160], bar[BAR_WIDTH + 1];
+    int used;
+
+    if (done <= 0)
+        start = now;
+    if (done <= 0 || done >= total || now - last < DRAW_SECONDS || !isatty(STDERR_FILENO))
+        return;
+    last = now;
+    for (int i = 0; i < BAR_WIDTH; i++)
+        bar[i] = i < done * BAR_WIDTH / total ? '#' : '.';
+    bar[BAR_WIDTH] = '\0';
+    used = snprintf(text, sizeof text, "%s [%s] %3d %%", what, bar, (int)(done * 100 / total));
+    if (unit)
+        used += snprintf(text + used, sizeof text - (size_t)used, "  %.0f %s/s",
+                         (double)done / (now - start), unit);
+    snprintf(text + used, sizeof text - (size_t)used, "  %.0f s left",
+             (now - start) * (double)(total - done) / (double)done);
+    draw_line(text);
+}
+
+// The line stays until something else is printed: some drivers go on building in the first run.
+void progress_building(size_t done, size_t total)
+{
+    static double start = 0;
+    char text[80];
+
+    if (done == 0)
+        start = seconds_now();
+    if (seconds_now() - start < QUIET_SECONDS || !isatty(STDERR_FILENO))
+        return;
+    snprintf(text, sizeof text, "building kernels (first run) %zu/%zu", done, total);
+    draw_line(text);
 }

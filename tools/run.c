@@ -2,7 +2,10 @@
 //
 // attncl run: a model file on the arrays of an input file.
 
+#define _POSIX_C_SOURCE 200809L // isatty
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "picture.h"
 
@@ -17,8 +20,19 @@ static const char usage[] =
 struct request {
     struct session_options session;
     const char *output, *trace, *heatmap;
-    bool profile;
+    bool profile, json;
 };
+
+// The last `width` characters of a text, after dots where it is longer.
+static void print_tail(const char *text, size_t width)
+{
+    const size_t n = strlen(text);
+
+    if (n > width)
+        printf("..%s\n", text + n - (width - 2));
+    else
+        printf("%s\n", text);
+}
 
 static void print_profile(const attncl_graph *g)
 {
@@ -31,40 +45,61 @@ static void print_profile(const attncl_graph *g)
            "scope");
     for (size_t i = 0; (row = attncl_graph_profile_row(g, i)) != NULL; i++) {
         const double ns = (double)row->min_ns;
-        printf("%10.1f %5.1f%% %9zu %8.1f %8.1f  %-20s %s\n", ns / 1e3,
-               total ? 100.0 * ns / (double)total : 0.0, row->n_commands,
-               ns > 0 ? row->flop / ns : 0.0, ns > 0 ? row->bytes / ns : 0.0, row->op,
-               row->scope ? row->scope : "");
+        const int used =
+            printf("%10.1f %5.1f%% %9zu %8.1f %8.1f  %-20s ", ns / 1e3,
+                   total ? 100.0 * ns / (double)total : 0.0, row->n_commands,
+                   ns > 0 ? row->flop / ns : 0.0, ns > 0 ? row->bytes / ns : 0.0, row->op);
+        print_tail(row->scope ? row->scope : "", (size_t)(OUTPUT_COLUMNS - used));
     }
     printf("%10.1f total, the fastest of %d runs of each node\n", (double)total / 1e3,
            PROFILED_RUNS);
 }
 
-static int print_memory(attncl_graph *g)
+static json_t *json_profile(const attncl_graph *g)
 {
-    attncl_memory_report m = ATTNCL_MEMORY_REPORT_INIT;
+    const attncl_profile_row *row;
+    json_t *rows = json_array();
 
-    if (attncl_graph_memory(g, &m) != ATTNCL_OK)
-        return tool_failed();
-    printf("memory in bytes: weights %zu, inputs and outputs %zu, state %zu, arena %zu (%zu "
-           "without reuse)\n",
-           m.weights_bytes, m.io_bytes, m.state_bytes, m.arena_bytes, m.unshared_bytes);
-    return TOOL_OK;
+    for (size_t i = 0; (row = attncl_graph_profile_row(g, i)) != NULL; i++)
+        json_array_append_new(rows, json_pack("{ss ss sI sI sf sf}", "op", row->op, "scope",
+                                              row->scope ? row->scope : "", "commands",
+                                              (json_int_t)row->n_commands, "min_ns",
+                                              (json_int_t)row->min_ns, "flop", row->flop, "bytes",
+                                              row->bytes));
+    return rows;
 }
 
+static void print_memory(const attncl_memory_report *m)
+{
+    printf("memory in bytes: weights %zu, inputs and outputs %zu, state %zu, arena %zu\n"
+           "(%zu without reuse)\n",
+           m->weights_bytes, m->io_bytes, m->state_bytes, m->arena_bytes, m->unshared_bytes);
+}
+
+static json_t *json_memory(const attncl_memory_report *m)
+{
+    return json_pack("{sI sI sI sI sI}", "weights", (json_int_t)m->weights_bytes, "io",
+                     (json_int_t)m->io_bytes, "state", (json_int_t)m->state_bytes, "arena",
+                     (json_int_t)m->arena_bytes, "unshared", (json_int_t)m->unshared_bytes);
+}
+
+// Runs the graph again for its profile.
 static int profile(const struct request *r, attncl_graph *g)
 {
+    int status = TOOL_OK;
+
     if (!g)
         return tool_error("this architecture is not one graph: it has no profile");
     for (int i = 0; i < PROFILED_RUNS; i++)
         if (attncl_graph_run_profiled(g) != ATTNCL_OK)
             return tool_failed();
-    if (r->trace && attncl_graph_write_trace(g, r->trace) != ATTNCL_OK)
-        return tool_failed();
-    if (!r->profile)
-        return TOOL_OK;
-    print_profile(g);
-    return print_memory(g);
+    if (r->trace) {
+        output_file_begin();
+        if (attncl_graph_write_trace(g, r->trace) != ATTNCL_OK)
+            status = tool_failed();
+        output_file_end();
+    }
+    return status;
 }
 
 static int write_results(const struct request *r, const attncl_results *results)
@@ -79,21 +114,99 @@ static int write_results(const struct request *r, const attncl_results *results)
     for (size_t i = 0; i < n; i++)
         if (!is_shown_attention(attncl_results_at(results, i)))
             arrays[n_written++] = *attncl_results_at(results, i);
+    output_file_begin();
     if (attncl_safetensors_write(r->output, arrays, n_written, NULL) != ATTNCL_OK)
         status = tool_failed();
+    output_file_end();
     free(arrays);
     return status;
 }
 
-// The output is written last: when something fails there is none.
+struct times {
+    double build_ms, run_ms;
+};
+
+static int report_json(const struct request *r, const struct session *session,
+                       const attncl_results *results, attncl_graph *g, const struct times *times)
+{
+    json_t *outputs = json_array(), *report;
+    attncl_memory_report memory = ATTNCL_MEMORY_REPORT_INIT;
+
+    for (size_t i = 0; i < attncl_results_count(results); i++) {
+        const attncl_array *array = attncl_results_at(results, i);
+        json_t *shape = json_array();
+        for (int k = 0; k < array->rank; k++)
+            json_array_append_new(shape, json_integer(array->dim[k]));
+        if (is_shown_attention(array))
+            json_decref(shape);
+        else
+            json_array_append_new(outputs,
+                                  json_pack("{ss ss so}", "name", array->name, "dtype",
+                                            attncl_dtype_name(array->dtype), "shape", shape));
+    }
+    report = json_pack("{ss so so sf sf}", "file", r->output, "outputs", outputs, "device",
+                       json_device(session->context), "build_ms", times->build_ms, "run_ms",
+                       times->run_ms);
+    if (report && r->profile && attncl_graph_memory(g, &memory) == ATTNCL_OK) {
+        json_object_set_new(report, "profile", json_profile(g));
+        json_object_set_new(report, "memory", json_memory(&memory));
+    }
+    return json_print(report);
+}
+
+// "output [2, 3] on DEVICE, 1.2 ms"
+static void report_line(const struct session *session, const attncl_results *results,
+                        const struct times *times)
+{
+    attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
+    const char *comma = "";
+
+    attncl_context_device(session->context, &device);
+    for (size_t i = 0; i < attncl_results_count(results); i++) {
+        const attncl_array *array = attncl_results_at(results, i);
+        if (is_shown_attention(array))
+            continue;
+        printf("%s%s [", comma, array->name);
+        for (int k = 0; k < array->rank; k++)
+            printf("%s%lld", k ? ", " : "", (long long)array->dim[k]);
+        printf("]");
+        comma = ", ";
+    }
+    printf(" on %s, %.1f ms\n", device.name, times->run_ms);
+}
+
+static int report(const struct request *r, const struct session *session,
+                  const attncl_results *results, attncl_graph *g, const struct times *times)
+{
+    attncl_memory_report memory = ATTNCL_MEMORY_REPORT_INIT;
+
+    progress_clear();
+    if (r->json)
+        return report_json(r, session, results, g, times);
+    if (r->profile) {
+        if (attncl_graph_memory(g, &memory) != ATTNCL_OK)
+            return tool_failed();
+        print_profile(g);
+        print_memory(&memory);
+    }
+    if (isatty(STDOUT_FILENO))
+        report_line(session, results, times);
+    return TOOL_OK;
+}
+
+// The output is written when nothing else can fail: after a failure there is none.
 static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
-    const bool profiled = r->session.profile;
+    const bool profiled = r->profile || r->trace;
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
+
     attncl_model_show_attention(session->model, r->heatmap != NULL);
     int status = session_run_model(session, &results, profiled ? &g : NULL);
+    const double ended = seconds_now();
+    const struct times times = {.build_ms = 1e3 * (session->compiled - session->opened),
+                                .run_ms = 1e3 * (ended - session->compiled)};
 
     if (status == TOOL_OK && profiled)
         status = profile(r, g);
@@ -101,6 +214,8 @@ static int run(struct session *session, const void *request)
         status = draw_heatmaps(session, r->session.model, results, r->heatmap);
     if (status == TOOL_OK)
         status = write_results(r, results);
+    if (status == TOOL_OK)
+        status = report(r, session, results, g, &times);
     attncl_results_destroy(results);
     attncl_graph_destroy(g);
     return status;
@@ -111,13 +226,15 @@ int command_run(int argc, char **argv)
     struct request r = {.profile = false};
     const struct option_row rows[] = {
         DEVICE_OPTION(&r.session.device),
+        JSON_OPTION(&r.json,
+                    "the outputs' shapes and the times as JSON, with the profile if asked for"),
         {"profile", 'p', OPTION_SWITCH, &r.profile,
          .help = "run again ten times and print each node's fastest time and the memory used"},
         {"trace", 't', OPTION_TEXT, &r.trace, "FILE",
          .help = "the same, as a Chrome trace (chrome://tracing, Perfetto)"},
         {"heatmap", 'm', OPTION_TEXT, &r.heatmap, "DIR",
-         .help = "PNG heat maps of attention weights among the outputs and of AFT position biases, "
-                 "a panel\nper batch entry and head; needs gnuplot"},
+         .help = "PNG heat maps of attention weights and of AFT position biases,\n"
+                 "a panel per batch entry and head; needs gnuplot"},
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"INPUT", .kind = OPTION_OPERAND, .value = &r.session.input},
         {"OUTPUT", .kind = OPTION_OPERAND, .value = &r.output},

@@ -6,6 +6,15 @@
 
 #include "tool.h"
 
+static void compile_progress(size_t done, size_t total, void *user)
+{
+    struct session *s = user;
+
+    progress_building(done, total);
+    if (done == total)
+        s->compiled = seconds_now();
+}
+
 static int open_session(const struct session_options *o, struct session *s)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
@@ -13,6 +22,9 @@ static int open_session(const struct session_options *o, struct session *s)
 
     options.device = o->device;
     options.profile = o->profile;
+    options.compile_progress = compile_progress;
+    options.user = s;
+    s->opened = s->compiled = seconds_now();
     if ((o->input && attncl_safetensors_open(o->input, &s->input) != ATTNCL_OK) ||
         attncl_context_create(&options, &s->context) != ATTNCL_OK ||
         attncl_model_open(s->context, o->model, &s->model) != ATTNCL_OK)

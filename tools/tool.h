@@ -8,11 +8,15 @@
 #include <stdio.h>
 
 #include <attncl/attncl.h>
+#include <jansson.h>
 
 #include "options.h"
 
 // Exit statuses.
 enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = OPTIONS_MISTAKE };
+
+// Tables and help texts are at most this wide.
+enum { OUTPUT_COLUMNS = 100 };
 
 // The subcommands: argv[0] is the subcommand's name.  Return an exit status.
 int command_devices(int argc, char **argv);
@@ -41,6 +45,31 @@ int tool_options(const char *command, const char *usage, const struct option_row
      .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name"}
 // clang-format on
 
+#define JSON_OPTION(pointer, what)                                                                 \
+    {                                                                                              \
+        "json", 'j', OPTION_SWITCH, pointer, .help = what                                          \
+    }
+
+// -- what a command prints and writes (output.c)
+
+// SIGINT and SIGTERM end the process with 128 plus their number; while a file is being written, after it.
+void output_begin(void);
+void output_file_begin(void);
+void output_file_end(void);
+bool output_interrupted(void);
+
+// The status to exit with: of a failure where standard output did not take everything.
+int output_end(int status);
+
+// Prints the value on a line and releases it; NULL: there was no memory.  Returns an exit status.
+int json_print(json_t *value);
+
+// A driver's text; null where it is not UTF-8.
+json_t *json_text(const char *text);
+
+// The device's name.
+json_t *json_device(const attncl_context *context);
+
 // -- text (text.c)
 
 // A model's characters, from the metadata value "attncl.vocab".
@@ -56,6 +85,7 @@ struct session {
     attncl_context *context;
     attncl_model *model;
     attncl_safetensors *input; // null: none was named
+    double opened, compiled; // seconds_now() before opening, and after the last graph was compiled
     // Of a language model, where a text was given.
     struct vocabulary vocabulary;
     int32_t *tokens;
@@ -99,8 +129,14 @@ int session_run_model(const struct session *session, attncl_results **results_re
 // Seconds on a clock that only goes forward.
 double seconds_now(void);
 
-// Draws a bar on stderr when it is a terminal, at most some times a second; done == total erases
-// it.
-void progress_bar(const char *what, int64_t done, int64_t total);
+// Draws a bar on stderr when it is a terminal, at most some times a second, with `unit` (null: none) per second and
+// the time left.  Call it with done 0 first.
+void progress_bar(const char *what, const char *unit, int64_t done, int64_t total);
+
+// Says on a terminal that kernels are being built, from the second second on.
+void progress_building(size_t done, size_t total);
+
+// Erases what was drawn, before something else is printed.
+void progress_clear(void);
 
 #endif

@@ -15,66 +15,96 @@ static const char usage[] =
     "$XDG_CONFIG_HOME/attncl/tune.txt or ~/.config/attncl/tune.txt, and used from then on\n"
     "with this device and driver.  Let nothing else run.\n";
 
-// The row's first lines are printed once there is one.
+// What becomes of the results: a table, whose first lines are printed once there is a row, or JSON.
 struct table {
     bool has_header;
+    json_t *rows; // null: no JSON
 };
 
+static json_t *json_result(const attncl_tune_result *r)
+{
+    return json_pack("{ss ss ss sf sf sf ss? sb sI sI ss?}", "kernel", r->kernel, "shapes",
+                     r->shapes, "workload", r->workload, "built_in_ms", r->built_in_ms, "best_ms",
+                     r->best_ms, "gain", r->gain, "row", r->row, "kept", r->kept, "n_tried",
+                     (json_int_t)r->n_tried, "n_rows", (json_int_t)r->n_rows, "note", r->note);
+}
+
+// Two lines: the numbers, and what was timed.
 static void print_result(const attncl_tune_result *r, void *user)
 {
     struct table *t = user;
+    const char *row = r->note ? r->note : r->row ? r->row : "no other row runs";
 
+    progress_clear();
+    if (t->rows) {
+        json_array_append_new(t->rows, json_result(r));
+        return;
+    }
     if (!t->has_header)
-        printf("%-14s %-7s %11s %9s %7s  %-5s %s\n", "kernel", "shapes", "built-in ms", "best ms",
-               "gain", "kept", "best row; what was timed");
+        printf("%-24s %-8s %11s %9s %7s  %-4s %s\n", "kernel", "shapes", "built-in ms", "best ms",
+               "gain", "kept", "best row");
     t->has_header = true;
-    progress_bar("tuning", 1, 1);
+    printf("%-24s %-8s ", r->kernel, r->shapes);
     if (r->note)
-        printf("%-14s %-7s %11s %9s %7s  %-5s %s; %s\n", r->kernel, r->shapes, "-", "-", "-", "no",
-               r->note, r->workload);
+        printf("%11s %9s %7s", "-", "-", "-");
     else if (!r->row)
-        printf("%-14s %-7s %11.4f %9s %7s  %-5s no other row runs; %s\n", r->kernel, r->shapes,
-               r->built_in_ms, "-", "-", "no", r->workload);
+        printf("%11.4f %9s %7s", r->built_in_ms, "-", "-");
     else
-        printf("%-14s %-7s %11.4f %9.4f %6.1f%%  %-5s %s; %s\n", r->kernel, r->shapes,
-               r->built_in_ms, r->best_ms, 100 * r->gain, r->kept ? "yes" : "no", r->row,
-               r->workload);
+        printf("%11.4f %9.4f %6.1f%%", r->built_in_ms, r->best_ms, 100 * r->gain);
+    printf("  %-4s %s\n", r->kept ? "yes" : "no", row);
+    printf("    %s\n", r->workload);
     if (!r->note && r->n_tried < r->n_rows)
-        printf("%-14s %-7s the time was enough for %zu of %zu rows\n", "", "", r->n_tried,
-               r->n_rows);
+        printf("    the time was enough for %zu of %zu rows\n", r->n_tried, r->n_rows);
     fflush(stdout);
 }
 
 static void print_progress(double share, void *user)
 {
     (void)user;
-    progress_bar("tuning", lround(1000 * share), 1000);
+    progress_bar("tuning", NULL, lround(1000 * share), 1000);
 }
 
-static int tune_device(const char *device, const attncl_tune_options *given)
+static void print_summary(const attncl_tune_summary *summary)
+{
+    if (summary->n_measured == 0)
+        printf("nothing was measured; more --seconds?");
+    else if (summary->n_kept == 0)
+        printf("no gain: the built-in choice stays");
+    else
+        printf("%zu of %zu are faster with another row", summary->n_kept, summary->n_measured);
+    printf("%s%s\n", summary->file[0] ? "; written to " : "", summary->file);
+}
+
+// reports: a JSON array that receives the device's report; null: it is printed.
+static int tune_device(const char *device, const attncl_tune_options *given, json_t *reports)
 {
     attncl_context_options which = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_tune_options o = *given;
     attncl_tune_summary summary = ATTNCL_TUNE_SUMMARY_INIT;
-    struct table table = {false};
+    struct table table = {.rows = reports ? json_array() : NULL};
 
     which.device = device;
     o.report = print_result;
     o.progress = print_progress;
     o.user = &table;
-    if (attncl_device_tune(&which, &o, &summary) != ATTNCL_OK)
+    print_progress(0, NULL);
+    if (attncl_device_tune(&which, &o, &summary) != ATTNCL_OK) {
+        json_decref(table.rows);
         return tool_failed();
-    if (summary.n_measured == 0)
-        printf("nothing was measured; more --seconds?");
-    else if (summary.n_kept == 0)
-        printf("no gain: the built-in choice stays");
-    else
-        printf("%zu of %zu are faster with another row", summary.n_kept, summary.n_measured);
-    printf("%s%s\n", summary.file[0] ? "; written to " : "", summary.file);
+    }
+    progress_clear();
+    if (!reports)
+        print_summary(&summary);
+    else if (json_array_append_new(reports, json_pack("{ss? so sI sI ss?}", "device", device,
+                                                      "results", table.rows, "n_measured",
+                                                      (json_int_t)summary.n_measured, "n_kept",
+                                                      (json_int_t)summary.n_kept, "file",
+                                                      summary.file[0] ? summary.file : NULL)) != 0)
+        return tool_error("out of memory");
     return TOOL_OK;
 }
 
-static int tune_all_devices(const attncl_tune_options *o)
+static int tune_all_devices(const attncl_tune_options *o, json_t *reports)
 {
     int status = TOOL_OK;
     size_t n = 0;
@@ -90,9 +120,11 @@ static int tune_all_devices(const attncl_tune_options *o)
         if (attncl_device_get(i, &info) != ATTNCL_OK)
             return tool_failed();
         snprintf(id, sizeof id, "%d:%d", info.platform, info.device);
-        printf("%s %s, %s, driver %s\n", id, info.name, info.platform_name, info.driver_version);
+        if (!reports)
+            printf("%s %s, %s, driver %s\n", id, info.name, info.platform_name,
+                   info.driver_version);
         fflush(stdout);
-        if (tune_device(id, o) != TOOL_OK)
+        if (tune_device(id, o, reports) != TOOL_OK)
             status = TOOL_FAILED;
     }
     return status;
@@ -102,7 +134,7 @@ int command_tune(int argc, char **argv)
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
     const char *device = NULL;
-    bool check = false;
+    bool check = false, json = false;
     const struct option_row rows[] = {
         {"device", 'd', OPTION_TEXT, &device, "D",
          .help =
@@ -111,12 +143,19 @@ int command_tune(int argc, char **argv)
          .help = "for each device, roughly; default 20", .low = 0.1L, .high = 3600},
         {"kernel", 'k', OPTION_TEXT, &o.kernel, "K", .help = "this kernel alone, gemm_cpu"},
         {"check", 'c', OPTION_SWITCH, &check, .help = "say what it would gain, write nothing"},
+        JSON_OPTION(&json, "the results as JSON, at the end: an array of devices"),
         {.name = NULL},
     };
-    const int status = tool_options("tune", usage, rows, argc, argv);
+    int status = tool_options("tune", usage, rows, argc, argv);
 
     if (status != OPTIONS_OK)
         return status;
     o.check = check;
-    return device && strcmp(device, "all") == 0 ? tune_all_devices(&o) : tune_device(device, &o);
+    json_t *reports = json ? json_array() : NULL;
+    const bool all = device && strcmp(device, "all") == 0;
+    status = all ? tune_all_devices(&o, reports) : tune_device(device, &o, reports);
+    if (json && status == TOOL_OK)
+        return json_print(reports);
+    json_decref(reports);
+    return status;
 }

@@ -68,7 +68,7 @@ refused 2 "one argument too many: d" run a b c d
 refused 2 "not of the form A:B" eval a b --bytes 12
 refused 2 "whole number" eval a b --bytes 3:x
 refused 2 "whole number" eval a b --batch 0
-refused 2 "\-\-length is missing" sample a --prompt b
+refused 2 "exclude each other" sample a --prompt b --tokens 1
 refused 2 "\-\-prompt is missing" sample a --length 3
 refused 2 "whole number" sample a --prompt b --length 3x
 refused 2 "not a number" sample a --prompt b --length 3 --temperature nan

@@ -97,6 +97,33 @@ def main(tool):
             got = sample_agrees(tensors, metadata)
             refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
 
+        def run_greedy(tokens):
+            """The likeliest token after each, by a run of the whole window."""
+            write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
+            works("run", at("lm"), at("in"), at("out"))
+            last = read(at("out"), "output")[-V:]
+            return last.index(max(last))
+
+        # Without --length up to the limit; with --crop beyond it, from the last T tokens.
+        greedy = ["--temperature", "0"]
+        first = works("sample", at("lm"), "--prompt", prompt, *greedy)
+        check(len(first) == T + 2, "sample without --length: %d characters" % len(first))
+        check(works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "5", *greedy) == first[:8] + "\n",
+              "--crop changes what fits")
+        want = [VOCAB.index(c) for c in first[:-1]]
+        while len(want) < T + 6:
+            want.append(run_greedy(want[-T:]))
+        seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 6 - len(prompt)), *greedy)
+        check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop: '%s', expected %s" % (seen, want))
+        seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
+        check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
+        refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
+        numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
+        check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
+        refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")
+        refused("'x' is not a whole number", "sample", at("lm"), "--tokens", "1 x")
+        refused("no number", "sample", at("lm"), "--tokens", " ")
+
         write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
         write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
         write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
@@ -121,6 +148,8 @@ def main(tool):
         check(all(len(t) == len(prompt) + steps + 1 for t in texts), "a wrong number of characters")
         refused("'q' (U+0071) at byte 1", "sample", at("lm"), "--prompt", "aq", "--length", "1")
         refused("attncl.vocab", "sample", at("no_vocab"), *options)
+        check(works("sample", at("no_vocab"), "--tokens", "1", "--length", "2", *greedy).count(" ") == 2,
+              "--tokens needs no vocabulary")
 
     for line in failures:
         print(line, file=sys.stderr)

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: MIT
+//
+// What a command leaves: JSON on stdout, and files that an interruption does not leave half-written.
+
+#define _POSIX_C_SOURCE 200809L // sigaction
+#include <signal.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+enum { SIGNAL_STATUS = 128 }; // a shell's status of a process that a signal ended
+
+static volatile sig_atomic_t is_writing, interrupted;
+
+static void on_signal(int signal)
+{
+    interrupted = signal;
+    if (!is_writing)
+        _exit(SIGNAL_STATUS + signal);
+}
+
+void output_begin(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+
+    for (int i = 0; i < 2; i++) {
+        struct sigaction old, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        // What the caller ignores stays so: a job in the background.
+        if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
+void output_file_begin(void)
+{
+    is_writing = 1;
+}
+
+void output_file_end(void)
+{
+    is_writing = 0;
+    if (interrupted)
+        _exit(SIGNAL_STATUS + interrupted);
+}
+
+int output_end(int status)
+{
+    const bool failed = fflush(stdout) != 0 || ferror(stdout);
+
+    progress_clear();
+    // What was printed must have arrived: a full disk is a failure.
+    return failed && status == TOOL_OK ? tool_error("cannot write to standard output") : status;
+}
+
+bool output_interrupted(void)
+{
+    return interrupted != 0;
+}
+
+int json_print(json_t *value)
+{
+    const bool made = value != NULL;
+
+    if (made) {
+        json_dumpf(value, stdout, JSON_REAL_PRECISION(9));
+        putchar('\n');
+    }
+    json_decref(value);
+    return made ? TOOL_OK : tool_error("out of memory");
+}
+
+json_t *json_text(const char *text)
+{
+    json_t *value = json_string(text);
+
+    return value ? value : json_null();
+}
+
+json_t *json_device(const attncl_context *context)
+{
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
+
+    return attncl_context_device(context, &info) == ATTNCL_OK ? json_text(info.name) : json_null();
+}
