@@ -1,16 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# offline.sh DIRECTORY [--report]: every specialised kernel source in DIRECTORY, as ATTNCL_DUMP_CL writes them, compiles
+# offline.sh DIRECTORY: every specialised kernel source in DIRECTORY, as ATTNCL_DUMP_CL writes them, compiles
 # without warnings for NVIDIA (nvptx64), AMD (amdgcn) and Intel and the rest (spir64).  No GPU is needed.  Sources of the
 # CPU variant alone, of which no group has two work-items, are compiled for the last: no GPU gets them.  That one has no
 # machine code, whose limits optimising would meet: it is left out.
-# --report also prints, where libclc is installed, registers, spills and local memory of each kernel on an AMD gfx1030.
 # Skipped (77) without clang or when DIRECTORY holds nothing.
 set -u
-directory=$1 report=${2-}
+directory=$1
 
 clang=""
-for name in clang-14 clang-15 clang-16 clang; do
+for name in clang-14 clang-15 clang-16 clang-17 clang-18 clang-19 clang; do
     if command -v $name >/dev/null 2>&1; then
         clang=$name
         break
@@ -46,19 +45,5 @@ END
 find "$directory" -name '*.cl' -print0 | xargs -0 -n 8 -P "$(nproc 2>/dev/null || echo 2)" sh "$tmp/compile"
 status=$?
 
-if [ "$report" = --report ]; then
-    library=$(find /usr/lib/clc /usr/share/clc -name amdgcn--amdhsa.bc 2>/dev/null | head -n 1)
-    [ -n "$library" ] || { echo "no report: libclc's amdgcn--amdhsa.bc is not installed" >&2; exit $status; }
-    for file in "$directory"/*.cl; do
-        $clang -x cl -cl-std=CL1.2 -O3 -w -target amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib \
-            -Xclang -mlink-builtin-bitcode -Xclang "$library" -S "$file" -o "$tmp/k.s" || continue
-        awk -v file="$(basename "$file")" '
-            /^; Function info|^; Kernel info/ { kernel = /Kernel/ }
-            /^ *\.globl|^\t\.globl/ { name = $2 }
-            /; NumVgprs:/ { v = $3 } /; ScratchSize:/ { s = $3 } /; LDSByteSize:/ { l = $3 }
-            /; Occupancy:/ { printf "%-40s %-32s %4d VGPRs %6d scratch %6d local  occupancy %d\n", file, name, v, s, l, $3 }
-        ' "$tmp/k.s"
-    done
-fi
 echo "$n kernel sources for $targets: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
 [ $status = 0 ]
