@@ -63,12 +63,13 @@ typedef struct attncl_feedback_layer_params {
     attncl_value norm_ffn_weight, norm_ffn_bias;   /**< [C] */
     const attncl_ffn_params *ffn;                  /**< borrowed for the call */
     attncl_activation activation;
+    double norm_eps; /**< of both layer norms; 0: 1e-5 */
 } attncl_feedback_layer_params;
 
 #define ATTNCL_FEEDBACK_LAYER_PARAMS_INIT                                                          \
     {                                                                                              \
         sizeof(attncl_feedback_layer_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL,          \
-            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY                            \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY, 0                         \
     }
 
 /** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention.
@@ -93,12 +94,13 @@ typedef struct attncl_feedback_transformer_params {
                                       each layer's own */
     attncl_value key_value_bias;   /**< [2 N C], or null */
     attncl_value norm_weight, norm_bias; /**< [C] */
+    double norm_eps;                     /**< of the last layer norm; 0: 1e-5 */
 } attncl_feedback_transformer_params;
 
 #define ATTNCL_FEEDBACK_TRANSFORMER_PARAMS_INIT                                                    \
     {                                                                                              \
         sizeof(attncl_feedback_transformer_params), NULL, 0, 0, ATTNCL_VALUE_INIT,                 \
-            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT             \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, 0          \
     }
 
 /**

@@ -18,12 +18,13 @@ typedef struct attncl_sgu_params {
     attncl_value norm_weight, norm_bias; /**< [F/2] */
     attncl_value weight;                 /**< [n, n] */
     attncl_value bias;                   /**< [n] */
+    double norm_eps;                     /**< of the layer norm; 0: 1e-5 */
 } attncl_sgu_params;
 
 #define ATTNCL_SGU_PARAMS_INIT                                                                     \
     {                                                                                              \
         sizeof(attncl_sgu_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
-            ATTNCL_VALUE_INIT                                                                      \
+            ATTNCL_VALUE_INIT, 0                                                                   \
     }
 
 /**
@@ -44,12 +45,13 @@ typedef struct attncl_gmlp_params {
     attncl_value proj1_weight, proj1_bias; /**< [F, C], [F] */
     const attncl_sgu_params *sgu;          /**< borrowed for the call */
     attncl_value proj2_weight, proj2_bias; /**< [C, F/2], [C] */
+    double norm_eps;                       /**< of the block's own layer norm; 0: 1e-5 */
 } attncl_gmlp_params;
 
 #define ATTNCL_GMLP_PARAMS_INIT                                                                    \
     {                                                                                              \
         sizeof(attncl_gmlp_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,       \
-            ATTNCL_VALUE_INIT, NULL, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                          \
+            ATTNCL_VALUE_INIT, NULL, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, 0                       \
     }
 
 /** x + proj2(SGU(GELU(proj1(LN(x))))): x [T, B, C] -> [T, B, C].  causal and mask as for the gating

@@ -8,13 +8,11 @@
 
 #include "layer/feedback_internal.h"
 
-static const float norm_eps = 1e-5f;
-
 attncl_value attncl__feedback_normalise(attncl_graph *g, const char *scope, attncl_value x,
-                                        attncl_value weight, attncl_value bias)
+                                        attncl_value weight, attncl_value bias, float eps)
 {
     attncl_graph_push_scope(g, scope);
-    const attncl_value y = attncl_layer_norm(g, x, weight, bias, norm_eps);
+    const attncl_value y = attncl_layer_norm(g, x, weight, bias, eps);
     attncl_graph_pop_scope(g);
     return y;
 }
@@ -84,8 +82,8 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
 
 attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x)
 {
-    const attncl_value z =
-        attncl__feedback_normalise(g, "norm_ff", x, p->norm_ffn_weight, p->norm_ffn_bias);
+    const attncl_value z = attncl__feedback_normalise(g, "norm_ff", x, p->norm_ffn_weight,
+                                                      p->norm_ffn_bias, p->norm_eps);
     attncl_graph_push_scope(g, "feed_forward");
     const attncl_value y = attncl_feed_forward(g, &p->ffn, p->activation, z, x);
     attncl_graph_pop_scope(g);
@@ -106,6 +104,7 @@ bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_pa
     ret->norm_ffn_weight = p.norm_ffn_weight;
     ret->norm_ffn_bias = p.norm_ffn_bias;
     ret->activation = p.activation;
+    ret->norm_eps = attncl__norm_eps(p.norm_eps);
     return true;
 }
 
@@ -117,8 +116,8 @@ attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_
     if (!attncl__feedback_layer_read(g, params, &p))
         return ATTNCL_NONE_VALUE;
     if (attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0) {
-        const attncl_value z = attncl__feedback_normalise(g, "norm_self_attn", x,
-                                                          p.norm_attn_weight, p.norm_attn_bias);
+        const attncl_value z = attncl__feedback_normalise(
+            g, "norm_self_attn", x, p.norm_attn_weight, p.norm_attn_bias, p.norm_eps);
         const attncl_attention_inputs in = {
             .query = z, .key = memory, .value = memory, .residual = x};
         attncl_graph_push_scope(g, "attn");

@@ -15,11 +15,13 @@ struct feedback_layer {
     attncl_feedback_params attn;
     attncl_ffn_params ffn;
     attncl_activation activation;
+    float norm_eps;
 };
 struct feedback_model {
     struct feedback_layer *layers;
     int64_t n_layers, n_heads;
     attncl_value weights, key_value_weight, key_value_bias, norm_weight, norm_bias;
+    float norm_eps;
 };
 
 // False: the graph has failed.
@@ -27,7 +29,7 @@ bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_pa
                                  struct feedback_layer *ret);
 
 attncl_value attncl__feedback_normalise(attncl_graph *g, const char *scope, attncl_value x,
-                                        attncl_value weight, attncl_value bias);
+                                        attncl_value weight, attncl_value bias, float eps);
 
 // What a query attends to.
 struct feedback_memories {

@@ -87,8 +87,8 @@ static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, 
 
     snprintf(scope, sizeof scope, "layers.%" PRId64, i);
     attncl_graph_push_scope(g, scope);
-    const attncl_value z =
-        attncl__feedback_normalise(g, "norm_self_attn", x, p->norm_attn_weight, p->norm_attn_bias);
+    const attncl_value z = attncl__feedback_normalise(g, "norm_self_attn", x, p->norm_attn_weight,
+                                                      p->norm_attn_bias, p->norm_eps);
     attncl_graph_push_scope(g, "attn");
     x = attncl__feedback_attend(g, &p->attn, z, &m, x, NULL);
     attncl_graph_pop_scope(g);

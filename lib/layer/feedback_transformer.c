@@ -41,6 +41,7 @@ static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params
         .key_value_bias = p.key_value_bias,
         .norm_weight = p.norm_weight,
         .norm_bias = p.norm_bias,
+        .norm_eps = attncl__norm_eps(p.norm_eps),
     };
     return true;
 }
@@ -58,7 +59,8 @@ static attncl_value step(attncl_graph *g, const struct feedback_model *model, in
     attncl__feedback_keep(g, &s, memory);
     if (memory_ret)
         *memory_ret = memory;
-    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias);
+    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
+                                      model->norm_eps);
 }
 
 attncl_value attncl_feedback_transformer_step(attncl_graph *g,
@@ -101,7 +103,8 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
             attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
     attncl__graph_loop_end(g);
     attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE);
-    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias);
+    return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
+                                      model->norm_eps);
 }
 
 attncl_value attncl_feedback_transformer(attncl_graph *g,

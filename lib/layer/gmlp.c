@@ -8,8 +8,6 @@
 #include "attncl/ops.h"
 #include "layer/layer.h"
 
-static const float norm_eps = 1e-5f;
-
 // The halves of z's last axis, both views: z1 as it is, z2 normalised.
 static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attncl_value z, int rank,
                          attncl_value *z1_ret, attncl_value *u_ret)
@@ -26,7 +24,8 @@ static bool split_halves(attncl_graph *g, const attncl_sgu_params *params, attnc
     const attncl_value z2 = attncl_slice(g, z, rank - 1, width / 2, width);
 
     attncl_graph_push_scope(g, "norm");
-    *u_ret = attncl_layer_norm(g, z2, params->norm_weight, params->norm_bias, norm_eps);
+    *u_ret = attncl_layer_norm(g, z2, params->norm_weight, params->norm_bias,
+                               attncl__norm_eps(params->norm_eps));
     attncl_graph_pop_scope(g);
     return true;
 }
@@ -54,7 +53,8 @@ static attncl_value expand(attncl_graph *g, const attncl_gmlp_params *p, attncl_
     gelu.activation = ATTNCL_GELU;
 
     attncl_graph_push_scope(g, "norm");
-    const attncl_value h = attncl_layer_norm(g, x, p->norm_weight, p->norm_bias, norm_eps);
+    const attncl_value h =
+        attncl_layer_norm(g, x, p->norm_weight, p->norm_bias, attncl__norm_eps(p->norm_eps));
     attncl_graph_pop_scope(g);
     attncl_graph_push_scope(g, "proj1");
     const attncl_value z = attncl_linear_fused(g, &gelu, h, p->proj1_weight, p->proj1_bias);

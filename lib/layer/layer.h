@@ -42,6 +42,12 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
 
+// The eps of a caller's layer norm: 0 is the default.
+static inline float attncl__norm_eps(double eps)
+{
+    return eps == 0 ? 1e-5f : (float)eps;
+}
+
 static inline bool attncl__given(attncl_value v)
 {
     return v.id != 0;

@@ -36,7 +36,8 @@ static attncl_status build(struct build *b, const void *settings)
 {
     const struct aft_settings *s = settings;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
-    TRY(attncl__input_sequence(b, "query", s->d_model, s->seq_len, &in.query));
+    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "query", s->d_model, s->seq_len,
+                               &in.query));
 
     const int64_t *dim = attncl__input_find(b, "query")->dim; // key and value are as long
     TRY(attncl__input_real(b, "key", 3, dim, &in.key));

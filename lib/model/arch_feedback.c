@@ -82,9 +82,7 @@ const struct arch_class attncl__arch_feedback_attention = {
 
 static attncl_status layer_configure(struct config *config, void *settings)
 {
-    struct feedback_settings *s = settings;
-    TRY(attncl__feedback_configure_attention(config, "joint", s));
-    return attncl__ffn_configure(config, &s->ffn);
+    return attncl__feedback_configure_layer(config, "joint", settings);
 }
 
 static void layer_load(struct params *p, const void *settings)
@@ -143,7 +141,8 @@ static attncl_status transformer_build(struct build *b, const void *settings)
 {
     const struct feedback_settings *s = settings;
     attncl_value x, y, memory;
-    TRY(attncl__input_sequence(b, "x_seq", s->d_model, attncl__feedback_limit(s), &x));
+    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "x_seq", s->d_model,
+                               attncl__feedback_limit(s), &x));
     TRY(attncl__feedback(b, s, x, &y, &memory));
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "memory", memory);

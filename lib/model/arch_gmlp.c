@@ -22,7 +22,7 @@ static attncl_status sgu_build(struct build *b, const void *settings)
     const struct sgu_settings *s = settings;
     attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
     attncl_value z, mask;
-    TRY(attncl__input_sequence(b, "z", s->d_z, s->seq_len, &z));
+    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "z", s->d_z, s->seq_len, &z));
     TRY(attncl__input_mask(b, attncl__input_find(b, "z")->dim[0], 1, &mask));
     attncl__sgu_params(&b->params, s, &params);
     attncl_graph_output(b->graph, "output",
@@ -56,7 +56,7 @@ static attncl_status block_build(struct build *b, const void *settings)
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_value x, mask;
-    TRY(attncl__input_sequence(b, "x", s->d_model, s->seq_len, &x));
+    TRY(attncl__input_sequence(b, ATTNCL_LAYOUT_TIME_FIRST, "x", s->d_model, s->seq_len, &x));
     TRY(attncl__input_mask(b, attncl__input_find(b, "x")->dim[0], 1, &mask));
     attncl__gmlp_params(&b->params, s, &gate, &params);
     attncl_graph_output(b->graph, "output", attncl_gmlp_block(b->graph, &params, x, 0, mask));

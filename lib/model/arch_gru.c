@@ -8,17 +8,23 @@
 #include "model/block_rnn.h"
 #include "model/config.h"
 
+struct gru_settings {
+    struct rnn_settings rnn;
+    bool batch_first;
+};
+
 static attncl_status gru_configure(struct config *config, void *settings)
 {
-    struct rnn_settings *s = settings;
-    TRY(attncl__config_int(config, "input_size", 1, &s->input));
-    TRY(attncl__config_int(config, "hidden_size", 1, &s->hidden));
-    return attncl__config_int(config, "num_layers", 1, &s->n_layers);
+    struct gru_settings *s = settings;
+    TRY(attncl__config_int(config, "input_size", 1, &s->rnn.input));
+    TRY(attncl__config_int(config, "hidden_size", 1, &s->rnn.hidden));
+    TRY(attncl__config_int(config, "num_layers", 1, &s->rnn.n_layers));
+    return attncl__config_bool_or(config, "batch_first", false, &s->batch_first);
 }
 
 static void gru_load(struct params *p, const void *settings)
 {
-    attncl__rnn_params(p, settings, NULL);
+    attncl__rnn_params(p, &((const struct gru_settings *)settings)->rnn, NULL);
 }
 
 static attncl_status take_h0(struct build *b, const struct rnn_settings *s, int64_t n_batch,
@@ -38,20 +44,21 @@ static attncl_status take_h0(struct build *b, const struct rnn_settings *s, int6
 
 static attncl_status gru_build(struct build *b, const void *settings)
 {
-    const struct rnn_settings *s = settings;
+    const struct gru_settings *s = settings;
+    const attncl_layout layout =
+        s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
     attncl_status status = ATTNCL_OK;
     struct rnn rnn = {0};
     attncl_value x;
-    TRY(attncl__input_sequence(b, "input", s->input, 0, &x));
+    TRY(attncl__input_sequence(b, layout, "input", s->rnn.input, 0, &x));
     const int64_t *dim = attncl__input_find(b, "input")->dim;
-    TRY(attncl__check_steps("input", dim[0]));
+    TRY(attncl__check_steps("input", dim[s->batch_first ? 1 : 0]));
 
-    TRY_DONE(attncl__rnn_create(s->n_layers, &rnn));
-    TRY_DONE(take_h0(b, s, dim[1], &rnn));
-    attncl__rnn_params(&b->params, s, rnn.layers);
-    attncl_graph_output(
-        b->graph, "output",
-        attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, ATTNCL_LAYOUT_TIME_FIRST, rnn.states));
+    TRY_DONE(attncl__rnn_create(s->rnn.n_layers, &rnn));
+    TRY_DONE(take_h0(b, &s->rnn, dim[s->batch_first ? 0 : 1], &rnn));
+    attncl__rnn_params(&b->params, &s->rnn, rnn.layers);
+    attncl_graph_output(b->graph, "output",
+                        attncl_gru_layers(b->graph, rnn.layers, rnn.n, x, layout, rnn.states));
     attncl_graph_output(b->graph, "h_n", attncl__rnn_stack_states(b->graph, &rnn));
 
 done:
@@ -61,7 +68,7 @@ done:
 
 const struct arch_class attncl__arch_gru = {
     .name = "gru",
-    .settings_bytes = sizeof(struct rnn_settings),
+    .settings_bytes = sizeof(struct gru_settings),
     .configure = gru_configure,
     .load = gru_load,
     .build = gru_build,

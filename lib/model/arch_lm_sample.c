@@ -62,7 +62,7 @@ static attncl_status check_prompt(const struct sample_settings *s, const attncl_
 static attncl_status take_prompt(const struct sample_settings *s, const attncl_array *a,
                                  struct sequences *q)
 {
-    const int64_t n_vocab = s->lm.n_vocab;
+    const int64_t n_vocab = s->lm.embed.n_vocab;
     size_t n_prompt, n_all, n_logits;
     *q = (struct sequences){.n_prompt = a->dim[0], .n_steps = s->steps, .batch = a->dim[1]};
     REQUIRE(ckd_mul_size((size_t)q->n_prompt, (size_t)q->batch, &n_prompt) &&

@@ -1,41 +1,55 @@
 // SPDX-License-Identifier: MIT
 //
-// mha: multi-head attention, sequence first.
+// mha: multi-head attention.
 
 #include "attncl/ops.h"
 #include "base/try.h"
 #include "model/arch.h"
 #include "model/block_mha.h"
+#include "model/config.h"
+
+struct arch_mha_settings {
+    struct mha_settings mha;
+    bool batch_first;
+};
 
 static attncl_status configure(struct config *config, void *settings)
 {
-    return attncl__mha_configure(config, settings);
+    struct arch_mha_settings *s = settings;
+    TRY(attncl__mha_configure(config, &s->mha));
+    return attncl__config_bool_or(config, "batch_first", false, &s->batch_first);
 }
 
 static void load(struct params *p, const void *settings)
 {
     attncl_mha_params ignored = ATTNCL_MHA_PARAMS_INIT;
-    attncl__mha_params(p, settings, &ignored);
+    attncl__mha_params(p, &((const struct arch_mha_settings *)settings)->mha, &ignored);
 }
 
 static attncl_status build(struct build *b, const void *settings)
 {
     static const int to_tsbh[] = {2, 3, 0, 1};
-    const struct mha_settings *s = settings;
+    const struct arch_mha_settings *s = settings;
+    const int64_t width = s->mha.d_model;
+    const int t = s->batch_first ? 1 : 0; // the axis of positions
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
     attncl_value weights;
-    TRY(attncl__input_sequence(b, "query", s->d_model, 0, &in.query));
-    const int64_t *q = attncl__input_find(b, "query")->dim; // [T, B, C]
-    const int64_t keys[3] = {AXIS('S'), q[1], s->d_model};
+    desc.layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
+
+    TRY(attncl__input_sequence(b, desc.layout, "query", width, 0, &in.query));
+    const int64_t *q = attncl__input_find(b, "query")->dim;
+    int64_t keys[3] = {AXIS('S'), AXIS('S'), width};
+    keys[1 - t] = q[1 - t];
     TRY(attncl__input_real(b, "key", 3, keys, &in.key));
-    const int64_t *k = attncl__input_find(b, "key")->dim; // [S, B, C]
+    const int64_t *k = attncl__input_find(b, "key")->dim;
     TRY(attncl__input_real(b, "value", 3, k, &in.value));
-    TRY(attncl__input_pair_mask(b, q[0], k[0], q[1], &in.mask));
+    TRY(attncl__input_pair_mask(b, q[t], k[t], q[1 - t], &in.mask));
 
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
-    attncl__mha_params(&b->params, s, &params);
+    attncl__mha_params(&b->params, &s->mha, &params);
     const attncl_value y =
-        attncl_multi_head_attention(b->graph, NULL, &params, s->heads, &in, &weights);
+        attncl_multi_head_attention(b->graph, &desc, &params, s->mha.heads, &in, &weights);
     attncl_graph_output(b->graph, "output", y);
     attncl_graph_output(b->graph, "attn", attncl_permute(b->graph, weights, to_tsbh));
     return ATTNCL_OK;
@@ -43,7 +57,7 @@ static attncl_status build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_mha = {
     .name = "mha",
-    .settings_bytes = sizeof(struct mha_settings),
+    .settings_bytes = sizeof(struct arch_mha_settings),
     .configure = configure,
     .load = load,
     .build = build,

@@ -2,9 +2,12 @@
 //
 // feed_forward, transformer_layer, encoder.
 
+#include "attncl/ops.h"
 #include "base/try.h"
 #include "model/arch.h"
+#include "model/block_embed.h"
 #include "model/block_encoder.h"
+#include "model/config.h"
 
 static attncl_status ffn_configure(struct config *config, void *settings)
 {
@@ -38,36 +41,89 @@ const struct arch_class attncl__arch_feed_forward = {
     .build = ffn_build,
 };
 
-// x [T, B, C] and its mask
-static attncl_status block_inputs(struct build *b, const struct block_settings *s,
-                                  attncl_value *x_ret, attncl_value *mask_ret)
+// -- transformer_layer, encoder
+
+struct layers_settings {
+    struct encoder_settings encoder;
+    struct embed_settings embed; // n_vocab 0: the input is x, not tokens
+    bool batch_first;
+};
+
+// [T, B, C] <-> [B, T, C], a view.
+static attncl_value swap_axes(attncl_graph *g, attncl_value x)
 {
-    TRY(attncl__input_sequence(b, "x", attncl__block_width(s), attncl__block_limit(s), x_ret));
-    const int64_t *dim = attncl__input_find(b, "x")->dim;
-    return attncl__input_mask(b, dim[0], attncl__block_mask_batch(s, dim[1]), mask_ret);
+    static const int order[] = {1, 0, 2};
+    return attncl_permute(g, x, order);
+}
+
+// tokens [T, B] or [B, T]
+static attncl_status token_input(struct build *b, const struct embed_settings *s,
+                                 attncl_layout layout, attncl_value *x_ret)
+{
+    static const int64_t dim[2][2] = {{AXIS('T'), AXIS('B')}, {AXIS('B'), AXIS('T')}};
+    const int time_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
+    attncl_value tokens;
+    TRY(attncl__input_index(b, "tokens", 2, dim[time_axis], s->n_vocab, &tokens));
+    TRY(attncl__check_length("tokens", attncl__input_find(b, "tokens")->dim[time_axis], s->limit));
+    *x_ret = attncl__embed(b, s, tokens, ATTNCL_NONE_VALUE, layout);
+    return ATTNCL_OK;
+}
+
+// x and its mask.  Layers that mix along the first axis alone get a copy of x with that order.
+static attncl_status layer_inputs(struct build *b, const struct layers_settings *s,
+                                  struct block_call *call, attncl_value *x_ret)
+{
+    const struct block_settings *block = &s->encoder.block;
+    const bool has_tokens = s->embed.n_vocab > 0;
+    const int64_t width = attncl__block_width(block);
+    call->layout = s->batch_first ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
+    if (has_tokens)
+        TRY(token_input(b, &s->embed, call->layout, x_ret));
+    else
+        TRY(attncl__input_sequence(b, call->layout, "x", width, attncl__block_limit(block), x_ret));
+
+    const int64_t *dim = attncl__input_find(b, has_tokens ? "tokens" : "x")->dim;
+    const int64_t n_seq = dim[s->batch_first ? 1 : 0], n_batch = dim[s->batch_first ? 0 : 1];
+    TRY(attncl__input_mask(b, n_seq, attncl__block_mask_batch(block, n_batch), &call->mask));
+    if (s->batch_first && block->kind != BLOCK_TRANSFORMER) {
+        const int64_t swapped[3] = {n_seq, n_batch, width};
+        *x_ret = attncl_reshape(b->graph, swap_axes(b->graph, *x_ret), 3, swapped);
+    }
+    return ATTNCL_OK;
+}
+
+static void layer_output(struct build *b, const struct layers_settings *s, attncl_value y)
+{
+    if (s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER)
+        y = swap_axes(b->graph, y);
+    attncl_graph_output(b->graph, "output", y);
 }
 
 static attncl_status layer_configure(struct config *config, void *settings)
 {
-    return attncl__block_configure(config, settings);
+    struct layers_settings *s = settings;
+    TRY(attncl__block_configure(config, &s->encoder.block));
+    return attncl__config_bool_or(config, "batch_first", false, &s->batch_first);
 }
 
 static void layer_load(struct params *p, const void *settings)
 {
-    attncl__block_load(p, settings);
+    attncl__block_load(p, &((const struct layers_settings *)settings)->encoder.block);
 }
 
 static attncl_status layer_build(struct build *b, const void *settings)
 {
-    attncl_value x, mask;
-    TRY(block_inputs(b, settings, &x, &mask));
-    attncl_graph_output(b->graph, "output", attncl__block(b, settings, x, false, mask));
+    const struct layers_settings *s = settings;
+    struct block_call call = {0};
+    attncl_value x;
+    TRY(layer_inputs(b, s, &call, &x));
+    layer_output(b, s, attncl__block(b, &s->encoder.block, &call, x));
     return ATTNCL_OK;
 }
 
 const struct arch_class attncl__arch_transformer_layer = {
     .name = "transformer_layer",
-    .settings_bytes = sizeof(struct block_settings),
+    .settings_bytes = sizeof(struct layers_settings),
     .configure = layer_configure,
     .load = layer_load,
     .build = layer_build,
@@ -75,26 +131,39 @@ const struct arch_class attncl__arch_transformer_layer = {
 
 static attncl_status encoder_configure(struct config *config, void *settings)
 {
-    return attncl__encoder_configure(config, settings);
+    struct layers_settings *s = settings;
+    const struct block_settings *block = &s->encoder.block;
+    int64_t n_vocab;
+    TRY(attncl__encoder_configure(config, &s->encoder));
+    TRY(attncl__config_bool_or(config, "batch_first", false, &s->batch_first));
+    TRY(attncl__config_int_or(config, "n_vocab", 1, 0, &n_vocab));
+    if (n_vocab == 0)
+        return ATTNCL_OK;
+    return attncl__embed_configure(config, attncl__block_width(block), attncl__block_limit(block),
+                                   &s->embed);
 }
 
 static void encoder_load(struct params *p, const void *settings)
 {
-    attncl__encoder_load(p, settings);
+    const struct layers_settings *s = settings;
+    if (s->embed.n_vocab > 0)
+        attncl__embed_load(p, &s->embed);
+    attncl__encoder_load(p, &s->encoder);
 }
 
 static attncl_status encoder_build(struct build *b, const void *settings)
 {
-    const struct encoder_settings *s = settings;
-    attncl_value x, mask;
-    TRY(block_inputs(b, &s->block, &x, &mask));
-    attncl_graph_output(b->graph, "output", attncl__encoder(b, s, x, false, mask));
+    const struct layers_settings *s = settings;
+    struct block_call call = {0};
+    attncl_value x;
+    TRY(layer_inputs(b, s, &call, &x));
+    layer_output(b, s, attncl__encoder(b, &s->encoder, &call, x));
     return ATTNCL_OK;
 }
 
 const struct arch_class attncl__arch_encoder = {
     .name = "encoder",
-    .settings_bytes = sizeof(struct encoder_settings),
+    .settings_bytes = sizeof(struct layers_settings),
     .configure = encoder_configure,
     .load = encoder_load,
     .build = encoder_build,

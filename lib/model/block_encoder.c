@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 //
-// Layers of an encoder, and the encoder.  Pre-norm:
+// Layers of an encoder, and the encoder.
 //
-//     x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x));   after the last layer LN
+//     norm_first    x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x))
+//     else          x = LN(x + attn(x, x, x, mask));   x = LN(x + FF(x))
 //
 // A gMLP block has its norms and residual inside.
 
@@ -11,31 +12,16 @@
 #include "attncl/ops.h"
 #include "base/try.h"
 #include "model/block_encoder.h"
+#include "model/block_norm.h"
 #include "model/config.h"
 
-static const float norm_eps = 1e-5f;
-
-struct norm_params {
-    attncl_value weight, bias; // [C]
-};
-
-static struct norm_params norm_params(struct params *p, const char *name, int64_t width)
+// A gMLP block has no other order.
+static attncl_status configure_order(struct config *config, struct block_settings *s)
 {
-    struct norm_params norm;
-    attncl__params_enter(p, "%s", name);
-    norm.weight = PARAM(p, "weight", width);
-    norm.bias = PARAM(p, "bias", width);
-    attncl__params_leave(p);
-    return norm;
-}
-
-static attncl_value apply_norm(struct build *b, const char *name, int64_t width, attncl_value x)
-{
-    const struct norm_params norm = norm_params(&b->params, name, width);
-    attncl_graph_push_scope(b->graph, name);
-    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, norm_eps);
-    attncl_graph_pop_scope(b->graph);
-    return y;
+    TRY(attncl__config_bool_or(config, "norm_first", true, &s->norm_first));
+    REQUIRE(s->norm_first || s->kind != BLOCK_GMLP, ATTNCL_ERR_FORMAT,
+            "norm_first is false, layer gmlp has its norm first");
+    return attncl__norm_eps_configure(config, &s->norm_eps);
 }
 
 attncl_status attncl__block_configure(struct config *config, struct block_settings *ret)
@@ -48,18 +34,14 @@ attncl_status attncl__block_configure(struct config *config, struct block_settin
     };
     int layer;
     TRY(attncl__config_choice(config, "layer", layers, N_CHOICES(layers), NULL, &layer));
-    switch (layer) {
-    case GMLP:
-        ret->kind = BLOCK_GMLP;
+    ret->kind = layer == GMLP ? BLOCK_GMLP : layer == TRANSFORMER ? BLOCK_TRANSFORMER : BLOCK_AFT;
+    TRY(configure_order(config, ret));
+    if (ret->kind == BLOCK_GMLP)
         return attncl__gmlp_configure(config, &ret->gmlp);
-    case TRANSFORMER:
-        ret->kind = BLOCK_TRANSFORMER;
+    if (ret->kind == BLOCK_TRANSFORMER)
         TRY(attncl__mha_configure(config, &ret->mha));
-        break;
-    default:
-        ret->kind = BLOCK_AFT;
+    else
         TRY(attncl__aft_configure(config, (attncl_aft_kind)layer, &ret->aft));
-    }
     return attncl__ffn_configure(config, &ret->ffn);
 }
 
@@ -74,14 +56,14 @@ void attncl__block_load(struct params *p, const struct block_settings *s)
         attncl__gmlp_params(p, &s->gmlp, &gate, &gmlp);
         return;
     }
-    norm_params(p, "norm_self_attn", s->ffn.d_model);
+    attncl__norm_params(p, "norm_self_attn", s->ffn.d_model);
     attncl__params_enter(p, "self_attn");
     if (s->kind == BLOCK_TRANSFORMER)
         attncl__mha_params(p, &s->mha, &mha);
     else
         attncl__aft_params(p, &s->aft, &aft);
     attncl__params_leave(p);
-    norm_params(p, "norm_ff", s->ffn.d_model);
+    attncl__norm_params(p, "norm_ff", s->ffn.d_model);
     attncl__params_enter(p, "feed_forward");
     attncl__ffn_params(p, &s->ffn, &ffn);
     attncl__params_leave(p);
@@ -107,11 +89,11 @@ int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch
     return s->kind == BLOCK_GMLP ? 1 : n_batch; // a gating unit's mask is shared by the batch
 }
 
-// x + FF(LN(x))
-static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, attncl_value x)
+// x + FF(z)
+static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, attncl_value z,
+                                 attncl_value x)
 {
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
-    const attncl_value z = apply_norm(b, "norm_ff", s->d_model, x);
     attncl__params_enter(&b->params, "feed_forward");
     attncl__ffn_params(&b->params, s, &params);
     const attncl_value y = attncl_feed_forward(b->graph, &params, s->activation, z, x);
@@ -119,16 +101,28 @@ static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, 
     return y;
 }
 
-// x + attn(z, z, z, mask)
-static attncl_value aft(struct build *b, const struct aft_settings *s, attncl_value z, bool causal,
-                        attncl_value mask, attncl_value x)
+static attncl_attention_inputs self_attention(const struct block_call *call, attncl_value z,
+                                              attncl_value x)
 {
-    const attncl_aft_desc desc = attncl__aft_desc(s, causal);
+    return (attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
+                                     .query = z,
+                                     .key = z,
+                                     .value = z,
+                                     .mask = call->mask,
+                                     .residual = x};
+}
+
+// x + attn(z, z, z, mask)
+static attncl_value aft(struct build *b, const struct aft_settings *s,
+                        const struct block_call *call, attncl_value z, attncl_value x)
+{
+    const bool is_step = call->position.id != 0;
+    const attncl_aft_desc desc = attncl__aft_desc(s, is_step || call->causal);
+    const attncl_attention_inputs in = self_attention(call, z, x);
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
-    const attncl_attention_inputs in = {
-        .struct_size = sizeof in, .query = z, .key = z, .value = z, .mask = mask, .residual = x};
-    return attncl_aft(b->graph, &desc, &params, &in);
+    return is_step ? attncl_aft_step(b->graph, &desc, &params, z, call->position, x)
+                   : attncl_aft(b->graph, &desc, &params, &in);
 }
 
 // [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
@@ -141,16 +135,20 @@ static void show_attention(struct build *b, attncl_value weights)
     attncl_graph_output(b->graph, name, attncl_permute(b->graph, weights, to_tsbh));
 }
 
-static attncl_value mha(struct build *b, const struct mha_settings *s, attncl_value z, bool causal,
-                        attncl_value mask, attncl_value x)
+static attncl_value mha(struct build *b, const struct mha_settings *s,
+                        const struct block_call *call, attncl_value z, attncl_value x)
 {
+    const attncl_attention_inputs in = self_attention(call, z, x);
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
-    desc.causal = causal;
-    attncl__mha_params(&b->params, s, &params);
-    const attncl_attention_inputs in = {
-        .struct_size = sizeof in, .query = z, .key = z, .value = z, .mask = mask, .residual = x};
     attncl_value weights;
+
+    attncl__mha_params(&b->params, s, &params);
+    if (call->position.id)
+        return attncl_multi_head_attention_step(b->graph, &params, s->heads, b->n_positions, z,
+                                                call->position, x);
+    desc.causal = call->causal;
+    desc.layout = call->layout;
     const attncl_value y = attncl_multi_head_attention(b->graph, &desc, &params, s->heads, &in,
                                                        b->shows_attention ? &weights : NULL);
     if (b->shows_attention)
@@ -158,93 +156,72 @@ static attncl_value mha(struct build *b, const struct mha_settings *s, attncl_va
     return y;
 }
 
-attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,
-                           bool causal, attncl_value mask)
+static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
+                         const struct block_call *call, attncl_value x)
 {
-    if (s->kind == BLOCK_GMLP) {
-        attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
-        attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
-        attncl__gmlp_params(&b->params, &s->gmlp, &gate, &params);
-        return attncl_gmlp_block(b->graph, &params, x, causal, mask);
-    }
-    const attncl_value z = apply_norm(b, "norm_self_attn", s->ffn.d_model, x);
+    attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
+    attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
+    attncl__gmlp_params(&b->params, s, &gate, &params);
+    return call->position.id ? attncl_gmlp_step(b->graph, &params, x, call->position)
+                             : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
+}
+
+static attncl_value norm_if(bool wanted, struct build *b, const struct block_settings *s,
+                            const char *name, attncl_value x)
+{
+    return wanted ? attncl__norm(b, name, s->ffn.d_model, s->norm_eps, x) : x;
+}
+
+attncl_value attncl__block(struct build *b, const struct block_settings *s,
+                           const struct block_call *call, attncl_value x)
+{
+    if (s->kind == BLOCK_GMLP)
+        return gmlp(b, &s->gmlp, call, x);
+
+    const bool before = s->norm_first, after = !before;
+    attncl_value z = norm_if(before, b, s, "norm_self_attn", x);
     attncl__params_enter(&b->params, "self_attn");
-    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, z, causal, mask, x)
-                             : mha(b, &s->mha, z, causal, mask, x);
+    x = s->kind == BLOCK_AFT ? aft(b, &s->aft, call, z, x) : mha(b, &s->mha, call, z, x);
     attncl__params_leave(&b->params);
-    return feed_forward(b, &s->ffn, x);
-}
+    x = norm_if(after, b, s, "norm_self_attn", x);
 
-// x [B, C] + attn(z) at a position
-static attncl_value aft_step(struct build *b, const struct aft_settings *s, attncl_value z,
-                             attncl_value position, attncl_value x)
-{
-    const attncl_aft_desc desc = attncl__aft_desc(s, true);
-    attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
-    attncl__aft_params(&b->params, s, &params);
-    return attncl_aft_step(b->graph, &desc, &params, z, position, x);
-}
-
-static attncl_value mha_step(struct build *b, const struct mha_settings *s, attncl_value z,
-                             attncl_value position, attncl_value x)
-{
-    attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
-    attncl__mha_params(&b->params, s, &params);
-    return attncl_multi_head_attention_step(b->graph, &params, s->heads, b->n_positions, z,
-                                            position, x);
-}
-
-attncl_value attncl__block_step(struct build *b, const struct block_settings *s, attncl_value x,
-                                attncl_value position)
-{
-    if (s->kind == BLOCK_GMLP) {
-        attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
-        attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
-        attncl__gmlp_params(&b->params, &s->gmlp, &gate, &params);
-        return attncl_gmlp_step(b->graph, &params, x, position);
-    }
-    const attncl_value z = apply_norm(b, "norm_self_attn", s->ffn.d_model, x);
-    attncl__params_enter(&b->params, "self_attn");
-    x = s->kind == BLOCK_AFT ? aft_step(b, &s->aft, z, position, x)
-                             : mha_step(b, &s->mha, z, position, x);
-    attncl__params_leave(&b->params);
-    return feed_forward(b, &s->ffn, x);
+    z = norm_if(before, b, s, "norm_ff", x);
+    x = feed_forward(b, &s->ffn, z, x);
+    return norm_if(after, b, s, "norm_ff", x);
 }
 
 attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret)
 {
     TRY(attncl__block_configure(config, &ret->block));
+    TRY(attncl__config_presence(config, "final_norm",
+                                ret->block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE,
+                                &ret->final_norm));
     return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
 }
 
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s)
 {
+    const int64_t width = attncl__block_width(&s->block);
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         attncl__params_enter(p, "layers.%d", (int)i);
         attncl__block_load(p, &s->block);
         attncl__params_leave(p);
     }
-    norm_params(p, "norm", attncl__block_width(&s->block));
+    if (s->final_norm == PRESENT_ALWAYS)
+        attncl__norm_params(p, "norm", width);
+    else if (s->final_norm == PRESENT_IF_IN_FILE)
+        attncl__norm_optional(p, "norm", width);
 }
 
-attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s, attncl_value x,
-                             bool causal, attncl_value mask)
+attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
+                             const struct block_call *call, attncl_value x)
 {
     for (int64_t i = 0; i < s->n_layers; ++i) {
         attncl__params_enter(&b->params, "layers.%d", (int)i);
-        x = attncl__block(b, &s->block, x, causal, mask);
+        x = attncl__block(b, &s->block, call, x);
         attncl__params_leave(&b->params);
     }
-    return apply_norm(b, "norm", attncl__block_width(&s->block), x);
-}
-
-attncl_value attncl__encoder_step(struct build *b, const struct encoder_settings *s, attncl_value x,
-                                  attncl_value position)
-{
-    for (int64_t i = 0; i < s->n_layers; ++i) {
-        attncl__params_enter(&b->params, "layers.%d", (int)i);
-        x = attncl__block_step(b, &s->block, x, position);
-        attncl__params_leave(&b->params);
-    }
-    return apply_norm(b, "norm", attncl__block_width(&s->block), x);
+    if (!attncl__param_given(&b->params, "norm.weight"))
+        return x;
+    return attncl__norm(b, "norm", attncl__block_width(&s->block), s->block.norm_eps, x);
 }

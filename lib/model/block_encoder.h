@@ -8,11 +8,14 @@
 #include "model/block_ffn.h"
 #include "model/block_gmlp.h"
 #include "model/block_mha.h"
+#include "model/config.h"
 #include "model/inputs.h"
 
 enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 struct block_settings {
     enum block_kind kind;
+    bool norm_first; // x + f(LN(x)), else LN(x + f(x))
+    float norm_eps;
     struct gmlp_settings gmlp;
     struct aft_settings aft;
     struct mha_settings mha;
@@ -25,21 +28,27 @@ int64_t attncl__block_limit(const struct block_settings *s); // longest sequence
 // Whether a step keeps something of every position before it, so that decoding needs a limit.
 bool attncl__block_keeps_all(const struct block_settings *s);
 int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch);
-attncl_value attncl__block(struct build *b, const struct block_settings *s, attncl_value x,
-                           bool causal, attncl_value mask);
-attncl_value attncl__block_step(struct build *b, const struct block_settings *s, attncl_value x,
-                                attncl_value position);
 
-// A stack of them and a layer norm.
+// What layers work on: x [T, B, C] or, by the layout, [B, T, C]; with a position, [B, C] of one
+// position of a causal sequence.
+struct block_call {
+    bool causal;
+    attncl_value mask; // null: none
+    attncl_value position;
+    attncl_layout layout; // batch first: layers of kind BLOCK_TRANSFORMER alone
+};
+attncl_value attncl__block(struct build *b, const struct block_settings *s,
+                           const struct block_call *call, attncl_value x);
+
+// A stack of them and, where there is one, a layer norm.
 struct encoder_settings {
     struct block_settings block;
     int64_t n_layers;
+    enum presence final_norm;
 };
 attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret);
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s);
-attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s, attncl_value x,
-                             bool causal, attncl_value mask);
-attncl_value attncl__encoder_step(struct build *b, const struct encoder_settings *s, attncl_value x,
-                                  attncl_value position);
+attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
+                             const struct block_call *call, attncl_value x);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/try.h"
 #include "model/block_feedback.h"
+#include "model/block_norm.h"
 #include "model/config.h"
 
 attncl_status attncl__feedback_configure_attention(struct config *config, const char *score,
@@ -25,11 +26,18 @@ attncl_status attncl__feedback_configure_attention(struct config *config, const 
     return ATTNCL_OK;
 }
 
+attncl_status attncl__feedback_configure_layer(struct config *config, const char *score,
+                                               struct feedback_settings *ret)
+{
+    TRY(attncl__feedback_configure_attention(config, score, ret));
+    TRY(attncl__ffn_configure(config, &ret->ffn));
+    return attncl__norm_eps_configure(config, &ret->norm_eps);
+}
+
 attncl_status attncl__feedback_configure(struct config *config, bool shared,
                                          struct feedback_settings *ret)
 {
-    TRY(attncl__feedback_configure_attention(config, shared ? "split" : "joint", ret));
-    TRY(attncl__ffn_configure(config, &ret->ffn));
+    TRY(attncl__feedback_configure_layer(config, shared ? "split" : "joint", ret));
     ret->shared = shared;
     return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
 }
@@ -64,21 +72,20 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
     *ret = (attncl_feedback_layer_params)ATTNCL_FEEDBACK_LAYER_PARAMS_INIT;
     ret->attn = &parts->attn;
     ret->ffn = &parts->ffn;
-    attncl__params_enter(p, "norm_self_attn");
-    ret->norm_attn_weight = PARAM(p, "weight", s->d_model);
-    ret->norm_attn_bias = PARAM(p, "bias", s->d_model);
-    attncl__params_leave(p);
+    const struct norm_params norm_attn = attncl__norm_params(p, "norm_self_attn", s->d_model);
+    ret->norm_attn_weight = norm_attn.weight;
+    ret->norm_attn_bias = norm_attn.bias;
     attncl__params_enter(p, "attn");
     attncl__feedback_attention_params(p, s, keys, &parts->attn);
     attncl__params_leave(p);
-    attncl__params_enter(p, "norm_ff");
-    ret->norm_ffn_weight = PARAM(p, "weight", s->d_model);
-    ret->norm_ffn_bias = PARAM(p, "bias", s->d_model);
-    attncl__params_leave(p);
+    const struct norm_params norm_ffn = attncl__norm_params(p, "norm_ff", s->d_model);
+    ret->norm_ffn_weight = norm_ffn.weight;
+    ret->norm_ffn_bias = norm_ffn.bias;
     attncl__params_enter(p, "feed_forward");
     attncl__ffn_params(p, &s->ffn, &parts->ffn);
     attncl__params_leave(p);
     ret->activation = s->ffn.activation;
+    ret->norm_eps = s->norm_eps;
 }
 
 // The weights that project a memory to keys and values, stacked for one GEMM: those of all layers,
@@ -138,10 +145,10 @@ static void transformer_params(struct params *p, const struct feedback_settings 
         ret->key_value_bias = key_value_bias(p, s);
     }
     ret->weights = PARAM(p, "weights", s->n_layers + 1);
-    attncl__params_enter(p, "norm");
-    ret->norm_weight = PARAM(p, "weight", s->d_model);
-    ret->norm_bias = PARAM(p, "bias", s->d_model);
-    attncl__params_leave(p);
+    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    ret->norm_weight = norm.weight;
+    ret->norm_bias = norm.bias;
+    ret->norm_eps = s->norm_eps;
 }
 
 void attncl__feedback_load(struct params *p, const struct feedback_settings *s)

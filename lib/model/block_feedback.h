@@ -13,11 +13,14 @@ struct feedback_settings {
     bool split;          // scores
     bool shared;         // one projection of keys and values for all layers
     struct ffn_settings ffn;
+    float norm_eps;
 };
 
 // `score`: the default of that key.
 attncl_status attncl__feedback_configure_attention(struct config *config, const char *score,
                                                    struct feedback_settings *ret);
+attncl_status attncl__feedback_configure_layer(struct config *config, const char *score,
+                                               struct feedback_settings *ret);
 attncl_status attncl__feedback_configure(struct config *config, bool shared,
                                          struct feedback_settings *ret);
 void attncl__feedback_load(struct params *p, const struct feedback_settings *s);

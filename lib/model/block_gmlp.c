@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "model/block_gmlp.h"
+#include "model/block_norm.h"
 #include "model/config.h"
 
 // The gating unit halves this width.
@@ -19,10 +20,10 @@ static attncl_status even_int(struct config *config, const char *key, int64_t *r
 
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret)
 {
-    attncl__params_enter(p, "norm");
-    ret->norm_weight = PARAM(p, "weight", s->d_z / 2);
-    ret->norm_bias = PARAM(p, "bias", s->d_z / 2);
-    attncl__params_leave(p);
+    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_z / 2);
+    ret->norm_weight = norm.weight;
+    ret->norm_bias = norm.bias;
+    ret->norm_eps = s->norm_eps;
     ret->weight = PARAM(p, "weight", s->seq_len, s->seq_len);
     ret->bias = PARAM(p, "bias", s->seq_len);
 }
@@ -30,25 +31,27 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
 attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *s)
 {
     TRY(even_int(config, "d_z", &s->d_z));
-    return attncl__config_int(config, "seq_len", 1, &s->seq_len);
+    TRY(attncl__config_int(config, "seq_len", 1, &s->seq_len));
+    return attncl__norm_eps_configure(config, &s->norm_eps);
 }
 
 attncl_status attncl__gmlp_configure(struct config *config, struct gmlp_settings *ret)
 {
     TRY(attncl__config_int(config, "d_model", 1, &ret->d_model));
     TRY(even_int(config, "d_ffn", &ret->d_ffn));
-    return attncl__config_int(config, "seq_len", 1, &ret->seq_len);
+    TRY(attncl__config_int(config, "seq_len", 1, &ret->seq_len));
+    return attncl__norm_eps_configure(config, &ret->norm_eps);
 }
 
 void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl_sgu_params *gate,
                          attncl_gmlp_params *ret)
 {
-    const struct sgu_settings sgu = {s->d_ffn, s->seq_len};
+    const struct sgu_settings sgu = {s->d_ffn, s->seq_len, s->norm_eps};
 
-    attncl__params_enter(p, "norm");
-    ret->norm_weight = PARAM(p, "weight", s->d_model);
-    ret->norm_bias = PARAM(p, "bias", s->d_model);
-    attncl__params_leave(p);
+    const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
+    ret->norm_weight = norm.weight;
+    ret->norm_bias = norm.bias;
+    ret->norm_eps = s->norm_eps;
     attncl__param_linear(p, "proj1", s->d_ffn, s->d_model, true, &ret->proj1_weight,
                          &ret->proj1_bias);
     attncl__params_enter(p, "sgu");

@@ -3,17 +3,17 @@
 #ifndef ATTNCL_MODEL_BLOCK_LM_H
 #define ATTNCL_MODEL_BLOCK_LM_H
 
+#include "model/block_embed.h"
 #include "model/block_encoder.h"
 #include "model/block_feedback.h"
-
-enum lm_positions { LM_FIXED, LM_LEARNED, LM_NONE };
 
 struct lm_settings {
     bool is_feedback; // a feedback transformer, else an encoder with a causal mask
     struct encoder_settings encoder;
     struct feedback_settings feedback;
-    enum lm_positions positions;
-    int64_t n_vocab, max_len;
+    struct embed_settings embed;
+    bool tied; // the generator's weight is the embedding's
+    enum presence generator_bias;
 };
 
 attncl_status attncl__lm_configure(struct config *config, void *settings);

@@ -134,6 +134,18 @@ attncl_status attncl__config_bool_or(struct config *config, const char *key, boo
     return attncl__json_bool(config->object, key, &present, ret);
 }
 
+attncl_status attncl__config_presence(struct config *config, const char *key,
+                                      enum presence otherwise, enum presence *ret)
+{
+    static const char *const texts[] = {"false", "true", "if the file has it"};
+    bool given = false, present = false;
+    note_default(note(config, key, CONFIG_BOOL), texts[otherwise]);
+    if (config->object)
+        TRY(attncl__json_bool(config->object, key, &given, &present));
+    *ret = !given ? otherwise : present ? PRESENT_ALWAYS : PRESENT_NEVER;
+    return ATTNCL_OK;
+}
+
 static attncl_status check_number(const char *key, double min, double value)
 {
     REQUIRE(value >= min, ATTNCL_ERR_FORMAT, "%s is %g, must be at least %g", key, value, min);

@@ -58,6 +58,11 @@ attncl_status attncl__config_int_or(struct config *config, const char *key, int6
 attncl_status attncl__config_bool_or(struct config *config, const char *key, bool otherwise,
                                      bool *ret);
 
+// Whether a model has a part: as the key says, by default `otherwise`.
+enum presence { PRESENT_NEVER, PRESENT_ALWAYS, PRESENT_IF_IN_FILE };
+attncl_status attncl__config_presence(struct config *config, const char *key,
+                                      enum presence otherwise, enum presence *ret);
+
 // A number of at least `min` that must be there, and one with a default.
 attncl_status attncl__config_number(struct config *config, const char *key, double min,
                                     double *ret);

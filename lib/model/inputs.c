@@ -172,10 +172,11 @@ attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limi
     return ATTNCL_OK;
 }
 
-attncl_status attncl__input_sequence(struct build *b, const char *name, int64_t width,
-                                     int64_t limit, attncl_value *ret)
+attncl_status attncl__input_sequence(struct build *b, attncl_layout layout, const char *name,
+                                     int64_t width, int64_t limit, attncl_value *ret)
 {
-    const int64_t dim[3] = {AXIS('T'), AXIS('B'), width};
-    TRY(attncl__input_real(b, name, 3, dim, ret));
-    return attncl__check_length(name, attncl__input_find(b, name)->dim[0], limit);
+    const int64_t dim[2][3] = {{AXIS('T'), AXIS('B'), width}, {AXIS('B'), AXIS('T'), width}};
+    const int time_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
+    TRY(attncl__input_real(b, name, 3, dim[time_axis], ret));
+    return attncl__check_length(name, attncl__input_find(b, name)->dim[time_axis], limit);
 }

@@ -6,6 +6,7 @@
 
 #include "attncl/array.h"
 #include "attncl/graph.h"
+#include "attncl/kinds.h"
 #include "model/params.h"
 #include "model/probe.h"
 
@@ -51,9 +52,9 @@ attncl_status attncl__input_pair_mask(struct build *b, int64_t n_queries, int64_
 // Optional lengths, input valid_lens: [B] or [B, Q].  Absent: the null value.
 attncl_status attncl__input_lens(struct build *b, int64_t n_batch, int64_t n_queries,
                                  attncl_value *ret);
-// [T, B, width] with T at most `limit` (0: any).
-attncl_status attncl__input_sequence(struct build *b, const char *name, int64_t width,
-                                     int64_t limit, attncl_value *ret);
+// [T, B, width] or, by the layout, [B, T, width], with T at most `limit` (0: any).
+attncl_status attncl__input_sequence(struct build *b, attncl_layout layout, const char *name,
+                                     int64_t width, int64_t limit, attncl_value *ret);
 
 // ERR_SHAPE when an input is longer than the model takes.
 attncl_status attncl__check_length(const char *name, int64_t n_seq, int64_t limit);

@@ -58,17 +58,24 @@ static void full_name(const struct params *p, const char *name, char ret[PARAM_N
     snprintf(ret, PARAM_NAME_BYTES, "%.160s%.80s", p->prefix, name);
 }
 
-static attncl_value fetch(struct params *p, const char *name)
+static const struct param *find_loaded(const struct params *p, const char *name)
 {
     const struct param_table *t = p->table;
     for (size_t i = 0; i < t->n; ++i) {
         const size_t at = (p->next + i) % t->n; // the order of loading: nearly always the first
-        if (strcmp(t->list[at].name, name) == 0) {
-            p->next = at + 1;
-            return attncl_graph_weight(p->graph, t->list[at].tensor);
-        }
+        if (strcmp(t->list[at].name, name) == 0)
+            return &t->list[at];
     }
-    return GRAPH_FAIL(p->graph, ATTNCL_ERR_STATE, "parameter %s was not loaded", name);
+    return NULL;
+}
+
+static attncl_value fetch(struct params *p, const char *name)
+{
+    const struct param *param = find_loaded(p, name);
+    if (!param)
+        return GRAPH_FAIL(p->graph, ATTNCL_ERR_STATE, "parameter %s was not loaded", name);
+    p->next = (size_t)(param - p->table->list) + 1;
+    return attncl_graph_weight(p->graph, param->tensor);
 }
 
 // Uploads the elements under a name and puts them at the table's end.
@@ -118,6 +125,43 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
         p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim, PARAM_REQUIRED)
                             : load(p, full, rank, dim);
     return ATTNCL_NONE_VALUE;
+}
+
+bool attncl__param_given(const struct params *p, const char *name)
+{
+    char full[PARAM_NAME_BYTES];
+    full_name(p, name, full);
+    if (p->graph)
+        return !p->table || find_loaded(p, full);
+    return p->file && attncl_safetensors_find(p->file, full);
+}
+
+attncl_value attncl__param_optional(struct params *p, const char *name, int rank,
+                                    const int64_t *dim)
+{
+    char full[PARAM_NAME_BYTES];
+    full_name(p, name, full);
+    if (p->list && p->status == ATTNCL_OK)
+        p->status = attncl__param_list_add(p->list, full, rank, dim, PARAM_OPTIONAL_WEIGHT);
+    if (p->list || !attncl__param_given(p, name))
+        return ATTNCL_NONE_VALUE;
+    return attncl__param(p, name, rank, dim);
+}
+
+// 3 unless the file's table has two axes.
+static int positions_rank(const struct params *p, const char *full)
+{
+    const attncl_array *a = p->file ? attncl_safetensors_find(p->file, full) : NULL;
+    return a && a->rank == 2 ? 2 : 3;
+}
+
+attncl_value attncl__param_positions(struct params *p, const char *name, int64_t max_len,
+                                     int64_t width)
+{
+    char full[PARAM_NAME_BYTES];
+    full_name(p, name, full);
+    return positions_rank(p, full) == 2 ? PARAM(p, name, max_len, width)
+                                        : PARAM(p, name, max_len, 1, width);
 }
 
 struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width)
@@ -233,18 +277,20 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
                                     int64_t n_needed, int64_t width)
 {
-    const int64_t dim[3] = {max_len, 1, width};
+    const int64_t dim[3] = {max_len, 1, width}, flat[2] = {max_len, width};
     char full[PARAM_NAME_BYTES];
     full_name(p, name, full);
     if (p->graph)
         return in_graph(p, full, 3, dim);
     if (p->status != ATTNCL_OK)
         return ATTNCL_NONE_VALUE;
+    const int rank = positions_rank(p, full);
     if (p->list) {
-        p->status = attncl__param_list_add(p->list, full, 3, dim, PARAM_BUFFER);
+        p->status =
+            attncl__param_list_add(p->list, full, rank, rank == 2 ? flat : dim, PARAM_BUFFER);
         return ATTNCL_NONE_VALUE;
     }
-    p->status = attncl_safetensors_find(p->file, full) ? load(p, full, 3, dim)
+    p->status = attncl_safetensors_find(p->file, full) ? load(p, full, rank, rank == 2 ? flat : dim)
                                                        : derive_sinusoid(p, full, n_needed, width);
     if (p->status == ATTNCL_OK)
         p->table->list[p->table->n - 1].fixed = true;

@@ -63,12 +63,23 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
 #define PARAM_IF(given, p, name, ...)                                                              \
     ((given) ? PARAM((p), (name), __VA_ARGS__) : attncl_value_none())
 
+// A parameter that the file may lack: then the null value in every graph.
+attncl_value attncl__param_optional(struct params *p, const char *name, int rank,
+                                    const int64_t *dim);
+#define PARAM_OPTIONAL(p, name, ...)                                                               \
+    attncl__param_optional((p), (name), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), \
+                           (const int64_t[]){__VA_ARGS__})
+// Whether the file or, in a graph, the table has the parameter; true for placeholders.
+bool attncl__param_given(const struct params *p, const char *name);
+
 // A linear map: name.weight [out, in] and, where it has one, name.bias [out]; else the null value.
 void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
                           attncl_value *weight_ret, attncl_value *bias_ret);
 
-// The sinusoidal table: the file's own [max_len, 1, width] when it holds one, else computed,
-// `n_needed` rows of it.
+// A table of positions, [max_len, 1, width] or [max_len, width].
+attncl_value attncl__param_positions(struct params *p, const char *name, int64_t max_len,
+                                     int64_t width);
+// The sinusoidal table: the file's own when it holds one, else computed, `n_needed` rows of it.
 attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t max_len,
                                     int64_t n_needed, int64_t width);
 

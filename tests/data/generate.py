@@ -26,7 +26,7 @@ from torch_models.attention import MHA, BatchFirstMHA, additive, attend, masked_
 from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
 from torch_models.gmlp import GMLP, SGU  # noqa: E402
 from torch_models.recurrent import Seq2Seq  # noqa: E402
-from torch_models.transformer import LM, Encoder, FeedForward, Layer, sinusoid  # noqa: E402
+from torch_models.transformer import LM, Encoder, FeedForward, Layer, TokenEncoder, sinusoid  # noqa: E402
 
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "bool": "BOOL",
           "uint8": "U8", "bfloat16": "BF16"}
@@ -53,7 +53,10 @@ GRADIENTS = {
     "layer_transformer", "encoder_gmlp", "encoder_transformer", "basic_self_attention", "raschka_self_attention",
     "raschka_multi_head", "dot_product_attention", "additive_attention", "multi_head_attention", "mha", "gru",
     "seq2seq_bahdanau", "feedback_attention_joint", "feedback_attention_split", "feedback_layer",
-    "feedback_transformer", "feedback_transformer_kv", "lm_aft_local", "lm_transformer_learned"}
+    "feedback_transformer", "feedback_transformer_kv", "lm_aft_local", "lm_transformer_learned", "layer_post_norm",
+    "encoder_post_norm", "encoder_no_norm", "encoder_bert", "lm_gpt2", "mha_batch_first", "gru_batch_first",
+    "encoder_aft_batch_first", "lm_post_norm", "encoder_tokens_batch_first",
+    "lm_feedback_eps"}
 
 
 def case(name, arch, config, params, inputs, expected, keep_types=False):
@@ -99,6 +102,13 @@ def module(m, seed_norms=True):
         if seed_norms and "norm" in key:
             p.data += 0.2 * torch.randn_like(p)
     return m.float().double()
+
+
+def with_eps(m, c):
+    for norm in m.modules():
+        if isinstance(norm, nn.LayerNorm):
+            norm.eps = c.get("layer_norm_eps", 1e-5)
+    return m
 
 
 def primitives():
@@ -203,10 +213,12 @@ TRANSFORMER_LMS = {
 
 
 def language_model(name, c, model=LM):
-    m = module(model(c))
+    m = with_eps(module(model(c)), c)
     params = state(m)
     if "max_len" not in c:  # the table of 5000 rows is left to be derived
         params.pop("src_embed.positional_encodings", None)
+    if c.get("tie_generator"):
+        del params["generator.projection.weight"]
     tokens, targets = torch.randint(0, 11, (10, 3)), torch.randint(0, 11, (10, 3))
     y = m(tokens)
     case(name, "lm", c, params, {"tokens": tokens, "targets": targets},
@@ -230,12 +242,15 @@ def half_precision():
 
 
 def greedy(name, c, n_prompt, model=LM):
-    m = module(model(c))
+    m = with_eps(module(model(c)), c)
     start = torch.randint(0, c["n_vocab"], (n_prompt, 3))
     tokens = start
     for _ in range(c["steps"]):
         tokens = torch.cat([tokens, m(tokens)[-1].argmax(-1)[None]])
-    case(name, "lm_sample", c, state(m), {"tokens": start}, {"tokens": tokens})
+    params = state(m)
+    if c.get("tie_generator"):
+        del params["generator.projection.weight"]
+    case(name, "lm_sample", c, params, {"tokens": start}, {"tokens": tokens})
 
 
 def sample():
@@ -485,6 +500,8 @@ def train(name, c, m, inputs, output, **settings):
     """A step for each entry of the inputs' first axis; output(m, batch) are the logits."""
     config = {"model": c, **settings}
     params, start = list(m.parameters()), {k: v.detach().clone() for k, v in m.state_dict().items()}
+    if c.get("tie_generator"):
+        del start["generator.projection.weight"]
     optimizer, pad = settings["optimizer"], settings.get("pad", -1)
     lr, decay = optimizer["learning_rate"], optimizer.get("weight_decay", 0)
     keys = {"betas": optimizer.get("betas", (0.9, 0.999)), "eps": optimizer.get("eps", 1e-8), "decay": decay,
@@ -539,10 +556,102 @@ def training():
           optimizer=dict(adam, optimized_update=False), clip="d2l", grad_norm_clip=0.2, pad=1)
 
 
+def torch_layer(m, c):
+    """PyTorch's own layer with the weights of ours."""
+    own = nn.TransformerEncoderLayer(
+        c["d_model"], c["heads"], c["d_ff"], 0.0, nn.GELU() if c["activation"] == "GELU" else nn.ReLU(),
+        c["layer_norm_eps"], norm_first=c["norm_first"], dtype=torch.float64)
+    a, names = m.self_attn, ("query", "key", "value")
+    with torch.no_grad():
+        own.self_attn.in_proj_weight.copy_(torch.cat([getattr(a, n).linear.weight for n in names]))
+        own.self_attn.in_proj_bias.copy_(torch.cat([getattr(a, n).linear.bias for n in names]))
+    for mine, theirs in ((a.output, own.self_attn.out_proj), (m.feed_forward.layer1, own.linear1),
+                         (m.feed_forward.layer2, own.linear2), (m.norm_self_attn, own.norm1), (m.norm_ff, own.norm2)):
+        theirs.load_state_dict(mine.state_dict())
+    return own
+
+
+def torch_modules():
+    """What models of other libraries need: each case agrees with PyTorch's own modules."""
+    torch.manual_seed(23)
+    c = {"layer": "transformer", "d_model": 6, "heads": 3, "d_ff": 10, "norm_first": False, "layer_norm_eps": 0.01,
+         "activation": "ReLU"}
+    m, x, mask = with_eps(module(Layer(c)), c), randn(7, 2, 6), torch.rand(7, 7, 1) < 0.6
+    mask |= torch.eye(7, dtype=torch.bool)[..., None]
+    y = m(x, mask)
+    assert torch.allclose(y, torch_layer(m, c)(x, ~mask[..., 0]), atol=1e-12)
+    case("layer_post_norm", "transformer_layer", c, state(m), {"x": x, "mask": mask}, {"output": y})
+
+    for name, keys in (("encoder_post_norm", {"batch_first": True}),
+                       ("encoder_post_norm_final", {"final_norm": None}),
+                       ("encoder_no_norm", {"norm_first": True, "final_norm": False, "activation": "GELU"})):
+        k = dict(c, n_layers=2, **keys)
+        m = with_eps(module(Encoder({**k, "final_norm": True} if "final" in name else k)), k)
+        y = own = m(x, mask)
+        own = x
+        for layer in m.layers:
+            own = torch_layer(layer, k)(own, ~mask[..., 0])
+        assert torch.allclose(y, m.norm(own), atol=1e-12)
+        if "final" in name:  # the file says so
+            del k["final_norm"]
+        given, y = x, m(x, mask)
+        if k.get("batch_first"):
+            given = leaf(x.transpose(0, 1))
+            y = m(given.transpose(0, 1), mask).transpose(0, 1)
+        case(name, "encoder", k, state(m), {"x": given, "mask": mask}, {"output": y})
+
+    k = {"layer": "aft_full", "d_model": 6, "seq_len": 9, "d_ff": 10, "n_layers": 2, "batch_first": True,
+         "norm_first": False, "layer_norm_eps": 0.01}
+    m, given = with_eps(module(Encoder(k)), k), leaf(x.transpose(0, 1))
+    case("encoder_aft_batch_first", "encoder", k, state(m), {"x": given},
+         {"output": m(given.transpose(0, 1), None).transpose(0, 1)})
+
+    k = {"layer": "transformer", "d_model": 6, "heads": 2, "d_ff": 10, "n_layers": 2, "norm_first": False, "n_vocab": 11,
+         "pos": "learned_pos", "max_len": 9, "embed_scale": 1, "embed_norm": True, "layer_norm_eps": 1e-12,
+         "activation": "GELU"}
+    m, tokens = with_eps(module(TokenEncoder(k)), k), torch.randint(0, 11, (7, 2))
+    seen = torch.tensor([[True, True]] * 5 + [[True, False]] * 2)[None]  # the second sequence is shorter
+    case("encoder_bert", "encoder", k, state(m), {"tokens": tokens, "mask": seen}, {"output": m(tokens, seen)})
+    table = leaf(m.src_embed.positional_encodings[:, 0])  # [max_len, d]
+    del m.src_embed.positional_encodings
+    m.src_embed.positional_encodings = table[:, None]
+    params = {**state(m), "src_embed.positional_encodings": table}
+    case("encoder_tokens_batch_first", "encoder", dict(k, batch_first=True), params, {"tokens": tokens.T.contiguous()},
+         {"output": m(tokens, None).transpose(0, 1)})
+
+    keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "d_model": 8, "n_layers": 2, "n_vocab": 11, "max_len": 12}
+    gpt2 = dict(keys, pos="learned_pos", embed_scale=1, tie_generator=True, activation="GELU")
+    language_model("lm_gpt2", gpt2)
+    greedy("lm_sample_gpt2", dict(gpt2, steps=7), 4)
+    language_model("lm_post_norm", dict(keys, norm_first=False, embed_norm=True, embed_scale=0.5, tie_generator=True,
+                                        generator_bias=True, layer_norm_eps=0.01))
+    language_model("lm_no_bias", dict(keys, generator_bias=False, pos="no_pos", final_norm=False))
+
+    small = {"d_model": 8, "n_layers": 1, "n_vocab": 11, "layer_norm_eps": 0.05}
+    language_model("lm_gmlp_eps", dict(small, layer="gmlp", d_ffn=14, seq_len=12, final_norm=False))
+    language_model("lm_feedback_eps", dict(small, layer="feedback", heads=2, d_ff=12, P=11), FeedbackLM)
+
+    m, q, k, v = module(MHA(6, 2)), randn(2, 5, 6), randn(2, 7, 6), randn(2, 7, 6)
+    mask = torch.rand(5, 7, 2) < 0.6
+    y, p = m.weighted(q.transpose(0, 1), k.transpose(0, 1), v.transpose(0, 1), mask)
+    case("mha_batch_first", "mha", {"d_model": 6, "heads": 2, "batch_first": True}, state(m),
+         {"query": q, "key": k, "value": v, "mask": mask}, {"output": y.transpose(0, 1), "attn": p})
+    m, x, h0 = module(nn.GRU(4, 6, 2, batch_first=True)), randn(3, 5, 4), randn(2, 3, 6)
+    y, h = m(x, h0)
+    case("gru_batch_first", "gru", {"input_size": 4, "hidden_size": 6, "num_layers": 2, "batch_first": True}, state(m),
+         {"input": x, "h0": h0}, {"output": y, "h_n": h})
+
+    c = {"arch": "lm", **dict(gpt2, d_model=6, d_ff=8, n_vocab=7, max_len=9)}
+    tokens = torch.randint(0, 7, (4, 7, 2))
+    train("lm_tied", c, module(LM(c)), {"tokens": tokens, "targets": torch.randint(0, 7, (4, 7, 2))},
+          lambda m, batch: m(batch["tokens"]), optimizer={"kind": "adam", "learning_rate": 0.01})
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
-                 attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training):
+                 attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
+                 torch_modules):
         make()
 
 

@@ -138,16 +138,7 @@ static const double tolerance = 30 * 14 * 6e-8;
 
 LOOP_TEST(results_are_those_of_pytorch, 0, N_NAMES)
 {
-    struct golden golden;
-    attncl_model *model = NULL;
-    attncl_results *results = NULL;
-    golden_load(&golden, names[_i]);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
-    ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
-    golden_check(&golden, results, tolerance);
-    attncl_results_destroy(results);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_run(names[_i], tolerance);
 }
 
 // An absent optional input is None: without a mask everything is visible, as with a mask of ones.

@@ -164,3 +164,17 @@ void golden_rewrite(const struct golden *golden, const char *path, struct golden
     ck_ok(attncl_safetensors_write(path, arrays, n, metadata));
     free(arrays);
 }
+
+void golden_run(const char *name, double tolerance)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_results *results = NULL;
+    golden_load(&golden, name);
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
+    golden_check(&golden, results, tolerance);
+    attncl_results_destroy(results);
+    attncl_model_close(model);
+    golden_free(&golden);
+}

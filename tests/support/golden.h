@@ -26,6 +26,9 @@ const attncl_array *golden_expected(const struct golden *golden, const char *nam
 // largest value; gradients within 2^-19 of the largest of them besides.
 void golden_check(const struct golden *golden, const attncl_results *results, double tolerance);
 
+// Runs the case and checks its results.
+void golden_run(const char *name, double tolerance);
+
 // The model file once more at `path`, changed.  NULL members change nothing.
 struct golden_change {
     const char *arch, *config; // metadata instead of the file's; "" leaves the entry out

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The pre-norm layer over any attention, encoders and language models, from a model file's configuration."""
+"""The layer over any attention, encoders and language models, from a model file's configuration."""
 import functools
 import math
 
@@ -12,12 +12,16 @@ from .attention import MHA
 from .gmlp import GMLP
 
 
+def activation_of(name):
+    return nn.GELU(approximate="tanh") if name == "gelu_tanh" else getattr(nn, name)()
+
+
 class FeedForward(nn.Module):
     def __init__(self, d_model, d_ff, activation="ReLU", is_gated=False, bias1=True, bias2=True, bias_gate=True):
         super().__init__()
         self.layer1 = nn.Linear(d_model, d_ff, bias=bias1)
         self.layer2 = nn.Linear(d_ff, d_model, bias=bias2)
-        self.activation = getattr(nn, activation)()
+        self.activation = activation_of(activation)
         self.linear_v = nn.Linear(d_model, d_ff, bias=bias_gate) if is_gated else None
 
     def forward(self, x):
@@ -40,8 +44,12 @@ class Layer(nn.Module):
         self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
         self.norm_self_attn = nn.LayerNorm([d])
         self.norm_ff = nn.LayerNorm([d])
+        self.norm_first = c.get("norm_first", True)
 
     def forward(self, x, mask):
+        if not self.norm_first:
+            x = self.norm_self_attn(x + self.self_attn(x, x, x, mask))
+            return self.norm_ff(x + self.feed_forward(x))
         z = self.norm_self_attn(x)
         x = x + self.self_attn(z, z, z, mask)
         return x + self.feed_forward(self.norm_ff(x))
@@ -53,7 +61,8 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(
             [GMLP(c["d_model"], c["d_ffn"], c["seq_len"]) if c["layer"] == "gmlp" else Layer(c)
              for _ in range(c["n_layers"])])
-        self.norm = nn.LayerNorm([c["d_model"]])
+        has_norm = c.get("final_norm", c.get("norm_first", True))
+        self.norm = nn.LayerNorm([c["d_model"]]) if has_norm else nn.Identity()
 
     def forward(self, x, mask):
         for layer in self.layers:
@@ -80,6 +89,8 @@ class Embed(nn.Module):
     def __init__(self, c):
         super().__init__()
         self.pos, d, max_len = c.get("pos", "fixed_pos"), c["d_model"], c.get("max_len", 5000)
+        self.scale = c.get("embed_scale", 1 if self.pos == "no_pos" else math.sqrt(d))
+        self.norm = nn.LayerNorm([d]) if c.get("embed_norm") else nn.Identity()
         if self.pos == "no_pos":
             self.weight = nn.Parameter(torch.randn(c["n_vocab"], d))
             return
@@ -91,9 +102,20 @@ class Embed(nn.Module):
 
     def forward(self, tokens):
         if self.pos == "no_pos":
-            return F.embedding(tokens, self.weight)
-        x = self.linear(tokens) * math.sqrt(self.linear.weight.shape[1])
-        return x + self.positional_encodings[: tokens.shape[0]]
+            return self.norm(F.embedding(tokens, self.weight) * self.scale)
+        x = self.linear(tokens) * self.scale
+        return self.norm(x + self.positional_encodings[: tokens.shape[0]])
+
+
+class TokenEncoder(Encoder):
+    """BERT: an encoder of tokens."""
+
+    def __init__(self, c):
+        super().__init__(c)
+        self.src_embed = Embed(c)
+
+    def forward(self, tokens, mask):
+        return super().forward(self.src_embed(tokens), mask)
 
 
 class LM(nn.Module):
@@ -102,7 +124,10 @@ class LM(nn.Module):
         self.src_embed = Embed(c)
         self.encoder = Encoder(c)
         self.generator = nn.Module()
-        self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"])
+        has_bias = c.get("generator_bias", not c.get("tie_generator"))
+        self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"], bias=has_bias)
+        if c.get("tie_generator"):
+            self.generator.projection.weight = self.src_embed.linear.weight
 
     def forward(self, tokens):
         x = self.src_embed(tokens)

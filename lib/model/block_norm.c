@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+//
+// The key and parameters of layer norms.
+
+#include "model/block_norm.h"
+#include "attncl/ops.h"
+#include "base/try.h"
+#include "model/config.h"
+
+attncl_status attncl__norm_eps_configure(struct config *config, float *ret)
+{
+    double eps;
+    TRY(attncl__config_number_or(config, "layer_norm_eps", 1e-30, 1e-5, &eps));
+    *ret = (float)eps;
+    return ATTNCL_OK;
+}
+
+struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)
+{
+    struct norm_params norm;
+    attncl__params_enter(p, "%s", name);
+    norm.weight = PARAM(p, "weight", width);
+    norm.bias = PARAM(p, "bias", width);
+    attncl__params_leave(p);
+    return norm;
+}
+
+struct norm_params attncl__norm_optional(struct params *p, const char *name, int64_t width)
+{
+    struct norm_params norm;
+    attncl__params_enter(p, "%s", name);
+    const bool half = attncl__param_given(p, "weight") != attncl__param_given(p, "bias");
+    norm.weight = half ? PARAM(p, "weight", width) : PARAM_OPTIONAL(p, "weight", width);
+    norm.bias = half ? PARAM(p, "bias", width) : PARAM_OPTIONAL(p, "bias", width);
+    attncl__params_leave(p);
+    return norm;
+}
+
+attncl_value attncl__norm(struct build *b, const char *name, int64_t width, float eps,
+                          attncl_value x)
+{
+    const struct norm_params norm = attncl__norm_params(&b->params, name, width);
+    attncl_graph_push_scope(b->graph, name);
+    const attncl_value y = attncl_layer_norm(b->graph, x, norm.weight, norm.bias, eps);
+    attncl_graph_pop_scope(b->graph);
+    return y;
+}
