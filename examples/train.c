@@ -349,8 +349,12 @@ int main(int argc, char **argv)
         return EXIT_FAILURE;
     }
     t.size = argc > 1 ? large : small;
-    t.model = argc > 1 ? argv[2] : NULL;
     t.size.steps = argc > 3 ? atoi(argv[3]) : t.size.steps;
+    if (t.size.steps < 1) {
+        fprintf(stderr, "train: %s steps, at least 1 is needed\n", argv[3]);
+        return EXIT_FAILURE;
+    }
+    t.model = argc > 1 ? argv[2] : NULL;
     t.seed = 1;
     if (!read_text(&t, argc > 1 ? argv[1] : NULL))
         return EXIT_FAILURE;

@@ -23,7 +23,7 @@ V, T = len(VOCAB), 12  # the models have 11 characters and read 12 at most
 MODELS = ("lm_aft_local", "lm_transformer", "lm_feedback_kv")
 
 
-def main(tool):
+def main(tool, _root):
     failures = []
 
     def check(ok, what):
@@ -157,4 +157,4 @@ def main(tool):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))

@@ -82,7 +82,7 @@ def strong(rows):
     return sum(max(p) - min(p) > 100 for row in rows for p in row)
 
 
-def main(tool):
+def main(tool, _root):
     if not shutil.which("gnuplot"):
         print("skipped: gnuplot is not installed")
         return 77
@@ -169,4 +169,4 @@ def main(tool):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(*sys.argv[1:]))
