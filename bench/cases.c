@@ -8,21 +8,17 @@
 const char *const bench_suite_names[N_SUITES] = {
     [SUITE_OP] = "op", [SUITE_DEVICE] = "device", [SUITE_LAYER] = "layer", [SUITE_MODEL] = "model"};
 
-#define FULL(kind, ...)  extern const struct family bench_##kind;
-#define QUICK(kind, ...) extern const struct family bench_##kind;
+#define CASE(sets, kind, ...) extern const struct family bench_##kind;
 #include "roofline/roofline.def"
 
 #include "cases.def"
-#undef FULL
-#undef QUICK
+#undef CASE
 
 const struct bench_case bench_cases[] = {
-#define FULL(kind, title, ...)  {CASE_FULL, &bench_##kind, title, {__VA_ARGS__}},
-#define QUICK(kind, title, ...) {CASE_QUICK, &bench_##kind, title, {__VA_ARGS__}},
+#define CASE(sets, kind, title, ...) {(sets), &bench_##kind, title, {__VA_ARGS__}},
 #include "roofline/roofline.def"
 
 #include "cases.def"
-#undef FULL
-#undef QUICK
+#undef CASE
 };
 const size_t bench_n_cases = sizeof bench_cases / sizeof bench_cases[0];

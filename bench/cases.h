@@ -41,8 +41,9 @@ enum quantity {
     QUANTITY_GEMM
 };
 
-// The two lists of sizes: what a fast device runs, and what finishes on a slow one.
-enum case_set { CASE_FULL, CASE_QUICK };
+// The lists that a case is in, as flags: what a fast device runs, what finishes on a slow one and is
+// bound by its launches, and what the table of README has.
+enum { FULL = 1, SMALL = 2, HEADLINE = 4 };
 
 // A kind of case.  In the plain form open, run, read and close are NULL: build makes a graph with
 // one output, which is compiled, run and read.
@@ -71,7 +72,7 @@ struct family {
 };
 
 struct bench_case {
-    enum case_set set;
+    unsigned sets;
     const struct family *family;
     const char *name;
     struct sizes sizes;

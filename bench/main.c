@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl-bench: every case on every device, checked, then timed; and reports compared.
+// attncl-bench: every case on every device, checked, then timed.
 
 #define _GNU_SOURCE // nftw
 
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "harness/compare.h"
 #include "harness/json.h"
 #include "harness/schedule.h"
 
@@ -109,8 +108,6 @@ int main(int argc, char **argv)
         return status;
     if (o.list)
         return list_cases();
-    if (o.compare[0])
-        return compare_reports(o.compare[0], o.compare[1], o.markdown);
 
     report_begin(&report, argc, argv, o.json, o.label);
     status = run(&o, &report);

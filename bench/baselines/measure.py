@@ -35,13 +35,16 @@ KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "85899
 PROBE_LIMIT = 1e-4
 # Formulations that take longer are timed in the first round only.
 SLOW_S = 2.0
+MAX_SAMPLES = 64  # in the report, evenly spread over the sorted ones
 STOPPED = 130  # exit status
 
 
-def settings():
-    """(short name, words for the report, environment), beside the default."""
-    found = [("tuned", "tuned malloc", KEEP),
-             ("tuned-passive", "tuned malloc, sleeping threads", {**KEEP, "OMP_WAIT_POLICY": "PASSIVE"})]
+def settings(quick):
+    """(short name, words for the report, environment), beside the default; QUICK: what is nearly always the fastest."""
+    found = [("tuned", "tuned malloc", KEEP)]
+    if quick:
+        return found
+    found.append(("tuned-passive", "tuned malloc, sleeping threads", {**KEEP, "OMP_WAIT_POLICY": "PASSIVE"}))
     for name in ("jemalloc", "tcmalloc", "tcmalloc_minimal"):
         library = ctypes.util.find_library(name)
         if library:
@@ -141,13 +144,15 @@ def result_of(case, f, samples, rounds, ours):
         return {**result, "outcome": "wrong"}
     if not samples:
         return {**result, "outcome": "failed", "reason": "the process ended"}
-    q1, median, q3 = (statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1
-                      else samples * 3)
+    at = statistics.quantiles(samples, n=20, method="inclusive") if len(samples) > 1 else samples * 19
+    shown = sorted(samples)
+    n = min(len(samples), MAX_SAMPLES)
     tokens = ours and ours.get("tokens")
     growth = f.get("growth_bytes")
     result.update(
         runs=len(samples), rounds=rounds, event=None, flop=None, bytes=None, gflop_s=None, gb_s=None,
-        wall={"min_s": min(samples), "q1_s": q1, "median_s": median, "q3_s": q3, "max_s": max(samples)},
+        wall={"min_s": min(samples), "q1_s": at[4], "median_s": at[9], "q3_s": at[14], "p95_s": at[18], "max_s": max(samples)},
+        samples_s=[shown[(2 * i + 1) * len(shown) // (2 * n)] for i in range(n)],
         compile={"cold_s": f.get("cold_s"), "cached_s": None}, bound=None, roofline_percent=None,
         memory=None if growth is None else {"arena_bytes": growth},
         tokens=tokens, tokens_per_s=tokens / min(samples) if tokens else None)
@@ -206,8 +211,8 @@ class Ours:
 def start_baselines(arguments):
     """They start side by side; without PyTorch there is none."""
     threads, compiled = ["--threads", str(arguments.threads)], not arguments.no_compile
-    baselines = [Baseline("torch-eager", {}, threads)]
-    for name, words, environment in settings():
+    baselines = [] if arguments.quick else [Baseline("torch-eager", {}, threads)]
+    for name, words, environment in settings(arguments.quick):
         options = ["--setting", words, *threads]
         baselines.append(Baseline(f"torch-eager-{name}", environment, options))
         if compiled and name.startswith("tuned"):
@@ -262,7 +267,7 @@ def interleave(ours, baselines, cases, arguments, path):
 def openblas(arguments):
     """GEMMs beside OpenBLAS's, where that program was built; full sizes of everything only."""
     program = os.path.join(os.path.dirname(arguments.bench), "baselines", "attncl-bench-openblas")
-    chosen = any(o.split("=")[0] in ("--quick", "--only", "--suite") for o in arguments.options)
+    chosen = any(o.split("=")[0] in ("--quick", "--small", "--only", "--suite") for o in arguments.options)
     if os.path.exists(program) and not chosen:
         subprocess.run([program, "--json", os.path.join(arguments.out, "openblas.json")], check=False)
 
@@ -278,17 +283,18 @@ def main():
     parser.add_argument("--bench", required=True, help="attncl-bench")
     parser.add_argument("--out", required=True, help="directory of the reports")
     parser.add_argument("--baseline-budget", type=float, metavar="S",
-                        help="seconds of a formulation and round, default 0.3, with --quick 0.05")
+                        help="seconds of a formulation and round, default 0.3, with --quick or --small 0.05")
     parser.add_argument("--baseline-runs", type=int, default=3, help="least runs of a round, default 3")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="PyTorch's, default as many as the library gets")
-    parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick is")
+    parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick and --small are")
     arguments, arguments.options = parser.parse_known_args()
 
-    quick = "--quick" in arguments.options
-    arguments.no_compile |= quick
+    arguments.quick = "--quick" in arguments.options
+    short = arguments.quick or "--small" in arguments.options
+    arguments.no_compile |= short
     if arguments.baseline_budget is None:
-        arguments.baseline_budget = 0.05 if quick else 0.3
+        arguments.baseline_budget = 0.05 if short else 0.3
     cases = listed(arguments.bench)
     os.makedirs(arguments.out, exist_ok=True)
     for name in (signal.SIGINT, signal.SIGTERM):

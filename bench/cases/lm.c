@@ -103,8 +103,12 @@ static attncl_status run_decode(struct case_data *t)
     float *logits = case_array_find(t, "y")->data;
 
     TRY(attncl_decoder_reset(state->decoder));
-    for (int64_t p = 0; p < s->T; ++p)
+    for (int64_t p = 0; p < s->T; ++p) {
+        const double start = clock_now();
         TRY(attncl_decoder_step(state->decoder, tokens + p * s->B, logits + p * s->B * s->V));
+        REQUIRE(!t->latency || samples_add(t->latency, clock_now() - start), ATTNCL_ERR_NO_MEMORY,
+                "%zu latencies", t->latency->n);
+    }
     return ATTNCL_OK;
 }
 

@@ -13,7 +13,7 @@
 // Kinds of layers.
 enum {
     LOCAL = 1,
-    FULL = 2,
+    WHOLE_BIAS = 2,
     SIMPLE = 4,
     CONV = 8,
     TRANSFORMER = 16,
@@ -21,7 +21,7 @@ enum {
     FEEDBACK = 64,    // keys and values by each layer
     FEEDBACK_KV = 128 // one projection for all layers
 };
-#define AFT        (LOCAL | FULL | SIMPLE | CONV)
+#define AFT        (LOCAL | WHOLE_BIAS | SIMPLE | CONV)
 #define FEEDBACKS  (FEEDBACK | FEEDBACK_KV)
 #define ENCODERS   (AFT | TRANSFORMER | GMLP)
 #define ATTENTIONS (AFT | TRANSFORMER | FEEDBACKS)
@@ -61,7 +61,7 @@ static const struct param layer_params[] = {
     MAP_OF(CONV, "self_attn.key", "H", "C"),
     MAP_OF(AFT, "self_attn.value", "C", "C"),
     {CONV, "self_attn.w", 1, "HW"},
-    {LOCAL | FULL, "self_attn.pos_bias", 1, "TT"},
+    {LOCAL | WHOLE_BIAS, "self_attn.pos_bias", 1, "TT"},
     MAP_OF(TRANSFORMER, "self_attn.query.linear", "C", "C"),
     MAP_OF(TRANSFORMER, "self_attn.key.linear", "C", "C"),
     MAP_OF(TRANSFORMER, "self_attn.value.linear", "C", "C"),

@@ -18,7 +18,6 @@ static attncl_status describe(const char *name, attncl_device_info *info_ret)
     options.device = name;
     TRY_DONE(attncl_context_create(&options, &ctx));
     *info_ret = (attncl_device_info)ATTNCL_DEVICE_INFO_INIT;
-    *info_ret = (attncl_device_info)ATTNCL_DEVICE_INFO_INIT;
     TRY_DONE(attncl_context_device(ctx, info_ret));
 
 done:
@@ -72,9 +71,10 @@ static void open_device(struct bench_device *s, const struct options *o)
         s->failed = true;
         return;
     }
+    s->sensors = sensors_open(s->ctx);
     // A device whose loops are cut off may give wrong results at full sizes.
-    s->loop_limit = o->full || o->quick ? 0 : s->ctx->caps.max_loop_iterations;
-    s->set = o->quick || s->loop_limit > 0 ? CASE_QUICK : CASE_FULL;
+    s->loop_limit = o->sizes_given ? 0 : s->ctx->caps.max_loop_iterations;
+    s->sizes = s->loop_limit > 0 ? SIZES_SMALL : o->sizes;
     s->driver_does_not_wait = s->ctx->caps.vendor == VENDOR_MESA_CPU;
 }
 
@@ -94,6 +94,7 @@ size_t devices_close(struct devices *all)
     size_t n_failed = 0;
 
     for (size_t i = 0; i < all->n; ++i) {
+        sensors_close(all->list[i].sensors);
         if (attncl_context_destroy(all->list[i].ctx) == ATTNCL_OK)
             continue;
         fprintf(stderr, "attncl-bench: %s\n", attncl_last_error());

@@ -47,9 +47,10 @@ json_t *json_case(const struct bench_case *c)
         json_object_set_new(extents, "provider", json_string(s->provider));
     if (s->layer)
         json_object_set_new(extents, "layer", json_string(s->layer));
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:o}", "case", c->name, "suite",
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:s, s:o}", "case", c->name, "suite",
                      bench_suite_names[c->family->suite], "family", c->family->name, "set",
-                     c->set == CASE_QUICK ? "quick" : "full", "dtype", "f32", "sizes", extents);
+                     c->sets & SMALL ? "small" : "full", "headline", (c->sets & HEADLINE) != 0,
+                     "dtype", "f32", "sizes", extents);
 }
 
 // JSON has no infinity.
@@ -77,6 +78,28 @@ static json_t *memory_object(const struct run *x)
                      "state_bytes", (json_int_t)m->state_bytes);
 }
 
+// At most so many, evenly spread over the sorted ones.
+enum { MAX_SAMPLES = 64 };
+
+static json_t *samples(const struct samples *s)
+{
+    const size_t n = s->n < MAX_SAMPLES ? s->n : MAX_SAMPLES;
+    json_t *list = json_array();
+
+    for (size_t i = 0; i < n; ++i)
+        json_array_append_new(list, json_real(s->values[(2 * i + 1) * s->n / (2 * n)]));
+    return list;
+}
+
+static json_t *latency(const struct run *x)
+{
+    const struct spread *t = &x->latency;
+
+    return x->latencies.n ? json_pack("{s:I, s:f, s:f, s:f}", "n", (json_int_t)x->latencies.n,
+                                      "median_s", t->median, "p95_s", t->p95, "p99_s", t->p99)
+                          : json_null();
+}
+
 static json_t *timing(const struct run *x)
 {
     const struct spread *w = &x->wall;
@@ -86,14 +109,16 @@ static json_t *timing(const struct run *x)
                                      : json_null();
 
     return json_pack(
-        "{s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f}, s:o, s:{s:o, s:o}, s:o, s:o, s:o, s:o, s:n, s:n, "
-        "s:n, s:o, s:o, s:o}",
+        "{s:I, s:I, s:{s:f, s:f, s:f, s:f, s:f, s:f}, s:o, s:o, s:o, s:o, s:{s:o, s:o}, s:o, s:o, "
+        "s:o, s:o, s:n, s:n, s:o, s:o, s:o}",
         "runs", (json_int_t)x->runs, "rounds", (json_int_t)x->rounds, "wall", "min_s", w->min,
-        "q1_s", w->q1, "median_s", w->median, "q3_s", w->q3, "max_s", w->max, "event", event,
-        "compile", "cold_s", known(x->cold_s), "cached_s", known(x->cached_s), "flop",
-        known(x->flop), "bytes", known(x->bytes), "gflop_s", known(1e-9 * x->flop / w->min), "gb_s",
-        known(1e-9 * x->bytes / w->min), "bound", "roofline_percent", "copy_percent", "memory",
-        memory_object(x), "tokens", known(tokens), "tokens_per_s", known(tokens / w->min));
+        "q1_s", w->q1, "median_s", w->median, "q3_s", w->q3, "p95_s", w->p95, "max_s", w->max,
+        "samples_s", samples(&x->samples), "latency", latency(x), "sensors",
+        sensors_json(&x->sensors), "event", event, "compile", "cold_s", known(x->cold_s),
+        "cached_s", known(x->cached_s), "flop", known(x->flop), "bytes", known(x->bytes), "gflop_s",
+        known(1e-9 * x->flop / w->min), "gb_s", known(1e-9 * x->bytes / w->min), "bound",
+        "roofline_percent", "memory", memory_object(x), "tokens", known(tokens), "tokens_per_s",
+        known(tokens / w->min));
 }
 
 json_t *json_result(const struct run *x)
@@ -142,7 +167,6 @@ struct shares json_set_shares(json_t *result, const struct roofline *roofline)
     const struct shares s = roofline_shares(roofline, &w);
     json_object_set_new(result, "bound", s.bound ? json_string(s.bound) : json_null());
     json_object_set_new(result, "roofline_percent", s.bound ? json_real(s.percent) : json_null());
-    json_object_set_new(result, "copy_percent", known(s.copy_percent));
     return s;
 }
 

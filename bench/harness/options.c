@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: MIT
 
+#define _GNU_SOURCE // strcasestr
+
 #include "harness/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suggest.h"
+
+enum { NAME_BYTES = 128 };
+static const double quick_budget_s = 12;
+const char *const sizes_names[] = {"full", "quick", "small"};
+
 static const char usage[] =
     "Usage: attncl-bench [OPTION]...\n"
-    "       attncl-bench --compare A.json[,AGAIN.json...] B.json[,AGAIN.json...] [--markdown]\n"
     "Runs the library's operations, layers and models on every OpenCL device, compares each\n"
     "result with its reference in double precision, times the right ones and prints a table.\n"
     "The devices are interleaved, case by case and round by round.\n";
@@ -17,12 +24,12 @@ static const char notes[] =
     "Columns: minimum and median wall time of a run with the wait for it; spread, the\n"
     "distance of the quartiles relative to the median; the device's own time; rates by the\n"
     "fastest run and the operations' own counts; share of the roofline, of compute (c) or of\n"
-    "a large copy (m); share of a copy with the same footprint; compilation with nothing\n"
-    "cached, and with programs in the cache; memory beside inputs, outputs and weights;\n"
-    "error: largest distance from the reference relative to the largest value.\n"
+    "a copy with the same footprint (m); compilation with nothing cached, and with programs\n"
+    "in the cache; memory beside inputs, outputs and weights; error: largest distance from\n"
+    "the reference relative to the largest value.\n"
     "\n"
-    "Exit status: 0, 1 when a result is wrong or a case failed or nothing could be compared,\n"
-    "2 for a mistake on the command line, 3 when there is no device.\n";
+    "Exit status: 0, 1 when a result is wrong or a case failed, 2 for a mistake on the command\n"
+    "line, 3 when there is no device.\n";
 
 static bool take_suites(const char *text, void *value)
 {
@@ -60,20 +67,92 @@ static bool take_device(const char *name, void *value)
     return true;
 }
 
-// What the rows cannot say: options that need or exclude another.
-static const char *contradiction(const struct options *o)
+// The next of some texts that commas part; false at the end.
+static bool next_text(const char **at, char text[NAME_BYTES])
 {
-    if (o->compare[1] && !o->compare[0])
-        return "a file without --compare; see --help";
-    if (o->compare[0] && !o->compare[1])
-        return "--compare needs two sides";
-    return o->quick && o->full ? "--quick and --full exclude each other" : NULL;
+    while (**at == ',')
+        ++*at;
+    const size_t n = strcspn(*at, ",");
+    snprintf(text, NAME_BYTES, "%.*s", (int)n, *at);
+    *at += n;
+    return n > 0;
+}
+
+static bool has_in_name(const struct bench_case *c, const char *text)
+{
+    return strcasestr(c->name, text) || strcasestr(c->family->name, text);
+}
+
+static bool is_named(const struct bench_case *c, const char *texts)
+{
+    char text[NAME_BYTES];
+
+    while (next_text(&texts, text))
+        if (has_in_name(c, text))
+            return true;
+    return false;
+}
+
+bool options_want(const struct options *o, enum sizes_kind sizes, const struct bench_case *c)
+{
+    static const unsigned lists[] = {
+        [SIZES_FULL] = FULL | HEADLINE, [SIZES_QUICK] = HEADLINE, [SIZES_SMALL] = SMALL};
+
+    return (c->sets & lists[sizes]) && o->suites[c->family->suite] &&
+           (!o->only || is_named(c, o->only));
+}
+
+// Every text of --only is in a name of these sizes.
+static bool only_is_known(const struct options *o)
+{
+    const char *rest = o->only ? o->only : "";
+    struct options one = *o;
+    char text[NAME_BYTES];
+
+    while (next_text(&rest, text)) {
+        struct suggestion near = {.word = text};
+        const char *last = "";
+        bool found = false;
+
+        one.only = text;
+        for (size_t i = 0; i < bench_n_cases; ++i)
+            found = found || options_want(&one, o->sizes, &bench_cases[i]);
+        if (found)
+            continue;
+        one.only = NULL;
+        for (size_t i = 0; i < bench_n_cases; ++i) {
+            const struct bench_case *c = &bench_cases[i];
+            if (!options_want(&one, o->sizes, c) || strcmp(c->family->name, last) == 0)
+                continue;
+            last = c->family->name;
+            attncl__suggestion_add(&near, last);
+        }
+        fprintf(stderr, "attncl-bench: --only %s: in no name of the %s sizes%s\n", text,
+                sizes_names[o->sizes], attncl__suggestion_text(&near, "families"));
+        return false;
+    }
+    return true;
+}
+
+static bool take_sizes(const bool given[3], struct options *o)
+{
+    int n = 0;
+
+    for (int i = SIZES_FULL; i <= SIZES_SMALL; ++i)
+        if (given[i]) {
+            o->sizes = (enum sizes_kind)i;
+            ++n;
+        }
+    o->sizes_given = n > 0;
+    if (n > 1)
+        fprintf(stderr, "attncl-bench: --full, --quick and --small exclude each other\n");
+    return n <= 1;
 }
 
 int options_read(int argc, char **argv, struct options *ret)
 {
-    struct options o = {.budget_s = 60};
-    bool no_cold = false, no_roofline = false;
+    struct options o = {.budget_s = 0};
+    bool no_cold = false, no_roofline = false, sizes[3] = {false};
     int64_t runs = 5, rounds = 3;
     const struct option_row rows[] = {
         {"suite", 0, OPTION_CALL, o.suites, "S[,S]", .take = take_suites,
@@ -84,9 +163,12 @@ int options_read(int argc, char **argv, struct options *ret)
         {"device", 0, OPTION_CALL, &o, "X", .take = take_device,
          .help = "only this device: gpu, cpu, PLATFORM:DEVICE, or part of a name; may be\n"
                  "repeated"},
-        {"quick", 0, OPTION_SWITCH, &o.quick,
-         .help = "small sizes (taken anyway on devices that limit the length of loops)"},
-        {"full", 0, OPTION_SWITCH, &o.full, .help = "full sizes on every device"},
+        {"quick", 0, OPTION_SWITCH, &sizes[SIZES_QUICK],
+         .help = "the headline cases alone, 12 seconds of timing, compilation not timed"},
+        {"small", 0, OPTION_SWITCH, &sizes[SIZES_SMALL],
+         .help = "small sizes, which launches bound (taken anyway on devices that limit\n"
+                 "the length of loops)"},
+        {"full", 0, OPTION_SWITCH, &sizes[SIZES_FULL], .help = "full sizes on every device"},
         {"budget", 0, OPTION_NUMBER, &o.budget_s, "S", .low = 0.01L, .high = 1e6,
          .help = "seconds of timing per device, default 60; checks and builds come on top"},
         {"rounds", 0, OPTION_INTEGER, &rounds, "N", .low = 1, .high = 1000,
@@ -107,12 +189,6 @@ int options_read(int argc, char **argv, struct options *ret)
                  "name, and wait for a line on standard input"},
         {"turns", 0, OPTION_SWITCH, &o.interleaved, .help = NULL}, // its former name
         {"list", 0, OPTION_SWITCH, &o.list, .help = "print the cases as JSON and end"},
-        {"compare", 0, OPTION_TEXT, &o.compare[0], "A B",
-         .help = "compare two sides, from JSON reports of this program or of baselines:\n"
-                 "ratios of B's times to A's, above 1 where A is faster; marked where the\n"
-                 "spreads part"},
-        {"markdown", 0, OPTION_SWITCH, &o.markdown, .help = "the comparison as a Markdown table"},
-        {"B", .kind = OPTION_LAST, .value = &o.compare[1]},
         {.name = NULL},
     };
     const struct command_line line = {
@@ -122,12 +198,11 @@ int options_read(int argc, char **argv, struct options *ret)
     const int status = command_line_read(&line, argc, argv);
     if (status != OPTIONS_OK)
         return status;
-    const char *mistake = contradiction(&o);
-    if (mistake) {
-        fprintf(stderr, "attncl-bench: %s\n", mistake);
+    if (!take_sizes(sizes, &o) || !only_is_known(&o))
         return OPTIONS_MISTAKE;
-    }
-    o.cold = !no_cold;
+    if (o.budget_s <= 0)
+        o.budget_s = o.sizes == SIZES_QUICK ? quick_budget_s : 60;
+    o.cold = !no_cold && o.sizes != SIZES_QUICK;
     o.roofline = !no_roofline;
     o.min_runs = (size_t)runs;
     o.n_rounds = (size_t)rounds;

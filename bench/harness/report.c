@@ -43,12 +43,12 @@ void report_device(struct report *r, struct bench_device *d)
         r->n_failed += d->failed;
         return;
     }
-    printf("  sizes: %s", d->set == CASE_QUICK ? "quick" : "full");
+    printf("  sizes: %s", sizes_names[d->sizes]);
     if (d->loop_limit)
         printf(", because loops end after %llu rounds (--full runs the full ones)",
                (unsigned long long)d->loop_limit);
     printf("\n");
-    json_object_set_new(json, "sizes", json_string(d->set == CASE_QUICK ? "quick" : "full"));
+    json_object_set_new(json, "sizes", json_string(sizes_names[d->sizes]));
     if (d->loop_limit)
         json_object_set_new(json, "loop_limit", json_integer((json_int_t)d->loop_limit));
     json_object_set_new(json, "results", json_array());
@@ -57,9 +57,9 @@ void report_device(struct report *r, struct bench_device *d)
 
 void report_heading(void)
 {
-    printf("\n%-6s %-42s %9s %9s %7s %9s %8s %7s %7s %7s %7s %7s %8s %8s\n", "device", "case",
-           "min ms", "median", "spread", "device", "GFLOP/s", "GB/s", "roof", "copy", "cold s",
-           "cached", "MiB", "error");
+    printf("\n%-6s %-42s %9s %9s %7s %9s %8s %7s %7s %7s %7s %8s %8s\n", "device", "case", "min ms",
+           "median", "spread", "device", "GFLOP/s", "GB/s", "roof", "cold s", "cached", "MiB",
+           "error");
 }
 
 static const char *percent(double x, const char *mark, char text[24])
@@ -84,14 +84,14 @@ static const char *number(double x, int digits, char text[24])
 static void print_timed(const struct run *x, const struct shares *s)
 {
     const struct spread *wall = &x->wall;
-    char device[24], flops[24], bytes[24], roof[24], copy[24], cold[24], cached[24], memory[24];
+    char device[24], flops[24], bytes[24], roof[24], cold[24], cached[24], memory[24];
 
-    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
+    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
            1e3 * wall->median, 100 * (wall->q3 - wall->q1) / wall->median,
            number(1e3 * x->event.min, 4, device), number(1e-9 * x->flop / wall->min, 4, flops),
            number(1e-9 * x->bytes / wall->min, 3, bytes),
-           percent(s->percent, s->bound ? s->bound : "", roof), percent(s->copy_percent, "", copy),
-           number(x->cold_s, 2, cold), number(x->cached_s, 2, cached),
+           percent(s->percent, s->bound ? s->bound : "", roof), number(x->cold_s, 2, cold),
+           number(x->cached_s, 2, cached),
            number(x->has_memory ? (double)x->memory.arena_bytes / 0x1p20 : 0, 3, memory), x->error);
     if (x->c->family->tokens)
         printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / wall->min);

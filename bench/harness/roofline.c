@@ -72,26 +72,26 @@ bool roofline_is_known(const struct roofline *r)
     return r->copy_rate > 0 || r->fma_rate > 0;
 }
 
-// The bandwidth of the smallest measured copy that is not smaller than this (a tenth does not
-// matter), else of the largest one.
+// What a copy of this footprint reaches: the best of those measured that are not much smaller, since
+// a smaller one may lie in a nearer cache.
 static double copy_rate(const struct roofline *r, double footprint_bytes)
 {
-    for (size_t i = 0; i < r->n_copies; ++i)
-        if (1.1 * r->copy[i].bytes >= footprint_bytes)
-            return r->copy[i].rate;
-    return r->copy_rate;
+    double rate = 0;
+
+    for (size_t i = r->n_copies; i-- > 0;) {
+        rate = fmax(rate, r->copy[i].rate);
+        if (r->copy[i].bytes <= 1.1 * footprint_bytes)
+            break;
+    }
+    return rate;
 }
 
 struct shares roofline_shares(const struct roofline *r, const struct work *w)
 {
-    struct shares shares = {0};
-
-    if (r->copy_rate > 0 && w->bytes > 0)
-        shares.copy_percent = 100 * w->bytes / w->seconds / copy_rate(r, w->footprint_bytes);
     if (!(r->copy_rate > 0) || !(r->fma_rate > 0) || !(w->flop > 0 || w->bytes > 0))
-        return shares;
-    const double compute_s = w->flop / r->fma_rate, memory_s = w->bytes / r->copy_rate;
-    shares.bound = compute_s > memory_s ? "compute" : "memory";
-    shares.percent = 100 * fmax(compute_s, memory_s) / w->seconds;
-    return shares;
+        return (struct shares){0};
+    const double compute_s = w->flop / r->fma_rate;
+    const double memory_s = w->bytes / copy_rate(r, w->footprint_bytes);
+    return (struct shares){compute_s > memory_s ? "compute" : "memory",
+                           fmin(100, 100 * fmax(compute_s, memory_s) / w->seconds)};
 }

@@ -34,9 +34,8 @@ struct work {
     double flop, bytes, footprint_bytes, seconds;
 };
 struct shares {
-    const char *bound;   // "compute", "memory"; NULL without a roofline
-    double percent;      // of the roofline
-    double copy_percent; // of a copy with the same footprint; 0: not known
+    const char *bound; // "compute", "memory"; NULL without a roofline
+    double percent; // of the roofline; 100: as fast as the fastest copy or FMAs measured, or faster
 };
 struct shares roofline_shares(const struct roofline *r, const struct work *w);
 

@@ -174,12 +174,21 @@ static attncl_status warm_up(struct run *r)
     return ATTNCL_OK;
 }
 
-// A run to warm up again, then those that are timed.
+// A run to warm up again, during which the sensors are read.
+static attncl_status read_sensors(struct run *r)
+{
+    TRY(case_run(&r->data));
+    sensors_read(r->options.sensors, &r->sensors);
+    return r->options.driver_does_not_wait ? case_settle(&r->data)
+                                           : attncl_context_finish(r->data.ctx);
+}
+
 static attncl_status time_round(struct run *r)
 {
     double seconds;
 
-    TRY(run_once(r, &seconds));
+    TRY(read_sensors(r));
+    r->data.latency = &r->latencies;
     const double start = clock_now();
     for (size_t n = 1;; ++n) {
         TRY(run_once(r, &seconds));
@@ -202,6 +211,7 @@ void run_round(struct run *r)
         settle(r, warm_up(r));
     if (r->outcome == OUTCOME_OK)
         settle(r, time_round(r));
+    r->data.latency = NULL;
     ++r->rounds;
     r->spent_s += clock_now() - start;
 }
@@ -254,6 +264,7 @@ static void complete(struct run *r)
     }
     r->runs = r->samples.n;
     r->wall = samples_spread(&r->samples);
+    r->latency = samples_spread(&r->latencies);
     if (r->cold_s > 0)
         r->cold_s += fmax(0, r->cold_run_s - r->wall.median);
     if (r->cached_s > 0)
@@ -278,5 +289,6 @@ void run_free(struct run *r)
     if (!r)
         return;
     samples_free(&r->samples);
+    samples_free(&r->latencies);
     attncl__free(r);
 }

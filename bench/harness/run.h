@@ -5,7 +5,7 @@
 #define BENCH_RUN_H
 
 #include "harness/case.h"
-#include "harness/stats.h"
+#include "harness/sensors.h"
 
 enum outcome {
     OUTCOME_OK,
@@ -22,6 +22,7 @@ struct run_options {
     const char *directory; // of programs, when compilation is timed: cold, then cached; else NULL
     double budget_s;       // of one round
     size_t min_runs; // of one round; done even when they take longer, up to four times the budget
+    struct sensors *sensors; // of the device
     // The driver's clFinish and event times do not wait for the work: a run ends with its result
     // read, and there is no device time.
     bool driver_does_not_wait;
@@ -39,16 +40,18 @@ struct run {
     size_t n_probes;
     double cold_s, cached_s; // kernels built and memory planned; 0: not measured
     size_t runs, rounds;
-    struct spread wall;  // of one run and the wait for it
-    struct spread event; // sum of the commands' times on the device; 0 when not known
-    double flop, bytes;  // of one run, by the ops' own formulas; 0 when not known
+    struct spread wall;         // of one run and the wait for it
+    struct spread latency;      // of one token of a decoder; 0 when there is none
+    struct sensor_sums sensors; // while it ran
+    struct spread event;        // sum of the commands' times on the device; 0 when not known
+    double flop, bytes;         // of one run, by the ops' own formulas; 0 when not known
     bool has_memory;
     attncl_memory_report memory; // of the compiled graph, where there is one
     double spent_s;              // timing
 
     // while it goes on
     struct case_data data;
-    struct samples samples;
+    struct samples samples, latencies;
     attncl_context *own;        // of this run alone, when compilation is timed
     char cache_buster[64];      // makes this run's programs new to every cache
     double first_s, cold_run_s; // a first run, which some drivers compile in

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: MIT
 
-#define _GNU_SOURCE // strcasestr
-
 #include "harness/schedule.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 // For a case that is not reported.
@@ -19,26 +16,6 @@ static const double growth_to_tell = 1.02;
 
 volatile sig_atomic_t schedule_stop;
 
-// True when the case's or family's name contains one of the texts, which commas part.
-static bool is_named(const struct bench_case *c, const char *texts)
-{
-    char text[128];
-
-    for (const char *at = texts; *at;) {
-        const size_t n = strcspn(at, ",");
-        snprintf(text, sizeof text, "%.*s", (int)n, at);
-        if (n > 0 && (strcasestr(c->name, text) || strcasestr(c->family->name, text)))
-            return true;
-        at += at[n] ? n + 1 : n;
-    }
-    return false;
-}
-
-static bool asked_for(const struct bench_case *c, const struct options *o)
-{
-    return o->suites[c->family->suite] && (!o->only || is_named(c, o->only));
-}
-
 // What others are measured by.
 static bool is_limit(const struct bench_case *c)
 {
@@ -46,22 +23,24 @@ static bool is_limit(const struct bench_case *c)
 }
 
 // A case that was not requested.
-static bool only_for_roofline(const struct bench_case *c, const struct options *o)
+static bool only_for_roofline(const struct options *o, enum sizes_kind sizes,
+                              const struct bench_case *c)
 {
-    return o->roofline && is_limit(c) && !asked_for(c, o);
+    return o->roofline && is_limit(c) && (c->sets & (sizes == SIZES_SMALL ? SMALL : FULL)) &&
+           !options_want(o, sizes, c);
 }
 
-static bool wanted(const struct bench_case *c, const struct options *o)
+static bool wanted(const struct options *o, enum sizes_kind sizes, const struct bench_case *c)
 {
-    return asked_for(c, o) || only_for_roofline(c, o);
+    return options_want(o, sizes, c) || only_for_roofline(o, sizes, c);
 }
 
-static size_t count_wanted(const struct options *o, enum case_set set)
+static size_t count_wanted(const struct options *o, enum sizes_kind sizes)
 {
     size_t n = 0;
 
     for (size_t i = 0; i < bench_n_cases; ++i)
-        n += bench_cases[i].set == set && wanted(&bench_cases[i], o);
+        n += wanted(o, sizes, &bench_cases[i]);
     return n;
 }
 
@@ -82,6 +61,7 @@ struct schedule {
     struct devices devices;
     size_t n_steps, n_steps_done; // rounds, for the progress bar
     size_t n_since_roofline;      // cases since it was measured
+    double start_s;
 };
 
 #define FOR_EACH_DEVICE(d, s)                                                                      \
@@ -94,10 +74,17 @@ static void show_progress(const struct schedule *s, const struct bench_case *c,
     static const char full[] = "##############################";
     const size_t width = sizeof full - 1, total = s->n_steps ? s->n_steps : 1;
     const int n = (int)(width * s->n_steps_done / total);
+    // The steps to come take as long as those before, on average.
+    const double done = (double)s->n_steps_done, spent_s = clock_now() - s->start_s;
+    const long left_s = (long)(done > 0 ? spent_s / done * (double)(total - s->n_steps_done) : 0);
 
-    if (isatty(STDERR_FILENO))
-        fprintf(stderr, "\r\033[K[%.*s%*s] %3zu %%  %s %s\r", n, full, (int)width - n, "",
-                100 * s->n_steps_done / total, d->address, c->name);
+    if (!isatty(STDERR_FILENO))
+        return;
+    fprintf(stderr, "\r\033[K[%.*s%*s] %3zu %%  ", n, full, (int)width - n, "",
+            100 * s->n_steps_done / total);
+    if (done > 0)
+        fprintf(stderr, "about %ld:%02ld left  ", left_s / 60, left_s % 60);
+    fprintf(stderr, "%s %s\r", d->address, c->name);
 }
 
 static void clear_progress(void)
@@ -122,17 +109,19 @@ static void run_baseline_round(const struct bench_case *c)
 static void begin_case(struct schedule *s, const struct bench_case *c, double budget_s)
 {
     const struct options *o = s->o;
-    const double longest = only_for_roofline(c, o) ? max_for_roofline_s : o->budget_s / 10;
 
     FOR_EACH_DEVICE (d, s) {
-        if (!d->ctx || d->set != c->set)
+        if (!d->ctx || !wanted(o, d->sizes, c))
             continue;
+        const double longest =
+            only_for_roofline(o, d->sizes, c) ? max_for_roofline_s : o->budget_s / 10;
         const double share = time_share(d, o->budget_s);
         const double round_s = (share < longest ? share : longest) / (double)o->n_rounds;
         const struct run_options options = {
             .ctx = d->ctx,
             .device = d->address,
             .directory = s->directory,
+            .sensors = d->sensors,
             .budget_s = budget_s > 0 ? budget_s : round_s,
             .min_runs = budget_s > 0 ? 1 : (o->min_runs + o->n_rounds - 1) / o->n_rounds,
             .driver_does_not_wait = d->driver_does_not_wait};
@@ -156,7 +145,8 @@ static void end_run(struct schedule *s, struct bench_device *d, bool silent)
     d->run = NULL;
 }
 
-static void run_case(struct schedule *s, const struct bench_case *c)
+// False when no device runs it.
+static bool run_case(struct schedule *s, const struct bench_case *c)
 {
     const struct options *o = s->o;
     bool any = false;
@@ -165,7 +155,7 @@ static void run_case(struct schedule *s, const struct bench_case *c)
     FOR_EACH_DEVICE (d, s)
         any = any || d->run;
     if (!any)
-        return;
+        return false;
     for (size_t round = 0; round < o->n_rounds && !schedule_stop; ++round) {
         FOR_EACH_DEVICE (d, s)
             if (d->run) {
@@ -179,8 +169,9 @@ static void run_case(struct schedule *s, const struct bench_case *c)
     clear_progress();
     FOR_EACH_DEVICE (d, s)
         if (d->run)
-            end_run(s, d, only_for_roofline(c, o));
+            end_run(s, d, only_for_roofline(o, d->sizes, c));
     report_write(s->report, false);
+    return true;
 }
 
 static void report_rooflines(struct schedule *s)
@@ -211,7 +202,7 @@ static void run_rooflines_again(struct schedule *s)
 {
     s->n_since_roofline = 0;
     for (size_t i = 0; i < bench_n_cases && !schedule_stop; ++i)
-        if (is_limit(&bench_cases[i]) && wanted(&bench_cases[i], s->o))
+        if (is_limit(&bench_cases[i]))
             run_limit_again(s, &bench_cases[i]);
     clear_progress();
     FOR_EACH_DEVICE (d, s)
@@ -237,14 +228,13 @@ static void run_cases(struct schedule *s)
     report_heading();
     for (size_t i = 0; i < bench_n_cases && !schedule_stop; ++i) {
         const struct bench_case *c = &bench_cases[i];
-        if (!wanted(c, s->o))
-            continue;
         if (c->family->suite != SUITE_DEVICE && !rooflines_known) {
             report_rooflines(s);
             rooflines_known = true;
         }
-        run_case(s, c);
-        if (c->family->suite != SUITE_DEVICE && ++s->n_since_roofline == CASES_BETWEEN_ROOFLINES)
+        const bool ran = run_case(s, c);
+        if (ran && c->family->suite != SUITE_DEVICE &&
+            ++s->n_since_roofline == CASES_BETWEEN_ROOFLINES)
             run_rooflines_again(s);
     }
     if (!rooflines_known)
@@ -256,13 +246,13 @@ static void run_cases(struct schedule *s)
 
 bool schedule_run(const struct options *o, const char *directory, struct report *report)
 {
-    struct schedule s = {.o = o, .directory = directory, .report = report};
+    struct schedule s = {.o = o, .directory = directory, .report = report, .start_s = clock_now()};
 
     if (!devices_open(&s.devices, o))
         return false;
     FOR_EACH_DEVICE (d, &s) {
         report_device(report, d);
-        d->n_wanted = count_wanted(o, d->set);
+        d->n_wanted = count_wanted(o, d->sizes);
         s.n_steps += d->json ? d->n_wanted * o->n_rounds : 0;
     }
     run_cases(&s);

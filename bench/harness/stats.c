@@ -46,6 +46,8 @@ struct spread samples_spread(struct samples *s)
                            .q1 = quantile(s->values, s->n, 0.25),
                            .median = quantile(s->values, s->n, 0.5),
                            .q3 = quantile(s->values, s->n, 0.75),
+                           .p95 = quantile(s->values, s->n, 0.95),
+                           .p99 = quantile(s->values, s->n, 0.99),
                            .max = s->values[s->n - 1]};
 }
 

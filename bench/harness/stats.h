@@ -8,7 +8,7 @@
 
 // Seconds.  The spread is q3 - q1.
 struct spread {
-    double min, q1, median, q3, max;
+    double min, q1, median, q3, p95, p99, max;
 };
 
 // A growing list.

@@ -2,7 +2,7 @@
 """Which charts a report has, and what is in them."""
 from . import units
 from .chart import COLOURS, PANEL, Chart, Series
-from .ratios import against, groups, side_of, sides_of
+from .ratios import against, groups, side_of, sides, sides_of
 
 SUITES = ("op", "layer", "model")
 
@@ -35,8 +35,13 @@ def by_rows(id, title, about, x_label, columns, x_tics, cases, value, **more):
     return Chart(id, title, about, x_label, series, x_tics, rows=rows, **more)
 
 
+def shown(device):
+    """Launch-bound sizes are left to their section, unless there is nothing else."""
+    return [r for r in device.ok() if not r.small] or device.ok()
+
+
 def cases_of(devices):
-    return list(dict.fromkeys(r.case for d in devices for r in d.ok()))
+    return list(dict.fromkeys(r.case for d in devices for r in shown(d)))
 
 
 def devices_chart(joined):
@@ -56,7 +61,7 @@ def roofline_chart(id, device):
     """Cases as points under the roof of what the device was measured to reach."""
     peak, copy = device.roofline.get("fma_flop_per_s"), device.roofline.get("copy_bytes_per_s")
     points = {s: [] for s in SUITES}
-    for r in device.ok():
+    for r in shown(device):
         if r.flop and r.bytes:
             points.setdefault(r.suite, []).append((
                 r.flop / r.bytes, r.flop / r.seconds / 1e9,
@@ -85,7 +90,8 @@ def share_chart(id, device):
         if r.seconds and r.roofline_percent and r.bound == bound:
             return r.roofline_percent, f"{case}: {units.percent(r.roofline_percent)}"
         return None
-    c = by_rows(id, "Share of the roofline", "Percent of the time that the measured roof would allow, per case.",
+    c = by_rows(id, "Share of the roofline", "The least time that the measured peak and the copy of the case's own footprint "
+                "allow, of the median.  100 %: nothing measured moves data faster.",
                 "percent of the measured roofline (logarithmic)", columns, plain_tics,
                 cases_of([device]), value, mark=100, mark_label="100 %")
     for s in c.series:  # a case has one bound: no need to move the marks apart
@@ -94,14 +100,14 @@ def share_chart(id, device):
 
 
 def ratio_chart(id, device):
-    pairs, sides = against(device)
+    pairs = against(device, small=False)
     by_case = {p.ours.case: p for p in pairs}
 
     def value(case, side):
         p = by_case[case]
         return side in p.sides and (p.ratio(side), f"{case}: {units.ratio(p.ratio(side))}, {side}")
     c = by_rows(id, "Baseline's time / ours", "One row per case, one mark per baseline; right of the line at 1.0 the "
-                "library is faster.", "baseline's time / ours (logarithmic)", [(s, s) for s in sides],
+                "library is faster.", "baseline's time / ours (logarithmic)", [(s, s) for s in sides(pairs)],
                 plain_tics, list(by_case), value, mark=1.0, mark_label="1.0")
     c.stems = [(1.0, by_case[case].best_ratio(), row) for row, case in enumerate(c.rows)]
     return c
@@ -183,17 +189,17 @@ def memory_chart(id, device):
 
 def needed_chart(id, device):
     """What a run takes beside the caller's data, against what baselines' processes grow by."""
-    cases = [r for r in device.ok() if r.arena_bytes]
+    cases = [r for r in shown(device) if r.arena_bytes]
     found = {r.case: {s: min((x.arena_bytes for _, x in results if x.arena_bytes), default=None)
                       for s, results in sides_of(device, r.case).items()} for r in cases}
-    sides = list(dict.fromkeys(s for taken in found.values() for s, x in taken.items() if x))
+    names = list(dict.fromkeys(s for taken in found.values() for s, x in taken.items() if x))
 
     def value(case, side):
         x = found[case].get(side) if side else device.results[(case, "")].arena_bytes
         return x and (x, f"{case}, {side or 'libattncl'}: {units.memory(x)}")
     return by_rows(id, "Memory beside the caller's data", "The library's one allocation for activations and scratch, "
                    "and the growth of a baseline's process in one run, its results among it.", "memory (logarithmic)",
-                   [("libattncl", "")] + [(s, s) for s in sides], memory_tics, list(found), value)
+                   [("libattncl", "")] + [(s, s) for s in names], memory_tics, list(found), value)
 
 
 def compile_chart(id, device):

@@ -3,7 +3,7 @@
 import os
 import re
 
-from . import goals, ratios, units
+from . import ratios, units
 
 BEGIN, END = "<!-- bench/report --markdown -->\n", "<!-- end of bench/report -->\n"
 
@@ -19,55 +19,47 @@ def table(head, rows):
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def goals_by(device, key):
-    """Of goals that are ratios to a baseline: a cell for each group or case."""
-    found = {}
-    for row in goals.rows(device):
-        if not row.at_most and row.against in (goals.BASELINES[p] for p in ("fastest", "published", "offered")):
-            found.setdefault(key(row), []).append(row)
-    return {name: goals.short(rows) for name, rows in found.items()}
+def headline(pairs):
+    return table(["case", "ours, ms", "baseline, ms", "ratio"], [
+        [words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.theirs().seconds), units.ratio(p.best_ratio())]
+        for p in pairs])
 
 
-def by_kind(device):
-    wanted = goals_by(device, lambda row: row.group)
-    rows = [[words(g.name), str(len(g.pairs)), g.spread(), g.spread(True), wanted.get(g.name, units.ABSENT), g.share()]
-            for g in ratios.groups(device) if g.pairs]
-    return table(["baseline's time / ours", "cases", "fastest baseline", "published code", "goal", "of the roofline"], rows)
-
-
-def by_case(device):
-    wanted = goals_by(device, lambda row: row.case)
-    rows = [[words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.sides[p.best()][1].seconds),
-             units.ratio(p.best_ratio()), units.ratio(p.best_ratio(True)), wanted.get(p.ours.case, units.ABSENT),
-             units.percent(p.ours.roofline_percent), words(p.which())] for p in ratios.against(device)[0]]
-    return table(["case", "ours, ms", "fastest baseline, ms", "ratio", "published code", "goal", "of the roofline",
-                  "fastest baseline"], rows)
+def cases(pairs):
+    return table(
+        ["case", "ours, ms", "95th percentile", "runs", "baseline, ms", "ratio", "95 % interval", "published code",
+         "of the roofline", "fastest baseline"],
+        [[words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.ours.p95_s), units.count(p.ours.runs),
+          units.ms(p.theirs().seconds), units.ratio(p.best_ratio()), units.interval(p.interval()) or units.ABSENT,
+          units.ratio(p.best_ratio(True)), units.percent(p.ours.roofline_percent), words(p.which())] for p in pairs])
 
 
 def without_directories(command):
     return " ".join(os.path.basename(w) if w.startswith("/") else w for w in command.split(" "))
 
 
-def preamble(device):
+def preamble(device, pairs):
     """What was measured where, and how it went."""
-    pairs, sides = ratios.against(device)
     host, runs = device.machine.host, device.machine.runs
     threads = f", {host['threads']:.0f} threads" if host["threads"] else ""
     dates = ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))
-    least = min(p.best_ratio() for p in pairs)
-    mean = units.geometric_mean([p.best_ratio() for p in pairs])
     bad = sum(r.outcome in ("wrong", "failed") for r in device.results.values())
-    text = (f"{device.title()} ({device.program}) against {'; '.join(sides)} on {host['cpu'] or 'an unknown CPU'}"
-            f"{threads}, {dates}. Of {len(pairs)} cases {sum(p.best_ratio() >= 1 for p in pairs)} are at least as fast as "
-            f"the fastest baseline; geometric mean {units.ratio(mean)}, lowest {units.ratio(least)}; {bad} wrong or failed.")
+    text = (f"{device.title()} ({device.program}) against {'; '.join(ratios.sides(pairs))} on "
+            f"{host['cpu'] or 'an unknown CPU'}{threads}, {dates}. Medians; of {len(pairs)} cases "
+            f"{sum(p.best_ratio() >= 1 for p in pairs)} are at least as fast as the fastest baseline; geometric mean "
+            f"{ratios.mean(pairs)}, lowest {units.ratio(min(p.best_ratio() for p in pairs))}; {bad} wrong or failed.")
     commands = dict.fromkeys(without_directories(r["command"]) for r in runs if r["command"])
     return words(text) + "\n\n" + "".join(f"    {c}\n" for c in commands)
 
 
 def render(joined, kind):
-    """A part for each device that has baselines, by kind of case ("kinds") or case by case ("cases")."""
-    make = by_case if kind == "cases" else by_kind
-    return "\n".join(f"{preamble(d)}\n{make(d)}" for d in joined.own() if ratios.against(d)[0])
+    """A part for each device that has baselines: "headline" cases, or all "cases"."""
+    parts = []
+    for device in joined.own():
+        pairs = [p for p in ratios.against(device, small=False) if kind == "cases" or p.ours.headline]
+        if pairs:
+            parts.append(f"{preamble(device, pairs)}\n{(cases if kind == 'cases' else headline)(pairs)}")
+    return "\n".join(parts)
 
 
 def put_into(text, file):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Machines, their devices and baselines, and of each case the fastest run, out of any number of reports.
+"""Machines, their devices and baselines, and of each case the fastest report, out of any number of reports.
 
-Reports of one machine and device are runs of the same thing: the fastest counts, because whatever else a
-machine does only adds time.  A case that was wrong in one report stays wrong.
+Reports of one machine and device are runs of the same thing: the one with the least median counts, because whatever
+else a machine does only adds time.  A case that was wrong in one report stays wrong.
 """
 import re
 from dataclasses import dataclass, field
@@ -31,12 +31,15 @@ class Result:
     case: str
     suite: str
     family: str
+    set: str
+    headline: bool
     variant: str
     reference: bool  # a baseline's formulation as it was published
     sizes: dict
     outcome: str
     reason: str
     values: dict
+    samples: tuple = ()
 
     def __getattr__(self, name):
         try:
@@ -46,7 +49,13 @@ class Result:
 
     @property
     def seconds(self):
-        return self.values.get("min_s") if self.outcome == "ok" else None
+        """The median, or the fastest run of a report that has no median."""
+        return (self.median_s or self.min_s) if self.outcome == "ok" else None
+
+    @property
+    def small(self):
+        """Launches bound it."""
+        return self.set == "small"
 
     @property
     def group(self):
@@ -173,7 +182,7 @@ def result_of(entry):
         raise read.BadReport(f"{entry.place}.outcome: {outcome!r} is none of {', '.join(read.OUTCOMES)}")
     wall, event, compiled = entry.object("wall"), entry.object("event"), entry.object("compile")
     memory, sizes = entry.object("memory"), entry.object("sizes")
-    values = {name: wall.positive(name) for name in ("min_s", "q1_s", "median_s", "q3_s", "max_s")}
+    values = {name: wall.positive(name) for name in ("min_s", "q1_s", "median_s", "q3_s", "p95_s", "max_s")}
     values.update(event_s=event.positive("min_s"), cold_s=compiled.positive("cold_s"),
                   cached_s=compiled.positive("cached_s"), bound=entry.text("bound"))
     for name in ("error", "error_limit", "runs", "rounds"):
@@ -183,11 +192,16 @@ def result_of(entry):
     for name in ("io", "weights", "activations", "scratch", "arena", "state"):
         values[name + "_bytes"] = memory.number(name + "_bytes")
     values["library_min_s"] = entry.positive("library_min_s")
+    latency, sensors = entry.object("latency"), entry.object("sensors")
+    values.update(token_s=latency.positive("median_s"), token_p95_s=latency.positive("p95_s"), p99_s=latency.positive("p99_s"),
+                  tokens_timed=latency.number("n"), throttled=sensors.flag("throttled"))
+    for name in ("clock_mhz", "power_w", "temperature_c"):
+        values[name] = sensors.number(name)
     if outcome == "ok" and not values["min_s"]:
         raise read.BadReport(f"{entry.place}: outcome ok without wall.min_s")
-    reference = entry.field("reference", (bool,), "true or false") or False
-    return Result(entry.needed("case"), entry.text("suite") or "", entry.text("family") or "other",
-                  entry.text("variant") or "", reference, sizes.value, outcome, entry.text("reason") or "", values)
+    return Result(entry.needed("case"), entry.text("suite") or "", entry.text("family") or "other", entry.text("set") or "",
+                  entry.flag("headline") or False, entry.text("variant") or "", entry.flag("reference") or False, sizes.value,
+                  outcome, entry.text("reason") or "", values, entry.seconds("samples_s"))
 
 
 def program_of(report):

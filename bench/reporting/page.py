@@ -1,18 +1,23 @@
 # SPDX-License-Identifier: MIT
 """The page: the summary first, then the charts with their figures as tables, and what made them last."""
 import os
+import statistics
 
 from . import chart, figures, ratios, svg, tables, units
 from .html import el, serialise
 
+ABOUT_RATIOS = (
+    "A ratio is the median of the fastest baseline, of all formulations and settings, over the library's on the same "
+    "machine: above 1 the library is faster. Intervals are of the median, by the bootstrap. The share of the roofline is of "
+    "what the device was measured to reach with data of the case's footprint.")
 STYLE = os.path.join(os.path.dirname(__file__), "style.css")
 
 
 class Page:
     """Sections are written first and their charts drawn afterwards, all by one gnuplot."""
 
-    def __init__(self, joined):
-        self.joined = joined
+    def __init__(self, joined, base=None):
+        self.joined, self.base = joined, base  # base: the device that others are held against
         self.scripts, self.places = [], []
 
     def figure(self, c, *below, alone=True):
@@ -64,20 +69,40 @@ def section(id, title, about, content):
               content or el("p", "Not measured in these reports.", class_="absent"), id=id)
 
 
+def launch_cost(device):
+    cost = device.roofline.get("launch_s")
+    return el("p", f"A launch and the wait for it take {units.seconds(cost)} on this device.") if cost and any(
+        r.small for r in device.ok()) else None
+
+
 def details(summary, content):
     return el("details", el("summary", summary), content) if content is not None else None
 
 
-def counts(joined):
-    results = [r for d in joined.own() for r in d.results.values()]
-    baselines = len({p.name for m in joined.machines for p in m.devices if p.baseline and p.ok()})
-    tiles = [(len(joined.machines), "machine"), (len(joined.own()), "OpenCL device"), (baselines, "baseline"),
-             (sum(len(d.ok()) for d in joined.own()), "right and timed")]
-    tiles += [(sum(r.outcome == o for r in results), o) for o in ("wrong", "failed", "not run")]
-    plural = ("machine", "OpenCL device", "baseline")
-    return el("ul", [el("li", el("b", str(n)), " " + what + ("s" if what in plural and n != 1 else ""),
-                        class_="bad" if n and what in ("wrong", "failed") else None) for n, what in tiles],
-              class_="tiles")
+def noise(device):
+    """How much other work disturbed the runs: the distance of the quartiles over the median, in the middle of the cases."""
+    found = [(r.q3_s - r.q1_s) / r.seconds for r in device.ok() if r.q3_s and r.q1_s]
+    if not found:
+        return units.ABSENT
+    middle = statistics.median(found)
+    word = "quiet" if middle < 0.05 else "some noise" if middle < 0.15 else "noisy: measure again"
+    return f"{word}, spread {100 * middle:.0f} %"
+
+
+def tiles(device):
+    """What the first screen says of a device."""
+    pairs, results = ratios.against(device, small=False), list(device.results.values())
+    dates = sorted({run["date"][:10] for run in device.machine.runs if run["date"]})
+    facts = [("device", f"{device.address} {device.name}"), ("driver", ", ".join(filter(None, (
+        device.facts["platform"], device.facts["driver"])))), ("date", dates and dates[-1]), ("noise", noise(device))]
+    if pairs:
+        faster = sum(p.best_ratio() >= 1 for p in pairs)
+        facts = [("geometric mean of the ratios, 95 % interval", ratios.mean(pairs)),
+                 ("cases at least as fast as every baseline", f"{faster} of {len(pairs)}")] + facts
+    facts += [(o, str(sum(r.outcome == o for r in results))) for o in ("wrong", "failed", "not run")
+              if any(r.outcome == o for r in results)]
+    return el("ul", [el("li", el("b", value), " " + what, class_="bad" if what in ("wrong", "failed") else None)
+                     for what, value in facts if value], class_="tiles")
 
 
 def problems(joined):
@@ -101,49 +126,32 @@ def problem_list(found, class_):
     return el("ul", items, class_=class_) if items else None
 
 
-def verdict(device):
-    """How the device fares in one sentence."""
-    pairs, _ = ratios.against(device)
-    if not pairs:
-        return None
-    least = min(pairs, key=lambda p: p.best_ratio())
-    faster = sum(p.best_ratio() >= 1 for p in pairs)
-    mean = units.geometric_mean([p.best_ratio() for p in pairs])
-    return el("p", el("strong", f"{units.ratio(mean)} times as fast as the fastest baseline"), " in the geometric mean of "
-              f"{len(pairs)} cases; at least as fast in {faster} of them. The lowest ratio is "
-              f"{units.ratio(least.best_ratio())}: {least.ours.case} against {least.which()}.", class_="verdict")
-
-
-def summary(joined):
-    content = [counts(joined)]
-    for device in joined.own():
-        if device.results:
-            content += [el("h3", device.title(len(joined.machines))), verdict(device), tables.headline(device)]
-    return section("summary", "Summary",
-                   "Ratios are a baseline's fastest run over the library's on the same machine, smallest and largest "
-                   "of the group's cases: above 1 the library is faster. The fastest baseline is the fastest of all "
-                   "formulations and settings; published: the baseline runs the code as it was published. The share of "
-                   "the roofline is of what the device was measured to reach, with the data where the case has it, in "
-                   "memory or in a cache.",
-                   content)
+def summary(page):
+    content = []
+    for i, device in enumerate(page.joined.own()):
+        if not device.results:
+            continue
+        picture = page.figure(figures.kinds_chart(f"kinds{i}", device))
+        content += [el("h3", device.title(len(page.joined.machines))), tiles(device), picture,
+                    details("By kind of case", tables.headline(device)) if picture is not None else tables.headline(device)]
+    return section("summary", "Summary", ABOUT_RATIOS, content)
 
 
 def sections(page):
     joined = page.joined
-    yield summary(joined)
-    yield page.per_device("goals", "Goals", "What the library means to reach on a CPU, and whether it did in these "
-                          "reports: the baseline's fastest run over the library's; of operations bound by memory, the share of "
-                          "the bandwidth of a copy as large, with arrays that no cache holds; memory beside inputs, outputs "
-                          "and weights. Times are in ms.", lambda id, d: [tables.goals(d)])
+    yield summary(page)
     yield section("problems", "Wrong, failed, not run",
                   "Results are compared with a definition in double precision before they are timed; a wrong one "
                   "is not timed.", problems(joined))
     yield section("side-by-side", "Devices side by side", "What each device was measured to reach, and the time of "
                   "each case.", [tables.devices(joined), page.figure(
-                      figures.devices_chart(joined), details("Figures", tables.side_by_side(joined)))])
+                      figures.devices_chart(joined), details("Figures", tables.side_by_side(joined, page.base)))])
     yield page.per_device("ratios", "Against baselines", "Baselines run the same cases on the same machine.", lambda id, d: [
-        page.figure(figures.kinds_chart(id + "k", d)),
         page.figure(figures.ratio_chart(id, d), details("Figures", tables.ratios_of(d)))])
+    yield page.per_device(
+        "launch-bound", "Launch-bound sizes", "So small that a run is starting kernels and waiting for them, on a CPU tens of "
+        "microseconds, where a function call takes one. They show what a launch costs, not how fast the library "
+        "computes, and are in no figure above.", lambda id, d: [launch_cost(d), tables.ratios_of(d, small=True)])
     yield page.per_device("roofline", "Roofline", "A case is bound by arithmetic or by memory, whichever takes "
                           "longer at the device's measured rates.", lambda id, d: [
                               page.figure(figures.roofline_chart(id, d)),
@@ -157,16 +165,20 @@ def sections(page):
     yield page.per_device("compiling", "Compile times", "A graph is compiled once and run many times.",
                           lambda id, d: [page.figure(figures.compile_chart(id, d),
                                                      details("Figures", tables.compiling(d)))])
+    yield page.per_device("latency", "Latency of a token", "Of decoding, one step with its scores read back.",
+                          lambda id, d: [tables.latencies(d)])
+    yield page.per_device("state", "Clock, power, temperature", "Read while the cases ran; a dash: neither sysfs nor the "
+                          "driver's library says.", lambda id, d: [details("Figures", tables.state(d))])
     yield section("figures", "All figures", "Times are of a run and the wait for it.", [
         details(d.title(len(joined.machines)), tables.results(d))
         for m in joined.machines for d in m.devices if d.results])
-    yield section("made-by", "How this was measured", "Of several reports of one device the fastest run of each "
+    yield section("made-by", "How this was measured", "Of several reports of one device the least median of each "
                   "case counts.", [tables.origin(m, len(joined.machines)) for m in joined.machines])
 
 
-def render(joined):
+def render(joined, base=None):
     """The page's text.  Raises svg.CannotMake without gnuplot."""
-    page = Page(joined)
+    page = Page(joined, base)
     body = list(sections(page))
     page.draw()
     with open(STYLE, encoding="utf-8") as file:
@@ -186,14 +198,14 @@ def render(joined):
            el("title", f"libattncl benchmark: {names}"),
            el("link", rel="icon", href="data:,"),
            el("style", f":root{{{root}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n{style}")),
-        el("body", el("header", el("h1", "libattncl benchmark"), el("p", f"{names}; {when}")), nav,
-           el("main", body)),
+        el("body", el("header", el("h1", "libattncl benchmark"), el("p", f"{names}; {when}")),
+           el("main", body[0], nav, body[1:])),
         lang="en"))
 
 
 def picture(joined):
     """The ratios of the first device that has some, as a file of its own."""
     for device in joined.own():
-        if ratios.against(device)[0]:
+        if ratios.against(device, small=False):
             return svg.standalone(chart.Script(figures.kinds_chart("ratio", device), 720, True))
     return None

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The library's times against the baselines' on the same machine: baseline's time / ours, above 1 the library is faster."""
+"""The library's times against the baselines' on the same machine: the ratio of the medians, baseline's time / ours,
+above 1 where the library is faster."""
 from dataclasses import dataclass
 
-from . import units
+from . import bootstrap, units
 
 
 @dataclass
@@ -22,6 +23,12 @@ class Against:
     def best_ratio(self, published=False):
         side = self.best(published)
         return side and self.ratio(side)
+
+    def theirs(self):
+        return self.sides[self.best()][1]
+
+    def interval(self, side=None):
+        return bootstrap.ratio(self.ours, self.sides[side or self.best()][1])
 
     def which(self):
         """The fastest baseline with its settings."""
@@ -45,11 +52,27 @@ def sides_of(device, case):
     return {side: sorted(results, key=lambda x: x[1].seconds) for side, results in found.items()}
 
 
-def against(device):
-    """Against for each case that a baseline has timed too, and the sides' names in order."""
+def against(device, small=None):
+    """Against for each case that a baseline has timed too; SMALL: those that launches bound, or the others."""
     pairs = [Against(r, {s: results[0] for s, results in sides_of(device, r.case).items()}) for r in device.ok()]
-    pairs = [p for p in pairs if p.sides]
-    return pairs, list(dict.fromkeys(s for p in pairs for s in p.sides))
+    return [p for p in pairs if p.sides and small in (None, p.ours.small)]
+
+
+def sides(pairs):
+    """The sides' names in order."""
+    return list(dict.fromkeys(s for p in pairs for s in p.sides))
+
+
+def mean(pairs):
+    """The geometric mean of the best ratios with its interval: "2.90 (2.85 to 2.96)"."""
+    value = units.ratio(units.geometric_mean([p.best_ratio() for p in pairs]))
+    return units.with_interval(value, bootstrap.geometric_mean([(p.ours, p.theirs()) for p in pairs]))
+
+
+def to_device(result, base):
+    """BASE's time / this one's, above 1 where this one is faster; None where either is missing."""
+    other = base and base.results.get((result.case, ""))
+    return other.seconds / result.seconds if other and other.seconds and result.seconds else None
 
 
 @dataclass
@@ -64,26 +87,19 @@ class Group:
 
     def spread(self, published=False):
         """The ratios to the fastest baseline: "1.31", or "1.31 to 2.20"."""
-        values = self.ratios(published)
-        if not values:
-            return units.ABSENT
-        first, last = units.ratio(values[0]), units.ratio(values[-1])
-        return first if first == last else f"{first} to {last}"
+        return units.spread(self.ratios(published), units.ratio)
 
     def share(self):
         """Of the roofline: lowest and highest."""
-        values = sorted(r.roofline_percent for r in self.cases if r.seconds and r.roofline_percent)
-        if not values:
-            return units.ABSENT
-        first, last = f"{values[0]:.0f}", f"{values[-1]:.0f}"
-        return f"{first} %" if first == last else f"{first} to {last} %"
+        return units.spread([r.roofline_percent for r in self.cases if r.seconds and r.roofline_percent], units.percent)
 
 
-def groups(device):
-    pairs, _ = against(device)
+def groups(device, small=False):
+    """Of the cases that launches bound, or of the others."""
     found = {}
-    for r in (r for r in device.results.values() if r.suite != "device"):
-        found.setdefault(r.group, Group(r.group, [], [])).cases.append(r)
-    for p in pairs:
+    for r in device.results.values():
+        if r.suite != "device" and r.small == small:
+            found.setdefault(r.group, Group(r.group, [], [])).cases.append(r)
+    for p in against(device, small):
         found[p.ours.group].pairs.append(p)
     return list(found.values())

@@ -47,6 +47,16 @@ class Checked:
         value = self.number(name)
         return value if value is not None and value > 0 else None
 
+    def flag(self, name):
+        return self.field(name, (bool,), "true or false")
+
+    def seconds(self, name):
+        """A list of times."""
+        values = self.field(name, (list,), "a list") or []
+        if not all(isinstance(v, (int, float)) and v > 0 and math.isfinite(v) for v in values):
+            raise BadReport(f"{self.place}.{name}: positive numbers were expected")
+        return tuple(values)
+
     def object(self, name):
         return Checked({} if self.value.get(name) is None else self.value[name], f"{self.place}.{name}")
 

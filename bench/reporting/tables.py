@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The report's figures as tables of the page."""
-from . import goals as goal_list
 from . import ratios, units
 from .html import el, table
 
@@ -29,17 +28,6 @@ def headline(device):
     holder = table(head, rows)
     holder.set("class", holder.get("class") + (" compared" if compared else ""))
     return holder
-
-
-def goals(device):
-    """A row for each goal; None when nothing of them was measured."""
-    found = goal_list.rows(device)
-    if not found:
-        return None
-    signs = {None: "absent", True: "met", False: "unmet"}
-    return table(["case", "against", "ours", "theirs", "ratio, share or memory", "goal", "reached"],
-                 [(signs[r.met], [r.case, r.against, r.ours, r.theirs, r.shown(r.value), r.wanted(),
-                                  el("td", r.verdict())]) for r in found], words=2)
 
 
 def devices(joined):
@@ -71,9 +59,10 @@ def devices(joined):
     return table(["measured"] + [d.title(len(joined.machines)) for d in own], rows)
 
 
-def side_by_side(joined):
-    """Fastest runs: a row per case, a column per device, the fastest of a row in bold."""
+def side_by_side(joined, base=None):
+    """Medians: a row per case, a column per device, the fastest of a row in bold; with BASE, its time over each other's."""
     own, n = [d for d in joined.own() if d.results], len(joined.machines)
+    others = [d for d in own if d is not base] if base else []
     rows = []
     for case in dict.fromkeys(r.case for d in own for r in d.results.values()):
         found = [d.results.get((case, "")) for d in own]
@@ -83,24 +72,47 @@ def side_by_side(joined):
             el("td", el("b", units.ms(t)) if t and t == least and len(own) > 1
                else units.ms(t) if t else r.outcome if r else units.ABSENT,
                class_="number" + (" bad" if r and r.outcome in ("wrong", "failed") else ""))
-            for r, t in zip(found, times)])
-    return table(["case, ms"] + [d.title(n) for d in own], rows)
+            for r, t in zip(found, times)] + [ratio_of(d.results.get((case, "")), base) for d in others])
+    return table(["case, ms"] + [d.title(n) for d in own] + [f"{base.title(n)} / {d.title(n)}" for d in others], rows)
 
 
-def ratios_of(device):
-    pairs, sides = ratios.against(device)
-    rows = []
+def ratio_of(result, base):
+    return units.ratio(result and ratios.to_device(result, base))
+
+
+def ratio_cell(r):
+    return el("td", units.ratio(r), class_="number " + ("slower" if r < 1 else "faster"))
+
+
+def ratios_of(device, small=False):
+    """Medians; the interval is that of the ratio to the fastest baseline."""
+    pairs = ratios.against(device, small)
+    if not pairs:
+        return None
+    rows, names = [], ratios.sides(pairs)
     for p in pairs:
-        cells = [p.ours.case, units.ms(p.ours.seconds)]
-        for side in sides:
-            if side in p.sides:
-                r = p.ratio(side)
-                cells += [units.ms(p.sides[side][1].seconds),
-                          el("td", units.ratio(r), class_="number " + ("slower" if r < 1 else "faster"))]
-            else:
-                cells += [units.ABSENT] * 2
-        rows.append(cells + [el("td", p.which())])
-    return table(["case", "ours, ms"] + [h for s in sides for h in (s + ", ms", "ratio")] + ["fastest baseline"], rows)
+        cells = [p.ours.case, units.ms(p.ours.seconds), units.ms(p.ours.p95_s), units.count(p.ours.runs)]
+        for side in names:
+            cells += [units.ms(p.sides[side][1].seconds), ratio_cell(p.ratio(side))] if side in p.sides else [units.ABSENT] * 2
+        rows.append(cells + [units.interval(p.interval()) or units.ABSENT, el("td", p.which())])
+    return table(["case", "ours, ms", "95th percentile", "runs"] + [h for s in names for h in (s + ", ms", "ratio")] +
+                 ["95 % interval", "fastest baseline"], rows)
+
+
+def latencies(device):
+    """Of the tokens of a decoder."""
+    found = [r for r in device.ok() if r.p99_s]
+    return table(["case", "median", "95th percentile", "99th percentile", "tokens timed"], [
+        [r.case, *map(units.seconds, (r.token_s, r.token_p95_s, r.p99_s)), units.count(r.tokens_timed)]
+        for r in found]) if found else None
+
+
+def state(device):
+    """Clock, power and temperature while the cases ran."""
+    found = [r for r in device.ok() if any(x is not None for x in (r.clock_mhz, r.power_w, r.temperature_c, r.throttled))]
+    return table(["case", "clock, MHz", "power, W", "°C", "throttled"], [
+        [r.case, *map(units.short, (r.clock_mhz, r.power_w, r.temperature_c)),
+         {None: units.ABSENT, True: "yes", False: "no"}[r.throttled]] for r in found]) if found else None
 
 
 def memory(device):
@@ -122,7 +134,7 @@ def error(r):
 
 def results(device):
     """Every case, those without a time too."""
-    head = ["case", "min ms", "median", "q3 – q1", "device ms", "GFLOP/s", "GB/s", "of the roof", "bound", "tokens/s",
+    head = ["case", "median ms", "p95", "min", "q3 – q1", "device ms", "GFLOP/s", "GB/s", "of the roof", "bound", "tokens/s",
             "error ≤ limit", "runs"]
     rows = []
     for r in device.results.values():
@@ -132,7 +144,7 @@ def results(device):
             rows.append(("absent" if r.outcome == "not run" else "bad", [name, remark]))
             continue
         spread = r.q3_s - r.q1_s if r.q3_s and r.q1_s else None
-        rows.append([name, units.ms(r.seconds), units.ms(r.median_s), units.ms(spread), units.ms(r.event_s),
+        rows.append([name, units.ms(r.seconds), units.ms(r.p95_s), units.ms(r.min_s), units.ms(spread), units.ms(r.event_s),
                      units.short(r.gflop_s), units.short(r.gb_s), units.percent(r.roofline_percent),
                      r.bound or units.ABSENT, units.short(r.tokens_per_s), error(r),
                      units.count(r.runs)])

@@ -59,6 +59,23 @@ def ratio(x):
     return f"{x:.{digits}f}"
 
 
+def spread(values, shown):
+    """The least and the greatest: "1.31", or "1.31 to 2.20"."""
+    if not values:
+        return ABSENT
+    first, last = shown(min(values)), shown(max(values))
+    return first if first == last else f"{first} to {last}"
+
+
+def interval(found):
+    """(low, high) as "2.85 to 2.96"; "" without one."""
+    return f"{ratio(found[0])} to {ratio(found[1])}" if found else ""
+
+
+def with_interval(value, found):
+    return f"{value} ({interval(found)})" if found else value
+
+
 def percent(x):
     return ABSENT if x is None else f"{x:.0f} %"
 

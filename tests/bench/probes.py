@@ -18,7 +18,7 @@ import torch_worker  # noqa: E402
 def library_results():
     device = os.environ.get("ATTNCL_DEVICE")
     with tempfile.TemporaryDirectory() as directory:
-        command = [bench, "--full" if "--full" in sys.argv else "--quick", "--suite", "op,layer,model", "--no-cold",
+        command = [bench, "--full" if "--full" in sys.argv else "--small", "--suite", "op,layer,model", "--no-cold",
                    "--no-roofline", "--budget", "0.01", "--runs", "1", "--rounds", "1", "--json",
                    os.path.join(directory, "ours.json"), *(["--device", device] if device else [])]
         status = subprocess.run(command, check=False, stdout=subprocess.DEVNULL).returncode

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 """report_files.py BENCH: bench/report joins reports as it says, and refuses what it cannot read in one line."""
 import copy
+import csv
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -59,13 +59,14 @@ def joining(tool):
     full = next(iter(join(bare, reports.ours()).own()[0].results.values()))
     slow = reports.ours()["devices"][0]["results"][0]
     check(full.cold_s == 0.3 and full.bound == "memory", "compile times and the roof are lost")
-    check(full.seconds == bare["devices"][0]["results"][0]["wall"]["min_s"], "the bare run is not the fastest")
-    share = slow["roofline_percent"] * slow["wall"]["min_s"] / full.seconds
+    check(full.seconds == bare["devices"][0]["results"][0]["wall"]["median_s"], "the bare run is not the fastest")
+    share = slow["roofline_percent"] * slow["wall"]["median_s"] / full.seconds
     check(abs(full.roofline_percent - share) < 1e-6, "the share of the roof is not that of the faster run")
     # Of a baseline's settings the fastest counts; published code is a side of its own.
     tuned = reports.baseline(slowness=2)
     tuned["devices"][0].update(device="torch-eager-tuned", name="tuned")
-    pairs, sides = ratios.against(join(reports.ours(), reports.baseline(), tuned).own()[0])
+    pairs = ratios.against(join(reports.ours(), reports.baseline(), tuned).own()[0])
+    sides = ratios.sides(pairs)
     check(sides == ["PyTorch 2.13.0, eager", "PyTorch 2.13.0, eager, published formulation"], f"sides are {sides}")
     check(all(p.which() == "tuned, fused" and p.best() == sides[0] for p in pairs), "not the fastest setting")
     check(sum(p.best(True) == sides[1] for p in pairs) == 10, "published code is not told apart")
@@ -76,17 +77,17 @@ def joining(tool):
     check(len(both.machines) == 1 and len(both.own()) == 1, "two runs of one device are two devices")
     merged = list(both.own()[0].results.values())
     check(merged[0].outcome == "wrong" and merged[0].seconds is None, "a wrong result was timed")
-    check(merged[1].seconds == fast["devices"][0]["results"][1]["wall"]["min_s"], "not the fastest run")
+    check(merged[1].seconds == fast["devices"][0]["results"][1]["wall"]["median_s"], "not the fastest run")
     check([p.outcome for p in both.problems] == ["wrong"], "the wrong result is not listed")
     # Devices of one name on two machines stay two; baselines are those of the same machine and kind of CPU.
     other = dict(reports.HOST, cpu="Other 1")
     joined = join(reports.ours(), reports.ours(host=other), reports.baseline(host=other))
     check([len(m.devices) for m in joined.machines] == [1, 2], "machines are mixed up")
-    check([bool(ratios.against(d)[0]) for d in joined.own()] == [False, True], "a baseline of another machine was taken")
+    check([bool(ratios.against(d)) for d in joined.own()] == [False, True], "a baseline of another machine was taken")
     gpu = reports.ours(host=other)
     gpu["devices"][0]["type"] = "gpu"
     joined = join(gpu, reports.baseline(host=other))
-    check(not ratios.against(joined.own()[0])[0], "a GPU was compared with a CPU")
+    check(not ratios.against(joined.own()[0]), "a GPU was compared with a CPU")
     # One label, or one host where a label is missing, is one machine; the order of files does not matter.
     labelled, bare = reports.ours(label="lab"), reports.baseline()
     for files in ((labelled, bare), (bare, labelled)):
@@ -119,44 +120,73 @@ def sparse(tool):
     check(ran.returncode == 1 and ran.stderr.count("\n") == 1, "a picture of nothing: " + ran.stderr)
 
 
-def goals(tool):
-    from reporting import goals, merge
+def comparing(tool):
+    def side(**times):
+        results = []
+        for case, t in times.items():
+            wall = {name: k * (t or 0) for name, k in (("min_s", 1), ("q1_s", 1.1), ("median_s", 1.2), ("q3_s", 1.3))}
+            results.append({"case": case, "outcome": "ok", "wall": wall} if t else {"case": case, "outcome": "wrong"})
+        return {"schema": 2, "devices": [{"device": "0:0", "kind": "opencl", "name": "one", "platform": "p",
+                                          "results": results}]}
 
-    def found(*contents):
-        joined = merge.join([tool.file(c) for c in contents])
-        return {(r.case, r.against): r for r in goals.rows(joined.own()[0])}
-    blas = reports.baseline(name="OpenBLAS 0.3")
-    del blas["devices"][0]["results"][7:]
-    for r in blas["devices"][0]["results"]:
-        r["library_min_s"] = r["wall"]["min_s"] * 1.02
-    rows = found(reports.ours(), reports.baseline(), blas)
-    for case, against, verdict, value in (
-            ("softmax 4096x1024", "fastest baseline", "met", 2.97), ("layer norm 4096x1024", "fastest baseline", "not met", 0.74),
-            ("AFT-local s=64 T=4096 B=8", "published code", "not met", 11.9),
-            ("AFT-local s=64 T=1024 B=8", "published code", "met", 11.9),
-            ("attention BH=16 T=1024 d=64 causal", "best that the baseline offers", "met", 2.99),
-            ("product NN 512", "OpenBLAS", "met", 0.98), ("product TN 2048", "OpenBLAS", "not measured", None),
-            ("softmax 65536x1024", "bandwidth of the large copy", "not met", 0.71),
-            ("GELU 65536x1024", "bandwidth of the large copy", "not measured", None),
-            ("AFT-local s=64 T=4096 B=8", "memory beside inputs, outputs, weights", "not met", 89740629)):
-        r = rows.get((case, against))
-        check(r and r.verdict() == verdict and (r.value is None if value is None else abs(r.value / value - 1) < 0.01),
-              f"goal {case}, {against}: {r}")
-    check(not goals.rows(merge.join([tool.file({"schema": 2, "devices": []}), tool.file(reports.report([
-        dict(reports.device("0:0", "gpu", 1), type="gpu")]))]).own()[0]), "a GPU has a CPU's goals")
-    # Without baselines: what is ours alone, and nothing else.
-    alone = [r for r in found(reports.ours()).values() if r.met is not None]
-    check({r.case for r in alone} == {"softmax 65536x1024", "AFT-local s=64 T=4096 B=8",
-                                      "AFT-local s=64 T=4096 B=8 causal"}, f"goals without baselines: {alone}")
-    # Cases that the programs run.
-    with open(os.path.join(os.path.dirname(tool.program), "cases.def"), encoding="utf-8") as file:
-        known = set(re.findall(r'^FULL\(\w+, "([^"]+)"', file.read(), re.M))
-    for goal in goals.load():
-        for case in goal["cases"]:
-            blas = goal.get("baseline") == "OpenBLAS" and re.fullmatch(r"product [NT]{2} \d+(x\d+x\d+)?", case)
-            check(case in known or blas, f"a goal for {case}, which is no case")
-    lines = tool.run(tool.file(reports.ours()), tool.file(reports.baseline()), "--markdown").stdout
-    check("≥ 4 to 16: 2 of 3 met |" in lines and "≥ 1.3: not met |" in lines, "--markdown has no goals: " + lines)
+    def lines(*sides):
+        ran = tool.run("--compare", *sides)
+        check(ran.returncode == 0, f"--compare: {ran.stderr}")
+        return [" ".join(l.split()) for l in ran.stdout.splitlines()]
+
+    def expect(found, *wanted):
+        for line in wanted:
+            check(line in found, f"--compare does not say {line!r}: {found}")
+    a = tool.file(side(same=1e-3, slower=1e-3, left=1e-3, wrong=None))
+    b = tool.file(side(same=1.05e-3, slower=2e-3, new=1e-3, wrong=1e-3))
+    again = tool.file(side(slower=1.5e-3))
+    expect(lines(a, b), "same 1.200 1.260 1.050", "slower 1.200 2.400 2.000 A faster", "left 1.200 - - only in A",
+           "new - 1.200 - only in B", "wrong wrong 1.200 - not compared",
+           "geometric mean of 2 ratios: 1.449; beyond the spread: A faster 1, B faster 0", "3 not compared")
+    expect(lines(a, f"{b},{again}"), "slower 1.200 1.800 1.500 A faster")  # of several runs the fastest
+    # Another kind of device is compared where there is no common one; else it is named.
+    baseline, other = side(same=4e-3), side(same=1e-3)
+    baseline["devices"][0].update(kind="baseline", name="PyTorch")
+    other["devices"][0].update(name="two")
+    expect(lines(a, tool.file(baseline)), "same 1.200 4.800 4.000 A faster")
+    expect(lines(a, f"{b},{tool.file(other)}"), "only in B: 0:0 two")
+    for bad, status in ((tool.file(dict(side(), schema=1)), 2), (tool.file(side()), 1)):
+        check(tool.run("--compare", a, bad).returncode == status, f"--compare with {bad}")
+    # With samples: an interval, which holds the ratio.
+    row = next(l for l in lines(tool.file(reports.ours()), tool.file(reports.ours(slowness=2)))
+               if l.startswith("product NN 1024 "))
+    ratio, low, high = (float(row.split()[i]) for i in (5, 6, 8))
+    check(low < ratio < high < 1.1 * low, f"--compare's interval: {row}")
+
+
+def figures(tool):
+    """What is said of the ratios: intervals, launch-bound sizes apart, device over device, CSV."""
+    from reporting import bootstrap, merge, page, ratios
+    joined = merge.join([tool.file(c) for c in (reports.ours(), reports.baseline())])
+    device = joined.own()[0]
+    pairs = ratios.against(device, small=False)
+    check(len(pairs) == len(list(reports.cases())) - 1, "launch-bound sizes are among the others")
+    check([p.ours.case for p in ratios.against(device, small=True)] == [reports.SMALL], "no launch-bound size")
+    low, high = pairs[0].interval()
+    check(2.9 < low < pairs[0].best_ratio() < high < 3.1, f"interval {low} to {high} of {pairs[0].best_ratio()}")
+    wide = bootstrap.medians((1.0, 1.0, 1.0, 9.0, 9.0))
+    check(min(wide) == 1 and max(wide) == 9 and wide == bootstrap.medians((1.0, 1.0, 1.0, 9.0, 9.0)), "the bootstrap's draws")
+    check(" to " in ratios.mean(pairs), f"the mean has no interval: {ratios.mean(pairs)}")
+    check(page.noise(device) == "some noise, spread 8 %", f"noise: {page.noise(device)}")
+    fast = reports.ours(slowness=0.5, name="fast one")
+    paths, out = [tool.file(reports.ours()), tool.file(fast)], os.path.join(tool.directory, "all.csv")
+    ran = tool.run(*paths, "--csv", out, "--baseline", "Example")
+    check(ran.returncode == 0, f"--csv: {ran.stderr}")
+    with open(out, encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    check(len(rows) == 2 * len(list(reports.cases())), f"{len(rows)} rows of CSV")
+    over = {r["device"]: float(r["ratio_to_device"]) for r in rows if r["case"] == "product NN 1024"}
+    slow, fast = (next(x for name, x in over.items() if part in name) for part in ("Example", "fast"))
+    check(slow == 1 and 1.5 < fast < 2, f"device over device: {over}")
+    check(rows[0]["median_ms"] and rows[0]["clock_mhz"] == "2400" and rows[0]["power_w"] == "", f"CSV: {rows[0]}")
+    for name in ("nothing", "0:0"):
+        ran = tool.run(*paths, "--csv", out, "--baseline", name)
+        check(ran.returncode == 2 and "fast one" in ran.stderr, f"--baseline {name}: {ran.stderr}")
 
 
 def refusals(tool):
@@ -192,7 +222,7 @@ def refusals(tool):
 def outputs(tool):
     bad = reports.baseline(name="P | <b>x</b> [a](b)\n`c` \x07 \ud800 \uffff")
     files = [tool.file(reports.ours()), tool.file(bad)]
-    for kind, rows in (("kinds", 11), ("cases", len(list(reports.cases())))):
+    for kind, rows in (("headline", 3), ("cases", len(list(reports.cases())) - 1)):
         lines = tool.run(*files, "--markdown", kind).stdout.splitlines()
         table = [l for l in lines if l.startswith("|")]
         check(len(table) == rows + 2, f"--markdown {kind} has {len(table)} lines of a table")
@@ -204,7 +234,7 @@ def outputs(tool):
     with open(readme, encoding="utf-8") as file:
         text = file.read()
     check(text.startswith("before\n<!--") and text.endswith("-->\nafter\n") and "old" not in text
-          and text.count("| softmax |") == 1, "--into: " + text[:300])
+          and text.count("| softmax 4096x1024 |") == 1, "--into: " + text[:300])
     with open(readme, "w", encoding="utf-8") as file:
         file.write("no marks\n")
     ran = tool.run(*files, "--markdown", "--into", readme)
@@ -248,7 +278,8 @@ def main(bench):
         tool = Tool(bench, directory)
         joining(tool)
         sparse(tool)
-        goals(tool)
+        comparing(tool)
+        figures(tool)
         refusals(tool)
         outputs(tool)
         readable()

@@ -20,10 +20,10 @@ ROOFLINE = {"copy_bytes_per_s": NUMBER, "copies": LIST, "fma_flop_per_s": NUMBER
             "gemm": LIST}
 RESULT = {"case": TEXT, "suite": TEXT, "family": TEXT, "set": TEXT, "dtype": TEXT, "sizes": TABLE, "outcome": TEXT,
           "error": (*NUMBER, NULL), "error_limit": (*NUMBER, NULL)}
-WALL = {name: NUMBER for name in ("min_s", "q1_s", "median_s", "q3_s", "max_s")}
+WALL = {name: NUMBER for name in ("min_s", "q1_s", "median_s", "q3_s", "p95_s", "max_s")}
 TIMED = {"runs": int, "rounds": int, "wall": TABLE, "event": (TABLE, NULL), "compile": TABLE, "flop": (*NUMBER, NULL),
          "bytes": (*NUMBER, NULL), "gflop_s": (*NUMBER, NULL), "gb_s": (*NUMBER, NULL), "bound": (TEXT, NULL),
-         "roofline_percent": (*NUMBER, NULL), "copy_percent": (*NUMBER, NULL), "memory": (TABLE, NULL), "tokens": (*NUMBER, NULL),
+         "roofline_percent": (*NUMBER, NULL), "samples_s": LIST, "latency": (TABLE, NULL), "sensors": TABLE, "memory": (TABLE, NULL), "tokens": (*NUMBER, NULL),
          "tokens_per_s": (*NUMBER, NULL)}
 MEMORY = {name: int for name in ("io_bytes", "weights_bytes", "activations_bytes", "scratch_bytes", "arena_bytes",
                                  "state_bytes")}
@@ -48,11 +48,15 @@ def check_shares(x, roofline, where):
     """They are of the roofline that the report names, whenever that was found."""
     if x["suite"] == "device" or not x["bytes"]:
         return
-    seconds = {"compute": (x["flop"] or 0) / roofline["fma_flop_per_s"],
-               "memory": x["bytes"] / roofline["copy_bytes_per_s"]}
+    m = x["memory"]
+    footprint = sum(m[k + "_bytes"] for k in ("io", "weights", "arena", "state")) if m else x["bytes"]
+    copies = roofline["copies"]
+    nearest = max((c["footprint_bytes"] for c in copies if c["footprint_bytes"] <= 1.1 * footprint), default=0)
+    copy = max(c["bytes_per_s"] for c in copies if c["footprint_bytes"] >= nearest)
+    seconds = {"compute": (x["flop"] or 0) / roofline["fma_flop_per_s"], "memory": x["bytes"] / copy}
     bound = max(seconds, key=seconds.get)
     need(x["bound"] == bound, f"{where}: bound by {x['bound']}, not {bound}")
-    need(close(x["roofline_percent"], 100 * seconds[bound] / x["wall"]["min_s"]), f"{where}: roofline_percent")
+    need(close(x["roofline_percent"], min(100, 100 * seconds[bound] / x["wall"]["min_s"])), f"{where}: roofline_percent")
 
 
 def check_timed(x, where):
@@ -66,6 +70,12 @@ def check_timed(x, where):
         need(close(x["gflop_s"], 1e-9 * x["flop"] / wall["min_s"]), f"{where}: gflop_s")
     if x["memory"]:
         fields(x["memory"], MEMORY, where)
+    need(0 < len(x["samples_s"]) <= 64 and len(x["samples_s"]) <= x["runs"], f"{where}: samples_s")
+    need((x["latency"] is not None) == (x["family"] == "lm_decode"), f"{where}: latency")
+    if x["latency"]:
+        times = [x["latency"][name] for name in ("median_s", "p95_s", "p99_s")]
+        need(times == sorted(times) and x["latency"]["n"] == x["tokens"] / x["sizes"]["B"] * x["runs"], f"{where}: latency")
+    need(set(x["sensors"]) == {"clock_mhz", "power_w", "temperature_c", "throttled"}, f"{where}: sensors")
     if x["tokens"]:
         need(close(x["tokens_per_s"], x["tokens"] / wall["min_s"]), f"{where}: tokens_per_s")
     if x["suite"] in ("op", "layer") and x["flop"]:
@@ -75,7 +85,7 @@ def check_timed(x, where):
 
 def check_device(device):
     fields(device, DEVICE, "device")
-    need(device["kind"] == "opencl" and device["sizes"] == "quick", "device: kind or sizes")
+    need(device["kind"] == "opencl" and device["sizes"] == "small", "device: kind or sizes")
     fields(device["roofline"], ROOFLINE, "roofline")
     names = [x["case"] for x in device["results"]]
     need(len(names) == len(set(names)), "a case is there twice")

@@ -13,6 +13,6 @@ fail() {
 # attncl-bench's small sizes on the tested device: sets $status.  Without a device the test is skipped.
 run() {
     status=0
-    "$bench" --quick "$@" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} || status=$?
+    "$bench" --small "$@" ${ATTNCL_DEVICE:+--device "$ATTNCL_DEVICE"} || status=$?
     [ "$status" != 3 ] || exit 77
 }

@@ -21,5 +21,5 @@ def read(directory, name):
 def options(directory, only):
     """measure.py's, for two short rounds on the tested device."""
     device = os.environ.get("ATTNCL_DEVICE")
-    return ["--bench", bench, "--out", directory, "--quick", "--no-cold", "--no-roofline", "--budget", "0.1", "--runs", "1",
+    return ["--bench", bench, "--out", directory, "--small", "--no-cold", "--no-roofline", "--budget", "0.1", "--runs", "1",
             "--rounds", "2", "--only", only, *(["--device", device] if device else [])]
