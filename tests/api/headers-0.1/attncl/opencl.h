@@ -4,8 +4,7 @@
 #ifndef CL_TARGET_OPENCL_VERSION
 #define CL_TARGET_OPENCL_VERSION 120
 #endif
-#include "attncl/context.h"
-#include "attncl/graph.h"
+#include "attncl/attncl.h"
 #include <CL/cl.h>
 ATTNCL_BEGIN
 ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device,
