@@ -12,21 +12,6 @@ enum { N = 9, T = 7, B = 2, C = 6, HEADS = 2 }; // n of pos_bias, T, B, C
 // of 1 to 4.
 static const double absolute = 4e-6, relative = 4e-6;
 
-static struct ref_aft random_params(void)
-{
-    return (struct ref_aft){
-        .query_weight = host_random(1, DIMS(C, C)),
-        .query_bias = host_random(2, DIMS(C)),
-        .key_weight = host_random(3, DIMS(C, C)),
-        .key_bias = host_random(4, DIMS(C)),
-        .value_weight = host_random(5, DIMS(C, C)),
-        .value_bias = NULL,
-        .pos_bias = host_random(7, DIMS(N, N)),
-        .output_weight = host_random(8, DIMS(C, C)),
-        .output_bias = host_random(9, DIMS(C)),
-    };
-}
-
 static attncl_aft_params feed(struct rig *b, const struct ref_aft *p)
 {
     return (attncl_aft_params){
@@ -50,8 +35,46 @@ static const struct kind {
 } kinds[] = {
     {ATTNCL_AFT_LOCAL, 0, 0},    {ATTNCL_AFT_LOCAL, 1, 1}, {ATTNCL_AFT_LOCAL, 3, 3},
     {ATTNCL_AFT_LOCAL, 1000, N}, {ATTNCL_AFT_FULL, 0, N},  {ATTNCL_AFT_SIMPLE, 4, 0},
+    {ATTNCL_AFT_CONV, 0, 0},
 };
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+
+// AFT-conv: two heads, biases [2, 5].
+static struct ref_aft random_params(const struct kind *kind)
+{
+    const bool conv = kind->kind == ATTNCL_AFT_CONV;
+    const int64_t keys = conv ? HEADS : C;
+    return (struct ref_aft){
+        .query_weight = host_random(1, DIMS(C, C)),
+        .query_bias = host_random(2, DIMS(C)),
+        .key_weight = host_random(3, DIMS(keys, C)),
+        .key_bias = host_random(4, DIMS(keys)),
+        .value_weight = host_random(5, DIMS(C, C)),
+        .value_bias = NULL,
+        .pos_bias = conv ? host_random(7, DIMS(HEADS, 5)) : host_random(7, DIMS(N, N)),
+        .output_weight = host_random(8, DIMS(C, C)),
+        .output_bias = host_random(9, DIMS(C)),
+    };
+}
+
+// With the residual.
+static void ref_layer(const struct kind *kind, const struct ref_aft *p, int causal,
+                      const struct host *x, const struct host *mask, struct host *y)
+{
+    struct host *q = host_like(x), *k = host_new(ATTNCL_F32, DIMS(T, B, HEADS)), *v = host_like(x);
+    struct host *mixed = host_like(x), *scale = host_like(x);
+    if (kind->kind != ATTNCL_AFT_CONV) {
+        ref_aft_layer(p, kind->effective, causal, x, mask, y);
+        ref_add_fwd(y, x, y);
+        return;
+    }
+    ref_dense(x, p->query_weight, p->query_bias, q);
+    ref_dense(x, p->key_weight, p->key_bias, k);
+    ref_dense(x, p->value_weight, p->value_bias, v);
+    ref_aft_conv_fwd(q, k, v, p->pos_bias, mask, causal, mixed, scale);
+    ref_dense(mixed, p->output_weight, p->output_bias, y);
+    ref_add_fwd(y, x, y);
+}
 
 static attncl_aft_desc describe(const struct kind *kind, int causal)
 {
@@ -69,7 +92,7 @@ LOOP_TEST(layers_match_the_reference, 0, N_KINDS *N_VISIBILITIES)
     const struct kind *kind = &kinds[_i / N_VISIBILITIES];
     const enum visibility visible = (enum visibility)(_i % N_VISIBILITIES);
     const attncl_aft_desc desc = describe(kind, visible == CAUSAL);
-    const struct ref_aft ref = random_params();
+    const struct ref_aft ref = random_params(kind);
     struct host *x = host_random(20, DIMS(T, B, C)), *y = host_like(x), *want = host_like(x);
     struct host *mask = visible == MASKED ? host_mask(21, 0.5, DIMS(T, T, B)) : NULL;
     struct rig b;
@@ -88,8 +111,7 @@ LOOP_TEST(layers_match_the_reference, 0, N_KINDS *N_VISIBILITIES)
             y);
     rig_run_once(&b);
 
-    ref_aft_layer(&ref, kind->effective, visible == CAUSAL, x, mask, want);
-    ref_add_fwd(want, x, want); // the residual
+    ref_layer(kind, &ref, visible == CAUSAL, x, mask, want);
     ck_near(y, want, relative, absolute);
 }
 
@@ -97,7 +119,7 @@ LOOP_TEST(layers_match_the_reference, 0, N_KINDS *N_VISIBILITIES)
 TEST(query_key_and_value_are_apart)
 {
     const attncl_aft_desc desc = describe(&kinds[2], 0);
-    const struct ref_aft ref = random_params();
+    const struct ref_aft ref = random_params(&kinds[2]);
     struct host *x[3], *m[3], *mixed, *scale, *y, *want;
     struct rig b;
     for (unsigned i = 0; i < 3; ++i) {
@@ -129,105 +151,21 @@ TEST(query_key_and_value_are_apart)
     ck_near(y, want, relative, absolute);
 }
 
-// Position by position, twice, the second time after a reset.
-static void check_steps(const attncl_aft_desc *desc, const struct ref_aft *ref,
-                        const struct host *x, const struct host *want)
-{
-    struct host *row = host_new(ATTNCL_F32, DIMS(B, C)), *y = host_like(row);
-    struct host *want_row = host_like(row), *position = host_new(ATTNCL_I32, DIMS(1));
-    struct rig b;
-
-    rig_open(&b);
-    const attncl_aft_params params = feed(&b, ref);
-    const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);
-    rig_out(&b, attncl_aft_step(b.g, desc, &params, in, at, in), y);
-    ck_ok(rig_compile(&b));
-    for (int round = 0; round < 2; ++round) {
-        for (int t = 0; t < T; ++t) {
-            position->data[0] = t;
-            host_set(row, x->data + t * B * C);
-            host_set(want_row, want->data + t * B * C);
-            rig_run(&b);
-            ck_near(y, want_row, relative, absolute);
-        }
-        ck_ok(attncl_graph_reset(b.g));
-    }
-    rig_close(&b);
-}
-
 LOOP_TEST(steps_are_the_causal_layer, 0, N_KINDS)
 {
     const struct kind *kind = &kinds[_i];
     const attncl_aft_desc desc = describe(kind, 1);
-    const struct ref_aft ref = random_params();
+    const struct ref_aft ref = random_params(kind);
     struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
-
-    ref_aft_layer(&ref, kind->effective, 1, x, NULL, want);
-    ref_add_fwd(want, x, want);
-    check_steps(&desc, &ref, x, want);
-}
-
-// The same of AFT-conv: two heads, biases [2, 5].
-static struct ref_aft random_heads(void)
-{
-    struct ref_aft p = random_params();
-    p.key_weight = host_random(3, DIMS(HEADS, C));
-    p.key_bias = host_random(4, DIMS(HEADS));
-    p.pos_bias = host_random(7, DIMS(HEADS, 5));
-    return p;
-}
-
-static void ref_heads_layer(const struct ref_aft *p, int causal, const struct host *x,
-                            const struct host *mask, struct host *y)
-{
-    struct host *q = host_like(x), *k = host_new(ATTNCL_F32, DIMS(T, B, HEADS)), *v = host_like(x);
-    struct host *mixed = host_like(x), *scale = host_like(x);
-    ref_dense(x, p->query_weight, p->query_bias, q);
-    ref_dense(x, p->key_weight, p->key_bias, k);
-    ref_dense(x, p->value_weight, p->value_bias, v);
-    ref_aft_conv_fwd(q, k, v, p->pos_bias, mask, causal, mixed, scale);
-    ref_dense(mixed, p->output_weight, p->output_bias, y);
-}
-
-LOOP_TEST(heads_match_the_reference, 0, N_VISIBILITIES)
-{
-    const enum visibility visible = (enum visibility)_i;
-    const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};
-    const attncl_aft_desc desc = describe(&kind, visible == CAUSAL);
-    const struct ref_aft ref = random_heads();
-    struct host *x = host_random(20, DIMS(T, B, C)), *y = host_like(x), *want = host_like(x);
-    struct host *mask = visible == MASKED ? host_mask(21, 0.5, DIMS(T, T, B)) : NULL;
+    struct host *row = host_new(ATTNCL_F32, DIMS(B, C)), *position = host_new(ATTNCL_I32, DIMS(1));
     struct rig b;
 
+    ref_layer(kind, &ref, 1, x, NULL, want);
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
-    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
-    rig_out(&b,
-            attncl_aft(b.g, &desc, &params,
-                       &(attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
-                                                  .query = in,
-                                                  .key = in,
-                                                  .value = in,
-                                                  .mask = seen,
-                                                  .residual = in}),
-            y);
-    rig_run_once(&b);
-
-    ref_heads_layer(&ref, visible == CAUSAL, x, mask, want);
-    ref_add_fwd(want, x, want);
-    ck_near(y, want, relative, absolute);
-}
-
-TEST(steps_of_heads_are_the_causal_layer)
-{
-    const struct kind kind = {ATTNCL_AFT_CONV, 0, 0};
-    const attncl_aft_desc desc = describe(&kind, 1);
-    const struct ref_aft ref = random_heads();
-    struct host *x = host_random(40, DIMS(T, B, C)), *want = host_like(x);
-
-    ref_heads_layer(&ref, 1, x, NULL, want);
-    ref_add_fwd(want, x, want);
-    check_steps(&desc, &ref, x, want);
+    const attncl_value in = rig_in(&b, row), at = rig_in(&b, position);
+    rig_out(&b, attncl_aft_step(b.g, &desc, &params, in, at, in), host_like(row));
+    ck_rig_steps(&b, x, want, relative, absolute);
 }
 
 LOOP_TEST(bad_layers_are_refused, 0, 7)

@@ -168,19 +168,13 @@ static attncl_feedback_transformer_params feed_model(struct rig *b, const struct
     return p;
 }
 
-static struct host *row(const struct host *x, int64_t t)
-{
-    struct host *y = host_new(ATTNCL_F32, x->rank - 1, x->dim + 1);
-    memcpy(y->data, x->data + t * y->count, (size_t)y->count * sizeof *y->data);
-    return y;
-}
-
 // Layer after layer, step after step, every memory projected anew.
 static void run_uncached(const struct model *m, struct host *want, struct host *memory)
 {
     struct host *normed = host_new(ATTNCL_F32, DIMS(B, C));
     for (int64_t t = 0; t < T; ++t) {
-        struct host *values[L + 1] = {row(m->x, t)}, *before = NULL, *mixed = host_like(normed);
+        struct host *values[L + 1] = {host_row(m->x, t)}, *before = NULL,
+                                *mixed = host_like(normed);
         if (t > 0) {
             before = host_new(ATTNCL_F32, DIMS(t, B, C));
             memcpy(before->data, memory->data, (size_t)before->count * sizeof *before->data);
@@ -240,11 +234,11 @@ LOOP_TEST(step_by_step_is_the_same, 0, 2 * N_PROJECTIONS)
     rig_out(&b, memory_value, memory);
     ck_ok(rig_compile(&b));
     for (int t = 0; t < 2 * T; ++t) { // position 0 starts anew
-        memcpy(x->data, row(m.x, t % T)->data, (size_t)x->count * sizeof *x->data);
+        memcpy(x->data, host_row(m.x, t % T)->data, (size_t)x->count * sizeof *x->data);
         position->data[0] = t % T;
         rig_run(&b);
-        ck_near(y, row(want, t % T), relative, absolute);
-        ck_near(memory, row(want_memory, t % T), relative, absolute);
+        ck_near(y, host_row(want, t % T), relative, absolute);
+        ck_near(memory, host_row(want_memory, t % T), relative, absolute);
     }
     rig_close(&b);
 }

@@ -45,13 +45,6 @@ static void feed(struct rig *b, const struct ref_gru *layers, attncl_gru_params 
         };
 }
 
-static struct host *copy_of(const struct host *h)
-{
-    struct host *copy = host_like(h);
-    memcpy(copy->data, h->data, (size_t)h->count * sizeof h->data[0]);
-    return copy;
-}
-
 static void check_layers(int64_t n_steps, bool time_first, bool from_zeros)
 {
     const int64_t first = time_first ? n_steps : B, second = time_first ? B : n_steps;
@@ -69,7 +62,7 @@ static void check_layers(int64_t n_steps, bool time_first, bool from_zeros)
         h0[k] = from_zeros ? host_new(ATTNCL_F32, DIMS(B, H))
                            : host_random(50u + (unsigned)k, DIMS(B, H));
         states[k] = from_zeros ? ATTNCL_NONE_VALUE : rig_in(&b, h0[k]);
-        want_last[k] = copy_of(h0[k]);
+        want_last[k] = host_copy(h0[k]);
         last[k] = host_like(h0[k]);
     }
     ref_gru_layers(ref, L, x, time_first, want_last, want);
@@ -150,7 +143,7 @@ static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
                                             .n_layers = L};
     for (int k = 0; k < L; ++k) {
         want_last[k] = host_uniform(70u + (unsigned)k, -1, 1, DIMS(B, H));
-        states[k] = rig_in(&b, copy_of(want_last[k]));
+        states[k] = rig_in(&b, host_copy(want_last[k]));
         last[k] = host_like(want_last[k]);
     }
     ref_bahdanau_decoder(&ref_decoder, source, lens, e, want_last, want, want_p);
@@ -174,9 +167,8 @@ static void check_decoder(int64_t n_steps, struct host *lens, bool with_weights)
 
 TEST(decoder)
 {
-    struct host *lens = host_new(ATTNCL_I32, DIMS(B));
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){0, 3, 9}, DIMS(B));
 
-    host_set(lens, (const double[]){0, 3, 9});
     check_decoder(T, NULL, true);
     check_decoder(T, lens, true);
     check_decoder(1, lens, false);

@@ -57,6 +57,24 @@ struct host *host_like(const struct host *h)
     return host_new(h->dtype, h->rank, h->dim);
 }
 
+struct host *host_with(attncl_dtype dtype, const double *values, int rank, const int64_t *dim)
+{
+    struct host *h = host_new(dtype, rank, dim);
+
+    host_set(h, values);
+    return h;
+}
+
+struct host *host_copy(const struct host *h)
+{
+    return host_with(h->dtype, h->data, h->rank, h->dim);
+}
+
+struct host *host_row(const struct host *h, int64_t t)
+{
+    return host_with(h->dtype, h->data + t * (h->count / h->dim[0]), h->rank - 1, h->dim + 1);
+}
+
 size_t host_bytes(const struct host *h)
 {
     return (size_t)h->count * attncl_dtype_bytes(h->dtype);
@@ -160,6 +178,15 @@ void host_scale(struct host *h, double factor)
 void host_set(struct host *h, const double *values)
 {
     memcpy(h->data, values, (size_t)h->count * sizeof values[0]);
+}
+
+double host_largest(const struct host *h)
+{
+    double largest = 0;
+
+    for (int64_t i = 0; i < h->count; ++i)
+        largest = fmax(largest, fabs(h->data[i]));
+    return largest;
 }
 
 struct host *host_view(struct host *h)

@@ -24,7 +24,10 @@ struct host {
     }
 
 struct host *host_new(attncl_dtype dtype, int rank, const int64_t *dim); // zeros
-struct host *host_like(const struct host *h);
+struct host *host_with(attncl_dtype dtype, const double *values, int rank, const int64_t *dim);
+struct host *host_like(const struct host *h); // zeros
+struct host *host_copy(const struct host *h);
+struct host *host_row(const struct host *h, int64_t t); // a copy of h[t], of one axis less
 struct host *host_random(unsigned seed, int rank,
                          const int64_t *dim); // F32, N(0,1), each value exactly a float
 struct host *host_uniform(unsigned seed, double low, double high, int rank,
@@ -35,6 +38,7 @@ struct host *host_mask(unsigned seed, double p_visible, int rank, const int64_t 
 void host_scale(struct host *h, double factor);      // and rounds to float
 void host_set(struct host *h, const double *values); // all of them, in C order
 struct host *host_view(struct host *h);              // sets as_view and returns h
+double host_largest(const struct host *h);           // of the absolute values
 
 // The values in the tensor's own type, and back.
 size_t host_bytes(const struct host *h);

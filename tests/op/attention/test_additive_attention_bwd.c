@@ -45,10 +45,10 @@ static void check(struct host *const *in)
 
 TEST(matches_the_reference)
 {
-    struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 25, DIMS(4, 3));
+    struct host *one = host_with(ATTNCL_I32, (const double[]){0, 1, 13, 1000}, DIMS(4)),
+                *two = host_ints(9, -2, 25, DIMS(4, 3));
     struct host *in[N_IN];
 
-    host_set(one, (const double[]){0, 1, 13, 1000});
     fill(in, 1, 1, 1, 1, 1, NULL, true);
     check(in);
     fill(in, 2, 3, 5, 4, 6, NULL, false);
@@ -83,10 +83,9 @@ static double loss(void *context)
 
 LOOP_TEST(the_definition_meets_differences, 0, 2)
 {
-    struct host *in[N_IN], *out[4], *lens = host_new(ATTNCL_I32, DIMS(2));
+    struct host *in[N_IN], *out[4], *lens = host_with(ATTNCL_I32, (const double[]){3, 0}, DIMS(2));
     static const char *const names[] = {"q", "k", "v", "w"};
 
-    host_set(lens, (const double[]){3, 0});
     fill(in, 2, 3, 4, 3, 2, _i ? lens : NULL, true);
     for (int i = 0; i < 4; ++i)
         out[i] = host_like(in[i]);

@@ -27,20 +27,12 @@ static struct inputs random_inputs(struct size n)
     };
 }
 
-static double largest(const struct host *h)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < h->count; ++i)
-        largest = fmax(largest, fabs(h->data[i]));
-    return largest;
-}
-
 // How far a score may be off: D products and as many sums, and the scale, of at most |q| |k| each.
 // A test with exact scores says so.
 static double score_error(const struct inputs *x, double scale, bool exact)
 {
     const double width = (double)x->q->dim[3];
-    return exact ? 0 : (width + 2) * unit * scale * width * largest(x->q) * largest(x->k);
+    return exact ? 0 : (width + 2) * unit * scale * width * host_largest(x->q) * host_largest(x->k);
 }
 
 // Weights: e^(2 score errors), an exponential of 1 ulp (8 roundings with its argument's) and a sum
@@ -64,10 +56,10 @@ static void check_all(const struct inputs *x, const struct ref_attention *a, boo
     ref_attention_weights(a, x->q, x->k, want_p);
     ref_attention_mix(want_p, x->v, time_first, want);
     ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got)));
-    ck_near(got, want, 0, relative * largest(x->v));
+    ck_near(got, want, 0, relative * host_largest(x->v));
     params.want_weights = true;
     ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got, got_p)));
-    ck_near(got, want, 0, relative * largest(x->v));
+    ck_near(got, want, 0, relative * host_largest(x->v));
     ck_near(got_p, want_p, relative, 1e-37);
 }
 
@@ -116,9 +108,8 @@ LOOP_TEST(matches_the_reference, 0, 2)
 TEST(keys_shared_out)
 {
     const struct size n = {1, 1, 3, 530, 8, 20};
-    struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){530, 0, 12}, DIMS(1, 3));
 
-    host_set(lens, (const double[]){530, 0, 12});
     check(n, (struct ref_attention){0}, false);
     check(n, (struct ref_attention){.causal = true, .window = 100}, true);
     check(n, (struct ref_attention){.valid_lens = lens}, false);
@@ -186,11 +177,11 @@ LOOP_TEST(masks, 0, 2)
 LOOP_TEST(lengths, 0, 2)
 {
     const struct size n = {4, heads(), 29, 140, 6, 21};
-    struct host *one = host_new(ATTNCL_I32, DIMS(4)), *two = host_ints(9, -2, 150, DIMS(4, 29));
+    struct host *one = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4)),
+                *two = host_ints(9, -2, 150, DIMS(4, 29));
 
     if (left_out(_i))
         return;
-    host_set(one, (const double[]){0, 1, 70, 1000});
     check(n, (struct ref_attention){.valid_lens = one}, _i == 1);
     check(n, (struct ref_attention){.valid_lens = two}, _i == 1);
 }
@@ -213,8 +204,7 @@ TEST(masked_scores_compete)
 
     for (size_t i = 0; i < sizeof lowest / sizeof lowest[0] && !left_out((int)i); ++i) {
         const struct inputs x = lines(3, 300, 1, lowest[i], 0.25);
-        struct host *lens = host_new(ATTNCL_I32, DIMS(1, 3));
-        host_set(lens, (const double[]){2, 31, 299});
+        struct host *lens = host_with(ATTNCL_I32, (const double[]){2, 31, 299}, DIMS(1, 3));
         check_all(&x, &(struct ref_attention){.scale = 1, .valid_lens = lens}, false, true);
     }
 }

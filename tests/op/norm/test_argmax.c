@@ -25,10 +25,7 @@ TEST(matches_the_reference)
 
 TEST(the_first_among_equals)
 {
-    struct host *x = host_ints(1, 0, 3, DIMS(40, 37)), *reals = host_new(ATTNCL_F32, DIMS(40, 37));
-
-    host_set(reals, x->data);
-    check(reals);
+    check(host_with(ATTNCL_F32, host_ints(1, 0, 3, DIMS(40, 37))->data, DIMS(40, 37)));
 }
 
 TEST(what_is_no_number)

@@ -14,14 +14,6 @@ static const struct shape {
               {9, 32}, {3, 1024}, {2, 1025}, {1, 4100}, {2, 8196}, {1, 8209}};
 enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-static double largest(const struct host *h)
-{
-    double max_abs = 0;
-    for (int64_t i = 0; i < h->count; ++i)
-        max_abs = fmax(max_abs, fabs(h->data[i]));
-    return max_abs;
-}
-
 // In units of the weight: the sums behind mean and variance, log2(n) * 4u, and each element's own
 // roundings.  The ratio of mean and spread does not enter: the mean is corrected
 // (cl/norm/layer_norm.cl).
@@ -33,7 +25,7 @@ static void check(struct host *x, struct host *weight, struct host *bias, float 
 
     ref_layer_norm_fwd(x, weight, bias, (double)eps, want);
     ck_op("layer_norm_fwd", &params, HOSTS(x, weight, bias), HOSTS(want), 8 * u + n / 256 * u,
-          u * (4 * log2(n + 1) * largest(weight) + 2 * largest(bias)));
+          u * (4 * log2(n + 1) * host_largest(weight) + 2 * host_largest(bias)));
 }
 
 LOOP_TEST(matches_the_reference, 0, N_SHAPES)

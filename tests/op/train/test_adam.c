@@ -47,14 +47,6 @@ static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct ho
     return run_op("adam_rates_fwd", &params, HOSTS(step), HOSTS(rates));
 }
 
-static struct host *copy_of(const struct host *h)
-{
-    struct host *copy = host_like(h);
-
-    memcpy(copy->data, h->data, (size_t)h->count * sizeof h->data[0]);
-    return copy;
-}
-
 // In new arrays, and bit by bit the same in place.
 LOOP_TEST(matches_the_reference, 0, N_VARIANTS)
 {
@@ -80,8 +72,8 @@ LOOP_TEST(matches_the_reference, 0, N_VARIANTS)
     else
         ck_ok(
             run_op("adam_step_fwd", &params, HOSTS(p, g, m, v, rates), HOSTS(p_new, m_new, v_new)));
-    struct host *const in_place[] = {copy_of(p), g,     copy_of(m),
-                                     copy_of(v), rates, x->amsgrad ? copy_of(largest) : NULL};
+    struct host *const in_place[] = {host_copy(p), g,     host_copy(m),
+                                     host_copy(v), rates, x->amsgrad ? host_copy(largest) : NULL};
     ref_adam_step(a, x->taken, p, g, m, v, largest);
     ck_near(p_new, p, relative, absolute);
     ck_near(m_new, m, relative, absolute);
