@@ -179,6 +179,11 @@ static const struct fused_norm_linear_fwd_params *map_params(const struct lowere
     return p->nodes[map].params;
 }
 
+static const struct aft_step_fwd_params *aft_step_params(const struct lowered *p, int step)
+{
+    return p->nodes[step].params;
+}
+
 // Whether the maps of q and of k or v read the same rows with the same norm, and nothing else.
 static bool is_plain_map(const struct lowered *p, int map, int q)
 {
@@ -208,7 +213,7 @@ static bool match_mixing_step(const struct lowered *p, int outer, struct fusion 
         inner = sole_producer_of(p, outer, LINEAR_X, inner_steps[kind].cls);
         f->kind = kind;
     }
-    if (inner < 0)
+    if (inner < 0 || (f->kind == FUSED_AFT && aft_step_params(p, inner)->per_head))
         return false;
     f->node[OUTER] = outer;
     f->node[INNER] = inner;

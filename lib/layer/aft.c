@@ -104,11 +104,10 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc,
                              const attncl_value qkv[3], attncl_value pos_bias,
                              attncl_value position)
 {
-    struct aft_step_fwd_params params = {0};
+    struct aft_step_fwd_params params = {.per_head = desc->kind == ATTNCL_AFT_CONV};
     struct tensor_desc d;
-    const bool heads = desc->kind == ATTNCL_AFT_CONV;
-    if (!(heads ? filter_slots(g, pos_bias, &params.window)
-                : mix_variant(g, desc, &pos_bias, &params.window)) ||
+    if (!(params.per_head ? filter_slots(g, pos_bias, &params.window)
+                          : mix_variant(g, desc, &pos_bias, &params.window)) ||
         !attncl__layer_axes(g, qkv[0], "x", 2, "[B, C]", &d))
         return ATTNCL_NONE_VALUE;
 
@@ -118,8 +117,7 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc,
     const attncl_value sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
     const attncl_value ring_k = attncl_graph_state(g, "ring_k", ATTNCL_F32, 2, ring_dim);
     const attncl_value ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
-    return attncl__graph_add(g, heads ? &attncl__op_aft_conv_step_fwd : &attncl__op_aft_step_fwd,
-                             heads ? NULL : &params,
+    return attncl__graph_add(g, &attncl__op_aft_step_fwd, &params,
                              IN(qkv[0], qkv[1], qkv[2], pos_bias, position, sums, ring_k, ring_v));
 }
 

@@ -236,12 +236,13 @@ static attncl_value norm(attncl_graph *g, attncl_value x, float phase)
                              filled(g, 1, CHANNELS, 0, phase + 1), 1e-5f);
 }
 
-enum kind { AFT, MHA, N_KINDS };
+enum kind { AFT, MHA, N_KINDS, AFT_HEADS = N_KINDS };
 
 static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_value position,
                         float phase, attncl_value x)
 {
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
+    const bool heads = kind == AFT_HEADS; // one for each channel
     const attncl_aft_params p = {
         .struct_size = sizeof(attncl_aft_params),
         .query_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 1),
@@ -249,7 +250,8 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
         .key_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 3),
         .value_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 4),
         .value_bias = filled(g, 1, CHANNELS, 0, phase + 5),
-        .pos_bias = filled(g, 2, STEPS, STEPS, phase + 6),
+        .pos_bias = heads ? filled(g, 2, CHANNELS, 2 * WINDOW - 1, phase + 6)
+                          : filled(g, 2, STEPS, STEPS, phase + 6),
         .output_weight = filled(g, 2, CHANNELS, CHANNELS, phase + 7),
         .output_bias = filled(g, 1, CHANNELS, 0, phase + 8),
     };
@@ -264,9 +266,10 @@ static attncl_value mix(attncl_graph *g, enum kind kind, attncl_value z, attncl_
         .output_bias = p.output_bias,
     };
 
+    desc.kind = heads ? ATTNCL_AFT_CONV : ATTNCL_AFT_LOCAL;
     desc.window = WINDOW;
     desc.causal = 1;
-    return kind == AFT ? attncl_aft_step(g, &desc, &p, z, position, x)
+    return kind != MHA ? attncl_aft_step(g, &desc, &p, z, position, x)
                        : attncl_multi_head_attention_step(g, &mha, HEADS, STEPS, z, position, x);
 }
 
@@ -397,6 +400,15 @@ LOOP_TEST(nodes_are_added_after_a_plan, 0, N_KINDS)
     s = build((enum kind)_i, ROWS);
     attncl_graph_output(s.g, "y", s.y);
     ck_ok(attncl_graph_memory(s.g, &report));
+    attncl_graph_destroy(s.g);
+}
+
+TEST(steps_with_biases_of_heads_stay)
+{
+    struct stack s = build(AFT_HEADS, ROWS);
+    attncl_graph_output(s.g, "y", s.y);
+    ck_ok(attncl_graph_compile(s.g, NULL));
+    expect_steps(s.g, 0, 0, 0);
     attncl_graph_destroy(s.g);
 }
 

@@ -76,28 +76,29 @@ static attncl_status check_state(const struct op_sig *sig, int64_t window)
     return ATTNCL_OK;
 }
 
+static int64_t window_of(const struct op_sig *sig)
+{
+    const struct aft_step_fwd_params *p = sig->params;
+    return p->per_head ? (sig->in[IN_BIAS].dim[1] + 1) / 2 : p->window;
+}
+
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     const struct aft_step_fwd_params *p = sig->params;
-    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K];
+    const struct tensor_desc *q = &sig->in[IN_Q], *k = &sig->in[IN_K], *w = &sig->in[IN_BIAS];
 
     TRY(check_inputs(sig));
-    REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
-            SHAPE(q));
-    TRY(check_bias(sig));
-    TRY(check_state(sig, p->window));
-    return attncl__infer_like_first(sig);
-}
-
-static attncl_status conv_infer(struct op_sig *sig)
-{
-    const struct tensor_desc *k = &sig->in[IN_K];
-
-    TRY(check_inputs(sig));
-    REQUIRE(k->rank == 2 && k->dim[0] == sig->in[IN_Q].dim[0], ATTNCL_ERR_SHAPE,
-            "k is %s, q is %s, expected [B, H] and [B, C]", SHAPE(k), SHAPE(&sig->in[IN_Q]));
-    TRY(attncl__aft_check_filter(&sig->in[IN_BIAS], sig->in[IN_Q].dim[1], k->dim[1]));
-    TRY(check_state(sig, (sig->in[IN_BIAS].dim[1] + 1) / 2));
+    if (p->per_head) {
+        REQUIRE(attncl__desc_present(w), ATTNCL_ERR_ARGUMENT, "w is missing");
+        REQUIRE(k->rank == 2 && k->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
+                "k is %s, q is %s, expected [B, H] and [B, C]", SHAPE(k), SHAPE(q));
+        TRY(attncl__aft_check_filter(w, q->dim[1], k->dim[1]));
+    } else {
+        REQUIRE(attncl__desc_same_shape(k, q), ATTNCL_ERR_SHAPE, "k is %s, q is %s", SHAPE(k),
+                SHAPE(q));
+        TRY(check_bias(sig));
+    }
+    TRY(check_state(sig, window_of(sig)));
     return attncl__infer_like_first(sig);
 }
 
@@ -108,75 +109,59 @@ static size_t gpu_group(const struct device_caps *caps)
     return wanted < caps->max_group ? wanted : caps->max_group;
 }
 
-// n: positions there may be.
-static attncl_status launch(struct launcher *l, const struct op_call *call,
-                            const struct aft_variant *variant, int64_t n)
+// What is mixed; *n_ret: positions there may be.
+static struct aft_variant variant_of(const struct op_sig *sig, int64_t *n_ret)
 {
+    const struct aft_step_fwd_params *p = sig->params;
+    const struct tensor_desc *w = &sig->in[IN_BIAS];
+    const bool biased = attncl__desc_present(w) && p->window > 0; // else keys need no ring
+
+    *n_ret = biased && !p->per_head ? w->dim[0] : INT32_MAX;
+    if (p->per_head)
+        return attncl__aft_filter_variant(w, sig->in[IN_K].dim[1]);
+    return (struct aft_variant){.window = biased ? p->window : 0, .bias_row = *n_ret};
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    int64_t n;
+    const struct aft_variant variant = variant_of(&call->sig, &n);
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K], *v = &in[IN_V];
     const bool cpu = l->caps->variant == VARIANT_CPU;
-    const bool fold = variant->heads == 0 && attncl__desc_contiguous(q) &&
+    const bool fold = variant.heads == 0 && attncl__desc_contiguous(q) &&
                       attncl__desc_contiguous(k) && attncl__desc_contiguous(v);
-    const int64_t all = q->dim[0] * q->dim[1], heads = variant->heads > 0 ? variant->heads : 1;
+    const int64_t all = q->dim[0] * q->dim[1], heads = variant.heads > 0 ? variant.heads : 1;
     const int64_t row = fold ? all : q->dim[1], channels = row / heads;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
     const size_t local = cpu ? 1 : gpu_group(l->caps);
     struct kspec spec = kspec_begin("aft/aft_step.cl", "aft_step_fwd");
     kspec_set_vw_ls(&spec, vw, local);
-    kspec_int(&spec, "PER_HEAD", variant->heads > 0);
+    kspec_int(&spec, "PER_HEAD", variant.heads > 0);
 
     if (all == 0)
         return ATTNCL_OK;
-    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant->window + 8)); // of keys in the ring
+    TRY(attncl__check_loops(l->caps, spec.kernel, 2 * variant.window + 8)); // of keys in the ring
     const int64_t lanes = ceil_div(channels, vw) * (all / row);
     return attncl__launch(
         l, &spec, grid_2d(ceil_div(lanes, (int64_t)local), heads, local, 1),
         ARGS(arg_mem(call->in[IN_Q]), arg_i64(q->start), arg_i64(attncl__rows(q).stride),
              arg_mem(call->in[IN_K]), arg_i64(k->start), arg_i64(attncl__rows(k).stride),
              arg_mem(call->in[IN_V]), arg_i64(v->start), arg_i64(attncl__rows(v).stride),
-             arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i64(variant->bias_start),
-             arg_i64(variant->bias_row), arg_i64(variant->bias_head), arg_i32(n),
+             arg_mem(call->out[0]), arg_mem(call->in[IN_BIAS]), arg_i64(variant.bias_start),
+             arg_i64(variant.bias_row), arg_i64(variant.bias_head), arg_i32(n),
              arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_SUMS]), arg_mem(call->in[IN_KEYS]),
              arg_mem(call->in[IN_VALUES]), arg_i32(channels), arg_i32(row), arg_i64(all),
-             arg_i32(lanes), arg_i32(variant->window)));
-}
-
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
-{
-    const struct aft_step_fwd_params *p = call->sig.params;
-    const struct tensor_desc *w = &call->sig.in[IN_BIAS];
-    const bool biased = attncl__desc_present(w) && p->window > 0; // else keys need no ring
-    const int64_t n = biased ? w->dim[0] : INT32_MAX;
-    const struct aft_variant variant = {.window = biased ? p->window : 0, .bias_row = n};
-
-    return launch(l, call, &variant, n);
-}
-
-static attncl_status conv_launch(struct launcher *l, const struct op_call *call)
-{
-    const struct aft_variant variant =
-        attncl__aft_filter_variant(&call->sig.in[IN_BIAS], call->sig.in[IN_K].dim[1]);
-
-    return launch(l, call, &variant, INT32_MAX);
+             arg_i32(lanes), arg_i32(variant.window)));
 }
 
 // Each key of the window: its exponential, and the sums.
-static void cost(const struct op_sig *sig, int64_t window, double *flop_ret, double *bytes_ret)
-{
-    const double count = (double)attncl__desc_count(&sig->out[0]);
-
-    *flop_ret = count * (40 + 20 * (double)window);
-    *bytes_ret = 4 * count * (12 + 3 * (double)window);
-}
-
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const struct aft_step_fwd_params *p = sig->params;
-    cost(sig, p->window, flop_ret, bytes_ret);
-}
+    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double window = (double)window_of(sig);
 
-static void conv_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
-{
-    cost(sig, (sig->in[IN_BIAS].dim[1] + 1) / 2, flop_ret, bytes_ret);
+    *flop_ret = count * (40 + 20 * window);
+    *bytes_ret = 4 * count * (12 + 3 * window);
 }
 
 const struct op_class attncl__op_aft_step_fwd = {
@@ -189,15 +174,4 @@ const struct op_class attncl__op_aft_step_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,
-};
-
-const struct op_class attncl__op_aft_conv_step_fwd = {
-    .name = OP_NAME(aft_conv_step_fwd),
-    .n_in = 8,
-    .n_out = 1,
-    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
-    .state = 1u << IN_SUMS | 1u << IN_KEYS | 1u << IN_VALUES,
-    .infer = conv_infer,
-    .launch = conv_launch,
-    .cost = conv_cost,
 };

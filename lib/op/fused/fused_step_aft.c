@@ -10,6 +10,7 @@ static attncl_status infer(const struct op_sig *sig)
                                  FUSED_VALUES};
     const struct fused_step_fwd_params *params = sig->params;
 
+    REQUIRE(!params->aft.per_head, ATTNCL_ERR_UNSUPPORTED, "a fused step of AFT has no heads");
     return attncl__fused_step_check(sig, &attncl__op_aft_step_fwd, &params->aft, inputs, 5);
 }
 

@@ -455,15 +455,6 @@ LOOP_TEST(heads_match_the_reference_under_masks, 0, N_HEADS)
     }
 }
 
-static struct host *row_of(const struct host *x, int64_t t)
-{
-    struct host *row = host_new(ATTNCL_F32, DIMS(x->dim[1], x->dim[2]));
-
-    for (int64_t c = 0; c < row->count; ++c)
-        row->data[c] = x->data[t * row->count + c];
-    return row;
-}
-
 LOOP_TEST(heads_step_as_the_causal_pass, 0, N_HEADS)
 {
     const struct variant *x = &heads[_i].shape;
@@ -474,18 +465,20 @@ LOOP_TEST(heads_step_as_the_causal_pass, 0, N_HEADS)
     struct host *keys = host_new(ATTNCL_F32, DIMS((x->window + 1) / 2, all));
     struct host *values = host_like(keys), *at = host_new(ATTNCL_I32, DIMS(1));
 
+    const struct aft_step_fwd_params params = {.per_head = true};
+
     if (skips_heads(_i))
         return;
     sums->data[0] = NAN; // whatever the state held, position 0 starts anew
     d.causal = 1;
     ref_aft_fwd(&d, want, scale);
     for (int64_t t = 0; t < x->steps && t < (on_simulator() ? 14 : 60); ++t) {
-        struct host *q = row_of(d.q, t), *k = row_of(d.k, t), *v = row_of(d.v, t);
+        struct host *q = host_row(d.q, t), *k = host_row(d.k, t), *v = host_row(d.v, t);
         struct host *y = host_like(q);
         at->data[0] = (double)t;
         if (t % 2)
             host_view(q), host_view(k), host_view(v);
-        ck_ok(run_op("aft_conv_step_fwd", NULL, HOSTS(q, k, v, d.pos_bias, at, sums, keys, values),
+        ck_ok(run_op("aft_step_fwd", &params, HOSTS(q, k, v, d.pos_bias, at, sums, keys, values),
                      HOSTS(y)));
         compare(y, want, scale, t * all, &d, "step");
     }

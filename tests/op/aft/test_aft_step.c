@@ -61,22 +61,14 @@ static struct decoder make(const struct variant *x, unsigned seed)
     return d;
 }
 
-static struct host *row_of(const struct host *x, int64_t t)
-{
-    struct host *row = host_new(ATTNCL_F32, DIMS(x->dim[1], x->dim[2]));
-    for (int64_t c = 0; c < row->count; ++c)
-        row->data[c] = x->data[t * row->count + c];
-    return row;
-}
-
 // y [B, C] at `position`, fed with row t.
 static struct host *step(struct decoder *d, int64_t t, int position)
 {
-    const struct aft_step_fwd_params params = {d->window};
-    struct host *q = row_of(d->q, t), *k = row_of(d->k, t), *v = row_of(d->v, t), *y = host_like(q);
-    struct host *at = host_new(ATTNCL_I32, DIMS(1));
+    const struct aft_step_fwd_params params = {.window = d->window};
+    struct host *q = host_row(d->q, t), *k = host_row(d->k, t), *v = host_row(d->v, t),
+                *y = host_like(q);
+    struct host *at = host_index(position);
 
-    at->data[0] = position;
     if (d->views)
         host_view(q), host_view(k), host_view(v);
     ck_ok(run_op("aft_step_fwd", &params, HOSTS(q, k, v, d->w, at, d->sums, d->keys, d->values),
@@ -168,10 +160,12 @@ TEST(positions_beyond_the_table_give_nan)
 TEST(refusals)
 {
     struct decoder d = make(&variants[3], 6);
-    struct host *q = row_of(d.q, 0), *y = host_like(q), *at = host_new(ATTNCL_I32, DIMS(1));
+    struct host *q = host_row(d.q, 0), *y = host_like(q), *at = host_new(ATTNCL_I32, DIMS(1));
     struct host *two = host_new(ATTNCL_I32, DIMS(2)), *narrow = host_random(1, DIMS(1, 3));
     struct host *square = host_random(1, DIMS(4, 5));
-    const struct aft_step_fwd_params window5 = {5}, window6 = {6}, negative = {-1};
+    const struct aft_step_fwd_params window5 = {.window = 5}, window6 = {.window = 6},
+                                     negative = {.window = -1};
+    const struct aft_step_fwd_params per_head = {.per_head = true};
 
 #define ATTEMPT(params, k, w, at)                                                                  \
     run_op("aft_step_fwd", &(params), HOSTS(q, k, q, w, at, d.sums, d.keys, d.values), HOSTS(y))
@@ -180,5 +174,9 @@ TEST(refusals)
     ck_fails(ATTEMPT(window5, q, d.w, two), ATTNCL_ERR_SHAPE, "position is [2]");
     ck_fails(ATTEMPT(window6, q, d.w, at), ATTNCL_ERR_SHAPE, "keys is [5, 37], expected [6, 37]");
     ck_fails(ATTEMPT(negative, q, d.w, at), ATTNCL_ERR_ARGUMENT, "-1");
+    ck_fails(ATTEMPT(per_head, q, NULL, at), ATTNCL_ERR_ARGUMENT, "w is missing");
+    ck_fails(ATTEMPT(per_head, two, d.w, at), ATTNCL_ERR_DTYPE, "k is I32");
+    ck_fails(ATTEMPT(per_head, narrow, square, at), ATTNCL_ERR_SHAPE,
+             "H = 3 does not divide C = 37");
 #undef ATTEMPT
 }

@@ -127,7 +127,7 @@ static struct fused_step_fwd_params params_of(const struct layer *l)
         .kind = l->kind,
         .n_blocks = (int32_t)ceil_div(granules, per_block),
         .eps = stream_eps,
-        .aft = {l->window},
+        .aft = {.window = l->window},
         .attention = {head ? (float)(1 / sqrt((double)head)) : 1, l->n_heads},
         .activation = l->activation,
     };
@@ -226,7 +226,7 @@ static attncl_status attempt(const struct layer *l, const struct fused_step_fwd_
 TEST(refuses_aft)
 {
     const struct layer l = {FUSED_AFT, 1, 16, 16, 16, 0, 4, 1, true, 2, 0, 1, true, 0};
-    const struct fused_step_fwd_params params = params_of(&l);
+    struct fused_step_fwd_params params = params_of(&l);
     struct host *keys = host_new(ATTNCL_F32, DIMS(2, 16)), *map = host_random(2, DIMS(16, 17));
 
     ck_fails(attempt(&l, &params, map, NULL, keys), ATTNCL_ERR_SHAPE,
@@ -234,6 +234,8 @@ TEST(refuses_aft)
     keys = host_new(ATTNCL_F32, DIMS(3, 16));
     ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_SHAPE,
              "keys is [3, 16], expected [2, 16]");
+    params.aft.per_head = true;
+    ck_fails(attempt(&l, &params, NULL, NULL, keys), ATTNCL_ERR_UNSUPPORTED, "has no heads");
 }
 
 TEST(refuses_attention)
