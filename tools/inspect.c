@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: MIT
 //
-// attncl inspect: tensors, metadata, architecture and parameter count of a safetensors file.  Needs
-// no device.
+// attncl inspect: what is in a safetensors file, whether it can run, and what an architecture asks
+// for.  Needs no device.
 
 #include <string.h>
 
 #include <jansson.h>
 
+#include "describe.h"
 #include "tool.h"
 
 static const char usage[] =
     "usage: attncl inspect FILE [--json]\n"
+    "       attncl inspect --arch NAME [--config JSON] [--json]\n"
     "\n"
     "Shows what a safetensors file holds: metadata, tensors, and for a model file its\n"
-    "architecture and the number of its trained parameters (masks and fixed position tables\n"
-    "do not count).\n";
+    "architecture, inputs, outputs, the number of its trained parameters (masks and fixed\n"
+    "position tables do not count), every parameter that is missing or of another shape, and\n"
+    "tensors that are ignored. Exit status 1 when the file cannot run.\n"
+    "\n"
+    "With --arch, what an architecture consists of: the keys of its configuration, its\n"
+    "parameters, inputs and outputs with their shapes, for the configuration or a small example.\n"
+    "Letters in shapes are free axes (T sequence, B batch), names are keys.\n";
 
 static int64_t count_elements(const attncl_array *array)
 {
@@ -25,27 +32,42 @@ static int64_t count_elements(const attncl_array *array)
     return n;
 }
 
-// A state_dict of PyTorch has buffers besides parameters: AFT-local's window and the sinusoidal
-// table, which is a parameter only in models with learned positions.
-static bool is_buffer(const attncl_safetensors *file, const attncl_array *array)
-{
-    const char *config = attncl_safetensors_metadata(file, "attncl.config");
+// A model file with what is known of it.
+struct inspected {
+    const attncl_safetensors *file;
+    attncl_description *description; // null: no model file, or one that cannot be described
+    char problem[1200];              // why the file cannot run; "": it can, or is no model file
+};
 
-    if (name_ends_with(array->name, "local_mask"))
-        return true;
-    return name_ends_with(array->name, "positional_encodings") &&
-           !(config && strstr(config, "\"learned_pos\""));
+static bool is_model(const attncl_safetensors *file)
+{
+    return attncl_safetensors_metadata(file, "attncl.arch") ||
+           attncl_safetensors_metadata(file, "attncl.config");
 }
 
-static int64_t count_parameters(const attncl_safetensors *file)
+static void describe_file(struct inspected *x)
 {
+    attncl_status status = ATTNCL_OK;
+
+    if (is_model(x->file))
+        status = attncl_description_create_for(x->file, &x->description);
+    if (x->description)
+        status = attncl_description_check(x->description);
+    if (status != ATTNCL_OK)
+        snprintf(x->problem, sizeof x->problem, "%s", attncl_last_error());
+}
+
+// The trained ones that the file has.
+static int64_t count_parameters(const struct inspected *x)
+{
+    const attncl_entry *e;
+    const attncl_array *array;
     int64_t n = 0;
 
-    for (size_t i = 0; i < attncl_safetensors_count(file); i++) {
-        const attncl_array *array = attncl_safetensors_at(file, i);
-        if (!is_buffer(file, array))
+    for (size_t i = 0; (e = attncl_description_at(x->description, i)) != NULL; i++)
+        if (e->kind == ATTNCL_ENTRY_PARAMETER &&
+            (array = attncl_safetensors_find(x->file, e->name)) != NULL)
             n += count_elements(array);
-    }
     return n;
 }
 
@@ -73,14 +95,17 @@ static void print_value(const char *text)
     }
 }
 
-static void print_text(const attncl_safetensors *file)
+static void print_text(const struct inspected *x)
 {
+    const attncl_safetensors *file = x->file;
     const char *arch = attncl_safetensors_metadata(file, "attncl.arch");
     const char *key, *value;
     size_t bytes = 0;
 
     if (arch)
-        printf("architecture  %s\nparameters    %lld\n", arch, (long long)count_parameters(file));
+        printf("architecture  %s\n", arch);
+    if (x->description)
+        printf("parameters    %lld\n", (long long)count_parameters(x));
     for (size_t i = 0; (key = attncl_safetensors_metadata_at(file, i, &value)) != NULL; i++) {
         printf("metadata      %s = ", key);
         print_value(value);
@@ -94,6 +119,7 @@ static void print_text(const attncl_safetensors *file)
         bytes += array->bytes;
     }
     printf("%zu tensors, %zu bytes\n", attncl_safetensors_count(file), bytes);
+    describe_text(x->description, ATTNCL_ENTRY_INPUT);
 }
 
 static json_t *tensor_json(const attncl_array *array)
@@ -106,18 +132,9 @@ static json_t *tensor_json(const attncl_array *array)
                      "shape", shape, "bytes", (json_int_t)array->bytes);
 }
 
-static int print_json(const attncl_safetensors *file)
+// Takes the object; null: there was no memory.
+static int write_json(json_t *root)
 {
-    json_t *metadata = json_object(), *tensors = json_array();
-    const char *key, *value;
-
-    for (size_t i = 0; (key = attncl_safetensors_metadata_at(file, i, &value)) != NULL; i++)
-        json_object_set_new(metadata, key, json_string(value));
-    for (size_t i = 0; i < attncl_safetensors_count(file); i++)
-        json_array_append_new(tensors, tensor_json(attncl_safetensors_at(file, i)));
-    json_t *root = json_pack(
-        "{ss? sI so so}", "architecture", attncl_safetensors_metadata(file, "attncl.arch"),
-        "parameters", (json_int_t)count_parameters(file), "metadata", metadata, "tensors", tensors);
     if (!root)
         return tool_error("out of memory");
     json_dumpf(root, stdout, 0);
@@ -126,27 +143,121 @@ static int print_json(const attncl_safetensors *file)
     return TOOL_OK;
 }
 
+static int print_json(const struct inspected *x)
+{
+    json_t *metadata = json_object(), *tensors = json_array();
+    const char *key, *value;
+
+    for (size_t i = 0; (key = attncl_safetensors_metadata_at(x->file, i, &value)) != NULL; i++)
+        json_object_set_new(metadata, key, json_string(value));
+    for (size_t i = 0; i < attncl_safetensors_count(x->file); i++)
+        json_array_append_new(tensors, tensor_json(attncl_safetensors_at(x->file, i)));
+    json_t *root = json_pack("{ss? so so}", "architecture",
+                             attncl_safetensors_metadata(x->file, "attncl.arch"), "metadata",
+                             metadata, "tensors", tensors);
+    bool complete = root != NULL;
+    if (complete && is_model(x->file))
+        complete = json_object_set_new(root, "runs", json_boolean(!*x->problem)) == 0;
+    if (complete && x->description)
+        complete =
+            json_object_set_new(root, "parameters", json_integer(count_parameters(x))) == 0 &&
+            describe_values_json(x->description, root) &&
+            describe_problems_json(x->description, root);
+    if (!complete) {
+        json_decref(root);
+        root = NULL;
+    }
+    return write_json(root);
+}
+
+static int inspect_file(const char *path, bool json)
+{
+    struct inspected x = {.file = NULL};
+    attncl_safetensors *file = NULL;
+    int status = TOOL_OK;
+
+    if (attncl_safetensors_open(path, &file) != ATTNCL_OK)
+        return tool_failed();
+    x.file = file;
+    describe_file(&x);
+    if (json)
+        status = print_json(&x);
+    else
+        print_text(&x);
+    if (status == TOOL_OK && *x.problem) {
+        fflush(stdout);
+        status = tool_error("%s: %s", path, x.problem);
+    }
+    attncl_description_destroy(x.description);
+    attncl_safetensors_close(file);
+    return status;
+}
+
+// -- an architecture
+
+struct arch_request {
+    const char *arch, *config; // config null: an example, its integers by name
+    bool symbols, json;
+};
+
+static int print_arch_json(const attncl_description *description)
+{
+    json_t *root = json_pack("{ss ss}", "architecture", attncl_description_arch(description),
+                             "config", attncl_description_config(description));
+
+    if (root &&
+        !(describe_keys_json(description, root) && describe_tensors_json(description, root) &&
+          describe_values_json(description, root))) {
+        json_decref(root);
+        root = NULL;
+    }
+    return write_json(root);
+}
+
+static int inspect_arch(const struct arch_request *request)
+{
+    attncl_description *description = NULL;
+    const bool symbols = request->symbols || !request->config;
+    int status = TOOL_OK;
+
+    if (attncl_description_create(request->arch, request->config, symbols, &description) !=
+        ATTNCL_OK)
+        return tool_failed();
+    if (request->json) {
+        status = print_arch_json(description);
+    } else {
+        describe_line("architecture", "%s", attncl_description_arch(description));
+        describe_line(request->config ? "configuration" : "example", "%s",
+                      attncl_description_config(description));
+        describe_text(description, ATTNCL_ENTRY_KEY);
+    }
+    attncl_description_destroy(description);
+    return status;
+}
+
 int command_inspect(int argc, char **argv)
 {
-    bool json = false;
+    struct arch_request request = {.arch = NULL};
     const char *path = NULL;
     const struct option_row rows[] = {
-        {"json", 'j', OPTION_SWITCH, &json, .help = "as JSON"},
-        {"FILE", .kind = OPTION_OPERAND, .value = &path},
+        {"arch", 'a', OPTION_TEXT, &request.arch, "NAME",
+         .help = "an architecture instead of a file"},
+        {"config", 'c', OPTION_TEXT, &request.config, "JSON",
+         .help = "its configuration, as in metadata attncl.config"},
+        {"symbols", 's', OPTION_SWITCH, &request.symbols,
+         .help = "the configuration's integers by name in shapes"},
+        {"json", 'j', OPTION_SWITCH, &request.json, .help = "as JSON"},
+        {"FILE", .kind = OPTION_LAST, .value = &path},
         {.name = NULL},
     };
-    attncl_safetensors *file = NULL;
-    int status = tool_options("inspect", usage, rows, argc, argv);
+    const int status = tool_options("inspect", usage, rows, argc, argv);
 
     if (status != OPTIONS_OK)
         return status;
-    if (attncl_safetensors_open(path, &file) != ATTNCL_OK)
-        return tool_failed();
-    status = TOOL_OK;
-    if (json)
-        status = print_json(file);
-    else
-        print_text(file);
-    attncl_safetensors_close(file);
-    return status;
+    if (!path == !request.arch || (path && request.config)) {
+        tool_error(path ? "inspect takes a file name or --arch, not both"
+                        : "a file name or --arch is missing");
+        return TOOL_USAGE;
+    }
+    return request.arch ? inspect_arch(&request) : inspect_file(path, request.json);
 }

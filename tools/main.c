@@ -21,7 +21,8 @@ static const struct command {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"devices", "", "the OpenCL devices there are", command_devices},
-    {"inspect", "FILE", "what a safetensors file holds", command_inspect},
+    {"inspect", "FILE | --arch NAME", "what a model file or an architecture consists of",
+     command_inspect},
     {"run", "MODEL INPUT OUTPUT", "runs a model file on the arrays of INPUT", command_run},
     {"eval", "MODEL TEXT", "how well a language model predicts a text", command_eval},
     {"sample", "MODEL", "writes text with a language model", command_sample},

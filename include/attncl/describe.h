@@ -22,6 +22,7 @@ typedef struct attncl_description attncl_description;
 
 /** What an entry of a description is. */
 typedef enum attncl_entry_kind {
+    ATTNCL_ENTRY_KEY,       /**< of the configuration, "optimizer.eps" inside an object */
     ATTNCL_ENTRY_PARAMETER, /**< a tensor of the model file that is trained */
     ATTNCL_ENTRY_BUFFER,    /**< one that follows from the configuration; a file may lack it */
     ATTNCL_ENTRY_INPUT,
@@ -34,32 +35,42 @@ typedef struct attncl_entry {
     size_t struct_size;
     attncl_entry_kind kind;
     int optional; /**< 1: a file or a call may lack it; of an output: only with an optional input */
-    const char *name;    /**< "encoder.layers.0.norm_ff.weight" */
-    const char *type;    /**< "F32", "I64 or I32", "BOOL or U8" */
-    const char *shape;   /**< "[T, B, 64]": letters are free axes, "..." any number of them */
-    const char *problem; /**< of a file: "is missing", "has shape [3], expected [4]"; else NULL */
-    int rank;            /**< of parameters, buffers and extra tensors; else -1 */
+    const char *name;      /**< "encoder.layers.0.norm_ff.weight" */
+    const char *type;      /**< "F32", "I64 or I32", "BOOL or U8"; of a key "integer", "word" ... */
+    const char *shape;     /**< "[T, B, 64]": letters are free axes, "..." any number of them */
+    const char *problem;   /**< of a file: "is missing", "has shape [3], expected [4]"; else NULL */
+    const char *standard;  /**< a key's default; NULL: it is required, or follows from other keys */
+    const char *choices;   /**< the words that a key may be, "a, b, c"; else NULL */
+    const char *condition; /**< when a key is read: "layer is aft_local, gmlp"; NULL: always */
+    int rank;              /**< of parameters, buffers and extra tensors; else -1 */
     int64_t dim[ATTNCL_MAX_RANK];
 } attncl_entry;
 
 #define ATTNCL_ENTRY_INIT                                                                          \
     {                                                                                              \
-        sizeof(attncl_entry), ATTNCL_ENTRY_PARAMETER, 0, 0, 0, 0, 0, 0,                            \
+        sizeof(attncl_entry), ATTNCL_ENTRY_KEY, 0, 0, 0, 0, 0, 0, 0, 0, 0,                         \
         {                                                                                          \
             0                                                                                      \
         }                                                                                          \
     }
 
+/** The name of architecture `i`; NULL beyond the last.
+ * Errors: none.  Since: 0.1. */
+ATTNCL_API const char *attncl_arch_name(size_t i);
+
 /**
  * Describes an architecture with a configuration.
  *
  * @param arch    its name, "lm"
- * @param config  a JSON object as in metadata attncl.config
+ * @param config  a JSON object as in metadata attncl.config; NULL: a small example
+ * @param symbols  1: extents are named after the configuration's integers, "[T, B, d_model]",
+ * "num_heads*D"; equal integers are taken for one another
  * @param description_ret  owned by the caller, released by attncl_description_destroy()
  * Errors: ERR_FORMAT for an unknown architecture and a configuration that it does not accept,
  * ERR_UNSUPPORTED, ERR_SHAPE, ERR_ARGUMENT, ERR_NO_MEMORY.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_description_create(const char *arch, const char *config,
+                                                   int symbols,
                                                    attncl_description **description_ret);
 
 /**
@@ -80,6 +91,10 @@ ATTNCL_API void attncl_description_destroy(attncl_description *description);
 /** The architecture's name.  Borrowed.
  * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_description_arch(const attncl_description *description);
+
+/** The configuration that it was described with: a JSON object.  Borrowed.
+ * Errors: none.  Since: 0.1. */
+ATTNCL_API const char *attncl_description_config(const attncl_description *description);
 
 /** Number of entries.
  * Errors: none.  Since: 0.1. */

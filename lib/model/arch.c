@@ -41,6 +41,7 @@ attncl_status attncl__arch_find(const char *name, const struct arch_class **ret)
 static void explore(const struct arch_class *arch, struct config_keys *keys, void *settings)
 {
     struct config config = {.keys = keys, .parent = CONFIG_NONE};
+    ++keys->run;
     memset(settings, 0, arch->settings_bytes);
     (void)arch->configure(&config, settings);
 }
@@ -72,6 +73,66 @@ attncl_status attncl__arch_keys(const struct arch_class *arch, struct config_key
         }
     }
     keys->cause = keys->variant = CONFIG_NONE;
+    attncl__free(settings);
+    return ATTNCL_OK;
+}
+
+// Whether the key is read where another one has its variant (CONFIG_NONE: its default).
+static bool is_read_with(const struct arch_class *arch, struct config_keys *keys, size_t index,
+                         int cause, int variant, void *settings)
+{
+    keys->cause = variant == CONFIG_NONE ? keys->list[cause].cause : cause;
+    keys->variant = variant == CONFIG_NONE ? keys->list[cause].variant : variant;
+    explore(arch, keys, settings);
+    keys->cause = keys->variant = CONFIG_NONE;
+    return keys->list[index].run == keys->run;
+}
+
+// "layer is a, b", or "layer is not c" where those are more.
+static void add_word_condition(const struct config_key *cause, unsigned read, struct strbuf *text)
+{
+    const unsigned all = (1U << cause->n_words) - 1;
+    unsigned n_read = 0;
+    if (read == 0 || read == all)
+        return;
+    for (size_t i = 0; i < cause->n_words; ++i)
+        n_read += read >> i & 1;
+    const bool is_not = 2 * n_read > cause->n_words;
+    const unsigned listed = is_not ? all & ~read : read;
+    const char *before = is_not ? " is not " : " is ";
+    attncl__strbuf_add(text, "%s%s", text->used ? " and " : "", cause->name);
+    for (size_t i = 0; i < cause->n_words; ++i) {
+        if (!(listed >> i & 1))
+            continue;
+        attncl__strbuf_add(text, "%s%s", before, cause->words[i]);
+        before = ", ";
+    }
+}
+
+attncl_status attncl__arch_key_condition(const struct arch_class *arch, struct config_keys *keys,
+                                         size_t index, struct strbuf *text)
+{
+    void *settings = attncl__alloc_zero(arch->settings_bytes);
+    REQUIRE(settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch->name);
+    for (int i = 0; i < (int)keys->n; ++i) {
+        const struct config_key *cause = &keys->list[i];
+        unsigned read = 0;
+        if (i == (int)index)
+            continue;
+        for (int variant = 0; cause->type == CONFIG_WORD && variant < (int)cause->n_words;
+             ++variant)
+            read |= (unsigned)is_read_with(arch, keys, index, i, variant, settings) << variant;
+        if (cause->type == CONFIG_WORD)
+            add_word_condition(cause, read, text);
+        if (cause->type != CONFIG_BOOL)
+            continue;
+        const bool standard = is_read_with(arch, keys, index, i, CONFIG_NONE, settings);
+        const bool other = is_read_with(arch, keys, index, i, 0, settings);
+        if (standard != other)
+            attncl__strbuf_add(text, "%s%s is %s", text->used ? " and " : "", cause->name,
+                               standard == (strcmp(cause->otherwise, "true") == 0) ? "true"
+                                                                                   : "false");
+    }
     attncl__free(settings);
     return ATTNCL_OK;
 }

@@ -13,6 +13,7 @@
 
 struct arch_class {
     const char *name;
+    const char *example; // a small configuration; its integers differ, so that shapes can be read
     size_t settings_bytes;
 
     // Reads and checks the configuration into the architecture's own settings, by config.h alone:
@@ -53,6 +54,11 @@ const struct arch_class *attncl__arch_at(size_t index);
 // each choice, so there is no other list.  A key that depends on two independent choices at once is
 // missed here, but never refused where it is read.
 attncl_status attncl__arch_keys(const struct arch_class *arch, struct config_keys *keys);
+
+// Adds when the key of the list is read: "layer is aft_local, gmlp", "layer is not gmlp"; nothing
+// where it always is.
+attncl_status attncl__arch_key_condition(const struct arch_class *arch, struct config_keys *keys,
+                                         size_t index, struct strbuf *text);
 
 // Reads a configuration.  ERR_FORMAT for a key that no configuration of the architecture reads.
 attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,

@@ -53,6 +53,7 @@ static attncl_status build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_aft_local = {
     .name = "aft_local",
+    .example = "{\"d_model\": 64, \"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct aft_settings),
     .configure = configure_local,
     .load = load,
@@ -61,6 +62,7 @@ const struct arch_class attncl__arch_aft_local = {
 
 const struct arch_class attncl__arch_aft_full = {
     .name = "aft_full",
+    .example = "{\"d_model\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct aft_settings),
     .configure = configure_full,
     .load = load,
@@ -69,6 +71,7 @@ const struct arch_class attncl__arch_aft_full = {
 
 const struct arch_class attncl__arch_aft_simple = {
     .name = "aft_simple",
+    .example = "{\"d_model\": 64}",
     .settings_bytes = sizeof(struct aft_settings),
     .configure = configure_simple,
     .load = load,
@@ -77,6 +80,7 @@ const struct arch_class attncl__arch_aft_simple = {
 
 const struct arch_class attncl__arch_aft_conv = {
     .name = "aft_conv",
+    .example = "{\"d_model\": 64, \"heads\": 4, \"window_size\": 7}",
     .settings_bytes = sizeof(struct aft_settings),
     .configure = configure_conv,
     .load = load,

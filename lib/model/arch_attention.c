@@ -65,6 +65,7 @@ static attncl_status dot_product_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_dot_product_attention = {
     .name = "dot_product_attention",
+    .example = "{}",
     .build = dot_product_build,
 };
 
@@ -121,6 +122,7 @@ static attncl_status additive_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_additive_attention = {
     .name = "additive_attention",
+    .example = "{\"query_size\": 20, \"key_size\": 24, \"num_hiddens\": 32}",
     .settings_bytes = sizeof(struct additive_settings),
     .configure = additive_configure,
     .load = additive_load,
@@ -193,6 +195,7 @@ static attncl_status multi_head_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_multi_head_attention = {
     .name = "multi_head_attention",
+    .example = "{\"num_hiddens\": 64, \"num_heads\": 4}",
     .settings_bytes = sizeof(struct multi_head_settings),
     .configure = multi_head_configure,
     .load = multi_head_load,

@@ -72,6 +72,7 @@ static attncl_status attention_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_feedback_attention = {
     .name = "feedback_attention",
+    .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40}",
     .settings_bytes = sizeof(struct attention_settings),
     .configure = attention_configure,
     .load = attention_load,
@@ -114,6 +115,7 @@ static attncl_status layer_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_feedback_layer = {
     .name = "feedback_layer",
+    .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct feedback_settings),
     .configure = layer_configure,
     .load = layer_load,
@@ -155,12 +157,16 @@ static attncl_status transformer_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_feedback_transformer = {
     .name = "feedback_transformer",
+    .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
+               "\"n_layers\": 2}",
     .configure = transformer_configure,
     TRANSFORMER,
 };
 
 const struct arch_class attncl__arch_feedback_transformer_kv = {
     .name = "feedback_transformer_kv",
+    .example = "{\"d_model\": 64, \"heads\": 4, \"P\": 40, \"d_ff\": 256, "
+               "\"n_layers\": 2}",
     .configure = shared_configure,
     TRANSFORMER,
 };

@@ -32,6 +32,7 @@ static attncl_status sgu_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_spatial_gating_unit = {
     .name = "spatial_gating_unit",
+    .example = "{\"d_z\": 64, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct sgu_settings),
     .configure = sgu_configure,
     .load = sgu_load,
@@ -65,6 +66,7 @@ static attncl_status block_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_gmlp_block = {
     .name = "gmlp_block",
+    .example = "{\"d_model\": 64, \"d_ffn\": 256, \"seq_len\": 40}",
     .settings_bytes = sizeof(struct gmlp_settings),
     .configure = block_configure,
     .load = block_load,

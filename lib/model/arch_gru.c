@@ -68,6 +68,7 @@ done:
 
 const struct arch_class attncl__arch_gru = {
     .name = "gru",
+    .example = "{\"input_size\": 20, \"hidden_size\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct gru_settings),
     .configure = gru_configure,
     .load = gru_load,

@@ -60,6 +60,7 @@ static attncl_status merge_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_transpose_qkv = {
     .name = "transpose_qkv",
+    .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
     .configure = configure,
     .build = split_build,
@@ -68,6 +69,7 @@ const struct arch_class attncl__arch_transpose_qkv = {
 
 const struct arch_class attncl__arch_transpose_output = {
     .name = "transpose_output",
+    .example = "{\"num_heads\": 4}",
     .settings_bytes = sizeof(struct settings),
     .configure = configure,
     .build = merge_build,

@@ -7,6 +7,8 @@
 
 const struct arch_class attncl__arch_lm = {
     .name = "lm",
+    .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
+               "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40}",
     .settings_bytes = sizeof(struct lm_settings),
     .configure = attncl__lm_configure,
     .load = attncl__lm_load,

@@ -166,6 +166,9 @@ static attncl_status describe(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_lm_sample = {
     .name = "lm_sample",
+    .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
+               "\"d_ff\": 256, \"n_layers\": 2, \"n_vocab\": 100, \"max_len\": 40, "
+               "\"steps\": 9}",
     .settings_bytes = sizeof(struct sample_settings),
     .configure = configure,
     .load = attncl__lm_load,

@@ -82,6 +82,7 @@ static attncl_status describe(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_subsequent_mask = {
     .name = "subsequent_mask",
+    .example = "{\"seq_len\": 40}",
     .settings_bytes = sizeof(struct settings),
     .configure = subsequent_configure,
     .run = run,
@@ -91,6 +92,7 @@ const struct arch_class attncl__arch_subsequent_mask = {
 
 const struct arch_class attncl__arch_local_mask = {
     .name = "local_mask",
+    .example = "{\"seq_len\": 40, \"local_window_size\": 8}",
     .settings_bytes = sizeof(struct settings),
     .configure = local_configure,
     .run = run,

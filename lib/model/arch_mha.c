@@ -57,6 +57,7 @@ static attncl_status build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_mha = {
     .name = "mha",
+    .example = "{\"d_model\": 64, \"heads\": 4}",
     .settings_bytes = sizeof(struct arch_mha_settings),
     .configure = configure,
     .load = load,

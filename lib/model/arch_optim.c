@@ -44,6 +44,7 @@ static attncl_status step_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
+    .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
     .settings_bytes = sizeof(struct adam_settings),
     .configure = step_configure,
     .build = step_build,
@@ -103,6 +104,7 @@ static attncl_status clip_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_clip_grad_norm = {
     .name = "clip_grad_norm",
+    .example = "{\"max_norm\": 1}",
     .settings_bytes = sizeof(struct clip_settings),
     .configure = clip_configure,
     .build = clip_build,

@@ -53,6 +53,7 @@ static attncl_status build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_attention_pooling = {
     .name = "attention_pooling",
+    .example = "{\"kernel\": \"gaussian\"}",
     .settings_bytes = sizeof(struct settings),
     .configure = configure,
     .build = build,

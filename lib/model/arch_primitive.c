@@ -34,6 +34,7 @@ static attncl_status softmax_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_softmax = {
     .name = "softmax",
+    .example = "{}",
     .settings_bytes = sizeof(struct softmax_settings),
     .configure = softmax_configure,
     .build = softmax_build,
@@ -55,6 +56,7 @@ static attncl_status masked_softmax_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_masked_softmax = {
     .name = "masked_softmax",
+    .example = "{}",
     .build = masked_softmax_build,
 };
 
@@ -94,6 +96,7 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_layer_norm = {
     .name = "layer_norm",
+    .example = "{\"normalized_shape\": [64]}",
     .settings_bytes = sizeof(struct layer_norm_settings),
     .configure = layer_norm_configure,
     .load = layer_norm_load,
@@ -118,6 +121,7 @@ static attncl_status activation_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_activation = {
     .name = "activation",
+    .example = "{\"kind\": \"gelu\"}",
     .settings_bytes = sizeof(attncl_activation),
     .configure = activation_configure,
     .build = activation_build,
@@ -158,6 +162,7 @@ static attncl_status linear_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_linear = {
     .name = "linear",
+    .example = "{\"in_features\": 64, \"out_features\": 48}",
     .settings_bytes = sizeof(struct linear_settings),
     .configure = linear_configure,
     .load = linear_load,
@@ -180,5 +185,6 @@ static attncl_status bmm_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_bmm = {
     .name = "bmm",
+    .example = "{}",
     .build = bmm_build,
 };

@@ -38,6 +38,7 @@ static attncl_status basic_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_basic_self_attention = {
     .name = "basic_self_attention",
+    .example = "{}",
     .build = basic_build,
 };
 
@@ -123,6 +124,7 @@ static attncl_status one_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_raschka_self_attention = {
     .name = "raschka_self_attention",
+    .example = "{\"d\": 16}",
     .settings_bytes = sizeof(struct wide_settings),
     .configure = one_configure,
     .load = one_load,
@@ -179,6 +181,7 @@ static attncl_status many_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_raschka_multi_head = {
     .name = "raschka_multi_head",
+    .example = "{\"d\": 16, \"heads\": 4}",
     .settings_bytes = sizeof(struct wide_settings),
     .configure = many_configure,
     .load = many_load,

@@ -166,6 +166,8 @@ done:
 
 const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .name = "seq2seq_bahdanau",
+    .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
+               "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2}",
     .settings_bytes = sizeof(struct seq2seq_settings),
     .configure = seq2seq_configure,
     .load = seq2seq_load,
@@ -236,6 +238,9 @@ done:
 
 const struct arch_class attncl__arch_seq2seq_predict = {
     .name = "seq2seq_predict",
+    .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
+               "\"embed_size\": 20, \"num_hiddens\": 32, \"num_layers\": 2, "
+               "\"bos\": 1, \"num_steps\": 9}",
     .settings_bytes = sizeof(struct seq2seq_settings),
     .configure = predict_configure,
     .load = seq2seq_load,

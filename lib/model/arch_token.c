@@ -41,6 +41,7 @@ static attncl_status embedding_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_embedding = {
     .name = "embedding",
+    .example = "{\"num_embeddings\": 100, \"embedding_dim\": 64}",
     .settings_bytes = sizeof(struct embedding_settings),
     .configure = embedding_configure,
     .load = embedding_load,
@@ -87,6 +88,7 @@ static attncl_status positional_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_positional_encoding = {
     .name = "positional_encoding",
+    .example = "{\"layout\": \"labml\", \"num_hiddens\": 64}",
     .settings_bytes = sizeof(struct positional_settings),
     .configure = positional_configure,
     .build = positional_build,
@@ -130,6 +132,7 @@ static attncl_status cross_entropy_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_cross_entropy = {
     .name = "cross_entropy",
+    .example = "{}",
     .settings_bytes = sizeof(struct cross_entropy_settings),
     .configure = cross_entropy_configure,
     .build = cross_entropy_build,
@@ -162,6 +165,7 @@ static attncl_status shift_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_relative_shift = {
     .name = "relative_shift",
+    .example = "{\"num_hiddens\": 64, \"delta\": 1}",
     .settings_bytes = sizeof(struct shift_settings),
     .configure = shift_configure,
     .build = shift_build,

@@ -341,6 +341,10 @@ static attncl_status describe(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_train = {
     .name = "train",
+    .example = "{\"model\": {\"arch\": \"lm\", \"layer\": \"transformer\", "
+               "\"d_model\": 64, \"heads\": 4, \"d_ff\": 256, \"n_layers\": 2, "
+               "\"n_vocab\": 100, \"max_len\": 40}, \"optimizer\": {\"kind\": \"adam\", "
+               "\"learning_rate\": 0.001}}",
     .settings_bytes = sizeof(struct train_settings),
     .configure = train_configure,
     .load = train_load,

@@ -35,6 +35,7 @@ static attncl_status ffn_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_feed_forward = {
     .name = "feed_forward",
+    .example = "{\"d_model\": 64, \"d_ff\": 256}",
     .settings_bytes = sizeof(struct ffn_settings),
     .configure = ffn_configure,
     .load = ffn_load,
@@ -123,6 +124,8 @@ static attncl_status layer_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_transformer_layer = {
     .name = "transformer_layer",
+    .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
+               "\"d_ff\": 256}",
     .settings_bytes = sizeof(struct layers_settings),
     .configure = layer_configure,
     .load = layer_load,
@@ -163,6 +166,8 @@ static attncl_status encoder_build(struct build *b, const void *settings)
 
 const struct arch_class attncl__arch_encoder = {
     .name = "encoder",
+    .example = "{\"layer\": \"transformer\", \"d_model\": 64, \"heads\": 4, "
+               "\"d_ff\": 256, \"n_layers\": 2}",
     .settings_bytes = sizeof(struct layers_settings),
     .configure = encoder_configure,
     .load = encoder_load,

@@ -40,6 +40,7 @@ static struct config_key *note(struct config *config, const char *name, enum con
                                    .variant = keys->variant};
     }
     key->is_read |= config->object != NULL;
+    key->run = keys->run;
     return key;
 }
 

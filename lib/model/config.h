@@ -35,6 +35,7 @@ struct config_key {
     bool is_read; // by the configuration at hand; false after exploring alone
     // Exploring: the key whose value led here and which one it was; CONFIG_NONE: always read.
     int cause, variant;
+    unsigned run; // exploring: the last run that read it
 };
 
 // The keys that were read, in the order of the first reads.
@@ -43,6 +44,7 @@ struct config_keys {
     size_t n;
     int cause, variant; // exploring: this run's value, and those that led to its key
     int64_t scale;      // exploring: of required integers
+    unsigned run;       // exploring: counts
 };
 
 struct config {

@@ -13,46 +13,59 @@
 #include "graph/graph.h"
 #include "model/model.h"
 
+enum { N_TEXTS = 5 };
+
 struct described {
     attncl_entry entry;
-    char *name, *shape;
+    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
 };
 
 struct attncl_description {
     attncl_model *model; // without a context: metadata, configuration and settings
     struct param_list params;
+    struct symbols *symbols; // NULL: extents are numbers
     struct described *list;
     size_t n, capacity;
 };
 
 // -- entries
 
-// Takes ownership of the buffer of `shape`.
-static attncl_status add_entry(attncl_description *d, const attncl_entry *entry,
-                               struct strbuf *shape)
+// Copies the entry and its texts; `type` and `problem` outlive the description.
+static attncl_status add_entry(attncl_description *d, const attncl_entry *entry)
 {
-    struct described new = {.entry = *entry, .name = attncl__copy_text(entry->name)};
-    if (!shape->failed)
-        new.shape = shape->data;
+    struct described new = {.entry = *entry};
+    const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
+                                         &new.entry.choices, &new.entry.condition};
     if (d->n == d->capacity) {
-        const size_t capacity = d->capacity ? d->capacity * 2 : 32;
+        const size_t capacity = d->capacity ? d->capacity * 2 : 64;
         struct described *list = attncl__grow_array(d->list, capacity, sizeof *list);
-        if (list) {
-            d->list = list;
-            d->capacity = capacity;
-        }
+        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", capacity);
+        d->list = list;
+        d->capacity = capacity;
     }
-    if (!new.name || !new.shape || d->n == d->capacity) {
-        attncl__free(new.name);
-        attncl__strbuf_free(shape);
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "entry %s of a description", entry->name);
+    bool complete = true;
+    for (int i = 0; i < N_TEXTS; ++i) {
+        if (!*texts[i])
+            continue;
+        new.text[i] = attncl__copy_text(*texts[i]);
+        complete &= new.text[i] != NULL;
+        *texts[i] = new.text[i];
     }
-    *shape = STRBUF_EMPTY;
     new.entry.struct_size = sizeof new.entry;
-    new.entry.name = new.name;
-    new.entry.shape = new.shape;
     d->list[d->n++] = new;
+    REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", d->n);
     return ATTNCL_OK;
+}
+
+static attncl_status add_with_shape(attncl_description *d, attncl_entry *entry,
+                                    struct strbuf *shape)
+{
+    entry->shape = shape->data;
+    const attncl_status status = shape->failed
+                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "shape of %s", entry->name)
+                                     : add_entry(d, entry);
+    attncl__strbuf_free(shape);
+    return status;
 }
 
 static attncl_status add_tensor(attncl_description *d, attncl_entry entry, int rank,
@@ -62,11 +75,12 @@ static attncl_status add_tensor(attncl_description *d, attncl_entry entry, int r
     attncl__strbuf_add(&shape, "[");
     for (int i = 0; i < rank; ++i) {
         entry.dim[i] = dim[i];
-        attncl__strbuf_add(&shape, "%s%" PRId64, i ? ", " : "", dim[i]);
+        attncl__strbuf_add(&shape, "%s", i ? ", " : "");
+        attncl__symbols_write(d->symbols, dim[i], &shape);
     }
     attncl__strbuf_add(&shape, "]");
     entry.rank = rank;
-    return add_entry(d, &entry, &shape);
+    return add_with_shape(d, &entry, &shape);
 }
 
 static attncl_status add_params(attncl_description *d)
@@ -161,10 +175,10 @@ static attncl_status add_value(attncl_description *d, attncl_entry_kind kind, bo
                                bool is_short)
 {
     struct strbuf shape = STRBUF_EMPTY;
-    const attncl_entry entry = {
+    attncl_entry entry = {
         .kind = kind, .optional = optional, .name = first->name, .type = first->type, .rank = -1};
-    attncl__probe_shape(&shape, first, second, is_short);
-    return add_entry(d, &entry, &shape);
+    attncl__probe_shape(&shape, first, second, is_short, d->symbols);
+    return add_with_shape(d, &entry, &shape);
 }
 
 static attncl_status add_values(attncl_description *d, const struct builds *builds)
@@ -195,11 +209,62 @@ static attncl_status add_inputs_and_outputs(attncl_description *d)
     return status;
 }
 
+// -- keys
+
+static attncl_status add_key(attncl_description *d, struct config_keys *keys, size_t index)
+{
+    static const char *const types[] = {
+        [CONFIG_INT] = "integer",   [CONFIG_NUMBER] = "number", [CONFIG_BOOL] = "true or false",
+        [CONFIG_WORD] = "word",     [CONFIG_INTS] = "integers", [CONFIG_NUMBERS] = "numbers",
+        [CONFIG_OBJECT] = "object",
+    };
+    const struct config_key *key = &keys->list[index];
+    struct strbuf name = STRBUF_EMPTY, choices = STRBUF_EMPTY, condition = STRBUF_EMPTY;
+    if (key->parent != CONFIG_NONE)
+        attncl__strbuf_add(&name, "%s.", keys->list[key->parent].name);
+    attncl__strbuf_add(&name, "%s", key->name);
+    for (size_t i = 0; i < key->n_words; ++i)
+        attncl__strbuf_add(&choices, "%s%s", i ? ", " : "", key->words[i]);
+    attncl_status status = attncl__arch_key_condition(d->model->arch, keys, index, &condition);
+    const attncl_entry entry = {
+        .kind = ATTNCL_ENTRY_KEY,
+        .optional = key->otherwise[0] != 0,
+        .name = name.data,
+        .type = types[key->type],
+        .standard = key->otherwise[0] && !key->varies ? key->otherwise : NULL,
+        .choices = choices.data,
+        .condition = condition.data,
+        .rank = -1,
+    };
+    if (status == ATTNCL_OK)
+        status = name.failed || choices.failed || condition.failed
+                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "key %s", key->name)
+                     : add_entry(d, &entry);
+    attncl__strbuf_free(&name);
+    attncl__strbuf_free(&choices);
+    attncl__strbuf_free(&condition);
+    return status;
+}
+
+static attncl_status add_keys(attncl_description *d)
+{
+    struct config_keys *keys = attncl__alloc(sizeof *keys);
+    REQUIRE(keys, ATTNCL_ERR_NO_MEMORY, "keys of arch %s", d->model->arch->name);
+    attncl_status status = attncl__arch_keys(d->model->arch, keys);
+    for (size_t i = 0; status == ATTNCL_OK && i < keys->n; ++i)
+        status = add_key(d, keys, i);
+    attncl__free(keys);
+    return status;
+}
+
 // -- the description
 
 static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
 {
     TRY(attncl__model_configure(d->model));
+    if (d->symbols)
+        attncl__symbols_read(d->symbols, d->model->config);
+    TRY(add_keys(d));
     d->params.file = file;
     TRY(attncl__model_list_params(d->model, &d->params));
     TRY(add_params(d));
@@ -227,13 +292,15 @@ static attncl_status set_metadata(attncl_model *model, const char *arch, const c
 
 // Of a file, or else of an architecture and a configuration.
 static attncl_status create(const attncl_safetensors *file, const char *arch, const char *config,
-                            attncl_description **description_ret)
+                            bool symbols, attncl_description **description_ret)
 {
     attncl_status status = ATTNCL_OK;
     attncl_description *d = attncl__alloc_zero(sizeof *d);
     REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "description");
     d->model = attncl__alloc_zero(sizeof *d->model);
-    if (!d->model) {
+    if (symbols)
+        d->symbols = attncl__alloc_zero(sizeof *d->symbols);
+    if (!d->model || (symbols && !d->symbols)) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "description");
         goto done;
     }
@@ -247,38 +314,50 @@ done:
     return status;
 }
 
-attncl_status attncl_description_create(const char *arch, const char *config,
+attncl_status attncl_description_create(const char *arch, const char *config, int symbols,
                                         attncl_description **description_ret)
 {
-    REQUIRE(arch && config && description_ret, ATTNCL_ERR_ARGUMENT,
-            "arch, config or description_ret is NULL");
-    return create(NULL, arch, config, description_ret);
+    const struct arch_class *found;
+    REQUIRE(arch && description_ret, ATTNCL_ERR_ARGUMENT, "arch or description_ret is NULL");
+    TRY(attncl__arch_find(arch, &found));
+    return create(NULL, arch, config ? config : found->example, symbols != 0, description_ret);
 }
 
 attncl_status attncl_description_create_for(const attncl_safetensors *file,
                                             attncl_description **description_ret)
 {
     REQUIRE(file && description_ret, ATTNCL_ERR_ARGUMENT, "file or description_ret is NULL");
-    return create(file, NULL, NULL, description_ret);
+    return create(file, NULL, NULL, false, description_ret);
 }
 
 void attncl_description_destroy(attncl_description *description)
 {
     if (!description)
         return;
-    for (size_t i = 0; i < description->n; ++i) {
-        attncl__free(description->list[i].name);
-        attncl__free(description->list[i].shape);
-    }
+    for (size_t i = 0; i < description->n; ++i)
+        for (int k = 0; k < N_TEXTS; ++k)
+            attncl__free(description->list[i].text[k]);
     attncl__free(description->list);
+    attncl__free(description->symbols);
     attncl__param_list_free(&description->params);
     attncl_model_close(description->model);
     attncl__free(description);
 }
 
+const char *attncl_arch_name(size_t i)
+{
+    const struct arch_class *arch = attncl__arch_at(i);
+    return arch ? arch->name : NULL;
+}
+
 const char *attncl_description_arch(const attncl_description *description)
 {
     return description ? description->model->arch->name : NULL;
+}
+
+const char *attncl_description_config(const attncl_description *description)
+{
+    return description ? attncl_model_metadata(description->model, "attncl.config") : NULL;
 }
 
 size_t attncl_description_count(const attncl_description *description)

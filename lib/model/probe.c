@@ -93,31 +93,34 @@ static bool is_in_proportion(const struct axis *axis, int64_t a, int64_t b)
 }
 
 // The extents of one axis in both passes.
-static void add_extent(struct strbuf *text, int64_t a, int64_t b, bool is_short)
+static void add_extent(struct strbuf *text, int64_t a, int64_t b, bool is_short,
+                       const struct symbols *symbols)
 {
     if (a == b) {
-        attncl__strbuf_add(text, "%" PRId64, a);
+        attncl__symbols_write(symbols, a, text);
         return;
     }
     for (int i = is_short ? N_LIMITED : 0; i < N_AXES; ++i) {
         if (!is_in_proportion(&axes[i], a, b))
             continue;
         if (a > axes[i].size[0])
-            attncl__strbuf_add(text, "%" PRId64 "*", a / axes[i].size[0]);
-        attncl__strbuf_add(text, "%c", axes[i].letter);
+            attncl__symbols_write(symbols, a / axes[i].size[0], text);
+        attncl__strbuf_add(text, "%s%c", a > axes[i].size[0] ? "*" : "", axes[i].letter);
         return;
     }
     for (int i = is_short ? N_LIMITED : 0; i < N_AXES; ++i) {
         if (b - a != axes[i].size[1] - axes[i].size[0])
             continue;
-        attncl__strbuf_add(text, "%c + %" PRId64, axes[i].letter, a - axes[i].size[0]);
+        attncl__strbuf_add(text, "%c + ", axes[i].letter);
+        attncl__symbols_write(symbols, a - axes[i].size[0], text);
         return;
     }
     attncl__strbuf_add(text, "any");
 }
 
 void attncl__probe_shape(struct strbuf *text, const struct probe_value *first,
-                         const struct probe_value *second, bool is_short)
+                         const struct probe_value *second, bool is_short,
+                         const struct symbols *symbols)
 {
     const attncl_array *a = &first->array, *b = &second->array;
     const struct axis *any = &axes[N_AXES - 1];
@@ -133,7 +136,7 @@ void attncl__probe_shape(struct strbuf *text, const struct probe_value *first,
         if (is_any)
             attncl__strbuf_add(text, "...");
         else
-            add_extent(text, a->dim[i], b->dim[i], is_short);
+            add_extent(text, a->dim[i], b->dim[i], is_short, symbols);
         attncl__strbuf_add(text, "%s", first->or_one >> i & 1 ? " or 1" : "");
         comma = ", ";
     }

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "attncl/array.h"
-#include "base/strbuf.h"
+#include "model/symbols.h"
 
 // A free axis has a letter: B batch, T queries or positions, S keys or source positions, K keys,
 // Q queries, C channels ...  AXIS_TIMES: an extent that is a multiple of `n`, n times the letter.
@@ -44,8 +44,10 @@ struct probe_value *attncl__probe_input(struct probe *probe, const char *name, a
 struct probe_value *attncl__probe_output(struct probe *probe, const char *name, attncl_dtype dtype,
                                          int rank, const int64_t *dim);
 
-// Adds the shape of a value as text, from its two probes: "[T, B, 64]".
+// Adds the shape of a value as text, from its two probes: "[T, B, 64]" or, with symbols, "[T, B,
+// d_model]".
 void attncl__probe_shape(struct strbuf *text, const struct probe_value *first,
-                         const struct probe_value *second, bool is_short);
+                         const struct probe_value *second, bool is_short,
+                         const struct symbols *symbols);
 
 #endif

@@ -201,7 +201,7 @@ TEST(names_free_axes)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         attncl_description *d;
-        ck_ok(attncl_description_create(cases[i].arch, cases[i].config, &d));
+        ck_ok(attncl_description_create(cases[i].arch, cases[i].config, 0, &d));
         const attncl_entry *e = find_entry(d, cases[i].kind, cases[i].name);
         ck_assert_msg(e != NULL, "%s %s", cases[i].arch, cases[i].name);
         ck_assert_str_eq(e->shape, cases[i].shape);
@@ -274,16 +274,16 @@ TEST(says_what_a_file_lacks)
 TEST(refuses)
 {
     attncl_description *d;
-    ck_fails(attncl_description_create(NULL, "{}", &d), ATTNCL_ERR_ARGUMENT, "NULL");
-    ck_fails(attncl_description_create("linear", NULL, &d), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_description_create(NULL, "{}", 0, &d), ATTNCL_ERR_ARGUMENT, "NULL");
+    ck_fails(attncl_description_create("linear", "{}", 0, NULL), ATTNCL_ERR_ARGUMENT, "NULL");
     ck_fails(attncl_description_create_for(NULL, &d), ATTNCL_ERR_ARGUMENT, "NULL");
-    ck_fails(attncl_description_create("linaer", "{}", &d), ATTNCL_ERR_FORMAT, "linaer");
-    ck_fails(attncl_description_create("linear", "{}", &d), ATTNCL_ERR_FORMAT, "in_features");
-    ck_fails(attncl_description_create("linear", "[", &d), ATTNCL_ERR_FORMAT, "attncl.config");
+    ck_fails(attncl_description_create("linaer", "{}", 0, &d), ATTNCL_ERR_FORMAT, "linaer");
+    ck_fails(attncl_description_create("linear", "{}", 0, &d), ATTNCL_ERR_FORMAT, "in_features");
+    ck_fails(attncl_description_create("linear", "[", 0, &d), ATTNCL_ERR_FORMAT, "attncl.config");
     ck_fails(attncl_description_create("encoder",
                                        "{\"layer\": \"aft_simple\", \"d_model\": 6, \"d_ff\": 8, "
                                        "\"n_layers\": 2000000000}",
-                                       &d),
+                                       0, &d),
              ATTNCL_ERR_FORMAT, "1000000 parameters");
     attncl_description_destroy(NULL);
     ck_assert_uint_eq(attncl_description_count(NULL), 0);

@@ -83,8 +83,12 @@ class Runs(unittest.TestCase):
             self.assertEqual(model.outputs["output"].shape, "[T, B, 11]")
             self.assertIn(model.device.id, [device.id for device in attncl.devices()])
 
-        entries = attncl.describe("linear", {"in_features": 3, "out_features": 2})
-        self.assertEqual(entries[0], ("parameter", "weight", "F32", "[2, 3]", False))
+        entries = {e.name: e for e in attncl.describe("linear", {"in_features": 3, "out_features": 2})}
+        self.assertEqual(entries["weight"][:5], ("parameter", "weight", "F32", "[2, 3]", False))
+        self.assertEqual(entries["bias"].kind, "parameter")  # the key of that name comes before it
+        example = {(e.kind, e.name): e for e in attncl.describe("lm")}
+        self.assertEqual(example["output", "output"].shape, "[T, B, n_vocab]")
+        self.assertEqual(example["key", "pos"].default, "fixed_pos")
         with self.assertRaisesRegex(attncl.AttnclError, "linar"):
             attncl.describe("linar")
 

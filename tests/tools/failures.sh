@@ -75,6 +75,13 @@ refused 2 "not a number" sample a --prompt b --length 3 --temperature nan
 refused 2 "not a number" sample a --prompt b --length 3 --temperature -1
 refused 2 "not a number" tune --seconds 0
 refused 2 "one argument too many" tune gpu
+works "parameter     encoder.layers.0.feed_forward.layer1.weight F32 \[d_ff, d_model\]" inspect --arch lm
+works "input         x F32 \[..., 7\]" inspect --arch linear --config '{"in_features": 7, "out_features": 3}'
+works '"shape": \["num_heads\*B", "T", "D"\]' inspect --arch transpose_output --json
+refused 1 "nearest: encoder" inspect --arch encodr
+refused 1 "in_features is missing" inspect --arch linear --config '{}'
+refused 2 "a file name or --arch is missing" inspect
+refused 2 "not both" inspect --arch lm "$tmp/model"
 refused 1 "No such file" inspect "$tmp/nothing"
 refused 1 "garbage" inspect "$tmp/garbage"
 refused 1 "empty" inspect "$tmp/empty"

@@ -62,7 +62,7 @@ class Sized(ctypes.Structure):
 class DescriptionEntry(ctypes.Structure):
     """attncl_entry, filled by the library."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("kind", ctypes.c_int), ("optional", ctypes.c_int),
-                *((name, ctypes.c_char_p) for name in ("name", "type", "shape", "problem")),
+                *((name, ctypes.c_char_p) for name in ("name", "type", "shape", "problem", "standard", "choices", "condition")),
                 ("rank", ctypes.c_int), ("dim", ctypes.c_int64 * MAX_RANK)]
 
 
@@ -114,7 +114,7 @@ FUNCTIONS = {
     "decoder_limit": (INT64, HANDLE),
     "decoder_vocabulary": (INT64, HANDLE),
     "decoder_step": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
-    "description_create": (CHECKED, TEXT, TEXT, HANDLE_RET),
+    "description_create": (CHECKED, TEXT, TEXT, ctypes.c_int, HANDLE_RET),
     "description_destroy": (None, HANDLE),
     "description_count": (SIZE, HANDLE),
     "description_at": (ctypes.POINTER(DescriptionEntry), HANDLE, SIZE),

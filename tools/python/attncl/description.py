@@ -1,21 +1,31 @@
 # SPDX-License-Identifier: MIT
-"""The parameters, inputs and outputs of an architecture, without a file or a device."""
+"""The keys, parameters, inputs and outputs of an architecture, without a file or a device."""
 import collections
 import ctypes
 import json
 
 from .c_api import library
 
-_KINDS = ("parameter", "buffer", "input", "output", "extra")
-Entry = collections.namedtuple("Entry", "kind name type shape optional")
+_KINDS = ("key", "parameter", "buffer", "input", "output", "extra")
+Entry = collections.namedtuple("Entry", "kind name type shape optional default choices condition")
+
+
+def _text(value):
+    return None if value is None else value.decode()
 
 
 def describe(arch, config=None):
-    """Entries of kind "parameter", "buffer", "input" and "output"; the letters of a shape, "[T, B, 64]", are free axes."""
+    """Entries of kind "key", "parameter", "buffer", "input" and "output".
+
+    The letters of a shape, "[T, B, 64]", are free axes.  Without a configuration that of a small example, its integers by
+    name: "[T, B, d_model]".
+    """
     lib, description = library(), ctypes.c_void_p()
-    lib.description_create(arch.encode(), json.dumps(config or {}).encode(), ctypes.byref(description))
+    text = None if config is None else json.dumps(config).encode()
+    lib.description_create(arch.encode(), text, config is None, ctypes.byref(description))
     try:
         found = (lib.description_at(description, i).contents for i in range(lib.description_count(description)))
-        return [Entry(_KINDS[e.kind], e.name.decode(), e.type.decode(), e.shape.decode(), bool(e.optional)) for e in found]
+        return [Entry(_KINDS[e.kind], _text(e.name), _text(e.type), _text(e.shape), bool(e.optional), _text(e.standard),
+                      _text(e.choices), _text(e.condition)) for e in found]
     finally:
         lib.description_destroy(description)

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+//
+// What an architecture consists of and what a file lacks, in lines and lists.
+
+#include "describe.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+enum { WORD_COLUMNS = 14, MAX_COLUMNS = 100 };
+
+// -- text
+
+void describe_line(const char *word, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    const int bytes = vsnprintf(NULL, 0, format, args) + 1;
+    char *text = malloc((size_t)bytes), *rest = text;
+    va_end(args);
+    if (text)
+        vsnprintf(text, (size_t)bytes, format, again);
+    va_end(again);
+    if (!text)
+        return;
+    printf("%-*s", WORD_COLUMNS, word);
+    while (strlen(rest) > MAX_COLUMNS - WORD_COLUMNS) {
+        char *cut = rest + MAX_COLUMNS - WORD_COLUMNS;
+        while (cut > rest && *cut != ' ')
+            cut--;
+        if (cut == rest)
+            break;
+        printf("%.*s\n%*s", (int)(cut - rest), rest, WORD_COLUMNS, "");
+        rest = cut + 1;
+    }
+    printf("%s\n", rest);
+    free(text);
+}
+
+static void key_line(const attncl_entry *e)
+{
+    const char *is = e->standard   ? "default "
+                     : e->optional ? "default from other keys"
+                                   : "required";
+
+    describe_line("key", "%s: %s, %s%s%s%s%s%s", e->name, e->type, is,
+                  e->standard ? e->standard : "", e->choices ? ", one of " : "",
+                  e->choices ? e->choices : "", e->condition ? "; read where " : "",
+                  e->condition ? e->condition : "");
+}
+
+static void entry_line(const attncl_entry *e)
+{
+    static const char *const words[] = {
+        [ATTNCL_ENTRY_PARAMETER] = "parameter", [ATTNCL_ENTRY_BUFFER] = "buffer",
+        [ATTNCL_ENTRY_INPUT] = "input",         [ATTNCL_ENTRY_OUTPUT] = "output",
+        [ATTNCL_ENTRY_EXTRA] = "ignored",
+    };
+    const bool notes = e->optional && e->kind != ATTNCL_ENTRY_EXTRA;
+    const char *note = e->kind == ATTNCL_ENTRY_OUTPUT ? ", with the optional inputs" : ", optional";
+
+    if (e->kind == ATTNCL_ENTRY_KEY)
+        key_line(e);
+    else
+        describe_line(words[e->kind], "%s %s %s%s", e->name, e->type, e->shape, notes ? note : "");
+}
+
+void describe_text(const attncl_description *description, attncl_entry_kind first)
+{
+    const attncl_entry *e;
+
+    for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
+        if (e->problem)
+            describe_line("problem", "%s %s", e->name, e->problem);
+        if (e->kind >= first)
+            entry_line(e);
+    }
+}
+
+// -- JSON
+
+// "[T, 64]" as ["T", 64]; what follows " or [" is left out.
+static json_t *shape_json(const char *shape)
+{
+    json_t *list = json_array();
+    const char *at = shape + 1;
+
+    while (*at != ']') {
+        char *end;
+        const size_t bytes = strcspn(at, ",]");
+        const long long number = strtoll(at, &end, 10);
+        json_array_append_new(list,
+                              end == at + bytes ? json_integer(number) : json_stringn(at, bytes));
+        at += bytes;
+        at += strspn(at, ", ");
+    }
+    return list;
+}
+
+static json_t *key_json(const attncl_entry *e)
+{
+    return json_pack("{ss ss sb ss* ss* ss*}", "name", e->name, "type", e->type, "required",
+                     !e->optional, "default", e->standard, "choices", e->choices, "condition",
+                     e->condition);
+}
+
+static json_t *tensor_json(const attncl_entry *e)
+{
+    return json_pack("{ss ss so sb sb}", "name", e->name, "dtype", e->type, "shape",
+                     shape_json(e->shape), "optional", e->optional, "trained",
+                     e->kind == ATTNCL_ENTRY_PARAMETER);
+}
+
+static json_t *value_json(const attncl_entry *e)
+{
+    const char *other = strstr(e->shape, "] or [");
+
+    return json_pack("{ss ss so so* sb}", "name", e->name, "dtype", e->type, "shape",
+                     shape_json(e->shape), "or_shape", other ? shape_json(other + 5) : NULL,
+                     "optional", e->optional);
+}
+
+static json_t *problem_json(const attncl_entry *e)
+{
+    return e->problem ? json_pack("{ss ss}", "name", e->name, "problem", e->problem) : NULL;
+}
+
+static json_t *name_json(const attncl_entry *e)
+{
+    return json_string(e->name);
+}
+
+// A list of the entries of kinds [first, last] that `row` makes something of.
+static bool add_list(const attncl_description *description, attncl_entry_kind first,
+                     attncl_entry_kind last, json_t *(*row)(const attncl_entry *), const char *name,
+                     json_t *object)
+{
+    const attncl_entry *e;
+    json_t *list = json_array();
+
+    for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
+        json_t *value = e->kind >= first && e->kind <= last ? row(e) : NULL;
+        if (value && json_array_append_new(list, value) != 0)
+            break;
+    }
+    return !e && json_object_set_new(object, name, list) == 0;
+}
+
+bool describe_keys_json(const attncl_description *description, json_t *object)
+{
+    return add_list(description, ATTNCL_ENTRY_KEY, ATTNCL_ENTRY_KEY, key_json, "keys", object);
+}
+
+bool describe_tensors_json(const attncl_description *description, json_t *object)
+{
+    return add_list(description, ATTNCL_ENTRY_PARAMETER, ATTNCL_ENTRY_BUFFER, tensor_json,
+                    "tensors", object);
+}
+
+bool describe_values_json(const attncl_description *description, json_t *object)
+{
+    return add_list(description, ATTNCL_ENTRY_INPUT, ATTNCL_ENTRY_INPUT, value_json, "inputs",
+                    object) &&
+           add_list(description, ATTNCL_ENTRY_OUTPUT, ATTNCL_ENTRY_OUTPUT, value_json, "outputs",
+                    object);
+}
+
+bool describe_problems_json(const attncl_description *description, json_t *object)
+{
+    return add_list(description, ATTNCL_ENTRY_PARAMETER, ATTNCL_ENTRY_BUFFER, problem_json,
+                    "problems", object) &&
+           add_list(description, ATTNCL_ENTRY_EXTRA, ATTNCL_ENTRY_EXTRA, name_json, "ignored",
+                    object);
+}
