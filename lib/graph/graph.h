@@ -81,6 +81,8 @@ attncl_value attncl__graph_fail(attncl_graph *g, attncl_status status, const cha
 // True after a builder has failed.
 bool attncl__graph_failed(const attncl_graph *g);
 
+bool attncl__graph_has_input(const attncl_graph *g, const char *name);
+
 // The value of the i-th input.
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
 

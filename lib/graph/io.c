@@ -5,6 +5,11 @@
 #include "base/alloc.h"
 #include "graph/internal.h"
 
+bool attncl__graph_has_input(const attncl_graph *g, const char *name)
+{
+    return attncl__name_find(&g->input_names, name) >= 0;
+}
+
 attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i)
 {
     assert(i < (size_t)g->n_inputs);

@@ -60,6 +60,11 @@ attncl_status attncl__arch_keys(const struct arch_class *arch, struct config_key
 attncl_status attncl__arch_key_condition(const struct arch_class *arch, struct config_keys *keys,
                                          size_t index, struct strbuf *text);
 
+// Declares the inputs and outputs to `probe`, building in a graph without a context, which owns the
+// outputs' names.
+attncl_status attncl__arch_probe(const struct arch_class *arch, const void *settings,
+                                 struct probe *probe, attncl_graph *g);
+
 // Reads a configuration.  ERR_FORMAT for a key that no configuration of the architecture reads.
 attncl_status attncl__arch_configure(const struct arch_class *arch, const struct json *object,
                                      void *settings);

@@ -128,26 +128,6 @@ static void free_builds(struct builds *builds)
     *builds = (struct builds){0};
 }
 
-static attncl_status build_once(const struct arch_class *arch, const void *settings,
-                                struct probe *probe, attncl_graph *g)
-{
-    const attncl_array any = {.name = arch->any_inputs};
-    struct build b = {.graph = g,
-                      .params = {.graph = g},
-                      .inputs = &any,
-                      .n_inputs = arch->any_inputs ? 1 : 0,
-                      .probe = probe};
-    attncl_shape shape;
-    const char *name;
-    if (!arch->build)
-        return arch->describe(&b, settings);
-    TRY(arch->build(&b, settings));
-    TRY(attncl_graph_status(g));
-    for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i)
-        attncl__probe_output(probe, name, shape.dtype, shape.rank, shape.dim);
-    return ATTNCL_OK;
-}
-
 static attncl_status build_all(const struct arch_class *arch, const void *settings, bool is_short,
                                struct builds *builds)
 {
@@ -157,7 +137,7 @@ static attncl_status build_all(const struct arch_class *arch, const void *settin
         builds->probe[i].is_short = is_short;
         builds->probe[i].only_required = i == ONLY_REQUIRED;
         TRY(attncl__graph_create_unbound(&builds->graph[i]));
-        TRY(build_once(arch, settings, &builds->probe[i], builds->graph[i]));
+        TRY(attncl__arch_probe(arch, settings, &builds->probe[i], builds->graph[i]));
     }
     return ATTNCL_OK;
 }

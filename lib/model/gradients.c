@@ -19,9 +19,14 @@
 static const char prefix[] = "cotangent.";
 enum { PREFIX_LENGTH = sizeof prefix - 1, NAME_BYTES = PARAM_NAME_BYTES + 16 };
 
+const char *attncl__gradients_output(const char *name)
+{
+    return strncmp(name, prefix, PREFIX_LENGTH) == 0 ? name + PREFIX_LENGTH : NULL;
+}
+
 static bool is_cotangent(const attncl_array *a)
 {
-    return strncmp(a->name, prefix, PREFIX_LENGTH) == 0;
+    return attncl__gradients_output(a->name) != NULL;
 }
 
 bool attncl__gradients_asked(const attncl_array *inputs, size_t n)
@@ -96,7 +101,7 @@ static attncl_status list_y(struct build *b, const struct arch_class *arch, stru
         const attncl_array *a = &b->inputs[i];
         if (!is_cotangent(a))
             continue;
-        const char *name = a->name + PREFIX_LENGTH;
+        const char *name = attncl__gradients_output(a->name);
         const attncl_value y = attncl__graph_output_named(b->graph, name);
         REQUIRE(y.id, ATTNCL_ERR_ARGUMENT, "input %s: there is no output %s", a->name, name);
         const attncl_shape shape = attncl_graph_shape(b->graph, y);

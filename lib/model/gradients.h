@@ -5,6 +5,9 @@
 
 #include "model/arch.h"
 
+// The output that an input of this name is the cotangent of; NULL: none.
+const char *attncl__gradients_output(const char *name);
+
 // True when the inputs ask for gradients.
 bool attncl__gradients_asked(const attncl_array *inputs, size_t n);
 

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attncl/dtype.h"
-#include "model/probe.h"
+#include "base/try.h"
+#include "model/arch.h"
 
 // Sizes of the free axes in each pass.  Their ratios differ from axis to axis, so that an extent in
 // proportion to one follows no other.  T and S come first in the limits of sequences: they are short.
@@ -143,4 +143,24 @@ void attncl__probe_shape(struct strbuf *text, const struct probe_value *first,
     attncl__strbuf_add(text, "]");
     if (first->or_shape)
         attncl__strbuf_add(text, " or %s", first->or_shape);
+}
+
+attncl_status attncl__arch_probe(const struct arch_class *arch, const void *settings,
+                                 struct probe *probe, attncl_graph *g)
+{
+    const attncl_array any = {.name = arch->any_inputs};
+    struct build b = {.graph = g,
+                      .params = {.graph = g},
+                      .inputs = &any,
+                      .n_inputs = arch->any_inputs ? 1 : 0,
+                      .probe = probe};
+    attncl_shape shape;
+    const char *name;
+    if (!arch->build)
+        return arch->describe(&b, settings);
+    TRY(arch->build(&b, settings));
+    TRY(attncl_graph_status(g));
+    for (size_t i = 0; (name = attncl_graph_output_name(g, i, &shape)) != NULL; ++i)
+        attncl__probe_output(probe, name, shape.dtype, shape.rank, shape.dim);
+    return ATTNCL_OK;
 }

@@ -3,12 +3,14 @@
 // A model's graph for given input shapes, and a run of it from arrays to arrays.
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/desc.h"
 #include "base/try.h"
 #include "model/gradients.h"
+#include "model/input_names.h"
 #include "model/model.h"
 #include "model/results.h"
 
@@ -37,6 +39,28 @@ static attncl_status check_call(const attncl_model *model, const attncl_array *i
     return attncl__gradients_check(model->arch, inputs, n);
 }
 
+static attncl_status build_all(struct build *b, const attncl_model *model)
+{
+    b->gradients = attncl__gradients_asked(b->inputs, b->n_inputs);
+    TRY(model->arch->build(b, model->settings));
+    return b->gradients ? attncl__gradients_build(b, model->arch) : ATTNCL_OK;
+}
+
+// A wrong name is why an input is missing, and an input of a wrong name has no effect: its message
+// comes first.
+static attncl_status build(struct build *b, const attncl_model *model)
+{
+    char message[512];
+    const attncl_status status = build_all(b, model);
+    if (status == ATTNCL_OK && !attncl__input_names_left(b->graph, b->inputs, b->n_inputs))
+        return ATTNCL_OK;
+    if (status != ATTNCL_OK && status != ATTNCL_ERR_ARGUMENT)
+        return status;
+    snprintf(message, sizeof message, "%s", attncl_last_error());
+    TRY(attncl__input_names_check(model, b->inputs, b->n_inputs));
+    return status == ATTNCL_OK ? status : FAIL(status, "%s", message);
+}
+
 attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs, size_t n,
                                  attncl_graph **graph_ret)
 {
@@ -48,10 +72,7 @@ attncl_status attncl_model_graph(attncl_model *model, const attncl_array *inputs
     attncl_status status = ATTNCL_OK;
     struct build b = {0};
     TRY_DONE(attncl__model_begin(model, inputs, n, &b));
-    b.gradients = attncl__gradients_asked(inputs, n);
-    TRY_DONE(model->arch->build(&b, model->settings));
-    if (b.gradients)
-        TRY_DONE(attncl__gradients_build(&b, model->arch));
+    TRY_DONE(build(&b, model));
     TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *graph_ret = b.graph;
     b.graph = NULL; // ownership has passed to the caller
@@ -61,8 +82,7 @@ done:
     return status;
 }
 
-// An array whose size is what its shape says.  Sub-byte types are in files that
-// hold more than the architecture asks for.
+// An array whose size is what its shape says.  Sub-byte types have none; no input takes them.
 static attncl_status check_data(const attncl_array *a)
 {
     struct tensor_desc d;
@@ -145,8 +165,10 @@ attncl_status attncl_model_run(attncl_model *model, const attncl_array *inputs, 
         TRY(check_data(&inputs[i]));
     if (graph_ret)
         *graph_ret = NULL;
-    if (model->arch->run)
+    if (model->arch->run) {
+        TRY(attncl__input_names_check(model, inputs, n));
         return model->arch->run(model, inputs, n, results_ret);
+    }
 
     attncl_status status = ATTNCL_OK;
     attncl_graph *g = NULL;

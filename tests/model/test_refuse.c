@@ -183,9 +183,12 @@ LOOP_TEST(a_bad_input_is_refused, 0, N_BAD_INPUTS)
     attncl_results *results = NULL;
     golden_load(&golden, bad->golden);
     attncl_array *input = golden_input(&golden, bad->input);
-    if (bad->with)
+    if (bad->with) {
         *input = sized(bad->with);
-    input->name = bad->with ? bad->input : "another";
+        input->name = bad->input;
+    } else {
+        *input = golden.inputs[--golden.n_inputs];
+    }
     ck_ok(attncl_model_open(test_context(), golden.path, &model));
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL), bad->status,
              bad->words);
@@ -218,7 +221,8 @@ TEST(gradients_that_cannot_be)
     golden.inputs[golden.n_inputs] = golden.inputs[0];
     golden.inputs[golden.n_inputs++].name = "cotangent.weight";
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
-             ATTNCL_ERR_ARGUMENT, "there is no output weight");
+             ATTNCL_ERR_ARGUMENT,
+             "input cotangent.weight: there is no output weight; outputs: output");
     golden.inputs[golden.n_inputs - 1].name = "cotangent.output";
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
              ATTNCL_ERR_SHAPE, "cotangent.output");

@@ -1,39 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Inputs that are unusual but right, or that no architecture asks for.
+// Inputs that are unusual but right.
 
 #include "support/directory.h"
 #include "support/golden.h"
 
-static void check_runs(const char *path, const struct golden *golden, const attncl_array *inputs,
-                       size_t n)
-{
-    attncl_model *model = NULL;
-    attncl_results *results = NULL;
-    ck_ok(attncl_model_open(test_context(), path, &model));
-    ck_ok(attncl_model_run(model, inputs, n, &results, NULL));
-    golden_check(golden, results, 1e-4);
-    attncl_results_destroy(results);
-    attncl_model_close(model);
-}
-
 FIXTURE(directory_begin, directory_down);
-
-// Files may hold tensors of types that nothing here computes with.
-LOOP_TEST(an_input_of_another_name_may_have_any_type, 0, 4)
-{
-    static const attncl_dtype types[] = {ATTNCL_F4, ATTNCL_F6_E2M3, ATTNCL_C64, ATTNCL_F8_E4M3};
-    static const unsigned char data[8];
-    struct golden golden;
-    golden_load(&golden, "softmax");
-    golden.inputs[golden.n_inputs++] =
-        (attncl_array){.name = "another", .dtype = types[_i], .rank = 1, .dim = {8}, .data = data};
-    attncl_array *another = &golden.inputs[golden.n_inputs - 1];
-    another->bytes = attncl_dtype_bytes(types[_i]) ? 8 : 4;
-    if (attncl_dtype_bytes(types[_i]))
-        another->dim[0] = (int64_t)(8 / attncl_dtype_bytes(types[_i]));
-    check_runs(golden.path, &golden, golden.inputs, golden.n_inputs);
-    golden_free(&golden);
-}
 
 // A length past the axis sees all of it, however large: 2^32 and 2^40 are 0 in 32 bits.
 TEST(a_length_may_exceed_an_int)
