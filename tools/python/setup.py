@@ -24,8 +24,8 @@ class BuildWithLibrary(build_py):
         build = os.environ.get("ATTNCL_BUILD_DIR")
         if not build:
             build = str(pathlib.Path(self.build_lib).resolve().parent / "cmake")
-            subprocess.run(["cmake", "-S", str(ROOT), "-B", build, "-DCMAKE_BUILD_TYPE=Release", "-DATTNCL_BUILD_TESTS=OFF",
-                            "-DATTNCL_BUILD_TOOLS=OFF", "-DATTNCL_BUILD_BENCH=OFF"], check=True)
+            without = (f"-DATTNCL_BUILD_{part}=OFF" for part in ("TESTS", "TOOLS", "BENCH"))
+            subprocess.run(["cmake", "-S", str(ROOT), "-B", build, *without], check=True)
         subprocess.run(["cmake", "--build", build, "-j", str(os.cpu_count() or 1), "--target", "attncl"], check=True)
         library = pathlib.Path(build, "libattncl.so").resolve()
         soname = library.name.rpartition(".")[0]  # libattncl.so.0.1.0 is loaded as libattncl.so.0.1

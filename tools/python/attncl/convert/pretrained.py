@@ -100,16 +100,18 @@ def bert_probe(model):
 
 
 MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe)}
-OF_TYPE = {"gpt2": "GPT2LMHeadModel", "bert": "BertModel"}  # config.json's model_type
+# By config.json's model_type, or by a tensor's name where it has none.
+OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight")}
 
 
 def from_checkpoint(state, config):
     """The model that config.json describes with a checkpoint's tensors, and what the checkpoint holds beyond it."""
     import transformers
-    kind = config.get("model_type")
+    told = (kind for kind, (_, tensor) in OF_TYPE.items() if any(name.endswith(tensor) for name in state))
+    kind = config.get("model_type") or next(told, None)
     if kind not in OF_TYPE:
         refuse(f"config.json: model_type {kind!r} is none of {', '.join(OF_TYPE)}")
-    cls = getattr(transformers, OF_TYPE[kind])
+    cls = getattr(transformers, OF_TYPE[kind][0])
     settings = {key: value for key, value in config.items() if key not in ("architectures", "torch_dtype", "dtype")}
     model, info = cls.from_pretrained(None, config=cls.config_class(**settings), state_dict=state, output_loading_info=True)
     missing = [name for name in info["missing_keys"] if not name.startswith("pooler.")]
