@@ -196,6 +196,9 @@ attncl_status attncl__encoder_configure(struct config *config, struct encoder_se
     TRY(attncl__config_presence(config, "final_norm",
                                 ret->block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE,
                                 &ret->final_norm));
+    double eps;
+    TRY(attncl__config_number_or(config, "final_norm_eps", 1e-30, ret->block.norm_eps, &eps));
+    ret->final_norm_eps = (float)eps;
     return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
 }
 
@@ -223,5 +226,5 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
     }
     if (!attncl__param_given(&b->params, "norm.weight"))
         return x;
-    return attncl__norm(b, "norm", attncl__block_width(&s->block), s->block.norm_eps, x);
+    return attncl__norm(b, "norm", attncl__block_width(&s->block), s->final_norm_eps, x);
 }

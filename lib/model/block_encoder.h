@@ -45,6 +45,7 @@ struct encoder_settings {
     struct block_settings block;
     int64_t n_layers;
     enum presence final_norm;
+    float final_norm_eps;
 };
 attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret);
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s);

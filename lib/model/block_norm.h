@@ -6,7 +6,7 @@
 #include "model/config.h"
 #include "model/inputs.h"
 
-// Key layer_norm_eps: that of all norms of a model.
+// Key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
 attncl_status attncl__norm_eps_configure(struct config *config, float *ret);
 
 struct norm_params {

@@ -583,10 +583,11 @@ def torch_modules():
     case("layer_post_norm", "transformer_layer", c, state(m), {"x": x, "mask": mask}, {"output": y})
 
     for name, keys in (("encoder_post_norm", {"batch_first": True}),
-                       ("encoder_post_norm_final", {"final_norm": None}),
+                       ("encoder_post_norm_final", {"final_norm": None, "final_norm_eps": 0.3}),
                        ("encoder_no_norm", {"norm_first": True, "final_norm": False, "activation": "GELU"})):
         k = dict(c, n_layers=2, **keys)
         m = with_eps(module(Encoder({**k, "final_norm": True} if "final" in name else k)), k)
+        m.norm.eps = k.get("final_norm_eps", k["layer_norm_eps"])
         y = own = m(x, mask)
         own = x
         for layer in m.layers:
