@@ -131,7 +131,7 @@ def encoder(module, out):
     out.config["final_norm"] = norm is not None
     if norm is not None:
         only("norm", type(norm).__name__, "LayerNorm", "the final norm of arch encoder is a layer norm")
-        only("norm.eps", norm.eps, out.config["layer_norm_eps"], "one layer_norm_eps serves layers and final norm")
+        out.config["final_norm_eps"] = norm.eps
         if not out.has("norm.weight"):
             out.put("norm.weight", torch.ones(norm.normalized_shape))
             out.put("norm.bias", torch.zeros(norm.normalized_shape))
