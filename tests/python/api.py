@@ -223,7 +223,8 @@ class Declarations(unittest.TestCase):
                              (c_api.ContextOptions, "context_options")):
             body = re.sub(r"/\*.*?\*/", "", re.search(rf"typedef struct attncl_{name} {{(.*?)}}", headers, re.S)[1], flags=re.S)
             fields = re.findall(r"(\w+)(?:\[\w+\])?[,;]", body)
-            self.assertEqual(fields, [field[0] for field in struct._fields_])
+            ours = [field[0] for field in struct._fields_]  # a prefix will do where the struct says its size
+            self.assertEqual(fields[:len(ours)] if ours[0] == "struct_size" else fields, ours)
 
     def test_struct_sizes(self):
         """The library fills as much of a struct as its size says: an older, shorter one stays whole."""

@@ -5,6 +5,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import tempfile
 
 from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -21,20 +22,24 @@ class BuildWithLibrary(build_py):
         super().run()
         if self.editable_mode:
             return  # the package in the source tree: ATTNCL_LIBRARY or the system's
-        build = os.environ.get("ATTNCL_BUILD_DIR")
-        if not build:
-            build = str(pathlib.Path(self.build_lib).resolve().parent / "cmake")
-            without = (f"-DATTNCL_BUILD_{part}=OFF" for part in ("TESTS", "TOOLS", "BENCH"))
-            subprocess.run(["cmake", "-S", str(ROOT), "-B", build, *without], check=True)
-        subprocess.run(["cmake", "--build", build, "-j", str(os.cpu_count() or 1), "--target", "attncl"], check=True)
-        library = pathlib.Path(build, "libattncl.so").resolve()
-        soname = library.name.rpartition(".")[0]  # libattncl.so.0.1.0 is loaded as libattncl.so.0.1
-        copied = pathlib.Path(self.build_lib, "attncl", soname)
-        for old in copied.parent.glob("libattncl.so*"):
+        with tempfile.TemporaryDirectory() as temporary:  # C files of a build are not for the source tree
+            build = os.environ.get("ATTNCL_BUILD_DIR")
+            if not build:
+                build = temporary
+                without = (f"-DATTNCL_BUILD_{part}=OFF" for part in ("TESTS", "TOOLS", "BENCH"))
+                subprocess.run(["cmake", "-S", str(ROOT), "-B", build, *without], check=True)
+            subprocess.run(["cmake", "--build", build, "-j", str(os.cpu_count() or 1), "--target", "attncl"], check=True)
+            self.take(pathlib.Path(build, "libattncl.so").resolve())
+
+    def take(self, library):
+        """libattncl.so.0.1.0 is loaded as libattncl.so.0.1."""
+        package = pathlib.Path(self.build_lib, "attncl")
+        for old in package.glob("libattncl.so*"):
             old.unlink()
+        copied = package / library.name.rpartition(".")[0]
         shutil.copyfile(library, copied)
         subprocess.run(["strip", "--strip-debug", str(copied)], check=True)
-        shutil.copyfile(ROOT / "LICENSE", copied.with_name("LICENSE"))
+        shutil.copyfile(ROOT / "LICENSE", package / "LICENSE")
 
 
 class PlatformWheel(bdist_wheel):
