@@ -141,7 +141,7 @@ static int evaluate(attncl_model *model, int64_t window, int64_t batch, const in
         const int64_t left = total - done;
         const int64_t length = left < window ? left : window;
         const int64_t n_windows = left / length < batch ? left / length : batch;
-        progress_bar("eval", "characters", done, total);
+        progress_bar("eval", "tokens", done, total);
         if (length != b.length || n_windows != b.n_windows)
             status = open_batch(model, length, n_windows, &b);
         if (status == TOOL_OK)
@@ -153,6 +153,11 @@ static int evaluate(attncl_model *model, int64_t window, int64_t batch, const in
     return status;
 }
 
+static const char *unit(const struct request *r)
+{
+    return r->session.text_is_numbers ? "tokens" : "characters";
+}
+
 static int report(const struct request *r, attncl_context *context, double sum, int64_t n,
                   double seconds)
 {
@@ -160,13 +165,15 @@ static int report(const struct request *r, attncl_context *context, double sum, 
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
 
     if (r->json)
-        return json_print(json_pack("{sf sf sI sf so}", "nll", nll, "perplexity", perplexity,
-                                    "characters", (json_int_t)n, "characters_per_second", rate,
-                                    "device", json_device(context)));
+        return json_print(
+            json_pack("{so so sI so so}", "nll", json_number(nll), "perplexity",
+                      json_number(perplexity), unit(r), (json_int_t)n,
+                      r->session.text_is_numbers ? "tokens_per_second" : "characters_per_second",
+                      json_number(rate), "device", json_device(context)));
     if (attncl_context_device(context, &device) != ATTNCL_OK)
         return tool_failed();
-    printf("nll %.6f  perplexity %.4f  characters %lld\n", nll, perplexity, (long long)n);
-    printf("%.1f characters per second on %s\n", rate, device.name);
+    printf("nll %.6f  perplexity %.4f  %s %lld\n", nll, perplexity, unit(r), (long long)n);
+    printf("%.1f %s per second on %s\n", rate, unit(r), device.name);
     return TOOL_OK;
 }
 
@@ -193,8 +200,8 @@ static int run(struct session *session, const void *request)
     int status;
 
     if (session->n_tokens < 2)
-        return tool_error("%s: %zu characters in the range, at least 2 are needed", r->text,
-                          session->n_tokens);
+        return tool_error("%s: %zu %s in the range, at least 2 are needed", r->text,
+                          session->n_tokens, unit(r));
     status = evaluate(session->model, window_of(session->model), r->batch, session->tokens,
                       (int64_t)session->n_tokens, &sum);
     if (status == TOOL_OK)
@@ -211,6 +218,8 @@ int command_eval(int argc, char **argv)
          .help = "only bytes A to B-1 of TEXT; either may be left out", .high = INT64_MAX},
         {"batch", 'n', OPTION_INTEGER, &r.batch, "N", .help = "windows computed at once (32)",
          .low = 1, .high = MAX_BATCH},
+        {"tokens", 'i', OPTION_SWITCH, &r.session.text_is_numbers,
+         .help = "TEXT holds token numbers, between spaces or line ends"},
         JSON_OPTION(&r.json, "the result as JSON"),
         DEVICE_OPTION(&r.session.device),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},

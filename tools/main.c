@@ -89,7 +89,11 @@ static const struct command *find_command(const char *name)
     for (int i = 0; i < N_COMMANDS; i++)
         if (strcmp(name, commands[i].name) == 0)
             return &commands[i];
-    tool_error("unknown command '%s'; see attncl --help", name);
+    char names[128] = "";
+    for (int i = 0, used = 0; i < N_COMMANDS; i++)
+        used += snprintf(names + used, sizeof names - (size_t)used, "%s%s", i ? ", " : "",
+                         commands[i].name);
+    tool_error("unknown command '%s'; there are %s", name, names);
     return NULL;
 }
 

@@ -3,6 +3,7 @@
 // What a command leaves: JSON on stdout, and files that an interruption does not leave half-written.
 
 #define _POSIX_C_SOURCE 200809L // sigaction
+#include <math.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -74,6 +75,11 @@ json_t *json_text(const char *text)
     json_t *value = json_string(text);
 
     return value ? value : json_null();
+}
+
+json_t *json_number(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
 }
 
 json_t *json_device(const attncl_context *context)

@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L // isatty
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "picture.h"
@@ -194,6 +195,13 @@ static int report(const struct request *r, const struct session *session,
     return TOOL_OK;
 }
 
+static bool is_same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 // The output is written when nothing else can fail: after a failure there is none.
 static int run(struct session *session, const void *request)
 {
@@ -202,6 +210,8 @@ static int run(struct session *session, const void *request)
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
 
+    if (is_same_file(r->output, r->session.model) || is_same_file(r->output, r->session.input))
+        return tool_error("%s: the output would overwrite what is read", r->output);
     attncl_model_show_attention(session->model, r->heatmap != NULL);
     int status = session_run_model(session, &results, profiled ? &g : NULL);
     const double ended = seconds_now();

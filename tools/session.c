@@ -29,6 +29,8 @@ static int open_session(const struct session_options *o, struct session *s)
         attncl_context_create(&options, &s->context) != ATTNCL_OK ||
         attncl_model_open(s->context, o->model, &s->model) != ATTNCL_OK)
         return tool_failed();
+    if (o->text && o->text_is_numbers)
+        return tokens_read(s, o->text);
     if (o->text)
         status = vocabulary_open(s);
     if (o->text && status == TOOL_OK)

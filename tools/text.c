@@ -74,24 +74,58 @@ static int index_codes(struct vocabulary *v)
     return status;
 }
 
+static const char between_numbers[] = " ,\t\r\n";
+
+static int check_is_lm(const attncl_model *model)
+{
+    const char *arch = attncl_model_arch(model);
+
+    return strcmp(arch, "lm") == 0 ? TOOL_OK
+                                   : tool_error("the model's architecture is %s, not lm", arch);
+}
+
 int vocabulary_open(struct session *s)
 {
-    const char *arch = attncl_model_arch(s->model);
     const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
     struct vocabulary *v = &s->vocabulary;
     int status;
 
     v->text = attncl_model_metadata(s->model, "attncl.vocab");
-    if (strcmp(arch, "lm") != 0)
-        return tool_error("the model's architecture is %s, not lm", arch);
+    if (check_is_lm(s->model) != TOOL_OK)
+        return TOOL_FAILED;
     if (!v->text)
         return tool_error(
-            "the model has no attncl.vocab in its metadata: its characters are not known");
+            "the model has no attncl.vocab in its metadata: its characters are not known, "
+            "--tokens takes numbers");
     status = index_codes(v);
     if (status == TOOL_OK && v->n != n_vocab)
         status = tool_error("attncl.vocab has %d characters, the model's n_vocab is %lld",
                             (int)v->n, (long long)n_vocab);
     return status;
+}
+
+int tokens_read(struct session *s, const char *text)
+{
+    const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
+    const char *at = text + strspn(text, between_numbers);
+
+    if (check_is_lm(s->model) != TOOL_OK)
+        return TOOL_FAILED;
+    s->tokens = calloc(strlen(text) + 1, sizeof *s->tokens);
+    if (!s->tokens)
+        return tool_error("out of memory");
+    while (*at) {
+        char *end = NULL;
+        const long long token = strtoll(at, &end, 10);
+        if (end == at || (*end && !strchr(between_numbers, *end)))
+            return tool_error("'%.20s' is not a token number", at);
+        if (token < 0 || token >= n_vocab)
+            return tool_error("%lld is not a token of the model, which has 0 to %lld", token,
+                              (long long)n_vocab - 1);
+        s->tokens[s->n_tokens++] = (int32_t)token;
+        at = end + strspn(end, between_numbers);
+    }
+    return s->n_tokens > 0 ? TOOL_OK : tool_error("no token number in '%.20s'", text);
 }
 
 void vocabulary_close(struct vocabulary *vocabulary)

@@ -67,6 +67,9 @@ int json_print(json_t *value);
 // A driver's text; null where it is not UTF-8.
 json_t *json_text(const char *text);
 
+// A number; null where it is not finite.
+json_t *json_number(double x);
+
 // The device's name.
 json_t *json_device(const attncl_context *context);
 
@@ -100,6 +103,10 @@ void vocabulary_close(struct vocabulary *vocabulary);
 // file, for messages.  Returns an exit status; a failure is reported.
 int vocabulary_encode(struct session *session, const char *text, size_t bytes, int64_t offset);
 
+// Token numbers between spaces, commas and line ends, to the session's tokens.  Returns an exit status; a failure
+// is reported.
+int tokens_read(struct session *session, const char *text);
+
 // Whether the last part of a parameter's name, after its last point, is `last`.
 bool name_ends_with(const char *name, const char *last);
 
@@ -112,6 +119,7 @@ struct session_options {
     const char *text; // for a language model; null: none.  As vocabulary_encode() takes it.
     size_t text_bytes;
     int64_t text_offset;
+    bool text_is_numbers; // of tokens
 };
 
 // Opens a session, calls `use` with it and closes it.  `use` must destroy its graphs and decoders.  Returns

@@ -58,7 +58,7 @@ works "architecture  softmax" inspect "$tmp/model"
 works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --json "$tmp/input"
 
 refused 2 "which command"
-refused 2 "unknown command 'fly'" fly
+refused 2 "unknown command 'fly'; there are devices, inspect, run" fly
 refused 2 "unknown option --bogus" devices --bogus
 refused 2 "unknown option -x" run -x
 refused 2 "no value for --device" run a b c --device
@@ -111,6 +111,8 @@ refused 1 "garbage" run "$tmp/garbage" "$tmp/input" "$tmp/out"
 refused 1 "metadata\|attncl.arch" run "$tmp/input" "$tmp/input" "$tmp/out"
 refused 1 "x" run "$tmp/model" "$tmp/model" "$tmp/out"
 refused 1 "No such file\|not a directory" run "$tmp/model" "$tmp/input" "$tmp/nowhere/out"
+refused 1 "would overwrite" run "$tmp/model" "$tmp/input" "$tmp/model"
+refused 1 "would overwrite" run "$tmp/model" "$tmp/input" "$tmp/input"
 refused 1 "irectory" run "$tmp/model" "$tmp/input" "$tmp"
 refused 1 "lm" eval "$tmp/model" "$tmp/text"
 refused 1 "lm" sample "$tmp/model" --prompt a --length 1

@@ -69,6 +69,10 @@ def main(tool, _root):
                 works("run", at("lm"), at("in"), at("out"))
                 total += n * read(at("out"), "loss")[0]
             want = total / (len(index) - 1)
+            with open(at("numbers"), "w") as f:
+                f.write("\n".join(map(str, index)) + "\n")
+            out = works("eval", at("lm"), at("numbers"), "--tokens").split()
+            check(abs(float(out[1]) - want) < 2e-6 and out[4:6] == ["tokens", str(len(index) - 1)], "eval --tokens: %s" % out)
             for batch in ("1", "3", "32"):
                 out = works("eval", at("lm"), at("text"), "--bytes", bytes_range, "--batch", batch)
                 line = out.split("\n")[0].split()
@@ -118,11 +122,13 @@ def main(tool, _root):
         seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
         check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
         refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
+        log = attncl("sample", at("lm"), "--prompt", first[:-1], "--verbose")[2]  # before anything is compiled
+        check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
         numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
         check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
         refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")
-        refused("'x' is not a whole number", "sample", at("lm"), "--tokens", "1 x")
-        refused("no number", "sample", at("lm"), "--tokens", " ")
+        refused("'x' is not a token number", "sample", at("lm"), "--tokens", "1 x")
+        refused("no token number", "sample", at("lm"), "--tokens", " ")
 
         write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
         write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))

@@ -94,7 +94,7 @@ def main(tool, root):
         told = re.findall(r"building kernels \(first run\) (\d+)/(\d+)", seen)
         check(status == 0 and told and all(int(done) <= int(total) for done, total in told), "building: %r" % seen[-500:])
         status, seen = on_terminal([tool, "eval", model, at("text"), "--batch", "1"], pause="left")
-        check(status == 0 and re.search(r"eval \[#*\.+\] +\d+ %  \d+ characters/s  \d+ s left", seen), "bar: %r" % seen)
+        check(status == 0 and re.search(r"eval \[#*\.+\] +\d+ %  \d+ tokens/s  \d+ s left", seen), "bar: %r" % seen)
 
         # JSON, one line each.
         def json_of(*words):

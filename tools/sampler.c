@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+//
+//   p_c = exp(score_c / temperature) / sum, over the k best tokens; temperature 0 takes the best one
+//
+// The numbers come from SplitMix64 (Steele, Lea, Flood 2014), one per token: a seed gives one text, and
+// the scores decide it but for differences of rounding between devices.
+
+#include "sampler.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t splitmix64(uint64_t *state)
+{
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+// In [0, 1), 53 bits.
+static double uniform(uint64_t *state)
+{
+    return (double)(splitmix64(state) >> 11) * 0x1p-53;
+}
+
+// A character and its score, to be sorted: best first, of equals the first in the vocabulary.
+struct candidate {
+    float score;
+    int32_t token;
+};
+
+static int better_first(const void *a, const void *b)
+{
+    const struct candidate *x = a, *y = b;
+
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return x->token < y->token ? -1 : 1;
+}
+
+// Chooses among the scores; -1 when they are not numbers.
+static int32_t choose(struct sampler *p)
+{
+    const int32_t n = p->n_vocab, k = p->top_k > 0 && p->top_k < n ? (int32_t)p->top_k : n;
+    struct candidate *candidates = p->candidates;
+    double sum = 0, point;
+
+    for (int32_t i = 0; i < n; i++) {
+        if (!isfinite(p->scores[i]))
+            return -1;
+        candidates[i] = (struct candidate){p->scores[i], i};
+    }
+    qsort(candidates, (size_t)n, sizeof *candidates, better_first);
+    if (p->temperature == 0)
+        return candidates[0].token;
+    for (int32_t i = 0; i < k; i++)
+        sum += exp(((double)candidates[i].score - candidates[0].score) / p->temperature);
+    point = uniform(&p->random) * sum;
+    for (int32_t i = 0; i < k; i++) {
+        point -= exp(((double)candidates[i].score - candidates[0].score) / p->temperature);
+        if (point < 0)
+            return candidates[i].token;
+    }
+    return candidates[k - 1].token; // rounding left a crumb
+}
+
+// Reads what the decoder has not read yet.
+static int read_text(struct sampler *p, const int32_t *tokens, size_t n)
+{
+    if (!p->decoder && attncl_decoder_create(p->model, 1, &p->decoder) != ATTNCL_OK)
+        return tool_failed();
+    for (; p->n_read < n; p->n_read++)
+        if (attncl_decoder_step(p->decoder, &tokens[p->n_read],
+                                p->n_read + 1 == n ? p->scores : NULL) != ATTNCL_OK)
+            return tool_failed();
+    return TOOL_OK;
+}
+
+static int open_window(struct sampler *p)
+{
+    const attncl_array tokens = {
+        .name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {p->window, 1}};
+
+    attncl_decoder_destroy(p->decoder);
+    p->decoder = NULL;
+    p->all_scores = calloc((size_t)p->window * (size_t)p->n_vocab, sizeof *p->all_scores);
+    if (!p->all_scores)
+        return tool_error("out of memory");
+    return attncl_model_graph(p->model, &tokens, 1, &p->graph) == ATTNCL_OK ? TOOL_OK
+                                                                            : tool_failed();
+}
+
+// Reads the last tokens anew, as the first ones.
+static int read_window(struct sampler *p, const int32_t *tokens, size_t n)
+{
+    const size_t window = (size_t)p->window, row = (size_t)p->n_vocab * sizeof *p->scores;
+
+    if (!p->graph && open_window(p) != TOOL_OK)
+        return TOOL_FAILED;
+    if (attncl_graph_write(p->graph, "tokens", tokens + n - window, window * sizeof *tokens) !=
+            ATTNCL_OK ||
+        attncl_graph_run(p->graph) != ATTNCL_OK ||
+        attncl_graph_read(p->graph, "output", p->all_scores, window * row) != ATTNCL_OK)
+        return tool_failed();
+    memcpy(p->scores, p->all_scores + (window - 1) * (size_t)p->n_vocab, row);
+    return TOOL_OK;
+}
+
+int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int32_t *token_ret)
+{
+    int status;
+
+    if (!p->scores) {
+        p->scores = calloc((size_t)p->n_vocab, sizeof *p->scores);
+        p->candidates = calloc((size_t)p->n_vocab, sizeof *p->candidates);
+    }
+    if (!p->scores || !p->candidates)
+        return tool_error("out of memory");
+    status = p->window > 0 && (int64_t)n > p->window ? read_window(p, tokens, n)
+                                                     : read_text(p, tokens, n);
+    if (status != TOOL_OK)
+        return status;
+    *token_ret = choose(p);
+    if (*token_ret < 0)
+        return tool_error("the model's scores after %zu tokens are not finite", n);
+    return TOOL_OK;
+}
+
+void sampler_close(struct sampler *p)
+{
+    attncl_decoder_destroy(p->decoder);
+    attncl_graph_destroy(p->graph);
+    free(p->all_scores);
+    free(p->candidates);
+    free(p->scores);
+}
