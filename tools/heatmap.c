@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "picture.h"
 
@@ -308,21 +309,27 @@ int draw_heatmaps(const struct session *session, const char *model_path,
                   const attncl_results *results, const char *directory)
 {
     attncl_safetensors *file = NULL;
+    struct stat there;
     int n_drawn = 0, status;
 
-    if (mkdir(directory, 0777) != 0 && errno != EEXIST)
+    const bool made = mkdir(directory, 0777) == 0;
+    if (!made && errno != EEXIST)
         return tool_error("%s: %s", directory, strerror(errno));
+    if (stat(directory, &there) == 0 && !S_ISDIR(there.st_mode))
+        return tool_error("%s is a file, expected a directory", directory);
     status = draw_weights(session, results, directory, &n_drawn);
     if (status == TOOL_OK && has_biases(session->model)) {
         if (attncl_safetensors_open(model_path, &file) != ATTNCL_OK)
-            return tool_failed();
+            status = tool_failed();
         for (size_t i = 0; status == TOOL_OK && i < attncl_safetensors_count(file); i++)
             status = draw_bias(session, attncl_safetensors_at(file, i), directory, &n_drawn);
         attncl_safetensors_close(file);
     }
     if (status == TOOL_OK && n_drawn == 0)
-        return tool_error("arch %s has neither attention weights among its outputs nor position "
-                          "biases among its parameters: nothing to draw",
-                          attncl_model_arch(session->model));
+        status = tool_error("arch %s has neither attention weights among its outputs nor position "
+                            "biases among its parameters: nothing to draw",
+                            attncl_model_arch(session->model));
+    if (status != TOOL_OK && made)
+        rmdir(directory); // empty unless something was drawn
     return status;
 }

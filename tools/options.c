@@ -225,7 +225,7 @@ static int take_operands(const struct command_line *line, int n, char **operands
         if (!is_operand(row) || (row->kind == OPTION_LAST && n == 0))
             continue;
         if (n == 0)
-            return mistake(line, "a file name is missing", "");
+            return mistake(line, row->name, " is missing");
         take(line, row, *operands++);
         n--;
     }

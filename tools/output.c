@@ -2,9 +2,13 @@
 //
 // What a command leaves: JSON on stdout, and files that an interruption does not leave half-written.
 
-#define _POSIX_C_SOURCE 200809L // sigaction
+#define _POSIX_C_SOURCE 200809L // sigaction, strndup
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tool.h"
@@ -30,6 +34,23 @@ void output_begin(void)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }
+}
+
+int output_check(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    struct stat there;
+    int status = TOOL_OK;
+
+    if (!directory)
+        return tool_error("out of memory");
+    if (stat(path, &there) == 0 && S_ISDIR(there.st_mode))
+        status = tool_error("%s is a directory, expected a file", path);
+    else if (access(directory, W_OK | X_OK) != 0)
+        status = tool_error("%s: %s", path, strerror(errno));
+    free(directory);
+    return status;
 }
 
 void output_file_begin(void)

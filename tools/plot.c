@@ -143,5 +143,7 @@ int command_plot(int argc, char **argv)
     };
     const int status = tool_options("plot", usage, rows, argc, argv);
 
-    return status == OPTIONS_OK ? session_use(&r.session, draw, &r) : status;
+    if (status != OPTIONS_OK)
+        return status;
+    return output_check(r.output) == TOOL_OK ? session_use(&r.session, draw, &r) : TOOL_FAILED;
 }

@@ -210,8 +210,6 @@ static int run(struct session *session, const void *request)
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
 
-    if (is_same_file(r->output, r->session.model) || is_same_file(r->output, r->session.input))
-        return tool_error("%s: the output would overwrite what is read", r->output);
     attncl_model_show_attention(session->model, r->heatmap != NULL);
     int status = session_run_model(session, &results, profiled ? &g : NULL);
     const double ended = seconds_now();
@@ -254,6 +252,10 @@ int command_run(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
+    if (output_check(r.output) != TOOL_OK || (r.trace && output_check(r.trace) != TOOL_OK))
+        return TOOL_FAILED;
+    if (is_same_file(r.output, r.session.model) || is_same_file(r.output, r.session.input))
+        return tool_error("%s: the output would overwrite what is read", r.output);
     r.session.profile = r.profile || r.trace;
     return session_use(&r.session, run, &r);
 }

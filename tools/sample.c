@@ -24,13 +24,13 @@ struct request {
 };
 
 // A text that grows, of the session's tokens.
-struct text {
+struct continuation {
     const struct request *request;
     struct session *session;
     size_t n_prompt, capacity;
 };
 
-static int append(struct text *t, int32_t token)
+static int append(struct continuation *t, int32_t token)
 {
     struct session *s = t->session;
 
@@ -47,7 +47,7 @@ static int append(struct text *t, int32_t token)
 }
 
 // Tokens `from` to n - 1 of the text, as characters or numbers.  False when the output takes no more.
-static bool print_tokens(const struct text *t, size_t from, FILE *out)
+static bool print_tokens(const struct continuation *t, size_t from, FILE *out)
 {
     const struct session *s = t->session;
     const struct vocabulary *v = &s->vocabulary;
@@ -62,13 +62,13 @@ static bool print_tokens(const struct text *t, size_t from, FILE *out)
     return fflush(out) == 0 && !ferror(out);
 }
 
-static bool print_new(const struct text *t, size_t from)
+static bool print_new(const struct continuation *t, size_t from)
 {
     progress_clear();
     return t->request->json || print_tokens(t, from, stdout);
 }
 
-static int generate(struct text *t, struct sampler *sampler, int64_t length)
+static int generate(struct continuation *t, struct sampler *sampler, int64_t length)
 {
     struct session *s = t->session;
 
@@ -87,7 +87,7 @@ static int generate(struct text *t, struct sampler *sampler, int64_t length)
     return TOOL_OK;
 }
 
-static int report(const struct text *t, double seconds)
+static int report(const struct continuation *t, double seconds)
 {
     const struct session *s = t->session;
     json_t *tokens = json_array(), *text = NULL;
@@ -155,7 +155,7 @@ static int run(struct session *session, const void *request)
                               .temperature = r->temperature,
                               .top_k = r->top_k,
                               .random = (uint64_t)r->seed};
-    struct text text = {.request = r, .session = session};
+    struct continuation text = {.request = r, .session = session};
 
     text.n_prompt = text.capacity = session->n_tokens;
     const int64_t length = length_of(r, (int64_t)text.n_prompt, window);

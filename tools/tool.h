@@ -58,6 +58,9 @@ void output_file_begin(void);
 void output_file_end(void);
 bool output_interrupted(void);
 
+// Whether a file can be written there, before work is done for it.  Returns an exit status; what is wrong is reported.
+int output_check(const char *path);
+
 // The status to exit with: of a failure where standard output did not take everything.
 int output_end(int status);
 

@@ -63,7 +63,7 @@ refused 2 "unknown option --bogus" devices --bogus
 refused 2 "unknown option -x" run -x
 refused 2 "no value for --device" run a b c --device
 refused 2 "a value too much for --json" devices --json=1
-refused 2 "a file name is missing" run a b
+refused 2 "run: OUTPUT is missing" run a b
 refused 2 "one argument too many: d" run a b c d
 refused 2 "not of the form A:B" eval a b --bytes 12
 refused 2 "whole number" eval a b --bytes 3:x
@@ -86,6 +86,8 @@ refused 1 "No such file" inspect "$tmp/nothing"
 refused 1 "garbage" inspect "$tmp/garbage"
 refused 1 "empty" inspect "$tmp/empty"
 refused 1 "No such file" run "$tmp/model" "$tmp/nothing" "$tmp/out"
+refused 1 "No such file" run "$tmp/model" "$tmp/input" "$tmp/out" --trace "$tmp/nowhere/out.json"
+refused 1 "is a directory" run "$tmp/model" "$tmp/input" "$tmp/out" --trace "$tmp"
 refused 1 "garbage" run "$tmp/model" "$tmp/garbage" "$tmp/out"
 
 # No driver at all.

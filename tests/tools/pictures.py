@@ -158,6 +158,9 @@ def main(tool, _root):
         write(at("s"), {}, "softmax", {})
         ran = run("run", at("s"), at("x"), at("never"), "--heatmap", at("soft"))
         check(ran.returncode == 1 and "nothing to draw" in ran.stderr, "softmax: " + ran.stderr)
+        ran = run("run", at("s"), at("x"), at("never"), "--heatmap", at("x"))
+        check(ran.returncode == 1 and "expected a directory" in ran.stderr, "heatmap into a file: " + ran.stderr)
+        check(not os.path.exists(at("soft")), "an empty directory of pictures was left")
         ran = run("plot", at("m"), at("x"), at("gone.png"), env=dict(os.environ, PATH=d))
         check(ran.returncode == 1 and "not installed" in ran.stderr, "without gnuplot: " + ran.stderr)
         for name in ("no.png", "gone.png", "gone.png.part", "never"):
