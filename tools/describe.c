@@ -53,7 +53,56 @@ static void key_line(const attncl_entry *e)
                   e->condition ? e->condition : "");
 }
 
-static void entry_line(const attncl_entry *e)
+// "layers.0.weight" as "layers.{i}.weight", "bias_hh_l0" as "bias_hh_l{i}".
+static void name_pattern(const char *name, char *pattern, size_t bytes)
+{
+    size_t used = 0;
+
+    while (*name && used + 4 < bytes) {
+        const size_t digits = strspn(name, "0123456789");
+        const bool begins = used == 0 || pattern[used - 1] == '.' ||
+                            (used > 1 && strncmp(pattern + used - 2, "_l", 2) == 0);
+        if (digits > 0 && begins && (name[digits] == '.' || name[digits] == '\0')) {
+            memcpy(pattern + used, "{i}", 3);
+            used += 3;
+            name += digits;
+        } else {
+            pattern[used++] = *name++;
+        }
+    }
+    pattern[used] = '\0';
+}
+
+enum { PATTERN_BYTES = 512 };
+
+// The name as it is printed: of parameters of one shape, one for each layer, a pattern once.  Null:
+// it was printed.
+static const char *collapsed_name(const attncl_description *description, size_t index,
+                                  char pattern[PATTERN_BYTES])
+{
+    const attncl_entry *e = attncl_description_at(description, index), *other;
+    char name[PATTERN_BYTES];
+    size_t n = 0;
+    bool is_first = true;
+
+    name_pattern(e->name, pattern, PATTERN_BYTES);
+    for (size_t i = 0; (other = attncl_description_at(description, i)) != NULL; i++) {
+        if (other->kind != e->kind)
+            continue;
+        name_pattern(other->name, name, sizeof name);
+        if (strcmp(name, pattern) != 0)
+            continue;
+        if (strcmp(other->shape, e->shape) != 0)
+            return e->name;
+        is_first &= i >= index;
+        n++;
+    }
+    if (n == 1)
+        return e->name;
+    return is_first ? pattern : NULL;
+}
+
+static void entry_line(const attncl_entry *e, const char *name)
 {
     static const char *const words[] = {
         [ATTNCL_ENTRY_PARAMETER] = "parameter", [ATTNCL_ENTRY_BUFFER] = "buffer",
@@ -66,18 +115,24 @@ static void entry_line(const attncl_entry *e)
     if (e->kind == ATTNCL_ENTRY_KEY)
         key_line(e);
     else
-        describe_line(words[e->kind], "%s %s %s%s", e->name, e->type, e->shape, notes ? note : "");
+        describe_line(words[e->kind], "%s %s %s%s", name, e->type, e->shape, notes ? note : "");
 }
 
-void describe_text(const attncl_description *description, attncl_entry_kind first)
+void describe_text(const attncl_description *description, attncl_entry_kind first, bool collapse)
 {
+    char pattern[PATTERN_BYTES];
     const attncl_entry *e;
 
     for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
         if (e->problem)
             describe_line("problem", "%s %s", e->name, e->problem);
-        if (e->kind >= first)
-            entry_line(e);
+        if (e->kind < first)
+            continue;
+        const bool is_tensor = e->kind == ATTNCL_ENTRY_PARAMETER || e->kind == ATTNCL_ENTRY_BUFFER;
+        const char *name =
+            collapse && is_tensor ? collapsed_name(description, i, pattern) : e->name;
+        if (name)
+            entry_line(e, name);
     }
 }
 

@@ -9,8 +9,9 @@
 
 #include <attncl/attncl.h>
 
-// One line each: a word for the kind and the entry, for the kinds from `first` on.
-void describe_text(const attncl_description *description, attncl_entry_kind first);
+// One line each: a word for the kind and the entry, for the kinds from `first` on.  `collapse`:
+// parameters that each layer has, once, as layers.{i}.weight.
+void describe_text(const attncl_description *description, attncl_entry_kind first, bool collapse);
 
 // Adds a list for each kind to the object.  False without memory.
 bool describe_keys_json(const attncl_description *description, json_t *object);

@@ -21,7 +21,7 @@ static const char usage[] =
     "\n"
     "With --arch, what an architecture consists of: the keys of its configuration, its\n"
     "parameters, inputs and outputs with their shapes, for the configuration or a small example.\n"
-    "Letters in shapes are free axes (T sequence, B batch), names are keys.\n";
+    "Letters in shapes are free axes (T sequence, B batch), names are keys; {i} is each layer.\n";
 
 static int64_t count_elements(const attncl_array *array)
 {
@@ -119,7 +119,7 @@ static void print_text(const struct inspected *x)
         bytes += array->bytes;
     }
     printf("%zu tensors, %zu bytes\n", attncl_safetensors_count(file), bytes);
-    describe_text(x->description, ATTNCL_ENTRY_INPUT);
+    describe_text(x->description, ATTNCL_ENTRY_INPUT, false);
 }
 
 static json_t *tensor_json(const attncl_array *array)
@@ -229,7 +229,7 @@ static int inspect_arch(const struct arch_request *request)
         describe_line("architecture", "%s", attncl_description_arch(description));
         describe_line(request->config ? "configuration" : "example", "%s",
                       attncl_description_config(description));
-        describe_text(description, ATTNCL_ENTRY_KEY);
+        describe_text(description, ATTNCL_ENTRY_KEY, symbols);
     }
     attncl_description_destroy(description);
     return status;

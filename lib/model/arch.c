@@ -88,21 +88,25 @@ static bool is_read_with(const struct arch_class *arch, struct config_keys *keys
     return keys->list[index].run == keys->run;
 }
 
-// "layer is a, b", or "layer is not c" where those are more.
-static void add_word_condition(const struct config_key *cause, unsigned read, struct strbuf *text)
+static void add_name(const struct config_keys *keys, const struct config_key *key,
+                     struct strbuf *text)
 {
-    const unsigned all = (1U << cause->n_words) - 1;
+    attncl__strbuf_add(text, "%s", text->used ? " and " : "");
+    if (key->parent != CONFIG_NONE)
+        attncl__strbuf_add(text, "%s.", keys->list[key->parent].name);
+    attncl__strbuf_add(text, "%s", key->name);
+}
+
+// "layer is a, b", or "layer is not c" where those are more.
+static void add_words(const struct config_key *cause, unsigned read, struct strbuf *text)
+{
     unsigned n_read = 0;
-    if (read == 0 || read == all)
-        return;
     for (size_t i = 0; i < cause->n_words; ++i)
         n_read += read >> i & 1;
     const bool is_not = 2 * n_read > cause->n_words;
-    const unsigned listed = is_not ? all & ~read : read;
     const char *before = is_not ? " is not " : " is ";
-    attncl__strbuf_add(text, "%s%s", text->used ? " and " : "", cause->name);
     for (size_t i = 0; i < cause->n_words; ++i) {
-        if (!(listed >> i & 1))
+        if ((read >> i & 1) == is_not)
             continue;
         attncl__strbuf_add(text, "%s%s", before, cause->words[i]);
         before = ", ";
@@ -116,20 +120,26 @@ attncl_status attncl__arch_key_condition(const struct arch_class *arch, struct c
     REQUIRE(settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch->name);
     for (int i = 0; i < (int)keys->n; ++i) {
         const struct config_key *cause = &keys->list[i];
+        const int n_variants = i == (int)index ? 0 : count_variants(cause);
         unsigned read = 0;
-        if (i == (int)index)
-            continue;
-        for (int variant = 0; cause->type == CONFIG_WORD && variant < (int)cause->n_words;
-             ++variant)
+        for (int variant = 0; variant < n_variants; ++variant)
             read |= (unsigned)is_read_with(arch, keys, index, i, variant, settings) << variant;
-        if (cause->type == CONFIG_WORD)
-            add_word_condition(cause, read, text);
-        if (cause->type != CONFIG_BOOL)
+        if (cause->type == CONFIG_WORD) {
+            if (read != 0 && read != (1U << n_variants) - 1) {
+                add_name(keys, cause, text);
+                add_words(cause, read, text);
+            }
             continue;
-        const bool standard = is_read_with(arch, keys, index, i, CONFIG_NONE, settings);
-        const bool other = is_read_with(arch, keys, index, i, 0, settings);
-        if (standard != other)
-            attncl__strbuf_add(text, "%s%s is %s", text->used ? " and " : "", cause->name,
+        }
+        const bool standard =
+            n_variants && is_read_with(arch, keys, index, i, CONFIG_NONE, settings);
+        if (!n_variants || standard == (read != 0))
+            continue;
+        add_name(keys, cause, text);
+        if (cause->type == CONFIG_INT)
+            attncl__strbuf_add(text, " is %s%s", standard ? "" : "not ", cause->otherwise);
+        else
+            attncl__strbuf_add(text, " is %s",
                                standard == (strcmp(cause->otherwise, "true") == 0) ? "true"
                                                                                    : "false");
     }

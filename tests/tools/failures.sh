@@ -75,9 +75,24 @@ refused 2 "not a number" sample a --prompt b --length 3 --temperature nan
 refused 2 "not a number" sample a --prompt b --length 3 --temperature -1
 refused 2 "not a number" tune --seconds 0
 refused 2 "one argument too many" tune gpu
-works "parameter     encoder.layers.0.feed_forward.layer1.weight F32 \[d_ff, d_model\]" inspect --arch lm
+works "parameter     encoder.layers.{i}.feed_forward.layer1.weight F32 \[d_ff, d_model\]" inspect --arch lm
 works "input         x F32 \[..., 7\]" inspect --arch linear --config '{"in_features": 7, "out_features": 3}'
 works '"shape": \["num_heads\*B", "T", "D"\]' inspect --arch transpose_output --json
+cannot_run() {
+    words=$1
+    shift
+    "$tool" inspect "$@" >"$tmp/stdout" 2>"$tmp/stderr" </dev/null
+    [ $? = 1 ] || complain "attncl inspect $*: exit status is not 1"
+    [ "$(wc -l <"$tmp/stderr")" = 1 ] || complain "attncl inspect $*: stderr is not one line"
+    grep -q "$words" "$tmp/stderr" || complain "attncl inspect $*: '$(cat "$tmp/stderr")' lacks '$words'"
+}
+broken_linear "$tmp/linear"
+cannot_run "parameter weight is missing, bias has shape \[2\], expected \[3\]" "$tmp/linear"
+grep -q "^problem       weight is missing" "$tmp/stdout" || complain "inspect does not list the missing weight"
+grep -q "^ignored       extra F32 \[1\]" "$tmp/stdout" || complain "inspect does not list the ignored tensor"
+cannot_run "weight is missing" --json "$tmp/linear"
+grep -q '"runs": false' "$tmp/stdout" || complain "inspect --json does not say that the file cannot run"
+rm "$tmp/linear"
 refused 1 "nearest: encoder" inspect --arch encodr
 refused 1 "in_features is missing" inspect --arch linear --config '{}'
 refused 2 "a file name or --arch is missing" inspect
