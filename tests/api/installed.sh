@@ -44,15 +44,14 @@ run() {
     say "$1: ok"
 }
 
-for static in OFF ON; do
-    for cxx_too in OFF ON; do
-        form="CMake, static $static, C++ $cxx_too"
-        dir=$tmp/cmake-$static-$cxx_too
-        { cmake -S "$root/examples" -B "$dir" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
-            -DCMAKE_CXX_COMPILER="$cxx" -DATTNCL_EXAMPLES_STATIC=$static -DATTNCL_EXAMPLES_CXX=$cxx_too &&
-            cmake --build "$dir"; } >"$tmp/log" 2>&1 || { say "$form: does not build"; cat "$tmp/log" >&2; exit 1; }
-        run "$form" "$dir"
-    done
+# Of the eight ways to find, link and compile, four: every pair of them is among these.
+for both in OFF ON; do
+    form="CMake, static $both, C++ $both"
+    dir=$tmp/cmake-$both
+    { cmake -S "$root/examples" -B "$dir" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
+        -DCMAKE_CXX_COMPILER="$cxx" -DATTNCL_EXAMPLES_STATIC=$both -DATTNCL_EXAMPLES_CXX=$both &&
+        cmake --build "$dir"; } >"$tmp/log" 2>&1 || { say "$form: does not build"; cat "$tmp/log" >&2; exit 1; }
+    run "$form" "$dir"
 done
 
 pc=$(find "$prefix" -name attncl.pc)
@@ -60,20 +59,21 @@ PKG_CONFIG_PATH=$(dirname "$pc")
 export PKG_CONFIG_PATH
 libdir=$(pkg-config --variable=libdir attncl)
 for static in no yes; do
-    for compile in "$cc -std=c11 -x c" "$cxx -std=c++17 -x c++"; do
-        form="pkg-config, static $static, $compile"
-        dir=$tmp/pc
-        rm -rf "$dir"
-        mkdir "$dir"
-        libs=$(pkg-config --libs attncl)
-        [ $static = no ] || libs=$(pkg-config --static --libs attncl | sed "s:-lattncl\b:$libdir/libattncl.a:")
-        for example in one_layer attention gmlp feedback recurrent train run_model interop; do
-            # shellcheck disable=SC2046,SC2086
-            $compile -Wall -Wextra -pedantic -Werror $(pkg-config --cflags attncl) "$root/examples/$example.c" -x none \
-                -o "$dir/$example" $libs -lm || { say "$form: $example does not build"; exit 1; }
-        done
-        LD_LIBRARY_PATH=$libdir run "$form" "$dir"
+    compile="$cxx -std=c++17 -x c++"
+    libs=$(pkg-config --libs attncl)
+    if [ $static = yes ]; then
+        compile="$cc -std=c11 -x c"
+        libs=$(pkg-config --static --libs attncl | sed "s:-lattncl\b:$libdir/libattncl.a:")
+    fi
+    form="pkg-config, static $static, $compile"
+    dir=$tmp/pc-$static
+    mkdir "$dir"
+    for example in one_layer attention gmlp feedback recurrent train run_model interop; do
+        # shellcheck disable=SC2046,SC2086
+        $compile -Wall -Wextra -pedantic -Werror $(pkg-config --cflags attncl) "$root/examples/$example.c" -x none \
+            -o "$dir/$example" $libs -lm || { say "$form: $example does not build"; exit 1; }
     done
+    LD_LIBRARY_PATH=$libdir run "$form" "$dir"
 done
 
 if [ $have_device = 0 ]; then
