@@ -200,6 +200,18 @@ static void fill_tables(const struct option_row *const *rows, int n, struct opti
     memset(&table[n], 0, sizeof table[n]);
 }
 
+static int unknown_option(const struct command_line *line, const struct option *table,
+                          const char *word)
+{
+    char text[1024];
+    int used = snprintf(text, sizeof text, "%.200s; there are", word);
+
+    for (const struct option *o = table; o->name && used < (int)sizeof text; o++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s --%s", o > table ? "," : "",
+                         o->name);
+    return mistake(line, "unknown option ", text);
+}
+
 // After getopt's '?' or ':', optopt is 0 for an unknown long option, which is then `word`; a known
 // option's value where the argument is missing or there is one too many; else an unknown letter.
 static int wrong_option(const struct command_line *line, const struct option *table, int val,
@@ -209,14 +221,14 @@ static int wrong_option(const struct command_line *line, const struct option *ta
     char name[64];
 
     if (optopt == 0)
-        return mistake(line, "unknown option ", word);
+        return unknown_option(line, table, word);
     for (const struct option *o = table; o->name; o++) {
         if (o->val == optopt) {
             snprintf(name, sizeof name, "--%s", o->name);
             return mistake(line, val == ':' ? "no value for " : "a value too much for ", name);
         }
     }
-    return mistake(line, "unknown option ", letter);
+    return unknown_option(line, table, letter);
 }
 
 static int take_operands(const struct command_line *line, int n, char **operands)

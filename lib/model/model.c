@@ -42,7 +42,9 @@ attncl_status attncl__model_configure(attncl_model *model)
 {
     const char *arch = attncl_model_metadata(model, "attncl.arch");
     const char *config = attncl_model_metadata(model, "attncl.config");
-    REQUIRE(arch, ATTNCL_ERR_FORMAT, "metadata attncl.arch is missing");
+    REQUIRE(arch, ATTNCL_ERR_FORMAT,
+            "metadata attncl.arch is missing: a file of weights becomes a model file by "
+            "attncl-convert, see docs/model-files.md");
     REQUIRE(config, ATTNCL_ERR_FORMAT, "metadata attncl.config is missing");
     TRY(attncl__arch_find(arch, &model->arch));
 

@@ -1,0 +1,279 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""mistakes.py TOOL ROOT: what a user gets wrong, tried from outside.
+
+Each row of MISTAKES is a command that must fail: with its exit status, one line on stderr that has the words, nothing
+on stdout, and no file that was not there before.  Exit status 77 when there is no device.
+"""
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
+sys.path.insert(0, TESTS)
+from support.safetensors_file import write  # noqa: E402
+
+LINEAR = '{"in_features": 3, "out_features": 2}'
+WEIGHT, BIAS = ("F32", [2, 3], [0.5] * 6), ("F32", [2], [0.5] * 2)
+X = ("F32", [4, 3], [1.0] * 12)
+LM = ('{"layer": "aft_simple", "d_model": 4, "d_ff": 4, "n_layers": 0, "n_vocab": 3, "max_len": 5}')
+
+# Model files: name -> (arch, config, parameters).
+MODELS = {
+    "linear": ("linear", LINEAR, {"weight": WEIGHT, "bias": BIAS}),
+    "no_bias": ("linear", LINEAR, {"weight": WEIGHT}),
+    "no_parameters": ("linear", LINEAR, {}),
+    "wrong_bias": ("linear", LINEAR, {"weight": WEIGHT, "bias": ("F32", [3], [0.5] * 3)}),
+    "transposed": ("linear", LINEAR, {"weight": ("F32", [3, 2], [0.5] * 6), "bias": BIAS}),
+    "integers": ("linear", LINEAR, {"weight": ("I32", [2, 3], [1] * 6), "bias": BIAS}),
+    "no_config": ("linear", None, {"weight": WEIGHT}),
+    "wrong_arch": ("liner", LINEAR, {"weight": WEIGHT, "bias": BIAS}),
+    "torch_arch": ("nn.Linear", LINEAR, {"weight": WEIGHT, "bias": BIAS}),
+    "embedding": ("embedding", '{"num_embeddings": 5, "embedding_dim": 2}', {"weight": ("F32", [5, 2], [0.5] * 10)}),
+    "softmax": ("softmax", "{}", {}),
+    "softmax_axis": ("softmax", '{"dim": 2}', {}),
+    "mha": ("mha", '{"d_model": 2, "heads": 1, "bias": false}',
+            {name: ("F32", [2, 2], [0.5] * 4) for name in
+             ("query.linear.weight", "key.linear.weight", "value.linear.weight", "output.weight")} |
+            {name: ("F32", [2], [0.5] * 2) for name in ("value.linear.bias", "output.bias")}),
+    "lm": ("lm", LM, {"src_embed.linear.weight": ("F32", [3, 4], [0.5] * 12), "encoder.norm.weight": ("F32", [4], [1.0] * 4),
+                      "encoder.norm.bias": ("F32", [4], [0.0] * 4),
+                      "generator.projection.weight": ("F32", [3, 4], [0.5] * 12),
+                      "generator.projection.bias": ("F32", [3], [0.0] * 3)}),
+}
+# Models of which only the configuration is wrong: name -> (arch, config).
+CONFIGS = {
+    "key": ("linear", '{"in_feature": 3, "out_features": 2}'),
+    "key_missing": ("linear", '{"in_features": 3}'),
+    "torch_key": ("layer_norm", '{"normalized_shape": [4], "epsilon": 1e-6}'),
+    "other_key": ("mha", '{"d_model": 6, "num_heads": 2}'),
+    "inner_key": ("train", '{"model": {"arch": "lm", "n_vocb": 3}}'),
+    "optimizer_key": ("train", '{"optimizer": {"kind": "adam", "lr": 0.1}}'),
+    "inner_arch": ("train", '{"model": {"arch": "encoder"}}'),
+    "string": ("linear", '{"in_features": "3", "out_features": 2}'),
+    "fraction": ("linear", '{"in_features": 3.0, "out_features": 2}'),
+    "zero": ("linear", '{"in_features": 0, "out_features": 2}'),
+    "negative": ("linear", '{"in_features": -3, "out_features": 2}'),
+    "huge": ("linear", '{"in_features": 99999999999, "out_features": 2}'),
+    "twice": ("linear", '{"in_features": 3, "in_features": 3, "out_features": 2}'),
+    "python": ("linear", "{'in_features': 3, 'out_features': 2}"),
+    "no_boolean": ("linear", '{"in_features": 3, "out_features": 2, "bias": "no"}'),
+    "layer": ("encoder", '{"layer": "aft_locl", "d_model": 4, "d_ff": 4, "n_layers": 1}'),
+    "activation": ("feed_forward", '{"d_model": 4, "d_ff": 4, "activation": "gelu_tan"}'),
+    "pos": ("lm", '{"layer": "gmlp", "d_model": 4, "d_ffn": 4, "seq_len": 4, "n_layers": 1, "n_vocab": 3, '
+                  '"pos": "learnd_pos"}'),
+    "score": ("feedback_attention", '{"d_model": 4, "heads": 2, "score": "join"}'),
+    "kernel": ("attention_pooling", '{"kernel": "gausian"}'),
+    "heads": ("mha", '{"d_model": 6, "heads": 4}'),
+    "window": ("aft_conv", '{"d_model": 6, "heads": 3, "window_size": 4}'),
+    "betas": ("optimizer_step", '{"kind": "adam", "learning_rate": 0.1, "betas": [0.9]}'),
+    "not_json": ("linear", "in_features=3"),
+    "array": ("linear", "[3, 2]"),
+}
+# Input files: name -> tensors.
+INPUTS = {
+    "x": {"x": X},
+    "x_upper": {"X": X},
+    "x_and_mask": {"x": X, "mask": ("F32", [1], [1.0])},
+    "x_integers": {"x": ("I32", [4, 3], [1] * 12)},
+    "x_wide": {"x": ("F32", [4, 5], [1.0] * 20)},
+    "x_scalar": {"x": ("F32", [], [1.0])},
+    "nothing": {},
+    "cotangent_name": {"x": X, "cotangent.ouput": ("F32", [4, 2], [1.0] * 8)},
+    "cotangent_shape": {"x": X, "cotangent.output": ("F32", [4, 3], [1.0] * 12)},
+    "token_5": {"tokens": ("I64", [2], [1, 5])},
+    "token_negative": {"tokens": ("I64", [2], [1, -1])},
+    "token_float": {"tokens": ("F32", [2], [1.0, 2.0])},
+    "query_only": {"query": ("F32", [1, 1, 2], [1.0] * 2)},
+    "qkv_mask": {name: ("F32", [1, 1, 2], [1.0] * 2) for name in ("query", "key", "value")}
+                | {"attn_mask": ("I32", [1, 1, 1], [1])},
+}
+FILES = {
+    "empty": b"",
+    "text": b"To be, or not to be",
+    "checkpoint.pt": b"PK\3\4" + bytes(26) + b"archive/data.pkl",
+    "old.pt": b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
+    "arrays.npz": b"PK\3\4" + bytes(26) + b"x.npy",
+    "array.npy": b"\x93NUMPY\1\0v\0{'descr': '<f4'}",
+    "model.gguf": b"GGUF\3\0\0\0" + bytes(16),
+    "model.onnx": b"\x08\x08\x12\x07pytorch\x1a\x052.1.0",
+    "model.h5": b"\x89HDF\r\n\x1a\n" + bytes(16),
+    "pointer": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\n",
+}
+
+MISTAKES = [
+    # (exit status, words of the message, environment, command)
+    *[(1, words, {}, ("run", model, "x", "out")) for model, words in {
+        "no_file": "no_file: No such file or directory",
+        ".": "is a directory",
+        "empty": "empty: a file of 0 bytes",
+        "text": "text: a header of",
+        "checkpoint.pt": "a PyTorch checkpoint: convert it with attncl-convert, see docs/model-files.md",
+        "old.pt": "a Python pickle, as old PyTorch checkpoints are: convert it with attncl-convert",
+        "arrays.npz": "a NumPy archive (NPZ)",
+        "array.npy": "a NumPy array (NPY)",
+        "model.gguf": "a GGUF file",
+        "model.onnx": "an ONNX model",
+        "model.h5": "an HDF5 file",
+        "pointer": "a Git LFS pointer: get the file itself with git lfs pull",
+        "cut": "data_offsets end at 32, the file has 29 bytes of data",
+        "long": "the tensors take 32 bytes, the file has 35 bytes of data",
+        "x": "metadata attncl.arch is missing: a file of weights becomes a model file by attncl-convert",
+        "no_config": "metadata attncl.config is missing",
+        "wrong_arch": "arch liner is not known, nearest: linear; archs: softmax, ",
+        "torch_arch": "arch nn.Linear is not known, nearest: linear; archs: softmax, ",
+        "no_bias": "parameter bias is missing",
+        "no_parameters": "parameters weight, bias are missing",
+        "wrong_bias": "parameter bias has shape [3], expected [2]",
+        "transposed": "parameter weight has shape [3, 2], expected [2, 3]",
+        "integers": "parameter weight has type I32, expected F32",
+    }.items()],
+    *[(1, "attncl.config: " + words, {}, ("run", config, "x", "out")) for config, words in {
+        "key": "key in_feature is not known, nearest: in_features; keys: in_features, out_features, bias",
+        "key_missing": "out_features is missing",
+        "torch_key": "key epsilon is not known, nearest: eps; keys: normalized_shape, eps",
+        "other_key": "key num_heads is not known, nearest: heads; keys: d_model, heads",
+        "inner_key": "model: key n_vocb is not known, nearest: n_vocab; keys: arch, layer, ",
+        "optimizer_key": "optimizer: key lr is not known; keys: kind, learning_rate, ",
+        "inner_arch": "model: arch encoder is not known; choices: lm, seq2seq_bahdanau",
+        "string": "in_features is a string, expected an integer",
+        "fraction": "in_features is a number with a fraction or exponent, expected an integer",
+        "zero": "in_features is 0, must be at least 1",
+        "negative": "in_features is -3, must be at least 1",
+        "huge": "in_features is 99999999999, must be at most 2147483647",
+        "twice": "no valid JSON: duplicate object key near '\"in_features\"'",
+        "python": "no valid JSON: string or '}' expected",
+        "no_boolean": "bias is a string, expected true or false",
+        "layer": "layer aft_locl is not known, nearest: aft_local; choices: aft_local, aft_full, ",
+        "activation": "activation gelu_tan is not known, nearest: gelu",
+        "pos": "pos learnd_pos is not known, nearest: learned_pos; choices: fixed_pos, learned_pos, no_pos",
+        "score": "score join is not known, nearest: joint; choices: joint, split",
+        "kernel": "kernel gausian is not known, nearest: gaussian; choices: gaussian, boxcar, ",
+        "heads": "d_model = 6 cannot be cut into heads = 4",
+        "window": "window_size is 4, expected an odd number",
+        "betas": "betas has 1 entries, expected 2",
+        "not_json": "no valid JSON",
+        "array": "the JSON text is an array, expected an object",
+    }.items()],
+    *[(1, words, {}, ("run", model, given, "out")) for model, given, words in (
+        ("linear", "no_file", "no_file: No such file or directory"),
+        ("linear", "checkpoint.pt", "a PyTorch checkpoint"),
+        ("linear", "array.npy", "a NumPy array (NPY): save it with safetensors.numpy.save_file()"),
+        ("linear", "nothing", "input x is missing"),
+        ("linear", "x_upper", "input X is not known, nearest: x; inputs: x"),
+        ("linear", "x_and_mask", "input mask is not known; inputs: x"),
+        ("linear", "x_integers", "input x has type I32, expected F32"),
+        ("linear", "x_wide", "input x has shape [4, 5], expected [any, 3]"),
+        ("linear", "x_scalar", "input x has shape [], expected [3]"),
+        ("linear", "linear", "is not known; inputs: x"),
+        ("linear", "cotangent_name", "there is no output ouput, nearest: output; outputs: output"),
+        ("linear", "cotangent_shape", "input cotangent.output has shape [4, 3], expected [4, 2]"),
+        ("softmax_axis", "x", "dim is 2, input x has 2 axes"),
+        ("embedding", "token_5", "tokens: element 1 is 5, allowed are 0 to 4"),
+        ("embedding", "token_negative", "tokens: element 1 is -1, allowed are 0 to 4"),
+        ("embedding", "token_float", "input tokens has type F32, expected I64 or I32"),
+        ("mha", "query_only", "inputs key, value are missing"),
+        ("mha", "qkv_mask", "input attn_mask is not known, nearest: mask; inputs: query, key, value, mask"),
+    )],
+    *[(1, f"environment variable {name} is {words}", {name: value}, ("run", "linear", "x", "out"))
+      for name, value, words in (
+        ("ATTNCL_CACHE", "yes", "yes, expected one of: rw, ro, off"),
+        ("ATTNCL_GEMM", "blas", "blas, expected one of: native, clblast"),
+        ("ATTNCL_VARIANT", "gpus", "gpus, expected one of: cpu, gpu"),
+        ("ATTNCL_GUARD", "on", "on, expected one of: 0, 1"),
+        ("ATTNCL_TUNE", "no", "no, expected off or a file"),
+        ("ATTNCL_CL_DIR", "nowhere", "nowhere, expected an existing directory"),
+        ("ATTNCL_DUMP_CL", "nowhere", "nowhere, expected an existing directory"),
+        ("ATTNCL_CACHE_DIR", "x", "x, expected a directory"),
+        ("ATTNCL_DEVCE", "cpu", "not known, nearest: ATTNCL_DEVICE"),
+    )],
+    (1, 'no available device matches "vulkan"; there is 0:0 ', {"ATTNCL_DEVICE": "vulkan"}, ("run", "linear", "x", "out")),
+    (1, 'no available device matches "9:9"; there is 0:0 ', {}, ("run", "linear", "x", "out", "--device", "9:9")),
+    (1, "nowhere/out: No such file or directory", {}, ("run", "linear", "x", "nowhere/out")),
+    (1, "is a directory", {}, ("run", "linear", "x", ".")),
+    (1, "would overwrite", {}, ("run", "linear", "x", "x")),
+    (1, "would overwrite", {}, ("run", "linear", "x", "linear")),
+    (1, "nowhere/trace: No such file or directory", {}, ("run", "linear", "x", "out", "--trace", "nowhere/trace")),
+    (1, "attncl.vocab", {}, ("sample", "lm", "--prompt", "To be")),
+    (1, "lm", {}, ("eval", "linear", "text")),
+    (1, "3 is not a token of the model, which has 0 to 2", {}, ("sample", "lm", "--tokens", "1,3")),
+    (1, "'a' is not a token number", {}, ("sample", "lm", "--tokens", "1,a")),
+    (1, "the model has 5", {}, ("sample", "lm", "--tokens", "1,2", "--length", "9")),
+    (1, "arch linear has no plot; positional_encoding and attention_pooling have", {}, ("plot", "linear", "x", "out.png")),
+    (1, "arch encodr is not known, nearest: encoder; archs: ", {}, ("inspect", "--arch", "encodr")),
+    (1, "key in_feature is not known, nearest: in_features", {},
+     ("inspect", "--arch", "linear", "--config", '{"in_feature": 3}')),
+    (2, "unknown command 'rn'; there are devices, inspect, run", {}, ("rn", "linear", "x", "out")),
+    (2, "run: unknown option --devices; there are --device, ", {}, ("run", "linear", "x", "out", "--devices", "cpu")),
+    (2, "run: OUTPUT is missing", {}, ("run", "linear", "x")),
+    (2, "run: one argument too many: more", {}, ("run", "linear", "x", "out", "more")),
+    (2, "--length: '1e3' is not a whole number from 0 to 2147483647", {}, ("sample", "lm", "--tokens", "1", "--length", "1e3")),
+    (2, "--temperature: '-1' is not a number from 0 to", {}, ("sample", "lm", "--tokens", "1", "--temperature", "-1")),
+    (2, "--prompt and --tokens exclude each other", {}, ("sample", "lm", "--tokens", "1", "--prompt", "To")),
+]
+
+
+def write_files(tmp):
+    at = lambda name: os.path.join(tmp, name)
+    for name, (arch, config, parameters) in MODELS.items():
+        write(at(name), parameters, {"attncl.arch": arch} | ({"attncl.config": config} if config else {}))
+    for name, (arch, config) in CONFIGS.items():
+        write(at(name), {}, {"attncl.arch": arch, "attncl.config": config})
+    for name, tensors in INPUTS.items():
+        write(at(name), tensors)
+    for name, data in FILES.items():
+        with open(at(name), "wb") as file:
+            file.write(data)
+    with open(at("linear"), "rb") as file:
+        data = file.read()
+    for name, damaged in (("cut", data[:-3]), ("long", data + b"abc")):
+        with open(at(name), "wb") as file:
+            file.write(damaged)
+
+
+def try_command(tool, tmp, row):
+    """What is wrong with the tool's answer."""
+    status, words, environment, command = row
+    done = subprocess.run([tool, *command], cwd=tmp, env=os.environ | environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=300)
+    error = done.stderr.decode()
+    wrong = []
+    if done.returncode != status:
+        wrong.append(f"exit status {done.returncode}, expected {status}")
+    if error.count("\n") != 1 or not error.startswith("attncl: "):
+        wrong.append("stderr is not one line of attncl")
+    if words not in error:
+        wrong.append(f"lacks '{words}'")
+    if done.stdout:
+        wrong.append("printed on stdout")
+    return [f"{environment or ''} attncl {' '.join(command)}: {', '.join(wrong)}: {error.strip()}"] if wrong else []
+
+
+def contents(tmp):
+    return {name: open(os.path.join(tmp, name), "rb").read() for name in os.listdir(tmp)}
+
+
+def main(tool, _root):
+    if subprocess.run([tool, "devices"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        print("skipped: no device", file=sys.stderr)
+        return 77
+    with tempfile.TemporaryDirectory() as tmp:
+        write_files(tmp)
+        before = contents(tmp)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            failures = [line for lines in pool.map(lambda row: try_command(tool, tmp, row), MISTAKES) for line in lines]
+        after = contents(tmp)
+        failures += [f"{name} was left or changed" for name in after if after[name] != before.get(name)]
+        # The files are right: with no mistake the command works.
+        done = subprocess.run([tool, "run", "linear", "x", "out"], cwd=tmp, stdout=subprocess.DEVNULL)
+        if done.returncode != 0 or not os.path.exists(os.path.join(tmp, "out")):
+            failures.append("without a mistake there is no output")
+    print(f"{len(MISTAKES)} mistakes")
+    print("\n".join(failures), file=sys.stderr)
+    return len(failures) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.path.abspath(sys.argv[1]), sys.argv[2]))
