@@ -46,6 +46,10 @@ target_link_libraries(attncl PRIVATE ${attncl_links} INTERFACE $<BUILD_INTERFACE
 target_link_libraries(attncl_static PUBLIC ${attncl_links})
 target_link_options(attncl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map
                     -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
+file(STRINGS include/attncl/version.h version_line REGEX "ATTNCL_VERSION_STRING")
+if(NOT version_line MATCHES "\"${PROJECT_VERSION}\"")
+    message(FATAL_ERROR "CMakeLists.txt says version ${PROJECT_VERSION}, include/attncl/version.h says ${version_line}")
+endif()
 # Before 1.0 a minor version may change the interface.
 set(attncl_soversion ${PROJECT_VERSION_MAJOR})
 if(PROJECT_VERSION_MAJOR EQUAL 0)
