@@ -13,7 +13,43 @@ static const char usage[] =
     "Measures each kernel's tiles and work-group sizes against the built-in choice.  Rows\n"
     "that are 5 % faster or more are written to ATTNCL_TUNE's file, else\n"
     "$XDG_CONFIG_HOME/attncl/tune.txt or ~/.config/attncl/tune.txt, and used from then on\n"
-    "with this device and driver.  Let nothing else run.\n";
+    "with this device and driver.  Let nothing else run.  --export and --import measure\n"
+    "nothing: they copy that file, and take entries from others into it.\n";
+
+enum { MAX_IMPORTS = 64 };
+
+struct imports {
+    const char *paths[MAX_IMPORTS];
+    size_t n;
+};
+
+static bool take_import(const char *path, void *value)
+{
+    struct imports *p = value;
+
+    if (p->n == MAX_IMPORTS) {
+        tool_error("tune: more than %d --import", MAX_IMPORTS);
+        return false;
+    }
+    p->paths[p->n++] = path;
+    return true;
+}
+
+static int exchange(const struct imports *imports, const char *path)
+{
+    size_t n = 0;
+
+    if (imports->n && attncl_tuning_import(imports->paths, imports->n, &n) != ATTNCL_OK)
+        return tool_failed();
+    if (imports->n)
+        printf("%zu tuning entries taken from %zu file%s\n", n, imports->n,
+               imports->n == 1 ? "" : "s");
+    if (path && attncl_tuning_export(path, &n) != ATTNCL_OK)
+        return tool_failed();
+    if (path)
+        printf("%zu tuning entries written to %s\n", n, path);
+    return TOOL_OK;
+}
 
 // What becomes of the results: a table, whose first lines are printed once there is a row, or JSON.
 struct table {
@@ -133,7 +169,8 @@ static int tune_all_devices(const attncl_tune_options *o, json_t *reports)
 int command_tune(int argc, char **argv)
 {
     attncl_tune_options o = ATTNCL_TUNE_OPTIONS_INIT;
-    const char *device = NULL;
+    const char *device = NULL, *export = NULL;
+    struct imports imports = {.n = 0};
     bool check = false, json = false;
     const struct option_row rows[] = {
         {"device", 'd', OPTION_TEXT, &device, "D",
@@ -143,6 +180,10 @@ int command_tune(int argc, char **argv)
          .help = "for each device, roughly; default 20", .low = 0.1L, .high = 3600},
         {"kernel", 'k', OPTION_TEXT, &o.kernel, "K", .help = "this kernel alone, gemm_cpu"},
         {"check", 'c', OPTION_SWITCH, &check, .help = "say what it would gain, write nothing"},
+        {"export", 0, OPTION_TEXT, &export, "FILE",
+         .help = "write the tuning entries of all devices into FILE, to give away"},
+        {"import", 0, OPTION_CALL, &imports, "FILE", .take = take_import,
+         .help = "take the entries of such a file; may be repeated, the later file counts"},
         JSON_OPTION(&json, "the results as JSON, at the end: an array of devices"),
         {.name = NULL},
     };
@@ -150,6 +191,13 @@ int command_tune(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
+    if (export || imports.n) {
+        if (device || o.kernel || check || json || o.seconds > 0) {
+            tool_error("tune: --export and --import exclude the options that measure");
+            return OPTIONS_MISTAKE;
+        }
+        return exchange(&imports, export);
+    }
     o.check = check;
     json_t *reports = json ? json_array() : NULL;
     const bool all = device && strcmp(device, "all") == 0;

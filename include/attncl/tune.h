@@ -82,6 +82,29 @@ ATTNCL_API attncl_status attncl_device_tune(const attncl_context_options *device
                                             const attncl_tune_options *options,
                                             attncl_tune_summary *summary_ret);
 
+/**
+ * Writes all entries of the user's file, of every device, into another file, to be given away.
+ *
+ * @param path   the file; it is replaced, in one step
+ * @param n_ret  NULL, or receives the number of entries
+ *
+ * Errors: ERR_ARGUMENT, ERR_STATE when there is no entry, ERR_IO, ERR_NO_MEMORY.  Since: 0.1.
+ */
+ATTNCL_API attncl_status attncl_tuning_export(const char *path, size_t *n_ret);
+
+/**
+ * Takes the entries of such files into the user's.  Where two say something of the same device, driver,
+ * kernel and class, the later file counts, and any of them before the user's own.
+ *
+ * @param paths    `n_paths` files; with one that is not right nothing is taken
+ * @param n_ret    NULL, or receives the number of entries taken
+ *
+ * Errors: ERR_ARGUMENT, ERR_FORMAT for files of another version of the library and lines that are no
+ * entry, ERR_IO, ERR_NO_MEMORY.  Since: 0.1.
+ */
+ATTNCL_API attncl_status attncl_tuning_import(const char *const *paths, size_t n_paths,
+                                              size_t *n_ret);
+
 ATTNCL_END
 
 #endif

@@ -13,8 +13,6 @@
 #include "store/private_dir.h"
 #include "store/tuning_file.h"
 
-enum { MAX_BYTES = 65536 };
-
 struct location {
     char *directory, *path;
     const char *name; // in path
@@ -70,8 +68,8 @@ static bool read_file(const struct location *location, char **data_ret, size_t *
         return false;
     if (!attncl__private_dir_open(location->directory, false, &directory, why_ret))
         return false;
-    const bool found = attncl__private_file_read(&directory, location->name, 0, MAX_BYTES, data_ret,
-                                                 n_ret, why_ret);
+    const bool found = attncl__private_file_read(&directory, location->name, 0, TUNING_MAX_BYTES,
+                                                 data_ret, n_ret, why_ret);
     attncl__private_dir_close(&directory);
     return found;
 }
@@ -145,12 +143,31 @@ static bool has_entries(const struct tune_table *table)
     return false;
 }
 
+static attncl_status write_file(const struct location *location, const struct strbuf *text)
+{
+    struct private_dir directory = {.fd = -1};
+    const char *why = NULL;
+
+    REQUIRE(!text->failed, ATTNCL_ERR_NO_MEMORY, "%s", location->path);
+    REQUIRE(text->used <= TUNING_MAX_BYTES, ATTNCL_ERR_IO,
+            "%s would have %zu bytes, at most %d are read", location->path, text->used,
+            TUNING_MAX_BYTES);
+    REQUIRE(attncl__private_dir_open(location->directory, true, &directory, &why), ATTNCL_ERR_IO,
+            "%s: %s", location->directory, why);
+    errno = 0;
+    const bool written = attncl__private_file_replace(&directory, location->name,
+                                                      &(struct bytes){text->data, text->used}, 1);
+    const int code = errno ? errno : EIO;
+    attncl__private_dir_close(&directory);
+    REQUIRE(written, ATTNCL_ERR_IO, "%s: %s", location->path, strerror(code));
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tune_table *table,
                                    const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
                                    char **path_ret)
 {
     attncl_status status = ATTNCL_OK;
-    struct private_dir directory = {.fd = -1};
     struct location location = {.name = NULL};
     struct strbuf text = STRBUF_EMPTY;
     const char *why = NULL;
@@ -164,24 +181,43 @@ attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tu
     if (!found && !why && !has_entries(table))
         goto done;
     attncl__tuned_merge(old, found ? n : 0, key->device, key->driver, table, measured, &text);
-    if (text.failed)
-        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", location.path));
-    if (text.used > MAX_BYTES)
-        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s would have %zu bytes, at most %d are read", location.path,
-                      text.used, MAX_BYTES));
-    if (!attncl__private_dir_open(location.directory, true, &directory, &why))
-        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", location.directory, why));
-    errno = 0;
-    if (!attncl__private_file_replace(&directory, location.name,
-                                      &(struct bytes){text.data, text.used}, 1))
-        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s: %s", location.path, strerror(errno ? errno : EIO)));
+    TRY_DONE(write_file(&location, &text));
     *path_ret = location.path;
     location.path = NULL;
 
 done:
-    attncl__private_dir_close(&directory);
     attncl__strbuf_free(&text);
     attncl__free(old);
+    free_location(&location);
+    return status;
+}
+
+attncl_status attncl__tuning_text(char **data_ret, size_t *n_ret)
+{
+    const struct tuning_key key = {.device = NULL};
+    struct location location = {.name = NULL};
+    const char *why = NULL;
+
+    REQUIRE(find_location(&key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
+            why);
+    const bool found = read_file(&location, data_ret, n_ret, &why);
+    const attncl_status status =
+        why ? FAIL(ATTNCL_ERR_IO, "%s: %s", location.path, why) : ATTNCL_OK;
+    free_location(&location);
+    if (!found)
+        *n_ret = 0;
+    return status;
+}
+
+attncl_status attncl__tuning_write(const struct strbuf *text)
+{
+    const struct tuning_key key = {.device = NULL};
+    struct location location = {.name = NULL};
+    const char *why = NULL;
+
+    REQUIRE(find_location(&key, &location, &why), ATTNCL_ERR_IO, "no file for tuning entries: %s",
+            why);
+    const attncl_status status = write_file(&location, text);
     free_location(&location);
     return status;
 }

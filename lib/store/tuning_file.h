@@ -7,6 +7,8 @@
 #include "attncl/status.h"
 #include "store/tuning_table.h"
 
+enum { TUNING_MAX_BYTES = 65536 }; // of a file
+
 // Whose entries, and whether the environment may say where the file is.
 struct tuning_key {
     const char *device, *driver;
@@ -27,5 +29,11 @@ attncl_status attncl__tuning_check_path(const struct tuning_key *key);
 attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tune_table *table,
                                    const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
                                    char **path_ret);
+
+struct strbuf;
+// The whole file, the caller's (attncl__free); *n_ret 0: there is none.  ERR_IO when it may not be read.
+attncl_status attncl__tuning_text(char **data_ret, size_t *n_ret);
+// Replaces the whole file.  ERR_IO when it cannot be written.
+attncl_status attncl__tuning_write(const struct strbuf *text);
 
 #endif

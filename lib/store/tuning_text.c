@@ -11,69 +11,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attncl/version.h"
 #include "base/log.h"
 #include "base/strbuf.h"
+#include "store/tuning_lines.h"
 #include "store/tuning_table.h"
 
-static const char first_line[] = "attncl-tune 1 " ATTNCL_VERSION_STRING;
-
 // Of a thousand bad lines only the first few are logged.
-enum { MAX_LOGGED = 8, NAME_BYTES = 128, WHY_BYTES = 128 };
-enum cell { CELL_DEVICE, CELL_DRIVER, CELL_KERNEL, CELL_CLASS, CELL_VALUES, N_CELLS };
-
-struct slice {
-    const char *at;
-    size_t n;
-};
-
-struct line {
-    struct slice text;
-    int number;
-    struct slice cell[N_CELLS];
-};
-
-// Takes the next line off `rest`; false at the end.
-static bool next_line(struct slice *rest, struct line *line)
-{
-    if (rest->n == 0)
-        return false;
-    const char *end = memchr(rest->at, '\n', rest->n);
-    const size_t n = end ? (size_t)(end - rest->at) : rest->n;
-
-    line->text = (struct slice){rest->at, n};
-    ++line->number;
-    rest->at += end ? n + 1 : n;
-    rest->n -= end ? n + 1 : n;
-    return true;
-}
-
-static bool slice_is(struct slice p, const char *text)
-{
-    return p.n == strlen(text) && memcmp(p.at, text, p.n) == 0;
-}
-
-static bool is_ignored(const struct line *line)
-{
-    return line->text.n == 0 || line->text.at[0] == '#';
-}
-
-static bool split(struct line *line)
-{
-    struct slice rest = line->text;
-
-    for (int i = 0; i < N_CELLS; ++i) {
-        const char *tab = memchr(rest.at, '\t', rest.n);
-        const bool last = i == N_CELLS - 1;
-        if (last != (tab == NULL))
-            return false;
-        const size_t n = last ? rest.n : (size_t)(tab - rest.at);
-        line->cell[i] = (struct slice){rest.at, n};
-        rest.at += last ? n : n + 1;
-        rest.n -= last ? n : n + 1;
-    }
-    return true;
-}
+enum { MAX_LOGGED = 8, NAME_BYTES = 128 };
 
 // Makes a name that a driver gave fit one cell of one line.
 static void clean(const char *name, char ret[NAME_BYTES])
@@ -125,7 +69,7 @@ static bool parse_values(struct slice rest, const struct tune_kernel *kernel,
             return false;
         }
         int i = 0;
-        while (kernel->fields[i].name && !slice_is(name, kernel->fields[i].name))
+        while (kernel->fields[i].name && !attncl__slice_is(name, kernel->fields[i].name))
             ++i;
         const struct tune_field *f = &kernel->fields[i];
         if (!f->name || seen[i]) {
@@ -152,8 +96,8 @@ static bool find_class(const struct line *line, int *kernel_ret, int *class_ret)
 {
     for (int k = 0; k < N_TUNABLES; ++k)
         for (int c = 0; attncl__tune_kernels[k].classes[c]; ++c)
-            if (slice_is(line->cell[CELL_KERNEL], attncl__tune_kernels[k].name) &&
-                slice_is(line->cell[CELL_CLASS], attncl__tune_kernels[k].classes[c])) {
+            if (attncl__slice_is(line->cell[CELL_KERNEL], attncl__tune_kernels[k].name) &&
+                attncl__slice_is(line->cell[CELL_CLASS], attncl__tune_kernels[k].classes[c])) {
                 *kernel_ret = k;
                 *class_ret = c;
                 return true;
@@ -161,16 +105,21 @@ static bool find_class(const struct line *line, int *kernel_ret, int *class_ret)
     return false;
 }
 
+// What an entry says.  False, and the reason, when it is none.
+static bool read_entry(const struct line *line, int *kernel_ret, int *class_ret,
+                       int values[TUNE_MAX_FIELDS], char why[WHY_BYTES])
+{
+    snprintf(why, WHY_BYTES, "no kernel of this name has this class");
+    return find_class(line, kernel_ret, class_ret) &&
+           parse_values(line->cell[CELL_VALUES], &attncl__tune_kernels[*kernel_ret], values, why);
+}
+
 // Puts a line of this device into the table.  False, and the reason, when it is no entry.
 static bool take_entry(const struct line *line, struct tune_table *table, char why[WHY_BYTES])
 {
     int kernel, class, values[TUNE_MAX_FIELDS] = {0};
 
-    if (!find_class(line, &kernel, &class)) {
-        snprintf(why, WHY_BYTES, "no kernel of this name has this class");
-        return false;
-    }
-    if (!parse_values(line->cell[CELL_VALUES], &attncl__tune_kernels[kernel], values, why))
+    if (!read_entry(line, &kernel, &class, values, why))
         return false;
     struct tune_entry *entry = &table->entries[kernel][class];
     if (entry->line) {
@@ -184,7 +133,18 @@ static bool take_entry(const struct line *line, struct tune_table *table, char w
 
 static bool is_for(const struct line *line, const char *device, const char *driver)
 {
-    return slice_is(line->cell[CELL_DEVICE], device) && slice_is(line->cell[CELL_DRIVER], driver);
+    return attncl__slice_is(line->cell[CELL_DEVICE], device) &&
+           attncl__slice_is(line->cell[CELL_DRIVER], driver);
+}
+
+bool attncl__tuning_is_entry(struct line *line, char why[WHY_BYTES])
+{
+    int kernel, class, values[TUNE_MAX_FIELDS] = {0};
+
+    snprintf(why, WHY_BYTES, "an entry has %d cells with tabs between them", N_CELLS);
+    if (memchr(line->text.at, '\0', line->text.n) || !attncl__tuning_split(line))
+        return false;
+    return read_entry(line, &kernel, &class, values, why);
 }
 
 int attncl__tuned_parse(const char *text, size_t n, const char *path, const char *device,
@@ -197,18 +157,19 @@ int attncl__tuned_parse(const char *text, size_t n, const char *path, const char
 
     clean(device, name);
     clean(driver, version);
-    if (!next_line(&rest, &line))
+    if (!attncl__tuning_next_line(&rest, &line))
         return 0;
-    if (!slice_is(line.text, first_line)) {
+    if (!attncl__slice_is(line.text, TUNING_FIRST_LINE)) {
         attncl__log(ATTNCL_LOG_WARN, "%s:1: does not begin with \"%s\"; attncl tune writes it anew",
-                    path, first_line);
+                    path, TUNING_FIRST_LINE);
         return 0;
     }
-    while (next_line(&rest, &line)) {
-        if (is_ignored(&line))
+    while (attncl__tuning_next_line(&rest, &line)) {
+        if (attncl__tuning_is_ignored(&line))
             continue;
         snprintf(why, sizeof why, "an entry has %d cells with tabs between them", N_CELLS);
-        if (split(&line) && (!is_for(&line, name, version) || take_entry(&line, table, why))) {
+        if (attncl__tuning_split(&line) &&
+            (!is_for(&line, name, version) || take_entry(&line, table, why))) {
             taken += is_for(&line, name, version);
             continue;
         }
@@ -234,7 +195,8 @@ static bool is_kept(struct line *line, const char *device, const char *driver,
 {
     int kernel, class;
 
-    if (is_ignored(line) || memchr(line->text.at, '\0', line->text.n) || !split(line))
+    if (attncl__tuning_is_ignored(line) || memchr(line->text.at, '\0', line->text.n) ||
+        !attncl__tuning_split(line))
         return false;
     if (!is_for(line, device, driver))
         return true;
@@ -251,10 +213,11 @@ void attncl__tuned_merge(const char *old, size_t n, const char *device, const ch
 
     clean(device, name);
     clean(driver, version);
-    attncl__strbuf_add(
-        ret, "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n", first_line);
-    if (next_line(&rest, &line) && slice_is(line.text, first_line))
-        while (next_line(&rest, &line))
+    attncl__strbuf_add(ret,
+                       "%s\n# device, driver, kernel, class of shapes, values; by attncl tune\n",
+                       TUNING_FIRST_LINE);
+    if (attncl__tuning_next_line(&rest, &line) && attncl__slice_is(line.text, TUNING_FIRST_LINE))
+        while (attncl__tuning_next_line(&rest, &line))
             if (is_kept(&line, name, version, measured)) {
                 attncl__strbuf_add_bytes(ret, line.text.at, line.text.n);
                 attncl__strbuf_add(ret, "\n");

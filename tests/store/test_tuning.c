@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "attncl/log.h"
+#include "attncl/tune.h"
 #include "attncl/version.h"
 #include "base/alloc.h"
 #include "base/strbuf.h"
@@ -293,4 +294,67 @@ TEST(entries_are_stored_for_this_user_alone)
     setenv("ATTNCL_TUNE", "/proc/no/such/tune.txt", 1);
     ck_fails(attncl__tuning_store(&key, &found, measured, &path), ATTNCL_ERR_IO, "/proc/no/such");
     ck_assert_ptr_null(path);
+}
+
+#define OF(device, values) device "\tdrv\tgemm_cpu\tlarge\t" values "\n"
+
+static char *content(const char *name)
+{
+    static char text[4096];
+    FILE *file = fopen(IN_DIRECTORY(name), "r");
+
+    ck_assert_ptr_nonnull(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    return text;
+}
+
+TEST(entries_of_several_files_are_merged)
+{
+    static const char comment[] =
+        "# device, driver, kernel, class of shapes, values; by attncl tune\n";
+    char a[FILE_BYTES], b[FILE_BYTES], out[FILE_BYTES], want[1024];
+    const char *const paths[] = {directory_path("a.txt", a), directory_path("b.txt", b)};
+    size_t n = 0;
+
+    directory_path("out.txt", out);
+    unsetenv("ATTNCL_TUNE");
+    setenv("XDG_CONFIG_HOME", IN_DIRECTORY("user"), 1);
+    ck_fails(attncl_tuning_export(out, &n), ATTNCL_ERR_STATE, "attncl tune");
+    ck_assert_uint_eq(directory_count(), 0);
+    directory_write("a.txt", FIRST "# a comment\n" OF("own", "TM=96 TN=64 TK=256")
+                                 OF("a", "TM=96 TN=64 TK=256"));
+    directory_write("b.txt", FIRST OF("b", "TM=6 TN=8 TK=16") OF("own", "TM=192 TN=64 TK=256"));
+    ck_ok(attncl_tuning_import(paths, 1, &n));
+    ck_assert_uint_eq(n, 2);
+    ck_ok(attncl_tuning_import(paths, 2, &n));
+    ck_assert_uint_eq(n, 3);
+    ck_ok(attncl_tuning_export(out, &n));
+    ck_assert_uint_eq(n, 3);
+    snprintf(want, sizeof want,
+             FIRST "%s" OF("own", "TM=192 TN=64 TK=256") OF("a", "TM=96 TN=64 TK=256")
+                 OF("b", "TM=6 TN=8 TK=16"),
+             comment);
+    ck_assert_str_eq(content("out.txt"), want);
+    ck_assert_str_eq(content("user/attncl/tune.txt"), want);
+    // With a file that is not right nothing is taken.
+    const char *const damaged[][2] = {
+        {"attncl-tune 1 0.0.9\n", "0.0.9"},
+        {"", "begins with \"\""},
+        {FIRST "\n" OF("b", "TM=7 TN=8 TK=16"), "b.txt:3: TM = 7"},
+        {FIRST "b\tdrv\tgemm_xpu\tlarge\tTM=6\n", "b.txt:2: no kernel"},
+        {FIRST "b drv\n", "b.txt:2: an entry has 5 cells"}};
+    directory_write("a.txt", FIRST OF("new", "TM=96 TN=64 TK=256"));
+    for (size_t i = 0; i < sizeof damaged / sizeof damaged[0]; ++i) {
+        directory_write("b.txt", damaged[i][0]);
+        ck_fails(attncl_tuning_import(paths, 2, &n), ATTNCL_ERR_FORMAT, damaged[i][1]);
+        ck_assert_str_eq(content("user/attncl/tune.txt"), want);
+    }
+    unlink(b);
+    ck_fails(attncl_tuning_import(paths, 2, &n), ATTNCL_ERR_IO, "b.txt");
+    ck_fails(attncl_tuning_import(paths, 0, &n), ATTNCL_ERR_ARGUMENT, "0 tuning files");
+    ck_fails(attncl_tuning_export(IN_DIRECTORY("none/out.txt"), &n), ATTNCL_ERR_IO, "none");
+    setenv("ATTNCL_TUNE", "off", 1);
+    ck_fails(attncl_tuning_import(paths, 1, &n), ATTNCL_ERR_IO, "off");
+    ck_assert_uint_eq(n, 3);
 }
