@@ -15,6 +15,10 @@ def medians(samples):
     return tuple(statistics.median(draw.choices(samples, k=len(samples))) for _ in range(DRAWS))
 
 
+def draws(result):
+    return medians(result.samples) if len(result.samples) > 1 else DRAWS * (result.seconds,)
+
+
 def middle(values):
     """The middle 95 % of VALUES: (low, high)."""
     values = sorted(values)
@@ -22,21 +26,20 @@ def middle(values):
 
 
 def logs(ours, theirs):
-    """Logarithms of the ratio of two results' medians; None without samples of both."""
-    if len(ours.samples) < 2 or len(theirs.samples) < 2:
-        return None
-    return [math.log(b / a) for a, b in zip(medians(ours.samples), medians(theirs.samples))]
+    """Logarithms of the ratio of two results' medians.  What ran once is taken as exact."""
+    return [math.log(b / a) for a, b in zip(draws(ours), draws(theirs))]
 
 
 def ratio(ours, theirs):
-    """(low, high) of THEIRS / OURS; None without samples."""
-    found = logs(ours, theirs)
-    return found and tuple(math.exp(x) for x in middle(found))
+    """(low, high) of THEIRS / OURS; None without samples of both."""
+    if len(ours.samples) < 2 or len(theirs.samples) < 2:
+        return None
+    return tuple(math.exp(x) for x in middle(logs(ours, theirs)))
 
 
 def geometric_mean(pairs):
-    """(low, high) of the geometric mean of the ratios of pairs (ours, theirs)."""
-    found = [logs(*pair) for pair in pairs]
-    if not found or None in found:
+    """(low, high) of the geometric mean of the ratios of pairs (ours, theirs); None without samples."""
+    if not any(ratio(*pair) for pair in pairs):
         return None
+    found = [logs(*pair) for pair in pairs]
     return tuple(math.exp(x) for x in middle([statistics.fmean(draw) for draw in zip(*found)]))

@@ -53,7 +53,7 @@ def devices_chart(joined):
         return r and r.seconds and (r.seconds, f"{case}, {device.title(n)}: {units.seconds(r.seconds)}")
     return by_rows("devices", "Time of each case, device by device",
                    "One row per case, one mark per device; further left is faster.",
-                   "fastest run (logarithmic)", [(d.title(n), d) for d in devices], seconds_tics,
+                   "median (logarithmic)", [(d.title(n), d) for d in devices], seconds_tics,
                    cases_of(devices), value)
 
 
@@ -159,7 +159,7 @@ def scaling_charts(joined):
         series = [Series(name, colours[name, baseline], points_over_t(name, line), line=True, dashed=baseline)
                   for (name, baseline), line in lines.items()]
         charts.append(Chart(f"scaling{len(charts)}", shared_title(own) or own[0].group,
-                            "Time of the fastest run over the length T; broken lines are baselines.",
+                            "Median time over the length T; broken lines are baselines.",
                             "T (logarithmic)", series, lengths_tics(own), y_label="time",
                             y_tics=seconds_tics, widths=(PANEL,)))
     return charts

@@ -20,7 +20,8 @@ def table(head, rows):
 
 
 def headline(pairs):
-    return table(["case", "ours, ms", "baseline, ms", "ratio"], [
+    programs = {p.sides[p.best()][0].program.split()[0] for p in pairs}
+    return table(["case", "ours, ms", f"{words(programs.pop()) if len(programs) == 1 else 'baseline'}, ms", "ratio"], [
         [words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.theirs().seconds), units.ratio(p.best_ratio())]
         for p in pairs])
 
@@ -44,10 +45,11 @@ def preamble(device, pairs):
     threads = f", {host['threads']:.0f} threads" if host["threads"] else ""
     dates = ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))
     bad = sum(r.outcome in ("wrong", "failed") for r in device.results.values())
+    mean, interval = units.ratio(units.geometric_mean([p.best_ratio() for p in pairs])), ratios.mean_interval(pairs)
     text = (f"{device.title()} ({device.program}) against {'; '.join(ratios.sides(pairs))} on "
             f"{host['cpu'] or 'an unknown CPU'}{threads}, {dates}. Medians; of {len(pairs)} cases "
             f"{sum(p.best_ratio() >= 1 for p in pairs)} are at least as fast as the fastest baseline; geometric mean "
-            f"{ratios.mean(pairs)}, lowest {units.ratio(min(p.best_ratio() for p in pairs))}; {bad} wrong or failed.")
+            f"{mean}{f' (95 %: {interval})' if interval else ''}, lowest {units.ratio(min(p.best_ratio() for p in pairs))}; {bad} wrong or failed.")
     commands = dict.fromkeys(without_directories(r["command"]) for r in runs if r["command"])
     return words(text) + "\n\n" + "".join(f"    {c}\n" for c in commands)
 

@@ -62,11 +62,11 @@ def scaling(page):
     return [legend(series), el("div", [page.figure(c, alone=False) for c in charts], class_="panels")]
 
 
-def section(id, title, about, content):
+def section(id, title, about, content, about_last=False):
     """A section with nothing in it says so: a missing chart must not look like a forgotten one."""
-    content = [c for c in content if c is not None]
-    return el("section", el("h2", title), el("p", about),
-              content or el("p", "Not measured in these reports.", class_="absent"), id=id)
+    content = [c for c in content if c is not None] or [el("p", "Not measured in these reports.", class_="absent")]
+    about = [el("p", about)]
+    return el("section", el("h2", title), content + about if about_last else about + content, id=id)
 
 
 def launch_cost(device):
@@ -83,26 +83,29 @@ def noise(device):
     """How much other work disturbed the runs: the distance of the quartiles over the median, in the middle of the cases."""
     found = [(r.q3_s - r.q1_s) / r.seconds for r in device.ok() if r.q3_s and r.q1_s]
     if not found:
-        return units.ABSENT
+        return units.ABSENT, "spread of the runs"
     middle = statistics.median(found)
     word = "quiet" if middle < 0.05 else "some noise" if middle < 0.15 else "noisy: measure again"
-    return f"{word}, spread {100 * middle:.0f} %"
+    return word, f"quartiles of the runs {100 * middle:.0f} % apart"
 
 
-def tiles(device):
-    """What the first screen says of a device."""
+def first_look(device):
+    """What the first screen says of a device, above its picture."""
     pairs, results = ratios.against(device, small=False), list(device.results.values())
     dates = sorted({run["date"][:10] for run in device.machine.runs if run["date"]})
-    facts = [("device", f"{device.address} {device.name}"), ("driver", ", ".join(filter(None, (
-        device.facts["platform"], device.facts["driver"])))), ("date", dates and dates[-1]), ("noise", noise(device))]
+    driver = device.facts["driver"]
+    facts = ["; ".join(filter(None, (device.facts["platform"], driver and f"driver {driver}", device.program,
+                                     dates and dates[-1])))]
+    tiles = []
     if pairs:
+        mean, interval = units.geometric_mean([p.best_ratio() for p in pairs]), ratios.mean_interval(pairs)
         faster = sum(p.best_ratio() >= 1 for p in pairs)
-        facts = [("geometric mean of the ratios, 95 % interval", ratios.mean(pairs)),
-                 ("cases at least as fast as every baseline", f"{faster} of {len(pairs)}")] + facts
-    facts += [(o, str(sum(r.outcome == o for r in results))) for o in ("wrong", "failed", "not run")
-              if any(r.outcome == o for r in results)]
-    return el("ul", [el("li", el("b", value), " " + what, class_="bad" if what in ("wrong", "failed") else None)
-                     for what, value in facts if value], class_="tiles")
+        tiles = [(units.ratio(mean), "geometric mean of the ratios" + (f", 95 %: {interval}" if interval else "")),
+                 (f"{faster} of {len(pairs)}", "cases at least as fast as every baseline")]
+    tiles.append(noise(device))
+    tiles += [(str(n), o) for o in ("wrong", "failed", "not run") if (n := sum(r.outcome == o for r in results))]
+    return [el("p", facts), el("ul", [el("li", el("b", value), " " + what, class_="bad" if what in (
+        "wrong", "failed") else None) for value, what in tiles], class_="tiles")]
 
 
 def problems(joined):
@@ -132,9 +135,9 @@ def summary(page):
         if not device.results:
             continue
         picture = page.figure(figures.kinds_chart(f"kinds{i}", device))
-        content += [el("h3", device.title(len(page.joined.machines))), tiles(device), picture,
+        content += [el("h3", device.title(len(page.joined.machines))), *first_look(device), picture,
                     details("By kind of case", tables.headline(device)) if picture is not None else tables.headline(device)]
-    return section("summary", "Summary", ABOUT_RATIOS, content)
+    return section("summary", "Summary", ABOUT_RATIOS, content, about_last=True)
 
 
 def sections(page):
@@ -156,7 +159,7 @@ def sections(page):
                           "longer at the device's measured rates.", lambda id, d: [
                               page.figure(figures.roofline_chart(id, d)),
                               page.figure(figures.share_chart(id + "s", d))])
-    yield section("scaling", "Scaling over T", "Fastest runs of cases that differ in length only; broken lines are "
+    yield section("scaling", "Scaling over T", "Medians of cases that differ in length only; broken lines are "
                   "baselines.", scaling(page))
     yield page.per_device("memory", "Memory", "Of the compiled graph: what a run needs beside the caller's data is "
                           "activations and scratch.", lambda id, d: [

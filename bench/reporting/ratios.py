@@ -63,10 +63,9 @@ def sides(pairs):
     return list(dict.fromkeys(s for p in pairs for s in p.sides))
 
 
-def mean(pairs):
-    """The geometric mean of the best ratios with its interval: "2.90 (2.85 to 2.96)"."""
-    value = units.ratio(units.geometric_mean([p.best_ratio() for p in pairs]))
-    return units.with_interval(value, bootstrap.geometric_mean([(p.ours, p.theirs()) for p in pairs]))
+def mean_interval(pairs):
+    """Of the geometric mean of the best ratios: "2.85 to 2.96"; "" without samples."""
+    return units.interval(bootstrap.geometric_mean([(p.ours, p.theirs()) for p in pairs]))
 
 
 def to_device(result, base):

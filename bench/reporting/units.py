@@ -72,10 +72,6 @@ def interval(found):
     return f"{ratio(found[0])} to {ratio(found[1])}" if found else ""
 
 
-def with_interval(value, found):
-    return f"{value} ({interval(found)})" if found else value
-
-
 def percent(x):
     return ABSENT if x is None else f"{x:.0f} %"
 

@@ -78,7 +78,6 @@ refused 2 "one argument too many" tune gpu
 works "parameter     encoder.layers.{i}.feed_forward.layer1.weight F32 \[d_ff, d_model\]" inspect --arch lm
 refused 2 "exclude the options that measure" tune --export x --check
 refused 1 "nothing.txt: No such file" tune --import nothing.txt
-works "parameter     encoder.layers.0.feed_forward.layer1.weight F32 \[d_ff, d_model\]" inspect --arch lm
 works "input         x F32 \[..., 7\]" inspect --arch linear --config '{"in_features": 7, "out_features": 3}'
 works '"shape": \["num_heads\*B", "T", "D"\]' inspect --arch transpose_output --json
 cannot_run() {
