@@ -7,7 +7,7 @@
 //   Numerics  cl/common/math.clh; NaN stays NaN
 //
 //   Macro          Meaning                                      Values
-//   KIND           attncl_activation                            0 .. 5
+//   KIND           attncl_activation                            0 .. 6
 //   VW             floats in a vector                           1 | 4 | 8 | 16
 //   LS             work-group size, a power of two              1 .. 256
 //   LANES_PER_ROW  work-items that share a row, a power of two  1 where LS is 1 | 4 .. LS where LS > 1

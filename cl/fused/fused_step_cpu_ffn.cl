@@ -16,7 +16,7 @@
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of all widths                4 | 8 | 16
 //   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH   as in skinny_gemm.clh, HAS_K_TAIL = 0
-//   ACT        the activation                                       0 .. 5
+//   ACT        the activation                                       0 .. 6
 
 #include "common/epilogue.clh"
 #include "fused/channel_block.clh"

@@ -21,7 +21,7 @@
 //   TRANS_B       B is [n, k]                                          0 | 1
 //   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
-//   ACT           activation of the epilogue                           0 .. 5
+//   ACT           activation of the epilogue                           0 .. 6
 
 #include "common/prefetch.clh"
 #include "common/types.clh"

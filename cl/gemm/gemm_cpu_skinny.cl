@@ -21,7 +21,7 @@
 //   HAS_K_TAIL    k is no multiple of VW                               0 | 1
 //   NORM          the rows of A are normalised                         0 | 1
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
-//   ACT           activation of the epilogue                           0 .. 5
+//   ACT           activation of the epilogue                           0 .. 6
 
 #ifndef NORM
 #error "NORM: the rows of A are normalised"

@@ -10,7 +10,7 @@
 //   Macro     Meaning                                    Values
 //   LS        work-group size                            1 .. 256
 //   VW        vector width                               1 | 4 | 8 | 16
-//   ACT       activation of the epilogue                 0 .. 5
+//   ACT       activation of the epilogue                 0 .. 6
 
 #include "common/epilogue.clh"
 #include "common/types.clh"

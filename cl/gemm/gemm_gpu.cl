@@ -24,7 +24,7 @@
 //   TRANS_A   A is [k, m]                                        0 | 1
 //   TRANS_B   B is [n, k]                                        0 | 1
 //   CAUSAL    A is square and lower triangular                   0 | 1; 0 with TRANS_A
-//   ACT       activation of the epilogue                         0 .. 5
+//   ACT       activation of the epilogue                         0 .. 6
 
 #include "common/types.clh"
 #include "common/vector.clh"

@@ -14,7 +14,7 @@
 //   VW        vector width                                         1 | 4 | 8 | 16
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
 //   MAX_ROWS  maximum rows of A                                    1 | 4
-//   ACT       activation of the epilogue                           0 .. 5
+//   ACT       activation of the epilogue                           0 .. 6
 
 #include "common/reduce.clh"
 #include "common/types.clh"

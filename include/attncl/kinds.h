@@ -14,7 +14,8 @@ typedef enum attncl_activation {
     ATTNCL_RELU = 2,
     ATTNCL_SIGMOID = 3,
     ATTNCL_TANH = 4,
-    ATTNCL_SILU = 5, /**< x sigmoid(x) */
+    ATTNCL_SILU = 5,      /**< x sigmoid(x) */
+    ATTNCL_GELU_TANH = 6, /**< 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))), GPT-2's */
 } attncl_activation;
 
 /** Where the sequence axis is. */

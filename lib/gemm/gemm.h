@@ -15,7 +15,8 @@ enum gemm_activation {
     GEMM_ACT_RELU,
     GEMM_ACT_SIGMOID,
     GEMM_ACT_TANH,
-    GEMM_ACT_SILU
+    GEMM_ACT_SILU,
+    GEMM_ACT_GELU_TANH
 };
 enum gemm_bias { GEMM_BIAS_NONE, GEMM_BIAS_COLUMN /* bias[n] */, GEMM_BIAS_ROW /* bias[m] */ };
 

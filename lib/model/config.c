@@ -290,8 +290,9 @@ attncl_status attncl__config_activation(struct config *config, const char *key,
                                         const char *otherwise, attncl_activation *ret)
 {
     static const struct choice kinds[] = {
-        {"identity", ATTNCL_IDENTITY}, {"gelu", ATTNCL_GELU}, {"relu", ATTNCL_RELU},
-        {"sigmoid", ATTNCL_SIGMOID},   {"tanh", ATTNCL_TANH}, {"silu", ATTNCL_SILU},
+        {"identity", ATTNCL_IDENTITY},   {"gelu", ATTNCL_GELU}, {"relu", ATTNCL_RELU},
+        {"sigmoid", ATTNCL_SIGMOID},     {"tanh", ATTNCL_TANH}, {"silu", ATTNCL_SILU},
+        {"gelu_tanh", ATTNCL_GELU_TANH},
     };
     int kind;
     // A class and its function differ in case only.

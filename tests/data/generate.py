@@ -56,7 +56,7 @@ GRADIENTS = {
     "feedback_transformer", "feedback_transformer_kv", "lm_aft_local", "lm_transformer_learned", "layer_post_norm",
     "encoder_post_norm", "encoder_no_norm", "encoder_bert", "lm_gpt2", "mha_batch_first", "gru_batch_first",
     "encoder_aft_batch_first", "lm_post_norm", "encoder_tokens_batch_first",
-    "lm_feedback_eps"}
+    "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh"}
 
 
 def case(name, arch, config, params, inputs, expected, keep_types=False):
@@ -621,7 +621,7 @@ def torch_modules():
          {"output": m(tokens, None).transpose(0, 1)})
 
     keys = {"layer": "transformer", "heads": 2, "d_ff": 12, "d_model": 8, "n_layers": 2, "n_vocab": 11, "max_len": 12}
-    gpt2 = dict(keys, pos="learned_pos", embed_scale=1, tie_generator=True, activation="GELU")
+    gpt2 = dict(keys, pos="learned_pos", embed_scale=1, tie_generator=True, activation="gelu_tanh")
     language_model("lm_gpt2", gpt2)
     greedy("lm_sample_gpt2", dict(gpt2, steps=7), 4)
     language_model("lm_post_norm", dict(keys, norm_first=False, embed_norm=True, embed_scale=0.5, tie_generator=True,
@@ -641,6 +641,13 @@ def torch_modules():
     y, h = m(x, h0)
     case("gru_batch_first", "gru", {"input_size": 4, "hidden_size": 6, "num_layers": 2, "batch_first": True}, state(m),
          {"input": x, "h0": h0}, {"output": y, "h_n": h})
+
+    x = leaf(randn(3, 11) * 3)
+    case("gelu_tanh", "activation", {"kind": "gelu_tanh"}, {}, {"x": x},
+         {"output": F.gelu(x, approximate="tanh")})
+    c = {"d_model": 6, "d_ff": 10, "activation": "gelu_tanh", "is_gated": True}
+    m, x = module(FeedForward(**c)), randn(2, 3, 6)
+    case("feed_forward_gelu_tanh", "feed_forward", c, state(m), {"x": x}, {"output": m(x)})
 
     c = {"arch": "lm", **dict(gpt2, d_model=6, d_ff=8, n_vocab=7, max_len=9)}
     tokens = torch.randint(0, 7, (4, 7, 2))

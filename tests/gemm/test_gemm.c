@@ -80,7 +80,7 @@ TEST(causal_rows_do_not_depend_on_later_ones)
     gemm_data_close(&s);
 }
 
-LOOP_TEST(epilogues, 0, GEMM_ACT_SILU + 1)
+LOOP_TEST(epilogues, 0, GEMM_ACT_GELU_TANH + 1)
 {
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)

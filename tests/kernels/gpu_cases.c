@@ -153,6 +153,7 @@ const struct resource_case resource_cases[] = {
     OP_CASE("GELU", activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(1 << 20)),
     OP_CASE("tanh", activation_fwd, VALUES(.kind = GEMM_ACT_TANH), DIM(1 << 20)),
     OP_CASE("SiLU", activation_fwd, VALUES(.kind = GEMM_ACT_SILU), DIM(1 << 20)),
+    OP_CASE("GELU by tanh", activation_fwd, VALUES(.kind = GEMM_ACT_GELU_TANH), DIM(1 << 20)),
     OP_CASE("bias + GELU", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 1024),
             DIM(1024)),
     OP_CASE("bias + GELU of 63", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 63),

@@ -5,6 +5,8 @@
 #include "support/golden.h"
 
 static const char *const names[] = {
+    "gelu_tanh",
+    "feed_forward_gelu_tanh",
     "layer_post_norm",
     "encoder_post_norm",
     "encoder_post_norm_final",
@@ -21,6 +23,8 @@ static const char *const names[] = {
     "mha_batch_first",
     "gru_batch_first",
     "train_lm_tied",
+    "gelu_tanh_grad",
+    "feed_forward_gelu_tanh_grad",
     "layer_post_norm_grad",
     "encoder_post_norm_grad",
     "encoder_no_norm_grad",

@@ -18,6 +18,8 @@ double ref_activate(double x, int kind)
         return tanh(x);
     case ATTNCL_SILU:
         return x / (1 + exp(-x));
+    case ATTNCL_GELU_TANH:
+        return x / (1 + exp(-2 * sqrt(2 / acos(-1)) * (x + 0.044715 * x * x * x)));
     default:
         return x;
     }

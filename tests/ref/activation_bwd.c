@@ -20,6 +20,11 @@ double ref_slope(double x, int kind)
         return 1 / (cosh(x) * cosh(x));
     case ATTNCL_SILU:
         return s + x * s * t;
+    case ATTNCL_GELU_TANH: {
+        const double c = 2 * sqrt(2 / acos(-1)), z = c * (x + 0.044715 * x * x * x);
+        return 1 / (1 + exp(-z)) +
+               x * c * (1 + 3 * 0.044715 * x * x) / ((1 + exp(-z)) * (1 + exp(z)));
+    }
     default:
         return 1;
     }

@@ -12,8 +12,8 @@ enum { ARGUMENT = 1 }; // output: x + bias, for gradients alone
 static attncl_status check(const struct op_sig *sig, int32_t kind)
 {
     TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
-    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
-            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_SILU);
+    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_GELU_TANH);
     return ATTNCL_OK;
 }
 

@@ -21,8 +21,8 @@ static attncl_status check_like(const char *name, const struct tensor_desc *d,
 
 static attncl_status check_kind(int32_t kind)
 {
-    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_SILU, ATTNCL_ERR_ARGUMENT,
-            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_SILU);
+    REQUIRE(kind >= ATTNCL_IDENTITY && kind <= ATTNCL_GELU_TANH, ATTNCL_ERR_ARGUMENT,
+            "there is no activation %d, the last one is %d", (int)kind, ATTNCL_GELU_TANH);
     return ATTNCL_OK;
 }
 

@@ -10,7 +10,7 @@ static attncl_status infer(const struct op_sig *sig)
 {
     const struct fused_step_fwd_params *params = sig->params;
 
-    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_SILU,
+    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_GELU_TANH,
             ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
     return ATTNCL_OK;
 }

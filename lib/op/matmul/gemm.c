@@ -39,7 +39,7 @@ static attncl_status linear_infer(struct op_sig *sig)
     REQUIRE(!attncl__desc_present(bias) || (bias->rank == 1 && bias->dim[0] == weight->dim[0]),
             ATTNCL_ERR_SHAPE, "bias is %s, weight gives %" PRId64 " channels", SHAPE(bias),
             weight->dim[0]);
-    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_SILU,
+    REQUIRE(params->activation >= GEMM_ACT_NONE && params->activation <= GEMM_ACT_GELU_TANH,
             ATTNCL_ERR_ARGUMENT, "there is no activation %d", (int)params->activation);
     memcpy(dim, x->dim, sizeof dim);
     dim[x->rank - 1] = weight->dim[0];

@@ -185,7 +185,7 @@ static const struct layer layers[] = {
     // Feed-forward.
     {FUSED_FFN, 1, 16, 16, 16, 1, 1, 1, true, 0, 0, 1, false, ATTNCL_RELU},
     {FUSED_FFN, 1, 48, 96, 32, 0, 1, 0, true, 0, 0, 1, false, ATTNCL_GELU},
-    {FUSED_FFN, 2, 32, 64, 48, 3, 1, 4, false, 0, 0, 1, false, ATTNCL_GELU},
+    {FUSED_FFN, 2, 32, 64, 48, 3, 1, 4, false, 0, 0, 1, false, ATTNCL_GELU_TANH},
     {FUSED_FFN, 5, 32, 48, 32, 2, 1, 2, true, 0, 0, 1, false, ATTNCL_SILU},
     {FUSED_FFN, 16, 16, 32, 16, 1, 1, 2, false, 0, 0, 1, false, ATTNCL_RELU},
     {FUSED_FFN, 3, 16, 80, 16, 4, 1, 0, true, 0, 0, 1, false, ATTNCL_TANH},
