@@ -73,7 +73,7 @@ static void name_pattern(const char *name, char *pattern, size_t bytes)
     pattern[used] = '\0';
 }
 
-enum { PATTERN_BYTES = 512 };
+enum { PATTERN_BYTES = 512, MAX_COLLAPSED = 10000 }; // names are compared in pairs
 
 // The name as it is printed: of parameters of one shape, one for each layer, a pattern once.  Null:
 // it was printed.
@@ -123,6 +123,7 @@ void describe_text(const attncl_description *description, attncl_entry_kind firs
     char pattern[PATTERN_BYTES];
     const attncl_entry *e;
 
+    collapse &= attncl_description_count(description) <= MAX_COLLAPSED;
     for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
         if (e->problem)
             describe_line("problem", "%s %s", e->name, e->problem);

@@ -24,10 +24,10 @@ struct arch_class {
     // Declares the inputs, adds the layers, names the outputs.
     attncl_status (*build)(struct build *b, const void *settings);
     const char *any_inputs; // "g.*": any number of inputs whose names begin so; NULL: none
-    // What is not one graph runs by itself instead; `build` is then NULL, and `describe` declares
-    // inputs and outputs to b->probe.
+    // What is not one graph runs by itself instead; `build` is then NULL.
     attncl_status (*run)(attncl_model *model, const attncl_array *inputs, size_t n,
                          attncl_results **results_ret);
+    // Declares inputs and outputs to b->probe, where `build` is NULL or its graph may be huge.
     attncl_status (*describe)(struct build *b, const void *settings);
 
     // Language models only.  One token per sequence: input "tokens" [batch] and "position" [1],

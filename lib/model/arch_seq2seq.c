@@ -236,6 +236,20 @@ done:
     return status;
 }
 
+// As predict_build() has it, which is as long as num_steps.
+static attncl_status predict_describe(struct build *b, const void *settings)
+{
+    const struct seq2seq_settings *s = settings;
+    const int64_t source[2] = {AXIS('B'), AXIS('S')};
+    const int64_t dim[3] = {AXIS('B'), s->n_steps, AXIS('S')};
+    attncl__probe_input(b->probe, "enc_X", ATTNCL_I64, 2, source);
+    if (attncl__input_given(b, "enc_valid_lens"))
+        attncl__probe_input(b->probe, "enc_valid_lens", ATTNCL_I64, 1, source);
+    attncl__probe_output(b->probe, "tokens", ATTNCL_I32, 2, dim);
+    attncl__probe_output(b->probe, "attention_weights", ATTNCL_F32, 3, dim);
+    return ATTNCL_OK;
+}
+
 const struct arch_class attncl__arch_seq2seq_predict = {
     .name = "seq2seq_predict",
     .example = "{\"src_vocab_size\": 90, \"tgt_vocab_size\": 110, "
@@ -245,5 +259,6 @@ const struct arch_class attncl__arch_seq2seq_predict = {
     .configure = predict_configure,
     .load = seq2seq_load,
     .build = predict_build,
+    .describe = predict_describe,
     .no_gradients = true,
 };

@@ -28,17 +28,18 @@ bool attncl__input_given(const struct build *b, const char *name)
     return !b->probe->only_required;
 }
 
-// "[any, 2, 12]"
+// "[T, B, 12]", "[..., 12]"
 static const char *expected_text(int rank, const int64_t *dim, char text[SHAPE_TEXT_BYTES])
 {
-    int used = snprintf(text, SHAPE_TEXT_BYTES, "[");
+    size_t used = (size_t)snprintf(text, SHAPE_TEXT_BYTES, "[");
     for (int i = 0; i < rank; ++i) {
-        const char *comma = i ? ", " : "";
-        const size_t capacity = (size_t)(SHAPE_TEXT_BYTES - used);
-        used += dim[i] < 0 ? snprintf(text + used, capacity, "%sany", comma)
-                           : snprintf(text + used, capacity, "%s%" PRId64, comma, dim[i]);
+        char extent[AXIS_TEXT_BYTES];
+        if (i > 0 && dim[i] == AXIS(AXES) && dim[i - 1] == AXIS(AXES))
+            continue;
+        used += (size_t)snprintf(text + used, SHAPE_TEXT_BYTES - used, "%s%s", i ? ", " : "",
+                                 attncl__axis_text(dim[i], extent));
     }
-    snprintf(text + used, (size_t)(SHAPE_TEXT_BYTES - used), "]");
+    snprintf(text + used, SHAPE_TEXT_BYTES - used, "]");
     return text;
 }
 
@@ -137,7 +138,7 @@ attncl_status attncl__input_lens(struct build *b, int64_t n_batch, int64_t n_que
 attncl_status attncl__input_pair_mask(struct build *b, int64_t n_queries, int64_t n_keys,
                                       int64_t n_batch, attncl_value *ret)
 {
-    static const int64_t any[3] = {ANY, ANY, ANY};
+    static const int64_t any[3] = {AXIS('T'), AXIS('S'), AXIS('B')};
     const int64_t full[3] = {n_queries, n_keys, n_batch};
     const attncl_array *a;
     *ret = ATTNCL_NONE_VALUE;

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/try.h"
@@ -21,6 +22,21 @@ static const struct axis {
 };
 
 enum { N_AXES = sizeof axes / sizeof axes[0], N_LIMITED = 2 };
+
+const char *attncl__axis_text(int64_t dim, char text[AXIS_TEXT_BYTES])
+{
+    const int64_t times = -dim / 256 + 1;
+    const char letter = (char)(-dim % 256);
+    if (dim >= 0)
+        snprintf(text, AXIS_TEXT_BYTES, "%" PRId64, dim);
+    else if (letter == AXES)
+        snprintf(text, AXIS_TEXT_BYTES, "...");
+    else if (times > 1)
+        snprintf(text, AXIS_TEXT_BYTES, "%" PRId64 "*%c", times, letter);
+    else
+        snprintf(text, AXIS_TEXT_BYTES, "%c", letter);
+    return text;
+}
 
 static int64_t size_of(const struct probe *probe, int64_t dim)
 {
@@ -156,7 +172,7 @@ attncl_status attncl__arch_probe(const struct arch_class *arch, const void *sett
                       .probe = probe};
     attncl_shape shape;
     const char *name;
-    if (!arch->build)
+    if (arch->describe)
         return arch->describe(&b, settings);
     TRY(arch->build(&b, settings));
     TRY(attncl_graph_status(g));

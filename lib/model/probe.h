@@ -44,6 +44,10 @@ struct probe_value *attncl__probe_input(struct probe *probe, const char *name, a
 struct probe_value *attncl__probe_output(struct probe *probe, const char *name, attncl_dtype dtype,
                                          int rank, const int64_t *dim);
 
+// An extent as text: "12", "T", "4*B", "...".
+enum { AXIS_TEXT_BYTES = 24 };
+const char *attncl__axis_text(int64_t dim, char text[AXIS_TEXT_BYTES]);
+
 // Adds the shape of a value as text, from its two probes: "[T, B, 64]" or, with symbols, "[T, B,
 // d_model]".
 void attncl__probe_shape(struct strbuf *text, const struct probe_value *first,

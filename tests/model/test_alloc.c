@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "attncl/describe.h"
 #include "base/alloc.h"
 #include "support/golden.h"
 
@@ -41,12 +42,30 @@ static attncl_status decode(const struct golden *golden)
     return status;
 }
 
+static attncl_status describe(const struct golden *golden)
+{
+    attncl_description *description = NULL;
+    const attncl_status status = attncl_description_create_for(golden->file, &description);
+    attncl_description_destroy(description);
+    return status;
+}
+
+static attncl_status describe_example(const struct golden *golden)
+{
+    attncl_description *description = NULL;
+    const char *arch = attncl_safetensors_metadata(golden->file, "attncl.arch");
+    const attncl_status status = attncl_description_create(arch, NULL, 1, &description);
+    attncl_description_destroy(description);
+    return status;
+}
+
 static const struct {
     const char *golden;
     attncl_status (*act)(const struct golden *golden);
 } walks[] = {
     {"linear", whole_run},    {"lm_sample", whole_run},   {"encoder_gmlp", whole_run},
     {"lm_aft_local", decode}, {"linear_grad", whole_run}, {"train_lm_gmlp", whole_run},
+    {"aft_local", describe},  {"gru", describe_example},
 };
 enum { N_WALKS = sizeof walks / sizeof walks[0] };
 

@@ -165,7 +165,7 @@ MISTAKES = [
         ("linear", "x_upper", "input X is not known, nearest: x; inputs: x"),
         ("linear", "x_and_mask", "input mask is not known; inputs: x"),
         ("linear", "x_integers", "input x has type I32, expected F32"),
-        ("linear", "x_wide", "input x has shape [4, 5], expected [any, 3]"),
+        ("linear", "x_wide", "input x has shape [4, 5], expected [..., 3]"),
         ("linear", "x_scalar", "input x has shape [], expected [3]"),
         ("linear", "linear", "is not known; inputs: x"),
         ("linear", "cotangent_name", "there is no output ouput, nearest: output; outputs: output"),
