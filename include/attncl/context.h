@@ -85,7 +85,8 @@ typedef struct attncl_context_options {
     const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored;
                            NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
     const char *cache_dir;  /**< directory of the program cache; NULL: as the environment says */
-    int ignore_environment; /**< 1: no environment variable changes anything */
+    int ignore_environment; /**< 1: no environment variable changes anything; else a wrong value of
+                               one is ERR_ARGUMENT */
     int profile;            /**< 1: the queue records device times (attncl/profile.h) */
     attncl_compile_progress_fn compile_progress; /**< NULL: none */
     void *user;                                  /**< passed to compile_progress */

@@ -220,11 +220,6 @@ attncl_status attncl__config_object(struct config *config, const char *key, stru
                           : ATTNCL_OK;
 }
 
-bool attncl__config_has(const struct config *config, const char *key)
-{
-    return !config->object || attncl__json_has(config->object, key);
-}
-
 // -- words
 
 // The key's word: the configuration's, or this run's.

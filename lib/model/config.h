@@ -93,9 +93,6 @@ attncl_status attncl__config_choice(struct config *config, const char *key,
 // True when the key is this word, which a later attncl__config_choice() of the key need not list.
 bool attncl__config_is(struct config *config, const char *key, const char *word);
 
-// True when the key is there.
-bool attncl__config_has(const struct config *config, const char *key);
-
 // An object that must be there.  The caller puts its key before the message of what fails inside.
 attncl_status attncl__config_object(struct config *config, const char *key, struct config *ret);
 

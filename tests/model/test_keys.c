@@ -2,9 +2,11 @@
 // Keys of configurations: what an architecture does not read is refused, what any of its layers
 // reads is accepted.
 
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "attncl/safetensors.h"
 #include "base/alloc.h"
 #include "model/arch.h"
 #include "support/test.h"
@@ -103,6 +105,42 @@ TEST(conditional_keys_are_found)
         ck_assert_msg(find(rows[i][0], &keys, rows[i][1]), "%s: %s", rows[i][0], rows[i][1]);
     ck_assert_ptr_null(find("encoder", &keys, "P"));
     ck_assert_ptr_null(find("lm", &keys, "steps"));
+}
+
+// Exploring finds every key that a golden file's configuration reads, also behind two choices at once.
+TEST(all_keys_that_are_read_are_found_without_a_configuration)
+{
+    static struct config_keys keys;
+    DIR *directory = opendir(ATTNCL_TEST_DATA);
+    const struct dirent *entry;
+    size_t n = 0;
+    ck_assert_ptr_nonnull(directory);
+    while ((entry = readdir(directory)) != NULL) {
+        char path[sizeof ATTNCL_TEST_DATA + sizeof entry->d_name + 1];
+        attncl_safetensors *file = NULL;
+        struct json *object = NULL;
+        const struct arch_class *arch;
+        if (!strstr(entry->d_name, ".safetensors"))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", ATTNCL_TEST_DATA, entry->d_name);
+        ck_ok(attncl_safetensors_open(path, &file));
+        const char *text = attncl_safetensors_metadata(file, "attncl.config");
+        ck_ok(attncl__arch_find(attncl_safetensors_metadata(file, "attncl.arch"), &arch));
+        ck_ok(attncl__json_parse(text, strlen(text), JSON_CONFIG_LIMITS, &object));
+        ck_ok(attncl__arch_keys(arch, &keys));
+        const size_t n_found = keys.n;
+        struct config config = {.object = object, .keys = &keys, .parent = CONFIG_NONE};
+        void *settings = attncl__alloc_zero(arch->settings_bytes);
+        if (arch->configure)
+            ck_ok(arch->configure(&config, settings));
+        ck_assert_msg(keys.n == n_found, "%s: %s", entry->d_name, keys.list[n_found].name);
+        attncl__free(settings);
+        attncl__json_free(object);
+        attncl_safetensors_close(file);
+        ++n;
+    }
+    closedir(directory);
+    ck_assert_uint_gt(n, 100);
 }
 
 TEST(keys_have_defaults_and_choices)
