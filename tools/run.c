@@ -155,24 +155,26 @@ static int report_json(const struct request *r, const struct session *session,
     return json_print(report);
 }
 
-// "output [2, 3] on DEVICE, 1.2 ms"
+// "output [2, 3], loss [] on DEVICE, 1.2 ms"; of many outputs the first.
 static void report_line(const struct session *session, const attncl_results *results,
                         const struct times *times)
 {
+    enum { MOST = 3 };
     attncl_device_info device = ATTNCL_DEVICE_INFO_INIT;
-    const char *comma = "";
+    int n = 0;
 
     attncl_context_device(session->context, &device);
     for (size_t i = 0; i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
-        if (is_shown_attention(array))
+        if (is_shown_attention(array) || n++ >= MOST)
             continue;
-        printf("%s%s [", comma, array->name);
+        printf("%s%s [", n > 1 ? ", " : "", array->name);
         for (int k = 0; k < array->rank; k++)
             printf("%s%lld", k ? ", " : "", (long long)array->dim[k]);
         printf("]");
-        comma = ", ";
     }
+    if (n > MOST)
+        printf(" and %d more", n - MOST);
     printf(" on %s, %.1f ms\n", device.name, times->run_ms);
 }
 

@@ -175,7 +175,7 @@ int command_tune(int argc, char **argv)
     const struct option_row rows[] = {
         {"device", 'd', OPTION_TEXT, &device, "D",
          .help =
-             "gpu, cpu, PLATFORM:DEVICE, part of a device's name, or all; default: the best one"},
+             "gpu, cpu, PLATFORM:DEVICE, part of a device's name, or all;\ndefault: the best one"},
         {"seconds", 's', OPTION_NUMBER, &o.seconds, "N",
          .help = "for each device, roughly; default 20", .low = 0.1L, .high = 3600},
         {"kernel", 'k', OPTION_TEXT, &o.kernel, "K", .help = "this kernel alone, gemm_cpu"},

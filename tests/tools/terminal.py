@@ -88,6 +88,12 @@ def main(tool, root):
               "run on a terminal: status %d, %r" % (status, seen))
         check(attncl("run", model, at("in"), at("out")).stdout == b"", "run prints into a file")
 
+        # Of many outputs the first are named.
+        write(at("clip"), {}, {"attncl.arch": "clip_grad_norm", "attncl.config": '{"max_norm": 1}'})
+        write(at("five"), {"g.%d" % i: ("F32", [1], [1.0]) for i in range(5)})
+        status, seen = on_terminal([tool, "run", at("clip"), at("five"), at("out")])
+        check(status == 0 and "], g.2 [1] and 3 more on " in seen, "run of many outputs: status %d, %r" % (status, seen))
+
         # Compiling is told from the second second on: the process sleeps after the first program is built.
         status, seen = on_terminal([tool, "run", "--verbose", model, at("in"), at("out")],
                                    env=dict(os.environ, ATTNCL_CACHE="off"), pause=" built")
