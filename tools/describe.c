@@ -118,6 +118,14 @@ static void entry_line(const attncl_entry *e, const char *name)
         describe_line(words[e->kind], "%s %s %s%s", name, e->type, e->shape, notes ? note : "");
 }
 
+static void problem_line(const attncl_entry *e)
+{
+    const bool is_missing = strcmp(e->problem, "is missing") == 0;
+
+    describe_line("problem", "%s %s%s%s", e->name, e->problem, is_missing ? ", expected " : "",
+                  is_missing ? e->shape : "");
+}
+
 void describe_text(const attncl_description *description, attncl_entry_kind first, bool collapse)
 {
     char pattern[PATTERN_BYTES];
@@ -126,7 +134,7 @@ void describe_text(const attncl_description *description, attncl_entry_kind firs
     collapse &= attncl_description_count(description) <= MAX_COLLAPSED;
     for (size_t i = 0; (e = attncl_description_at(description, i)) != NULL; i++) {
         if (e->problem)
-            describe_line("problem", "%s %s", e->name, e->problem);
+            problem_line(e);
         if (e->kind < first)
             continue;
         const bool is_tensor = e->kind == ATTNCL_ENTRY_PARAMETER || e->kind == ATTNCL_ENTRY_BUFFER;

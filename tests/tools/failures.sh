@@ -90,7 +90,7 @@ cannot_run() {
 }
 broken_linear "$tmp/linear"
 cannot_run "parameter weight is missing, bias has shape \[2\], expected \[3\]" "$tmp/linear"
-grep -q "^problem       weight is missing" "$tmp/stdout" || complain "inspect does not list the missing weight"
+grep -q "^problem       weight is missing, expected \[3, 1\]" "$tmp/stdout" || complain "inspect does not list the missing weight"
 grep -q "^ignored       extra F32 \[1\]" "$tmp/stdout" || complain "inspect does not list the ignored tensor"
 cannot_run "weight is missing" --json "$tmp/linear"
 grep -q '"runs": false' "$tmp/stdout" || complain "inspect --json does not say that the file cannot run"
