@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/strbuf.h"
 #include "base/struct.h"
+#include "base/suggest.h"
 #include "base/try.h"
 #include "device/program_cache.h"
 #include "store/tuning_file.h"
@@ -146,13 +147,25 @@ done:
     return status;
 }
 
+static attncl_status refuse_kernel(const struct tuner *t)
+{
+    struct tuner any = *t;
+    struct suggestion s = {.word = t->options.kernel ? t->options.kernel : ""};
+    any.options.kernel = NULL;
+    for (int k = 0; k < N_TUNABLES; ++k)
+        if (takes_part(&any, k))
+            attncl__suggestion_add(&s, attncl__tune_kernels[k].name);
+    return FAIL(ATTNCL_ERR_ARGUMENT, "no kernel \"%.100s\" is tuned on this device%s", s.word,
+                attncl__suggestion_text(&s, "kernels"));
+}
+
 static attncl_status tune_all(struct tuner *t)
 {
     const int n = count_trials(t);
     int done = 0;
 
-    REQUIRE(n > 0, ATTNCL_ERR_ARGUMENT, "no kernel \"%s\" is tuned on this device",
-            t->options.kernel ? t->options.kernel : "");
+    if (n == 0)
+        return refuse_kernel(t);
     TRY(measure_rate(t));
     for (int k = 0; k < N_TUNABLES; ++k)
         for (int c = 0; takes_part(t, k) && attncl__tune_kernels[k].classes[c]; ++c) {

@@ -205,6 +205,8 @@ MISTAKES = [
     (1, "arch encodr is not known, nearest: encoder; archs: ", {}, ("inspect", "--arch", "encodr")),
     (1, "key in_feature is not known, nearest: in_features", {},
      ("inspect", "--arch", "linear", "--config", '{"in_feature": 3}')),
+    (1, 'no kernel "gem_cpu" is tuned on this device, nearest: gemm_', {},
+     ("tune", "--check", "--kernel", "gem_cpu")),
     (2, "unknown command 'rn'; there are devices, inspect, run", {}, ("rn", "linear", "x", "out")),
     (2, "run: unknown option --devices; there are --device, ", {}, ("run", "linear", "x", "out", "--devices", "cpu")),
     (2, "run: OUTPUT is missing", {}, ("run", "linear", "x")),
