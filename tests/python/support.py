@@ -29,7 +29,7 @@ def need_device():
 
 def main():
     """Runs the tests of the caller."""
-    result = unittest.main(argv=sys.argv[:1] + sys.argv[2:], exit=False).result
+    result = unittest.main(argv=sys.argv[:1] + sys.argv[2:], exit=False, warnings="ignore").result
     if not result.testsRun:
         sys.exit("no test ran")
     sys.exit(not result.wasSuccessful())

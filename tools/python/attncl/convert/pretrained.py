@@ -4,9 +4,11 @@
 GPT2LMHeadModel becomes arch lm, BertModel arch encoder with n_vocab.  The package is not imported here: classes are told
 by name.
 """
+import contextlib
+
 import torch
 
-from .parameters import activation_name, only, refuse
+from .parameters import activation_name, only, refuse, some
 
 T, B = 7, 2
 
@@ -104,6 +106,20 @@ MODELS = {"GPT2LMHeadModel": (gpt2, gpt2_probe), "BertModel": (bert, bert_probe)
 OF_TYPE = {"gpt2": ("GPT2LMHeadModel", "wte.weight"), "bert": ("BertModel", "embeddings.word_embeddings.weight")}
 
 
+@contextlib.contextmanager
+def _quiet(logging):
+    """No bars and reports of loading: what matters of them is an error or a note here."""
+    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bars:
+            logging.enable_progress_bar()
+
+
 def from_checkpoint(state, config):
     """The model that config.json describes with a checkpoint's tensors, and what the checkpoint holds beyond it."""
     import transformers
@@ -113,9 +129,13 @@ def from_checkpoint(state, config):
         refuse(f"config.json: model_type {kind!r} is none of {', '.join(OF_TYPE)}")
     cls = getattr(transformers, OF_TYPE[kind][0])
     settings = {key: value for key, value in config.items() if key not in ("architectures", "torch_dtype", "dtype")}
-    model, info = cls.from_pretrained(None, config=cls.config_class(**settings), state_dict=state, output_loading_info=True)
-    missing = [name for name in info["missing_keys"] if not name.startswith("pooler.")]
-    if missing or info.get("mismatched_keys"):
-        refuse(f"the checkpoint lacks {', '.join(sorted(missing))}" if missing else
-               f"shapes of the checkpoint differ from config.json: {sorted(map(str, info['mismatched_keys']))}")
+    with _quiet(transformers.utils.logging):
+        model, info = cls.from_pretrained(None, config=cls.config_class(**settings), state_dict=state, output_loading_info=True,
+                                          ignore_mismatched_sizes=True)
+    if info["mismatched_keys"]:
+        refuse("shapes of the checkpoint differ from config.json: "
+               + some(f"{name} {list(got)}, expected {list(want)}" for name, got, want in sorted(info["mismatched_keys"])))
+    missing = sorted(name for name in info["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        refuse(f"the checkpoint lacks {some(missing)}")
     return model, [name for name in info["unexpected_keys"] if name in state]
