@@ -11,6 +11,8 @@
 #include "support/directory.h"
 #include "support/golden.h"
 
+FIXTURE(directory_begin, directory_down);
+
 static const char *const archs[] = {
 #define ARCH(file, name) #name,
 #include "model/arch_list.def"
@@ -113,7 +115,8 @@ static void check_values(const attncl_safetensors *file, const attncl_descriptio
     }
 }
 
-static void check_file(const char *path, bool seen[N_ARCHS])
+// True for the first file of its architecture.
+static bool check_file(const char *path, bool seen[N_ARCHS])
 {
     attncl_safetensors *file;
     attncl_description *d;
@@ -123,8 +126,11 @@ static void check_file(const char *path, bool seen[N_ARCHS])
         bound[i] = -1;
     ck_ok(attncl_safetensors_open(path, &file));
     ck_ok(attncl_description_create_for(file, &d));
-    for (int i = 0; i < N_ARCHS; ++i)
-        seen[i] |= strcmp(archs[i], attncl_description_arch(d)) == 0;
+    int arch = 0;
+    while (strcmp(archs[arch], attncl_description_arch(d)) != 0)
+        ++arch;
+    const bool is_first = !seen[arch];
+    seen[arch] = true;
     ck_ok(attncl_description_check(d));
     for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
         ck_assert_ptr_null(e->problem);
@@ -144,11 +150,59 @@ static void check_file(const char *path, bool seen[N_ARCHS])
     check_values(file, d, ATTNCL_ENTRY_OUTPUT, "expected.", bound);
     attncl_description_destroy(d);
     attncl_safetensors_close(file);
+    return is_first;
+}
+
+// The file with a parameter changed: that one has a problem, no other.
+static void check_change(const struct golden *golden, struct golden_change change)
+{
+    attncl_safetensors *file;
+    attncl_description *d;
+    const attncl_entry *e;
+    const char *path = IN_DIRECTORY("changed.safetensors");
+    golden_rewrite(golden, path, change);
+    ck_ok(attncl_safetensors_open(path, &file));
+    ck_ok(attncl_description_create_for(file, &d));
+    for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
+        const bool is_changed = strcmp(e->name, change.parameter) == 0 && e->rank >= 0;
+        ck_assert_msg(!e->problem == !is_changed, "%s: %s %s", golden->path, e->name,
+                      e->problem ? e->problem : "has no problem");
+        if (is_changed)
+            ck_assert(strstr(e->problem, change.with ? "has shape [9, 1, 2]" : "is missing"));
+    }
+    ck_fails(attncl_description_check(d), ATTNCL_ERR_FORMAT, change.parameter);
+    attncl_description_destroy(d);
+    attncl_safetensors_close(file);
+}
+
+// Each parameter missing, and of another shape.
+static void check_changes(const char *name)
+{
+    static const float zeros[18];
+    const attncl_array with = {.name = "",
+                               .dtype = ATTNCL_F32,
+                               .rank = 3,
+                               .dim = {9, 1, 2},
+                               .data = zeros,
+                               .bytes = sizeof zeros};
+    struct golden golden;
+    attncl_description *d;
+    const attncl_entry *e;
+    golden_load(&golden, name);
+    ck_ok(attncl_description_create_for(golden.file, &d));
+    for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
+        if (e->kind != ATTNCL_ENTRY_PARAMETER || e->optional)
+            continue;
+        check_change(&golden, (struct golden_change){.parameter = e->name});
+        check_change(&golden, (struct golden_change){.parameter = e->name, .with = &with});
+    }
+    attncl_description_destroy(d);
+    golden_free(&golden);
 }
 
 TEST(is_what_the_golden_files_hold)
 {
-    char path[GOLDEN_PATH_BYTES];
+    char path[GOLDEN_PATH_BYTES], name[GOLDEN_PATH_BYTES];
     bool seen[N_ARCHS] = {false};
     const struct dirent *entry;
     DIR *directory = opendir(ATTNCL_TEST_DATA);
@@ -157,7 +211,9 @@ TEST(is_what_the_golden_files_hold)
         if (!strstr(entry->d_name, ".safetensors"))
             continue;
         snprintf(path, sizeof path, "%s/%.200s", ATTNCL_TEST_DATA, entry->d_name);
-        check_file(path, seen);
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(entry->d_name, "."), entry->d_name);
+        if (check_file(path, seen))
+            check_changes(name);
     }
     closedir(directory);
     for (int i = 0; i < N_ARCHS; ++i)
