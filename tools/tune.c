@@ -59,10 +59,14 @@ struct table {
 
 static json_t *json_result(const attncl_tune_result *r)
 {
-    return json_pack("{ss ss ss sf sf sf ss? sb sI sI ss?}", "kernel", r->kernel, "shapes",
-                     r->shapes, "workload", r->workload, "built_in_ms", r->built_in_ms, "best_ms",
-                     r->best_ms, "gain", r->gain, "row", r->row, "kept", r->kept, "n_tried",
-                     (json_int_t)r->n_tried, "n_rows", (json_int_t)r->n_rows, "note", r->note);
+    const bool timed = !r->note, compared = timed && r->row;
+
+    return json_pack(
+        "{ss ss ss so so so ss? sb sI sI ss?}", "kernel", r->kernel, "shapes", r->shapes,
+        "workload", r->workload, "built_in_ms", timed ? json_number(r->built_in_ms) : json_null(),
+        "best_ms", compared ? json_number(r->best_ms) : json_null(), "gain",
+        compared ? json_number(r->gain) : json_null(), "row", r->row, "kept", r->kept, "n_tried",
+        (json_int_t)r->n_tried, "n_rows", (json_int_t)r->n_rows, "note", r->note);
 }
 
 // Two lines: the numbers, and what was timed.

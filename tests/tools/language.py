@@ -93,14 +93,6 @@ def main(tool, _root):
             check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
             return got
 
-        for model in MODELS:
-            tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
-            metadata["attncl.vocab"] = VOCAB
-            write(at("lm"), tensors, metadata)
-            eval_agrees()
-            got = sample_agrees(tensors, metadata)
-            refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
-
         def run_greedy(tokens):
             """The likeliest token after each, by a run of the whole window."""
             write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
@@ -108,22 +100,44 @@ def main(tool, _root):
             last = read(at("out"), "output")[-V:]
             return last.index(max(last))
 
-        # Without --length up to the limit; with --crop beyond it, from the last T tokens.
         greedy = ["--temperature", "0"]
-        first = works("sample", at("lm"), "--prompt", prompt, *greedy)
-        check(len(first) == T + 2, "sample without --length: %d characters" % len(first))
-        check(works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "5", *greedy) == first[:8] + "\n",
-              "--crop changes what fits")
-        want = [VOCAB.index(c) for c in first[:-1]]
-        while len(want) < T + 6:
-            want.append(run_greedy(want[-T:]))
-        seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 6 - len(prompt)), *greedy)
-        check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop: '%s', expected %s" % (seen, want))
-        seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
-        check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
-        refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
-        log = attncl("sample", at("lm"), "--prompt", first[:-1], "--verbose")[2]  # before anything is compiled
-        check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
+
+        def crop_agrees():
+            """Without --length up to the limit; with --crop beyond it, from the last T tokens.  Returns the tokens."""
+            first = works("sample", at("lm"), "--prompt", prompt, *greedy)
+            check(len(first) == T + 2, "sample without --length: %d characters" % len(first))
+            check(works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "5", *greedy) == first[:8] + "\n",
+                  "--crop changes what fits")
+            want = [VOCAB.index(c) for c in first[:-1]]
+            while len(want) < T + 6:
+                want.append(run_greedy(want[-T:]))
+            seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 6 - len(prompt)), *greedy)
+            check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop: '%s', expected %s" % (seen, want))
+            seen = works("sample", at("lm"), "--prompt", first[:-1], "--crop", "--length", "5", *greedy)
+            check(seen == "".join(VOCAB[i] for i in want) + "\n", "--crop of the prompt: '%s', expected %s" % (seen, want))
+            refused("--crop goes on", "sample", at("lm"), "--prompt", first[:-1])
+            log = attncl("sample", at("lm"), "--prompt", first[:-1], "--verbose")[2]  # before anything is compiled
+            check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
+            return want
+
+        for model in MODELS:
+            tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
+            metadata["attncl.vocab"] = VOCAB
+            write(at("lm"), tensors, metadata)
+            eval_agrees()
+            got = sample_agrees(tensors, metadata)
+            want = crop_agrees()
+            if model == "lm_transformer":  # which reads on after seq_len; published code does not
+                short = dict(json.loads(metadata["attncl.config"]), seq_len=6)
+                write(at("lm"), tensors, dict(metadata, **{"attncl.config": json.dumps(short)}))
+                cropped = [VOCAB.index(c) for c in prompt]
+                while len(cropped) < 10:
+                    cropped.append(run_greedy(cropped[-6:]))
+                seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", "7", *greedy)
+                check(seen == "".join(VOCAB[i] for i in cropped) + "\n", "--crop to seq_len: '%s'" % seen)
+                write(at("lm"), tensors, metadata)
+            refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
+
         numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
         check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
         refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")

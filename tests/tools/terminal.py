@@ -121,6 +121,11 @@ def main(tool, root):
         check(told["text"] + "\n" == plain and len(told["tokens"]) == 25 and told["prompt_tokens"] == 5,
               "sample --json: %s" % told)
 
+        told = json_of("tune", "--check", "--seconds", "0.1", "--json")
+        check(len(told) == 1 and told[0]["results"] and told[0]["file"] is None and
+              all((row["built_in_ms"] is None) == (row["note"] is not None) for row in told[0]["results"]),
+              "tune --json: %s" % str(told)[:300])
+
         # A reader that has enough: no message, and no end without one.
         for crop in ([], ["--crop"]):
             child = subprocess.Popen([tool, "sample", model, "--prompt", "To be", *crop], stdout=subprocess.PIPE,
