@@ -20,6 +20,8 @@ static const char *const names[] = {
     "lm_no_bias",
     "lm_gmlp_eps",
     "lm_feedback_eps",
+    "lm_aft_post_norm",
+    "lm_feedback_tied",
     "mha_batch_first",
     "gru_batch_first",
     "train_lm_tied",
@@ -34,6 +36,8 @@ static const char *const names[] = {
     "lm_gpt2_grad",
     "lm_post_norm_grad",
     "lm_feedback_eps_grad",
+    "lm_aft_post_norm_grad",
+    "lm_feedback_tied_grad",
     "mha_batch_first_grad",
     "gru_batch_first_grad",
 };

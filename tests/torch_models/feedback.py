@@ -92,7 +92,9 @@ class FeedbackLM(nn.Module):
         super().__init__()
         self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"])
         self.transformer = Feedback(c, c["layer"] == "feedback_kv")
-        self.generator = nn.Linear(c["d_model"], c["n_vocab"])
+        self.generator = nn.Linear(c["d_model"], c["n_vocab"], bias=not c.get("tie_generator"))
+        if c.get("tie_generator"):
+            self.generator.weight = self.src_embed.weight
 
     def forward(self, tokens):
         return self.generator(self.transformer(self.src_embed(tokens))[0])

@@ -127,7 +127,8 @@ class LM(nn.Module):
         has_bias = c.get("generator_bias", not c.get("tie_generator"))
         self.generator.projection = nn.Linear(c["d_model"], c["n_vocab"], bias=has_bias)
         if c.get("tie_generator"):
-            self.generator.projection.weight = self.src_embed.linear.weight
+            embed = self.src_embed
+            self.generator.projection.weight = embed.weight if embed.pos == "no_pos" else embed.linear.weight
 
     def forward(self, tokens):
         x = self.src_embed(tokens)
