@@ -62,9 +62,10 @@ attncl_status attncl__arch_keys(const struct arch_class *arch, struct config_key
         return ATTNCL_OK;
     void *settings = attncl__alloc_zero(arch->settings_bytes);
     REQUIRE(settings, ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch->name);
-    for (keys->scale = 3; keys->scale >= 1; keys->scale -= 2) // defaults that differ vary
-        explore(arch, keys, settings);
     keys->scale = 1;
+    explore(arch, keys, settings);
+    keys->scale = 3; // defaults that differ vary
+    explore(arch, keys, settings);
     for (size_t i = 0; i < keys->n; ++i) {
         for (int variant = 0; variant < count_variants(&keys->list[i]); ++variant) {
             keys->cause = (int)i;

@@ -173,8 +173,10 @@ attncl_status attncl__config_number_or(struct config *config, const char *key, d
     snprintf(text, sizeof text, "%g", otherwise);
     note_default(noted, text);
     *ret = otherwise;
-    if (!config->object)
+    if (!config->object) {
+        *ret *= (double)config->keys->scale; // a default that follows this number varies
         return ATTNCL_OK;
+    }
     TRY(attncl__json_double(config->object, key, &present, ret));
     return present ? check_number(key, min, *ret) : ATTNCL_OK;
 }

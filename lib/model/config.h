@@ -43,7 +43,7 @@ struct config_keys {
     struct config_key list[CONFIG_MAX_KEYS];
     size_t n;
     int cause, variant; // exploring: this run's value, and those that led to its key
-    int64_t scale;      // exploring: of required integers
+    int64_t scale;      // exploring: of required integers and default numbers
     unsigned run;       // exploring: counts
 };
 

@@ -163,6 +163,11 @@ TEST(keys_have_defaults_and_choices)
     key = find("multi_head_attention", &keys, "query_size");
     ck_assert(key->otherwise[0] && key->varies);
 
+    key = find("encoder", &keys, "embed_scale"); // sqrt(d_model), read with n_vocab alone
+    ck_assert(key->varies);
+    key = find("encoder", &keys, "final_norm_eps"); // layer_norm_eps
+    ck_assert(key->varies);
+
     key = find("optimizer_step", &keys, "betas");
     ck_assert_str_eq(key->otherwise, "[0.9, 0.999]");
 
