@@ -305,9 +305,14 @@ class Checkpoints(Case):
     def test_refusals(self):
         state = nn.TransformerEncoder(Layer(6, 2, 9), 2).state_dict()
         garbage, absent = self.at / "c.pt", self.at / "absent.pt"
-        garbage.write_bytes(b"nothing of the kind")
+        for data, words in ((b"nothing of the kind", "a header of"), (b"", "a file of 0 bytes"), (b"GGUF" + bytes(20), "a GGUF file")):
+            garbage.write_bytes(data)
+            with self.assertRaisesRegex(attncl.AttnclError, "c.pt: " + words):
+                attncl.export(garbage, self.file, module="Linear")
+        garbage.write_bytes(b"PK\3\4" + bytes(40))
         for words, source, more in (
-            ("is neither a file of torch.save|could run code", garbage, {}),
+            ("is not a file of torch.save", garbage, {}),
+            ("module and config: a state dict is of", garbage, {"module": "Linear", "config": "config.json"}),
             ("absent.pt does not exist", absent, {}),
             ("does not tell its module: --module, one of Linear, ", state, {}),
             ("module Conv1d is none of Linear, ", state, {"module": "Conv1d"}),
@@ -330,7 +335,8 @@ class Checkpoints(Case):
         status, out, err = self.convert(self.at / "c.pt", self.file)
         self.assertEqual((status, out, err.count("\n")), (1, "", 1), err)
         self.assertTrue(err.startswith("attncl-convert: "), err)
-        self.assertEqual(self.convert(self.at / "c.pt", self.file, "--set", "nhead")[0], 2)
+        status, out, err = self.convert(self.at / "c.pt", self.file, "--set", "nhead")
+        self.assertEqual((status, out, err.count("\n")), (2, "", 1), err)
 
 
 if __name__ == "__main__":

@@ -88,6 +88,8 @@ def export(source, path, *, module=None, settings=None, config=None, key=None, p
     notes = []
     if not isinstance(source, torch.nn.Module):
         if isinstance(source, (str, os.PathLike)):
+            if module and config:
+                refuse("module and config: a state dict is of a class of PyTorch or of GPT-2 or BERT")
             source, config = load_source(source, config)
         source, notes = build(source, module, settings or {}, config, key, prefix)
     elif module or settings or config or key or prefix:

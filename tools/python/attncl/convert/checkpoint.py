@@ -28,7 +28,9 @@ def _tensor(array):
 
 def _read(path):
     """A state dict, a checkpoint that holds one, or a module."""
-    if path.suffix == ".safetensors":
+    with path.open("rb") as file:
+        first = file.read(1)
+    if first not in (b"P", b"\x80"):  # neither zip nor pickle: the library's reader says what else it is
         return {name: _tensor(array) for name, array in load(path)[0].items()}
     try:
         with torch.serialization.safe_globals(SAFE):
@@ -37,7 +39,7 @@ def _read(path):
         refuse(f"{path} names things that could run code when loaded; save its state_dict(), or call attncl.export(module, "
                f"...) where the module is: {str(error).splitlines()[-1]}")
     except (RuntimeError, EOFError, KeyError, ValueError) as error:
-        refuse(f"{path} is neither a file of torch.save() nor *.safetensors: {str(error).splitlines()[0]}")
+        refuse(f"{path} is not a file of torch.save(): {(str(error).splitlines() or [type(error).__name__])[0]}")
 
 
 def load_source(path, config=None):

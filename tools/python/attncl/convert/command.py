@@ -26,9 +26,14 @@ def setting(text):
         return key, value
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message):
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
 def main(arguments=None):
-    parser = argparse.ArgumentParser(prog="attncl-convert", description=__doc__.partition(": ")[2], epilog=EPILOG,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = _Parser(prog="attncl-convert", description=__doc__.partition(": ")[2], epilog=EPILOG,
+                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("source", metavar="SOURCE")
     parser.add_argument("output", metavar="OUTPUT", help="the model file to write")
     parser.add_argument("--module", metavar="CLASS", help="class of a state dict's module: Linear, TransformerEncoder ...")
