@@ -19,12 +19,12 @@ typedef struct attncl_model attncl_model;
 /**
  * Opens a model file and uploads its weights, once for every graph made of it.
  *
- * ERR_IO, ERR_FORMAT (damaged file, metadata missing, configuration not acceptable, a parameter
- * missing or of a wrong shape), ERR_UNSUPPORTED (a model inside `train` that cannot be trained;
- * named).
+ * ERR_IO, ERR_FORMAT (damaged file or one of another format, metadata missing, configuration not
+ * acceptable, a key that no configuration of the architecture reads, a parameter missing or of a
+ * wrong shape).
  *
  * @param model_ret  owned by the caller, released by attncl_model_close() before the context
- * Errors: ERR_IO, ERR_FORMAT, ERR_UNSUPPORTED, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.1.
+ * Errors: ERR_IO, ERR_FORMAT, ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_model_open(attncl_context *context, const char *path,
                                            attncl_model **model_ret);
@@ -48,12 +48,12 @@ ATTNCL_API int64_t attncl_model_config_int(const attncl_model *model, const char
 
 /**
  * The model's computation for inputs of given shapes, compiled.  Of each of the `n` arrays only
- * name, dtype and shape matter; inputs the architecture does not name are ignored, absent optional
- * ones are absent.
+ * name, dtype and shape matter; absent optional ones are absent.
  *
  * @param graph_ret  owned by the caller; its inputs and outputs carry the architecture's names
  *
- * ERR_ARGUMENT for a missing input, ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an
+ * ERR_ARGUMENT for a missing input and for one that the architecture does not name (the message has
+ * the nearest and all that it names), ERR_SHAPE and ERR_DTYPE for a wrong one, ERR_UNSUPPORTED for an
  * architecture that is not one graph (lm_sample).
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, and those of attncl_graph_compile().
  * Since: 0.1.
