@@ -191,17 +191,16 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     attncl__gemm_add_macros(&spec, g);
     for (int64_t k = 0; k < g->k; k += k_step) {
-        struct gemm_args args = {.n = 0};
+        struct arg_list args = {.n = 0};
 
-        attncl__gemm_add_args(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(k),
-                                          arg_i32(k + k_step < g->k ? k + k_step : g->k),
-                                          arg_i32(t->m), arg_i32(t->n), arg_i32(t->k),
-                                          arg_i32(tiles_m), arg_i32(tiles_n), arg_i32(g->batch)));
+        arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(k),
+                                 arg_i32(k + k_step < g->k ? k + k_step : g->k), arg_i32(t->m),
+                                 arg_i32(t->n), arg_i32(t->k), arg_i32(tiles_m), arg_i32(tiles_n),
+                                 arg_i32(g->batch)));
         attncl__gemm_add_matrix(&args, &g->a);
         attncl__gemm_add_matrix(&args, &g->b);
         attncl__gemm_add_matrix(&args, &g->c);
-        attncl__gemm_add_args(
-            &args, ARGS(arg_local(b_pack_bytes(t, panel)), arg_local(a_pack_bytes(g, t))));
+        arg_list_add(&args, ARGS(arg_local(b_pack_bytes(t, panel)), arg_local(a_pack_bytes(g, t))));
         attncl__gemm_add_epilogue(&args, g);
         TRY(attncl__launch(l, &spec, grid_1d(tiles_m * tiles_n * g->batch, 1), args.arg, args.n));
     }

@@ -20,9 +20,9 @@ bool attncl__gemm_has_epilogue(const struct gemm *g)
     return g->activation != GEMM_ACT_NONE || epilogue_flags(g) != 0;
 }
 
-void attncl__gemm_add_epilogue(struct gemm_args *args, const struct gemm *g)
+void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g)
 {
-    attncl__gemm_add_args(args, ARGS(arg_i32(epilogue_flags(g)), arg_mem(g->bias)));
+    arg_list_add(args, ARGS(arg_i32(epilogue_flags(g)), arg_mem(g->bias)));
     attncl__gemm_add_matrix(args, &g->gate);
     attncl__gemm_add_matrix(args, &g->residual);
 }
@@ -43,13 +43,12 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
     const int64_t entry_size = g->m * g->n;
     struct kspec spec;
     const size_t local = attncl__gemm_fit_group(l, g, g->n, epilogue_spec, &spec);
-    struct gemm_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
     REQUIRE(g->m <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of %" PRId64 " rows in a batch of %" PRId64 " is too large", g->m, g->batch);
-    attncl__gemm_add_args(&args,
-                          ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(sums), arg_mem(g->scratch),
-                               arg_i32(n_splits), arg_i64(g->batch * entry_size)));
+    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(sums), arg_mem(g->scratch),
+                             arg_i32(n_splits), arg_i64(g->batch * entry_size)));
     attncl__gemm_add_matrix(&args, &g->c);
     attncl__gemm_add_epilogue(&args, g);
     return attncl__launch(l, &spec, grid_1d(g->m * g->batch, local), args.arg, args.n);

@@ -189,14 +189,13 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     const struct gemm_matrix partials = {
         .span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n};
     const bool apply_epilogue = split.n_splits == 1 && split.k_to == g->k;
-    struct gemm_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
-    attncl__gemm_add_args(&args,
-                          ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(split.k_from),
-                               arg_i32(split.k_to), arg_i32(split.step), arg_i32(apply_epilogue),
-                               arg_i64(split.n_splits > 1 ? g->batch * g->m * g->n : 0),
-                               arg_i32(ceil_div(g->m, t->bm)), arg_i32(ceil_div(g->n, t->bn)),
-                               arg_i32(g->batch)));
+    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(split.k_from),
+                             arg_i32(split.k_to), arg_i32(split.step), arg_i32(apply_epilogue),
+                             arg_i64(split.n_splits > 1 ? g->batch * g->m * g->n : 0),
+                             arg_i32(ceil_div(g->m, t->bm)), arg_i32(ceil_div(g->n, t->bn)),
+                             arg_i32(g->batch)));
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, split.n_splits > 1 ? &partials : &g->c);

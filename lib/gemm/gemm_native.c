@@ -11,16 +11,9 @@ int attncl__gemm_class(const struct gemm *g)
     return elements < 65536.0 ? TUNE_SMALL : elements < 524288.0 ? TUNE_MEDIUM : TUNE_LARGE;
 }
 
-void attncl__gemm_add_args(struct gemm_args *args, const struct arg *arg, size_t n)
+void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x)
 {
-    assert(n <= GEMM_MAX_ARGS - args->n);
-    memcpy(args->arg + args->n, arg, n * sizeof *arg);
-    args->n += n;
-}
-
-void attncl__gemm_add_matrix(struct gemm_args *args, const struct gemm_matrix *x)
-{
-    attncl__gemm_add_args(
+    arg_list_add(
         args, ARGS(arg_mem(x->span), arg_i64(x->start), arg_i64(x->ld), arg_i64(x->batch_stride)));
 }
 

@@ -38,14 +38,8 @@ int attncl__gemm_class(const struct gemm *g);
 
 // An argument list: sizes first, then matrices, then the epilogue (EPILOGUE_PARAMS of
 // cl/common/epilogue.clh).
-enum { GEMM_MAX_ARGS = 40 };
-struct gemm_args {
-    struct arg arg[GEMM_MAX_ARGS];
-    size_t n;
-};
-void attncl__gemm_add_args(struct gemm_args *args, const struct arg *arg, size_t n);
-void attncl__gemm_add_matrix(struct gemm_args *args, const struct gemm_matrix *x);
-void attncl__gemm_add_epilogue(struct gemm_args *args, const struct gemm *g);
+void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x);
+void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g);
 
 // The macros that both tile variants have: TRANS_A, TRANS_B, CAUSAL, ACT.
 void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g);

@@ -99,10 +99,10 @@ static struct kspec skinny_spec(const struct device_caps *caps, const struct gem
     return spec;
 }
 
-static void add_norm(struct gemm_args *args, const struct device_caps *caps, const struct gemm *g)
+static void add_norm(struct arg_list *args, const struct device_caps *caps, const struct gemm *g)
 {
-    attncl__gemm_add_args(args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias),
-                                     arg_f32(g->norm.eps), arg_local(norm_bytes(caps, g))));
+    arg_list_add(args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
+                            arg_local(norm_bytes(caps, g))));
 }
 
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
@@ -113,7 +113,7 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     struct kspec spec;
     size_t local = 1;
     int64_t columns; // of a work-group
-    struct gemm_args args = {.n = 0};
+    struct arg_list args = {.n = 0};
 
     const bool row_dots = uses_row_dots(l->caps, g);
     const bool norms = g->norm.weight.storage != NULL;
@@ -129,12 +129,10 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
 
     REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n, g->batch);
-    attncl__gemm_add_args(&args,
-                          ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
+    arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
     if (row_dots) {
-        attncl__gemm_add_args(
-            &args, ARGS(arg_i32(columns),
-                        arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k))));
+        arg_list_add(&args, ARGS(arg_i32(columns),
+                                 arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k))));
     }
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);

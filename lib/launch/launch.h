@@ -138,6 +138,20 @@ static inline struct arg arg_local(size_t bytes)
     (const struct arg[]){__VA_ARGS__},                                                             \
         sizeof((const struct arg[]){__VA_ARGS__}) / sizeof(struct arg)
 
+// Arguments that several functions append.
+enum { ARG_LIST_MAX = 48 };
+struct arg_list {
+    struct arg arg[ARG_LIST_MAX];
+    size_t n;
+};
+
+static inline void arg_list_add(struct arg_list *list, const struct arg *args, size_t n)
+{
+    assert(n <= ARG_LIST_MAX - list->n);
+    memcpy(list->arg + list->n, args, n * sizeof *args);
+    list->n += n;
+}
+
 // Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
 // build.  ERR_UNSUPPORTED when the device cannot run it with work-groups of this size.
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,

@@ -44,6 +44,39 @@ attncl_status attncl__check_index(const char *name, const struct tensor_desc *d)
     return ATTNCL_OK;
 }
 
+attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,
+                                 const char *s_letter, int64_t b)
+{
+    const char *const letters[] = {"1 or T", s_letter, "1 or B"};
+    const int64_t expected[] = {t, s, b};
+
+    if (!attncl__desc_present(mask))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("mask", mask, ATTNCL_U8, 3));
+    for (int i = 0; i < 3; ++i)
+        REQUIRE(mask->dim[i] == expected[i] || (i != 1 && mask->dim[i] == 1), ATTNCL_ERR_SHAPE,
+                "axis %d of the mask is %" PRId64 ", expected %s = %" PRId64, i, mask->dim[i],
+                letters[i], expected[i]);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_lens(const struct tensor_desc *lens, int64_t b, int64_t t)
+{
+    static const char *const letters[] = {"B", "T"};
+    const int64_t expected[] = {b, t};
+
+    if (!attncl__desc_present(lens))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
+    REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
+            "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
+    for (int i = 0; i < lens->rank; ++i)
+        REQUIRE(lens->dim[i] == expected[i], ATTNCL_ERR_SHAPE,
+                "axis %d of valid_lens is %" PRId64 ", expected %s = %" PRId64, i, lens->dim[i],
+                letters[i], expected[i]);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations)
 {

@@ -54,26 +54,15 @@ struct grad_ref {
     enum grad_ref_kind kind;
     int index;
 };
-#define REF_X(i)                                                                                   \
+#define GRAD_REF(kind, i)                                                                          \
     {                                                                                              \
-        REF_KIND_X, (i)                                                                            \
+        (kind), (i)                                                                                \
     }
-#define REF_Y(i)                                                                                   \
-    {                                                                                              \
-        REF_KIND_Y, (i)                                                                            \
-    }
-#define REF_DY(i)                                                                                  \
-    {                                                                                              \
-        REF_KIND_DY, (i)                                                                           \
-    }
-#define REF_DX(i)                                                                                  \
-    {                                                                                              \
-        REF_KIND_DX, (i)                                                                           \
-    }
-#define REF_TEMP(i)                                                                                \
-    {                                                                                              \
-        REF_KIND_TEMP, (i)                                                                         \
-    }
+#define REF_X(i)    GRAD_REF(REF_KIND_X, i)
+#define REF_Y(i)    GRAD_REF(REF_KIND_Y, i)
+#define REF_DY(i)   GRAD_REF(REF_KIND_DY, i)
+#define REF_DX(i)   GRAD_REF(REF_KIND_DX, i)
+#define REF_TEMP(i) GRAD_REF(REF_KIND_TEMP, i)
 enum { N_GRAD_TEMPS = 2, GRAD_MAX_IN = 12, GRAD_MAX_OUT = 6 };
 
 // OP_X for the class X of each line of the list.  Rules name ops by number, so that the file of an op
@@ -156,6 +145,12 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
 // device's iteration cap is lower.  `iterations`: an upper bound.
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
                                   int64_t iterations);
+
+// The same unless the mask is absent or U8 [T or 1, S, B or 1]; unless the lengths are absent or I32
+// [B] or [B, T].  s_letter: what messages call S.
+attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,
+                                 const char *s_letter, int64_t b);
+attncl_status attncl__check_lens(const struct tensor_desc *lens, int64_t b, int64_t t);
 
 // ERR_DTYPE or ERR_SHAPE unless `d` is an index, such as a position: one I32, [1].
 attncl_status attncl__check_index(const char *name, const struct tensor_desc *d);

@@ -64,6 +64,18 @@ struct row_launch attncl__row_launch(const struct device_caps *caps, const char 
     return config;
 }
 
+struct group_launch attncl__group_launch(const struct device_caps *caps, const char *file,
+                                         const char *kernel, int64_t width)
+{
+    const bool cpu = caps->variant == VARIANT_CPU;
+    struct group_launch p = {.spec = kspec_begin(file, kernel),
+                             .local = cpu ? 1 : attncl__group_for_row(caps, width),
+                             .vw = cpu ? caps->vector_width : 1};
+
+    kspec_set_vw_ls(&p.spec, p.vw, p.local);
+    return p;
+}
+
 struct elementwise_launch attncl__elementwise_launch(const struct device_caps *caps,
                                                      const char *file, const char *kernel,
                                                      int64_t count)

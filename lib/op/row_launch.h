@@ -20,6 +20,16 @@ struct row_launch attncl__row_launch(const struct device_caps *caps, const char 
                                      const char *kernel, int64_t rows, int64_t width);
 int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
 
+// Work-groups that share `width` elements.  CPU variant: one work-item each, wide vectors; GPU
+// variant: single elements.
+struct group_launch {
+    struct kspec spec; // VW and LS are set
+    size_t local;
+    unsigned vw;
+};
+struct group_launch attncl__group_launch(const struct device_caps *caps, const char *file,
+                                         const char *kernel, int64_t width);
+
 // A row kernel in which several work-items share a row (cl/common/row_tiling.clh).
 struct row_problem {
     struct kspec spec; // begun, with the macros that are the op's own

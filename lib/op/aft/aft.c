@@ -57,17 +57,7 @@ static attncl_status check_mask(const struct op_sig *sig, bool causal)
     if (!attncl__desc_present(m))
         return ATTNCL_OK;
     REQUIRE(!causal, ATTNCL_ERR_ARGUMENT, "causal = 1 and a mask %s: one of them", SHAPE(m));
-    REQUIRE(m->dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE, "the mask is %s, expected U8",
-            attncl_dtype_name(m->dtype));
-    REQUIRE(m->rank == 3, ATTNCL_ERR_SHAPE, "the mask has %d axes, expected 3: [T or 1, T, B or 1]",
-            m->rank);
-    REQUIRE(m->dim[0] == 1 || m->dim[0] == q->dim[0], ATTNCL_ERR_SHAPE,
-            "axis 0 of the mask is %" PRId64 ", expected 1 or T = %" PRId64, m->dim[0], q->dim[0]);
-    REQUIRE(m->dim[1] == q->dim[0], ATTNCL_ERR_SHAPE,
-            "axis 1 of the mask is %" PRId64 ", expected T = %" PRId64, m->dim[1], q->dim[0]);
-    REQUIRE(m->dim[2] == 1 || m->dim[2] == q->dim[1], ATTNCL_ERR_SHAPE,
-            "axis 2 of the mask is %" PRId64 ", expected 1 or B = %" PRId64, m->dim[2], q->dim[1]);
-    return ATTNCL_OK;
+    return attncl__check_mask(m, q->dim[0], q->dim[0], "T", q->dim[1]);
 }
 
 static attncl_status check_values(const struct op_sig *sig, bool causal)

@@ -14,22 +14,6 @@ enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS };
 
 enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
 
-static attncl_status check_lens(const struct tensor_desc *lens, const struct tensor_desc *q)
-{
-    static const char *const letters[] = {"B", "T"};
-
-    if (!attncl__desc_present(lens))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
-    REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
-            "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
-    for (int i = 0; i < lens->rank; ++i)
-        REQUIRE(lens->dim[i] == q->dim[i], ATTNCL_ERR_SHAPE,
-                "axis %d of valid_lens is %" PRId64 ", expected %s = %" PRId64, i, lens->dim[i],
-                letters[i], q->dim[i]);
-    return ATTNCL_OK;
-}
-
 static attncl_status fwd_infer(struct op_sig *sig)
 {
     static const char *const names[] = {"q", "k", "v"};
@@ -53,7 +37,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(
         (w->rank == 1 || (w->rank == 2 && w->dim[0] == 1)) && attncl__desc_count(w) == q->dim[2],
         ATTNCL_ERR_SHAPE, "w is %s, expected [N] or [1, N] with N = %" PRId64, SHAPE(w), q->dim[2]);
-    TRY(check_lens(&sig->in[IN_LENS], q));
+    TRY(attncl__check_lens(&sig->in[IN_LENS], q->dim[0], q->dim[1]));
     const int64_t dim[3] = {q->dim[0], q->dim[1], v->dim[2]};
     TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]));
     if (!params->want_weights)
@@ -82,22 +66,19 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     enum { KEYS = 64 }; // a work-group takes at once
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *lens = &in[IN_LENS];
     const int64_t n_queries = q->dim[1], n_keys = in[IN_K].dim[1], value_width = in[IN_V].dim[2];
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
-    struct kspec spec = kspec_begin("attention/additive_attention.cl", "additive_attention_fwd");
+    struct group_launch p = attncl__group_launch(l->caps, "attention/additive_attention.cl",
+                                                 "additive_attention_fwd", KEYS);
 
-    TRY(attncl__check_loops(l->caps, spec.kernel, iterations(call, vw, (int64_t)local)));
-    kspec_set_vw_ls(&spec, vw, local);
-    kspec_int(&spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
-    kspec_int(&spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
-    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_queries, local),
-                          ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V),
-                               arg_mem(call->in[IN_W]), arg_mem(call->in[IN_LENS]),
-                               arg_i32(lens->rank == 2), arg_mem(call->out[0]),
-                               arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys),
-                               arg_i32(q->dim[2]), arg_i32(value_width),
-                               arg_local(sizeof(float) * vw * (size_t)ceil_div(value_width, vw))));
+    TRY(attncl__check_loops(l->caps, p.spec.kernel, iterations(call, p.vw, (int64_t)p.local)));
+    kspec_int(&p.spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
+    kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
+    return attncl__launch(
+        l, &p.spec, grid_1d(q->dim[0] * n_queries, p.local),
+        ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V), arg_mem(call->in[IN_W]),
+             arg_mem(call->in[IN_LENS]), arg_i32(lens->rank == 2), arg_mem(call->out[0]),
+             arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys), arg_i32(q->dim[2]),
+             arg_i32(value_width),
+             arg_local(sizeof(float) * p.vw * (size_t)ceil_div(value_width, p.vw))));
 }
 
 // A pair of query and key: N sums, tanh (as one) and products, the softmax, and E products.  Of

@@ -11,6 +11,7 @@
 // cl/attention/additive_attention_bwd.cl.
 
 #include "op/op.h"
+#include "op/row_launch.h"
 
 enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_G, IN_C };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
@@ -60,27 +61,23 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 }
 
 // A pass of work-groups that share `width` numbers.
-static struct kspec pass_spec(const struct launcher *l, const struct op_call *call,
-                              const char *kernel, int64_t width, size_t *local_ret)
+static struct group_launch pass_of(const struct launcher *l, const struct op_call *call,
+                                   const char *kernel, int64_t width)
 {
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    struct kspec spec = kspec_begin("attention/additive_attention_bwd.cl", kernel);
+    struct group_launch p =
+        attncl__group_launch(l->caps, "attention/additive_attention_bwd.cl", kernel, width);
 
-    *local_ret = cpu ? 1 : attncl__group_for_row(l->caps, width < 256 ? width : 256);
-    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
-    kspec_int(&spec, "MASKING", attncl__desc_present(&call->sig.in[IN_LENS]) ? MASKING_LENS : 0);
-    return spec;
+    kspec_int(&p.spec, "MASKING", attncl__desc_present(&call->sig.in[IN_LENS]) ? MASKING_LENS : 0);
+    return p;
 }
 
 static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
                                  const struct places *x)
 {
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
-    size_t local = 1;
-    const struct kspec spec =
-        pass_spec(l, call, "additive_attention_bwd_rows", in[IN_K].dim[1], &local);
+    const struct group_launch p = pass_of(l, call, "additive_attention_bwd_rows", in[IN_K].dim[1]);
 
-    return attncl__launch(l, &spec, grid_1d(q->dim[0] * q->dim[1], local),
+    return attncl__launch(l, &p.spec, grid_1d(q->dim[0] * q->dim[1], p.local),
                           ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
                                arg_mem(call->in[IN_V]), arg_mem(call->in[IN_W]),
                                arg_mem(call->in[IN_LENS]), arg_i32(in[IN_LENS].rank == 2),
@@ -94,11 +91,9 @@ static attncl_status launch_queries(struct launcher *l, const struct op_call *ca
                                     const struct places *x)
 {
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
-    size_t local = 1;
-    const struct kspec spec =
-        pass_spec(l, call, "additive_attention_bwd_queries", q->dim[2], &local);
+    const struct group_launch p = pass_of(l, call, "additive_attention_bwd_queries", q->dim[2]);
 
-    return attncl__launch(l, &spec, grid_1d(q->dim[0] * q->dim[1], local),
+    return attncl__launch(l, &p.spec, grid_1d(q->dim[0] * q->dim[1], p.local),
                           ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
                                arg_mem(call->in[IN_W]), arg_mem(call->scratch), arg_i64(x->ds_at),
                                arg_i64(x->parts_at), arg_mem(call->out[OUT_DQ]), arg_i32(q->dim[1]),
@@ -109,11 +104,10 @@ static attncl_status launch_keys(struct launcher *l, const struct op_call *call,
                                  const struct places *x)
 {
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *k = &in[IN_K];
-    size_t local = 1;
-    const struct kspec spec = pass_spec(l, call, "additive_attention_bwd_keys", q->dim[2], &local);
+    const struct group_launch p = pass_of(l, call, "additive_attention_bwd_keys", q->dim[2]);
 
     return attncl__launch(
-        l, &spec, grid_1d(k->dim[0] * k->dim[1], local),
+        l, &p.spec, grid_1d(k->dim[0] * k->dim[1], p.local),
         ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]), arg_mem(call->in[IN_W]),
              arg_mem(call->in[IN_G]), arg_mem(call->scratch), arg_i64(x->ds_at),
              arg_mem(call->out[OUT_DK]), arg_mem(call->out[OUT_DV]), arg_i32(q->dim[1]),
@@ -124,12 +118,10 @@ static attncl_status launch_sum(struct launcher *l, const struct op_call *call,
                                 const struct places *x)
 {
     const struct tensor_desc *q = &call->sig.in[IN_Q];
-    size_t local = 1;
-    const struct kspec spec = pass_spec(l, call, "additive_attention_bwd_sum", q->dim[2], &local);
-    const int64_t columns =
-        (int64_t)local * (l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1);
+    const struct group_launch p = pass_of(l, call, "additive_attention_bwd_sum", q->dim[2]);
+    const int64_t columns = (int64_t)p.local * p.vw;
 
-    return attncl__launch(l, &spec, grid_1d(ceil_div(q->dim[2], columns), local),
+    return attncl__launch(l, &p.spec, grid_1d(ceil_div(q->dim[2], columns), p.local),
                           ARGS(arg_mem(call->scratch), arg_i64(x->parts_at),
                                arg_i64(q->dim[0] * q->dim[1]), arg_mem(call->out[OUT_DW]),
                                arg_i32(q->dim[2])));

@@ -44,40 +44,6 @@ static attncl_status check_heads(const struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-static attncl_status check_mask(const struct op_sig *sig)
-{
-    static const char *const letters[] = {"T", "S", "B"};
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *mask = &sig->in[ATT_IN_MASK];
-    const int64_t expected[] = {q->dim[2], sig->in[ATT_IN_K].dim[2], q->dim[0]};
-
-    if (!attncl__desc_present(mask))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("mask", mask, ATTNCL_U8, 3));
-    for (int i = 0; i < 3; ++i)
-        REQUIRE(mask->dim[i] == expected[i] || (i != 1 && mask->dim[i] == 1), ATTNCL_ERR_SHAPE,
-                "axis %d of the mask is %" PRId64 ", expected %s%s = %" PRId64, i, mask->dim[i],
-                i == 1 ? "" : "1 or ", letters[i], expected[i]);
-    return ATTNCL_OK;
-}
-
-static attncl_status check_lens(const struct op_sig *sig)
-{
-    static const char *const letters[] = {"B", "T"};
-    const struct tensor_desc *q = &sig->in[ATT_IN_Q], *lens = &sig->in[ATT_IN_LENS];
-    const int64_t expected[] = {q->dim[0], q->dim[2]};
-
-    if (!attncl__desc_present(lens))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
-    REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
-            "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
-    for (int i = 0; i < lens->rank; ++i)
-        REQUIRE(lens->dim[i] == expected[i], ATTNCL_ERR_SHAPE,
-                "axis %d of valid_lens is %" PRId64 ", expected %s = %" PRId64, i, lens->dim[i],
-                letters[i], expected[i]);
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__attention_infer(struct op_sig *sig)
 {
     const struct attention_fwd_params *params = sig->params;
@@ -87,8 +53,8 @@ attncl_status attncl__attention_infer(struct op_sig *sig)
     const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
 
     TRY(check_heads(sig));
-    TRY(check_mask(sig));
-    TRY(check_lens(sig));
+    TRY(attncl__check_mask(&sig->in[ATT_IN_MASK], q->dim[2], v->dim[2], "S", q->dim[0]));
+    TRY(attncl__check_lens(&sig->in[ATT_IN_LENS], q->dim[0], q->dim[2]));
     REQUIRE(params->window >= 0, ATTNCL_ERR_ARGUMENT, "window is %" PRId64 ", at least 0",
             params->window);
     REQUIRE(mask + lens + (params->causal || params->window) <= 1, ATTNCL_ERR_ARGUMENT,

@@ -63,26 +63,24 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     enum { KEYS = 64 }; // a work-group takes at once
     const struct attention_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, KEYS);
+    const struct group_launch p =
+        attncl__group_launch(l->caps, "attention/attention_step.cl", "attention_step_fwd", KEYS);
+    const int64_t vw = p.vw, local = (int64_t)p.local;
     const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
-    struct kspec spec = kspec_begin("attention/attention_step.cl", "attention_step_fwd");
 
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     // A key: its score, and its part of the sums, which few channels more than divide evenly.
-    const int64_t score = ceil_div(ceil_div(width, vw) + 4, (int64_t)local);
-    const int64_t sums = ceil_div(width, (int64_t)(vw * local)) + 4;
-    TRY(attncl__check_loops(l->caps, spec.kernel,
-                            (keys->dim[0] + (int64_t)local) * (score + sums)));
-    kspec_set_vw_ls(&spec, vw, local);
-    return attncl__launch(
-        l, &spec, grid_1d(q->dim[0] * n_heads, local),
-        ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V), arg_mem(call->in[IN_POSITION]),
-             arg_mem(call->in[IN_KEYS]), arg_mem(call->in[IN_VALUES]), arg_mem(call->out[0]),
-             arg_i32(q->dim[0]), arg_i32(n_heads), arg_i32(width), arg_i32(keys->dim[0]),
-             arg_f32(params->scale), arg_local(sizeof(float) * vw * (size_t)ceil_div(width, vw))));
+    const int64_t score = ceil_div(ceil_div(width, vw) + 4, local);
+    const int64_t sums = ceil_div(width, vw * local) + 4;
+    TRY(attncl__check_loops(l->caps, p.spec.kernel, (keys->dim[0] + local) * (score + sums)));
+    return attncl__launch(l, &p.spec, grid_1d(q->dim[0] * n_heads, p.local),
+                          ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V),
+                               arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_KEYS]),
+                               arg_mem(call->in[IN_VALUES]), arg_mem(call->out[0]),
+                               arg_i32(q->dim[0]), arg_i32(n_heads), arg_i32(width),
+                               arg_i32(keys->dim[0]), arg_f32(params->scale),
+                               arg_local(sizeof(float) * p.vw * (size_t)ceil_div(width, vw))));
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.

@@ -89,21 +89,19 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const bool cpu = l->caps->variant == VARIANT_CPU;
     const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS], *v = &in[VALUES];
     const int64_t width = k->dim[3];
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
-    struct kspec spec = kspec_begin("feedback/feedback_attention.cl", "feedback_attention_fwd");
     const struct rows rows = attncl__rows(q);
+    struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention.cl",
+                                                 "feedback_attention_fwd", width > 64 ? width : 64);
 
-    const int64_t vw = cpu ? l->caps->vector_width : 1;
-    kspec_set_vw_ls(&spec, (unsigned)vw, local);
-    kspec_int(&spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
-    kspec_int(&spec, "AT_ONCE", vw);
-    kspec_int(&spec, "HAS_TAIL", width % vw != 0);
-    kspec_int(&spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
-    kspec_int(&spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
+    kspec_int(&p.spec, "BLOCK", cpu ? CPU_BLOCK : GPU_BLOCK);
+    kspec_int(&p.spec, "AT_ONCE", p.vw);
+    kspec_int(&p.spec, "HAS_TAIL", width % p.vw != 0);
+    kspec_int(&p.spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
+    kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     return attncl__launch(
-        l, &spec, grid_2d(k->dim[2], k->dim[1], local, 1),
+        l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
         ARGS(arg_mem(call->in[Q]), arg_i64(q->start), arg_i64(rows.stride), arg_mem(call->in[KEYS]),
              arg_i64(k->start), arg_i64(k->stride[0]), arg_i64(k->stride[1]), arg_i64(k->stride[2]),
              arg_mem(call->in[VALUES]), arg_i64(v->start), arg_i64(v->stride[0]),

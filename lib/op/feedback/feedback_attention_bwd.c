@@ -50,16 +50,14 @@ static struct row_args rows_of(const struct tensor_desc *d)
     arg_mem(span), arg_i64((d)->start), arg_i64((d)->stride[0]), arg_i64((d)->stride[1]),          \
         arg_i64((d)->stride[2])
 
-static struct kspec spec_of(const struct launcher *l, const char *kernel, bool split, int64_t width,
-                            size_t *local_ret)
+static struct group_launch pass_of(const struct launcher *l, const char *kernel, bool split,
+                                   int64_t width)
 {
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    struct kspec spec = kspec_begin("feedback/feedback_attention_bwd.cl", kernel);
+    struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention_bwd.cl",
+                                                 kernel, width > 64 ? width : 64);
 
-    *local_ret = cpu ? 1 : attncl__group_for_row(l->caps, width > 64 ? width : 64);
-    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, *local_ret);
-    kspec_int(&spec, "SPLIT", split);
-    return spec;
+    kspec_int(&p.spec, "SPLIT", split);
+    return p;
 }
 
 static attncl_status append_query(struct launcher *l, const struct op_call *call,
@@ -67,12 +65,11 @@ static attncl_status append_query(struct launcher *l, const struct op_call *call
 {
     const struct tensor_desc *in = call->sig.in, *k = &in[KEYS];
     const struct row_args q = rows_of(&in[Q]);
-    size_t local;
-    const struct kspec spec = spec_of(l, "feedback_attention_bwd_query",
-                                      attncl__desc_present(&in[PLACE_BIAS]), k->dim[3], &local);
+    const struct group_launch p = pass_of(l, "feedback_attention_bwd_query",
+                                          attncl__desc_present(&in[PLACE_BIAS]), k->dim[3]);
 
     return attncl__launch(
-        l, &spec, grid_2d(k->dim[2], k->dim[1], local, 1),
+        l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
         ARGS(arg_mem(call->in[Q]), arg_i64(q.start), arg_i64(q.stride), MEMORIES(call->in[KEYS], k),
              MEMORIES(call->in[VALUES], &in[VALUES]), arg_mem(call->in[PLACES]),
              arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
@@ -100,12 +97,11 @@ struct memory_call {
 static attncl_status append_memory(struct launcher *l, const struct memory_call *m)
 {
     const struct row_args q = rows_of(m->q_desc);
-    size_t local;
-    const struct kspec spec =
-        spec_of(l, "feedback_attention_bwd_memory", false, m->keys.dim[3], &local);
+    const struct group_launch p =
+        pass_of(l, "feedback_attention_bwd_memory", false, m->keys.dim[3]);
 
     return attncl__launch(
-        l, &spec, grid_3d(m->keys.dim[2], m->keys.dim[1], m->keys.dim[0], local, 1),
+        l, &p.spec, grid_3d(m->keys.dim[2], m->keys.dim[1], m->keys.dim[0], p.local, 1),
         ARGS(arg_mem(m->q), arg_i64(q.start), arg_i64(q.stride), arg_mem(m->u), arg_mem(m->scores),
              arg_mem(m->dy), arg_mem(m->position), MEMORIES(m->dkeys, &m->keys),
              MEMORIES(m->dvalues, &m->values), arg_i32(m->growing), arg_i32(m->adds),
@@ -214,12 +210,11 @@ static attncl_status places_launch(struct launcher *l, const struct op_call *cal
     const struct tensor_desc *in = call->sig.in, *places = &in[P_PLACES];
     const struct row_args q = rows_of(&in[P_Q]);
     const int64_t n_heads = places->dim[1], width = places->dim[2];
-    size_t local;
-    const struct kspec spec = spec_of(l, "feedback_attention_bwd_positions",
-                                      attncl__desc_present(&in[P_PLACE_BIAS]), width, &local);
+    const struct group_launch p = pass_of(l, "feedback_attention_bwd_positions",
+                                          attncl__desc_present(&in[P_PLACE_BIAS]), width);
 
     return attncl__launch(
-        l, &spec, grid_2d(n_heads, places->dim[0] + 1, local, 1),
+        l, &p.spec, grid_2d(n_heads, places->dim[0] + 1, p.local, 1),
         ARGS(arg_mem(call->in[P_Q]), arg_i64(q.start), arg_i64(q.stride), arg_mem(call->in[P_U]),
              arg_mem(call->in[P_SCORES]), arg_mem(call->in[P_DU_PARTS]),
              arg_mem(call->in[P_POSITION]), arg_mem(call->out[OUT_DPLACES]),

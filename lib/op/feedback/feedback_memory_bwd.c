@@ -54,18 +54,16 @@ static attncl_status append_weights(struct launcher *l, const struct op_call *ca
 {
     const struct feedback_mix_bwd_params *params = call->sig.params;
     const struct span *in = call->in;
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, count);
     const int n = count_x(&call->sig);
-    struct kspec dots = kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_dots");
+    struct group_launch dots = attncl__group_launch(l->caps, "feedback/feedback_memory_bwd.cl",
+                                                    "feedback_memory_bwd_dots", count);
     struct kspec weights =
         kspec_begin("feedback/feedback_memory_bwd.cl", "feedback_memory_bwd_weights");
 
-    kspec_set_vw_ls(&dots, cpu ? l->caps->vector_width : 1, local);
-    kspec_int(&dots, "N_X", n);
+    kspec_int(&dots.spec, "N_X", n);
     kspec_set_vw_ls(&weights, 1, 1);
     kspec_int(&weights, "N_X", n);
-    TRY(attncl__launch(l, &dots, grid_1d(n, local),
+    TRY(attncl__launch(l, &dots.spec, grid_1d(n, dots.local),
                        ARGS(arg_mem(in[DY]), arg_mem(in[X]), arg_mem(in[X + 1]), arg_mem(in[X + 2]),
                             arg_mem(in[X + 3]), arg_mem(in[X + 4]), arg_mem(in[X + 5]),
                             arg_mem(in[X + 6]), arg_mem(in[X + 7]), arg_mem(call->scratch),

@@ -172,15 +172,9 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
 
 // -- launch
 
-static struct arg *add(struct arg *to, const struct arg *args, size_t n)
-{
-    memcpy(to, args, n * sizeof *args);
-    return to + n;
-}
-
 // The arguments that all kernels share, in the order of QKV_PARAMS (cl/fused/channel_block.clh).
-static struct arg *add_shared(const struct device_caps *caps, const struct op_call *call,
-                              struct arg *to)
+static void add_shared(const struct device_caps *caps, const struct op_call *call,
+                       struct arg_list *to)
 {
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
@@ -192,7 +186,7 @@ static struct arg *add_shared(const struct device_caps *caps, const struct op_ca
 
     for (int i = 0; i < n_projections; ++i)
         has_bias |= attncl__desc_present(&sig->in[FUSED_BQ + 2 * i]) << i;
-    to = add(
+    arg_list_add(
         to, ARGS(arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
                  arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
                  arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
@@ -203,23 +197,21 @@ static struct arg *add_shared(const struct device_caps *caps, const struct op_ca
                  arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d)),
                  arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width)), arg_i32(has_bias)));
     for (int i = 0; i < 2 * n_projections; ++i)
-        to = add(to, ARGS(arg_mem(call->in[FUSED_WQ + i])));
-    to = add(to, ARGS(arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
-                      arg_local((size_t)(m * d) * sizeof(float))));
+        arg_list_add(to, ARGS(arg_mem(call->in[FUSED_WQ + i])));
+    arg_list_add(to, ARGS(arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
+                          arg_local((size_t)(m * d) * sizeof(float))));
     for (int i = 0; i < n_projections; ++i)
-        to = add(to, ARGS(arg_local((size_t)(m * width) * sizeof(float))));
-    return to;
+        arg_list_add(to, ARGS(arg_local((size_t)(m * width) * sizeof(float))));
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call)
 {
-    enum { MAX_SHARED_ARGS = 29 };
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
     const struct inner_step *inner = inner_of(sig);
     const int64_t channels = attncl__fused_step_channels(sig);
     struct kspec spec = kspec_begin(inner->file, inner->kernel);
-    struct arg args[MAX_SHARED_ARGS + MAX_INNER_ARGS];
+    struct arg_list args = {.n = 0};
 
     REQUIRE(attncl__fused_step_supported(sig) &&
                 ceil_div(channels, block_width(sig, params->n_blocks)) == params->n_blocks,
@@ -231,10 +223,10 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
     kspec_int(&spec, "HAS_K_TAIL", 0);
     if (inner->macros)
         inner->macros(sig, &spec);
-    struct arg *end = add_shared(l->caps, call, args);
+    add_shared(l->caps, call, &args);
     if (inner->args)
-        end += inner->args(call, end);
-    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args, (int)(end - args));
+        inner->args(call, &args);
+    return attncl__launch(l, &spec, grid_1d(params->n_blocks, 1), args.arg, args.n);
 }
 
 static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)

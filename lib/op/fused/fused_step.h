@@ -55,12 +55,11 @@ struct inner_step {
     // Floats of local memory beside rows and projections; NULL: none.
     int64_t (*local_floats)(const struct op_sig *sig);
     void (*macros)(const struct op_sig *sig, struct kspec *spec);
-    // Appends the kernel's own arguments, at most MAX_INNER_ARGS; returns their number.
-    int (*args)(const struct op_call *call, struct arg *args);
+    // Appends the kernel's own arguments.
+    void (*args)(const struct op_call *call, struct arg_list *args);
     // Adds operations and bytes of the inner step.
     void (*cost)(const struct op_sig *sig, double *flop, double *bytes);
 };
-enum { MAX_INNER_ARGS = 7 };
 extern const struct inner_step attncl__inner_aft, attncl__inner_attention, attncl__inner_ffn;
 
 // m; d; C

@@ -25,21 +25,17 @@ static void macros(const struct op_sig *sig, struct kspec *spec)
     kspec_int(spec, "PER_HEAD", 0);
 }
 
-static int args(const struct op_call *call, struct arg *to)
+static void args(const struct op_call *call, struct arg_list *to)
 {
     const struct fused_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *pos_bias = &call->sig.in[FUSED_POS_BIAS];
     const bool biased = attncl__desc_present(pos_bias) && params->aft.window > 0;
-    int n = 0;
 
-    to[n++] = arg_mem(call->in[FUSED_POS_BIAS]);
-    to[n++] = arg_i32(biased ? pos_bias->dim[0] : INT32_MAX);
-    to[n++] = arg_i32(biased ? params->aft.window : 0);
-    to[n++] = arg_mem(call->in[FUSED_POSITION]);
-    to[n++] = arg_mem(call->in[FUSED_SUMS]);
-    to[n++] = arg_mem(call->in[FUSED_KEYS]);
-    to[n++] = arg_mem(call->in[FUSED_VALUES]);
-    return n;
+    arg_list_add(to, ARGS(arg_mem(call->in[FUSED_POS_BIAS]),
+                          arg_i32(biased ? pos_bias->dim[0] : INT32_MAX),
+                          arg_i32(biased ? params->aft.window : 0),
+                          arg_mem(call->in[FUSED_POSITION]), arg_mem(call->in[FUSED_SUMS]),
+                          arg_mem(call->in[FUSED_KEYS]), arg_mem(call->in[FUSED_VALUES])));
 }
 
 static void cost(const struct op_sig *sig, double *flop, double *bytes)

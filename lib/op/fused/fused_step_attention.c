@@ -20,20 +20,15 @@ static int64_t head_width(const struct op_sig *sig)
     return attncl__fused_step_channels(sig) / params->attention.n_heads;
 }
 
-static int args(const struct op_call *call, struct arg *to)
+static void args(const struct op_call *call, struct arg_list *to)
 {
     const struct op_sig *sig = &call->sig;
     const struct fused_step_fwd_params *params = sig->params;
-    int n = 0;
 
-    to[n++] = arg_i32(head_width(sig));
-    to[n++] = arg_i32(sig->in[FUSED_KEYS].dim[0]);
-    to[n++] = arg_f32(params->attention.scale);
-    to[n++] = arg_mem(call->in[FUSED_POSITION]);
-    to[n++] = arg_mem(call->in[FUSED_KEYS]);
-    to[n++] = arg_mem(call->in[FUSED_VALUES]);
-    to[n++] = arg_local((size_t)head_width(sig) * sizeof(float));
-    return n;
+    arg_list_add(to, ARGS(arg_i32(head_width(sig)), arg_i32(sig->in[FUSED_KEYS].dim[0]),
+                          arg_f32(params->attention.scale), arg_mem(call->in[FUSED_POSITION]),
+                          arg_mem(call->in[FUSED_KEYS]), arg_mem(call->in[FUSED_VALUES]),
+                          arg_local((size_t)head_width(sig) * sizeof(float))));
 }
 
 // At the last position: earlier ones cost less, but only the device knows which it is.

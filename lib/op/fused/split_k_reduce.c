@@ -6,6 +6,7 @@
 
 #include "op/fused/split_k_reduce.h"
 #include "op/op.h"
+#include "op/row_launch.h"
 
 static attncl_status infer(struct op_sig *sig)
 {
@@ -30,15 +31,13 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *partials = &call->sig.in[SPLIT_K_PARTIALS];
     const int64_t m = partials->dim[1], d = partials->dim[2];
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, d);
-    struct kspec spec = kspec_begin("fused/split_k_reduce.cl", "split_k_reduce_fwd");
+    const struct group_launch p =
+        attncl__group_launch(l->caps, "fused/split_k_reduce.cl", "split_k_reduce_fwd", d);
 
-    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
     REQUIRE(m <= INT32_MAX && partials->dim[0] <= INT32_MAX, ATTNCL_ERR_UNSUPPORTED,
             "partials are %s, too many", SHAPE(partials));
-    TRY(attncl__check_loops(l->caps, spec.kernel, partials->dim[0] * (d / (int64_t)local + 1)));
-    return attncl__launch(l, &spec, grid_1d(m, local),
+    TRY(attncl__check_loops(l->caps, p.spec.kernel, partials->dim[0] * (d / (int64_t)p.local + 1)));
+    return attncl__launch(l, &p.spec, grid_1d(m, p.local),
                           ARGS(arg_i32(d), arg_i32(partials->dim[0]),
                                arg_i32(attncl__desc_present(&call->sig.in[SPLIT_K_BIAS])),
                                arg_i64(m * d), arg_mem(call->in[SPLIT_K_PARTIALS]),
@@ -47,8 +46,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_split_k_reduce_fwd = {
-    .name = "split_k_reduce_fwd",
-    .params_bytes = sizeof(struct split_k_reduce_fwd_params),
+    .name = OP_NAME(split_k_reduce_fwd),
     .n_in = N_SPLIT_K_INPUTS,
     .n_out = 1,
     .optional = 1u << SPLIT_K_BIAS,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 
 #include "op/matmul/column_sum.h"
+#include "op/row_launch.h"
 
 // About as many blocks as rows in each once there are many: no sum has a long tail, and the second
 // pass is short.
@@ -30,16 +31,13 @@ static attncl_status pass(struct launcher *l, const struct column_sum *s, int64_
                           struct span x, struct span y)
 {
     enum { VECTORS = 4, GPU_GROUP = 64 }; // VECTORS as in column_sum.cl
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, GPU_GROUP);
-    const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const int64_t chunk = VECTORS * (int64_t)vw * (int64_t)local;
+    const struct group_launch p =
+        attncl__group_launch(l->caps, "matmul/column_sum.cl", "column_sum_blocks", GPU_GROUP);
+    const int64_t chunk = VECTORS * (int64_t)p.vw * (int64_t)p.local;
     const int64_t blocks = s->rows > block ? ceil_div(s->rows, block) : 1;
     const int64_t n_chunks = ceil_div(s->width, chunk);
-    struct kspec spec = kspec_begin("matmul/column_sum.cl", "column_sum_blocks");
 
-    kspec_set_vw_ls(&spec, vw, local);
-    return attncl__launch(l, &spec, grid_1d(s->batch * blocks * n_chunks, local),
+    return attncl__launch(l, &p.spec, grid_1d(s->batch * blocks * n_chunks, p.local),
                           ARGS(arg_mem(x), arg_mem(y), arg_i64(s->rows), arg_i64(s->width),
                                arg_i64(block), arg_i64(blocks), arg_i64(n_chunks)));
 }

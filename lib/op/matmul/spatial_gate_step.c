@@ -39,15 +39,13 @@ static attncl_status fwd_infer(struct op_sig *sig)
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { CHANNELS = 64 }; // of a work-group: few, as one position has little work to share out
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, CHANNELS);
+    const struct group_launch p = attncl__group_launch(l->caps, "matmul/spatial_gate_step.cl",
+                                                       "spatial_gate_step_fwd", CHANNELS);
     const struct tensor_desc *u = &call->sig.in[2], *z1 = &call->sig.in[3];
     const int64_t batch = u->dim[0], width = u->dim[1];
-    struct kspec spec = kspec_begin("matmul/spatial_gate_step.cl", "spatial_gate_step_fwd");
     const struct rows rows = attncl__rows(z1);
 
-    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
-    return attncl__launch(l, &spec, grid_2d(ceil_div(width, CHANNELS), batch, local, 1),
+    return attncl__launch(l, &p.spec, grid_2d(ceil_div(width, CHANNELS), batch, p.local, 1),
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_mem(call->in[3]), arg_mem(call->in[4]), arg_mem(call->in[5]),
                                arg_mem(call->out[0]), arg_i64(z1->start), arg_i64(rows.stride),

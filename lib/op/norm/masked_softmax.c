@@ -17,14 +17,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_input("x", x, ATTNCL_F32, 3));
     TRY(attncl__check_width("the last axis of x", x->dim[2]));
-    if (attncl__desc_present(lens)) {
-        TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
-        REQUIRE(lens->rank == 1 || lens->rank == 2, ATTNCL_ERR_SHAPE,
-                "valid_lens %s has %d axes, must have 1 or 2", SHAPE(lens), lens->rank);
-        for (int i = 0; i < lens->rank; ++i)
-            REQUIRE(lens->dim[i] == x->dim[i], ATTNCL_ERR_SHAPE,
-                    "valid_lens is %s, x is %s: axis %d disagrees", SHAPE(lens), SHAPE(x), i);
-    }
+    TRY(attncl__check_lens(lens, x->dim[0], x->dim[1]));
     return attncl__infer_like_first(sig);
 }
 

@@ -28,16 +28,8 @@ static attncl_status masked_infer(struct op_sig *sig)
     const struct tensor_desc *y = &sig->in[0], *lens = &sig->in[2];
 
     TRY(bwd_infer(sig));
-    if (!attncl__desc_present(lens))
-        return ATTNCL_OK;
-    TRY(attncl__check_input("valid_lens", lens, ATTNCL_I32, -1));
-    REQUIRE(y->rank == 3 && (lens->rank == 1 || lens->rank == 2), ATTNCL_ERR_SHAPE,
-            "valid_lens is %s, y is %s: expected [B] or [B, Q] and [B, Q, K]", SHAPE(lens),
-            SHAPE(y));
-    for (int i = 0; i < lens->rank; ++i)
-        REQUIRE(lens->dim[i] == y->dim[i], ATTNCL_ERR_SHAPE,
-                "valid_lens is %s, y is %s: axis %d disagrees", SHAPE(lens), SHAPE(y), i);
-    return ATTNCL_OK;
+    TRY(attncl__check_input("y", y, ATTNCL_F32, 3));
+    return attncl__check_lens(lens, y->dim[0], y->dim[1]);
 }
 
 static attncl_status launch(struct launcher *l, const struct op_call *call, struct span lens,

@@ -117,12 +117,10 @@ static attncl_status append_gates(struct launcher *l, const struct op_call *call
     const int64_t n_batch = out->dim[batch_axis(&call->sig)], width = out->dim[2];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, per_group);
-    struct kspec spec = kspec_begin("recurrent/gru.cl", "gru_gates_fwd");
+    const struct group_launch p =
+        attncl__group_launch(l->caps, "recurrent/gru.cl", "gru_gates_fwd", per_group);
 
-    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
-    return attncl__launch(l, &spec, grid_1d(n_batch * n_chunks, local),
+    return attncl__launch(l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
                           ARGS(ROWS(xi), arg_mem(call->scratch), ROWS(h),
                                arg_i32(h.span.storage != NULL), ROWS(y), arg_i32(width),
                                arg_i32(n_chunks), arg_i32(per_group)));

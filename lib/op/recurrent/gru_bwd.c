@@ -120,13 +120,11 @@ static attncl_status append_gates(struct launcher *l, const struct op_call *call
     const int64_t n_batch = batch_count(&call->sig), width = call->sig.in[IN_WEIGHT].dim[1];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, per_group);
-    struct kspec spec = kspec_begin("recurrent/gru_bwd.cl", "gru_bwd_gates");
+    const struct group_launch p =
+        attncl__group_launch(l->caps, "recurrent/gru_bwd.cl", "gru_bwd_gates", per_group);
 
-    kspec_set_vw_ls(&spec, cpu ? l->caps->vector_width : 1, local);
     return attncl__launch(
-        l, &spec, grid_1d(n_batch * n_chunks, local),
+        l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
         ARGS(arg_mem(call->in[IN_XI]), arg_mem(call->out[OUT_DHH]), arg_mem(call->out[OUT_BEFORE]),
              arg_mem(call->in[IN_DY]), arg_mem(call->out[OUT_DXI]), arg_mem(call->scratch),
              arg_i64(state_floats(&call->sig)), arg_i32(!is_last), arg_i64(rows.first),

@@ -56,15 +56,13 @@ static attncl_status squares_launch(struct launcher *l, const struct op_call *ca
     const int64_t count = attncl__desc_count(&call->sig.in[0]);
     const struct elementwise_launch p = squares_config(l->caps, count);
     const int64_t blocks = (int64_t)p.grid.groups[0];
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t local = cpu ? 1 : attncl__group_for_row(l->caps, blocks);
-    struct kspec total = kspec_begin("train/clip.cl", "clip_total_fwd");
-    kspec_set_vw_ls(&total, cpu ? l->caps->vector_width : 1, local);
+    const struct group_launch total =
+        attncl__group_launch(l->caps, "train/clip.cl", "clip_total_fwd", blocks);
 
     TRY(attncl__launch(l, &p.spec, p.grid,
                        ARGS(arg_mem(call->in[0]), arg_mem(call->scratch), arg_i64(count),
                             arg_i32(p.per_group), arg_i32(blocks))));
-    return attncl__launch(l, &total, grid_1d(1, local),
+    return attncl__launch(l, &total.spec, grid_1d(1, total.local),
                           ARGS(arg_mem(call->scratch), arg_mem(call->in[1]), arg_mem(call->out[0]),
                                arg_i32(blocks), arg_i32(attncl__desc_present(&call->sig.in[1]))));
 }
