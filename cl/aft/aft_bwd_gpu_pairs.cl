@@ -16,11 +16,8 @@
 //   CHANNELS  channels at a time                                16
 //   MASKED    a mask tensor says what is seen, at any distance  0, 1
 
-#ifndef QUERIES
-#error "QUERIES: queries of a work-group"
-#endif
-#ifndef CHANNELS
-#error "CHANNELS: channels at a time"
+#if !defined QUERIES || !defined CHANNELS
+#error "QUERIES and CHANNELS must be defined"
 #endif
 
 #include "aft/aft_bias.clh"

@@ -29,20 +29,8 @@
 //   BACKWARD    targets are keys, sources queries                 0, 1
 //   MASKED      a mask tensor says what is seen                   0
 
-#ifndef BLOCK
-#error "BLOCK: source rows of a block"
-#endif
-#ifndef ROWS
-#error "ROWS: target rows of a work-item"
-#endif
-#ifndef ITEM_LANES
-#error "ITEM_LANES: lanes of a work-item"
-#endif
-#ifndef TX
-#error "TX: work-items across lanes"
-#endif
-#ifndef TY
-#error "TY: work-items across rows"
+#if !defined BLOCK || !defined ROWS || !defined ITEM_LANES || !defined TX || !defined TY
+#error "BLOCK, ROWS, ITEM_LANES, TX and TY must be defined"
 #endif
 #ifndef KEYS
 #error "KEYS: sources in local memory"

@@ -19,14 +19,8 @@
 //   BACKWARD  targets are keys, sources queries                    0, 1
 //   MASKED    a mask tensor says what is seen, at any distance     0, 1
 
-#ifndef BLOCK
-#error "BLOCK: source rows of a block"
-#endif
-#ifndef TARGETS
-#error "TARGETS: target rows of a work-item"
-#endif
-#ifndef CHUNK
-#error "CHUNK: sources added between two updates of a maximum"
+#if !defined BLOCK || !defined TARGETS || !defined CHUNK
+#error "BLOCK, TARGETS and CHUNK must be defined"
 #endif
 
 #include "aft/aft_bias.clh"

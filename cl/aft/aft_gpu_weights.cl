@@ -15,11 +15,8 @@
 //   ROWS    target rows of a work-group, a divisor of BLOCK  16, 8
 //   MASKED  a mask tensor says what is seen                  0
 
-#ifndef BLOCK
-#error "BLOCK: source rows of a block"
-#endif
-#ifndef ROWS
-#error "ROWS: target rows of a work-group"
+#if !defined BLOCK || !defined ROWS
+#error "BLOCK and ROWS must be defined"
 #endif
 
 #include "aft/aft_bias.clh"

@@ -18,11 +18,8 @@
 #include "attention/attention.clh"
 #include "common/transpose.clh"
 
-#ifndef BC
-#error "BC: keys of a tile"
-#endif
-#ifndef PANEL
-#error "PANEL: keys of a panel of scores"
+#if !defined BC || !defined PANEL
+#error "BC and PANEL must be defined"
 #endif
 
 static inline void pack_keys(__global const float *k, long k_t, int keys, int width,

@@ -17,11 +17,8 @@
 
 #include "common/pooling.clh"
 
-#ifndef LS
-#error "LS: work-group size"
-#endif
-#ifndef WEIGHTS
-#error "WEIGHTS: the weights are stored"
+#if !defined LS || !defined WEIGHTS
+#error "LS and WEIGHTS must be defined"
 #endif
 
 enum { BLOCK = 64 };

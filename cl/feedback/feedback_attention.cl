@@ -26,20 +26,8 @@
 #include "common/transpose_reduce.clh"
 #endif
 
-#ifndef BLOCK
-#error "BLOCK: memories scored before values are read"
-#endif
-#ifndef AT_ONCE
-#error "AT_ONCE: memories scored side by side"
-#endif
-#ifndef HAS_TAIL
-#error "HAS_TAIL: the width is no multiple of VW"
-#endif
-#ifndef SPLIT
-#error "SPLIT: split scores"
-#endif
-#ifndef WEIGHTS
-#error "WEIGHTS: the weights are an output too"
+#if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL || !defined SPLIT || !defined WEIGHTS
+#error "BLOCK, AT_ONCE, HAS_TAIL, SPLIT and WEIGHTS must be defined"
 #endif
 
 // One head's query and its biases, `width` floats each.

@@ -29,32 +29,11 @@
 #include "common/types.clh"
 #include "common/vector.clh"
 
-#ifndef BM
-#error "BM: rows of a tile"
+#if !defined BM || !defined BN || !defined BK || !defined TX || !defined TY
+#error "BM, BN, BK, TX and TY must be defined"
 #endif
-#ifndef BN
-#error "BN: columns of a tile"
-#endif
-#ifndef BK
-#error "BK: length of a block of the sums"
-#endif
-#ifndef TX
-#error "TX: work-items along n"
-#endif
-#ifndef TY
-#error "TY: work-items along m"
-#endif
-#ifndef ALIGNED
-#error "ALIGNED: rows of A and B start at a whole float4"
-#endif
-#ifndef TRANS_A
-#error "TRANS_A: A is [k, m]"
-#endif
-#ifndef TRANS_B
-#error "TRANS_B: B is [n, k]"
-#endif
-#ifndef CAUSAL
-#error "CAUSAL: A is lower triangular"
+#if !defined ALIGNED || !defined TRANS_A || !defined TRANS_B || !defined CAUSAL
+#error "ALIGNED, TRANS_A, TRANS_B and CAUSAL must be defined"
 #endif
 #if VW != 4 || BM % (4 * TY) != 0 || BN % (4 * TX) != 0 || BK % 4 != 0 || LS != TX * TY
 #error "BM, BN, BK, TX, TY, LS, VW do not go together"

@@ -20,11 +20,8 @@
 #include "common/types.clh"
 #include "common/vector.clh"
 
-#ifndef NV
-#error "NV: vectors of columns of a work-item"
-#endif
-#ifndef MAX_ROWS
-#error "MAX_ROWS: maximum rows of A"
+#if !defined NV || !defined MAX_ROWS
+#error "NV and MAX_ROWS must be defined"
 #endif
 
 #include "common/epilogue.clh"

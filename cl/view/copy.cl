@@ -16,17 +16,8 @@
 
 #include "common/types.clh"
 
-#ifndef ELEMENT
-#error "ELEMENT: type of an element"
-#endif
-#ifndef SCATTER
-#error "SCATTER: y is the view, else x"
-#endif
-#ifndef ADD
-#error "ADD: add to y, or overwrite it"
-#endif
-#ifndef VW
-#error "VW: elements moved at once"
+#if !defined ELEMENT || !defined SCATTER || !defined ADD || !defined VW
+#error "ELEMENT, SCATTER, ADD and VW must be defined"
 #endif
 #if VW == 1
 #define LOAD(p)     (*(p))
