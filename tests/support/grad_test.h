@@ -15,10 +15,10 @@ struct host *finite_differences(ref_forward forward, const void *params, struct 
                                 struct host *const *out, struct host *const *dy, int n_out, int k);
 
 // Builds the op with random gradients dy of its F32 outputs, asks the graph for the gradients of
-// the inputs whose bits are in `wanted`, and compares: the largest |got - difference| over all of
-// them, in units of the largest |difference| of that input.  Keep it small: the definition is
-// computed twice for every element.
-double grad_error(const char *name, const void *params, struct host *const *in, int n_in,
-                  unsigned wanted, ref_forward forward);
+// the inputs whose bits are in `wanted`, and fails the test where one is off by more than
+// `tolerance` of that input's largest difference.  Keep it small: the definition is computed twice
+// for every element.
+void ck_gradients(const char *name, const void *params, struct host *const *in, int n_in,
+                  unsigned wanted, ref_forward forward, double tolerance);
 
 #endif

@@ -72,13 +72,9 @@ LOOP_TEST(meets_finite_differences, ATTNCL_GELU, ATTNCL_RELU)
 {
     const struct activation_fwd_params params = {_i};
 
-    ck_assert_double_le(
-        grad_error("activation_fwd", &params, HOSTS(host_random(7, DIMS(3, 17))), 1, forward),
-        1e-5);
-    ck_assert_double_le(grad_error("bias_activation_fwd", &params,
-                                   HOSTS(host_random(7, DIMS(3, 17)), host_random(8, DIMS(17))), 3,
-                                   with_bias),
-                        1e-5);
+    ck_gradients("activation_fwd", &params, HOSTS(host_random(7, DIMS(3, 17))), 1, forward, 1e-5);
+    ck_gradients("bias_activation_fwd", &params,
+                 HOSTS(host_random(7, DIMS(3, 17)), host_random(8, DIMS(17))), 3, with_bias, 1e-5);
 }
 
 TEST(refusals)

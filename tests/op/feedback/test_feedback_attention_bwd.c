@@ -144,14 +144,10 @@ LOOP_TEST(meets_finite_differences, 0, 2)
     const unsigned wanted = _i ? 0x3f : 0x1f;
     const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
 
-    ck_assert_double_le(grad_error("feedback_attention_fwd", NULL,
-                                   HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted,
-                                   forward),
-                        1e-5);
-    ck_assert_double_le(grad_error("feedback_attention_fwd", &with_weights,
-                                   HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted,
-                                   forward),
-                        1e-5);
+    ck_gradients("feedback_attention_fwd", NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias),
+                 wanted, forward, 1e-5);
+    ck_gradients("feedback_attention_fwd", &with_weights,
+                 HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted, forward, 1e-5);
 }
 
 TEST(refusals)

@@ -71,19 +71,16 @@ TEST(epilogues_meet_finite_differences)
     const struct linear_fwd_params none = {ATTNCL_IDENTITY}, gelu = {ATTNCL_GELU},
                                    tanh_of = {ATTNCL_TANH};
 
-    ck_assert_double_le(grad_error("linear_fwd", &none, HOSTS(x, w, b, NULL, r), 027, linear),
-                        1e-5);
-    ck_assert_double_le(grad_error("linear_fwd", &gelu, HOSTS(x, w, b, NULL, NULL), 7, linear),
-                        1e-5);
-    ck_assert_double_le(grad_error("linear_fwd", &tanh_of, HOSTS(x, w, b, gate, r), 037, linear),
-                        1e-5);
+    ck_gradients("linear_fwd", &none, HOSTS(x, w, b, NULL, r), 027, linear, 1e-5);
+    ck_gradients("linear_fwd", &gelu, HOSTS(x, w, b, NULL, NULL), 7, linear, 1e-5);
+    ck_gradients("linear_fwd", &tanh_of, HOSTS(x, w, b, gate, r), 037, linear, 1e-5);
 }
 
 TEST(bmm_meets_finite_differences)
 {
     struct host *a = host_random(10, DIMS(2, 3, 5)), *b = host_random(11, DIMS(2, 5, 7));
 
-    ck_assert_double_le(grad_error("bmm_fwd", NULL, HOSTS(a, b), 3, bmm), 1e-5);
+    ck_gradients("bmm_fwd", NULL, HOSTS(a, b), 3, bmm, 1e-5);
 }
 
 TEST(refusals)

@@ -18,8 +18,7 @@ static void check(const struct spatial_gate_fwd_params *params, struct host *mas
     struct host *w = host_random(1, DIMS(7, 7)), *bias = host_random(2, DIMS(7));
     struct host *u = host_random(3, DIMS(5, 2, 7)), *z1 = host_random(4, DIMS(5, 2, 7));
 
-    ck_assert_double_le(
-        grad_error("spatial_gate_fwd", params, HOSTS(w, bias, u, z1, mask), 017, forward), 4e-6);
+    ck_gradients("spatial_gate_fwd", params, HOSTS(w, bias, u, z1, mask), 017, forward, 4e-6);
 }
 
 TEST(meets_finite_differences)
