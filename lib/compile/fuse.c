@@ -6,8 +6,8 @@
 
 static attncl_status fuse_node(struct lowered *p, int n)
 {
-    for (size_t r = 0; r < attncl__n_fusion_rules; ++r) {
-        const struct fusion_rule *rule = &attncl__fusion_rules[r];
+    for (int r = 0; attncl__fusion_rules[r]; ++r) {
+        const struct fusion_rule *rule = attncl__fusion_rules[r];
         struct fusion f = {.n_nodes = 0};
         if (rule->match(p, n, &f) && rule->is_legal(p, &f) && rule->is_profitable(p, &f))
             return rule->build(p, &f);

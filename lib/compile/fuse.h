@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Fusion: nodes replaced by fewer ones that compute the same.  Adding one: a row in
-// fusion_rules.c, the op it creates, and tests that the pattern matches and that it does not
-// (tests/compile/test_fuse.c).
+// Fusion: nodes replaced by fewer ones that compute the same.  Adding one: a rule in a file of its
+// own, fusion_<name>.c, a line in fusion_rules.c, the op it creates, and tests that the pattern
+// matches and that it does not (tests/compile/test_fuse.c).
 #ifndef ATTNCL_COMPILE_FUSE_H
 #define ATTNCL_COMPILE_FUSE_H
 
@@ -28,8 +28,11 @@ struct fusion_rule {
     attncl_status (*build)(struct lowered *p, const struct fusion *f);
 };
 
-// For each node the first rule that applies is taken.
-extern const struct fusion_rule attncl__fusion_rules[];
-extern const size_t attncl__n_fusion_rules;
+// For each node the first rule that applies is taken.  NULL ends the list.
+extern const struct fusion_rule *const attncl__fusion_rules[];
+
+extern const struct fusion_rule attncl__fuse_norm_linear; // fusion_norm_linear.c
+extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
+    attncl__fuse_ffn_after; // fusion_step.c
 
 #endif

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: MIT
+//
+// Decode steps: [split_k_reduce ->] fused_norm_linear ... -> linear becomes a fused step, which
+// leaves split-K partial sums, -> split_k_reduce.  The fused step stands where the node in front of
+// the last linear was.
+
+#include "compile/fusion_match.h"
+#include "op/fused/fused_step.h"
+#include "op/fused/split_k_reduce.h"
+#include "op/matmul/linear.h"
+
+enum { OUTER, INNER, MAP_Q, MAP_K, MAP_V }; // of struct fusion; then the stream where there is one
+
+// Per kind: the op that becomes the inner step, how many maps are in front of it, and which inputs
+// of the fused step its own inputs after q, k and v become.
+static const struct {
+    const struct op_class *cls;
+    int n_maps;
+    int inputs[N_FUSED_INPUTS - FUSED_POS_BIAS];
+} inner_steps[N_FUSED_STEPS] = {
+    [FUSED_AFT] = {&attncl__op_aft_step_fwd,
+                   3,
+                   {FUSED_POS_BIAS, FUSED_POSITION, FUSED_SUMS, FUSED_KEYS, FUSED_VALUES}},
+    [FUSED_ATTENTION] = {&attncl__op_attention_step_fwd,
+                         3,
+                         {FUSED_POSITION, FUSED_KEYS, FUSED_VALUES}},
+    [FUSED_FFN] = {&attncl__op_fused_norm_linear_fwd, 1, {0}},
+};
+
+// The node whose norm and map is the step's first; the FFN's inner step is its own map.
+static int first_map(const struct fusion *f)
+{
+    return f->kind == FUSED_FFN ? INNER : MAP_Q;
+}
+
+// The node that adds up the residual stream; -1: the stream is complete.
+static int stream_of(const struct fusion *f)
+{
+    const int end = first_map(f) + inner_steps[f->kind].n_maps;
+    return f->n_nodes > end ? f->node[end] : -1;
+}
+
+static const struct fused_norm_linear_fwd_params *map_params(const struct lowered *p, int map)
+{
+    return p->nodes[map].params;
+}
+
+static const struct aft_step_fwd_params *aft_step_params(const struct lowered *p, int step)
+{
+    return p->nodes[step].params;
+}
+
+// Whether the maps of q and of k or v read the same rows with the same norm, and nothing else.
+static bool is_plain_map(const struct lowered *p, int map, int q)
+{
+    return input_of(p, map, LINEAR_X) == input_of(p, q, LINEAR_X) &&
+           input_of(p, map, NORM_LINEAR_NORM_W) == input_of(p, q, NORM_LINEAR_NORM_W) &&
+           input_of(p, map, NORM_LINEAR_NORM_B) == input_of(p, q, NORM_LINEAR_NORM_B) &&
+           map_params(p, map)->norm.eps == map_params(p, q)->norm.eps &&
+           map_params(p, map)->linear.activation == GEMM_ACT_NONE &&
+           !has_input(p, map, LINEAR_GATE) && !has_input(p, map, LINEAR_RESIDUAL);
+}
+
+// The last linear adds to the residual stream, without activation or gate.
+static bool is_plain_outer(const struct lowered *p, int n)
+{
+    return is_op(p, n, &attncl__op_linear_fwd) &&
+           ((const struct linear_fwd_params *)p->nodes[n].params)->activation == GEMM_ACT_NONE &&
+           !has_input(p, n, LINEAR_GATE) && has_input(p, n, LINEAR_RESIDUAL);
+}
+
+static bool match_mixing_step(const struct lowered *p, int outer, struct fusion *f)
+{
+    int inner = -1;
+
+    if (!is_plain_outer(p, outer))
+        return false;
+    for (int kind = 0; inner < 0 && kind < FUSED_FFN; ++kind) {
+        inner = attncl__fusion_sole_producer_of(p, outer, LINEAR_X, inner_steps[kind].cls);
+        f->kind = kind;
+    }
+    if (inner < 0 || (f->kind == FUSED_AFT && aft_step_params(p, inner)->per_head))
+        return false;
+    f->node[OUTER] = outer;
+    f->node[INNER] = inner;
+    for (int i = MAP_Q; i <= MAP_V; ++i) {
+        f->node[i] =
+            attncl__fusion_sole_producer_of(p, inner, i - MAP_Q, &attncl__op_fused_norm_linear_fwd);
+        if (f->node[i] < 0 || !is_plain_map(p, f->node[i], f->node[MAP_Q]))
+            return false;
+    }
+    f->n_nodes = MAP_V + 1;
+    return true;
+}
+
+static bool match_stream(const struct lowered *p, struct fusion *f)
+{
+    const int map = f->node[first_map(f)];
+    const int stream = attncl__fusion_producer_of(p, map, LINEAR_X, &attncl__op_split_k_reduce_fwd);
+
+    f->node[f->n_nodes++] = stream;
+    return stream >= 0;
+}
+
+static bool match_mixing_step_after(const struct lowered *p, int outer, struct fusion *f)
+{
+    return match_mixing_step(p, outer, f) && match_stream(p, f);
+}
+
+static bool match_ffn_after(const struct lowered *p, int outer, struct fusion *f)
+{
+    if (!is_plain_outer(p, outer))
+        return false;
+    const int inner =
+        attncl__fusion_sole_producer_of(p, outer, LINEAR_X, inner_steps[FUSED_FFN].cls);
+    if (inner < 0 || has_input(p, inner, LINEAR_GATE) || has_input(p, inner, LINEAR_RESIDUAL))
+        return false;
+    *f = (struct fusion){.node = {outer, inner}, .n_nodes = INNER + 1, .kind = FUSED_FFN};
+    return match_stream(p, f);
+}
+
+static void step_inputs(const struct lowered *p, const struct fusion *f, int in[N_FUSED_INPUTS])
+{
+    const int map = f->node[first_map(f)], stream = stream_of(f), inner = f->node[INNER];
+    const int n_maps = inner_steps[f->kind].n_maps;
+
+    memset(in, 0, N_FUSED_INPUTS * sizeof in[0]);
+    in[FUSED_X] = stream < 0 ? input_of(p, map, LINEAR_X) : input_of(p, stream, SPLIT_K_RESIDUAL);
+    in[FUSED_NORM_W] = input_of(p, map, NORM_LINEAR_NORM_W);
+    in[FUSED_NORM_B] = input_of(p, map, NORM_LINEAR_NORM_B);
+    in[FUSED_PARTIALS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_PARTIALS);
+    in[FUSED_PARTIALS_BIAS] = stream < 0 ? 0 : input_of(p, stream, SPLIT_K_BIAS);
+    for (int i = 0; i < n_maps; ++i) {
+        in[FUSED_WQ + 2 * i] = input_of(p, f->node[first_map(f) + i], LINEAR_WEIGHT);
+        in[FUSED_BQ + 2 * i] = input_of(p, f->node[first_map(f) + i], LINEAR_BIAS);
+    }
+    in[FUSED_WO] = input_of(p, f->node[OUTER], LINEAR_WEIGHT);
+    for (int i = n_maps; f->kind != FUSED_FFN && i < p->nodes[inner].cls->n_in; ++i)
+        in[inner_steps[f->kind].inputs[i - n_maps]] = input_of(p, inner, i);
+}
+
+static bool is_replaced(const struct fusion *f, int n)
+{
+    for (int i = 0; i < f->n_nodes; ++i)
+        if (f->node[i] == n)
+            return true;
+    return false;
+}
+
+static bool step_is_legal(const struct lowered *p, const struct fusion *f)
+{
+    const int position = f->node[INNER], stream = stream_of(f);
+    int in[N_FUSED_INPUTS];
+
+    step_inputs(p, f, in);
+    for (int i = 0; i < N_FUSED_INPUTS; ++i)
+        if (p->values[p->values[in[i]].base].producer >= position)
+            return false;
+    for (int i = INNER + 1; i < f->n_nodes; ++i)
+        if (attncl__fusion_overwritten_before(p, f->node[i], position))
+            return false;
+    if (stream < 0)
+        return true;
+    const struct lowered_value *sum = &p->values[p->nodes[stream].outputs[0]];
+    for (const struct use *use = sum->first_use; use; use = use->next)
+        if (use->node < position && !is_replaced(f, use->node))
+            return false;
+    return true;
+}
+
+static bool step_is_profitable(const struct lowered *p, struct fusion *f)
+{
+    const void *inner = p->nodes[f->node[INNER]].params;
+    struct fused_step_fwd_params *params = (void *)f->params;
+    int in[N_FUSED_INPUTS];
+    struct op_sig sig;
+
+    _Static_assert(sizeof *params <= sizeof f->params, "a fused step's parameters");
+    params->kind = f->kind;
+    params->eps = map_params(p, f->node[first_map(f)])->norm.eps;
+    if (f->kind == FUSED_AFT)
+        memcpy(&params->aft, inner, sizeof params->aft);
+    else if (f->kind == FUSED_ATTENTION)
+        memcpy(&params->attention, inner, sizeof params->attention);
+    else
+        params->activation = map_params(p, f->node[INNER])->linear.activation;
+    step_inputs(p, f, in);
+    attncl__lowered_sig_of(p, &attncl__op_fused_step_fwd, in, &sig);
+    sig.params = params;
+    params->n_blocks = attncl__fused_step_blocks(&sig);
+    return attncl__fused_step_supported(&sig);
+}
+
+static attncl_status build_step(struct lowered *p, const struct fusion *f)
+{
+    const struct op_class *cls = &attncl__op_fused_step_fwd;
+    const int outer = f->node[OUTER], inner = f->node[INNER], stream = stream_of(f);
+    const int total = stream < 0 ? 0 : p->nodes[stream].outputs[0];
+    int in[N_FUSED_INPUTS];
+    struct op_sig sig;
+
+    step_inputs(p, f, in);
+    attncl__lowered_sig_of(p, cls, in, &sig);
+    sig.params = f->params;
+    TRY(cls->infer(&sig));
+    void *params = attncl__lowered_alloc(p, cls->params_bytes);
+    struct tensor_desc *sums = attncl__lowered_alloc(p, sizeof *sums);
+    REQUIRE(params && sums, ATTNCL_ERR_NO_MEMORY, "node of %s", cls->name);
+    memcpy(params, f->params, cls->params_bytes);
+    *sums = sig.out[FUSED_PARTIAL_SUMS];
+
+    for (int i = INNER + 1; i < f->n_nodes; ++i)
+        attncl__lowered_remove(p, f->node[i]);
+    TRY(attncl__lowered_replace(p, inner, cls, params, in));
+    p->values[p->nodes[inner].outputs[FUSED_PARTIAL_SUMS]].desc = sums;
+    p->nodes[inner].outputs[FUSED_RESIDUAL_OUT] = total;
+    if (total)
+        p->values[total].producer = inner;
+    const int reduce[N_SPLIT_K_INPUTS] = {
+        [SPLIT_K_PARTIALS] = p->nodes[inner].outputs[FUSED_PARTIAL_SUMS],
+        [SPLIT_K_BIAS] = input_of(p, outer, LINEAR_BIAS),
+        [SPLIT_K_RESIDUAL] = input_of(p, outer, LINEAR_RESIDUAL),
+    };
+    return attncl__lowered_replace(p, outer, &attncl__op_split_k_reduce_fwd, NULL, reduce);
+}
+
+const struct fusion_rule attncl__fuse_mixing_step_after = {
+    "mixing_step_after", match_mixing_step_after, step_is_legal, step_is_profitable, build_step};
+const struct fusion_rule attncl__fuse_mixing_step = {"mixing_step", match_mixing_step,
+                                                     step_is_legal, step_is_profitable, build_step};
+const struct fusion_rule attncl__fuse_ffn_after = {"ffn_after", match_ffn_after, step_is_legal,
+                                                   step_is_profitable, build_step};
