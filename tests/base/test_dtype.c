@@ -196,7 +196,7 @@ TEST(other_pairs_are_refused_by_name)
         {ATTNCL_DTYPE_NONE, ATTNCL_DTYPE_NONE},
     };
     unsigned char in[16] = {0}, out[16];
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(pairs); ++i)
         ck_fails(attncl__convert(pairs[i][0], in, pairs[i][1], out, 1), ATTNCL_ERR_DTYPE,
                  attncl_dtype_name(pairs[i][0]));
 }

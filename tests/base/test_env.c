@@ -52,7 +52,7 @@ TEST(wrong_values_and_names_are_refused)
         {"ATTNCL_TEST_A", "1", NULL},
         {"ATTNCL_", "1", NULL},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         const char *found = getenv(rows[i].name);
         char *old = found ? strdup(found) : NULL;
         setenv(rows[i].name, rows[i].value, 1);

@@ -32,7 +32,7 @@ TEST(every_status_has_its_pinned_value_name_and_meaning)
         {ATTNCL_ERR_IO, 12, "ATTNCL_ERR_IO"},
         {ATTNCL_ERR_FORMAT, 13, "ATTNCL_ERR_FORMAT"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         ck_assert_int_eq((int)rows[i].status, rows[i].value);
         ck_assert_str_eq(attncl_status_name(rows[i].status), rows[i].name);
         ck_assert_str_ne(attncl_status_text(rows[i].status), "unknown status");

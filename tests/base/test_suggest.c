@@ -19,7 +19,7 @@ TEST(edits_are_counted)
         {"head", "heads", 1},  {"haeds", "heads", 1},    {"Heads", "heads", 0},
         {"sigma", "delta", 4}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         ck_assert_uint_eq(attncl__edit_distance(rows[i].a, rows[i].b), rows[i].distance);
         ck_assert_uint_eq(attncl__edit_distance(rows[i].b, rows[i].a), rows[i].distance);
     }
@@ -47,9 +47,9 @@ TEST(the_nearest_is_named_when_it_is_near)
         {"zzz", "; keys: d_model, heads, d_ff, eps, n_layers"},
         {"", "; keys: d_model, heads, d_ff, eps, n_layers"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         struct suggestion s = {.word = rows[i].word};
-        for (size_t k = 0; k < sizeof known / sizeof known[0]; ++k)
+        for (size_t k = 0; k < COUNT_OF(known); ++k)
             attncl__suggestion_add(&s, known[k]);
         ck_assert_str_eq(attncl__suggestion_text(&s, "keys"), rows[i].text);
     }

@@ -41,9 +41,8 @@ static const struct {
     {ATTNCL_DEVICE_CPU, "Apple", "Intel", "Intel(R) Core(TM)", VENDOR_APPLE, 1, 8, 0, false},
     {ATTNCL_DEVICE_OTHER, "Some FPGA", "Maker", "board", VENDOR_OTHER, 1024, 8, 0, true},
 };
-enum { N_DEVICES = sizeof devices / sizeof devices[0] };
 
-LOOP_TEST(quirks_change_what_they_are_about, 0, N_DEVICES)
+TABLE_TEST(quirks_change_what_they_are_about, devices)
 {
     attncl_device_info info = {.type = devices[_i].type};
     struct device_caps caps = {

@@ -25,7 +25,7 @@ static struct device_entry entries[] = {
     {.info = {0, 5, 0, ATTNCL_DEVICE_CPU, "Oclgrind", "Oclgrind Simulator", "Oclgrind",
               .compute_units = 1, .clock_mhz = 1, .available = 1}},
 };
-enum { N_ENTRIES = sizeof entries / sizeof entries[0] };
+enum { N_ENTRIES = COUNT_OF(entries) };
 
 // What is chosen among the first `n` devices; by position.
 static const struct {
@@ -49,9 +49,8 @@ static const struct {
     {"pipe (LLVM", N_ENTRIES, 0},
     {"fpga", N_ENTRIES, 5},
 };
-enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-LOOP_TEST(filters_select_devices, 0, N_CHOICES)
+TABLE_TEST(filters_select_devices, choices)
 {
     const struct device_list list = {entries, choices[_i].n};
     size_t index = 99;
@@ -62,9 +61,8 @@ LOOP_TEST(filters_select_devices, 0, N_CHOICES)
 }
 
 static const char *const rejected[] = {"3:0", "9:9", "3:", ":", "3:1x", "99999:0", "H200", "tpu"};
-enum { N_REJECTED = sizeof rejected / sizeof rejected[0] };
 
-LOOP_TEST(a_refusal_lists_what_there_is, 0, N_REJECTED)
+TABLE_TEST(a_refusal_lists_what_there_is, rejected)
 {
     const struct device_list list = {entries, N_ENTRIES};
     size_t index = 99;

@@ -14,9 +14,8 @@ static const struct shape {
 } shapes[] = {{1, 1, 1},    {1, 67, 130},  {4, 64, 16},   {3, 5, 257}, {37, 1, 19},
               {7, 13, 1},   {12, 64, 32},  {16, 20, 35},  {2, 33, 48}, {64, 64, 64},
               {61, 97, 53}, {97, 131, 67}, {101, 35, 611}};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-LOOP_TEST(matches_the_reference, 0, N_SHAPES)
+TABLE_TEST(matches_the_reference, shapes)
 {
     const struct shape *x = &shapes[_i];
 
@@ -50,7 +49,7 @@ TEST(causal)
 {
     static const int sizes[] = {1, 2, 6, 7, 48, 97, 300};
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(sizes); ++i)
         for (int trans_b = 0; trans_b < 2; ++trans_b)
             gemm_check(&(struct gemm_case){.batch = 2,
                                            .m = sizes[i],
@@ -189,7 +188,7 @@ TEST(tall_tiles_of_a_transposed_a)
     struct device_caps single = test_context()->caps;
 
     single.compute_units = 1;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(rows); ++i)
         gemm_check(&(struct gemm_case){.batch = 3,
                                        .m = rows[i],
                                        .n = 130,
@@ -233,9 +232,8 @@ static const struct vendor {
     size_t group; // of the tile that is expected
 } vendors[] = {{VENDOR_NVIDIA, 32, 1, 256}, {VENDOR_NVIDIA, 32, 4, 128}, {VENDOR_AMD, 32, 1, 128},
                {VENDOR_AMD, 64, 1, 256},    {VENDOR_AMD, 64, 8, 256},    {VENDOR_OTHER, 1, 1, 128}};
-enum { N_VENDORS = sizeof vendors / sizeof vendors[0] };
 
-LOOP_TEST(tiles_of_other_vendors, 0, N_VENDORS)
+TABLE_TEST(tiles_of_other_vendors, vendors)
 {
     const struct vendor *v = &vendors[_i];
     struct device_caps other = test_context()->caps;

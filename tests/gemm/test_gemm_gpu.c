@@ -108,9 +108,8 @@ static const struct {
     {VENDOR_OTHER, 1, 4, 100, 200, "64x64x16/128"},
     {VENDOR_OTHER, 1, 4, 9, 200, "32x32x32/64"},
 };
-enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-LOOP_TEST(tiles_by_vendor_and_size, 0, N_CHOICES)
+TABLE_TEST(tiles_by_vendor_and_size, choices)
 {
     const struct device_caps caps =
         described(choices[_i].vendor, choices[_i].multiple, choices[_i].units);

@@ -80,9 +80,8 @@ static void run_and_check(attncl_graph *g, int64_t trip_count, float offset)
 }
 
 static const int64_t trip_counts[] = {0, 1, 2, MAX_TRIP_COUNT};
-enum { N_CASES = sizeof trip_counts / sizeof trip_counts[0] };
 
-LOOP_TEST(loops_one_after_another, 0, N_CASES)
+TABLE_TEST(loops_one_after_another, trip_counts)
 {
     attncl_graph *g = two_loops(test_context(), trip_counts[_i]);
     for (int run = 0; run < 3; ++run) // every run starts at iteration 0
@@ -133,7 +132,7 @@ TEST(values_live_across_iterations_have_their_own_memory)
 }
 
 // Rows of a profile: commands, flop and bytes are those of one run, all iterations included.
-LOOP_TEST(a_profile_counts_iterations, 0, N_CASES)
+TABLE_TEST(a_profile_counts_iterations, trip_counts)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;

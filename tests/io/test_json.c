@@ -127,7 +127,7 @@ TEST(keys_come_in_the_texts_order)
     for (const char *key = attncl__json_next(config, NULL); key;
          key = attncl__json_next(config, key))
         ck_assert_str_eq(key, keys[i++]);
-    ck_assert_uint_eq(i, sizeof keys / sizeof keys[0]);
+    ck_assert_uint_eq(i, COUNT_OF(keys));
     ck_assert_uint_eq(attncl__json_count(config), i);
     ck_assert(attncl__json_has(config, "nothing") && !attncl__json_has(config, "Nothing"));
 }
@@ -155,7 +155,7 @@ static const struct bad bads[] = {
     {"{\"a\": \"unfinished\\", "no valid JSON"},
 };
 
-LOOP_TEST(what_is_no_object_is_refused, 0, sizeof bads / sizeof bads[0])
+LOOP_TEST(what_is_no_object_is_refused, 0, COUNT_OF(bads))
 {
     struct json *got = NULL;
     ck_fails(attncl__json_parse(bads[_i].text, strlen(bads[_i].text), JSON_CONFIG_LIMITS, &got),

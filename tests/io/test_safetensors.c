@@ -209,11 +209,10 @@ static const struct bad bads[] = {
     {T("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1, "shape has 9 entries, at most 8"},
     {"{\"w\":[[[[[[[[]]]]]]]]}", 0, "nested deeper than 8 levels"},
 };
-enum { N_BADS = sizeof bads / sizeof bads[0] };
 
 FIXTURE(up, down);
 
-LOOP_TEST(a_broken_rule_is_refused, 0, N_BADS)
+TABLE_TEST(a_broken_rule_is_refused, bads)
 {
     make(bads[_i].header, bads[_i].data_bytes);
     refuse(bads[_i].words);
@@ -242,7 +241,7 @@ TEST(a_header_length_beyond_the_cap_or_the_file_is_refused)
         {UINT64_MAX - 7, "at most 100000000"}, // 8 + N = 0 in 64 bits
         {UINT64_C(1) << 63, "at most 100000000"}, {UINT64_C(2) << 32 | 2, "at most 100000000"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         attncl__strbuf_free(&file);
         add_length(rows[i].length);
         attncl__strbuf_add(&file, "{}");
@@ -313,7 +312,7 @@ TEST(an_empty_file_has_no_tensors)
 {
     static const char *const headers[] = {"{}", "{}      ", "  {}", "{}\n\t\r ",
                                           "{\"__metadata__\":{}}"};
-    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(headers); ++i) {
         make(headers[i], 0);
         attncl_safetensors *got = accept();
         ck_assert_uint_eq(attncl_safetensors_count(got), 0);
@@ -382,7 +381,7 @@ TEST(every_type_of_the_format_is_listed_by_name)
                 {"U16", 16},    {"F16", 16},        {"BF16", 16},       {"I32", 32},
                 {"U32", 32},    {"F32", 32},        {"C64", 64},        {"F64", 64},
                 {"I64", 64},    {"U64", 64}};
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         struct strbuf header = STRBUF_EMPTY;
         attncl__strbuf_add(&header,
                            "{\"w\":{\"dtype\":\"%s\",\"shape\":[4,2],\"data_offsets\":[0,%d]}}",

@@ -97,7 +97,7 @@ TEST(files_of_other_formats_are_named)
         {"\x80\2", "a file of 2 bytes"},
         {"no tensors here", "a header of "},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
         attncl_safetensors *got = NULL;
         directory_write("foreign", rows[i].text);
         ck_fails(attncl_safetensors_open(IN_DIRECTORY("foreign"), &got), ATTNCL_ERR_FORMAT,
@@ -128,7 +128,7 @@ TEST(every_type_comes_back)
         ATTNCL_DTYPE_LIST(TYPE)
 #undef TYPE
     };
-    enum { N = sizeof types / sizeof types[0] };
+    enum { N = COUNT_OF(types) };
     attncl_array arrays[N + 2];
     attncl_safetensors *got = NULL;
 
@@ -230,7 +230,7 @@ TEST(unusable_arrays_are_refused)
                  {"\xe2\x82", "not UTF-8"},
                  {"\xed\xa0\x80", "not UTF-8"},
                  {"\xf4\x90\x80\x80", "not UTF-8"}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(names); ++i) {
         a[0].name = names[i].name;
         ck_fails(attncl_safetensors_write(path, a, 1, NULL), ATTNCL_ERR_ARGUMENT, names[i].words);
     }

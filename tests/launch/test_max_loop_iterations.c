@@ -88,7 +88,7 @@ static const struct row {
      false,
      {F32(1, 64), F32(1, 64), F32(1, 64), F32(40000, 40000), POSITION, F32(3, 1, 64)}},
 };
-enum { N_ROWS = sizeof rows / sizeof rows[0], MAX_ARITY = 16 };
+enum { N_ROWS = COUNT_OF(rows), MAX_ARITY = 16 };
 
 LOOP_TEST(long_loops_are_refused, 0, N_ROWS)
 {

@@ -37,7 +37,6 @@ static const struct kind {
     {ATTNCL_AFT_LOCAL, 1000, N}, {ATTNCL_AFT_FULL, 0, N},  {ATTNCL_AFT_SIMPLE, 4, 0},
     {ATTNCL_AFT_CONV, 0, 0},
 };
-enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
 // AFT-conv: two heads, biases [2, 5].
 static struct ref_aft random_params(const struct kind *kind)
@@ -87,7 +86,7 @@ static attncl_aft_desc describe(const struct kind *kind, int causal)
 
 enum visibility { ALL, CAUSAL, MASKED, N_VISIBILITIES };
 
-LOOP_TEST(layers_match_the_reference, 0, N_KINDS *N_VISIBILITIES)
+LOOP_TEST(layers_match_the_reference, 0, (int)COUNT_OF(kinds) * N_VISIBILITIES)
 {
     const struct kind *kind = &kinds[_i / N_VISIBILITIES];
     const enum visibility visible = (enum visibility)(_i % N_VISIBILITIES);
@@ -151,7 +150,7 @@ TEST(query_key_and_value_are_apart)
     ck_near(y, want, relative, absolute);
 }
 
-LOOP_TEST(steps_are_the_causal_layer, 0, N_KINDS)
+TABLE_TEST(steps_are_the_causal_layer, kinds)
 {
     const struct kind *kind = &kinds[_i];
     const attncl_aft_desc desc = describe(kind, 1);

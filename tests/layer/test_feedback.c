@@ -294,7 +294,7 @@ LOOP_TEST(gradients_meet_finite_differences, 0, 2 * N_PROJECTIONS)
                                p->norm_attn_weight,
                                projections == OWN ? p->key_weight : NULL,
                                p->place_bias};
-    enum { N = sizeof of / sizeof of[0] };
+    enum { N = COUNT_OF(of) };
     struct fed fed;
     attncl_value y[2], cotangents[2], x[N], dx[N];
     struct host *got[N];

@@ -85,9 +85,8 @@ static const struct {
     {VENDOR_OTHER, 1, 8192, 2, true, 4, 256, 0, 256},
     {VENDOR_OTHER, 1, 8193, 1, false, 1, 256, 0, 256},
 };
-enum { N_CHOICES = sizeof choices / sizeof choices[0] };
 
-LOOP_TEST(by_vendor_and_width, 0, N_CHOICES)
+TABLE_TEST(by_vendor_and_width, choices)
 {
     const struct device_caps caps = described(choices[_i].vendor, choices[_i].multiple);
     const struct row_launch p =

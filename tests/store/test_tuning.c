@@ -91,7 +91,7 @@ static const struct {
     {"dev\tdrv\trows_gpu\twide\tLS=1024", "LS = 1024"},
 };
 
-LOOP_TEST(a_bad_line_is_named_and_left_out, 0, sizeof bad / sizeof bad[0])
+LOOP_TEST(a_bad_line_is_named_and_left_out, 0, COUNT_OF(bad))
 {
     char text[512];
 

@@ -12,8 +12,11 @@
 #include "attncl/context.h"
 #include "attncl/status.h"
 
-// TEST(name) { ... }: a case.  LOOP_TEST: a case for each _i of [first, end).
-#define TEST(name) LOOP_TEST(name, 0, 1)
+// TEST(name) { ... }: a case.  LOOP_TEST: a case for each _i of [first, end); TABLE_TEST: for each
+// row table[_i].
+#define TEST(name)              LOOP_TEST(name, 0, 1)
+#define TABLE_TEST(name, table) LOOP_TEST(name, 0, (int)COUNT_OF(table))
+#define COUNT_OF(array)         (sizeof(array) / sizeof(array)[0])
 #define LOOP_TEST(name, first, end)                                                                \
     static const TTest *name;                                                                      \
     __attribute__((constructor)) static void name##_register(void)                                 \

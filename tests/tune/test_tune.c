@@ -55,7 +55,7 @@ static const struct workload works[] = {
     {.kind = WORK_GELU, .size = {37, 70}},
 };
 
-enum { N_WORKS = sizeof works / sizeof works[0] };
+enum { N_WORKS = COUNT_OF(works) };
 
 // The smallest and the largest of everything that kernels take, for every class.
 static void write_rows(bool largest)

@@ -139,7 +139,7 @@ static const struct kind {
     {.name = "values x 1e6", .value_scale = 1e6},
     {.name = "biases x 1e30", .bias_scale = 1e30},
 };
-enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+enum { N_KINDS = COUNT_OF(kinds) };
 
 static void shape_data(const struct kind *x, struct ref_aft_data *d, unsigned *state)
 {
@@ -228,13 +228,12 @@ static bool skipped(int steps, int kind, int turn)
 
 // One, less than a block, a block, one more, primes, a panel, one more, several panels.
 static const int lengths[] = {1, 2, 3, 11, 12, 13, 37, 96, 97, 131, 499};
-enum { N_LENGTHS = sizeof lengths / sizeof lengths[0] };
 
 // Batch and channels: fewer than a vector, a ragged tail, whole vectors.
 static const int widths[][2] = {{1, 5}, {2, 9}, {3, 16}, {1, 33}};
 
 // All kinds of data at one length, each with two of the windows, one of them causal.
-LOOP_TEST(matches_the_reference, 0, N_LENGTHS)
+TABLE_TEST(matches_the_reference, lengths)
 {
     const int steps = lengths[_i], windows[] = {0, 1, 5, 13, 64, steps};
     unsigned seed = 100u * (unsigned)_i + 1;
@@ -420,7 +419,6 @@ static const struct {
     {{37, 1, 18, 2, 5, 0}, {.bias_scale = 1e30}},
     {{37, 1, 18, 2, 5, 0}, {.constant = true}},
 };
-enum { N_HEADS = sizeof heads / sizeof heads[0] };
 
 // Simulators: the short shapes, not the extremes.
 static bool skips_heads(int i)
@@ -429,7 +427,7 @@ static bool skips_heads(int i)
                               heads[i].kind.bias_scale != 0);
 }
 
-LOOP_TEST(heads_match_the_reference, 0, N_HEADS)
+TABLE_TEST(heads_match_the_reference, heads)
 {
     for (int way = AS_IT_COMES; way < N_WAYS && !skips_heads(_i); ++way) {
         struct ref_aft_data d = make(&heads[_i].kind, &heads[_i].shape, 10u * (unsigned)_i + 1);
@@ -441,7 +439,7 @@ LOOP_TEST(heads_match_the_reference, 0, N_HEADS)
 }
 
 // Per row, one row for all, per batch entry; each with rows that see nothing.
-LOOP_TEST(heads_match_the_reference_under_masks, 0, N_HEADS)
+TABLE_TEST(heads_match_the_reference_under_masks, heads)
 {
     const struct variant *x = &heads[_i].shape;
     struct ref_aft_data d = make(&heads[_i].kind, x, 10u * (unsigned)_i + 2);
@@ -455,7 +453,7 @@ LOOP_TEST(heads_match_the_reference_under_masks, 0, N_HEADS)
     }
 }
 
-LOOP_TEST(heads_step_as_the_causal_pass, 0, N_HEADS)
+TABLE_TEST(heads_step_as_the_causal_pass, heads)
 {
     const struct variant *x = &heads[_i].shape;
     const int64_t all = x->batch * x->channels;

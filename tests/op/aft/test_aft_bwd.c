@@ -72,7 +72,6 @@ static const struct {
     {1, 1, 1, 1},   {5, 2, 3, 3},   {13, 1, 17, 4},    {29, 2, 6, 0},
     {40, 1, 33, 7}, {97, 2, 9, 20}, {130, 1, 20, 200}, {200, 1, 5, 30},
 };
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 static void add(struct host *x, int64_t from, int64_t to, double value)
 {
@@ -97,7 +96,7 @@ static void force(const struct ref_aft_data *x, int way)
 
 LOOP_TEST(matches_the_reference, 0, 12)
 {
-    for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : N_SHAPES); ++i) {
+    for (int i = on_simulator() ? 1 : 0; i < (on_simulator() ? 3 : (int)COUNT_OF(shapes)); ++i) {
         const struct ref_aft_data x =
             random_problem(shapes[i].steps, shapes[i].batch, shapes[i].channels, shapes[i].window,
                            _i / 2 % 2, _i % 2);

@@ -23,7 +23,6 @@ static const struct variant variants[] = {
     {23, 2, 9, 40, 1, 40, 0, 0},     {37, 2, 9, 7, 1, 1, 400, 0},  {37, 2, 9, 7, 1, 1, 0, 400},
     {37, 1, 16, 7, 1, 1e4, 0, -400}, {37, 1, 16, 0, 100, 1, 0, 0}, {23, 1, 70, 5, 0, 0, 0, 0},
 };
-enum { N_VARIANTS = sizeof variants / sizeof variants[0] };
 
 struct decoder {
     struct host *q, *k, *v, *w; // [T, B, C], the table
@@ -109,7 +108,7 @@ static void check(struct decoder *d)
     }
 }
 
-LOOP_TEST(meets_the_causal_definition, 0, N_VARIANTS)
+TABLE_TEST(meets_the_causal_definition, variants)
 {
     struct decoder d = make(&variants[_i], 10u + (unsigned)_i);
 

@@ -61,7 +61,7 @@ TEST(extremes)
     static const double factors[] = {30, 1e4, -1e6, -1.00001e6, -3e6};
     struct host *lens = host_with(ATTNCL_I32, (const double[]){2, 31, 69}, DIMS(1, 3));
 
-    for (size_t i = 0; i < sizeof factors / sizeof factors[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(factors); ++i) {
         struct host *q = host_new(ATTNCL_F32, DIMS(1, 3, 1)),
                     *k = host_new(ATTNCL_F32, DIMS(1, 70, 1));
         struct host *w = host_new(ATTNCL_F32, DIMS(1)), *v = host_random(3, DIMS(1, 70, 4));

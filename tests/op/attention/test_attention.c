@@ -99,7 +99,7 @@ LOOP_TEST(matches_the_reference, 0, 2)
 
     if (left_out(_i))
         return;
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(sizes); ++i)
         check(sizes[i], (struct ref_attention){0}, _i == 1);
 }
 
@@ -137,7 +137,7 @@ TEST(ranges)
         {50, 50, 0, 1}, {50, 150, 0, 3}, {150, 150, 1, 7}, {60, 20, 0, 4}, {30, 30, 0, 1000},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(cases); ++i) {
         const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
         // 150 keys in a causal window meet what the other long ones do.
         if (on_simulator() && i != 7 && cases[i].queries * cases[i].keys > 5000)
@@ -170,7 +170,7 @@ LOOP_TEST(masks, 0, 2)
 
     if (left_out(_i))
         return;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(kinds); ++i)
         check(n, (struct ref_attention){.mask = kinds[i]}, i % 2);
 }
 
@@ -202,7 +202,7 @@ TEST(masked_scores_compete)
 {
     static const double lowest[] = {-1e6 - 3, -1e6 + 1, -1e6 + 60, -1e6 + 86, -1e6 + 110, -2e6};
 
-    for (size_t i = 0; i < sizeof lowest / sizeof lowest[0] && !left_out((int)i); ++i) {
+    for (size_t i = 0; i < COUNT_OF(lowest) && !left_out((int)i); ++i) {
         const struct inputs x = lines(3, 300, 1, lowest[i], 0.25);
         struct host *lens = host_with(ATTNCL_I32, (const double[]){2, 31, 299}, DIMS(1, 3));
         check_all(&x, &(struct ref_attention){.scale = 1, .valid_lens = lens}, false, true);

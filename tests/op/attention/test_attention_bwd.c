@@ -94,7 +94,7 @@ LOOP_TEST(matches_the_reference, 0, 2)
         {2, 1, 65, 1, 3, 112},
     };
 
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(sizes); ++i)
         if (!on_simulator() || (i < 4 && (int)i % 2 == _i))
             check_random(sizes[i], (struct ref_attention){0}, i % 2, _i == 1);
 }
@@ -123,7 +123,7 @@ TEST(ranges)
         {50, 50, 0, 1}, {50, 150, 0, 3}, {150, 150, 1, 7}, {60, 20, 0, 4}, {30, 30, 0, 1000},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(cases); ++i) {
         const struct ref_attention a = {.causal = cases[i].causal, .window = cases[i].window};
         if (!on_simulator() || i == 9)
             check_random((struct size){1, 2, cases[i].queries, cases[i].keys, 9, 10}, a, i % 2,
@@ -142,7 +142,7 @@ TEST(masks)
 
     for (int64_t j = 0; j < 135; ++j) // the first and the last query see nothing
         kinds[0]->data[j] = kinds[0]->data[kinds[0]->count - 1 - j] = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(kinds); ++i)
         if (!on_simulator() || i == 0)
             check_random(n, (struct ref_attention){.mask = kinds[i]}, i % 2, i % 3 == 0);
 }

@@ -32,7 +32,7 @@ LOOP_TEST(matches_the_reference, 0, N_KINDS)
 {
     static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}, {1000, 5}};
 
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    for (unsigned i = 0; i < COUNT_OF(sizes); ++i) {
         struct host *x = host_uniform(i, 0, 5, DIMS(sizes[i][0]));
         struct host *y = host_random(10 + i, DIMS(sizes[i][0]));
         struct host *z = host_uniform(20 + i, -1, 6, DIMS(sizes[i][1]));

@@ -47,7 +47,7 @@ LOOP_TEST(matches_the_reference, 0, N_KINDS)
     static const int sizes[][2] = {{1, 1}, {3, 2}, {40, 50}, {65, 16}, {130, 33}};
     struct host *in[N_IN];
 
-    for (unsigned i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    for (unsigned i = 0; i < COUNT_OF(sizes); ++i) {
         fill(in, sizes[i][0], sizes[i][1], i % 2);
         check(_i, 1, in);
         if (_i == GAUSSIAN)

@@ -60,7 +60,7 @@ LOOP_TEST(of_a_sum_with_a_bias, ATTNCL_IDENTITY, ATTNCL_GELU_TANH + 1)
     static const int widths[] = {1, 19, 64, 100};
     const struct bias_activation_fwd_params params = {_i};
 
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(widths); ++i) {
         struct host *x = host_random(11, DIMS(3, 2, widths[i])),
                     *bias = host_random(12, DIMS(widths[i]));
         struct host *sum = host_like(x), *want = host_like(x);

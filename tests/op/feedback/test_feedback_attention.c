@@ -52,7 +52,7 @@ LOOP_TEST(matches_the_reference, 0, 2)
         {1, 1, 1, 1, 1},   {2, 3, 2, 5, 4},    {17, 2, 3, 16, 17},   {63, 1, 2, 8, 64},
         {64, 1, 1, 7, 64}, {65, 1, 1, 33, 90}, {300, 1, 1, 19, 301}, {5, 1, 1, 130, 9},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
         const struct ref_feedback x = random_operands(shapes[i], _i);
         check(&x, NULL);
     }
@@ -70,7 +70,7 @@ LOOP_TEST(views_are_read_as_they_lie, 0, 2)
 LOOP_TEST(a_growing_memory_is_read_up_to_its_position, 0, 2)
 {
     const double positions[] = {-3, 0, 1, 2, 6, 7, 8, 2147483647};
-    for (size_t i = 0; i < sizeof positions / sizeof positions[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(positions); ++i) {
         struct ref_feedback x = random_operands((struct shape){7, 2, 2, 5, 11}, _i);
         for (int64_t j = 0; j < x.k->count; ++j) // what is to come is not looked at
             if ((double)(j / 20) >= positions[i])
@@ -109,7 +109,7 @@ static const struct feedback_attention_fwd_params with_weights = {.want_weights 
 LOOP_TEST(weights_on_demand, 0, 2)
 {
     static const struct shape shapes[] = {{1, 1, 1, 1, 2}, {5, 2, 3, 4, 5}, {131, 1, 2, 6, 140}};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
         const struct shape s = shapes[i];
         const struct ref_feedback x = random_operands(s, _i);
         struct host *got = host_like(x.q), *want = host_like(x.q), *bound = host_like(x.q);

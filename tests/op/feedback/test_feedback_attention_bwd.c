@@ -62,7 +62,7 @@ LOOP_TEST(matches_the_reference, 0, 2)
     static const struct shape shapes[] = {
         {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {17, 2, 3, 16, 17}, {65, 1, 1, 33, 90}, {5, 1, 1, 130, 9},
     };
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
         const struct shape s = shapes[i];
         const struct ref_feedback x = random_operands(s, _i);
         const struct ref_feedback got = zeros_like(&x), want = zeros_like(&x);

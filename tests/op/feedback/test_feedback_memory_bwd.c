@@ -11,7 +11,7 @@ TEST(mix_matches_the_reference)
 {
     static const int64_t shapes[][3] = {{1, 1, 1}, {3, 5, 7}, {8, 2, 40}, {5, 3, 700}};
 
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
         const int n = (int)shapes[i][0];
         const struct feedback_mix_bwd_params params = {2};
         struct host *weights = host_random(1, DIMS(n + 3)), *x[8] = {0};

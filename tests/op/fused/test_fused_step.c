@@ -191,7 +191,7 @@ static const struct layer layers[] = {
     {FUSED_FFN, 3, 16, 80, 16, 4, 1, 0, true, 0, 0, 1, false, ATTNCL_TANH},
 };
 
-LOOP_TEST(matches_the_references, 0, sizeof layers / sizeof layers[0])
+LOOP_TEST(matches_the_references, 0, COUNT_OF(layers))
 {
     check(&layers[_i]);
 }

@@ -19,9 +19,8 @@ static double rounding(int64_t n)
 static const struct shape {
     int rows, in, out;
 } shapes[] = {{1, 1, 1}, {37, 19, 33}, {130, 64, 48}};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
-LOOP_TEST(linear_matches_the_reference, 0, N_SHAPES)
+TABLE_TEST(linear_matches_the_reference, shapes)
 {
     const struct shape s = shapes[_i];
     struct host *d = host_random(1, DIMS(s.rows, s.out)), *x = host_random(2, DIMS(s.rows, s.in));

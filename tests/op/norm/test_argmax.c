@@ -17,7 +17,7 @@ static void check(struct host *x)
 TEST(matches_the_reference)
 {
     static const int widths[] = {1, 3, 16, 19, 256, 300, 4099};
-    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
+    for (size_t i = 0; i < COUNT_OF(widths); ++i)
         check(host_random((unsigned)i, DIMS(7, widths[i])));
     check(host_view(host_random(9, DIMS(3, 2, 21))));
     check(host_random(10, DIMS(50)));

@@ -12,7 +12,6 @@ static const struct shape {
     int rows, cols;
 } shapes[] = {{1, 1},  {3, 7},    {5, 16},   {70, 19},  {4, 256},  {5, 257},
               {9, 32}, {3, 1024}, {2, 1025}, {1, 4100}, {2, 8196}, {1, 8209}};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 // In units of the weight: the sums behind mean and variance, log2(n) * 4u, and each element's own
 // roundings.  The ratio of mean and spread does not enter: the mean is corrected
@@ -28,7 +27,7 @@ static void check(struct host *x, struct host *weight, struct host *bias, float 
           u * (4 * log2(n + 1) * host_largest(weight) + 2 * host_largest(bias)));
 }
 
-LOOP_TEST(matches_the_reference, 0, N_SHAPES)
+TABLE_TEST(matches_the_reference, shapes)
 {
     const int64_t cols = shapes[_i].cols;
 

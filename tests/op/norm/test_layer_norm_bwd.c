@@ -14,7 +14,6 @@ static const struct layer_norm_fwd_params params = {1e-5f};
 static const struct shape {
     int rows, cols;
 } shapes[] = {{3, 7}, {37, 19}, {300, 33}, {37, 64}, {9, 1028}, {3, 4099}, {2, 4100}};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 // Sums of n terms of size up to 4, and the roundings of each.
 static double rounding(int64_t n)
@@ -36,7 +35,7 @@ static void check(struct host *x, struct host *weight)
     ck_near(db, want_db, 4e-6, rounding(rows) * sqrt((double)rows));
 }
 
-LOOP_TEST(matches_the_reference, 0, N_SHAPES)
+TABLE_TEST(matches_the_reference, shapes)
 {
     const struct shape s = shapes[_i];
     check(host_random(1u + (unsigned)_i, DIMS(s.rows, s.cols)), host_random(2, DIMS(s.cols)));

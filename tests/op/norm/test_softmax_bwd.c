@@ -12,7 +12,6 @@
 static const struct shape {
     int rows, cols;
 } shapes[] = {{1, 1}, {3, 7}, {5, 16}, {37, 19}, {5, 257}, {9, 64}, {1, 4096}, {2, 4099}};
-enum { N_SHAPES = sizeof shapes / sizeof shapes[0] };
 
 // Each product and the sum of a row round: log2 of its length and a few more, in units of the
 // largest |y dy|, which is below 5.
@@ -32,7 +31,7 @@ static struct host *weights(unsigned seed, int rank, const int64_t *dim)
     return y;
 }
 
-LOOP_TEST(matches_the_reference, 0, N_SHAPES)
+TABLE_TEST(matches_the_reference, shapes)
 {
     const struct shape s = shapes[_i];
     struct host *y = weights(7u + (unsigned)_i, DIMS(s.rows, s.cols));

@@ -51,7 +51,7 @@ TEST(matches_the_reference)
     static const struct shape shapes[] = {
         {1, 1, 1}, {5, 3, 7}, {3, 2, 16}, {4, 5, 33}, {2, 1, 300}};
 
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; ++i) {
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
         const struct shape s = shapes[i];
         check(s, true, NULL);
         if (on_simulator() && s.width > 40) // minutes there, and the same kernels

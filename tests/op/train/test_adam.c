@@ -29,7 +29,6 @@ static const struct variant {
     {{NOAM}, 3, 37, 0},
     {{NOAM}, 400, 37, 0},
 };
-enum { N_VARIANTS = sizeof variants / sizeof variants[0] };
 
 static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct host *rates)
 {
@@ -48,7 +47,7 @@ static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct ho
 }
 
 // In new arrays, and bit by bit the same in place.
-LOOP_TEST(matches_the_reference, 0, N_VARIANTS)
+TABLE_TEST(matches_the_reference, variants)
 {
     const struct variant *x = &variants[_i];
     const struct ref_adam *a = &x->a;

@@ -21,7 +21,6 @@ static const struct tensor_desc views[] = {
     {.rank = 3, .dim = {2, 0, 4}, .stride = {1, 1, 1}},              // empty
     {.rank = 2, .dim = {3, 6}, .stride = {700, -100}, .start = 600}, // backwards
 };
-enum { N_VIEWS = sizeof views / sizeof views[0] };
 
 static attncl_status run_copy(struct host *base, struct tensor_desc view, struct host *y)
 {
@@ -56,7 +55,7 @@ done:
 
 static void check(attncl_dtype dtype, int high)
 {
-    for (int i = 0; i < N_VIEWS; ++i) {
+    for (int i = 0; i < (int)COUNT_OF(views); ++i) {
         struct host *base = host_ints(5, 0, high, DIMS(2100));
         struct host *got = host_new(dtype, views[i].rank, views[i].dim);
         struct host *want = host_like(got);
