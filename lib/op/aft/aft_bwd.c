@@ -13,6 +13,7 @@
 // turned.  So the same kernels compute them.  dw is a product over the channels, of pairs in the
 // window alone.
 
+#include "op/aft/aft_bwd_passes.h"
 #include "op/aft/aft_channel_block.h"
 
 enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
@@ -77,85 +78,6 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     const struct aft_tiling p = attncl__aft_tiling(sig);
     *bytes_ret = (size_t)places_of(sig, &p).floats * sizeof(float);
     return ATTNCL_OK;
-}
-
-// Small passes, one work-item for `per_item` of `count` things.
-struct small {
-    struct kspec spec;
-    struct grid grid;
-};
-
-static struct small small_pass(const struct launcher *l, const char *kernel, int64_t work_items)
-{
-    enum { GPU_GROUP = 64 };
-    const bool cpu = l->caps->variant == VARIANT_CPU;
-    const size_t group = l->caps->max_group < GPU_GROUP ? l->caps->max_group : GPU_GROUP;
-    const size_t local = cpu ? 1 : group;
-    struct small s = {kspec_begin("aft/aft_bwd.cl", kernel),
-                      grid_1d(ceil_div(work_items, (int64_t)local), local)};
-
-    kspec_set_vw_ls(&s.spec, cpu ? l->caps->vector_width : 1, local);
-    return s;
-}
-
-static int64_t per_item(const struct launcher *l)
-{
-    enum { CPU_ITEM = 4096, GPU_ITEM = 4 };
-    return l->caps->variant == VARIANT_CPU ? CPU_ITEM : GPU_ITEM;
-}
-
-static attncl_status launch_gate(struct launcher *l, const struct op_call *call)
-{
-    const int64_t count = attncl__desc_count(&call->sig.in[AFT_IN_Q]), each = per_item(l);
-    const struct small s = small_pass(l, "aft_bwd_gate", ceil_div(count, each));
-
-    return attncl__launch(l, &s.spec, s.grid,
-                          ARGS(arg_mem(call->in[AFT_IN_Q]), arg_mem(call->in[IN_Y]),
-                               arg_mem(call->in[IN_G]), arg_mem(call->out[OUT_DQ]), arg_i64(count),
-                               arg_i32(each)));
-}
-
-static attncl_status launch_zero(struct launcher *l, struct span x, int64_t start, int64_t count)
-{
-    const int64_t each = per_item(l);
-    const struct small s = small_pass(l, "aft_bwd_zero", ceil_div(count, each));
-
-    return attncl__launch(l, &s.spec, s.grid,
-                          ARGS(arg_mem(x), arg_i64(start), arg_i64(count), arg_i32(each)));
-}
-
-// Biases as keys see them.
-static attncl_status launch_turn(struct launcher *l, const struct op_call *call,
-                                 const struct aft_tiling *p, const struct places *x)
-{
-    const struct tensor_desc *w = &call->sig.in[AFT_IN_BIAS];
-
-    if (p->per_head) {
-        const struct small s = small_pass(l, "aft_bwd_flip", p->heads);
-        return attncl__launch(l, &s.spec, s.grid,
-                              ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_mem(call->scratch),
-                                   arg_i64(x->turned_at), arg_i32(p->heads), arg_i32(w->dim[1])));
-    }
-    if (p->window == 0)
-        return ATTNCL_OK;
-    const struct small s = small_pass(l, "aft_bwd_turn", p->steps);
-    return attncl__launch(l, &s.spec, s.grid,
-                          ARGS(arg_mem(call->in[AFT_IN_BIAS]), arg_i32(w->dim[1]),
-                               arg_mem(call->scratch), arg_i64(x->turned_at), arg_i32(p->steps),
-                               arg_i32(p->window)));
-}
-
-// The sum of each row of `n` columns, or of each column of `n` rows.
-static attncl_status launch_sums(struct launcher *l, struct span x, int64_t start, int64_t x_row,
-                                 int64_t n, int64_t count, bool down, struct span y,
-                                 int64_t y_start)
-{
-    const int64_t vw = l->caps->variant == VARIANT_CPU ? l->caps->vector_width : 1;
-    const struct small s = small_pass(l, "aft_bwd_sums", ceil_div(count, vw));
-
-    return attncl__launch(l, &s.spec, s.grid,
-                          ARGS(arg_mem(x), arg_i64(start), arg_i64(x_row), arg_i32(n),
-                               arg_i32(count), arg_i32(down), arg_mem(y), arg_i64(y_start)));
 }
 
 // One series in both directions, and where its dw goes.
@@ -302,30 +224,41 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *in = call->sig.in, *w = &in[AFT_IN_BIAS];
 
     if (attncl__desc_count(&in[AFT_IN_Q]) == 0)
-        return attncl__desc_present(w) ? launch_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w))
-                                       : ATTNCL_OK;
+        return attncl__desc_present(w)
+                   ? attncl__aft_bwd_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w))
+                   : ATTNCL_OK;
     struct aft_tiling p = attncl__aft_tiling(&call->sig);
     const struct places x = places_of(&call->sig, &p);
 
     TRY(attncl__check_loops(l->caps, "gradients of attention-free mixing", p.iterations));
     attncl__aft_fit(l, &p, true);
-    TRY(launch_gate(l, call));
-    TRY(launch_turn(l, call, &p, &x));
+    TRY(attncl__aft_bwd_gate(l, call));
+    TRY(attncl__aft_bwd_turn(l, call, &p, x.turned_at));
     if (!p.per_head && attncl__desc_present(w))
-        TRY(launch_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w)));
+        TRY(attncl__aft_bwd_zero(l, call->out[OUT_DW], 0, attncl__desc_count(w)));
     for (int64_t head = 0; head < p.heads; ++head) {
         if (p.per_head)
-            TRY(launch_zero(l, call->scratch, x.table_at, p.steps * w->dim[1]));
+            TRY(attncl__aft_bwd_zero(l, call->scratch, x.table_at, p.steps * w->dim[1]));
         for (int64_t b = 0; b < p.entries; ++b)
             TRY(launch_series(l, call, &p, &x, head, b));
         if (p.per_head)
-            TRY(launch_sums(l, call->scratch, x.table_at, w->dim[1], p.steps, w->dim[1], true,
-                            call->out[OUT_DW], head * w->dim[1]));
+            TRY(attncl__aft_bwd_sums(l, &(struct aft_sums){.x = call->scratch,
+                                                           .y = call->out[OUT_DW],
+                                                           .x_start = x.table_at,
+                                                           .x_row = w->dim[1],
+                                                           .y_start = head * w->dim[1],
+                                                           .n = p.steps,
+                                                           .count = w->dim[1],
+                                                           .down = true}));
     }
     if (!p.per_head)
         return ATTNCL_OK;
-    return launch_sums(l, call->scratch, x.keys_at, p.channels, p.channels,
-                       attncl__desc_count(&in[AFT_IN_K]), false, call->out[OUT_DK], 0);
+    return attncl__aft_bwd_sums(l, &(struct aft_sums){.x = call->scratch,
+                                                      .y = call->out[OUT_DK],
+                                                      .x_start = x.keys_at,
+                                                      .x_row = p.channels,
+                                                      .n = p.channels,
+                                                      .count = attncl__desc_count(&in[AFT_IN_K])});
 }
 
 // The forward op's and, of pairs with a bias, dw.
