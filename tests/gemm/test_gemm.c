@@ -20,8 +20,8 @@ TABLE_TEST(matches_the_reference, shapes)
     const struct shape *x = &shapes[_i];
 
     for (int form = 0; form < 4; ++form) {
-        struct gemm_case p = {
-            .batch = 1, .m = x->m, .n = x->n, .k = x->k, .trans_a = form & 1, .trans_b = form >> 1};
+        struct gemm_case p =
+            GEMM_CASE(1, x->m, x->n, x->k, .trans_a = form & 1, .trans_b = form >> 1);
         gemm_check(&p);
         p.gap = 3;
         gemm_check(&p);
@@ -33,8 +33,7 @@ TABLE_TEST(matches_the_reference, shapes)
 TEST(batches)
 {
     for (int form = 0; form < 4; ++form) {
-        struct gemm_case p = {
-            .batch = 3, .m = 21, .n = 35, .k = 18, .trans_a = form & 1, .trans_b = form >> 1};
+        struct gemm_case p = GEMM_CASE(3, 21, 35, 18, .trans_a = form & 1, .trans_b = form >> 1);
         gemm_check(&p);
         p.gap = 5;
         gemm_check(&p);
@@ -51,23 +50,16 @@ TEST(causal)
 
     for (size_t i = 0; i < COUNT_OF(sizes); ++i)
         for (int trans_b = 0; trans_b < 2; ++trans_b)
-            gemm_check(&(struct gemm_case){.batch = 2,
-                                           .m = sizes[i],
-                                           .n = 37,
-                                           .k = sizes[i],
-                                           .gap = 1,
-                                           .trans_b = trans_b,
-                                           .causal = true,
-                                           .bias = GEMM_BIAS_ROW,
-                                           .gate = true,
-                                           .shared_b = trans_b});
+            gemm_check(&GEMM_CASE(2, sizes[i], 37, sizes[i], .gap = 1, .trans_b = trans_b,
+                                  .causal = true, .bias = GEMM_BIAS_ROW, .gate = true,
+                                  .shared_b = trans_b));
 }
 
 // Row i of a causal GEMM is right whatever later rows of B hold.
 TEST(causal_rows_do_not_depend_on_later_ones)
 {
     struct gemm_data s;
-    const struct gemm_case p = {.batch = 1, .m = 70, .n = 19, .k = 70, .causal = true};
+    const struct gemm_case p = GEMM_CASE(1, 70, 19, 70, .causal = true);
 
     gemm_data_open(&s, &p);
     for (int j = 0; j < 19; ++j)
@@ -83,37 +75,24 @@ LOOP_TEST(epilogues, 0, GEMM_ACT_GELU_TANH + 1)
 {
     for (int parts = 0; parts < 12; ++parts)
         for (int few = 0; few < 2; ++few)
-            gemm_check(&(struct gemm_case){.batch = 2,
-                                           .m = few ? 3 : 23,
-                                           .n = 41,
-                                           .k = 9,
-                                           .gap = few,
-                                           .trans_b = true,
-                                           .bias = (enum gemm_bias)(parts % 3),
-                                           .activation = (enum gemm_activation)_i,
-                                           .gate = parts / 3 % 2,
-                                           .residual = parts / 6});
+            gemm_check(&GEMM_CASE(2, few ? 3 : 23, 41, 9, .gap = few, .trans_b = true,
+                                  .bias = (enum gemm_bias)(parts % 3),
+                                  .activation = (enum gemm_activation)_i, .gate = parts / 3 % 2,
+                                  .residual = parts / 6));
 }
 
 TEST(empty_sums_give_the_epilogue_of_zero)
 {
-    gemm_check(&(struct gemm_case){.batch = 1, .m = 3, .n = 5, .k = 0});
-    gemm_check(&(struct gemm_case){.batch = 2,
-                                   .m = 3,
-                                   .n = 37,
-                                   .k = 0,
-                                   .gap = 2,
-                                   .bias = GEMM_BIAS_ROW,
-                                   .activation = GEMM_ACT_SIGMOID,
-                                   .gate = true,
-                                   .residual = true});
+    gemm_check(&GEMM_CASE(1, 3, 5, 0));
+    gemm_check(&GEMM_CASE(2, 3, 37, 0, .gap = 2, .bias = GEMM_BIAS_ROW,
+                          .activation = GEMM_ACT_SIGMOID, .gate = true, .residual = true));
 }
 
 TEST(empty_results_launch_nothing)
 {
-    gemm_check(&(struct gemm_case){.batch = 0, .m = 3, .n = 5, .k = 2});
-    gemm_check(&(struct gemm_case){.batch = 1, .m = 0, .n = 5, .k = 2});
-    gemm_check(&(struct gemm_case){.batch = 1, .m = 3, .n = 0, .k = 2});
+    gemm_check(&GEMM_CASE(0, 3, 5, 2));
+    gemm_check(&GEMM_CASE(1, 0, 5, 2));
+    gemm_check(&GEMM_CASE(1, 3, 0, 2));
 }
 
 TEST(not_a_number_and_infinity_pass)
@@ -121,12 +100,8 @@ TEST(not_a_number_and_infinity_pass)
     for (int few = 0; few < 2; ++few)
         for (int activation = 0; activation < 6; ++activation) {
             struct gemm_data s;
-            const struct gemm_case p = {.batch = 1,
-                                        .m = few ? 2 : 9,
-                                        .n = 18,
-                                        .k = 5,
-                                        .trans_b = true,
-                                        .activation = (enum gemm_activation)activation};
+            const struct gemm_case p = GEMM_CASE(1, few ? 2 : 9, 18, 5, .trans_b = true,
+                                                 .activation = (enum gemm_activation)activation);
 
             gemm_data_open(&s, &p);
             s.data[A][5] = NAN; // row 1
@@ -142,7 +117,7 @@ TEST(not_a_number_and_infinity_pass)
 TEST(same_bits_every_time)
 {
     struct gemm_data s;
-    const struct gemm_case p = {.batch = 1, .m = 50, .n = 70, .k = 300};
+    const struct gemm_case p = GEMM_CASE(1, 50, 70, 300);
     float first[50 * 70];
 
     gemm_data_open(&s, &p);
@@ -157,13 +132,8 @@ TEST(same_bits_every_time)
 TEST(limited_loops)
 {
     struct device_caps limited = test_context()->caps;
-    struct gemm_case p = {.batch = 2,
-                          .m = 31,
-                          .n = 45,
-                          .k = 4003,
-                          .residual = true,
-                          .caps = &limited,
-                          .backend = "native"};
+    struct gemm_case p =
+        GEMM_CASE(2, 31, 45, 4003, .residual = true, .caps = &limited, .backend = "native");
 
     limited.max_loop_iterations = 3000;
     for (int form = 0; form < 4; ++form) {
@@ -171,8 +141,7 @@ TEST(limited_loops)
         p.trans_b = form >> 1;
         ck_assert_int_gt(gemm_check(&p), 1);
     }
-    p = (struct gemm_case){
-        .batch = 1, .m = 3, .n = 5, .k = 4003, .caps = &limited, .backend = "native"};
+    p = GEMM_CASE(1, 3, 5, 4003, .caps = &limited, .backend = "native");
     gemm_check(&p);
     limited.max_loop_iterations = 300;
     p.m = p.k = 350;
@@ -189,14 +158,8 @@ TEST(tall_tiles_of_a_transposed_a)
 
     single.compute_units = 1;
     for (size_t i = 0; i < COUNT_OF(rows); ++i)
-        gemm_check(&(struct gemm_case){.batch = 3,
-                                       .m = rows[i],
-                                       .n = 130,
-                                       .k = 101,
-                                       .trans_a = true,
-                                       .trans_b = i % 2,
-                                       .gap = (int)i,
-                                       .caps = &single});
+        gemm_check(&GEMM_CASE(3, rows[i], 130, 101, .trans_a = true, .trans_b = i % 2,
+                              .gap = (int)i, .caps = &single));
 }
 
 // A long sum into a small C uses split-K with splits of equal length, if there are any.
@@ -207,18 +170,10 @@ TEST(long_sums_use_split_k)
 
     single.compute_units = 1;
     for (int i = 0; i < 4; ++i) {
-        const int n_commands = gemm_check(&(struct gemm_case){.batch = 1,
-                                                              .m = 7,
-                                                              .n = 5,
-                                                              .k = i < 2 ? 2048 : 2049,
-                                                              .trans_a = true,
-                                                              .trans_b = i % 2,
-                                                              .bias = GEMM_BIAS_COLUMN,
-                                                              .residual = true,
-                                                              .gap = 3,
-                                                              .scratch = true,
-                                                              .caps = &single,
-                                                              .backend = "native"});
+        const int n_commands =
+            gemm_check(&GEMM_CASE(1, 7, 5, i < 2 ? 2048 : 2049, .trans_a = true, .trans_b = i % 2,
+                                  .bias = GEMM_BIAS_COLUMN, .residual = true, .gap = 3,
+                                  .scratch = true, .caps = &single, .backend = "native"));
         if (splits)
             ck_assert_int_eq(n_commands, i < 2 ? 2 : 1);
     }
@@ -272,7 +227,7 @@ static void keep_line(attncl_log_level level, const char *text, void *user)
 
 TEST(the_choice_is_logged_once)
 {
-    const struct gemm_case p = {.batch = 1, .m = 19, .n = 23, .k = 29, .trans_b = true};
+    const struct gemm_case p = GEMM_CASE(1, 19, 23, 29, .trans_b = true);
 
     attncl_log_set(keep_line, NULL, ATTNCL_LOG_INFO);
     gemm_check(&p);
@@ -285,7 +240,7 @@ TEST(the_choice_is_logged_once)
 
 TEST(refusals)
 {
-    struct gemm_case p = {.batch = 1, .m = 2, .n = 2, .k = 2, .backend = "openblas"};
+    struct gemm_case p = GEMM_CASE(1, 2, 2, 2, .backend = "openblas");
     struct gemm_data s;
 
     gemm_data_open(&s, &p);

@@ -174,14 +174,8 @@ TEST(long_sums_use_split_k)
 
 static int check_with_bias(const struct device_caps *caps, int m, int n, int k)
 {
-    return gemm_check(&(struct gemm_case){.batch = 1,
-                                          .m = m,
-                                          .n = n,
-                                          .k = k,
-                                          .bias = GEMM_BIAS_COLUMN,
-                                          .scratch = true,
-                                          .caps = caps,
-                                          .backend = "native"});
+    return gemm_check(&GEMM_CASE(1, m, n, k, .bias = GEMM_BIAS_COLUMN, .scratch = true,
+                                 .caps = caps, .backend = "native"));
 }
 
 FIXTURE_ONCE(device_up, device_down);

@@ -19,6 +19,9 @@ struct gemm_case {
     const char *backend;            // stands for ATTNCL_GEMM; NULL: the environment's
 };
 
+// GEMM_CASE(batch, m, n, k, .member = value, ...)
+#define GEMM_CASE(...) ((struct gemm_case){.batch = __VA_ARGS__})
+
 enum { A, B, C, BIAS, GATE, RESIDUAL, SCRATCH, N_OPERANDS };
 
 struct gemm_data {
