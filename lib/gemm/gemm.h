@@ -50,6 +50,9 @@ struct gemm {
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
+// GEMM_OF(batch, m, n, k, .member = value, ...)
+#define GEMM_OF(...) ((struct gemm){.batch = __VA_ARGS__})
+
 // Bytes of scratch for split-K, 0 where it is of no use.  Depends on the GEMM's sizes and layout
 // only, so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);

@@ -212,17 +212,12 @@ static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
                                     const struct cpu_tile *t, int panel, int64_t n_splits)
 {
     const int64_t k = g->k / n_splits;
-    const struct gemm batch = {
-        .batch = n_splits,
-        .m = g->m,
-        .n = g->n,
-        .k = k,
-        .a = {g->a.span, g->a.start, g->a.ld, g->trans_a ? k * g->a.ld : k},
-        .b = {g->b.span, g->b.start, g->b.ld, g->trans_b ? k : k * g->b.ld},
-        .c = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n},
-        .trans_a = g->trans_a,
-        .trans_b = g->trans_b,
-    };
+    const struct gemm batch =
+        GEMM_OF(n_splits, g->m, g->n, k,
+                .a = {g->a.span, g->a.start, g->a.ld, g->trans_a ? k * g->a.ld : k},
+                .b = {g->b.span, g->b.start, g->b.ld, g->trans_b ? k : k * g->b.ld},
+                .c = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n},
+                .trans_a = g->trans_a, .trans_b = g->trans_b);
 
     TRY(launch_tiles(l, &batch, t, panel));
     return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, n_splits);

@@ -77,11 +77,7 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[WEIGHT];
 
-    return (struct gemm){.batch = 1,
-                         .m = rows_count(&sig->in[X]),
-                         .n = weight->dim[0],
-                         .k = weight->dim[1],
-                         .trans_b = true};
+    return GEMM_OF(1, rows_count(&sig->in[X]), weight->dim[0], weight->dim[1], .trans_b = true);
 }
 
 static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -198,15 +194,8 @@ static struct gemm bmm_gemm(const struct op_sig *sig)
     const struct tensor_desc *a = &sig->in[0], *b = &sig->in[1];
     const int64_t n = a->dim[1], m = a->dim[2], p = b->dim[2];
 
-    return (struct gemm){
-        .batch = a->dim[0],
-        .m = n,
-        .n = p,
-        .k = m,
-        .a = {.ld = m, .batch_stride = n * m},
-        .b = {.ld = p, .batch_stride = m * p},
-        .c = {.ld = p, .batch_stride = n * p},
-    };
+    return GEMM_OF(a->dim[0], n, p, m, .a = {.ld = m, .batch_stride = n * m},
+                   .b = {.ld = p, .batch_stride = m * p}, .c = {.ld = p, .batch_stride = n * p});
 }
 
 static attncl_status bmm_scratch(const struct op_sig *sig, size_t *bytes_ret)

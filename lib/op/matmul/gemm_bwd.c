@@ -89,19 +89,14 @@ static struct gemm input_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[1];
 
-    return (struct gemm){
-        .batch = 1, .m = rows_count(&sig->in[0]), .n = weight->dim[1], .k = weight->dim[0]};
+    return GEMM_OF(1, rows_count(&sig->in[0]), weight->dim[1], weight->dim[0]);
 }
 
 static struct gemm weight_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *dw = &sig->out[0];
 
-    return (struct gemm){.batch = 1,
-                         .m = dw->dim[0],
-                         .n = dw->dim[1],
-                         .k = rows_count(&sig->in[0]),
-                         .trans_a = true};
+    return GEMM_OF(1, dw->dim[0], dw->dim[1], rows_count(&sig->in[0]), .trans_a = true);
 }
 
 static attncl_status input_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -186,17 +181,10 @@ static struct gemm bmm_gemm(const struct op_call *call, int a, int b)
 {
     const struct tensor_desc *out = &call->sig.out[0], *left = &call->sig.in[a];
 
-    return (struct gemm){
-        .batch = out->dim[0],
-        .m = out->dim[1],
-        .n = out->dim[2],
-        .k = a == 1 ? left->dim[1] : left->dim[2],
-        .a = entries_of(call->in[a], left),
-        .b = entries_of(call->in[b], &call->sig.in[b]),
-        .c = entries_of(call->out[0], out),
-        .trans_a = a == 1,
-        .trans_b = b == 1,
-    };
+    return GEMM_OF(out->dim[0], out->dim[1], out->dim[2], a == 1 ? left->dim[1] : left->dim[2],
+                   .a = entries_of(call->in[a], left),
+                   .b = entries_of(call->in[b], &call->sig.in[b]),
+                   .c = entries_of(call->out[0], out), .trans_a = a == 1, .trans_b = b == 1);
 }
 
 static attncl_status bmm_scratch(const struct op_sig *sig, int a, int b, size_t *bytes_ret)

@@ -97,16 +97,11 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct spatial_gate_fwd_params *params = call->sig.params;
     const struct tensor_desc *u = &call->sig.in[2];
-    struct gemm g = {.batch = u->dim[1],
-                     .m = u->dim[0],
-                     .n = u->dim[2],
-                     .k = u->dim[0],
-                     .b = per_batch(call->in[2], u),
-                     .c = per_batch(call->out[0], &call->sig.out[0]),
-                     .causal = params->causal != 0,
-                     .bias_kind = GEMM_BIAS_ROW,
-                     .bias = call->in[1],
-                     .gate = per_batch(call->in[3], &call->sig.in[3])};
+    struct gemm g =
+        GEMM_OF(u->dim[1], u->dim[0], u->dim[2], u->dim[0], .b = per_batch(call->in[2], u),
+                .c = per_batch(call->out[0], &call->sig.out[0]), .causal = params->causal != 0,
+                .bias_kind = GEMM_BIAS_ROW, .bias = call->in[1],
+                .gate = per_batch(call->in[3], &call->sig.in[3]));
 
     if (attncl__desc_present(&call->sig.out[1]))
         g.saved_for_backward = call->out[1];

@@ -117,14 +117,9 @@ static attncl_status weight_launch(struct launcher *l, const struct op_call *cal
 {
     const int64_t *dim = call->sig.in[1].dim;
     const int64_t length = dim[0], columns = dim[1] * dim[2];
-    const struct gemm g = {.batch = 1,
-                           .m = length,
-                           .n = length,
-                           .k = columns,
-                           .a = whole(call->in[1], columns),
-                           .b = whole(call->in[2], columns),
-                           .c = whole(call->scratch, length),
-                           .trans_b = true};
+    const struct gemm g = GEMM_OF(1, length, length, columns, .a = whole(call->in[1], columns),
+                                  .b = whole(call->in[2], columns),
+                                  .c = whole(call->scratch, length), .trans_b = true);
 
     TRY(attncl__gemm(l, &g));
     return show(l, call, 3, call->scratch, length, call->out[0], call->sig.in[0].dim[0]);
@@ -134,14 +129,9 @@ static attncl_status input_launch(struct launcher *l, const struct op_call *call
 {
     const int64_t *dim = call->sig.in[1].dim;
     const int64_t length = dim[0], columns = dim[1] * dim[2], n = call->sig.in[0].dim[1];
-    const struct gemm g = {.batch = 1,
-                           .m = length,
-                           .n = columns,
-                           .k = length,
-                           .a = whole(call->scratch, length),
-                           .b = whole(call->in[1], columns),
-                           .c = whole(call->out[0], columns),
-                           .trans_a = true};
+    const struct gemm g = GEMM_OF(1, length, columns, length, .a = whole(call->scratch, length),
+                                  .b = whole(call->in[1], columns),
+                                  .c = whole(call->out[0], columns), .trans_a = true);
 
     TRY(show(l, call, 2, call->in[0], n, call->scratch, length));
     return attncl__gemm(l, &g);

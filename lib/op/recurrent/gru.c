@@ -91,18 +91,11 @@ static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
                                  int64_t n_batch)
 {
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm gemm = {
-        .batch = 1,
-        .m = n_batch,
-        .n = 3 * width,
-        .k = h.span.storage ? width : 0,
-        .a = {.span = h.span, .start = h.start, .ld = h.stride},
-        .b = {.span = call->in[IN_WEIGHT], .ld = width},
-        .c = {.span = call->scratch, .ld = 3 * width},
-        .trans_b = true,
-        .bias_kind = GEMM_BIAS_COLUMN,
-        .bias = call->in[IN_BIAS],
-    };
+    const struct gemm gemm = GEMM_OF(1, n_batch, 3 * width, h.span.storage ? width : 0,
+                                     .a = {.span = h.span, .start = h.start, .ld = h.stride},
+                                     .b = {.span = call->in[IN_WEIGHT], .ld = width},
+                                     .c = {.span = call->scratch, .ld = 3 * width}, .trans_b = true,
+                                     .bias_kind = GEMM_BIAS_COLUMN, .bias = call->in[IN_BIAS]);
 
     return attncl__gemm(l, &gemm);
 }

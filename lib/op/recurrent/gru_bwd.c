@@ -85,18 +85,12 @@ static attncl_status append_gemm(struct launcher *l, const struct op_call *call)
 {
     const struct tensor_desc *xi = &call->sig.in[IN_XI];
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm gemm = {
-        .batch = 1,
-        .m = xi->dim[0] * xi->dim[1],
-        .n = 3 * width,
-        .k = width,
-        .a = {.span = call->out[OUT_BEFORE], .ld = width},
-        .b = {.span = call->in[IN_WEIGHT], .ld = width},
-        .c = {.span = call->out[OUT_DHH], .ld = 3 * width},
-        .trans_b = true,
-        .bias_kind = GEMM_BIAS_COLUMN,
-        .bias = call->in[IN_BIAS],
-    };
+    const struct gemm gemm =
+        GEMM_OF(1, xi->dim[0] * xi->dim[1], 3 * width, width,
+                .a = {.span = call->out[OUT_BEFORE], .ld = width},
+                .b = {.span = call->in[IN_WEIGHT], .ld = width},
+                .c = {.span = call->out[OUT_DHH], .ld = 3 * width}, .trans_b = true,
+                .bias_kind = GEMM_BIAS_COLUMN, .bias = call->in[IN_BIAS]);
 
     return attncl__gemm(l, &gemm);
 }
@@ -136,18 +130,12 @@ static attncl_status append_state(struct launcher *l, const struct op_call *call
                                   struct step_rows rows, struct gemm_matrix dh)
 {
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm gemm = {
-        .batch = 1,
-        .m = batch_count(&call->sig),
-        .n = width,
-        .k = 3 * width,
-        .a = {.span = call->out[OUT_DHH],
-              .start = rows.first * 3 * width,
-              .ld = rows.step * 3 * width},
-        .b = {.span = call->in[IN_WEIGHT], .ld = width},
-        .c = dh,
-        .residual = {.span = call->scratch, .ld = width},
-    };
+    const struct gemm gemm = GEMM_OF(1, batch_count(&call->sig), width, 3 * width,
+                                     .a = {.span = call->out[OUT_DHH],
+                                           .start = rows.first * 3 * width,
+                                           .ld = rows.step * 3 * width},
+                                     .b = {.span = call->in[IN_WEIGHT], .ld = width}, .c = dh,
+                                     .residual = {.span = call->scratch, .ld = width});
 
     return attncl__gemm(l, &gemm);
 }
