@@ -57,12 +57,11 @@ static struct adam_step_fwd_params step_params(const attncl_adam_desc *desc)
     };
 }
 
-// AMSGrad reads a sixth input; the other classes have five.
 static attncl_value add_step(attncl_graph *g, const struct op_class *cls, const void *params,
                              attncl_value rates, attncl_value grad, const attncl_adam_values *v)
 {
-    const attncl_value in[] = {v->param, grad, v->exp_avg, v->exp_avg_sq, rates, v->max_exp_avg_sq};
-    return attncl__graph_add(g, cls, params, in, attncl__given(v->max_exp_avg_sq) ? 6 : 5);
+    return attncl__graph_add(
+        g, cls, params, IN(v->param, grad, v->exp_avg, v->exp_avg_sq, rates, v->max_exp_avg_sq));
 }
 
 void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
@@ -72,14 +71,11 @@ void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_valu
     attncl_adam_values old = ATTNCL_ADAM_VALUES_INIT, after = ATTNCL_ADAM_VALUES_INIT;
     attncl_adam_desc d;
     if (read_desc(g, desc, &d) && LAYER_STRUCT(g, attncl_adam_values, &old, before)) {
-        const struct amsgrad_step_fwd_params params = {step_params(&d)};
-        const bool amsgrad = attncl__given(old.max_exp_avg_sq);
-        after.param =
-            add_step(g, amsgrad ? &attncl__op_amsgrad_step_fwd : &attncl__op_adam_step_fwd, &params,
-                     rates, grad, &old);
+        const struct adam_step_fwd_params params = step_params(&d);
+        after.param = add_step(g, &attncl__op_adam_step_fwd, &params, rates, grad, &old);
         after.exp_avg = attncl__graph_result(g, after.param, 1);
         after.exp_avg_sq = attncl__graph_result(g, after.param, 2);
-        if (amsgrad)
+        if (attncl__given(old.max_exp_avg_sq))
             after.max_exp_avg_sq = attncl__graph_result(g, after.param, 3);
     }
     const attncl_status status = STRUCT_WRITE(attncl_adam_values, after_ret, &after);
@@ -94,11 +90,8 @@ void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc, attncl_va
     attncl_adam_desc d;
     if (!read_desc(g, desc, &d) || !LAYER_STRUCT(g, attncl_adam_values, &v, values))
         return;
-    const struct amsgrad_update_fwd_params params = {step_params(&d)};
-    add_step(g,
-             attncl__given(v.max_exp_avg_sq) ? &attncl__op_amsgrad_update_fwd
-                                             : &attncl__op_adam_update_fwd,
-             &params, rates, grad, &v);
+    const struct adam_update_fwd_params params = {step_params(&d)};
+    add_step(g, &attncl__op_adam_update_fwd, &params, rates, grad, &v);
 }
 
 attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,

@@ -15,7 +15,7 @@
 // with lr_t = lr, or Noam's lr d_model^-1/2 min(t^-1/2, t warmup^-3/2) where d_model > 0.  Weight
 // decay: g += decay p, or decoupled p *= 1 - shrink.
 //
-// adam_step and amsgrad_step give new arrays; adam_update and amsgrad_update write over the old.
+// adam_step gives new arrays; adam_update writes over the old.  AMSGrad where v_max is given.
 
 #include <math.h>
 
@@ -52,7 +52,12 @@ static attncl_status rates_launch(struct launcher *l, const struct op_call *call
              arg_i32(p->optimized)));
 }
 
-static attncl_status check_step(const struct op_sig *sig, bool amsgrad)
+static bool is_amsgrad(const struct op_sig *sig)
+{
+    return attncl__desc_present(&sig->in[IN_LARGEST]);
+}
+
+static attncl_status update_infer(struct op_sig *sig)
 {
     static const char *const names[] = {
         [IN_PARAM] = "param",
@@ -61,9 +66,8 @@ static attncl_status check_step(const struct op_sig *sig, bool amsgrad)
         [IN_SQUARE] = "exp_avg_sq",
         [IN_LARGEST] = "max_exp_avg_sq",
     };
-    const int last = amsgrad ? IN_LARGEST : IN_SQUARE;
 
-    for (int i = IN_PARAM; i <= last; ++i) {
+    for (int i = IN_PARAM; i <= (is_amsgrad(sig) ? IN_LARGEST : IN_SQUARE); ++i) {
         const struct tensor_desc *x = &sig->in[i];
         if (i == IN_RATES)
             continue;
@@ -77,85 +81,49 @@ static attncl_status check_step(const struct op_sig *sig, bool amsgrad)
     return ATTNCL_OK;
 }
 
-static attncl_status step_infer(struct op_sig *sig, bool amsgrad)
+static attncl_status step_infer(struct op_sig *sig)
 {
-    TRY(check_step(sig, amsgrad));
-    for (int i = 0; i < (amsgrad ? 4 : 3); ++i)
+    TRY(update_infer(sig));
+    for (int i = 0; i < (is_amsgrad(sig) ? 4 : 3); ++i)
         TRY(attncl__desc_make(ATTNCL_F32, sig->in[IN_PARAM].rank, sig->in[IN_PARAM].dim,
                               &sig->out[i]));
     return ATTNCL_OK;
 }
 
-static attncl_status adam_infer(struct op_sig *sig)
-{
-    return step_infer(sig, false);
-}
-
-static attncl_status amsgrad_infer(struct op_sig *sig)
-{
-    return step_infer(sig, true);
-}
-
-static attncl_status update_infer(struct op_sig *sig)
-{
-    return check_step(sig, false);
-}
-
-static attncl_status amsgrad_update_infer(struct op_sig *sig)
-{
-    return check_step(sig, true);
-}
-
 // out: parameter, mean, mean square and largest mean square after the step.
-static attncl_status append_step(struct launcher *l, const struct op_call *call, bool amsgrad,
-                                 const struct span *out)
+static attncl_status append_step(struct launcher *l, const struct op_call *call,
+                                 const struct span out[4])
 {
     const struct adam_step_fwd_params *p = call->sig.params;
     const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
-    const struct span none = {NULL};
     struct elementwise_launch config =
         attncl__elementwise_launch(l->caps, "train/adam.cl", "adam_step_fwd", count);
 
-    kspec_int(&config.spec, "AMSGRAD", amsgrad);
+    kspec_int(&config.spec, "AMSGRAD", is_amsgrad(&call->sig));
     return attncl__launch(
         l, &config.spec, config.grid,
         ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]), arg_mem(call->in[IN_MEAN]),
-             arg_mem(call->in[IN_SQUARE]), arg_mem(amsgrad ? call->in[IN_LARGEST] : none),
+             arg_mem(call->in[IN_SQUARE]), arg_mem(call->in[IN_LARGEST]),
              arg_mem(call->in[IN_RATES]), arg_mem(out[0]), arg_mem(out[1]), arg_mem(out[2]),
-             arg_mem(amsgrad ? out[3] : none), arg_f32((float)p->beta1),
-             arg_f32((float)(1 - p->beta1)), arg_f32((float)p->beta2),
-             arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps), arg_f32((float)p->decay),
-             arg_f32((float)p->shrink), arg_i64(count), arg_i32(config.per_group)));
+             arg_mem(out[3]), arg_f32((float)p->beta1), arg_f32((float)(1 - p->beta1)),
+             arg_f32((float)p->beta2), arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps),
+             arg_f32((float)p->decay), arg_f32((float)p->shrink), arg_i64(count),
+             arg_i32(config.per_group)));
 }
 
-static attncl_status adam_launch(struct launcher *l, const struct op_call *call)
+static attncl_status step_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_step(l, call, false, call->out);
-}
-
-static attncl_status amsgrad_launch(struct launcher *l, const struct op_call *call)
-{
-    return append_step(l, call, true, call->out);
-}
-
-static attncl_status append_update(struct launcher *l, const struct op_call *call, bool amsgrad)
-{
-    const struct span *in = call->in;
-    const struct span out[4] = {in[IN_PARAM], in[IN_MEAN], in[IN_SQUARE], in[IN_LARGEST]};
-
-    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
-        return ATTNCL_OK;
-    return append_step(l, call, amsgrad, out);
+    return append_step(l, call, call->out);
 }
 
 static attncl_status update_launch(struct launcher *l, const struct op_call *call)
 {
-    return append_update(l, call, false);
-}
+    const struct span *in = call->in;
 
-static attncl_status amsgrad_update_launch(struct launcher *l, const struct op_call *call)
-{
-    return append_update(l, call, true);
+    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
+        return ATTNCL_OK;
+    return append_step(
+        l, call, (const struct span[]){in[IN_PARAM], in[IN_MEAN], in[IN_SQUARE], in[IN_LARGEST]});
 }
 
 const struct op_class attncl__op_adam_rates_fwd = {
@@ -168,40 +136,21 @@ const struct op_class attncl__op_adam_rates_fwd = {
 
 const struct op_class attncl__op_adam_step_fwd = {
     .name = OP_NAME(adam_step_fwd),
-    .n_in = 5,
-    .n_out = 3,
-    .infer = adam_infer,
-    .launch = adam_launch,
-    .flop_per_element = 13,
-};
-
-const struct op_class attncl__op_amsgrad_step_fwd = {
-    .name = OP_NAME(amsgrad_step_fwd),
     .n_in = 6,
     .n_out = 4,
-    .infer = amsgrad_infer,
-    .launch = amsgrad_launch,
+    .optional = 1u << IN_LARGEST,
+    .infer = step_infer,
+    .launch = step_launch,
     .flop_per_element = 14,
 };
 
-enum { UPDATED = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE };
-
 const struct op_class attncl__op_adam_update_fwd = {
     .name = OP_NAME(adam_update_fwd),
-    .n_in = 5,
-    .n_out = 0,
-    .state = UPDATED,
-    .infer = update_infer,
-    .launch = update_launch,
-    .flop_per_element = 13,
-};
-
-const struct op_class attncl__op_amsgrad_update_fwd = {
-    .name = OP_NAME(amsgrad_update_fwd),
     .n_in = 6,
     .n_out = 0,
-    .state = UPDATED | 1u << IN_LARGEST,
-    .infer = amsgrad_update_infer,
-    .launch = amsgrad_update_launch,
+    .optional = 1u << IN_LARGEST,
+    .state = 1u << IN_PARAM | 1u << IN_MEAN | 1u << IN_SQUARE | 1u << IN_LARGEST,
+    .infer = update_infer,
+    .launch = update_launch,
     .flop_per_element = 14,
 };
