@@ -41,7 +41,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 static const struct grad_rule fwd_grad[] = {
-    {.op = OP_masked_softmax_bwd, .in = {REF_Y(0), REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
+    {.op = OP_softmax_bwd, .in = {REF_Y(0), REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_masked_softmax_fwd = {
     .name = OP_NAME(masked_softmax_fwd),

@@ -12,7 +12,7 @@
 
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    const struct tensor_desc *y = &sig->in[0], *dy = &sig->in[1];
+    const struct tensor_desc *y = &sig->in[0], *dy = &sig->in[1], *lens = &sig->in[2];
 
     TRY(attncl__check_input("y", y, ATTNCL_F32, -1));
     TRY(attncl__check_input("dy", dy, ATTNCL_F32, -1));
@@ -20,61 +20,36 @@ static attncl_status bwd_infer(struct op_sig *sig)
     REQUIRE(attncl__desc_same_shape(y, dy), ATTNCL_ERR_SHAPE, "y is %s, dy is %s", SHAPE(y),
             SHAPE(dy));
     TRY(attncl__check_width("the last axis of y", y->dim[y->rank - 1]));
+    if (attncl__desc_present(lens)) {
+        TRY(attncl__check_input("y", y, ATTNCL_F32, 3));
+        TRY(attncl__check_lens(lens, y->dim[0], y->dim[1]));
+    }
     return attncl__infer_like_first(sig);
 }
 
-static attncl_status masked_infer(struct op_sig *sig)
+static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *y = &sig->in[0], *lens = &sig->in[2];
-
-    TRY(bwd_infer(sig));
-    TRY(attncl__check_input("y", y, ATTNCL_F32, 3));
-    return attncl__check_lens(lens, y->dim[0], y->dim[1]);
-}
-
-static attncl_status launch(struct launcher *l, const struct op_call *call, struct span lens,
-                            int64_t rows_per_length)
-{
+    const struct tensor_desc *lens = &call->sig.in[2];
+    const int64_t rows_per_length = !attncl__desc_present(lens) ? 0
+                                    : lens->rank == 1           ? call->sig.in[0].dim[1]
+                                                                : 1;
     const struct rows rows = attncl__rows(&call->sig.in[0]);
     const struct row_launch p = attncl__choose_row_tiling(
         l, &(struct row_problem){kspec_begin("norm/softmax_bwd.cl", "softmax_bwd_rows"), rows.count,
                                  rows.width, 2, attncl__rows_are_float4_aligned(0, &rows)});
 
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(lens),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_mem(call->out[0]), arg_i32(rows.width), arg_i64(rows.count),
                                arg_i32(p.rows_per_group), arg_i64(rows_per_length)));
 }
 
-static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
-{
-    return launch(l, call, (struct span){NULL}, 0);
-}
-
-static attncl_status masked_launch(struct launcher *l, const struct op_call *call)
-{
-    const struct tensor_desc *lens = &call->sig.in[2];
-
-    if (!attncl__desc_present(lens))
-        return bwd_launch(l, call);
-    return launch(l, call, call->in[2], lens->rank == 1 ? call->sig.in[0].dim[1] : 1);
-}
-
 const struct op_class attncl__op_softmax_bwd = {
     .name = OP_NAME(softmax_bwd),
-    .n_in = 2,
-    .n_out = 1,
-    .infer = bwd_infer,
-    .launch = bwd_launch,
-    .flop_per_element = 4,
-};
-
-const struct op_class attncl__op_masked_softmax_bwd = {
-    .name = OP_NAME(masked_softmax_bwd),
     .n_in = 3,
     .n_out = 1,
     .optional = 1u << 2,
-    .infer = masked_infer,
-    .launch = masked_launch,
+    .infer = bwd_infer,
+    .launch = bwd_launch,
     .flop_per_element = 4,
 };
