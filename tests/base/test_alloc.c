@@ -90,3 +90,26 @@ TEST(one_request_fails_whatever_the_threads)
     ck_assert_int_eq(sum, 1);
     ck_assert_uint_eq(attncl__alloc_live(), before);
 }
+
+TEST(a_list_grows_when_it_is_full)
+{
+    size_t capacity = 0;
+    int *list = NULL;
+
+    for (size_t n = 0; n < 100; ++n) {
+        const size_t before = capacity;
+        list = attncl__grow_list(list, n, &capacity, sizeof *list);
+        ck_assert_ptr_nonnull(list);
+        ck_assert_uint_gt(capacity, n);
+        ck_assert(n < before ? capacity == before : capacity > before);
+        list[n] = (int)n;
+    }
+    for (int n = 0; n < 100; ++n)
+        ck_assert_int_eq(list[n], n);
+    const size_t before = capacity;
+    attncl__alloc_fail_at(1);
+    ck_assert_ptr_null(attncl__grow_list(list, capacity, &capacity, sizeof *list));
+    attncl__alloc_fail_at(0);
+    ck_assert_uint_eq(capacity, before);
+    attncl__free(list);
+}
