@@ -121,9 +121,10 @@ struct op_class {
 const struct op_class *attncl__op_find(const char *name);
 extern const struct op_class *const attncl__op_table[];
 
-// `.name = OP_NAME(softmax_fwd)` sets the size of the parameters too, `.grad = GRAD_RULES(table)` the
-// number of rules.
-#define OP_NAME(cls)     #cls, .params_bytes = sizeof(struct cls##_params)
+// `.name = OP_CLASS(softmax_fwd, 1, 1)` sets the size of the parameters and the numbers of inputs and
+// outputs too, `.grad = GRAD_RULES(table)` the number of rules.
+#define OP_CLASS(cls, inputs, outputs)                                                             \
+#cls, .params_bytes = sizeof(struct cls##_params), .n_in = (inputs), .n_out = (outputs)
 #define GRAD_RULES(rule) (rule), .n_grad = sizeof(rule) / sizeof(rule)[0]
 
 #define OP(file, cls, ...) extern const struct op_class attncl__op_##cls;

@@ -278,9 +278,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_aft_bwd = {
-    .name = OP_NAME(aft_bwd),
-    .n_in = 8,
-    .n_out = 4,
+    .name = OP_CLASS(aft_bwd, 8, 4),
     .optional = 1u << AFT_IN_BIAS | 1u << AFT_IN_MASK,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

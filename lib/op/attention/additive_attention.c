@@ -103,9 +103,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [B, T, S], where it is wanted.
 const struct op_class attncl__op_additive_attention_fwd = {
-    .name = OP_NAME(additive_attention_fwd),
-    .n_in = 5,
-    .n_out = 2,
+    .name = OP_CLASS(additive_attention_fwd, 5, 2),
     .optional = 1u << IN_LENS,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .infer = fwd_infer,

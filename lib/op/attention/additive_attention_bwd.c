@@ -160,9 +160,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_additive_attention_bwd = {
-    .name = OP_NAME(additive_attention_bwd),
-    .n_in = 7,
-    .n_out = 4,
+    .name = OP_CLASS(additive_attention_bwd, 7, 4),
     .optional = 1u << IN_LENS | 1u << IN_C,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

@@ -157,9 +157,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [B, H, T, S], where it is wanted.
 const struct op_class attncl__op_attention_fwd = {
-    .name = OP_NAME(attention_fwd),
-    .n_in = 5,
-    .n_out = 2,
+    .name = OP_CLASS(attention_fwd, 5, 2),
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
     .infer = attncl__attention_infer,

@@ -297,9 +297,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_bwd = {
-    .name = OP_NAME(attention_bwd),
-    .n_in = 8,
-    .n_out = 3,
+    .name = OP_CLASS(attention_bwd, 8, 3),
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_C,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
     .infer = bwd_infer,

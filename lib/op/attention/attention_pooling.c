@@ -80,9 +80,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is w, where it is wanted.
 const struct op_class attncl__op_attention_pooling_fwd = {
-    .name = OP_NAME(attention_pooling_fwd),
-    .n_in = 3,
-    .n_out = 2,
+    .name = OP_CLASS(attention_pooling_fwd, 3, 2),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -91,9 +91,7 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_pooling_bwd = {
-    .name = OP_NAME(attention_pooling_bwd),
-    .n_in = 5,
-    .n_out = 3,
+    .name = OP_CLASS(attention_pooling_bwd, 5, 3),
     .optional = 1u << IN_C,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

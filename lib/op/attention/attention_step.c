@@ -95,9 +95,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
-    .name = OP_NAME(attention_step_fwd),
-    .n_in = 6,
-    .n_out = 1,
+    .name = OP_CLASS(attention_step_fwd, 6, 1),
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .state = 1u << IN_KEYS | 1u << IN_VALUES,
     .infer = fwd_infer,

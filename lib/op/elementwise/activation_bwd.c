@@ -81,18 +81,14 @@ static attncl_status epilogue_launch(struct launcher *l, const struct op_call *c
 }
 
 const struct op_class attncl__op_activation_bwd = {
-    .name = OP_NAME(activation_bwd),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(activation_bwd, 2, 1),
     .infer = bwd_infer,
     .launch = bwd_launch,
     .flop_per_element = 2,
 };
 
 const struct op_class attncl__op_linear_bwd_epilogue = {
-    .name = OP_NAME(linear_bwd_epilogue),
-    .n_in = 3,
-    .n_out = 2,
+    .name = OP_CLASS(linear_bwd_epilogue, 3, 2),
     .optional = 1u << 2,
     .infer = epilogue_infer,
     .launch = epilogue_launch,

@@ -49,9 +49,7 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_embedding_fwd = {
-    .name = OP_NAME(embedding_fwd),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(embedding_fwd, 2, 1),
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -165,9 +165,7 @@ static const struct grad_rule fwd_grad[] = {
 
 // Output 1 is p, [S, B, H], where want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
-    .name = OP_NAME(feedback_attention_fwd),
-    .n_in = N_INPUTS,
-    .n_out = 2,
+    .name = OP_CLASS(feedback_attention_fwd, N_INPUTS, 2),
     .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,

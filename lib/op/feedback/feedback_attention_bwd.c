@@ -239,9 +239,7 @@ static void memory_cost(const struct op_sig *sig, double *flop_ret, double *byte
 }
 
 const struct op_class attncl__op_feedback_attention_bwd_query = {
-    .name = OP_NAME(feedback_attention_bwd_query),
-    .n_in = 9,
-    .n_out = 3,
+    .name = OP_CLASS(feedback_attention_bwd_query, 9, 3),
     .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
@@ -251,9 +249,7 @@ const struct op_class attncl__op_feedback_attention_bwd_query = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
-    .name = OP_NAME(feedback_attention_bwd_accumulate),
-    .n_in = 9,
-    .n_out = 3,
+    .name = OP_CLASS(feedback_attention_bwd_accumulate, 9, 3),
     .optional = 1u << PLACE_BIAS,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
@@ -264,9 +260,7 @@ const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_memory = {
-    .name = OP_NAME(feedback_attention_bwd_memory),
-    .n_in = 5,
-    .n_out = 2,
+    .name = OP_CLASS(feedback_attention_bwd_memory, 5, 2),
     .strided = 1u << M_Q,
     .any_view = 1u << M_KEYS,
     .infer = memory_infer,
@@ -275,9 +269,7 @@ const struct op_class attncl__op_feedback_attention_bwd_memory = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_positions = {
-    .name = OP_NAME(feedback_attention_bwd_positions),
-    .n_in = 7,
-    .n_out = 3,
+    .name = OP_CLASS(feedback_attention_bwd_positions, 7, 3),
     .optional = 1u << P_PLACE_BIAS | 1u << P_POSITION,
     .strided = 1u << P_Q,
     .infer = places_infer,

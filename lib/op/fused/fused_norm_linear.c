@@ -72,9 +72,7 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 }
 
 const struct op_class attncl__op_fused_norm_linear_fwd = {
-    .name = OP_NAME(fused_norm_linear_fwd),
-    .n_in = N_NORM_LINEAR_INPUTS,
-    .n_out = 1,
+    .name = OP_CLASS(fused_norm_linear_fwd, N_NORM_LINEAR_INPUTS, 1),
     .optional = 1u << LINEAR_BIAS | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL,
     .strided = 1u << LINEAR_X | 1u << LINEAR_WEIGHT | 1u << LINEAR_GATE | 1u << LINEAR_RESIDUAL,
     .infer = infer,

@@ -243,9 +243,7 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_linear_bwd_input = {
-    .name = OP_NAME(linear_bwd_input),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(linear_bwd_input, 2, 1),
     .strided = 1u << 0 | 1u << 1,
     .infer = input_infer,
     .scratch = input_scratch,
@@ -254,9 +252,7 @@ const struct op_class attncl__op_linear_bwd_input = {
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
-    .name = OP_NAME(linear_bwd_weight),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(linear_bwd_weight, 2, 1),
     .strided = 1u << 0 | 1u << 1,
     .infer = weight_infer,
     .scratch = weight_scratch,
@@ -265,18 +261,14 @@ const struct op_class attncl__op_linear_bwd_weight = {
 };
 
 const struct op_class attncl__op_linear_bwd_bias = {
-    .name = OP_NAME(linear_bwd_bias),
-    .n_in = 1,
-    .n_out = 1,
+    .name = OP_CLASS(linear_bwd_bias, 1, 1),
     .infer = bias_infer,
     .scratch = bias_scratch,
     .launch = bias_launch,
 };
 
 const struct op_class attncl__op_bmm_bwd_a = {
-    .name = OP_NAME(bmm_bwd_a),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(bmm_bwd_a, 2, 1),
     .infer = bmm_a_infer,
     .scratch = bmm_a_scratch,
     .launch = bmm_a_launch,
@@ -284,9 +276,7 @@ const struct op_class attncl__op_bmm_bwd_a = {
 };
 
 const struct op_class attncl__op_bmm_bwd_b = {
-    .name = OP_NAME(bmm_bwd_b),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(bmm_bwd_b, 2, 1),
     .infer = bmm_b_infer,
     .scratch = bmm_b_scratch,
     .launch = bmm_b_launch,

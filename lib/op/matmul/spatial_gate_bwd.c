@@ -172,17 +172,13 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_spatial_gate_bwd_gate = {
-    .name = OP_NAME(spatial_gate_bwd_gate),
-    .n_in = 3,
-    .n_out = 2,
+    .name = OP_CLASS(spatial_gate_bwd_gate, 3, 2),
     .infer = gate_infer,
     .launch = gate_launch,
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_weight = {
-    .name = OP_NAME(spatial_gate_bwd_weight),
-    .n_in = 4,
-    .n_out = 1,
+    .name = OP_CLASS(spatial_gate_bwd_weight, 4, 1),
     .optional = 1u << 3,
     .infer = weight_infer,
     .scratch = matrix_scratch,
@@ -191,9 +187,7 @@ const struct op_class attncl__op_spatial_gate_bwd_weight = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_input = {
-    .name = OP_NAME(spatial_gate_bwd_input),
-    .n_in = 3,
-    .n_out = 1,
+    .name = OP_CLASS(spatial_gate_bwd_input, 3, 1),
     .optional = 1u << 2,
     .infer = input_infer,
     .scratch = matrix_scratch,
@@ -202,9 +196,7 @@ const struct op_class attncl__op_spatial_gate_bwd_input = {
 };
 
 const struct op_class attncl__op_spatial_gate_bwd_bias = {
-    .name = OP_NAME(spatial_gate_bwd_bias),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(spatial_gate_bwd_bias, 2, 1),
     .infer = bias_infer,
     .launch = bias_launch,
 };

@@ -61,9 +61,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_spatial_gate_step_fwd = {
-    .name = OP_NAME(spatial_gate_step_fwd),
-    .n_in = 6,
-    .n_out = 1,
+    .name = OP_CLASS(spatial_gate_step_fwd, 6, 1),
     .strided = 1u << 3,
     .state = 1u << 5,
     .infer = fwd_infer,

@@ -37,9 +37,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_argmax_fwd = {
-    .name = OP_NAME(argmax_fwd),
-    .n_in = 1,
-    .n_out = 1,
+    .name = OP_CLASS(argmax_fwd, 1, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,

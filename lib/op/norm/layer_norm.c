@@ -65,9 +65,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_layer_norm_bwd,
                                              .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
 
 const struct op_class attncl__op_layer_norm_fwd = {
-    .name = OP_NAME(layer_norm_fwd),
-    .n_in = 3,
-    .n_out = 1,
+    .name = OP_CLASS(layer_norm_fwd, 3, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,

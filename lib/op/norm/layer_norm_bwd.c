@@ -79,9 +79,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_layer_norm_bwd = {
-    .name = OP_NAME(layer_norm_bwd),
-    .n_in = 3,
-    .n_out = 3,
+    .name = OP_CLASS(layer_norm_bwd, 3, 3),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

@@ -44,9 +44,7 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_softmax_bwd, .in = {REF_Y(0), REF_DY(0), REF_X(1)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_masked_softmax_fwd = {
-    .name = OP_NAME(masked_softmax_fwd),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(masked_softmax_fwd, 2, 1),
     .optional = 1u << 1,
     .strided = 1u << 0,
     .infer = fwd_infer,

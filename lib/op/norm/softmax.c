@@ -37,9 +37,7 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_softmax_bwd, .in = {REF_Y(0), REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_softmax_fwd = {
-    .name = OP_NAME(softmax_fwd),
-    .n_in = 1,
-    .n_out = 1,
+    .name = OP_CLASS(softmax_fwd, 1, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,

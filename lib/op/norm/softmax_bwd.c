@@ -45,9 +45,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_softmax_bwd = {
-    .name = OP_NAME(softmax_bwd),
-    .n_in = 3,
-    .n_out = 1,
+    .name = OP_CLASS(softmax_bwd, 3, 1),
     .optional = 1u << 2,
     .infer = bwd_infer,
     .launch = bwd_launch,

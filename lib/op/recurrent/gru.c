@@ -155,9 +155,7 @@ static const struct grad_rule gru_grad[] = {
 };
 
 const struct op_class attncl__op_gru_fwd = {
-    .name = OP_NAME(gru_fwd),
-    .n_in = 4,
-    .n_out = 1,
+    .name = OP_CLASS(gru_fwd, 4, 1),
     .optional = 1u << IN_H0,
     .strided = 1u << IN_H0,
     .infer = fwd_infer,

@@ -110,9 +110,7 @@ static attncl_status scale_launch(struct launcher *l, const struct op_call *call
 }
 
 const struct op_class attncl__op_sum_squares_fwd = {
-    .name = OP_NAME(sum_squares_fwd),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(sum_squares_fwd, 2, 1),
     .optional = 1u << 1,
     .infer = squares_infer,
     .scratch = squares_scratch,
@@ -121,17 +119,13 @@ const struct op_class attncl__op_sum_squares_fwd = {
 };
 
 const struct op_class attncl__op_clip_factor_fwd = {
-    .name = OP_NAME(clip_factor_fwd),
-    .n_in = 1,
-    .n_out = 2,
+    .name = OP_CLASS(clip_factor_fwd, 1, 2),
     .infer = factor_infer,
     .launch = factor_launch,
 };
 
 const struct op_class attncl__op_scale_by_fwd = {
-    .name = OP_NAME(scale_by_fwd),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(scale_by_fwd, 2, 1),
     .infer = scale_infer,
     .launch = scale_launch,
     .flop_per_element = 1,

@@ -132,9 +132,7 @@ static const struct grad_rule fwd_grad[] = {
     {.op = OP_cross_entropy_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_cross_entropy_fwd = {
-    .name = OP_NAME(cross_entropy_fwd),
-    .n_in = 2,
-    .n_out = 1,
+    .name = OP_CLASS(cross_entropy_fwd, 2, 1),
     .strided = 1u << 0,
     .infer = fwd_infer,
     .scratch = fwd_scratch,

@@ -63,9 +63,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 const struct op_class attncl__op_cross_entropy_bwd = {
-    .name = OP_NAME(cross_entropy_bwd),
-    .n_in = 3,
-    .n_out = 1,
+    .name = OP_CLASS(cross_entropy_bwd, 3, 1),
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

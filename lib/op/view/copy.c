@@ -58,9 +58,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static const struct grad_rule fwd_grad[] = {{.in = {REF_DY(0)}, .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_copy_fwd = {
-    .name = OP_NAME(copy_fwd),
-    .n_in = 1,
-    .n_out = 1,
+    .name = OP_CLASS(copy_fwd, 1, 1),
     .any_view = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
