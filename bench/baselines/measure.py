@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Measures the library and PyTorch on the same cases interleaved, and writes a report of each
-(docs/benchmark-reports.md): ours.json and torch.json in the directory given.  GEMMs beside OpenBLAS's, interleaved
-in one process, follow in openblas.json where attncl-bench-openblas was built.
+"""Measures the library, PyTorch and OpenBLAS on the same cases interleaved, and writes a report of each
+(docs/benchmark-reports.md): ours.json, torch.json and openblas.json in the directory given.
 
     bench/baselines/measure.py --bench build-bench/bench/attncl-bench --out DIRECTORY [OPTION of attncl-bench]...
 
 Case by case and round by round: attncl-bench, then PyTorch in each of its configurations, each a
 process of its own: eager and compiled; with the malloc it comes with, one told to keep freed memory,
 and jemalloc or tcmalloc where installed; with threads that sleep while they wait instead of spinning; on
-CUDA where there is a device.  All get the same number of
+CUDA where there is a device; then OpenBLAS, its GEMMs alone.  All get the same number of
 threads and the same numbers.  A baseline whose result is not the library's is reported wrong, without its
-times.  Without PyTorch the library alone is measured.
+times.  What is not installed is not measured.
 
-Both reports are replaced after every case: what ends the run leaves those of the cases before.
+All reports are replaced after every case: what ends the run leaves those of the cases before.
 SIGINT and SIGTERM end it in order, with exit status 130.
 """
 import argparse
@@ -53,12 +52,12 @@ def settings(quick):
 
 
 class Baseline:
-    """A process of torch_worker.py, and its device entry of the report."""
+    """A process of torch_worker.py or openblas_worker.py, and its device entry of the report."""
 
-    def __init__(self, name, environment, options):
+    def __init__(self, name, environment, options, worker="torch_worker.py"):
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, os.path.join(HERE, "torch_worker.py"), *options], text=True,
+            [sys.executable, os.path.join(HERE, worker), *options], text=True,
             env={**os.environ, **environment}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             start_new_session=True)  # the terminal's Ctrl-C is for this process
         self.about = None  # what describe() said
@@ -223,26 +222,33 @@ def start_baselines(arguments):
     first = baselines[0].describe()
     if "version" not in first:
         print(f"PyTorch is not measured: {first.get('error', 'it does not start')}", file=sys.stderr)
+    if not arguments.quick:
+        baselines.append(Baseline("openblas", {"OPENBLAS_NUM_THREADS": str(arguments.threads)}, [], "openblas_worker.py"))
     found = [p for p in baselines if "version" in p.describe()]
     for baseline in found:
         print(f"interleaved with {baseline.about['name']}", flush=True)
     return found
 
 
-def write_baselines(path, baselines, ours, complete):
-    """Replaces the file in one step."""
+def write_baselines(directory, baselines, ours, complete):
+    """A file for each program, replaced in one step."""
     host = {**ours.report["host"], "python": platform.python_version()}
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    report = {"schema": 2, "program": "PyTorch", "version": baselines[0].about["version"], "revision": None,
-              "date": now, "command": sys.argv, "complete": complete, "label": ours.report["label"],
-              "host": host, "devices": [p.entry(ours) for p in baselines]}
-    with open(path + ".tmp", "w", encoding="utf-8") as file:
-        json.dump(report, file, indent=1)
-        file.write("\n")
-    os.replace(path + ".tmp", path)
+    for program, name in (("PyTorch", "torch.json"), ("OpenBLAS", "openblas.json")):
+        mine = [p for p in baselines if p.about.get("program", "PyTorch") == program]
+        if not mine:
+            continue
+        report = {"schema": 2, "program": program, "version": mine[0].about["version"], "revision": None,
+                  "date": now, "command": sys.argv, "complete": complete, "label": ours.report["label"],
+                  "host": host, "devices": [p.entry(ours) for p in mine]}
+        path = os.path.join(directory, name)
+        with open(path + ".tmp", "w", encoding="utf-8") as file:
+            json.dump(report, file, indent=1)
+            file.write("\n")
+        os.replace(path + ".tmp", path)
 
 
-def interleave(ours, baselines, cases, arguments, path):
+def interleave(ours, baselines, cases, arguments):
     """Until attncl-bench ends; the baselines' report is written when it turns to another case, and at the end."""
     last = None
     for name in ours.turns():
@@ -251,7 +257,7 @@ def interleave(ours, baselines, cases, arguments, path):
                 baseline.finish()
             if baselines:
                 ours.read()
-                write_baselines(path, baselines, ours, complete=False)
+                write_baselines(arguments.out, baselines, ours, complete=False)
         last = name
         for baseline in baselines:
             baseline.turn(cases[name], arguments.baseline_budget, arguments.baseline_runs)
@@ -260,16 +266,8 @@ def interleave(ours, baselines, cases, arguments, path):
         baseline.stop()
     status = ours.end()
     if ours.report and baselines:
-        write_baselines(path, baselines, ours, complete=ours.report["complete"])
+        write_baselines(arguments.out, baselines, ours, complete=ours.report["complete"])
     return status
-
-
-def openblas(arguments):
-    """GEMMs beside OpenBLAS's, where that program was built; full sizes of everything only."""
-    program = os.path.join(os.path.dirname(arguments.bench), "baselines", "attncl-bench-openblas")
-    chosen = any(o.split("=")[0] in ("--quick", "--small", "--only", "--suite") for o in arguments.options)
-    if os.path.exists(program) and not chosen:
-        subprocess.run([program, "--json", os.path.join(arguments.out, "openblas.json")], check=False)
 
 
 def listed(bench):
@@ -302,7 +300,7 @@ def main():
     baselines = start_baselines(arguments)
     ours = Ours(arguments)
     try:
-        status = interleave(ours, baselines, cases, arguments, os.path.join(arguments.out, "torch.json"))
+        status = interleave(ours, baselines, cases, arguments)
     except KeyboardInterrupt:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.SIG_DFL)
@@ -311,8 +309,6 @@ def main():
         ours.stop()
         ours.end()
         return STOPPED
-    if ours.report:
-        openblas(arguments)
     return status
 
 

@@ -191,7 +191,6 @@ def result_of(entry):
         values[name] = entry.positive(name)
     for name in ("io", "weights", "activations", "scratch", "arena", "state"):
         values[name + "_bytes"] = memory.number(name + "_bytes")
-    values["library_min_s"] = entry.positive("library_min_s")
     latency, sensors = entry.object("latency"), entry.object("sensors")
     values.update(token_s=latency.positive("median_s"), token_p95_s=latency.positive("p95_s"), p99_s=latency.positive("p99_s"),
                   tokens_timed=latency.number("n"), throttled=sensors.flag("throttled"))
