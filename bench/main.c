@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "harness/json.h"
 #include "harness/schedule.h"
 
 enum { EXIT_WRONG = 1, EXIT_NO_DEVICE = 3 };

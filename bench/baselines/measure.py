@@ -5,15 +5,10 @@
 
     bench/baselines/measure.py --bench build-bench/bench/attncl-bench --out DIRECTORY [OPTION of attncl-bench]...
 
-Case by case and round by round: attncl-bench, then PyTorch in each of its configurations, each a
-process of its own: eager and compiled; with the malloc it comes with, one told to keep freed memory,
-and jemalloc or tcmalloc where installed; with threads that sleep while they wait instead of spinning; on
-CUDA where there is a device; then OpenBLAS, its GEMMs alone.  All get the same number of
-threads and the same numbers.  A baseline whose result is not the library's is reported wrong, without its
-times.  What is not installed is not measured.
-
-All reports are replaced after every case: what ends the run leaves those of the cases before.
-SIGINT and SIGTERM end it in order, with exit status 130.
+Case by case and round by round: attncl-bench, then each configuration of PyTorch, then OpenBLAS (its GEMMs alone), all of one number
+of threads, on the same numbers (bench/README.md).  A baseline whose result is not the library's is reported wrong, without its times.
+What is not installed is not measured.  All reports are replaced after every case; SIGINT and SIGTERM end it in order, with exit
+status 130.
 """
 import argparse
 import ctypes.util
@@ -147,13 +142,12 @@ def result_of(case, f, samples, rounds, ours):
     shown = sorted(samples)
     n = min(len(samples), MAX_SAMPLES)
     tokens = ours and ours.get("tokens")
-    growth = f.get("growth_bytes")
     result.update(
         runs=len(samples), rounds=rounds, event=None, flop=None, bytes=None, gflop_s=None, gb_s=None,
         wall={"min_s": min(samples), "q1_s": at[4], "median_s": at[9], "q3_s": at[14], "p95_s": at[18], "max_s": max(samples)},
         samples_s=[shown[(2 * i + 1) * len(shown) // (2 * n)] for i in range(n)],
         compile={"cold_s": f.get("cold_s"), "cached_s": None}, bound=None, roofline_percent=None,
-        memory=None if growth is None else {"arena_bytes": growth},
+        memory=None,
         tokens=tokens, tokens_per_s=tokens / min(samples) if tokens else None)
     return result
 

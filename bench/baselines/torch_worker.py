@@ -23,24 +23,6 @@ OWN_MALLOC = "own malloc"
 SLOW_S = 2.0  # what takes longer is run no more often than needed
 
 
-def memory_reset():
-    """Resident bytes now; the kernel's high-water mark starts from here.  None where there is none."""
-    try:
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")
-        return memory_field("VmRSS")
-    except OSError:
-        return None
-
-
-def memory_field(name):
-    with open("/proc/self/status", encoding="ascii") as file:
-        for line in file:
-            if line.startswith(name + ":"):
-                return int(line.split()[1]) * 1024
-    return None
-
-
 class Worker:
     def __init__(self, torch, arguments):
         self.torch = torch
@@ -114,15 +96,7 @@ class Worker:
                 cold_s = self.seconds(run)[0]
             seconds, y = self.seconds(run)
             y = as_ours(y)
-            flat = y.reshape(-1)
-            step = (flat.numel() - 1) // (PROBES - 1)
-            places = [flat.numel() - 1 - step * (PROBES - 1 - i) for i in range(PROBES)]
-            answer = {"shape": list(y.shape), "probe": [float(flat[i]) for i in places],
-                      "largest": float(flat.abs().max()),
-                      "cold_s": cold_s}
-            del y, flat
-            if seconds < SLOW_S:
-                answer["growth_bytes"] = self.growth(run)
+            answer = {"shape": list(y.shape), **probe(y.reshape(-1)), "cold_s": cold_s}
         self.running[f.name] = run
         self.first[f.name] = seconds
         return answer
@@ -133,20 +107,6 @@ class Worker:
         self.finish()
         return time.perf_counter() - start, y
 
-    def growth(self, run):
-        """What one run takes beside what is there already."""
-        if self.cuda:
-            before = self.torch.cuda.memory_allocated()
-            self.torch.cuda.reset_peak_memory_stats()
-            run()
-            self.finish()
-            return self.torch.cuda.max_memory_allocated() - before
-        if self.arguments.setting != OWN_MALLOC:
-            return None  # keeps what it once had
-        before = memory_reset()
-        run()
-        return None if before is None else max(0, memory_field("VmHWM") - before)
-
     def time(self, request):
         samples = {}
         with self.mode():
@@ -155,23 +115,46 @@ class Worker:
                     if self.first[variant] < SLOW_S:
                         run()  # the caches are this formulation's now
                         self.finish()
-                    samples[variant] = self.sample(run, request["budget_s"], request["runs"])
+                    samples[variant] = sample(lambda run=run: self.seconds(run)[0], request["budget_s"], request["runs"])
         return {"samples": samples}
-
-    def sample(self, run, budget_s, runs):
-        samples = []
-        start = time.perf_counter()
-        while True:
-            samples.append(self.seconds(run)[0])
-            spent = time.perf_counter() - start
-            if len(samples) >= runs and spent >= budget_s or spent >= 4 * budget_s:
-                return samples
 
     def close(self, _request):
         self.running = {}
         if self.cuda:
             self.torch.cuda.empty_cache()
         return {}
+
+
+def serve(make):
+    """Answers each line of standard input by the worker that MAKE() gives, until there is none."""
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever else prints does not disturb the answers
+    try:
+        worker = make()
+    except Exception as error:  # pylint: disable=broad-except
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers, flush=True)
+        return 1
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(getattr(worker, request["do"])(request)), file=answers, flush=True)
+    return 0
+
+
+def probe(flat):
+    """What is compared of a result: its elements at PROBES places, and the largest."""
+    n = len(flat)
+    step = (n - 1) // (PROBES - 1)
+    return {"probe": [float(flat[n - 1 - step * (PROBES - 1 - i)]) for i in range(PROBES)], "largest": float(abs(flat).max())}
+
+
+def sample(seconds_of_run, budget_s, runs):
+    samples = []
+    start = time.perf_counter()
+    while True:
+        samples.append(seconds_of_run())
+        spent = time.perf_counter() - start
+        if len(samples) >= runs and spent >= budget_s or spent >= 4 * budget_s:
+            return samples
 
 
 def main():
@@ -182,19 +165,10 @@ def main():
     parser.add_argument("--setting", default=OWN_MALLOC, help="what the environment is called in the report")
     arguments = parser.parse_args()
 
-    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # whatever else prints does not disturb the answers
-    try:
+    def make():
         import torch
-        worker = Worker(torch, arguments)
-    except Exception as error:  # pylint: disable=broad-except
-        print(json.dumps({"error": f"{type(error).__name__}: {error}"}), file=answers, flush=True)
-        return 1
-    for line in sys.stdin:
-        request = json.loads(line)
-        answer = getattr(worker, request["do"])(request)
-        print(json.dumps(answer), file=answers, flush=True)
-    return 0
+        return Worker(torch, arguments)
+    return serve(make)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,16 @@ struct host *define_add(const struct host *a, const struct host *b);
 
 // A layer of the feedback transformer without its keys' and values' maps, `prefix` before the names.
 struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix);
+
+// -- a language model of random weights
+
+// Adds every parameter of the model to the case's arrays, under its name in model files.
+attncl_status lm_parameters(struct case_data *t);
+// Opens a model with these parameters, through a file that is gone afterwards.
+attncl_status lm_open(struct case_data *t, attncl_model **model_ret);
+// Logits [T, 1, V] of tokens [T, 1], in double precision, from the layers of tests/ref.
+struct host *lm_define(const struct case_data *t, const struct host *tokens);
+
 // The epsilon of every layer norm here, as PyTorch's default.
 #define LAYER_NORM_EPS 1e-5f
 

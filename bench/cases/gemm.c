@@ -3,7 +3,11 @@
 // GEMMs and the networks that consist of little else.  A row of the result depends on one row of
 // the input, so full-size runs are checked on a few rows spread over all, the last one included.
 
+#include <string.h>
+
+#include "base/try.h"
 #include "cases/define.h"
+#include "device/context.h"
 
 enum { N_CHECKED_ROWS = 12 };
 
@@ -52,6 +56,25 @@ static void check_gemm(const struct case_data *t, struct check *c)
 
 const struct family bench_gemm = {.name = "gemm", .build = build_gemm, .check = check_gemm};
 const struct family bench_bmm = {.name = "bmm", .build = build_bmm, .check = check_gemm};
+
+// By a provider, whatever the library would choose.  CLBlast on CPUs compiles and runs for seconds, and
+// the library never takes it: one size shows why.
+static void build_device_gemm(struct case_data *t)
+{
+    const struct sizes *s = &t->c->sizes;
+
+    if (strcmp(s->provider, "clblast") == 0 && !t->ctx->caps.clblast_allowed && s->N > 512)
+        t->status =
+            FAIL(ATTNCL_ERR_UNSUPPORTED, "skipped: CLBlast is slow on CPUs (see the 512 case)");
+    else
+        build_gemm(t);
+}
+
+const struct family bench_device_gemm = {.name = "device_gemm",
+                                         .suite = SUITE_DEVICE,
+                                         .quantity = QUANTITY_GEMM,
+                                         .build = build_device_gemm,
+                                         .check = check_gemm};
 
 static void build_linear(struct case_data *t)
 {

@@ -4,7 +4,7 @@
 // the last batch entry, at every position; decoding must give what the definition gives for the
 // prefix.
 
-#include "cases/lm_model.h"
+#include "cases/define.h"
 
 #include "base/alloc.h"
 #include "base/try.h"

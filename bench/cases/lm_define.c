@@ -8,7 +8,6 @@
 
 #include "attncl/ops.h"
 #include "cases/define.h"
-#include "cases/lm_model.h"
 
 // A layer of the model and where its parameters are.
 struct layer {

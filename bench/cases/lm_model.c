@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-#include "cases/lm_model.h"
+#include "cases/define.h"
 
 #include <math.h>
 #include <stdio.h>

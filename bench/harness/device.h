@@ -19,9 +19,9 @@ struct bench_device {
     enum sizes_kind sizes;
     uint64_t loop_limit; // > 0: loops end after so many rounds, so that full sizes are left out
     bool driver_does_not_wait;
-    size_t n_wanted, n_done;                  // cases
-    double spent_s;                           // timing
-    struct roofline roofline, first_roofline; // the best until now; before the cases
+    size_t n_wanted, n_done;  // cases
+    double spent_s;           // timing
+    struct roofline roofline; // the best until now
     struct sensors *sensors;
     struct run *run; // of the present case; NULL: none
     json_t *json;    // borrowed from the report

@@ -21,12 +21,10 @@ static const char usage[] =
 
 static const char notes[] =
     "\n"
-    "Columns: minimum and median wall time of a run with the wait for it; spread, the\n"
-    "distance of the quartiles relative to the median; the device's own time; rates by the\n"
-    "fastest run and the operations' own counts; share of the roofline, of compute (c) or of\n"
-    "a copy with the same footprint (m); compilation with nothing cached, and with programs\n"
-    "in the cache; memory beside inputs, outputs and weights; error: largest distance from\n"
-    "the reference relative to the largest value.\n"
+    "Columns: minimum and median wall time of a run with the wait for it; distance of the\n"
+    "quartiles over the median; the device's own time; rates by the fastest run; share of the\n"
+    "roofline, of compute (c) or of a copy with the same footprint (m); compilation; memory\n"
+    "beside inputs, outputs and weights; distance from the reference over the largest value.\n"
     "\n"
     "Exit status: 0, 1 when a result is wrong or a case failed, 2 for a mistake on the command\n"
     "line, 3 when there is no device.\n";
@@ -187,7 +185,6 @@ int options_read(int argc, char **argv, struct options *ret)
         {"interleaved", 0, OPTION_SWITCH, &o.interleaved,
          .help = "for baselines: after a round of a case print \"turn\", a tab and its\n"
                  "name, and wait for a line on standard input"},
-        {"turns", 0, OPTION_SWITCH, &o.interleaved, .help = NULL}, // its former name
         {"list", 0, OPTION_SWITCH, &o.list, .help = "print the cases as JSON and end"},
         {.name = NULL},
     };

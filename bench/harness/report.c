@@ -9,15 +9,13 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "harness/json.h"
-#include "harness/machine.h"
 #include "revision.h"
 
 void report_begin(struct report *r, int argc, char **argv, const char *path, const char *label)
 {
-    *r = (struct report){.root = machine_report("attncl-bench",
-                                                BENCH_REVISION[0] ? BENCH_REVISION : NULL, argc,
-                                                argv, label),
+    *r = (struct report){.root =
+                             json_report("attncl-bench", BENCH_REVISION[0] ? BENCH_REVISION : NULL,
+                                         argc, argv, label),
                          .path = path};
 }
 
@@ -62,15 +60,6 @@ void report_heading(void)
            "error");
 }
 
-static const char *percent(double x, const char *mark, char text[24])
-{
-    if (x > 0)
-        snprintf(text, 24, "%.0f%%%.1s", x, mark);
-    else
-        strcpy(text, "-");
-    return text;
-}
-
 // A quantity, or "-" where it is not known.
 static const char *number(double x, int digits, char text[24])
 {
@@ -86,12 +75,14 @@ static void print_timed(const struct run *x, const struct shares *s)
     const struct spread *wall = &x->wall;
     char device[24], flops[24], bytes[24], roof[24], cold[24], cached[24], memory[24];
 
-    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %7s %7s %7s %8s %8.1e", 1e3 * wall->min,
+    printf("%9.4g %9.4g %6.1f%% %9s %8s %7s %5s%-2s %7s %7s %8s %8.1e", 1e3 * wall->min,
            1e3 * wall->median, 100 * (wall->q3 - wall->q1) / wall->median,
            number(1e3 * x->event.min, 4, device), number(1e-9 * x->flop / wall->min, 4, flops),
-           number(1e-9 * x->bytes / wall->min, 3, bytes),
-           percent(s->percent, s->bound ? s->bound : "", roof), number(x->cold_s, 2, cold),
-           number(x->cached_s, 2, cached),
+           number(1e-9 * x->bytes / wall->min, 3, bytes), number(s->percent, 3, roof),
+           !s->bound            ? ""
+           : s->bound[0] == 'c' ? "%c"
+                                : "%m",
+           number(x->cold_s, 2, cold), number(x->cached_s, 2, cached),
            number(x->has_memory ? (double)x->memory.arena_bytes / 0x1p20 : 0, 3, memory), x->error);
     if (x->c->family->tokens)
         printf("  %.4g tokens/s", x->c->family->tokens(&x->c->sizes) / wall->min);

@@ -27,4 +27,18 @@ void report_update_roofline(const struct bench_device *d);
 bool report_write(const struct report *r, bool complete);
 void report_end(struct report *r);
 
+// -- its pieces (json.c), owned by the caller
+
+// Without devices: what measured, when, on which machine.  revision, label: NULL where there is none.
+json_t *json_report(const char *program, const char *revision, int argc, char **argv,
+                    const char *label);
+const char *json_device_type(attncl_device_type type);
+json_t *json_device(const attncl_device_info *info); // without results
+json_t *json_case(const struct bench_case *c);       // as in --list
+json_t *json_result(const struct run *x);
+json_t *json_roofline(const struct roofline *x);
+
+// Sets the shares of the roofline in a result, from its other fields, and returns them.
+struct shares json_set_shares(json_t *result, const struct roofline *roofline);
+
 #endif

@@ -11,8 +11,6 @@ static const double max_for_roofline_s = 0.5;
 // machine once would make every share too large.
 enum { CASES_BETWEEN_ROOFLINES = 16 };
 static const double roofline_again_s = 0.1;
-// A roofline that has grown by less is not told again.
-static const double growth_to_tell = 1.02;
 
 volatile sig_atomic_t schedule_stop;
 
@@ -177,33 +175,28 @@ static bool run_case(struct schedule *s, const struct bench_case *c)
 static void report_rooflines(struct schedule *s)
 {
     FOR_EACH_DEVICE (d, s) {
-        d->first_roofline = d->roofline;
         if (d->json && roofline_is_known(&d->roofline))
             report_roofline(d, "roofline");
     }
 }
 
-// The case once more on all devices, for the roofline alone.
-static void run_limit_again(struct schedule *s, const struct bench_case *c)
-{
-    begin_case(s, c, roofline_again_s);
-    FOR_EACH_DEVICE (d, s) {
-        if (!d->run)
-            continue;
-        run_round(d->run);
-        run_end(d->run);
-        roofline_take(&d->roofline, d->run);
-        run_free(d->run);
-        d->run = NULL;
-    }
-}
-
+// Bandwidth and peak once more on all devices.
 static void run_rooflines_again(struct schedule *s)
 {
     s->n_since_roofline = 0;
-    for (size_t i = 0; i < bench_n_cases && !schedule_stop; ++i)
-        if (is_limit(&bench_cases[i]))
-            run_limit_again(s, &bench_cases[i]);
+    for (size_t i = 0; i < bench_n_cases && !schedule_stop; ++i) {
+        if (!is_limit(&bench_cases[i]))
+            continue;
+        begin_case(s, &bench_cases[i], roofline_again_s);
+        FOR_EACH_DEVICE (d, s)
+            if (d->run) {
+                run_round(d->run);
+                run_end(d->run);
+                roofline_take(&d->roofline, d->run);
+                run_free(d->run);
+                d->run = NULL;
+            }
+    }
     clear_progress();
     FOR_EACH_DEVICE (d, s)
         report_update_roofline(d);
@@ -211,14 +204,11 @@ static void run_rooflines_again(struct schedule *s)
 }
 
 // The rows above were judged by what was known then.
-static void report_growth(struct schedule *s)
+static void report_best_rooflines(struct schedule *s)
 {
-    FOR_EACH_DEVICE (d, s) {
-        const struct roofline *first = &d->first_roofline, *last = &d->roofline;
-        if (d->json && (last->copy_rate > growth_to_tell * first->copy_rate ||
-                        last->fma_rate > growth_to_tell * first->fma_rate))
+    FOR_EACH_DEVICE (d, s)
+        if (d->json && roofline_is_known(&d->roofline))
             report_roofline(d, "best roofline of the run, which the report's shares are of");
-    }
 }
 
 static void run_cases(struct schedule *s)
@@ -241,7 +231,7 @@ static void run_cases(struct schedule *s)
         report_rooflines(s);
     if (s->n_since_roofline > 0)
         run_rooflines_again(s);
-    report_growth(s);
+    report_best_rooflines(s);
 }
 
 bool schedule_run(const struct options *o, const char *directory, struct report *report)

@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "device/context.h"
+#include "harness/case.h"
 
 // Files with one number; of several that the pattern names, the largest.
 static const struct sensor_file {
@@ -160,10 +161,8 @@ static void add(struct sensor_sums *sums, enum sensor which, double value)
 // Of a number that is counted up: its growth, per second where it is an energy.
 static void add_growth(struct sensors *s, struct sensor_sums *sums, enum sensor which, double value)
 {
-    struct timespec t;
+    const double now = clock_now(), grown = value - s->last[which];
 
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    const double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec, grown = value - s->last[which];
     if (s->last_s[which] > 0 && grown >= 0)
         add(sums, which, which == SENSOR_POWER ? grown / (now - s->last_s[which]) : grown > 0);
     s->last[which] = value;

@@ -2,7 +2,7 @@
 """Which charts a report has, and what is in them."""
 from . import units
 from .chart import COLOURS, PANEL, Chart, Series
-from .ratios import against, groups, side_of, sides, sides_of
+from .ratios import against, groups, side_of, sides
 
 SUITES = ("op", "layer", "model")
 
@@ -17,10 +17,6 @@ def seconds_tics(low, high):
 
 def plain_tics(low, high):
     return units.decades(low, high, lambda x: f"{x:g}")
-
-
-def memory_tics(low, high):
-    return units.doublings(low, high, lambda x: units.memory(x, 0))
 
 
 def by_rows(id, title, about, x_label, columns, x_tics, cases, value, **more):
@@ -81,24 +77,6 @@ def roofline_chart(id, device):
                  plain_tics, y_label="GFLOP/s", y_tics=plain_tics, roof=roof, roofs=caches)
 
 
-def share_chart(id, device):
-    """How far each case is beneath the roof."""
-    columns = [("bound by arithmetic", "compute"), ("bound by memory", "memory")]
-
-    def value(case, bound):
-        r = device.results[(case, "")]
-        if r.seconds and r.roofline_percent and r.bound == bound:
-            return r.roofline_percent, f"{case}: {units.percent(r.roofline_percent)}"
-        return None
-    c = by_rows(id, "Share of the roofline", "The least time that the measured peak and the copy of the case's own footprint "
-                "allow, of the median.  100 %: nothing measured moves data faster.",
-                "percent of the measured roofline (logarithmic)", columns, plain_tics,
-                cases_of([device]), value, mark=100, mark_label="100 %")
-    for s in c.series:  # a case has one bound: no need to move the marks apart
-        s.points = [(x, round(y), words) for x, y, words in s.points]
-    return c
-
-
 def ratio_chart(id, device):
     pairs = against(device, small=False)
     by_case = {p.ours.case: p for p in pairs}
@@ -121,7 +99,7 @@ def kinds_chart(id, device):
     c = Chart(id, "Fastest baseline's time / ours, by kind of case", "A mark is a case; right of the line at 1.0 the "
               "library is faster than every baseline measured.", "fastest baseline's time / libattncl's (logarithmic)",
               [Series("cases", 0, points)], plain_tics, rows=[g.name for g in found], mark=1.0, mark_label="1.0")
-    c.stems = [(1.0, g.ratios()[0], row) for row, g in enumerate(found)]
+    c.stems = [(1.0, g.lowest(), row) for row, g in enumerate(found)]
     return c
 
 
@@ -160,53 +138,11 @@ def scaling_charts(joined):
                   for (name, baseline), line in lines.items()]
         charts.append(Chart(f"scaling{len(charts)}", shared_title(own) or own[0].group,
                             "Median time over the length T; broken lines are baselines.",
-                            "T (logarithmic)", series, lengths_tics(own), y_label="time",
+                            "T (logarithmic)", series,
+                            lambda low, high, own=own: [(t, f"{t:g}") for t in sorted({r.sizes["T"] for r in own})], y_label="time",
                             y_tics=seconds_tics, widths=(PANEL,)))
     return charts
 
 
 def points_over_t(name, line):
     return [(t, seconds, f"T = {t:g}, {name}: {units.seconds(seconds)}") for t, seconds in sorted(line.items())]
-
-
-def lengths_tics(results):
-    lengths = sorted({r.sizes["T"] for r in results})
-    return lambda low, high: [(t, f"{t:g}") for t in lengths]
-
-
-def memory_chart(id, device):
-    columns = [("inputs and outputs", "io_bytes"), ("weights", "weights_bytes"), ("activations", "activations_bytes"),
-               ("scratch", "scratch_bytes"), ("state", "state_bytes")]
-
-    def value(case, name):
-        x = device.results[(case, "")].values[name]
-        label = dict((key, words) for words, key in columns)[name]
-        return x and x > 0 and (x, f"{case}, {label}: {units.memory(x)}")
-    return by_rows(id, "Memory of each case", "Bytes of inputs and outputs, weights, activations between nodes and "
-                   "the scratch of the largest node; nothing is drawn for 0.", "memory (logarithmic)",
-                   columns, memory_tics, cases_of([device]), value)
-
-
-def needed_chart(id, device):
-    """What a run takes beside the caller's data, against what baselines' processes grow by."""
-    cases = [r for r in shown(device) if r.arena_bytes]
-    found = {r.case: {s: min((x.arena_bytes for _, x in results if x.arena_bytes), default=None)
-                      for s, results in sides_of(device, r.case).items()} for r in cases}
-    names = list(dict.fromkeys(s for taken in found.values() for s, x in taken.items() if x))
-
-    def value(case, side):
-        x = found[case].get(side) if side else device.results[(case, "")].arena_bytes
-        return x and (x, f"{case}, {side or 'libattncl'}: {units.memory(x)}")
-    return by_rows(id, "Memory beside the caller's data", "The library's one allocation for activations and scratch, "
-                   "and the growth of a baseline's process in one run, its results among it.", "memory (logarithmic)",
-                   [("libattncl", "")] + [(s, s) for s in names], memory_tics, list(found), value)
-
-
-def compile_chart(id, device):
-    columns = [("cold: no program cache", "cold_s"), ("cached", "cached_s")]
-
-    def value(case, name):
-        x = device.results[(case, "")].values[name]
-        return x and (x, f"{case}: {units.seconds(x)}")
-    return by_rows(id, "Time to compile", "Kernels built and memory planned, with an empty program cache and with a "
-                   "filled one.", "time (logarithmic)", columns, seconds_tics, cases_of([device]), value)

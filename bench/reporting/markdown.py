@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """The ratios as Markdown, for a README."""
-import os
 import re
 
 from . import ratios, units
@@ -35,10 +34,6 @@ def cases(pairs):
           units.ratio(p.best_ratio(True)), units.percent(p.ours.roofline_percent), words(p.which())] for p in pairs])
 
 
-def without_directories(command):
-    return " ".join(os.path.basename(w) if w.startswith("/") else w for w in command.split(" "))
-
-
 def preamble(device, pairs):
     """What was measured where, and how it went."""
     host, runs = device.machine.host, device.machine.runs
@@ -49,9 +44,9 @@ def preamble(device, pairs):
     text = (f"{device.title()} ({device.program}) against {'; '.join(ratios.sides(pairs))} on "
             f"{host['cpu'] or 'an unknown CPU'}{threads}, {dates}. Medians; of {len(pairs)} cases "
             f"{sum(p.best_ratio() >= 1 for p in pairs)} are at least as fast as the fastest baseline; geometric mean "
-            f"{mean}{f' (95 %: {interval})' if interval else ''}, lowest {units.ratio(min(p.best_ratio() for p in pairs))}; {bad} wrong or failed.")
-    commands = dict.fromkeys(without_directories(r["command"]) for r in runs if r["command"])
-    return words(text) + "\n\n" + "".join(f"    {c}\n" for c in commands)
+            f"{mean}{f' (95 %: {interval})' if interval else ''}, lowest {units.ratio(min(p.best_ratio() for p in pairs))}; "
+            f"{bad} wrong or failed.")
+    return words(text) + "\n"
 
 
 def render(joined, kind):

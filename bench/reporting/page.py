@@ -119,8 +119,7 @@ def problems(joined):
         rest = [p for p in mine if p not in bad]
         parts.append(el("h3", mine[0].device.title(len(joined.machines))))
         parts.append(problem_list(bad, "bad"))
-        not_run = problem_list(rest, "absent")
-        parts.append(details(f"{len(rest)} not run", not_run) if len(rest) > 8 else not_run)
+        parts.append(problem_list(rest, "absent"))
     return parts
 
 
@@ -135,8 +134,7 @@ def summary(page):
         if not device.results:
             continue
         picture = page.figure(figures.kinds_chart(f"kinds{i}", device))
-        content += [el("h3", device.title(len(page.joined.machines))), *first_look(device), picture,
-                    details("By kind of case", tables.headline(device)) if picture is not None else tables.headline(device)]
+        content += [el("h3", device.title(len(page.joined.machines))), *first_look(device), picture]
     return section("summary", "Summary", ABOUT_RATIOS, content, about_last=True)
 
 
@@ -157,17 +155,12 @@ def sections(page):
         "computes, and are in no figure above.", lambda id, d: [launch_cost(d), tables.ratios_of(d, small=True)])
     yield page.per_device("roofline", "Roofline", "A case is bound by arithmetic or by memory, whichever takes "
                           "longer at the device's measured rates.", lambda id, d: [
-                              page.figure(figures.roofline_chart(id, d)),
-                              page.figure(figures.share_chart(id + "s", d))])
+                              page.figure(figures.roofline_chart(id, d))])
     yield section("scaling", "Scaling over T", "Medians of cases that differ in length only; broken lines are "
                   "baselines.", scaling(page))
-    yield page.per_device("memory", "Memory", "Of the compiled graph: what a run needs beside the caller's data is "
-                          "activations and scratch.", lambda id, d: [
-                              page.figure(figures.memory_chart(id, d), details("Figures", tables.memory(d))),
-                              page.figure(figures.needed_chart(id + "n", d))])
-    yield page.per_device("compiling", "Compile times", "A graph is compiled once and run many times.",
-                          lambda id, d: [page.figure(figures.compile_chart(id, d),
-                                                     details("Figures", tables.compiling(d)))])
+    yield page.per_device("memory", "Memory and compile times", "Of the compiled graph: what a run needs beside the caller's "
+                          "data is activations and scratch.  It is compiled once, with no program cache or a filled one, and "
+                          "run many times.", lambda id, d: [details("Figures", tables.memory(d))])
     yield page.per_device("latency", "Latency of a token", "Of decoding, one step with its scores read back.",
                           lambda id, d: [tables.latencies(d)])
     yield page.per_device("state", "Clock, power, temperature", "Read while the cases ran; a dash: neither sysfs nor the "

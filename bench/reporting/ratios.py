@@ -81,16 +81,8 @@ class Group:
     cases: list  # Result, of one device
     pairs: list  # Against
 
-    def ratios(self, published=False):
-        return sorted(filter(None, (p.best_ratio(published) for p in self.pairs)))
-
-    def spread(self, published=False):
-        """The ratios to the fastest baseline: "1.31", or "1.31 to 2.20"."""
-        return units.spread(self.ratios(published), units.ratio)
-
-    def share(self):
-        """Of the roofline: lowest and highest."""
-        return units.spread([r.roofline_percent for r in self.cases if r.seconds and r.roofline_percent], units.percent)
+    def lowest(self):
+        return min(p.best_ratio() for p in self.pairs)
 
 
 def groups(device, small=False):

@@ -53,7 +53,6 @@ def element(script, path):
     take_texts(root, script.texts)
     take_colours(root)
     name_points(root, script.chart)
-    drop_unused(root)
     take_ids(root, prefix)
     title = ET.Element("title", {"id": prefix + "-title"})
     title.text = script.chart.title
@@ -107,23 +106,6 @@ def name_points(root, c):
             title.text = point[2]
     for g in plots:
         g[:] = [e for e in g if e.tag != "title"]
-
-
-def drop_unused(root):
-    """Groups without content, the rectangle behind all, and shapes that no point has."""
-    for parent in list(root.iter("g")):
-        for child in list(parent):
-            if child.tag == "rect" and child.get("fill") == "none" or child.tag == "g" and not len(child):
-                parent.remove(child)
-    used, shapes = set(), {e.get("id"): e for d in root.iter("defs") for e in d}
-    queue = [u.get("href", "")[1:] for u in root.iter("use") if u.get("id") not in shapes]
-    while queue:
-        name = queue.pop()
-        if name in shapes and name not in used:
-            used.add(name)
-            queue.append(shapes[name].get("href", "")[1:])
-    for d in root.iter("defs"):
-        d[:] = [e for e in d if e.get("id") in used]
 
 
 def take_ids(root, prefix):

@@ -4,32 +4,6 @@ from . import ratios, units
 from .html import el, table
 
 
-def headline(device):
-    """A row for each kind of case: how it compares, whether it is right, how near the roof it is."""
-    found = ratios.groups(device)
-    compared = any(g.pairs for g in found)
-    head = ["cases"] + (["× fastest baseline", "× published"] if compared else ["fastest, ms"]) + ["of the roofline"]
-    rows = []
-    for g in found:
-        lacking = [r.outcome for r in g.cases if not r.seconds]
-        timed = [r.seconds for r in g.cases if r.seconds]
-        state = f" ×{len(timed)}" if len(timed) > 1 else ""
-        if lacking:
-            state = f" {len(timed)} of {len(g.cases)}, " + ", ".join(
-                f"{lacking.count(o)} {o}" for o in dict.fromkeys(lacking))
-        cells = [[g.name, el("small", state)]]
-        if compared:
-            cells += [el("td", g.spread(published), class_=" ".join(["number"] + [
-                "slower" if r < 1 else "faster" for r in g.ratios(published)[:1]])) for published in (False, True)]
-        else:
-            cells.append(units.ms(min(timed, default=None)))
-        bad = {"wrong", "failed"}.intersection(lacking)
-        rows.append(("bad" if bad else "absent" if not timed else None, cells + [g.share()]))
-    holder = table(head, rows)
-    holder.set("class", holder.get("class") + (" compared" if compared else ""))
-    return holder
-
-
 def devices(joined):
     """The roofline's figures: a column per device."""
     own = [d for d in joined.own() if d.roofline or d.gemm or d.results]
@@ -117,13 +91,9 @@ def state(device):
 
 def memory(device):
     kinds = ("io", "weights", "activations", "scratch", "arena", "state")
-    rows = [[r.case] + [units.memory(r.values[k + "_bytes"]) for k in kinds] for r in device.ok()]
-    return table(["case", "inputs, outputs", "weights", "activations", "scratch", "arena", "state"], rows)
-
-
-def compiling(device):
-    return table(["case", "cold", "cached"],
-                 [[r.case, units.seconds(r.cold_s), units.seconds(r.cached_s)] for r in device.ok()])
+    return table(["case", "inputs, outputs", "weights", "activations", "scratch", "arena", "state", "compiled cold", "cached"], [
+        [r.case] + [units.memory(r.values[k + "_bytes"]) for k in kinds] + [units.seconds(r.cold_s), units.seconds(r.cached_s)]
+        for r in device.ok()])
 
 
 def error(r):

@@ -59,14 +59,6 @@ def ratio(x):
     return f"{x:.{digits}f}"
 
 
-def spread(values, shown):
-    """The least and the greatest: "1.31", or "1.31 to 2.20"."""
-    if not values:
-        return ABSENT
-    first, last = shown(min(values)), shown(max(values))
-    return first if first == last else f"{first} to {last}"
-
-
 def interval(found):
     """(low, high) as "2.85 to 2.96"; "" without one."""
     return f"{ratio(found[0])} to {ratio(found[1])}" if found else ""
@@ -86,10 +78,3 @@ def decades(low, high, label):
     steps = (1,) if high / low > 100 else (1, 2, 5) if high / low > 3 else (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9)
     marks = [m * 10.0**e for e in range(first, last + 1) for m in steps]
     return [(m, label(m)) for m in marks if 0.999 * low <= m <= 1.001 * high]
-
-
-def doublings(low, high, label):
-    """Tics at powers of two, at most eight of them."""
-    first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
-    step = max(1, math.ceil((last - first) / 7))
-    return [(2.0**e, label(2.0**e)) for e in range(first, last + 1) if e % step == 0]

@@ -34,8 +34,6 @@ struct rig {
 // roofline.cl, embedded by the build.
 extern const struct embedded_source bench_sources[];
 
-enum { CHUNK = 1 << 18 }; // floats moved at a time where only the content matters
-
 // An empty rig as t->state; rig_close() releases it with all it holds.
 static attncl_status rig_open(struct case_data *t, struct rig **ret)
 {
@@ -87,36 +85,37 @@ static float rig_pattern(size_t i)
     return (float)((uint32_t)i * 2654435761u >> 8);
 }
 
-static void rig_fill(float *x, size_t first, size_t n)
+static void rig_fill(float *x, size_t n)
 {
     for (size_t i = 0; i < n; ++i)
-        x[i] = rig_pattern(first + i);
+        x[i] = rig_pattern(i);
 }
 
-// The pattern part by part, since only the content matters: into the buffer, or counts in n_missed
-// what differs from it there.
+static void count_missed(struct rig *r, const float *x)
+{
+    r->n_missed = 0;
+    for (size_t i = 0; i < r->n; ++i)
+        r->n_missed += x[i] != rig_pattern(i);
+}
+
+// The pattern into the buffer, or into n_missed how many elements differ from it there.
 static attncl_status move_pattern(struct case_data *t, cl_mem mem, bool write)
 {
     struct rig *r = t->state;
     attncl_status status = ATTNCL_OK;
-    float *chunk = attncl__alloc_array(CHUNK, sizeof *chunk);
+    float *x = attncl__alloc_array(r->n, sizeof *x);
 
-    REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "a part of the pattern");
-    r->n_missed = 0;
-    for (size_t i = 0; i < r->n; i += CHUNK) {
-        const size_t part = r->n - i < CHUNK ? r->n - i : CHUNK, at = i * sizeof *chunk;
-        if (write) {
-            rig_fill(chunk, i, part);
-            TRY_DONE(attncl__buffer_write(t->ctx, mem, at, chunk, part * sizeof *chunk));
-            continue;
-        }
-        TRY_DONE(attncl__buffer_read(t->ctx, mem, at, chunk, part * sizeof *chunk));
-        for (size_t j = 0; j < part; ++j)
-            r->n_missed += chunk[j] != rig_pattern(i + j);
+    REQUIRE(x, ATTNCL_ERR_NO_MEMORY, "%zu floats of %s", r->n, t->c->name);
+    if (write) {
+        rig_fill(x, r->n);
+        TRY_DONE(attncl__buffer_write(t->ctx, mem, 0, x, r->n * sizeof *x));
+    } else {
+        TRY_DONE(attncl__buffer_read(t->ctx, mem, 0, x, r->n * sizeof *x));
+        count_missed(r, x);
     }
 
 done:
-    attncl__free(chunk);
+    attncl__free(x);
     return status;
 }
 
@@ -174,11 +173,11 @@ static attncl_status rig_settle(struct case_data *t)
     return attncl__buffer_read(t->ctx, r->buffer[RIG_TO], 0, &one, sizeof one);
 }
 
-#define FAMILY(NAME, QUANTITY, RUN, READ)                                                          \
+#define FAMILY(NAME, QUANTITY, OPEN, RUN, READ)                                                    \
     const struct family bench_##NAME = {.name = #NAME,                                             \
                                         .suite = SUITE_DEVICE,                                     \
                                         .quantity = (QUANTITY),                                    \
-                                        .open = open_##NAME,                                       \
+                                        .open = (OPEN),                                            \
                                         .run = (RUN),                                              \
                                         .read = (READ),                                            \
                                         .settle = rig_settle,                                      \
@@ -188,13 +187,15 @@ static attncl_status rig_settle(struct case_data *t)
 // Vectors that one work-item of a CPU variant copies: 4 KiB of float16.
 enum { CPU_RUN = 64, GPU_GROUP = 256 };
 
-static attncl_status open_buffers(struct case_data *t, struct rig **ret)
+static attncl_status open_buffers(struct case_data *t)
 {
-    TRY(rig_open(t, ret));
-    (*ret)->n = (size_t)t->c->sizes.N;
+    struct rig *r = NULL;
+
+    TRY(rig_open(t, &r));
+    r->n = (size_t)t->c->sizes.N;
     TRY(rig_buffer(t, RIG_FROM, true));
     TRY(rig_buffer(t, RIG_TO, false));
-    t->bytes = 2.0 * sizeof(float) * (double)(*ret)->n;
+    t->bytes = 2.0 * sizeof(float) * (double)r->n;
     return ATTNCL_OK;
 }
 
@@ -203,12 +204,12 @@ static attncl_status open_copy(struct case_data *t)
     // Whatever variant the library uses; llvmpipe runs the work-items of a work-group side by side.
     const bool gpu = !t->ctx->caps.is_cpu || t->ctx->caps.vendor == VENDOR_MESA_CPU;
     const int vw = gpu ? 4 : 16, per = gpu ? 1 : CPU_RUN;
-    struct rig *r = NULL;
 
     // A fast GPU needs it to be long against a launch.
     REQUIRE(t->c->sizes.N < 1 << 27 || !t->ctx->caps.is_cpu, ATTNCL_ERR_UNSUPPORTED,
             "a CPU device needs no copy of this length");
-    TRY(open_buffers(t, &r));
+    TRY(open_buffers(t));
+    struct rig *r = t->state;
     TRY(rig_kernel(t, "roofline_copy", vw, per));
     TRY(attncl__command_list_set_arg(r->kernel, 0, sizeof(cl_mem), &r->buffer[RIG_FROM]));
     TRY(attncl__command_list_set_arg(r->kernel, 1, sizeof(cl_mem), &r->buffer[RIG_TO]));
@@ -217,14 +218,7 @@ static attncl_status open_copy(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(copy, QUANTITY_COPY, rig_enqueue, rig_read_pattern)
-
-static attncl_status open_copy_buffer(struct case_data *t)
-{
-    struct rig *r = NULL;
-
-    return open_buffers(t, &r);
-}
+FAMILY(copy, QUANTITY_COPY, open_copy, rig_enqueue, rig_read_pattern)
 
 static attncl_status run_copy_buffer(struct case_data *t)
 {
@@ -235,9 +229,14 @@ static attncl_status run_copy_buffer(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(copy_buffer, QUANTITY_COPY, run_copy_buffer, rig_read_pattern)
+FAMILY(copy_buffer, QUANTITY_COPY, open_buffers, run_copy_buffer, rig_read_pattern)
 
-static attncl_status open_transfer(struct case_data *t, bool to_device)
+static bool to_device(const struct case_data *t)
+{
+    return t->c->family->quantity == QUANTITY_TO_DEVICE;
+}
+
+static attncl_status open_transfer(struct case_data *t)
 {
     struct rig *r = NULL;
 
@@ -245,39 +244,23 @@ static attncl_status open_transfer(struct case_data *t, bool to_device)
     r->n = (size_t)t->c->sizes.N;
     r->host = attncl__alloc_array(r->n, sizeof *r->host);
     REQUIRE(r->host, ATTNCL_ERR_NO_MEMORY, "%zu floats of %s", r->n, t->c->name);
-    if (to_device)
-        rig_fill(r->host, 0, r->n);
+    if (to_device(t))
+        rig_fill(r->host, r->n);
     t->bytes = sizeof(float) * (double)r->n;
-    return rig_buffer(t, RIG_TO, !to_device);
+    return rig_buffer(t, RIG_TO, !to_device(t));
 }
 
-static attncl_status open_to_device(struct case_data *t)
-{
-    return open_transfer(t, true);
-}
-
-static attncl_status run_to_device(struct case_data *t)
+static attncl_status run_transfer(struct case_data *t)
 {
     const struct rig *r = t->state;
+    const size_t bytes = r->n * sizeof *r->host;
 
-    TRY_CL(clEnqueueWriteBuffer(t->ctx->queue, r->buffer[RIG_TO], CL_FALSE, 0,
-                                r->n * sizeof *r->host, r->host, 0, NULL, NULL));
-    return ATTNCL_OK;
-}
-
-FAMILY(to_device, QUANTITY_TO_DEVICE, run_to_device, rig_read_pattern)
-
-static attncl_status open_from_device(struct case_data *t)
-{
-    return open_transfer(t, false);
-}
-
-static attncl_status run_from_device(struct case_data *t)
-{
-    const struct rig *r = t->state;
-
-    TRY_CL(clEnqueueReadBuffer(t->ctx->queue, r->buffer[RIG_TO], CL_FALSE, 0,
-                               r->n * sizeof *r->host, r->host, 0, NULL, NULL));
+    if (to_device(t))
+        TRY_CL(clEnqueueWriteBuffer(t->ctx->queue, r->buffer[RIG_TO], CL_FALSE, 0, bytes, r->host,
+                                    0, NULL, NULL));
+    else
+        TRY_CL(clEnqueueReadBuffer(t->ctx->queue, r->buffer[RIG_TO], CL_FALSE, 0, bytes, r->host, 0,
+                                   NULL, NULL));
     return ATTNCL_OK;
 }
 
@@ -286,13 +269,12 @@ static attncl_status read_from_device(struct case_data *t)
     struct rig *r = t->state;
 
     TRY(attncl_context_finish(t->ctx));
-    r->n_missed = 0;
-    for (size_t i = 0; i < r->n; ++i)
-        r->n_missed += r->host[i] != rig_pattern(i);
+    count_missed(r, r->host);
     return ATTNCL_OK;
 }
 
-FAMILY(from_device, QUANTITY_FROM_DEVICE, run_from_device, read_from_device)
+FAMILY(to_device, QUANTITY_TO_DEVICE, open_transfer, run_transfer, rig_read_pattern)
+FAMILY(from_device, QUANTITY_FROM_DEVICE, open_transfer, run_transfer, read_from_device)
 
 // A run is short, about a millisecond: on a busy machine some runs then meet no other work.
 enum { CHAINS = 8, CPU_ITEMS_PER_UNIT = 128, GPU_ITEMS_PER_UNIT = 8192 };
@@ -339,7 +321,7 @@ static attncl_status read_fma(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(fma, QUANTITY_FMA, rig_enqueue, read_fma)
+FAMILY(fma, QUANTITY_FMA, open_fma, rig_enqueue, read_fma)
 
 // Sizes say how many are enqueued before the wait; times are per kernel.
 static attncl_status open_launch(struct case_data *t)
@@ -364,4 +346,4 @@ static attncl_status run_launch(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(launch, QUANTITY_LAUNCH, run_launch, rig_read_pattern)
+FAMILY(launch, QUANTITY_LAUNCH, open_launch, run_launch, rig_read_pattern)

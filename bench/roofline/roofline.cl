@@ -9,30 +9,16 @@
 //   Macro     meaning                                        values
 //   VW        floats in a vector                             1, 4, 8, 16
 //   PER       vectors that a work-item copies                1 on GPUs, more where a work-item is a loop
-#ifndef VW
-#error "VW is missing"
-#endif
-#ifndef PER
-#error "PER is missing"
+#if !defined VW || !defined PER
+#error "VW or PER is missing"
 #endif
 
 #if VW == 1
 typedef float vec;
-#define SUM(x) (x)
-#elif VW == 4
-typedef float4 vec;
-#define SUM(x) ((x).s0 + (x).s1 + (x).s2 + (x).s3)
-#elif VW == 8
-typedef float8 vec;
-#define SUM4(x) ((x).s0 + (x).s1 + (x).s2 + (x).s3)
-#define SUM(x)  (SUM4((x).lo) + SUM4((x).hi))
-#elif VW == 16
-typedef float16 vec;
-#define SUM4(x) ((x).s0 + (x).s1 + (x).s2 + (x).s3)
-#define SUM8(x) (SUM4((x).lo) + SUM4((x).hi))
-#define SUM(x)  (SUM8((x).lo) + SUM8((x).hi))
 #else
-#error "VW is 1, 4, 8 or 16"
+#define VECTOR(n)    float##n
+#define VECTOR_OF(n) VECTOR(n)
+typedef VECTOR_OF(VW) vec;
 #endif
 
 // Without a fast fma() what the library writes too: OpenCL C lets compilers contract it, which they
@@ -72,7 +58,11 @@ __kernel void roofline_fma(__global float *sums, float a, float b, int n)
         STEP;
     }
     const vec x = ((x0 + x1) + (x2 + x3)) + ((x4 + x5) + (x6 + x7));
-    sums[id] = SUM(x);
+    const float *lanes = (const float *)&x;
+    float sum = 0;
+    for (int i = 0; i < VW; ++i)
+        sum += lanes[i];
+    sums[id] = sum;
 }
 
 // Called with n = 0: the argument keeps the compiler from leaving the kernel out.
