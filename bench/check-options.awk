@@ -16,10 +16,14 @@ function distance(a, b,    i, j, d, cost) {
     return d[length(a), length(b)]
 }
 
-function nearest(word, known,    name, best, found) {
-    for (name in known)
-        if (!best || distance(word, name) < distance(word, best))
+function nearest(word, known,    name, best, least, far) {
+    for (name in known) {
+        far = distance(word, substr(name, 1, length(word) + 1))
+        if (!best || far < least || far == least && name < best) {
             best = name
+            least = far
+        }
+    }
     return best
 }
 
@@ -35,7 +39,7 @@ function check_only(texts,    n, i, name, part, known) {
         for (name in names)
             known = known || index(name, part[i])
         if (!known)
-            refuse("--only " part[i] ": in no case's name, nearest: " nearest(part[i], families))
+            refuse("--only " part[i] ": in no case's name, nearest: " nearest(part[i], names))
     }
 }
 
@@ -47,14 +51,11 @@ BEGIN {
             takes["--" cell[2]] = line !~ /OPTION_SWITCH/
         }
     takes["--help"] = 0
-    n_files = split("cases.def roofline/roofline.def", files, " ")
-    for (i = 1; i <= n_files; ++i)
+    for (i = split("cases.def roofline/roofline.def", files, " "); i > 0; --i)
         while ((getline line < (DIRECTORY "/" files[i])) > 0)
             if (line ~ /^CASE\(/) {
-                split(line, cell, "[,\"]")
-                sub(/^ */, "", cell[2])
-                split(line, quoted, "\"")
-                families[cell[2]] = names[tolower(quoted[2])] = names[cell[2]] = 1
+                split(line, cell, "[,\"] *")
+                names[tolower(cell[4])] = names[cell[2]] = 1
             }
     for (i = 1; i < ARGC; ++i) {
         option = value = ARGV[i]

@@ -6,9 +6,7 @@ answer per line on standard output, both JSON.
     {"do": "describe"}             -> {"version", "name", "settings", ...}
     {"do": "open", "case": {...}}  -> {"formulations": [{"variant", "reference", "probe" ...}]}
     {"do": "time", "budget_s": 0.3, "runs": 3, "skip": []}  -> {"samples": {variant: [seconds ...]}}
-    {"do": "close"}                -> {}
-
-`case` is an entry of `attncl-bench --list`.
+    {"do": "close"}                -> {}         `case` is an entry of `attncl-bench --list`
 """
 import argparse
 import json

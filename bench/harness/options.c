@@ -100,6 +100,26 @@ bool options_want(const struct options *o, enum sizes_kind sizes, const struct b
            (!o->only || is_named(c, o->only));
 }
 
+// The name or family whose beginning is most like the text.
+static const char *nearest_name(const struct options *o, const char *text)
+{
+    const char *best = "none";
+    size_t least = SIZE_MAX;
+    char part[NAME_BYTES];
+
+    for (size_t i = 0; i < 2 * bench_n_cases; ++i) {
+        const struct bench_case *c = &bench_cases[i / 2];
+        const char *name = i % 2 ? c->family->name : c->name;
+        snprintf(part, sizeof part, "%.*s", (int)strlen(text) + 1, name);
+        const size_t distance = attncl__edit_distance(text, part);
+        if (options_want(o, o->sizes, c) && distance < least) {
+            best = name;
+            least = distance;
+        }
+    }
+    return best;
+}
+
 // Every text of --only is in a name of these sizes.
 static bool only_is_known(const struct options *o)
 {
@@ -108,26 +128,16 @@ static bool only_is_known(const struct options *o)
     char text[NAME_BYTES];
 
     while (next_text(&rest, text)) {
-        struct suggestion near = {.word = text};
-        const char *last = "";
         bool found = false;
-
         one.only = text;
-        for (size_t i = 0; i < bench_n_cases; ++i)
-            found = found || options_want(&one, o->sizes, &bench_cases[i]);
-        if (found)
-            continue;
+        for (size_t i = 0; i < bench_n_cases && !found; ++i)
+            found = options_want(&one, o->sizes, &bench_cases[i]);
         one.only = NULL;
-        for (size_t i = 0; i < bench_n_cases; ++i) {
-            const struct bench_case *c = &bench_cases[i];
-            if (!options_want(&one, o->sizes, c) || strcmp(c->family->name, last) == 0)
-                continue;
-            last = c->family->name;
-            attncl__suggestion_add(&near, last);
+        if (!found) {
+            fprintf(stderr, "attncl-bench: --only %s: in no name of the %s sizes, nearest: %s\n",
+                    text, sizes_names[o->sizes], nearest_name(&one, text));
+            return false;
         }
-        fprintf(stderr, "attncl-bench: --only %s: in no name of the %s sizes%s\n", text,
-                sizes_names[o->sizes], attncl__suggestion_text(&near, "families"));
-        return false;
     }
     return true;
 }

@@ -25,6 +25,7 @@ expect 2 --runs 2x
 expect 2 --small --full
 expect 2 --quick --full
 expect 2 --only softmx
+"$bench" --only "gelu,lm transformr" 2>&1 | grep -q 'attncl-bench: --only lm transformr: .* nearest: lm transformer d=128 4 layers' || fail "no nearest name"
 expect 2 --suite ops
 expect 2 --suite device,
 expect 2 --rounds 0
@@ -37,3 +38,21 @@ OCL_ICD_VENDORS=/nonexistent expect 3
 found=$("$bench" --small --no-cold --no-roofline --budget 0.05 --runs 1 --rounds 1 --only "gelu 64,,SOFTMAX 64x256" 2>/dev/null |
     grep -cE '  (GELU|bias \+ GELU|softmax) 64x256 ')
 [ "$found" -ge 2 ] || fail "--only with two names runs $found cases"
+
+# bench/run looks at the same options before it builds.
+look() { # STATUS WORDS argument...
+    want=$1
+    words=$2
+    shift 2
+    said=$(awk -v DIRECTORY="$source/bench" -f "$source/bench/check-options.awk" -- "$@" 2>&1)
+    got=$?
+    { [ "$got" = "$want" ] && case $said in *"$words"*) ;; *) false ;; esac; } ||
+        fail "bench/run $*: status $got, expected $want with '$words': $said"
+}
+look 0 "" --quick --budget 3 --only gelu,,"SOFTMAX 64" --device cpu --no-cold
+look 0 "" --only=attention
+look 2 "nearest: softmax" --only softmx
+look 2 "nearest: lm transformer" --only "gelu,lm transformr"
+look 2 "nearest: --quick" --quik
+look 2 "--only needs a value" --quick --only
+look 2 "unexpected argument 'cpu'" --quick cpu
