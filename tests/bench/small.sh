@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# quick.sh BENCH SOURCE: every case of the small sizes is right on the device, and the report has its documented form.
+# small.sh BENCH SOURCE: every case of the small sizes is right on the device, and the report has its documented form.
 set -u
 
 . "$(dirname "$0")/setup.sh"
