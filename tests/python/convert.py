@@ -7,6 +7,7 @@ import io
 import itertools
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -108,10 +109,6 @@ class Modules(Case):
         self.assertIsNone(attncl.export(hooked, self.file, check=False, quiet=True).difference)
 
 
-ACTIVATIONS = ("relu", "gelu", F.gelu, nn.GELU(approximate="tanh"), lambda x: F.gelu(x, approximate="tanh"), F.silu,
-               nn.Tanh(), torch.sigmoid)
-
-
 class Encoders(Case):
     def check_masked(self, net, batch_first):
         """Another length and batch, with a mask: True hides in PyTorch, shows here."""
@@ -137,15 +134,23 @@ class Encoders(Case):
     def test_layers(self):
         for norm_first, bias, batch_first in itertools.product((True, False), (True, False), (True, False)):
             with self.subTest(norm_first=norm_first, bias=bias, batch_first=batch_first):
-                layer = randomise(Layer(10, 2, 17, norm_first=norm_first, bias=bias, batch_first=batch_first, activation="gelu",
+                layer = randomise(Layer(15, 3, 21, norm_first=norm_first, bias=bias, batch_first=batch_first, activation="gelu",
                                         layer_norm_eps=1e-3))
                 self.assertEqual(self.export(layer).arch, "transformer_layer")
                 self.check_masked(layer, batch_first)
 
     def test_activations(self):
-        for activation in ACTIVATIONS:
+        """Told by what they compute: strings, functions, modules and lambdas."""
+        for activation, name in (("relu", "relu"), ("gelu", "gelu"), (F.gelu, "gelu"), (nn.GELU("tanh"), "gelu_tanh"),
+                                 (lambda x: F.gelu(x, approximate="tanh"), "gelu_tanh"), (F.silu, "silu"), (nn.Tanh(), "tanh"),
+                                 (torch.sigmoid, "sigmoid")):
             with self.subTest(activation):
-                self.export(randomise(Layer(6, 3, 9, activation=activation)))
+                layer = randomise(Layer(15, 3, 21, activation=activation))
+                if name in ("silu", "tanh", "sigmoid"):  # seconds of compiling that the library's own tests take
+                    report = attncl.export(layer, self.file, check=False, quiet=True)
+                else:
+                    report = self.export(layer)
+                self.assertEqual(report.config["activation"], name)
 
     def test_encoders(self):
         """Norm order, final norm and eps, together."""
@@ -229,6 +234,19 @@ class Refusals(Case):
     def test_paths(self):
         with self.assertRaises(FileNotFoundError):
             attncl.export(nn.Linear(3, 2), self.at / "absent" / "m.safetensors", quiet=True)
+
+
+class Documents(Case):
+    def test_blocks(self):
+        """Every Python block of README.md, and the first of docs/model-files.md, write a file that runs."""
+        blocks = [block for document, most in (("README.md", None), ("docs/model-files.md", 1)) for block in
+                  re.findall(r"^```python\n(.*?)^```$", (support.ROOT / document).read_text(), re.S | re.M)[:most]]
+        self.assertGreaterEqual(len(blocks), 2)
+        for block in blocks:
+            done = subprocess.run([sys.executable, "-W", "ignore", "-c", block], capture_output=True, text=True, timeout=240,
+                                  cwd=self.at, env={**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")})
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertRegex(done.stdout, "^encoder.safetensors: arch encoder, 24 tensors, largest difference ")
 
 
 class Checkpoints(Case):

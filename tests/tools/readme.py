@@ -5,7 +5,7 @@
 A block is fenced as `sh`.  One whose first line is a comment that begins with "as root", "takes" or "needs" is only parsed:
 this is said.  The others run in a directory that looks like a clean clone, with the library built: `cmake -B build` configures a
 directory of its own with the options given, `cmake --build build` finds TOOL's build.  Indented commands are refused, but in
-what bench/report wrote.  Skipped (77) without a device or gnuplot.  Standard library only.
+what bench/report wrote.  Blocks of Python are for tests/python/convert.py.  Skipped (77) without a device or gnuplot.  Standard library only.
 """
 import os
 import pathlib
@@ -51,8 +51,8 @@ def main(tool, root):
         if re.match(r"(    |\t)\S", line):
             failures.append("an indented block, fence it: " + line.strip())
     blocks = [body for language, body in FENCED.findall(text) if language == "sh"]
-    if any(language not in ("sh", "c", "text") for language, _ in FENCED.findall(text)):
-        failures.append("a fenced block without a language: sh, c or text")
+    if any(language not in ("sh", "python", "c", "text") for language, _ in FENCED.findall(text)):
+        failures.append("a fenced block without a language: sh, python, c or text")
     if subprocess.run([tool, "devices"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         print("skipped: no device", file=sys.stderr)
         return 77
