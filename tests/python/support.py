@@ -13,7 +13,7 @@ def use_package(library):
     """Makes `import attncl` take the package of this tree, over this library."""
     sys.path.insert(0, str(ROOT / "tools" / "python"))
     sys.dont_write_bytecode = True
-    os.environ["ATTNCL_LIBRARY"] = library
+    os.environ["ATTNCL_LIBRARY"] = os.path.abspath(library)
 
 
 def skip(why):
