@@ -90,7 +90,6 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
 static int report(const struct continuation *t, double seconds)
 {
     const struct session *s = t->session;
-    json_t *tokens = json_array(), *text = NULL;
     char *characters = NULL;
     size_t bytes = 0;
 
@@ -98,6 +97,7 @@ static int report(const struct continuation *t, double seconds)
         printf("\n");
         return TOOL_OK;
     }
+    json_t *tokens = json_array(), *text = NULL;
     for (size_t i = 0; i < s->n_tokens; i++)
         json_array_append_new(tokens, json_integer(s->tokens[i]));
     FILE *memory = t->request->tokens ? NULL : open_memstream(&characters, &bytes);
