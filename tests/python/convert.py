@@ -6,12 +6,9 @@ import functools
 import io
 import itertools
 import os
-import pathlib
 import re
 import subprocess
 import sys
-import tempfile
-import unittest
 
 import support
 
@@ -27,7 +24,6 @@ import attncl  # noqa: E402
 from attncl import files  # noqa: E402
 from attncl.convert import command  # noqa: E402
 
-LIMIT = 1e-5
 Layer = functools.partial(nn.TransformerEncoderLayer, dropout=0.1)
 
 
@@ -40,18 +36,8 @@ def randomise(module):
     return module
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(7)
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.at = pathlib.Path(directory.name)
-        self.file = self.at / "m.safetensors"
-
-    def export(self, source, **more):
-        report = attncl.export(source, self.file, quiet=True, **{"limit": LIMIT, **more})
-        self.assertLessEqual(report.difference, LIMIT)
-        return report
+class Case(support.ExportCase):
+    seed = 7
 
     def refused(self, words, source, **more):
         self.file.write_bytes(b"as it was")
@@ -124,7 +110,7 @@ class Encoders(Case):
         visible = ~(hidden[:, :, None] | padding.T[None])  # [T, S, B]
         with attncl.Model(self.file) as model:
             got = model.run(x=given.numpy(), mask=visible.numpy())["output"]
-        np.testing.assert_allclose(got, want.numpy(), atol=LIMIT, rtol=LIMIT)
+        np.testing.assert_allclose(got, want.numpy(), atol=support.LIMIT, rtol=support.LIMIT)
 
     def test_the_default_encoder(self):
         net = nn.TransformerEncoder(nn.TransformerEncoderLayer(64, 4), 2)

@@ -3,10 +3,7 @@
 """pretrained.py LIBRARY: GPT-2 and BERT of the transformers package, of odd sizes and random weights, as model files."""
 import json
 import os
-import pathlib
 import sys
-import tempfile
-import unittest
 
 import support
 
@@ -20,7 +17,6 @@ support.use_package(sys.argv[1])
 import attncl  # noqa: E402
 from attncl import files  # noqa: E402
 
-LIMIT = 1e-5
 transformers.logging.set_verbosity_error()
 transformers.logging.disable_progress_bar()
 
@@ -45,18 +41,8 @@ def random_weights(model):
     return model.eval()
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        torch.manual_seed(11)
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.at = pathlib.Path(directory.name)
-        self.file = self.at / "m.safetensors"
-
-    def export(self, source, **more):
-        report = attncl.export(source, self.file, quiet=True, **{"limit": LIMIT, **more})
-        self.assertLessEqual(report.difference, LIMIT)
-        return report
+class Case(support.ExportCase):
+    seed = 11
 
     def refused(self, words, source, **more):
         with self.assertRaisesRegex(attncl.ConversionError, words):

@@ -3,10 +3,12 @@
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
+LIMIT = 1e-5  # of a module and its file
 
 
 def use_package(library):
@@ -25,6 +27,24 @@ def need_device():
     import attncl
     if not attncl.devices():
         skip("no OpenCL device")
+
+
+class ExportCase(unittest.TestCase):
+    """A test of attncl.export() to `file`, with random numbers from `seed`."""
+
+    def setUp(self):
+        import torch
+        torch.manual_seed(self.seed)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.at = pathlib.Path(directory.name)
+        self.file = self.at / "m.safetensors"
+
+    def export(self, source, **more):
+        import attncl
+        report = attncl.export(source, self.file, quiet=True, **{"limit": LIMIT, **more})
+        self.assertLessEqual(report.difference, LIMIT)
+        return report
 
 
 def main():
