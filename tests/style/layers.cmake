@@ -17,10 +17,11 @@ set(may_compile  base device launch op graph)
 set(may_exec     base device launch compile)
 set(may_layer    base op graph autodiff)
 set(may_model    base io graph autodiff exec layer)
+set(may_train    base io graph autodiff exec layer model)
 set(may_tune     base device store launch gemm op graph layer)
 # Callers of the public API too: of the directories before them in this list.
-set(use_api      model tune)
-set(directories  base io store device launch gemm op graph autodiff compile exec layer model tune)
+set(use_api      model train tune)
+set(directories  base io store device launch gemm op graph autodiff compile exec layer model train tune)
 
 set(headers_of_base     export version status dtype kinds log array)
 set(headers_of_io       safetensors)
@@ -29,6 +30,7 @@ set(headers_of_graph    graph tensor)
 set(headers_of_autodiff gradient)
 set(headers_of_exec     profile)
 set(headers_of_model    model)
+set(headers_of_train    train ranks)
 set(headers_of_tune     tune)
 set(headers_of_no_one   attncl) # the umbrella is for callers; every other header is a layer's
 

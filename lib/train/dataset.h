@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Training data: batches by index.  A batch is a function of the data, the options and its index alone,
+// so that a position in the data is a number, and training resumes without any other state.
+#ifndef ATTNCL_TRAIN_DATASET_H
+#define ATTNCL_TRAIN_DATASET_H
+
+#include "attncl/array.h"
+#include "attncl/status.h"
+
+enum dataset_order {
+    ORDER_SEQUENTIAL, // windows or pairs in the order of the data
+    ORDER_SHUFFLED,   // each once in an epoch, in random order
+    ORDER_RANDOM,     // anywhere, independently
+};
+
+enum dataset_split { SPLIT_TRAIN, SPLIT_VALID };
+
+struct dataset_options {
+    int64_t batch_size; // B
+    int64_t seq_len;    // T; of a pair: the length of source and target
+    double valid_fraction;
+    enum dataset_order order;
+    uint64_t seed;
+    int64_t min_frequency;  // pairs: rarer words are <unk>
+    const char *vocabulary; // text: the characters of an existing model, NULL: those of the text
+};
+
+enum { BATCH_MAX_ARRAYS = 4 };
+
+// Named inputs of a model and, last, its targets: I32, in memory of the batch.
+struct batch {
+    size_t n;
+    attncl_array array[BATCH_MAX_ARRAYS];
+    int64_t n_targets; // that count in the loss
+    int32_t *memory;
+};
+void attncl__batch_free(struct batch *batch);
+
+struct dataset;
+
+// A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file; or
+// ready batches ("tokens" and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T]).
+attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,
+                                        struct dataset **ret);
+attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset_options *options,
+                                          struct dataset **ret);
+attncl_status attncl__dataset_open_pairs(const char *path, const struct dataset_options *options,
+                                         struct dataset **ret);
+attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret);
+void attncl__dataset_close(struct dataset *d);
+
+// What a model file says of its data, key and value ("attncl.vocab"); NULL after the last.
+const char *attncl__dataset_metadata(const struct dataset *d, size_t i, const char **value_ret);
+// Sizes of the vocabularies: of the tokens, or of source and target; 0: unknown.
+void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret,
+                                  int64_t *target_ret);
+// Changes when the data do: of the whole file.
+uint64_t attncl__dataset_hash(const struct dataset *d);
+// Batches of a split: of an epoch of SPLIT_TRAIN, or of all of SPLIT_VALID.
+int64_t attncl__dataset_count(const struct dataset *d, enum dataset_split split);
+
+// Batch `index` from 0 on; of SPLIT_TRAIN index may go on for ever, into further epochs, except for
+// ready batches (ERR_ARGUMENT beyond the last).  The batches of SPLIT_VALID predict every held-out
+// target once, so their arrays may differ in shape.
+attncl_status attncl__dataset_batch(const struct dataset *d, enum dataset_split split,
+                                    int64_t index, struct batch *ret);
+
+#endif
