@@ -31,4 +31,9 @@ attncl_package(development libattncl-dev libdevel "${library} (= ${PROJECT_VERSI
     "Headers, the static library, documents, examples.  Linking statically needs the recommended packages.")
 attncl_package(tool attncl science "${library} (= ${PROJECT_VERSION})" "gnuplot-nox | gnuplot"
     "The command line: runs, evaluates and samples models from files.  Pictures need gnuplot.")
+if(attncl_build_mpi)
+    list(APPEND CPACK_COMPONENTS_ALL mpi)
+    attncl_package(mpi libattncl-mpi libs "${library} (= ${PROJECT_VERSION})" ""
+        "The plugin for several processes, for the MPI that it was built with.")
+endif()
 include(CPack)

@@ -1,5 +1,5 @@
 # cmake --install: headers, both libraries, the command line, documents, and the files by which CMake and pkg-config find them.
-# Three components, each a Debian package (cmake/Debian.cmake): library, development, tool.
+# Four components, each a Debian package (cmake/Debian.cmake): library, development, tool, and where MPI is found, mpi.
 include(CMakePackageConfigHelpers)
 set(attncl_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/attncl)
 
@@ -7,6 +7,9 @@ install(DIRECTORY include/attncl DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONE
 install(TARGETS attncl EXPORT attnclTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library NAMELINK_COMPONENT development)
 install(TARGETS attncl_static EXPORT attnclStaticTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
+if(attncl_build_mpi)
+    install(TARGETS attncl_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT mpi)
+endif()
 if(ATTNCL_BUILD_TOOLS)
     install(TARGETS attncl_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT tool)
     if(TARGET attncl_manual)

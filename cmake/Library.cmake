@@ -2,6 +2,9 @@
 # a source; lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures.
 file(GLOB_RECURSE lib_sources CONFIGURE_DEPENDS lib/*.c)
 
+# A library of its own, below.
+list(FILTER lib_sources EXCLUDE REGEX "/lib/mpi/")
+
 # "family/file" of each op, from its line in op_list.def.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
              ${CMAKE_CURRENT_SOURCE_DIR}/lib/op/op_list.def)
@@ -27,7 +30,7 @@ set_target_properties(attncl_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_V
 target_include_directories(attncl_objects PUBLIC include PRIVATE lib)
 target_compile_definitions(attncl_objects PRIVATE ATTNCL_BUILDING)
 attncl_warnings(attncl_objects)
-set(attncl_links OpenCL::OpenCL clblast PkgConfig::JANSSON OpenSSL::Crypto Threads::Threads m)
+set(attncl_links OpenCL::OpenCL clblast PkgConfig::JANSSON OpenSSL::Crypto Threads::Threads m ${CMAKE_DL_LIBS})
 target_link_libraries(attncl_objects PUBLIC ${attncl_links})
 
 add_library(attncl SHARED)
@@ -57,6 +60,15 @@ if(PROJECT_VERSION_MAJOR EQUAL 0)
 endif()
 set_target_properties(attncl PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${attncl_soversion}
                       LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map)
+
+# What lib/train/ranks.c loads where a launcher started several processes: compiled for the one MPI that CMake found.
+if(attncl_build_mpi)
+    add_library(attncl_mpi MODULE lib/mpi/plugin.c)
+    set_target_properties(attncl_mpi PROPERTIES C_VISIBILITY_PRESET hidden)
+    target_include_directories(attncl_mpi PRIVATE lib)
+    target_link_libraries(attncl_mpi PRIVATE MPI::MPI_C)
+    attncl_warnings(attncl_mpi)
+endif()
 
 # Tests and benchmarks reach inside: static, all symbols.
 add_library(attncl_internal INTERFACE)

@@ -29,6 +29,7 @@
 #include "attncl/ops.h"
 #include "attncl/optim.h"
 #include "attncl/profile.h"
+#include "attncl/ranks.h"
 #include "attncl/recurrent.h"
 #include "attncl/safetensors.h"
 #include "attncl/status.h"

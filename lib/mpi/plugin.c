@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: MIT
+//
+// libattncl_mpi.so: MPI calls behind struct ranks_plugin.  Compiled for one MPI, as mpi.h is; the
+// library loads it at run time.
+//
+// Operations of different kinds may begin in a different order on each rank, which MPI allows between
+// communicators only: each kind has its own.
+
+#include <mpi.h>
+#include <string.h>
+
+#include "train/ranks_plugin.h"
+
+_Static_assert(sizeof(MPI_Request) <= sizeof(struct ranks_request), "a request holds MPI's handle");
+
+static MPI_Comm exchanges = MPI_COMM_NULL, gathers = MPI_COMM_NULL, others = MPI_COMM_NULL;
+static int is_ours; // MPI was opened here
+
+// NULL, or MPI's text of the failure.
+static const char *message(int code)
+{
+    static char text[MPI_MAX_ERROR_STRING];
+    int length = 0;
+
+    if (code == MPI_SUCCESS)
+        return NULL;
+    if (MPI_Error_string(code, text, &length) != MPI_SUCCESS)
+        return "unknown error";
+    return text;
+}
+
+static MPI_Request load(const struct ranks_request *request)
+{
+    MPI_Request r;
+    memcpy(&r, request->bytes, sizeof r);
+    return r;
+}
+
+static const char *begun(int code, MPI_Request r, struct ranks_request *ret)
+{
+    memcpy(ret->bytes, &r, sizeof r);
+    return message(code);
+}
+
+// A communicator of all ranks whose failures are returned.
+static int duplicate(MPI_Comm *ret)
+{
+    const int code = MPI_Comm_dup(MPI_COMM_WORLD, ret);
+    return code == MPI_SUCCESS ? MPI_Comm_set_errhandler(*ret, MPI_ERRORS_RETURN) : code;
+}
+
+static int local_rank(int *ret)
+{
+    MPI_Comm local;
+    int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
+
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_rank(local, ret);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_free(&local);
+    return code;
+}
+
+static const char *plugin_open(struct ranks_place *ret)
+{
+    int is_open = 0, was_closed = 0, code = MPI_SUCCESS;
+
+    MPI_Finalized(&was_closed);
+    if (was_closed)
+        return "MPI was closed, and opens once in a process";
+    MPI_Initialized(&is_open);
+    if (!is_open) {
+        code = MPI_Init(NULL, NULL);
+        is_ours = code == MPI_SUCCESS;
+    }
+    if (code == MPI_SUCCESS)
+        code = duplicate(&exchanges);
+    if (code == MPI_SUCCESS)
+        code = duplicate(&gathers);
+    if (code == MPI_SUCCESS)
+        code = duplicate(&others);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_rank(others, &ret->rank);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_size(others, &ret->size);
+    if (code == MPI_SUCCESS)
+        code = local_rank(&ret->local_rank);
+    return message(code);
+}
+
+static const char *plugin_close(void)
+{
+    MPI_Comm_free(&exchanges);
+    MPI_Comm_free(&gathers);
+    MPI_Comm_free(&others);
+    return is_ours ? message(MPI_Finalize()) : NULL;
+}
+
+static const char *plugin_exchange(const void *out, struct ranks_blocks out_blocks, void *in,
+                                   struct ranks_blocks in_blocks, struct ranks_request *ret)
+{
+    MPI_Request r = MPI_REQUEST_NULL;
+    const int code = MPI_Ialltoallv(out, out_blocks.bytes, out_blocks.at, MPI_BYTE, in,
+                                    in_blocks.bytes, in_blocks.at, MPI_BYTE, exchanges, &r);
+    return begun(code, r, ret);
+}
+
+static const char *plugin_gather(void *data, struct ranks_blocks blocks, struct ranks_request *ret)
+{
+    MPI_Request r = MPI_REQUEST_NULL;
+    const int code = MPI_Iallgatherv(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data, blocks.bytes,
+                                     blocks.at, MPI_BYTE, gathers, &r);
+    return begun(code, r, ret);
+}
+
+static const char *plugin_broadcast(void *data, int bytes, struct ranks_request *ret)
+{
+    MPI_Request r = MPI_REQUEST_NULL;
+    const int code = MPI_Ibcast(data, bytes, MPI_BYTE, 0, others, &r);
+    return begun(code, r, ret);
+}
+
+static const char *plugin_test(struct ranks_request *request, int *done_ret)
+{
+    MPI_Request r = load(request);
+    const int code = MPI_Test(&r, done_ret, MPI_STATUS_IGNORE);
+    return begun(code, r, request);
+}
+
+static void plugin_end_all(int exit_status)
+{
+    MPI_Abort(MPI_COMM_WORLD, exit_status);
+}
+
+__attribute__((visibility("default"))) ranks_plugin_entry attncl_ranks_plugin;
+
+const struct ranks_plugin *attncl_ranks_plugin(void)
+{
+    static const struct ranks_plugin plugin = {.version = RANKS_PLUGIN_VERSION,
+                                               .open = plugin_open,
+                                               .close = plugin_close,
+                                               .exchange = plugin_exchange,
+                                               .gather = plugin_gather,
+                                               .broadcast = plugin_broadcast,
+                                               .test = plugin_test,
+                                               .end_all = plugin_end_all};
+    return &plugin;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+//
+// Ranks: who is there.  The plugin is loaded only where a launcher started more than one process, so
+// that a program alone needs no MPI.
+
+#define _GNU_SOURCE // dladdr
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/try.h"
+#include "train/ranks.h"
+
+static const char plugin_name[] = "libattncl_mpi.so";
+
+// What the environment says of the launcher: number of ranks, 0 where it does not say; 1 without one.
+static int size_in_environment(const char **variable_ret)
+{
+    static const struct {
+        enum env_var var;
+        const char *name;
+    } sizes[] = {{ENV_OMPI_COMM_WORLD_SIZE, "OMPI_COMM_WORLD_SIZE"}, {ENV_PMI_SIZE, "PMI_SIZE"}};
+
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+        const char *value = attncl__env(sizes[i].var);
+        const long size = value ? strtol(value, NULL, 10) : 0;
+        *variable_ret = sizes[i].name;
+        if (size >= 1 && size <= INT_MAX)
+            return (int)size;
+    }
+    *variable_ret = "PMIX_RANK";
+    return attncl__env(ENV_PMIX_RANK) ? 0 : 1;
+}
+
+// Beside the file that this function was loaded from, the library or a program linked with it.
+static void default_path(char *path, size_t bytes)
+{
+    Dl_info info;
+    const char *file = dladdr((const void *)plugin_name, &info) ? info.dli_fname : NULL;
+    const char *slash = file ? strrchr(file, '/') : NULL;
+
+    snprintf(path, bytes, "%.*s%s", slash ? (int)(slash + 1 - file) : 0, slash ? file : "",
+             plugin_name);
+}
+
+static attncl_status load(const char *variable, const struct ranks_plugin **ret)
+{
+    const char *given = attncl__env(ENV_MPI_PLUGIN);
+    char path[4096];
+
+    if (given)
+        snprintf(path, sizeof path, "%s", given);
+    else
+        default_path(path, sizeof path);
+    // Global, since MPI's own plugins look for its symbols; never closed, since MPI's threads stay.
+    void *library = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
+    REQUIRE(
+        library, ATTNCL_ERR_UNSUPPORTED,
+        "%s says that a launcher started this process, but the MPI plugin cannot be loaded: %s; "
+        "it is built where CMake finds MPI, and ATTNCL_MPI_PLUGIN names another",
+        variable, dlerror());
+    ranks_plugin_entry *entry = NULL;
+    void *symbol = dlsym(library, RANKS_PLUGIN_ENTRY);
+    memcpy(&entry, &symbol, sizeof entry); // C has no cast from an object to a function
+    REQUIRE(entry, ATTNCL_ERR_UNSUPPORTED, "%s is no MPI plugin of this library: it has no %s",
+            path, RANKS_PLUGIN_ENTRY);
+    const struct ranks_plugin *plugin = entry();
+    REQUIRE(plugin->version == RANKS_PLUGIN_VERSION, ATTNCL_ERR_UNSUPPORTED,
+            "%s is plugin version %d, this library takes version %d", path, plugin->version,
+            RANKS_PLUGIN_VERSION);
+    *ret = plugin;
+    return ATTNCL_OK;
+}
+
+static attncl_status join(attncl_ranks *ranks)
+{
+    const char *variable = NULL;
+    const int expected = size_in_environment(&variable);
+    const struct ranks_plugin *plugin = NULL;
+
+    ranks->place = (struct ranks_place){.size = 1};
+    if (expected == 1)
+        return ATTNCL_OK;
+    TRY(load(variable, &plugin));
+    const char *failure = plugin->open(&ranks->place);
+    REQUIRE(!failure, ATTNCL_ERR_STATE, "MPI: %s", failure);
+    ranks->plugin = plugin;
+    REQUIRE(expected == 0 || expected == ranks->place.size, ATTNCL_ERR_UNSUPPORTED,
+            "%s says %d ranks, MPI says %d: the MPI plugin is built for another MPI than the "
+            "launcher's",
+            variable, expected, ranks->place.size);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_open(attncl_ranks **ranks_ret)
+{
+    REQUIRE(ranks_ret, ATTNCL_ERR_ARGUMENT, "ranks_ret is NULL");
+
+    attncl_status status = ATTNCL_OK;
+    attncl_ranks *ranks = attncl__alloc_zero(sizeof *ranks);
+    REQUIRE(ranks, ATTNCL_ERR_NO_MEMORY, "ranks");
+    TRY_DONE(join(ranks));
+    *ranks_ret = ranks;
+    ranks = NULL;
+done:
+    attncl_ranks_close(ranks);
+    return status;
+}
+
+void attncl_ranks_close(attncl_ranks *ranks)
+{
+    if (!ranks)
+        return;
+    // After a failure the others may wait elsewhere: closing would wait for them for ever.
+    if (ranks->plugin && !ranks->has_failed && attncl_ranks_sum_wait(ranks, 0) == ATTNCL_OK)
+        ranks->plugin->close();
+    for (size_t i = 0; i < MAX_SUMS; ++i) {
+        attncl__free(ranks->sum[i].pieces);
+        attncl__free(ranks->sum[i].blocks);
+    }
+    attncl__free(ranks);
+}
+
+int attncl_ranks_rank(const attncl_ranks *ranks)
+{
+    return ranks ? ranks->place.rank : 0;
+}
+
+int attncl_ranks_size(const attncl_ranks *ranks)
+{
+    return ranks ? ranks->place.size : 1;
+}
+
+int attncl_ranks_local_rank(const attncl_ranks *ranks)
+{
+    return ranks ? ranks->place.local_rank : 0;
+}
+
+void attncl_ranks_abort(attncl_ranks *ranks)
+{
+    if (attncl__ranks_are_many(ranks))
+        ranks->plugin->end_all(1);
+}

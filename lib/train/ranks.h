@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Ranks from inside: ranks.c opens them, ranks_sum.c sums while the caller computes, ranks_share.c does
+// what waits, all by ranks_request.c.
+#ifndef ATTNCL_TRAIN_RANKS_H
+#define ATTNCL_TRAIN_RANKS_H
+
+#include <stdbool.h>
+
+#include "attncl/ranks.h"
+#include "train/ranks_plugin.h"
+
+// Sums under way: more would hold more memory, and the first is the one to wait for anyway.
+enum { MAX_SUMS = 8 };
+
+enum sum_state { SUM_EXCHANGE, SUM_ADDED, SUM_GATHER };
+
+struct rank_sum {
+    enum sum_state state;
+    float *data;   // [n], the caller's
+    float *pieces; // [size, length of this rank's block]: the block's values on each rank
+    size_t n, n_pieces;
+    int *blocks;        // [4, size]: begin and bytes of the blocks of data, of the blocks of pieces
+    size_t capacity[2]; // of pieces and blocks, elements
+    struct ranks_request request;
+};
+
+struct attncl_ranks {
+    const struct ranks_plugin *plugin; // NULL: one rank
+    struct ranks_place place;
+    bool has_failed;               // MPI did: nothing is waited for any more
+    struct rank_sum sum[MAX_SUMS]; // a ring
+    size_t first_sum, n_sums;
+};
+
+// Whether there is more than one.
+bool attncl__ranks_are_many(const attncl_ranks *ranks);
+
+// A plugin's result as a status.
+attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure);
+
+// Waits a moment, longer after many turns of a loop that polls: ranks may outnumber cores.
+void attncl__ranks_idle(int turn);
+
+// Waits until the request is finished.
+attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request);
+
+#endif

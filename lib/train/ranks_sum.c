@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+//
+// Sums over ranks in an order that no message changes.
+//
+//   data [n] is cut in one block for each rank.
+//   exchange   rank r receives block r of every rank
+//   add        in double, in the order of the ranks, rounded once
+//   gather     every rank receives every block's sum
+//
+// A rank sends and receives 2 (N - 1) / N n floats, as little as any sum can, and adds n of them.
+
+#include <stdint.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/try.h"
+#include "train/ranks.h"
+
+// Bytes of a sum fit in MPI's int; attncl_ranks_sum() cuts what is longer, into parts that overlap.
+enum { MAX_BEGIN = 1 << 28, SUM_PART = 1 << 20 };
+
+// Added at once: stays in the cache, as doubles.
+enum { ADD_WIDTH = 512 };
+
+// Block `rank` of n elements: the first n % size blocks are one longer.
+static size_t block_begin(size_t n, int size, int rank)
+{
+    const size_t long_blocks = n % (size_t)size, r = (size_t)rank;
+    return n / (size_t)size * r + (r < long_blocks ? r : long_blocks);
+}
+
+static attncl_status prepare(const attncl_ranks *ranks, struct rank_sum *s, float *data, size_t n)
+{
+    const int size = ranks->place.size, rank = ranks->place.rank;
+    const size_t own = block_begin(n, size, rank + 1) - block_begin(n, size, rank);
+    size_t n_pieces = 0, n_blocks = 0;
+
+    REQUIRE(ckd_mul_size(own, (size_t)size, &n_pieces) && ckd_mul_size(4, (size_t)size, &n_blocks),
+            ATTNCL_ERR_NO_MEMORY, "a sum of %zu floats over %d ranks", n, size);
+    if (s->capacity[0] < n_pieces) {
+        attncl__free(s->pieces);
+        s->capacity[0] = 0;
+        s->pieces = attncl__alloc_array(n_pieces, sizeof *s->pieces);
+        REQUIRE(s->pieces, ATTNCL_ERR_NO_MEMORY, "a sum of %zu floats over %d ranks", n, size);
+        s->capacity[0] = n_pieces;
+    }
+    if (!s->blocks)
+        s->blocks = attncl__alloc_array(n_blocks, sizeof *s->blocks);
+    REQUIRE(s->blocks, ATTNCL_ERR_NO_MEMORY, "a sum over %d ranks", size);
+    for (int r = 0; r < size; ++r) {
+        const size_t begin = block_begin(n, size, r), end = block_begin(n, size, r + 1);
+        s->blocks[r] = (int)(begin * sizeof *data);
+        s->blocks[size + r] = (int)((end - begin) * sizeof *data);
+        s->blocks[2 * size + r] = (int)(own * (size_t)r * sizeof *data);
+        s->blocks[3 * size + r] = (int)(own * sizeof *data);
+    }
+    s->data = data;
+    s->n = n;
+    s->state = SUM_EXCHANGE;
+    return ATTNCL_OK;
+}
+
+// This rank's block: the sum over the ranks of its pieces.
+static void add_pieces(const attncl_ranks *ranks, struct rank_sum *s)
+{
+    const int size = ranks->place.size, rank = ranks->place.rank;
+    const size_t begin = block_begin(s->n, size, rank), end = block_begin(s->n, size, rank + 1);
+    const size_t own = end - begin;
+    float *out = s->data + begin;
+
+    for (size_t at = 0; at < own; at += ADD_WIDTH) {
+        const size_t width = own - at < ADD_WIDTH ? own - at : ADD_WIDTH;
+        double total[ADD_WIDTH];
+        for (size_t i = 0; i < width; ++i)
+            total[i] = s->pieces[at + i];
+        for (int r = 1; r < size; ++r) {
+            const float *piece = s->pieces + (size_t)r * own + at;
+            for (size_t i = 0; i < width; ++i)
+                total[i] += piece[i];
+        }
+        for (size_t i = 0; i < width; ++i)
+            out[at + i] = (float)total[i];
+    }
+}
+
+static struct ranks_blocks blocks_of(const attncl_ranks *ranks, const struct rank_sum *s, int which)
+{
+    const int *first = s->blocks + (ptrdiff_t)2 * which * ranks->place.size;
+    return (struct ranks_blocks){.at = first, .bytes = first + ranks->place.size};
+}
+
+// One step of a sum as far as it goes without waiting.  All gathers begin in the order of the sums,
+// since MPI matches them by order: one begins only after that of the sum before.
+static attncl_status advance(attncl_ranks *ranks, struct rank_sum *s, bool may_gather,
+                             bool *is_done_ret)
+{
+    const struct ranks_plugin *plugin = ranks->plugin;
+    int done = 0;
+
+    *is_done_ret = false;
+    if (s->state == SUM_EXCHANGE) {
+        TRY(attncl__ranks_check(ranks, plugin->test(&s->request, &done)));
+        if (!done)
+            return ATTNCL_OK;
+        add_pieces(ranks, s);
+        s->state = SUM_ADDED;
+    }
+    if (s->state == SUM_ADDED) {
+        if (!may_gather)
+            return ATTNCL_OK;
+        TRY(attncl__ranks_check(ranks,
+                                plugin->gather(s->data, blocks_of(ranks, s, 0), &s->request)));
+        s->state = SUM_GATHER;
+    }
+    TRY(attncl__ranks_check(ranks, plugin->test(&s->request, &done)));
+    *is_done_ret = done != 0;
+    return ATTNCL_OK;
+}
+
+static attncl_status poll(attncl_ranks *ranks)
+{
+    bool may_gather = true, all_done = true;
+    size_t n_done = 0;
+
+    for (size_t i = 0; i < ranks->n_sums; ++i) {
+        struct rank_sum *s = &ranks->sum[(ranks->first_sum + i) % MAX_SUMS];
+        bool is_done = false;
+        if (s->data) // NULL: finished before one that was begun earlier
+            TRY(advance(ranks, s, may_gather, &is_done));
+        if (is_done)
+            s->data = NULL;
+        may_gather = may_gather && (!s->data || s->state == SUM_GATHER);
+        all_done = all_done && !s->data;
+        n_done += all_done;
+    }
+    ranks->first_sum = (ranks->first_sum + n_done) % MAX_SUMS;
+    ranks->n_sums -= n_done;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_sum_wait(attncl_ranks *ranks, size_t n_left)
+{
+    if (!attncl__ranks_are_many(ranks))
+        return ATTNCL_OK;
+    for (int turn = 0; ranks->n_sums > n_left; ++turn) {
+        TRY(poll(ranks));
+        if (ranks->n_sums > n_left)
+            attncl__ranks_idle(turn);
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_sum_poll(attncl_ranks *ranks, size_t *n_left_ret)
+{
+    REQUIRE(n_left_ret, ATTNCL_ERR_ARGUMENT, "n_left_ret is NULL");
+    if (attncl__ranks_are_many(ranks))
+        TRY(poll(ranks));
+    *n_left_ret = ranks ? ranks->n_sums : 0;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_sum_begin(attncl_ranks *ranks, float *data, size_t n)
+{
+    REQUIRE(data || n == 0, ATTNCL_ERR_ARGUMENT, "data of the sum is NULL");
+    REQUIRE(n <= MAX_BEGIN, ATTNCL_ERR_ARGUMENT,
+            "a sum of %zu floats, at most %d are begun at once", n, MAX_BEGIN);
+    if (!attncl__ranks_are_many(ranks) || n == 0)
+        return ATTNCL_OK;
+    TRY(attncl_ranks_sum_wait(ranks, MAX_SUMS - 1));
+    struct rank_sum *s = &ranks->sum[(ranks->first_sum + ranks->n_sums) % MAX_SUMS];
+    TRY(prepare(ranks, s, data, n));
+    TRY(attncl__ranks_check(ranks, ranks->plugin->exchange(data, blocks_of(ranks, s, 0), s->pieces,
+                                                           blocks_of(ranks, s, 1), &s->request)));
+    ranks->n_sums += 1;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_ranks_sum(attncl_ranks *ranks, float *data, size_t n)
+{
+    REQUIRE(data || n == 0, ATTNCL_ERR_ARGUMENT, "data of the sum is NULL");
+    TRY(attncl_ranks_sum_wait(ranks, 0));
+    for (size_t at = 0; at < n; at += SUM_PART)
+        TRY(attncl_ranks_sum_begin(ranks, data + at, n - at < SUM_PART ? n - at : SUM_PART));
+    return attncl_ranks_sum_wait(ranks, 0);
+}
