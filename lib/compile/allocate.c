@@ -97,6 +97,20 @@ done:
     return status;
 }
 
+// The last node that writes a value, or the last of that node's loop; -1: none writes it.
+static int last_writer(const struct lowered *p, const struct lowered_value *v)
+{
+    const struct lowered_value *base = &p->values[v->base];
+    int last = base->producer;
+
+    for (const struct use *use = base->first_use; use; use = use->next)
+        if (use->writes && use->node > last)
+            last = use->node;
+    if (last >= 0 && p->nodes[last].loop >= 0)
+        last = p->loops[p->nodes[last].loop].last;
+    return last;
+}
+
 static void bind_own(const struct lowered *p, struct program *g, const struct named_value *list,
                      int n, struct io_binding *bindings)
 {
@@ -109,6 +123,7 @@ static void bind_own(const struct lowered *p, struct program *g, const struct na
             .ranged = list[i].ranged,
             .low = list[i].low,
             .high = list[i].high,
+            .last_node = last_writer(p, v),
             .storage = s,
             .own = s->mem,
         };

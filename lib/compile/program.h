@@ -20,6 +20,7 @@ struct io_binding {
     struct tensor_desc desc;
     bool ranged; // elements of an input must lie in [low, high)
     int64_t low, high;
+    int last_node;               // of an output: the last that writes it; -1: none
     struct storage *storage;     // what the commands use
     cl_mem own;                  // the graph's own buffer
     cl_mem bound;                // the caller's buffer, retained; NULL: the graph's own

@@ -82,6 +82,17 @@ attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset
     return ATTNCL_OK;
 }
 
+attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
+                                         size_t bytes, cl_event *event_ret)
+{
+    cl_event event = NULL;
+
+    TRY_CL(clEnqueueReadBuffer(ctx->queue, mem, CL_FALSE, offset, bytes, data, 0, NULL, &event));
+    attncl__object_created(OBJECT_EVENT);
+    *event_ret = event;
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
                                   size_t bytes)
 {

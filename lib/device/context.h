@@ -85,6 +85,9 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
                                    size_t bytes);
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                   size_t bytes);
+// Non-blocking: `data` is complete when the event is.
+attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
+                                         size_t bytes, cl_event *event_ret);
 // Non-blocking: sets every 4-byte word of [offset, offset + bytes), multiples of 4, to `word`.
 attncl_status attncl__buffer_fill(attncl_context *ctx, cl_mem mem, uint32_t word, size_t offset,
                                   size_t bytes);
@@ -112,6 +115,7 @@ attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *byte
 void attncl__event_release(cl_event *event);
 // Passes the event to the application, which calls clReleaseEvent().  It is no longer counted.
 void attncl__event_transfer(cl_event event);
+attncl_status attncl__event_is_complete(cl_event event, bool *ret);
 // Waits for the event and returns its device times in ns.  Needs a profiling queue.
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
 

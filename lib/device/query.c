@@ -15,6 +15,16 @@ attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *byte
     return ATTNCL_OK;
 }
 
+attncl_status attncl__event_is_complete(cl_event event, bool *ret)
+{
+    cl_int state = CL_QUEUED;
+
+    TRY_CL(clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
+    TRY(CL_CODE(state < 0 ? state : CL_SUCCESS, "a command"));
+    *ret = state == CL_COMPLETE;
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret)
 {
     cl_ulong start, end;

@@ -10,6 +10,24 @@
 attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
                                          size_t bytes);
 
+// An output that a run copies to the host as soon as the node that completes it is done, while later
+// nodes run.
+struct early_read {
+    const char *name;
+    void *data; // [bytes], left alone until attncl__early_reads_end()
+    size_t bytes;
+    cl_event done; // NULL at first
+};
+
+// Sorts reads by the time at which their outputs are complete.
+attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read *reads, size_t n);
+// attncl_graph_run() with reads, which are sorted: returns when all is enqueued.  On failure no read is
+// under way; else attncl__early_reads_end() must follow.
+attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *reads, size_t n);
+attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret);
+// Waits for the run, and checks canaries as attncl_graph_run() does.
+attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads, size_t n);
+
 // With ATTNCL_GUARD: fills everything that a run will write with poison; checks the canaries around
 // every value, and names the first op whose neighbour was overwritten.
 attncl_status attncl__program_poison(struct program *p);

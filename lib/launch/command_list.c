@@ -205,3 +205,17 @@ attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_
         *last_ret = last;
     return ATTNCL_OK;
 }
+
+attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size_t *first,
+                                                 int last_node)
+{
+    size_t iteration = 0, i = *first;
+
+    while (i < list->n_commands && list->commands[i].node <= last_node) {
+        TRY(enqueue(list, &list->commands[i], 0, NULL, NULL));
+        i = attncl__command_list_next(list, i, &iteration);
+    }
+    *first = i;
+    TRY_CL(clFlush(list->ctx->queue));
+    return ATTNCL_OK;
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+//
+// Runs whose outputs are read one by one: gradients of the last layers are on their way to other ranks
+// while those of the first are computed.
+//
+// The queue is in order, so a read that is enqueued right behind the last writer of its output needs
+// no event to wait for.
+
+#include "base/try.h"
+#include "exec/exec.h"
+
+static attncl_status output_of(const struct program *p, const struct early_read *read,
+                               struct io_binding **ret)
+{
+    REQUIRE(*ret = attncl__program_output(p, read->name), ATTNCL_ERR_ARGUMENT,
+            "the graph has no output %s", read->name);
+    REQUIRE(!(*ret)->bound, ATTNCL_ERR_STATE, "output %s is bound to a caller's buffer",
+            read->name);
+    const size_t have = attncl__desc_bytes(&(*ret)->desc);
+    REQUIRE(read->bytes == have, ATTNCL_ERR_ARGUMENT,
+            "output %s %s has %zu bytes, capacity for %zu was given", read->name,
+            SHAPE(&(*ret)->desc), have, read->bytes);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__early_reads_sort(const attncl_graph *g, struct early_read *reads, size_t n)
+{
+    struct program *p = NULL;
+    struct io_binding *output = NULL;
+
+    TRY(attncl__program_of(g, &p));
+    for (size_t i = 0; i < n; ++i)
+        TRY(output_of(p, &reads[i], &output));
+    // By insertion: equal ones keep their order, and there are some hundreds.
+    for (size_t i = 1; i < n; ++i) {
+        const struct early_read read = reads[i];
+        const int last = attncl__program_output(p, read.name)->last_node;
+        size_t k = i;
+        for (; k > 0 && attncl__program_output(p, reads[k - 1].name)->last_node > last; --k)
+            reads[k] = reads[k - 1];
+        reads[k] = read;
+    }
+    return ATTNCL_OK;
+}
+
+static void release(struct early_read *reads, size_t n)
+{
+    for (size_t i = 0; i < n; ++i)
+        attncl__event_release(&reads[i].done);
+}
+
+static attncl_status enqueue(struct program *p, struct early_read *reads, size_t n)
+{
+    struct io_binding *output = NULL;
+    size_t next = 0;
+
+    for (size_t i = 0; i < n; ++i) {
+        TRY(output_of(p, &reads[i], &output));
+        TRY(attncl__command_list_enqueue_nodes(&p->command_list, &next, output->last_node));
+        if (reads[i].bytes)
+            TRY(attncl__buffer_read_queued(p->ctx, output->storage->mem, 0, reads[i].data,
+                                           reads[i].bytes, &reads[i].done));
+    }
+    return attncl__command_list_enqueue_nodes(&p->command_list, &next, p->n_nodes);
+}
+
+attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *reads, size_t n)
+{
+    struct program *p = NULL;
+
+    TRY(attncl__program_of(g, &p));
+    TRY(attncl__context_usable(p->ctx));
+    REQUIRE(p->copy_in.n_commands == 0, ATTNCL_ERR_STATE, "an input is bound to a caller's buffer");
+    TRY(attncl__program_poison(p));
+    const attncl_status status = enqueue(p, reads, n);
+    if (status != ATTNCL_OK) {
+        (void)attncl__queue_finish(p->ctx); // the data is the caller's again
+        release(reads, n);
+    }
+    return status;
+}
+
+attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret)
+{
+    *ret = true;
+    return read->done ? attncl__event_is_complete(read->done, ret) : ATTNCL_OK;
+}
+
+attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads, size_t n)
+{
+    struct program *p = NULL;
+
+    TRY(attncl__program_of(g, &p));
+    const attncl_status status = attncl__queue_finish(p->ctx);
+    release(reads, n);
+    TRY(status);
+    return attncl__graph_check_canaries(g);
+}
