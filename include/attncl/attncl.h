@@ -18,6 +18,7 @@
 #include "attncl/attention.h"
 #include "attncl/context.h"
 #include "attncl/describe.h"
+#include "attncl/dropout.h"
 #include "attncl/dtype.h"
 #include "attncl/feedback.h"
 #include "attncl/gmlp.h"

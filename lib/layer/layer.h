@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "attncl/attention.h"
+#include "attncl/dropout.h"
 #include "graph/graph.h"
 
 // Copies a caller's struct of any version over the defaults in *to.  False: the graph has failed.
@@ -41,6 +42,10 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 // A linear map under a scope of its own, `residual` (or null) added by the same kernel (project.c).
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
+
+// Copies a caller's dropout, NULL: none, with what its op takes.  False: the graph has failed.
+bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
+                           attncl_dropout_desc *ret, struct dropout_fwd_params *params_ret);
 
 // The eps of a caller's layer norm: 0 is the default.
 static inline float attncl__norm_eps(double eps)

@@ -24,7 +24,7 @@ static attncl_status run_op(struct launcher *l, const struct resource_case *c)
     size_t scratch = 0;
 
     for (int i = 0; i < cls->n_in; ++i) {
-        if (c->in[i].rank == 0)
+        if (c->in[i].rank == 0 && !c->in[i].dtype)
             continue;
         TRY(attncl__desc_make(c->in[i].dtype ? c->in[i].dtype : ATTNCL_F32, c->in[i].rank,
                               c->in[i].dim, &call.sig.in[i]));
@@ -66,6 +66,7 @@ attncl_status resource_case_run(struct launcher *l, const struct resource_case *
     {ATTNCL_##type, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
 #define DIM(...) EXTENTS(F32, __VA_ARGS__)
 #define ABSENT   {.rank = 0}
+#define INDEX    {.dtype = ATTNCL_I32}
 #define OP_CASE(name, cls, values, ...)                                                            \
     {.label = name, .op = #cls, .params = &(const struct cls##_params)values, .in = {__VA_ARGS__}}
 #define VALUES(...) {__VA_ARGS__}
@@ -159,6 +160,9 @@ const struct resource_case resource_cases[] = {
     OP_CASE("bias + GELU of 63", bias_activation_fwd, VALUES(.kind = GEMM_ACT_GELU), DIM(4096, 63),
             DIM(63)),
     OP_CASE("add", add_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
+    OP_CASE("dropout", dropout_fwd, VALUES(.p = 0.1), DIM(4096, 1024), INDEX),
+    OP_CASE("dropout of 63 + residual", dropout_fwd, VALUES(.p = 0.1), DIM(4096, 63), INDEX, ABSENT,
+            DIM(4096, 63)),
     OP_CASE("multiply", mul_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
 };
 const size_t n_resource_cases = sizeof resource_cases / sizeof resource_cases[0];

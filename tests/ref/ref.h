@@ -22,6 +22,17 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
 void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
                            int64_t pad, struct host *loss);
 
+// -- dropout: dropout.c
+struct ref_dropout {
+    double p;
+    uint64_t seed;
+    uint32_t site, step;
+};
+// What an element of a row of `width` is multiplied by.
+double ref_dropout_factor(const struct ref_dropout *d, int64_t row, int64_t width, int64_t column);
+void ref_dropout_fwd(const struct ref_dropout *d, const struct host *x, int64_t position,
+                     const struct host *residual, struct host *y); // residual may be NULL
+
 // -- attention-free mixing: aft.c
 // pos_bias, mask: NULL, or as the op takes them; g: the gradient of y.  per_head: k [T, B, H],
 // pos_bias: w [H, s], and no window.

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// Dropout against its reference (tests/ref/dropout.c), which is given the same bits.
+
+#include <math.h>
+
+#include "attncl/dropout.h"
+#include "attncl/gradient.h"
+#include "ref/ref.h"
+#include "support/layer_test.h"
+#include "support/op_test.h"
+
+static const double roundings = 1.8e-7; // of the factor, the product and the sum
+
+static struct host *host_step(uint32_t step)
+{
+    const double value = (double)(int32_t)step;
+    return host_with(ATTNCL_I32, &value, 0, NULL);
+}
+
+static void check(struct host *x, struct ref_dropout d, int64_t position, struct host *residual)
+{
+    const struct dropout_fwd_params params = {d.p, d.seed, d.site};
+    struct host *want = host_new(ATTNCL_F32, x->rank, x->dim);
+    struct host *at = position >= 0 ? host_index((double)position) : NULL;
+
+    ref_dropout_fwd(&d, x, position >= 0 ? position : 0, residual, want);
+    ck_op("dropout_fwd", &params, HOSTS(x, host_step(d.step), at, residual), HOSTS(want), roundings,
+          residual ? roundings * host_largest(want) : 0);
+}
+
+TEST(matches_the_reference)
+{
+    const struct ref_dropout d = {0.3, 0x0123456789abcdefu, 7, 123456};
+
+    check(host_random(1, 0, NULL), d, -1, NULL);
+    for (int64_t width = 1; width < 12; ++width)
+        check(host_random(2, DIMS(3, 2, width)), d, -1, NULL);
+    check(host_random(3, DIMS(5, 64)), d, -1, NULL);
+    check(host_random(4, DIMS(3, 1031)), d, -1, NULL);
+    check(host_random(5, DIMS(9, 1028)), d, -1, host_random(6, DIMS(9, 1028)));
+    check(host_random(7, DIMS(300, 65)), d, -1, host_random(8, DIMS(300, 65)));
+    check(host_view(host_random(9, DIMS(4, 6))), d, -1, NULL);
+    check(host_new(ATTNCL_F32, DIMS(0, 3)), d, -1, NULL);
+}
+
+TEST(a_position_is_a_row_of_a_larger_array)
+{
+    const struct ref_dropout d = {0.5, 3, 0xffffffffu, 0xfffffffeu};
+
+    check(host_random(1, DIMS(3, 10)), d, 0, NULL);
+    check(host_random(2, DIMS(3, 10)), d, 5, host_random(3, DIMS(3, 10)));
+    check(host_random(4, DIMS(7, 64)), d, 70000000, NULL); // blocks beyond 2^32
+}
+
+LOOP_TEST(probabilities, 0, 6)
+{
+    static const double p[] = {0, 1, 1e-9, 0.1, 0.999999, 1 - 1e-12};
+    const struct ref_dropout d = {p[_i], 11, 1, 2};
+
+    check(host_random(1, DIMS(20, 36)), d, -1, NULL);
+}
+
+// Ones through the op.
+static struct host *mask(int64_t count, struct ref_dropout d)
+{
+    const struct dropout_fwd_params params = {d.p, d.seed, d.site};
+    struct host *x = host_new(ATTNCL_F32, DIMS(count)), *y = host_like(x);
+
+    for (int64_t i = 0; i < count; ++i)
+        x->data[i] = 1;
+    ck_ok(run_op("dropout_fwd", &params, HOSTS(x, host_step(d.step), NULL, NULL), HOSTS(y)));
+    return y;
+}
+
+static double share_kept(const struct host *a, const struct host *b)
+{
+    int64_t n = 0;
+    for (int64_t i = 0; i < a->count; ++i)
+        n += a->data[i] != 0 && b->data[i] != 0;
+    return (double)n / (double)a->count;
+}
+
+// Within five standard deviations of what independent draws give.
+static void ck_share(double got, double want, int64_t count)
+{
+    ck_assert_double_lt(fabs(got - want), 5 * sqrt(want * (1 - want) / (double)count));
+}
+
+TEST(sites_steps_and_seeds_are_independent)
+{
+    const int64_t n = on_simulator() ? 2000 : 40000;
+    const struct ref_dropout d = {0.4, 5, 1, 1};
+    struct host *a = mask(n, d);
+    struct ref_dropout others[] = {d, d, d, d};
+
+    ck_share(share_kept(a, a), 0.6, n);
+    others[0].site = 2;
+    others[1].step = 2;
+    others[2].seed = 6;
+    others[3].seed = 5 + (1ull << 32);
+    for (size_t i = 0; i < COUNT_OF(others); ++i)
+        ck_share(share_kept(a, mask(n, others[i])), 0.36, n);
+}
+
+// One compiled graph takes every step; the gradient is the mask of the same step.
+TEST(the_gradient_has_the_mask_of_the_step)
+{
+    struct host *x = host_random(1, DIMS(3, 9)), *dy = host_random(2, DIMS(3, 9));
+    struct host *step = host_step(0), *y = host_like(x), *dx = host_like(x), *dr = host_like(x);
+    attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
+    attncl_value grads[2];
+    struct rig rig;
+
+    rig_open(&rig);
+    const attncl_value xv = rig_in(&rig, x), dyv = rig_in(&rig, dy);
+    desc.step = rig_in(&rig, step);
+    desc.p = 0.25;
+    desc.seed = 77;
+    desc.site = 3;
+    desc.residual = rig_in(&rig, dy);
+    const attncl_value out = attncl_dropout(rig.g, xv, &desc);
+    attncl_graph_gradient(rig.g, 1, &out, &dyv, 2, (attncl_value[]){xv, desc.residual}, grads);
+    rig_out(&rig, out, y);
+    rig_out(&rig, grads[0], dx);
+    rig_out(&rig, grads[1], dr);
+    ck_ok(rig_compile(&rig));
+    for (uint32_t t = 0; t < 3; ++t) {
+        const struct ref_dropout d = {0.25, 77, 3, t};
+        struct host *want = host_like(x), *want_dx = host_like(x);
+        step->data[0] = t;
+        ref_dropout_fwd(&d, x, 0, dy, want);
+        ref_dropout_fwd(&d, dy, 0, NULL, want_dx);
+        rig_run(&rig);
+        ck_near(y, want, roundings, roundings * host_largest(want));
+        ck_near(dx, want_dx, roundings, 0);
+        ck_near(dr, dy, 0, 0);
+    }
+    rig_close(&rig);
+}
+
+TEST(without_probability_there_is_no_node)
+{
+    attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
+    struct rig rig;
+
+    rig_open(&rig);
+    const attncl_value x = rig_in(&rig, host_new(ATTNCL_F32, DIMS(4)));
+    ck_assert(attncl_dropout(rig.g, x, &desc).id == x.id);
+    ck_assert(attncl_dropout(rig.g, x, NULL).id == x.id);
+    desc.p = 1.5;
+    desc.step = rig_in(&rig, host_step(0));
+    attncl_dropout(rig.g, x, &desc);
+    ck_rig_fails(&rig, ATTNCL_ERR_ARGUMENT, "dropout p is 1.5, expected 0 to 1");
+}
+
+TEST(refusals)
+{
+    const struct dropout_fwd_params none = {-0.1, 0, 0}, half = {0.5, 0, 0}, far = {0.5, 0, -1};
+    struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *step = host_step(0);
+
+    ck_refused("dropout_fwd", &none, HOSTS(x, step), ATTNCL_ERR_ARGUMENT, "p is -0.1");
+    ck_refused("dropout_fwd", &far, HOSTS(x, step), ATTNCL_ERR_ARGUMENT, "site is -1");
+    ck_refused("dropout_fwd", &half, HOSTS(x, x), ATTNCL_ERR_DTYPE, "step is F32");
+    ck_refused("dropout_fwd", &half, HOSTS(x, host_index(0)), ATTNCL_ERR_SHAPE, "step");
+    ck_refused("dropout_fwd", &half, HOSTS(x, step, NULL, host_new(ATTNCL_F32, DIMS(3, 2))),
+               ATTNCL_ERR_SHAPE, "residual is [3, 2], x is [2, 3]");
+}
