@@ -76,41 +76,6 @@ void attncl__strbuf_add_quoted(struct strbuf *t, const char *text)
     attncl__strbuf_add_bytes(t, "\"", 1);
 }
 
-// The length of a well-formed character, else 0.  Unicode 15, table 3-7: the limits of the second
-// byte exclude overlong forms, surrogates and codes over 10FFFF.
-static size_t utf8_length(const unsigned char *p)
-{
-    const unsigned char a = p[0], b = a ? p[1] : 0;
-    size_t length;
-
-    if (a < 0x80)
-        return 1;
-    if (a >= 0xc2 && a <= 0xdf && b >= 0x80 && b <= 0xbf)
-        return 2;
-    if (a >= 0xe0 && a <= 0xef)
-        length = b >= (a == 0xe0 ? 0xa0 : 0x80) && b <= (a == 0xed ? 0x9f : 0xbf) ? 3 : 0;
-    else if (a >= 0xf0 && a <= 0xf4)
-        length = b >= (a == 0xf0 ? 0x90 : 0x80) && b <= (a == 0xf4 ? 0x8f : 0xbf) ? 4 : 0;
-    else
-        length = 0;
-    for (size_t i = 2; i < length; ++i)
-        if (p[i] < 0x80 || p[i] > 0xbf) // a terminating zero ends the loop here
-            return 0;
-    return length;
-}
-
-bool attncl__is_utf8(const char *text)
-{
-    const unsigned char *p = (const unsigned char *)text;
-    while (*p) {
-        const size_t length = utf8_length(p);
-        if (length == 0)
-            return false;
-        p += length;
-    }
-    return true;
-}
-
 void attncl__strbuf_free(struct strbuf *t)
 {
     attncl__free(t->data);

@@ -23,6 +23,4 @@ void attncl__strbuf_add_bytes(struct strbuf *t, const void *data, size_t bytes);
 void attncl__strbuf_add_quoted(struct strbuf *t, const char *text);
 void attncl__strbuf_free(struct strbuf *t);
 
-bool attncl__is_utf8(const char *text);
-
 #endif

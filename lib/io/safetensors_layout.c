@@ -10,6 +10,7 @@
 #include "base/ckd.h"
 #include "base/dtype.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "io/safetensors.h"
 
 // Wide types first, so that every tensor begins at a multiple of its element size.

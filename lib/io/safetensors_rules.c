@@ -8,6 +8,7 @@
 #include "base/ckd.h"
 #include "base/dtype.h"
 #include "base/try.h"
+#include "base/utf8.h"
 #include "io/safetensors.h"
 
 // The format's schema limits extents to 2^48 - 1.  Here element counts have the same limit, so that

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Training data: batches by index.  A batch is a function of the data, the options and its index alone,
 // so that a position in the data is a number, and training resumes without any other state.
+//
+// Calls on one dataset come from one thread at a time.
 #ifndef ATTNCL_TRAIN_DATASET_H
 #define ATTNCL_TRAIN_DATASET_H
 
@@ -9,20 +11,24 @@
 
 enum dataset_order {
     ORDER_SEQUENTIAL, // windows or pairs in the order of the data
-    ORDER_SHUFFLED,   // each once in an epoch, in random order
+    ORDER_SHUFFLED,   // each once in an epoch, in random order; a window begins up to T - 1 later
     ORDER_RANDOM,     // anywhere, independently
 };
 
 enum dataset_split { SPLIT_TRAIN, SPLIT_VALID };
 
 struct dataset_options {
-    int64_t batch_size; // B
-    int64_t seq_len;    // T; of a pair: the length of source and target
-    double valid_fraction;
+    int64_t batch_size;    // B
+    int64_t seq_len;       // T; of a pair: the length of source and target
+    int64_t valid_len;     // T of the held-out windows of text and tokens; 0: seq_len
+    double valid_fraction; // the last characters, tokens or pairs are held out; 0: none
     enum dataset_order order;
     uint64_t seed;
-    int64_t min_frequency;  // pairs: rarer words are <unk>
-    const char *vocabulary; // text: the characters of an existing model, NULL: those of the text
+    int64_t min_frequency; // pairs: rarer words are <unk>
+    // Of an existing model, as its metadata has them; NULL: made of the data.  Text: its characters;
+    // pairs: the words of the source, a line each.
+    const char *vocabulary;
+    const char *target_vocabulary; // pairs: the words of the target
 };
 
 enum { BATCH_MAX_ARRAYS = 4 };
@@ -31,7 +37,7 @@ enum { BATCH_MAX_ARRAYS = 4 };
 struct batch {
     size_t n;
     attncl_array array[BATCH_MAX_ARRAYS];
-    int64_t n_targets; // that count in the loss
+    int64_t n_targets; // that are not padding
     int32_t *memory;
 };
 void attncl__batch_free(struct batch *batch);
@@ -39,7 +45,8 @@ void attncl__batch_free(struct batch *batch);
 struct dataset;
 
 // A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file; or
-// ready batches ("tokens" and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T]).
+// ready batches ("tokens" and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and
+// "enc_valid_lens" [N, B], which may be missing).
 attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,
                                         struct dataset **ret);
 attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset_options *options,
@@ -47,22 +54,27 @@ attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset
 attncl_status attncl__dataset_open_pairs(const char *path, const struct dataset_options *options,
                                          struct dataset **ret);
 attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret);
-void attncl__dataset_close(struct dataset *d);
+void attncl__dataset_close(struct dataset *d); // accepts NULL
 
 // What a model file says of its data, key and value ("attncl.vocab"); NULL after the last.
 const char *attncl__dataset_metadata(const struct dataset *d, size_t i, const char **value_ret);
-// Sizes of the vocabularies: of the tokens, or of source and target; 0: unknown.
+// Sizes of the vocabularies: of the tokens, or of source and target.  Of token ids and ready batches:
+// the largest plus 1, the least a model must have.  0: there is no such vocabulary.
 void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret,
                                   int64_t *target_ret);
+// The target that is padding; -1: none is.
+int32_t attncl__dataset_pad(const struct dataset *d);
 // Changes when the data do: of the whole file.
 uint64_t attncl__dataset_hash(const struct dataset *d);
-// Batches of a split: of an epoch of SPLIT_TRAIN, or of all of SPLIT_VALID.
+// Batches of a split: of an epoch of SPLIT_TRAIN, where the last one may go on into the next epoch, or
+// of all of SPLIT_VALID.
 int64_t attncl__dataset_count(const struct dataset *d, enum dataset_split split);
 
 // Batch `index` from 0 on; of SPLIT_TRAIN index may go on for ever, into further epochs, except for
 // ready batches (ERR_ARGUMENT beyond the last).  The batches of SPLIT_VALID predict every held-out
-// target once, so their arrays may differ in shape.
-attncl_status attncl__dataset_batch(const struct dataset *d, enum dataset_split split,
-                                    int64_t index, struct batch *ret);
+// target but the first character once, so their arrays may differ in shape.  ERR_IO when the file has
+// changed.
+attncl_status attncl__dataset_batch(struct dataset *d, enum dataset_split split, int64_t index,
+                                    struct batch *ret);
 
 #endif

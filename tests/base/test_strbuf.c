@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Growable strings, JSON strings, UTF-8.
+// Growable strings, JSON strings.
 
 #include <string.h>
 
@@ -60,57 +60,4 @@ TEST(quoted_text_is_json)
     attncl__strbuf_add_quoted(&t, "");
     ck_assert_str_eq(t.data, "\"\"");
     attncl__strbuf_free(&t);
-}
-
-// The definition: decode, then encode as short as possible.
-static bool decodes(const unsigned char *p, size_t n)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    for (size_t i = 0; i < n;) {
-        const size_t length = p[i] < 0x80       ? 1
-                              : p[i] >> 5 == 6  ? 2
-                              : p[i] >> 4 == 14 ? 3
-                              : p[i] >> 3 == 30 ? 4
-                                                : 0;
-        if (length == 0 || i + length > n)
-            return false;
-        uint32_t code = length == 1 ? p[i] : p[i] & (0x7fu >> length);
-        for (size_t j = 1; j < length; ++j) {
-            if (p[i + j] >> 6 != 2)
-                return false;
-            code = code << 6 | (p[i + j] & 0x3f);
-        }
-        if (code < least[length] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
-            return false;
-        i += length;
-    }
-    return true;
-}
-
-// Bytes at the edges of every range of the encoding, in all strings of up to four of them.
-TEST(utf8_is_what_decodes)
-{
-    static const unsigned char edges[] = {0x01, 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf,
-                                          0xc0, 0xc1, 0xc2, 0xdf, 0xe0, 0xe1, 0xec, 0xed,
-                                          0xee, 0xef, 0xf0, 0xf1, 0xf3, 0xf4, 0xf5, 0xff};
-    enum { N = sizeof edges };
-    unsigned char text[5];
-    int n_valid = 0;
-    for (int k = 0; k < N * N * N * N; ++k) {
-        int rest = k;
-        for (int i = 0; i < 4; ++i, rest /= N)
-            text[i] = edges[rest % N];
-        for (size_t n = 1; n <= 4; ++n) { // shorter ones are seen many times; cheap enough
-            const unsigned char cut = text[n];
-            text[n] = '\0';
-            const bool valid = attncl__is_utf8((const char *)text);
-            if (valid != decodes(text, n))
-                ck_abort_msg("%02x %02x %02x %02x, %zu bytes", text[0], text[1], text[2], text[3],
-                             n);
-            n_valid += valid;
-            text[n] = cut;
-        }
-    }
-    ck_assert_int_gt(n_valid, 100);
-    ck_assert(attncl__is_utf8(""));
 }

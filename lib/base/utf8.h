@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+// UTF-8 text: strictly as Unicode has it, without overlong forms, surrogates and codes over 10FFFF.
+#ifndef ATTNCL_BASE_UTF8_H
+#define ATTNCL_BASE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { UTF8_MAX_BYTES = 4, UTF8_CODES = 0x110000 };
+
+// The length of the character at `text`, of which `bytes` are there, and its code; 0 when it is not
+// well formed or ends after them.  A zero byte is a character.
+size_t attncl__utf8_decode(const char *text, size_t bytes, uint32_t *code_ret);
+
+// Whether `text`, which ends with a zero, is UTF-8.
+bool attncl__is_utf8(const char *text);
+
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+//
+// Data files.  Read, not mapped: a mapping faults when another process truncates the file.
+
+#define _XOPEN_SOURCE 700 // pread, st_mtim
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/try.h"
+#include "train/data_file.h"
+
+enum { CHUNK_BYTES = 1 << 16 };
+
+// FNV-1a, 64 bits.
+static const uint64_t hash_begin = UINT64_C(0xcbf29ce484222325),
+                      hash_prime = UINT64_C(0x100000001b3);
+
+// Of what the path names now; *to keeps its path.
+static attncl_status look(struct data_file *to)
+{
+    struct stat info;
+
+    REQUIRE(stat(to->path, &info) == 0, ATTNCL_ERR_IO, "%s: %s", to->path, strerror(errno));
+    to->bytes = (uint64_t)info.st_size;
+    to->modified = info.st_mtim;
+    to->device = info.st_dev;
+    to->inode = info.st_ino;
+    return ATTNCL_OK;
+}
+
+// Opens and hashes the file of to->path, another one than before or not.
+static attncl_status take(struct data_file *to)
+{
+    attncl_status status = ATTNCL_OK;
+    unsigned char *chunk = attncl__alloc(CHUNK_BYTES);
+    uint64_t bytes;
+
+    REQUIRE(chunk, ATTNCL_ERR_NO_MEMORY, "%d bytes", CHUNK_BYTES);
+    TRY_DONE(attncl__file_open(to->path, &to->fd, &bytes));
+    TRY_DONE(look(to)); // before the content: a change of it while it is read is seen later
+    to->hash = hash_begin;
+    for (uint64_t done = 0; done < to->bytes;) {
+        const size_t n = to->bytes - done < CHUNK_BYTES ? (size_t)(to->bytes - done) : CHUNK_BYTES;
+        TRY_DONE(attncl__data_file_read(to, done, chunk, n));
+        for (size_t i = 0; i < n; ++i)
+            to->hash = (to->hash ^ chunk[i]) * hash_prime;
+        done += n;
+    }
+
+done:
+    attncl__free(chunk);
+    return status;
+}
+
+attncl_status attncl__data_file_open(const char *path, struct data_file *file)
+{
+    attncl_status status = ATTNCL_OK;
+    struct data_file opened = DATA_FILE_EMPTY;
+
+    opened.path = attncl__copy_text(path);
+    REQUIRE(opened.path, ATTNCL_ERR_NO_MEMORY, "a path of %zu bytes", strlen(path));
+    TRY_DONE(take(&opened));
+    *file = opened;
+    opened = DATA_FILE_EMPTY;
+
+done:
+    attncl__data_file_close(&opened);
+    return status;
+}
+
+void attncl__data_file_close(struct data_file *file)
+{
+    attncl__file_close(&file->fd);
+    attncl__free(file->path);
+    *file = DATA_FILE_EMPTY;
+}
+
+attncl_status attncl__data_file_read(const struct data_file *file, uint64_t offset, void *data,
+                                     size_t bytes)
+{
+    unsigned char *to = data;
+
+    for (size_t done = 0; done < bytes;) {
+        const ssize_t got = pread(file->fd, to + done, bytes - done, (off_t)(offset + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        REQUIRE(got >= 0, ATTNCL_ERR_IO, "%s: %s", file->path, strerror(errno));
+        REQUIRE(got > 0, ATTNCL_ERR_IO,
+                "%s: had %" PRIu64 " bytes and ends at %" PRIu64 " now: changed while in use",
+                file->path, file->bytes, offset + done);
+        done += (size_t)got;
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__data_file_check(struct data_file *file)
+{
+    attncl_status status = ATTNCL_OK;
+    struct data_file now = DATA_FILE_EMPTY;
+
+    now.path = file->path;
+    TRY_DONE(look(&now));
+    if (now.bytes == file->bytes && now.inode == file->inode && now.device == file->device &&
+        now.modified.tv_sec == file->modified.tv_sec &&
+        now.modified.tv_nsec == file->modified.tv_nsec)
+        goto done;
+    if (now.bytes != file->bytes)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO,
+                      "%s: had %" PRIu64 " bytes and has %" PRIu64 " now: changed while in use",
+                      file->path, file->bytes, now.bytes));
+    TRY_DONE(take(&now));
+    if (now.hash != file->hash || now.bytes != file->bytes)
+        TRY_DONE(
+            FAIL(ATTNCL_ERR_IO, "%s: has another content now: changed while in use", file->path));
+    const int old = file->fd; // the same content, touched or in a new file
+    *file = now;
+    now.fd = old;
+
+done:
+    attncl__file_close(&now.fd);
+    return status;
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+//
+// What all kinds of datasets have in common.
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/try.h"
+#include "train/dataset_internal.h"
+
+static attncl_status check_options(const struct dataset_options *o)
+{
+    int64_t elements;
+
+    REQUIRE(o->batch_size >= 1, ATTNCL_ERR_ARGUMENT, "batch_size %" PRId64 ", at least 1 is needed",
+            o->batch_size);
+    REQUIRE(o->seq_len >= 1, ATTNCL_ERR_ARGUMENT, "seq_len %" PRId64 ", at least 1 is needed",
+            o->seq_len);
+    REQUIRE(o->valid_fraction >= 0 && o->valid_fraction < 1, ATTNCL_ERR_ARGUMENT,
+            "valid_fraction %g is not in [0, 1)", o->valid_fraction);
+    REQUIRE(ckd_mul_i64(o->batch_size, o->seq_len, &elements) && elements <= INT32_MAX,
+            ATTNCL_ERR_ARGUMENT, "batch_size %" PRId64 " times seq_len %" PRId64 " passes %d",
+            o->batch_size, o->seq_len, INT32_MAX);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__dataset_create(const struct dataset_class *class, size_t bytes,
+                                     const char *path, const struct dataset_options *options,
+                                     struct dataset **ret)
+{
+    if (options)
+        TRY(check_options(options));
+    struct dataset *d = attncl__alloc_zero(bytes);
+    REQUIRE(d, ATTNCL_ERR_NO_MEMORY, "a dataset");
+    const attncl_status status = attncl__data_file_open(path, &d->file);
+    if (status != ATTNCL_OK) {
+        attncl__free(d);
+        return status;
+    }
+    d->class = class;
+    d->pad = -1;
+    if (options)
+        d->options = *options;
+    d->options.vocabulary = d->options.target_vocabulary = NULL; // the caller's, gone later
+    *ret = d;
+    return ATTNCL_OK;
+}
+
+void attncl__dataset_close(struct dataset *d)
+{
+    if (!d)
+        return;
+    d->class->close(d);
+    for (size_t i = 0; i < DATASET_MAX_METADATA; ++i)
+        attncl__free(d->value[i]);
+    attncl__data_file_close(&d->file);
+    attncl__free(d);
+}
+
+int64_t attncl__dataset_n_train(const struct dataset *d, int64_t n)
+{
+    return (int64_t)floor((double)n - (double)n * d->options.valid_fraction);
+}
+
+const char *attncl__dataset_metadata(const struct dataset *d, size_t i, const char **value_ret)
+{
+    if (i >= DATASET_MAX_METADATA || !d->key[i])
+        return NULL;
+    *value_ret = d->value[i];
+    return d->key[i];
+}
+
+void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret, int64_t *target_ret)
+{
+    *source_ret = d->n_vocab[0];
+    *target_ret = d->n_vocab[1];
+}
+
+int32_t attncl__dataset_pad(const struct dataset *d)
+{
+    return d->pad;
+}
+
+uint64_t attncl__dataset_hash(const struct dataset *d)
+{
+    return d->file.hash;
+}
+
+int64_t attncl__dataset_count(const struct dataset *d, enum dataset_split split)
+{
+    return d->count[split];
+}
+
+attncl_status attncl__dataset_batch(struct dataset *d, enum dataset_split split, int64_t index,
+                                    struct batch *ret)
+{
+    attncl_status status = ATTNCL_OK;
+    const bool endless = split == SPLIT_TRAIN && d->class->endless;
+    struct batch batch = {0};
+
+    REQUIRE(index >= 0 && (endless || index < d->count[split]), ATTNCL_ERR_ARGUMENT,
+            "%s: batch %" PRId64 " is asked for, there are %" PRId64, d->file.path, index,
+            d->count[split]);
+    TRY_DONE(d->class->batch(d, split, index, &batch));
+    TRY_DONE(attncl__data_file_check(&d->file)); // after the batch was read, so that it is right
+    *ret = batch;
+    batch = (struct batch){0};
+
+done:
+    attncl__batch_free(&batch);
+    return status;
+}
+
+attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch)
+{
+    size_t elements = 0, at = 0;
+
+    for (size_t i = 0; i < n; ++i) {
+        size_t count = sizeof(int32_t);
+        for (int k = 0; k < arrays[i].rank; ++k)
+            REQUIRE(ckd_mul_size(count, (size_t)arrays[i].dim[k], &count), ATTNCL_ERR_NO_MEMORY,
+                    "%s of a batch", arrays[i].name);
+        batch->array[i] = (attncl_array){
+            .name = arrays[i].name, .dtype = ATTNCL_I32, .rank = arrays[i].rank, .bytes = count};
+        memcpy(batch->array[i].dim, arrays[i].dim, sizeof arrays[i].dim);
+        REQUIRE(ckd_add_size(elements, count / sizeof(int32_t), &elements), ATTNCL_ERR_NO_MEMORY,
+                "a batch");
+    }
+    batch->memory = attncl__alloc_array(elements, sizeof *batch->memory);
+    REQUIRE(batch->memory, ATTNCL_ERR_NO_MEMORY, "a batch of %zu elements", elements);
+    batch->n = n;
+    for (size_t i = 0; i < n; at += batch->array[i++].bytes / sizeof(int32_t))
+        batch->array[i].data = batch->memory + at;
+    return ATTNCL_OK;
+}
+
+int32_t *attncl__batch_data(const struct batch *batch, size_t i)
+{
+    return batch->memory + ((const int32_t *)batch->array[i].data - batch->memory);
+}
+
+void attncl__batch_free(struct batch *batch)
+{
+    attncl__free(batch->memory);
+    *batch = (struct batch){0};
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+//
+// Ready batches of a safetensors file: batch i is element i of the first axis of each array.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "attncl/safetensors.h"
+#include "base/alloc.h"
+#include "base/try.h"
+#include "train/dataset_internal.h"
+
+struct ready {
+    struct dataset base;
+    size_t n;
+    struct batch_array array[BATCH_MAX_ARRAYS]; // of one batch
+    int32_t *ids[BATCH_MAX_ARRAYS];             // of all
+};
+
+// What a file may hold, the batch's order; both kinds end with the targets.
+struct expected {
+    const char *name;
+    int rank;
+    bool optional;
+    int vocabulary; // its ids are of; -1: they are no ids
+};
+static const struct expected of_text[] = {{"tokens", 3, false, 0}, {"targets", 3, false, 0}};
+static const struct expected of_pairs[] = {{"enc_X", 3, false, 0},
+                                           {"dec_X", 3, false, 1},
+                                           {"enc_valid_lens", 2, true, -1},
+                                           {"targets", 3, false, 1}};
+
+static void close_ready(struct dataset *d)
+{
+    struct ready *r = (struct ready *)d;
+
+    for (size_t i = 0; i < r->n; ++i)
+        attncl__free(r->ids[i]);
+}
+
+static attncl_status ready_batch(struct dataset *d, enum dataset_split split, int64_t index,
+                                 struct batch *ret)
+{
+    struct ready *r = (struct ready *)d;
+
+    (void)split; // all are for training
+    TRY(attncl__batch_create(r->array, r->n, ret));
+    for (size_t i = 0; i < r->n; ++i) {
+        const size_t bytes = ret->array[i].bytes, n = bytes / sizeof(int32_t);
+        memcpy(attncl__batch_data(ret, i), r->ids[i] + (size_t)index * n, bytes);
+        ret->n_targets = (int64_t)n; // of the last
+    }
+    return ATTNCL_OK;
+}
+
+static const struct dataset_class ready_class = {close_ready, ready_batch, false};
+
+// All arrays have as many batches and rows: [N, T, B] both of a text, [N, B, ...] all of pairs, where
+// dec_X has the shape of targets.
+static attncl_status check_shape(const struct ready *r, const attncl_array *array, int64_t N,
+                                 const attncl_array *like)
+{
+    const char *path = r->base.file.path;
+    const int n_axes = strcmp(array->name, "enc_X") == 0 || array->rank == 2 ? 2 : 3;
+
+    for (int k = 0; k < array->rank; ++k)
+        REQUIRE(array->dim[k] >= 1, ATTNCL_ERR_FORMAT, "%s: axis %d of %s is empty", path, k,
+                array->name);
+    REQUIRE(array->dim[0] == N, ATTNCL_ERR_SHAPE,
+            "%s: %s has %" PRId64 " batches, targets has %" PRId64, path, array->name,
+            array->dim[0], N);
+    for (int k = 1; k < n_axes; ++k)
+        REQUIRE(array->dim[k] == like->dim[k], ATTNCL_ERR_SHAPE,
+                "%s: axis %d of %s is %" PRId64 ", of targets %" PRId64, path, k, array->name,
+                array->dim[k], like->dim[k]);
+    return ATTNCL_OK;
+}
+
+static attncl_status add_array(struct ready *r, const struct expected *e, const attncl_array *array,
+                               const attncl_array *targets)
+{
+    const char *path = r->base.file.path;
+    int64_t largest = -1;
+
+    REQUIRE(array->rank == e->rank, ATTNCL_ERR_SHAPE, "%s: %s has %d axes, %d are expected", path,
+            e->name, array->rank, e->rank);
+    TRY(check_shape(r, array, targets->dim[0], targets));
+    const attncl_status status = attncl__dataset_ids(array, &largest, &r->ids[r->n]);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", path);
+        return status;
+    }
+    struct batch_array *one = &r->array[r->n++];
+    *one = (struct batch_array){.name = e->name, .rank = e->rank - 1};
+    for (int k = 0; k < one->rank; ++k)
+        one->dim[k] = array->dim[k + 1];
+    if (e->vocabulary >= 0 && r->base.n_vocab[e->vocabulary] < largest + 1)
+        r->base.n_vocab[e->vocabulary] = largest + 1;
+    return ATTNCL_OK;
+}
+
+static bool is_one_of(const struct expected *e, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; ++i)
+        if (strcmp(e[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+static attncl_status read_arrays(struct ready *r, const attncl_safetensors *file)
+{
+    const char *path = r->base.file.path;
+    const bool pairs = attncl_safetensors_find(file, "enc_X") != NULL;
+    const struct expected *e = pairs ? of_pairs : of_text;
+    const size_t n = pairs ? sizeof of_pairs / sizeof *e : sizeof of_text / sizeof *e;
+    const attncl_array *targets = attncl_safetensors_find(file, "targets");
+
+    for (size_t i = 0; i < attncl_safetensors_count(file); ++i) {
+        const char *name = attncl_safetensors_at(file, i)->name;
+        REQUIRE(
+            is_one_of(e, n, name), ATTNCL_ERR_FORMAT,
+            "%s: array \"%s\" is not of batches, which are tokens and targets, or enc_X, dec_X, "
+            "enc_valid_lens and targets",
+            path, name);
+    }
+    REQUIRE(targets && targets->rank == 3, ATTNCL_ERR_FORMAT,
+            "%s: holds no array \"targets\" of 3 axes", path);
+    for (size_t i = 0; i < n; ++i) {
+        const attncl_array *array = attncl_safetensors_find(file, e[i].name);
+        REQUIRE(array || e[i].optional, ATTNCL_ERR_FORMAT, "%s: holds no array \"%s\"", path,
+                e[i].name);
+        if (array)
+            TRY(add_array(r, &e[i], array, targets));
+    }
+    r->base.count[SPLIT_TRAIN] = targets->dim[0];
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_safetensors *file = NULL;
+    struct dataset *d = NULL;
+
+    TRY(attncl__dataset_create(&ready_class, sizeof(struct ready), path, NULL, &d));
+    TRY_DONE(attncl_safetensors_open(path, &file));
+    TRY_DONE(read_arrays((struct ready *)d, file));
+    TRY_DONE(attncl__data_file_check(&d->file)); // between the hash and the reading
+    *ret = d;
+    d = NULL;
+
+done:
+    attncl_safetensors_close(file);
+    attncl__dataset_close(d);
+    return status;
+}

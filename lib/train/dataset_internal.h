@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// What the kinds of datasets share: the base they embed, batches, and windows of a sequence of tokens.
+#ifndef ATTNCL_TRAIN_DATASET_INTERNAL_H
+#define ATTNCL_TRAIN_DATASET_INTERNAL_H
+
+#include <stdbool.h>
+
+#include "train/data_file.h"
+#include "train/dataset.h"
+
+struct dataset_class {
+    void (*close)(struct dataset *d); // frees what the kind adds
+    // index is at least 0, and below the count but for SPLIT_TRAIN where `endless`.
+    attncl_status (*batch)(struct dataset *d, enum dataset_split split, int64_t index,
+                           struct batch *ret);
+    bool endless;
+};
+
+enum { DATASET_MAX_METADATA = 2 };
+
+struct dataset { // the first member of each kind
+    const struct dataset_class *class;
+    struct dataset_options options; // without the vocabularies
+    struct data_file file;
+    int64_t count[2]; // by split
+    const char *key[DATASET_MAX_METADATA];
+    char *value[DATASET_MAX_METADATA];
+    int64_t n_vocab[2];
+    int32_t pad;
+};
+
+// Allocates a kind of `bytes`, opens its file and copies the options (NULL: none).  On success the
+// caller owns *ret, also while it is incomplete: attncl__dataset_close().
+attncl_status attncl__dataset_create(const struct dataset_class *class, size_t bytes,
+                                     const char *path, const struct dataset_options *options,
+                                     struct dataset **ret);
+
+// How many of n things are for training; the rest is held out.
+int64_t attncl__dataset_n_train(const struct dataset *d, int64_t n);
+
+// Adds an array to the batch, which is empty at first; its elements are the caller's to fill.
+struct batch_array {
+    const char *name;
+    int rank;
+    int64_t dim[3];
+};
+attncl_status attncl__batch_create(const struct batch_array *arrays, size_t n, struct batch *batch);
+int32_t *attncl__batch_data(const struct batch *batch, size_t i);
+
+// Windows [T, B] of a sequence of n tokens; `read` gives the tokens from `at` on.
+struct windows {
+    const char *unit; // "characters"
+    int64_t n_train, n_valid;
+    attncl_status (*read)(struct dataset *d, int64_t at, int64_t n, int32_t *ret);
+};
+attncl_status attncl__windows_split(struct dataset *d, struct windows *w, int64_t n);
+attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
+                                    enum dataset_split split, int64_t index, struct batch *ret);
+
+// The array `name` of a file with its elements as I32, the caller's to free; ERR_FORMAT for one that is
+// no number of a token.  *largest_ret: the largest one, or more where it was larger.
+attncl_status attncl__dataset_ids(const attncl_array *array, int64_t *largest_ret, int32_t **ret);
+
+#endif

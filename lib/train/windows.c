@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+//
+// Windows of a sequence of tokens: T tokens as input, the same T one further as targets.
+//
+// Training windows begin at iT, i < (n - 1) / T, or from there up to T - 1 later where the order is
+// shuffled; what is left of the sequence after the last one is not read when they are sequential.  A
+// batch is B windows, and the one at an epoch's end goes on with the first of the next, so that all
+// have the same shape.  Held-out windows are side by side as `attncl eval` has them: batches of B, the
+// windows left over in a smaller one, and the tokens left over in a shorter window.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "train/dataset_internal.h"
+#include "train/order.h"
+
+static int64_t valid_len(const struct dataset *d)
+{
+    return d->options.valid_len > 0 ? d->options.valid_len : d->options.seq_len;
+}
+
+static int64_t divide_up(int64_t a, int64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+attncl_status attncl__windows_split(struct dataset *d, struct windows *w, int64_t n)
+{
+    const int64_t T = d->options.seq_len, B = d->options.batch_size;
+
+    w->n_train = attncl__dataset_n_train(d, n);
+    w->n_valid = n - w->n_train;
+    REQUIRE(w->n_train > T, ATTNCL_ERR_FORMAT,
+            "%s: %" PRId64 " %s to train on, a window of seq_len %" PRId64 " needs %" PRId64,
+            d->file.path, w->n_train, w->unit, T, T + 1);
+    REQUIRE(w->n_valid != 1, ATTNCL_ERR_FORMAT,
+            "%s: valid_fraction %g holds out 1 of %" PRId64 " %s, at least 2 are needed",
+            d->file.path, d->options.valid_fraction, n, w->unit);
+    d->count[SPLIT_TRAIN] = divide_up((w->n_train - 1) / T, B);
+    if (w->n_valid > 0) {
+        const int64_t n_targets = w->n_valid - 1, length = valid_len(d);
+        d->count[SPLIT_VALID] = divide_up(n_targets / length, B) + (n_targets % length != 0);
+    }
+    return ATTNCL_OK;
+}
+
+// Where window `position` of the training begins.
+static int64_t train_window(const struct dataset *d, const struct windows *w, int64_t position)
+{
+    const int64_t T = d->options.seq_len;
+    const uint64_t seed = d->options.seed;
+    const int64_t n = d->options.order == ORDER_RANDOM ? w->n_train - T : (w->n_train - 1) / T;
+    const int64_t item = attncl__order_item(d->options.order, seed, n, position);
+
+    if (d->options.order == ORDER_RANDOM)
+        return item;
+    const int64_t start = item * T, after = w->n_train - start - T;
+    if (d->options.order == ORDER_SHUFFLED)
+        return start + attncl__order_offset(seed, after < T ? after : T, position);
+    return start;
+}
+
+// Column b of the batch is the window that begins at `start`.
+static attncl_status fill_window(struct dataset *d, const struct windows *w, int64_t start,
+                                 int64_t b, int32_t *window, struct batch *batch)
+{
+    const int64_t T = batch->array[0].dim[0], B = batch->array[0].dim[1];
+    int32_t *tokens = attncl__batch_data(batch, 0), *targets = attncl__batch_data(batch, 1);
+
+    TRY(w->read(d, start, T + 1, window));
+    for (int64_t t = 0; t < T; ++t) {
+        tokens[t * B + b] = window[t];
+        targets[t * B + b] = window[t + 1];
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
+                                    enum dataset_split split, int64_t index, struct batch *ret)
+{
+    attncl_status status = ATTNCL_OK;
+    const bool train = split == SPLIT_TRAIN;
+    int64_t T = d->options.seq_len, B = d->options.batch_size, start = 0;
+    int32_t *window = NULL;
+
+    const int64_t first = index * B; // window
+    if (!train) {
+        const int64_t n_targets = w->n_valid - 1;
+        T = valid_len(d);
+        start = first * T;
+        if (start + T > n_targets) { // the tokens left over, after the last of the whole windows
+            start = n_targets / T * T;
+            T = n_targets - start;
+            B = 1;
+        } else if ((n_targets - start) / T < B) {
+            B = (n_targets - start) / T;
+        }
+    }
+    const struct batch_array arrays[] = {{"tokens", 2, {T, B}}, {"targets", 2, {T, B}}};
+    TRY_DONE(attncl__batch_create(arrays, 2, ret));
+    window = attncl__alloc_array((size_t)T + 1, sizeof *window);
+    if (!window)
+        TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "a window of %" PRId64 " tokens", T));
+    for (int64_t b = 0; b < B; ++b)
+        TRY_DONE(fill_window(d, w,
+                             train ? train_window(d, w, first + b) : w->n_train + start + b * T, b,
+                             window, ret));
+    ret->n_targets = T * B;
+
+done:
+    attncl__free(window);
+    return status;
+}
