@@ -41,6 +41,17 @@ size_t attncl__utf8_decode(const char *text, size_t bytes, uint32_t *code_ret)
     return length;
 }
 
+size_t attncl__utf8_encode(uint32_t code, char ret[UTF8_MAX_BYTES])
+{
+    static const unsigned char first[UTF8_MAX_BYTES + 1] = {0, 0, 0xc0, 0xe0, 0xf0};
+    const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+
+    for (size_t i = length; i-- > 1; code >>= 6)
+        ret[i] = (char)(0x80 | (code & 0x3f));
+    ret[0] = (char)(first[length] | code);
+    return length;
+}
+
 bool attncl__is_utf8(const char *text)
 {
     size_t left = strlen(text);

@@ -13,6 +13,9 @@ enum { UTF8_MAX_BYTES = 4, UTF8_CODES = 0x110000 };
 // well formed or ends after them.  A zero byte is a character.
 size_t attncl__utf8_decode(const char *text, size_t bytes, uint32_t *code_ret);
 
+// The character of a code; returns its length.
+size_t attncl__utf8_encode(uint32_t code, char ret[UTF8_MAX_BYTES]);
+
 // Whether `text`, which ends with a zero, is UTF-8.
 bool attncl__is_utf8(const char *text);
 

@@ -40,19 +40,6 @@ attncl_status attncl__characters_of_text(const char *text, struct characters *c)
     return ATTNCL_OK;
 }
 
-// The bytes of a code that is in UTF-8.
-static void add_code(struct strbuf *text, uint32_t code)
-{
-    static const unsigned char first[UTF8_MAX_BYTES + 1] = {0, 0, 0xc0, 0xe0, 0xf0};
-    const size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
-    unsigned char bytes[UTF8_MAX_BYTES];
-
-    for (size_t i = length; i-- > 1; code >>= 6)
-        bytes[i] = (unsigned char)(0x80 | (code & 0x3f));
-    bytes[0] = (unsigned char)(first[length] | code);
-    attncl__strbuf_add_bytes(text, bytes, length);
-}
-
 attncl_status attncl__characters_number(struct characters *c, char **text_ret)
 {
     struct strbuf text = STRBUF_EMPTY;
@@ -60,8 +47,9 @@ attncl_status attncl__characters_number(struct characters *c, char **text_ret)
     for (uint32_t code = 0; code < UTF8_CODES; ++code) {
         if (c->index[code] < 0)
             continue;
+        char bytes[UTF8_MAX_BYTES];
         c->index[code] = c->n++;
-        add_code(&text, code);
+        attncl__strbuf_add_bytes(&text, bytes, attncl__utf8_encode(code, bytes));
     }
     if (text.failed) {
         attncl__strbuf_free(&text);

@@ -44,9 +44,10 @@ void attncl__batch_free(struct batch *batch);
 
 struct dataset;
 
-// A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file; or
-// ready batches ("tokens" and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and
-// "enc_valid_lens" [N, B], which may be missing).
+// A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file
+// ("source TAB target", a line each), whose words are prepared as d2l does; or ready batches ("tokens"
+// and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and "enc_valid_lens" [N, B], which
+// may be missing).
 attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,
                                         struct dataset **ret);
 attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset_options *options,

@@ -80,6 +80,9 @@ TEST(codes_and_lengths)
         ck_assert_uint_eq(attncl__utf8_decode(rows[i].text, strlen(rows[i].text), &code),
                           rows[i].length);
         ck_assert_uint_eq(code, rows[i].code);
+        char bytes[UTF8_MAX_BYTES];
+        ck_assert_uint_eq(attncl__utf8_encode(code, bytes), rows[i].length);
+        ck_assert_mem_eq(bytes, rows[i].text, rows[i].length);
         for (size_t cut = 0; cut < rows[i].length; ++cut)
             ck_assert_uint_eq(attncl__utf8_decode(rows[i].text, cut, &code), 0);
     }
