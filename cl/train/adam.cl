@@ -17,17 +17,20 @@
 #ifndef AMSGRAD
 #error "AMSGRAD: the largest mean square so far is kept"
 #endif
-// taken: [1], steps taken; rates: [2]
-KERNEL void adam_rates_fwd(__global const int *restrict taken, __global float *restrict rates,
-                           float log_beta1, float log_beta2, float rate, float warmup, int noam,
-                           int optimized)
+
+// taken: [1], steps taken; given: [1], the rate where is_given; rates: [3]
+KERNEL void adam_rates_fwd(__global const int *restrict taken, __global const float *restrict given,
+                           __global float *restrict rates, int is_given, float log_beta1,
+                           float log_beta2, float rate, int optimized, float shrink,
+                           float scheduled_decay)
 {
     const float t = (float)*taken + 1.0f;
     const float left1 = -expm1(t * log_beta1), left2 = sqrt(-expm1(t * log_beta2));
-    const float now = noam ? rate * fmin(1.0f / sqrt(t), t * warmup) : rate;
+    const float now = is_given ? *given : rate;
 
     rates[0] = optimized ? now * left2 / left1 : now / left1;
     rates[1] = optimized ? 1.0f : 1.0f / left2;
+    rates[2] = shrink + scheduled_decay * now;
 }
 
 struct step {
@@ -57,10 +60,10 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
                           __global const float *largest, __global const float *restrict rates,
                           __global float *p_new, __global float *m_new, __global float *v_new,
                           __global float *largest_new, float beta1, float rest1, float beta2,
-                          float rest2, float eps, float decay, float shrink, long count,
-                          int per_group)
+                          float rest2, float eps, float decay, long count, int per_group)
 {
-    const struct constants k = {rates[0], rates[1], beta1, rest1, beta2, rest2, eps, decay, shrink};
+    const struct constants k = {rates[0], rates[1], beta1, rest1,   beta2,
+                                rest2,    eps,      decay, rates[2]};
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
 

@@ -31,6 +31,16 @@ typedef enum attncl_reduction {
     ATTNCL_REDUCE_NONE = 2,
 } attncl_reduction;
 
+/** How the learning rate changes with step t, counted from 1.  All but INVERSE_SQRT begin with
+ * learning_rate t / warmup up to t = warmup. */
+typedef enum attncl_rate_schedule {
+    ATTNCL_RATE_CONSTANT = 0, /**< learning_rate */
+    ATTNCL_RATE_INVERSE_SQRT =
+        1, /**< Noam's: learning_rate d_model^-1/2 min(t^-1/2, t warmup^-3/2) (arXiv 1706.03762) */
+    ATTNCL_RATE_LINEAR = 2, /**< from learning_rate at t = warmup to min_rate from n_steps on */
+    ATTNCL_RATE_COSINE = 3, /**< the same along half a cosine (arXiv 1608.03983, no restarts) */
+} attncl_rate_schedule;
+
 ATTNCL_END
 
 #endif

@@ -2,14 +2,20 @@
 /**
  * @file attncl/optim.h
  * Steps of an optimiser: Adam (Kingma and Ba 2014, arXiv 1412.6980) with AMSGrad and weight decay,
- * learning-rate schedules, and clipping of gradients by their norm.
+ * also as AdamW (arXiv 1711.05101); stochastic gradient descent with momentum; learning-rate
+ * schedules; clipping of gradients by their norm.
  *
  *     t = steps taken + 1,   m = b1 m + (1 - b1) g,   v = b2 v + (1 - b2) g^2
  *     p -= lr / (1 - b1^t) m / (sqrt(v / (1 - b2^t)) + eps)                     PyTorch's form
  *     p -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)                   optimized
  *
  * attncl_adam_step() gives new values, attncl_adam_update() writes over the old ones: with weights
- * and attncl_graph_gradient() (attncl/gradient.h), each run of a graph is a step of training.
+ * and attncl_graph_gradient() (attncl/gradient.h), each run of a graph is a step of training.  The
+ * learning rate of a step comes from a constant, from a schedule on the device, or from an input of
+ * the graph: a loop on the host that writes "learning_rate" follows any schedule.
+ *
+ *     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
+ *     attncl_value rates = attncl_adam_rates_at(g, &adam, rate, step);
  *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
@@ -17,6 +23,7 @@
 #define ATTNCL_OPTIM_H
 
 #include "attncl/graph.h"
+#include "attncl/kinds.h"
 
 ATTNCL_BEGIN
 
@@ -29,32 +36,50 @@ typedef struct attncl_adam_desc {
     double weight_decay;
     int decoupled; /**< 1: p *= 1 - learning_rate weight_decay first; 0: g += weight_decay p */
     int optimized; /**< 1: the form above in which eps is not corrected */
+    int scheduled_decay; /**< 1: decoupled decay is by the rate of the step, not learning_rate */
 } attncl_adam_desc;
 
 #define ATTNCL_ADAM_DESC_INIT                                                                      \
     {                                                                                              \
-        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 1                                     \
+        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 1, 0                                  \
     }
 
-/** How the learning rate of step t changes. */
-typedef enum attncl_rate_schedule {
-    ATTNCL_RATE_CONSTANT = 0, /**< learning_rate */
-    ATTNCL_RATE_INVERSE_SQRT =
-        1, /**< Noam's: learning_rate d_model^-1/2 min(t^-1/2, t warmup^-3/2) */
-} attncl_rate_schedule;
+/** As torch.optim.AdamW, but for its weight_decay of 0.01, which is 0 here. */
+#define ATTNCL_ADAMW_DESC_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 0, 1                                  \
+    }
 
-/** A learning-rate schedule (Vaswani et al. 2017, 5.3).  Start from ATTNCL_SCHEDULE_DESC_INIT. */
+/** A learning-rate schedule: attncl/kinds.h has the kinds.  Start from ATTNCL_SCHEDULE_DESC_INIT. */
 typedef struct attncl_schedule_desc {
     size_t struct_size;
     attncl_rate_schedule kind;
-    double d_model; /**< INVERSE_SQRT: the model's width, > 0 */
-    double warmup;  /**< INVERSE_SQRT: steps of rising rate, > 0 */
+    double d_model;  /**< INVERSE_SQRT: the model's width, > 0 */
+    double warmup;   /**< steps of rising rate; -1: 2000 for INVERSE_SQRT, 0 for the others */
+    double n_steps;  /**< LINEAR, COSINE: the step from which the rate is min_rate, at least 1 */
+    double min_rate; /**< LINEAR, COSINE: the last rate */
 } attncl_schedule_desc;
 
 #define ATTNCL_SCHEDULE_DESC_INIT                                                                  \
     {                                                                                              \
-        sizeof(attncl_schedule_desc), ATTNCL_RATE_CONSTANT, 0, 2000                                \
+        sizeof(attncl_schedule_desc), ATTNCL_RATE_CONSTANT, 0, -1, 0, 0                            \
     }
+
+/**
+ * The rate of the step after `steps_taken` others, on the host, in double.
+ * Errors: ERR_ARGUMENT.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_schedule_rate(const attncl_schedule_desc *schedule,
+                                              double learning_rate, int64_t steps_taken,
+                                              double *rate_ret);
+
+/**
+ * The same on the device, F32 [].
+ * @param step  I32 [], the steps taken before this one
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API attncl_value attncl_learning_rate(attncl_graph *g, const attncl_schedule_desc *schedule,
+                                             double learning_rate, attncl_value step);
 
 /** A parameter and its running means, all of one shape.  max_exp_avg_sq: AMSGrad's largest mean
  * square so far; null: plain Adam. */
@@ -70,13 +95,22 @@ typedef struct attncl_adam_values {
     }
 
 /**
- * What all parameters of a step share, [2].
+ * What all parameters of a step share, [3].
  * @param schedule  NULL: a constant rate
  * @param step      I32 [], the steps taken before this one
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
                                           const attncl_schedule_desc *schedule, attncl_value step);
+
+/**
+ * The same, the learning rate a value: an input, say, that the caller writes before each run.
+ * @param learning_rate  F32 []; null: that of desc.  Decay that is decoupled and not
+ *                       scheduled_decay is by that of desc in any case
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
+                                             attncl_value learning_rate, attncl_value step);
 
 /**
  * The values after a step.
@@ -98,6 +132,64 @@ ATTNCL_API void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, 
 ATTNCL_API void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc,
                                    attncl_value rates, attncl_value grad,
                                    const attncl_adam_values *values);
+
+/** Gradient descent with momentum, as torch.optim.SGD.  With g the gradient + weight_decay p:
+ *
+ *     b = g at the first step, later momentum b + (1 - dampening) g
+ *     p -= learning_rate b                  nesterov: p -= learning_rate (g + momentum b)
+ *
+ * Start from ATTNCL_SGD_DESC_INIT and set the rate. */
+typedef struct attncl_sgd_desc {
+    size_t struct_size;
+    double learning_rate;
+    double momentum;  /**< 0: there is no b */
+    double dampening; /**< 0 with nesterov */
+    double weight_decay;
+    int nesterov; /**< 1: needs momentum > 0 */
+} attncl_sgd_desc;
+
+#define ATTNCL_SGD_DESC_INIT                                                                       \
+    {                                                                                              \
+        sizeof(attncl_sgd_desc), 0, 0, 0, 0, 0                                                     \
+    }
+
+/** A parameter and b, of one shape; without momentum b is null. */
+typedef struct attncl_sgd_values {
+    size_t struct_size;
+    attncl_value param, momentum_buffer;
+} attncl_sgd_values;
+
+#define ATTNCL_SGD_VALUES_INIT                                                                     \
+    {                                                                                              \
+        sizeof(attncl_sgd_values), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                            \
+    }
+
+/**
+ * What all parameters of a step share, [3].
+ * @param learning_rate  F32 []; null: that of desc
+ * @param step           I32 [], the steps taken before this one; 0: b is not read
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API attncl_value attncl_sgd_rates(attncl_graph *g, const attncl_sgd_desc *desc,
+                                         attncl_value learning_rate, attncl_value step);
+
+/**
+ * The values after a step.
+ * @param rates      from attncl_sgd_rates() with the same desc
+ * @param before     a null momentum_buffer: this is the first step
+ * @param after_ret  filled; null values in it when the graph has failed
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API void attncl_sgd_step(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
+                                attncl_value grad, const attncl_sgd_values *before,
+                                attncl_sgd_values *after_ret);
+
+/**
+ * The same step in place, as attncl_adam_update().
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API void attncl_sgd_update(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
+                                  attncl_value grad, const attncl_sgd_values *values);
 
 typedef enum attncl_clip_style {
     ATTNCL_CLIP_EPSILON = 0, /**< times min(1, max_norm / (norm + 1e-6)): never divides by 0 */

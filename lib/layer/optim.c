@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Adam and clipping as builders.  What depends on the number of steps is a value on the device: one
+// Adam, SGD and clipping as builders.  What depends on the number of steps is a value on the device: one
 // compiled graph serves every step.
 
 #include "attncl/optim.h"
@@ -13,47 +13,43 @@ static bool read_desc(attncl_graph *g, const attncl_adam_desc *given, attncl_ada
     return LAYER_STRUCT(g, attncl_adam_desc, ret, given);
 }
 
-static bool read_schedule(attncl_graph *g, const attncl_schedule_desc *given,
-                          attncl_schedule_desc *ret)
-{
-    *ret = (attncl_schedule_desc)ATTNCL_SCHEDULE_DESC_INIT;
-    if (given && !LAYER_STRUCT(g, attncl_schedule_desc, ret, given))
-        return false;
-    if (ret->kind != ATTNCL_RATE_CONSTANT && ret->kind != ATTNCL_RATE_INVERSE_SQRT)
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "schedule %d is unknown", (int)ret->kind);
-    else if (ret->kind == ATTNCL_RATE_INVERSE_SQRT && !(ret->d_model > 0 && ret->warmup > 0))
-        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "d_model is %g, warmup is %g: must be greater than 0",
-                   ret->d_model, ret->warmup);
-    return !attncl__graph_failed(g);
-}
-
-attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
-                               const attncl_schedule_desc *schedule, attncl_value step)
+attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
+                                  attncl_value learning_rate, attncl_value step)
 {
     attncl_adam_desc d;
-    attncl_schedule_desc s;
-    if (!read_desc(g, desc, &d) || !read_schedule(g, schedule, &s))
+    if (!read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
+    const double decay = d.decoupled ? d.weight_decay : 0;
     const struct adam_rates_fwd_params params = {
         .learning_rate = d.learning_rate,
         .beta1 = d.beta1,
         .beta2 = d.beta2,
         .optimized = d.optimized != 0,
-        .d_model = s.kind == ATTNCL_RATE_INVERSE_SQRT ? s.d_model : 0,
-        .warmup = s.warmup,
+        .shrink = d.scheduled_decay ? 0 : d.learning_rate * decay,
+        .scheduled_decay = d.scheduled_decay ? decay : 0,
     };
-    return attncl__graph_add(g, &attncl__op_adam_rates_fwd, &params, IN(step));
+    return attncl__graph_add(g, &attncl__op_adam_rates_fwd, &params, IN(step, learning_rate));
+}
+
+attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_desc *desc,
+                               const attncl_schedule_desc *schedule, attncl_value step)
+{
+    attncl_value rate = ATTNCL_NONE_VALUE;
+    attncl_adam_desc d;
+    if (!read_desc(g, desc, &d))
+        return ATTNCL_NONE_VALUE;
+    if (schedule)
+        rate = attncl_learning_rate(g, schedule, d.learning_rate, step);
+    return attncl_adam_rates_at(g, &d, rate, step);
 }
 
 static struct adam_step_fwd_params step_params(const attncl_adam_desc *desc)
 {
-    const double decay = desc->weight_decay;
     return (struct adam_step_fwd_params){
         .beta1 = desc->beta1,
         .beta2 = desc->beta2,
         .eps = desc->eps,
-        .decay = desc->decoupled ? 0 : decay,
-        .shrink = desc->decoupled ? desc->learning_rate * decay : 0,
+        .decay = desc->decoupled ? 0 : desc->weight_decay,
     };
 }
 
@@ -92,6 +88,67 @@ void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc, attncl_va
         return;
     const struct adam_update_fwd_params params = {step_params(&d)};
     add_step(g, &attncl__op_adam_update_fwd, &params, rates, grad, &v);
+}
+
+static bool read_sgd(attncl_graph *g, const attncl_sgd_desc *given, attncl_sgd_desc *ret)
+{
+    *ret = (attncl_sgd_desc)ATTNCL_SGD_DESC_INIT;
+    if (!LAYER_STRUCT(g, attncl_sgd_desc, ret, given))
+        return false;
+    if (ret->nesterov && !(ret->momentum > 0 && ret->dampening == 0))
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT,
+                   "nesterov needs momentum > 0 and dampening 0, they are %g and %g", ret->momentum,
+                   ret->dampening);
+    return !attncl__graph_failed(g);
+}
+
+static struct sgd_step_fwd_params sgd_params(const attncl_sgd_desc *desc)
+{
+    return (struct sgd_step_fwd_params){
+        .momentum = desc->momentum,
+        .decay = desc->weight_decay,
+        .nesterov = desc->nesterov != 0,
+    };
+}
+
+attncl_value attncl_sgd_rates(attncl_graph *g, const attncl_sgd_desc *desc,
+                              attncl_value learning_rate, attncl_value step)
+{
+    attncl_sgd_desc d;
+    if (!read_sgd(g, desc, &d))
+        return ATTNCL_NONE_VALUE;
+    const struct sgd_rates_fwd_params params = {d.learning_rate, d.momentum, d.dampening};
+    return attncl__graph_add(g, &attncl__op_sgd_rates_fwd, &params, IN(step, learning_rate));
+}
+
+void attncl_sgd_step(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
+                     attncl_value grad, const attncl_sgd_values *before,
+                     attncl_sgd_values *after_ret)
+{
+    attncl_sgd_values old = ATTNCL_SGD_VALUES_INIT, after = ATTNCL_SGD_VALUES_INIT;
+    attncl_sgd_desc d;
+    if (read_sgd(g, desc, &d) && LAYER_STRUCT(g, attncl_sgd_values, &old, before)) {
+        const struct sgd_step_fwd_params params = sgd_params(&d);
+        after.param = attncl__graph_add(g, &attncl__op_sgd_step_fwd, &params,
+                                        IN(old.param, grad, rates, old.momentum_buffer));
+        if (d.momentum != 0)
+            after.momentum_buffer = attncl__graph_result(g, after.param, 1);
+    }
+    const attncl_status status = STRUCT_WRITE(attncl_sgd_values, after_ret, &after);
+    if (status != ATTNCL_OK)
+        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+}
+
+void attncl_sgd_update(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
+                       attncl_value grad, const attncl_sgd_values *values)
+{
+    attncl_sgd_values v = ATTNCL_SGD_VALUES_INIT;
+    attncl_sgd_desc d;
+    if (!read_sgd(g, desc, &d) || !LAYER_STRUCT(g, attncl_sgd_values, &v, values))
+        return;
+    const struct sgd_update_fwd_params params = {sgd_params(&d)};
+    attncl__graph_add(g, &attncl__op_sgd_update_fwd, &params,
+                      IN(v.param, grad, rates, v.momentum_buffer));
 }
 
 attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value *grads,

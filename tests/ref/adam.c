@@ -9,14 +9,12 @@ void ref_adam_step(const struct ref_adam *a, int64_t taken, struct host *p, stru
 {
     const double t = (double)taken + 1;
     const double c1 = 1 - pow(a->beta1, t), c2 = 1 - pow(a->beta2, t);
-    double rate = a->learning_rate;
+    const double rate = a->now > 0 ? a->now : a->learning_rate;
 
-    if (a->d_model > 0)
-        rate *= pow(a->d_model, -0.5) * fmin(pow(t, -0.5), t * pow(a->warmup, -1.5));
     for (int64_t i = 0; i < p->count; ++i) {
         double grad = g->data[i];
         if (a->decoupled)
-            p->data[i] *= 1 - a->learning_rate * a->weight_decay;
+            p->data[i] *= 1 - (a->scheduled_decay ? rate : a->learning_rate) * a->weight_decay;
         else
             grad += a->weight_decay * p->data[i];
         m->data[i] = a->beta1 * m->data[i] + (1 - a->beta1) * grad;

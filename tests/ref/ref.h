@@ -128,12 +128,27 @@ void ref_attention_pooling_bwd(int kind, double sigma, struct host *const *in, b
 
 struct ref_adam {
     double learning_rate, beta1, beta2, eps, weight_decay;
-    int optimized, decoupled;
-    double d_model, warmup; // Noam's rate where d_model > 0
+    int optimized, decoupled, scheduled_decay;
+    double now; // the rate of this step; 0: learning_rate
 };
 // One step in place after `taken` ones; largest: NULL without AMSGrad; adam.c
 void ref_adam_step(const struct ref_adam *a, int64_t taken, struct host *p, struct host *g,
                    struct host *m, struct host *v, struct host *largest);
+
+struct ref_sgd {
+    double learning_rate, momentum, dampening, weight_decay;
+    int nesterov;
+};
+// The same; buffer: NULL without momentum; sgd.c
+void ref_sgd_step(const struct ref_sgd *s, int64_t taken, struct host *p, const struct host *g,
+                  struct host *buffer);
+
+// The rate of step t, counted from 1; kind: attncl_rate_schedule; schedule.c
+struct ref_schedule {
+    int kind;
+    double learning_rate, d_model, warmup, n_steps, min_rate;
+};
+double ref_schedule_rate(const struct ref_schedule *s, double t);
 
 double ref_norm(struct host *const *x, int n); // of all arrays together; clip.c
 

@@ -12,8 +12,8 @@
 //   rates[0] = lr_t sqrt(1 - b2^t) / (1 - b1^t)    rates[1] = 1                    optimized: the end
 //                                                                                  of section 2
 //
-// with lr_t = lr, or Noam's lr d_model^-1/2 min(t^-1/2, t warmup^-3/2) where d_model > 0.  Weight
-// decay: g += decay p, or decoupled p *= 1 - shrink.
+// with lr_t = lr, or the scalar input where it is given.  Weight decay: g += decay p, or decoupled
+// p *= 1 - rates[2], where rates[2] = shrink + scheduled_decay lr_t.
 //
 // adam_step gives new arrays; adam_update writes over the old.  AMSGrad where v_max is given.
 
@@ -23,6 +23,7 @@
 #include "op/row_launch.h"
 
 enum { IN_PARAM, IN_GRAD, IN_MEAN, IN_SQUARE, IN_RATES, IN_LARGEST };
+enum { N_RATES = 3 };
 
 static attncl_status rates_infer(struct op_sig *sig)
 {
@@ -31,25 +32,25 @@ static attncl_status rates_infer(struct op_sig *sig)
     REQUIRE(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1, ATTNCL_ERR_ARGUMENT,
             "betas are %g and %g, expected 0 or more and less than 1", p->beta1, p->beta2);
     TRY(attncl__check_input("step", &sig->in[0], ATTNCL_I32, 0));
-    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){2}, &sig->out[0]);
+    if (attncl__desc_present(&sig->in[1]))
+        TRY(attncl__check_input("learning_rate", &sig->in[1], ATTNCL_F32, 0));
+    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){N_RATES}, &sig->out[0]);
 }
 
 // Constants in double: log(b) and the powers lose nothing that the device needs.
 static attncl_status rates_launch(struct launcher *l, const struct op_call *call)
 {
     const struct adam_rates_fwd_params *p = call->sig.params;
-    const bool noam = p->d_model > 0;
     struct kspec spec = kspec_begin("train/adam.cl", "adam_rates_fwd");
     kspec_set_vw_ls(&spec, 1, 1);
     kspec_int(&spec, "AMSGRAD", 0);
 
-    return attncl__launch(
-        l, &spec, grid_1d(1, 1),
-        ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]), arg_f32((float)log(p->beta1)),
-             arg_f32((float)log(p->beta2)),
-             arg_f32((float)(noam ? p->learning_rate / sqrt(p->d_model) : p->learning_rate)),
-             arg_f32(noam ? (float)pow(p->warmup, -1.5) : 0.0f), arg_i32(noam),
-             arg_i32(p->optimized)));
+    return attncl__launch(l, &spec, grid_1d(1, 1),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(attncl__desc_present(&call->sig.in[1])),
+                               arg_f32((float)log(p->beta1)), arg_f32((float)log(p->beta2)),
+                               arg_f32((float)p->learning_rate), arg_i32(p->optimized),
+                               arg_f32((float)p->shrink), arg_f32((float)p->scheduled_decay)));
 }
 
 static bool is_amsgrad(const struct op_sig *sig)
@@ -76,8 +77,8 @@ static attncl_status update_infer(struct op_sig *sig)
                 "%s is %s, param is %s", names[i], SHAPE(x), SHAPE(&sig->in[IN_PARAM]));
     }
     TRY(attncl__check_input("rates", &sig->in[IN_RATES], ATTNCL_F32, 1));
-    REQUIRE(sig->in[IN_RATES].dim[0] == 2, ATTNCL_ERR_SHAPE, "rates is %s, expected [2]",
-            SHAPE(&sig->in[IN_RATES]));
+    REQUIRE(sig->in[IN_RATES].dim[0] == N_RATES, ATTNCL_ERR_SHAPE, "rates is %s, expected [%d]",
+            SHAPE(&sig->in[IN_RATES]), N_RATES);
     return ATTNCL_OK;
 }
 
@@ -107,8 +108,7 @@ static attncl_status append_step(struct launcher *l, const struct op_call *call,
              arg_mem(call->in[IN_RATES]), arg_mem(out[0]), arg_mem(out[1]), arg_mem(out[2]),
              arg_mem(out[3]), arg_f32((float)p->beta1), arg_f32((float)(1 - p->beta1)),
              arg_f32((float)p->beta2), arg_f32((float)(1 - p->beta2)), arg_f32((float)p->eps),
-             arg_f32((float)p->decay), arg_f32((float)p->shrink), arg_i64(count),
-             arg_i32(config.per_group)));
+             arg_f32((float)p->decay), arg_i64(count), arg_i32(config.per_group)));
 }
 
 static attncl_status step_launch(struct launcher *l, const struct op_call *call)
@@ -127,7 +127,8 @@ static attncl_status update_launch(struct launcher *l, const struct op_call *cal
 }
 
 const struct op_class attncl__op_adam_rates_fwd = {
-    .name = OP_CLASS(adam_rates_fwd, 1, 1),
+    .name = OP_CLASS(adam_rates_fwd, 2, 1),
+    .optional = 1u << 1,
     .infer = rates_infer,
     .launch = rates_launch,
 };

@@ -17,7 +17,6 @@ static const struct variant {
     int count, amsgrad;
 } variants[] = {
 #define BETAS .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8
-#define NOAM  .learning_rate = 1, BETAS, .optimized = 1, .d_model = 128, .warmup = 20
     {{.learning_rate = 0.01, BETAS, .optimized = 1}, 0, 35, 0},
     {{.learning_rate = 0.005, BETAS}, 0, 1, 0},
     {{.learning_rate = 0.005, BETAS}, 1000000000, 16, 0},
@@ -26,24 +25,39 @@ static const struct variant {
     {{.learning_rate = 0.1, .eps = 1e-3}, 3, 37, 0},
     {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3}, 3, 37, 0},
     {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3, .decoupled = 1}, 3, 37, 0},
-    {{NOAM}, 3, 37, 0},
-    {{NOAM}, 400, 37, 0},
+    {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3, .decoupled = 1, .now = 0.02}, 3, 37, 0},
+    {{.learning_rate = 0.1,
+      BETAS,
+      .weight_decay = 0.3,
+      .decoupled = 1,
+      .scheduled_decay = 1,
+      .now = 0.02},
+     3,
+     37,
+     0},
+    {{.learning_rate = 0.1, BETAS, .weight_decay = 0.3, .decoupled = 1, .scheduled_decay = 1},
+     3,
+     37,
+     1},
+    {{.now = 0.02, BETAS, .optimized = 1}, 400, 37, 0},
 };
 
 static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct host *rates)
 {
+    const double decay = a->decoupled ? a->weight_decay : 0;
     const struct adam_rates_fwd_params params = {
         .learning_rate = a->learning_rate,
         .beta1 = a->beta1,
         .beta2 = a->beta2,
         .optimized = a->optimized,
-        .d_model = a->d_model,
-        .warmup = a->warmup,
+        .shrink = a->scheduled_decay ? 0 : a->learning_rate * decay,
+        .scheduled_decay = a->scheduled_decay ? decay : 0,
     };
-    struct host *step = host_new(ATTNCL_I32, 0, NULL);
+    struct host *step = host_new(ATTNCL_I32, 0, NULL), *now = host_new(ATTNCL_F32, 0, NULL);
 
     step->data[0] = (double)taken;
-    return run_op("adam_rates_fwd", &params, HOSTS(step), HOSTS(rates));
+    now->data[0] = a->now;
+    return run_op("adam_rates_fwd", &params, HOSTS(step, a->now > 0 ? now : NULL), HOSTS(rates));
 }
 
 // In new arrays, and bit by bit the same in place.
@@ -56,13 +70,12 @@ TABLE_TEST(matches_the_reference, variants)
         .beta2 = a->beta2,
         .eps = a->eps,
         .decay = a->decoupled ? 0 : a->weight_decay,
-        .shrink = a->decoupled ? a->learning_rate * a->weight_decay : 0,
     };
     struct host *p = host_random(1, DIMS(x->count)), *g = host_random(2, DIMS(x->count));
     struct host *m = host_random(3, DIMS(x->count)), *v = host_uniform(4, 0.1, 2, DIMS(x->count));
     struct host *largest = x->amsgrad ? host_uniform(5, 0.1, 2, DIMS(x->count)) : NULL;
     struct host *p_new = host_like(p), *m_new = host_like(p), *v_new = host_like(p);
-    struct host *largest_new = host_like(p), *rates = host_new(ATTNCL_F32, DIMS(2));
+    struct host *largest_new = host_like(p), *rates = host_new(ATTNCL_F32, DIMS(3));
 
     ck_ok(rates_of(a, x->taken, rates));
     ck_ok(run_op("adam_step_fwd", &params, HOSTS(p, g, m, v, rates, largest),
@@ -88,7 +101,7 @@ TABLE_TEST(matches_the_reference, variants)
 TEST(first_rates_are_accurate)
 {
     const struct ref_adam a = {.learning_rate = 1, .beta1 = 0.9999, .beta2 = 0.9999};
-    struct host *rates = host_new(ATTNCL_F32, DIMS(2)), *want = host_like(rates);
+    struct host *rates = host_new(ATTNCL_F32, DIMS(3)), *want = host_like(rates);
 
     want->data[0] = 1 / (1 - 0.9999);
     want->data[1] = 1 / sqrt(1 - 0.9999);
@@ -101,12 +114,13 @@ TEST(refusals)
     const struct ref_adam bad = {.learning_rate = 1, .beta1 = 1, .beta2 = 0.5};
     const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.9};
     struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
-    struct host *rates = host_random(1, DIMS(2));
+    struct host *rates = host_random(1, DIMS(3));
 
     ck_fails(rates_of(&bad, 0, rates), ATTNCL_ERR_ARGUMENT, "betas are 1 and 0.5");
     ck_refused("adam_step_fwd", &params, HOSTS(x, y, x, x, rates), ATTNCL_ERR_SHAPE,
                "grad is [4], param is [3]");
-    ck_refused("adam_step_fwd", &params, HOSTS(x, x, x, x, x), ATTNCL_ERR_SHAPE, "rates is [3]");
+    ck_refused("adam_step_fwd", &params, HOSTS(x, x, x, x, y), ATTNCL_ERR_SHAPE,
+               "rates is [4], expected [3]");
     ck_refused("adam_step_fwd", &params, HOSTS(x, x, x, x, rates, y), ATTNCL_ERR_SHAPE,
                "max_exp_avg_sq is [4], param is [3]");
 }

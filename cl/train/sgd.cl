@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Gradient descent with momentum.  Host side: lib/op/train/sgd.c, which has the formulas.
+//
+//   Work      rates: one work-item; step: a work-group takes `per_group` consecutive elements, work-item
+//             i vectors i, i + LS ... of them
+//   Memory    step: reads two arrays, writes one, which may be the same; MOMENTUM one more of each
+//   Numerics  some 6 roundings an element.  At the first step the buffer is not read
+//
+//   Macro     Meaning                                  Values
+//   MOMENTUM  there is a momentum buffer               0, 1
+//   VW        floats in a vector                       1 | 4 | 8 | 16
+//   LS        work-group size, a power of two          1 .. 256
+
+#define ALIGNED_VECTORS
+#include "common/vector.clh"
+
+#ifndef MOMENTUM
+#error "MOMENTUM: there is a momentum buffer"
+#endif
+
+// taken: [1], steps taken; given: [1], the rate where is_given; rates: [3]
+KERNEL void sgd_rates_fwd(__global const int *restrict taken, __global const float *restrict given,
+                          __global float *restrict rates, int is_given, float rate, float momentum,
+                          float rest)
+{
+    const int first = *taken == 0;
+
+    rates[0] = is_given ? *given : rate;
+    rates[1] = first ? 0.0f : momentum;
+    rates[2] = first ? 1.0f : rest;
+}
+
+// An update gives the same array as old and new: each element is read before it is written.
+KERNEL void sgd_step_fwd(__global const float *p, __global const float *restrict g,
+                         __global const float *buffer, __global const float *restrict rates,
+                         __global float *p_new, __global float *buffer_new, int has_buffer,
+                         float decay, float momentum, int nesterov, long count, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const int n = (int)min((long)per_group, count - first);
+    const float rate = rates[0];
+#if MOMENTUM
+    const float keep = has_buffer ? rates[1] : 0.0f, rest = has_buffer ? rates[2] : 1.0f;
+#endif
+
+    for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
+        const long at = first + c;
+        const int some = n - c;
+        const FV old = load_some(p + at, some, 0.0f);
+        FV d = load_some(g + at, some, 0.0f);
+        d = decay != 0.0f ? d + old * decay : d;
+#if MOMENTUM
+        FV b = d * rest;
+        if (keep != 0.0f)
+            b += load_some(buffer + at, some, 0.0f) * keep;
+        store_some(b, buffer_new + at, some);
+        d = nesterov ? d + b * momentum : b;
+#endif
+        store_some(old - d * rate, p_new + at, some);
+    }
+}

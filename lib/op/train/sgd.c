@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+//
+// Stochastic gradient descent with momentum.
+//
+//   g += decay p
+//   b = g at the first step, later momentum b + (1 - dampening) g
+//   p -= lr b                            Nesterov: p -= lr (g + momentum b)
+//
+// Without momentum there is no b and p -= lr g.  sgd_rates reads the steps taken from device memory,
+// so that one compiled graph serves every step, and computes what all parameters share:
+//
+//   rates = (lr, 0, 1) at the first step, later (lr, momentum, 1 - dampening)
+//
+// sgd_step gives new arrays, and takes an absent b as a first step; sgd_update writes over the old.
+
+#include "op/op.h"
+#include "op/row_launch.h"
+
+enum { IN_PARAM, IN_GRAD, IN_RATES, IN_BUFFER };
+enum { N_RATES = 3 };
+
+static attncl_status rates_infer(struct op_sig *sig)
+{
+    const struct sgd_rates_fwd_params *p = sig->params;
+
+    REQUIRE(p->momentum >= 0, ATTNCL_ERR_ARGUMENT, "momentum is %g, must be at least 0",
+            p->momentum);
+    TRY(attncl__check_input("step", &sig->in[0], ATTNCL_I32, 0));
+    if (attncl__desc_present(&sig->in[1]))
+        TRY(attncl__check_input("learning_rate", &sig->in[1], ATTNCL_F32, 0));
+    return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){N_RATES}, &sig->out[0]);
+}
+
+static attncl_status rates_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct sgd_rates_fwd_params *p = call->sig.params;
+    struct kspec spec = kspec_begin("train/sgd.cl", "sgd_rates_fwd");
+    kspec_set_vw_ls(&spec, 1, 1);
+    kspec_int(&spec, "MOMENTUM", 0);
+
+    return attncl__launch(l, &spec, grid_1d(1, 1),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                               arg_i32(attncl__desc_present(&call->sig.in[1])),
+                               arg_f32((float)p->learning_rate), arg_f32((float)p->momentum),
+                               arg_f32((float)(1 - p->dampening))));
+}
+
+static bool has_momentum(const struct op_sig *sig)
+{
+    const struct sgd_step_fwd_params *p = sig->params;
+    return p->momentum != 0;
+}
+
+static attncl_status check_inputs(struct op_sig *sig)
+{
+    static const char *const names[] = {
+        [IN_PARAM] = "param", [IN_GRAD] = "grad", [IN_BUFFER] = "momentum_buffer"};
+    const struct sgd_step_fwd_params *p = sig->params;
+
+    REQUIRE(!p->nesterov || p->momentum > 0, ATTNCL_ERR_ARGUMENT,
+            "nesterov needs momentum, momentum is %g", p->momentum);
+    for (int i = IN_PARAM; i <= IN_BUFFER; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        if (i == IN_RATES || (i == IN_BUFFER && !attncl__desc_present(x)))
+            continue;
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, -1));
+        REQUIRE(attncl__desc_same_shape(x, &sig->in[IN_PARAM]), ATTNCL_ERR_SHAPE,
+                "%s is %s, param is %s", names[i], SHAPE(x), SHAPE(&sig->in[IN_PARAM]));
+    }
+    TRY(attncl__check_input("rates", &sig->in[IN_RATES], ATTNCL_F32, 1));
+    REQUIRE(sig->in[IN_RATES].dim[0] == N_RATES, ATTNCL_ERR_SHAPE, "rates is %s, expected [%d]",
+            SHAPE(&sig->in[IN_RATES]), N_RATES);
+    return ATTNCL_OK;
+}
+
+static attncl_status step_infer(struct op_sig *sig)
+{
+    TRY(check_inputs(sig));
+    for (int i = 0; i < 1 + has_momentum(sig); ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, sig->in[IN_PARAM].rank, sig->in[IN_PARAM].dim,
+                              &sig->out[i]));
+    return ATTNCL_OK;
+}
+
+static attncl_status update_infer(struct op_sig *sig)
+{
+    TRY(check_inputs(sig));
+    REQUIRE(attncl__desc_present(&sig->in[IN_BUFFER]) == has_momentum(sig), ATTNCL_ERR_ARGUMENT,
+            has_momentum(sig) ? "momentum_buffer is missing" : "momentum is 0: it has no buffer");
+    return ATTNCL_OK;
+}
+
+// The parameter and the buffer after the step.
+static attncl_status append_step(struct launcher *l, const struct op_call *call, struct span param,
+                                 struct span buffer)
+{
+    const struct sgd_step_fwd_params *p = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.in[IN_PARAM]);
+    struct elementwise_launch config =
+        attncl__elementwise_launch(l->caps, "train/sgd.cl", "sgd_step_fwd", count);
+
+    kspec_int(&config.spec, "MOMENTUM", has_momentum(&call->sig));
+    return attncl__launch(l, &config.spec, config.grid,
+                          ARGS(arg_mem(call->in[IN_PARAM]), arg_mem(call->in[IN_GRAD]),
+                               arg_mem(call->in[IN_BUFFER]), arg_mem(call->in[IN_RATES]),
+                               arg_mem(param), arg_mem(buffer),
+                               arg_i32(attncl__desc_present(&call->sig.in[IN_BUFFER])),
+                               arg_f32((float)p->decay), arg_f32((float)p->momentum),
+                               arg_i32(p->nesterov), arg_i64(count), arg_i32(config.per_group)));
+}
+
+static attncl_status step_launch(struct launcher *l, const struct op_call *call)
+{
+    return append_step(l, call, call->out[0], call->out[1]);
+}
+
+static attncl_status update_launch(struct launcher *l, const struct op_call *call)
+{
+    if (attncl__desc_count(&call->sig.in[IN_PARAM]) == 0)
+        return ATTNCL_OK;
+    return append_step(l, call, call->in[IN_PARAM], call->in[IN_BUFFER]);
+}
+
+const struct op_class attncl__op_sgd_rates_fwd = {
+    .name = OP_CLASS(sgd_rates_fwd, 2, 1),
+    .optional = 1u << 1,
+    .infer = rates_infer,
+    .launch = rates_launch,
+};
+
+const struct op_class attncl__op_sgd_step_fwd = {
+    .name = OP_CLASS(sgd_step_fwd, 4, 2),
+    .optional = 1u << IN_BUFFER,
+    .infer = step_infer,
+    .launch = step_launch,
+    .flop_per_element = 8,
+};
+
+const struct op_class attncl__op_sgd_update_fwd = {
+    .name = OP_CLASS(sgd_update_fwd, 4, 0),
+    .optional = 1u << IN_BUFFER,
+    .state = 1u << IN_PARAM | 1u << IN_BUFFER,
+    .infer = update_infer,
+    .launch = update_launch,
+    .flop_per_element = 8,
+};
