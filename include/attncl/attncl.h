@@ -29,6 +29,7 @@
 #include "attncl/model.h"
 #include "attncl/ops.h"
 #include "attncl/optim.h"
+#include "attncl/parameters.h"
 #include "attncl/profile.h"
 #include "attncl/ranks.h"
 #include "attncl/recurrent.h"

@@ -189,7 +189,25 @@ ATTNCL_API attncl_status attncl_graph_read(attncl_graph *g, const char *name, vo
  * Errors: ERR_STATE before compiling, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_reset(attncl_graph *g);
 
+/** Waits for the runs under way and copies a state, F32 or I32: `bytes` exactly the state's.  Layers name
+ * state of their own alike; a name that several states have is ERR_ARGUMENT.
+ * Errors: ERR_ARGUMENT for the name or the size, ERR_STATE before compiling, ERR_OPENCL.  Since: 0.2. */
+ATTNCL_API attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *data,
+                                                 size_t bytes);
+
+/** Replaces a state, which runs from now on find.  Blocks until `data` may be reused.
+ * Errors: as attncl_graph_state_read().  Since: 0.2. */
+ATTNCL_API attncl_status attncl_graph_state_write(attncl_graph *g, const char *name,
+                                                  const void *data, size_t bytes);
+
 /* asking */
+
+/** States of a compiled graph, those of layers too; 0 before compiling.  Errors: none.  Since: 0.2. */
+ATTNCL_API size_t attncl_graph_state_count(const attncl_graph *g);
+/** Name (borrowed) and shape of state `i`; NULL beyond the last.
+ * Errors: none.  Since: 0.2. */
+ATTNCL_API const char *attncl_graph_state_name(const attncl_graph *g, size_t i,
+                                               attncl_shape *shape_ret);
 
 /** Inputs of the graph.  Errors: none.  Since: 0.1. */
 ATTNCL_API size_t attncl_graph_input_count(const attncl_graph *g);

@@ -140,7 +140,7 @@ attncl_status attncl__allocate(const struct lowered *p, struct program *g)
             (v->kind == VALUE_RESULT && v->is_output))
             TRY(allocate_dedicated(p, g, i));
         if (v->kind == VALUE_STATE)
-            g->states[g->n_states++] = (struct state){v->name, &g->storages[i]};
+            g->states[g->n_states++] = (struct state){v->name, v->desc, &g->storages[i]};
     }
     bind_own(p, g, p->inputs, p->n_inputs, g->inputs);
     bind_own(p, g, p->outputs, p->n_outputs, g->outputs);

@@ -30,6 +30,7 @@ struct io_binding {
 
 struct state {
     const char *name;
+    struct tensor_desc desc;
     struct storage *storage;
 };
 

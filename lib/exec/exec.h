@@ -35,6 +35,8 @@ attncl_status attncl__graph_check_canaries(attncl_graph *g);
 
 // The program of a graph; ERR_ARGUMENT for NULL, ERR_STATE for one that is not compiled.
 attncl_status attncl__program_of(const attncl_graph *g, struct program **ret);
+// The same when its context can still run it.
+attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret);
 // The input or output called `name`; NULL: there is none.
 struct io_binding *attncl__program_input(const struct program *p, const char *name);
 struct io_binding *attncl__program_output(const struct program *p, const char *name);

@@ -27,7 +27,7 @@ struct io_binding *attncl__program_output(const struct program *p, const char *n
     return i < 0 ? NULL : &p->outputs[i];
 }
 
-static attncl_status ready(const attncl_graph *g, struct program **ret)
+attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
 {
     TRY(attncl__program_of(g, ret));
     return attncl__context_usable((*ret)->ctx);
@@ -63,7 +63,7 @@ static attncl_status check_range(const struct io_binding *b, const void *data)
 static attncl_status writable(attncl_graph *g, const char *name, const void *data,
                               struct program **program_ret, struct io_binding **ret)
 {
-    TRY(ready(g, program_ret));
+    TRY(attncl__program_ready(g, program_ret));
     TRY(find_binding(*program_ret, true, name, ret));
     REQUIRE(data || (*ret)->storage->bytes == 0, ATTNCL_ERR_ARGUMENT, "data of input %s is NULL",
             name);
@@ -153,7 +153,7 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
 {
     struct program *p = NULL;
 
-    TRY(ready(graph, &p));
+    TRY(attncl__program_ready(graph, &p));
     REQUIRE((n_wait == 0) == (wait == NULL), ATTNCL_ERR_ARGUMENT,
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
     TRY(enqueue(p, n_wait, wait, event_ret));
@@ -166,7 +166,7 @@ attncl_status attncl_graph_run(attncl_graph *g)
 {
     struct program *p = NULL;
 
-    TRY(ready(g, &p));
+    TRY(attncl__program_ready(g, &p));
     TRY(attncl__program_poison(p));
     TRY(enqueue(p, 0, NULL, NULL));
     return attncl__graph_check_canaries(g);
@@ -177,7 +177,7 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     struct program *p = NULL;
     struct io_binding *b = NULL;
 
-    TRY(ready(g, &p));
+    TRY(attncl__program_ready(g, &p));
     TRY(find_binding(p, false, name, &b));
     const size_t have = attncl__desc_bytes(&b->desc);
     REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT,
@@ -187,17 +187,4 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     if (have == 0)
         return attncl__queue_finish(p->ctx);
     return attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes);
-}
-
-attncl_status attncl_graph_reset(attncl_graph *g)
-{
-    struct program *p = NULL;
-
-    TRY(ready(g, &p));
-    for (int i = 0; i < p->n_states; ++i) {
-        const struct storage *s = p->states[i].storage;
-        if (s->bytes)
-            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, s->bytes));
-    }
-    return ATTNCL_OK;
 }

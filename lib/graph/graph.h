@@ -89,6 +89,12 @@ attncl_value attncl__graph_input_value(const attncl_graph *g, size_t i);
 // The value of the output called `name`; the null value when there is none.
 attncl_value attncl__graph_output_named(const attncl_graph *g, const char *name);
 
+// Bytes of a tensor from `offset` on, which must be there.  Blocks.
+attncl_status attncl__tensor_read_part(attncl_tensor *tensor, size_t offset, void *data,
+                                       size_t bytes);
+attncl_status attncl__tensor_write_part(attncl_tensor *tensor, size_t offset, const void *data,
+                                        size_t bytes);
+
 attncl_context *attncl__graph_context(const attncl_graph *g);
 
 #endif

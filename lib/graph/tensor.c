@@ -89,13 +89,36 @@ void attncl_tensor_destroy(attncl_tensor *tensor)
     attncl__free(tensor);
 }
 
+attncl_status attncl__tensor_read_part(attncl_tensor *tensor, size_t offset, void *data,
+                                       size_t bytes)
+{
+    assert(offset <= tensor->storage.bytes && bytes <= tensor->storage.bytes - offset);
+    TRY(attncl__context_usable(tensor->ctx));
+    return bytes ? attncl__buffer_read(tensor->ctx, tensor->storage.mem, offset, data, bytes)
+                 : ATTNCL_OK;
+}
+
+attncl_status attncl__tensor_write_part(attncl_tensor *tensor, size_t offset, const void *data,
+                                        size_t bytes)
+{
+    assert(offset <= tensor->storage.bytes && bytes <= tensor->storage.bytes - offset);
+    TRY(attncl__context_usable(tensor->ctx));
+    return bytes ? attncl__buffer_write(tensor->ctx, tensor->storage.mem, offset, data, bytes)
+                 : ATTNCL_OK;
+}
+
 attncl_status attncl_tensor_read(attncl_tensor *tensor, void *data, size_t bytes)
 {
     REQUIRE(tensor && data, ATTNCL_ERR_ARGUMENT, "tensor or data is NULL");
     REQUIRE(bytes == tensor->storage.bytes, ATTNCL_ERR_ARGUMENT,
             "the tensor has %zu bytes, data has capacity for %zu", tensor->storage.bytes, bytes);
-    TRY(attncl__context_usable(tensor->ctx));
-    if (bytes == 0)
-        return ATTNCL_OK;
-    return attncl__buffer_read(tensor->ctx, tensor->storage.mem, 0, data, bytes);
+    return attncl__tensor_read_part(tensor, 0, data, bytes);
+}
+
+attncl_status attncl_tensor_write(attncl_tensor *tensor, const void *data, size_t bytes)
+{
+    REQUIRE(tensor && data, ATTNCL_ERR_ARGUMENT, "tensor or data is NULL");
+    REQUIRE(bytes == tensor->storage.bytes, ATTNCL_ERR_ARGUMENT,
+            "the tensor has %zu bytes, data has %zu", tensor->storage.bytes, bytes);
+    return attncl__tensor_write_part(tensor, 0, data, bytes);
 }

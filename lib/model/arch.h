@@ -36,6 +36,7 @@ struct arch_class {
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 
+    bool is_classifier;   // its output is scores of classes, which attncl_model_loss() takes
     bool no_gradients;    // cotangents are refused
     const char *detached; // an output whose cotangent is ignored; NULL: none
 };

@@ -13,6 +13,7 @@ const struct arch_class attncl__arch_lm = {
     .configure = attncl__lm_configure,
     .load = attncl__lm_load,
     .build = attncl__lm_build,
+    .is_classifier = true,
     .build_step = attncl__lm_build_step,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,

@@ -138,11 +138,11 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
     const attncl_value x = attncl_embedding(g, tokens, decoder.embedding, 1.0f);
     const attncl_value y =
         attncl_bahdanau_decoder(g, &decoder.bahdanau, &source, x, rnn->states, &weights);
-    attncl_graph_output(g, "output", project(g, &decoder, y));
+    attncl__output(b, "output", project(g, &decoder, y));
     attncl_graph_pop_scope(g);
-    attncl_graph_output(g, "hidden_state", attncl__rnn_stack_states(g, rnn));
-    attncl_graph_output(g, "enc_outputs", outputs);
-    attncl_graph_output(g, "attention_weights", weights);
+    attncl__output(b, "hidden_state", attncl__rnn_stack_states(g, rnn));
+    attncl__output(b, "enc_outputs", outputs);
+    attncl__output(b, "attention_weights", weights);
 }
 
 static attncl_status seq2seq_build(struct build *b, const void *settings)
@@ -172,6 +172,7 @@ const struct arch_class attncl__arch_seq2seq_bahdanau = {
     .configure = seq2seq_configure,
     .load = seq2seq_load,
     .build = seq2seq_build,
+    .is_classifier = true,
 };
 
 // -- prediction: each step's token is chosen on the device, so that all steps are one run

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "attncl/gradient.h"
 #include "attncl/ops.h"
 #include "base/alloc.h"
 #include "base/desc.h"
@@ -22,8 +21,10 @@
 #include "graph/graph.h"
 #include "model/block_optim.h"
 #include "model/config.h"
+#include "model/loss.h"
 #include "model/model.h"
 #include "model/results.h"
+#include "model/trained.h"
 
 enum { INNER_BYTES = 1024 };
 
@@ -131,12 +132,10 @@ static void next_batch(struct batches *batches)
 
 // -- the graph of a step
 
-// What is trained: a parameter, its gradient, and its running means.
+// What is trained: a tensor, its gradient, and that clipped.
 struct trained {
     size_t n;
     attncl_value *param, *grad, *clipped;
-    const struct param_table *table;
-    size_t *index; // in the table
 };
 
 static void free_trained(struct trained *t)
@@ -144,65 +143,21 @@ static void free_trained(struct trained *t)
     attncl__free(t->param);
     attncl__free(t->grad);
     attncl__free(t->clipped);
-    attncl__free(t->index);
 }
 
-static attncl_status list_trained(const struct build *b, struct trained *t)
+static attncl_status add_gradients(struct build *b, attncl_value loss, struct trained *t)
 {
     const struct param_table *table = b->params.table;
+    const size_t n = attncl__trained_count(table);
     *t = (struct trained){
-        .table = table,
-        .param = attncl__alloc_array(table->n + 1, sizeof *t->param),
-        .grad = attncl__alloc_array(table->n + 1, sizeof *t->grad),
-        .clipped = attncl__alloc_array(table->n + 1, sizeof *t->clipped),
-        .index = attncl__alloc_array(table->n + 1, sizeof *t->index),
+        .n = n,
+        .param = attncl__alloc_array(n + 1, sizeof *t->param),
+        .grad = attncl__alloc_array(n + 1, sizeof *t->grad),
+        .clipped = attncl__alloc_array(n + 1, sizeof *t->clipped),
     };
-    REQUIRE(t->param && t->grad && t->clipped && t->index, ATTNCL_ERR_NO_MEMORY,
-            "gradients of %zu parameters", table->n);
-    for (size_t i = 0; i < table->n; ++i) {
-        if (table->list[i].fixed)
-            continue;
-        t->index[t->n] = i;
-        t->param[t->n++] = attncl_graph_weight(b->graph, table->list[i].tensor);
-    }
-    return ATTNCL_OK;
-}
-
-static attncl_value zero_rows(attncl_graph *g, attncl_shape like, int64_t n_rows)
-{
-    like.dim[0] = n_rows;
-    return attncl__graph_zeros(g, like.rank, like.dim);
-}
-
-// Rows of a stack that no parameter of the file fills stay zero: nothing trains them.
-static attncl_value without_filler(attncl_graph *g, const struct param_table *t, size_t index,
-                                   attncl_value gradient)
-{
-    enum { MAX_PARTS = 16 };
-    const attncl_shape shape = attncl_graph_shape(g, gradient);
-    attncl_value parts[MAX_PARTS];
-    int64_t next = 0;
-    int n = 0;
-    bool has_filler = false, is_stack = false;
-
-    for (size_t i = 0; i < t->n_pieces; ++i) {
-        const struct param_piece *piece = &t->pieces[i];
-        if (piece->param != index)
-            continue;
-        assert(n + 3 <= MAX_PARTS && piece->first >= next);
-        is_stack = true;
-        if (piece->first > next) {
-            has_filler = true;
-            parts[n++] = zero_rows(g, shape, piece->first - next);
-        }
-        next = piece->first + piece->n_rows;
-        parts[n++] = attncl_slice(g, gradient, 0, piece->first, next);
-    }
-    if (is_stack && next < shape.dim[0]) {
-        has_filler = true;
-        parts[n++] = zero_rows(g, shape, shape.dim[0] - next);
-    }
-    return has_filler ? attncl_concat(g, (size_t)n, parts, 0) : gradient;
+    REQUIRE(t->param && t->grad && t->clipped, ATTNCL_ERR_NO_MEMORY, "gradients of %zu parameters",
+            n);
+    return attncl__trained_gradient(table, b->graph, loss, t->param, t->grad);
 }
 
 static attncl_value state_like(attncl_graph *g, const char *what, const char *name,
@@ -214,13 +169,14 @@ static attncl_value state_like(attncl_graph *g, const char *what, const char *na
     return attncl_graph_state(g, full, ATTNCL_F32, shape.rank, shape.dim);
 }
 
-static void add_updates(attncl_graph *g, const struct train_settings *s, const struct trained *t,
-                        attncl_value step)
+static void add_updates(const struct build *b, const struct train_settings *s,
+                        const struct trained *t, attncl_value step)
 {
+    attncl_graph *g = b->graph;
     const attncl_adam_desc *adam = &s->optimizer.adam;
     const attncl_value rates = attncl_adam_rates(g, adam, &s->optimizer.schedule, step);
     for (size_t i = 0; i < t->n && attncl_graph_status(g) == ATTNCL_OK; ++i) {
-        const char *name = t->table->list[t->index[i]].name;
+        const char *name = attncl__trained_at(b->params.table, i)->name;
         attncl_adam_values values = {
             .struct_size = sizeof(attncl_adam_values),
             .param = t->param[i],
@@ -236,31 +192,18 @@ static void add_updates(attncl_graph *g, const struct train_settings *s, const s
 static attncl_status add_step(struct build *b, const struct train_settings *s, struct trained *t)
 {
     attncl_graph *g = b->graph;
-    attncl_value output, targets, step;
+    attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
+    attncl_value loss;
 
-    b->n_inputs -= 1; // the model alone
-    b->gradients = true;
-    TRY(s->inner->build(b, s->inner_settings));
-    TRY(attncl_graph_status(g));
-    b->n_inputs += 1;
-    output = attncl__graph_output_named(g, "output");
-    assert(output.id); // what is trained has one
-    const attncl_shape shape = attncl_graph_shape(g, output);
-    const int64_t n_classes = shape.dim[shape.rank - 1];
-    TRY(attncl__input_index(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
-    step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
-
-    const attncl_value loss = attncl_cross_entropy(g, output, targets, ATTNCL_REDUCE_MEAN, s->pad);
-    TRY(list_trained(b, t));
-    attncl_graph_gradient(g, 1, &loss, NULL, t->n, t->param, t->grad);
-    TRY(attncl_graph_status(g));
-    for (size_t i = 0; i < t->n; ++i)
-        t->grad[i] = without_filler(g, t->table, t->index[i], t->grad[i]);
+    desc.pad = s->pad;
+    TRY(attncl__loss_build(b, s->inner, s->inner_settings, &desc, &loss));
+    const attncl_value step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
+    TRY(add_gradients(b, loss, t));
     const attncl_value norm =
         attncl_clip_grad_norm(g, t->n, t->grad, s->max_norm, s->style, t->clipped);
     attncl_graph_output(g, "loss", loss);
     attncl_graph_output(g, "grad_norm", norm);
-    add_updates(g, s, t, step);
+    add_updates(b, s, t, step);
     return attncl_graph_compile(g, NULL);
 }
 

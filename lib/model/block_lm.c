@@ -127,18 +127,17 @@ attncl_status attncl__lm_build(struct build *b, const void *settings)
     TRY(attncl__input_index(b, "tokens", 2, sequence, s->embed.n_vocab, &tokens));
     const int64_t *dim = attncl__input_find(b, "tokens")->dim;
     TRY(attncl__check_length("tokens", dim[0], attncl__lm_limit(s)));
-    if (attncl__input_given(b, "targets"))
+    if (!b->for_loss && attncl__input_given(b, "targets"))
         TRY(attncl__input_index(b, "targets", 2, dim, s->embed.n_vocab, &targets));
 
     attncl_value x =
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
     TRY(layers(b, s, ATTNCL_NONE_VALUE, &x));
     const attncl_value logits = project(b, s, x);
-    attncl_graph_output(b->graph, "output", logits);
+    attncl__output(b, "output", logits);
     if (targets.id)
-        attncl_graph_output(
-            b->graph, "loss",
-            attncl_cross_entropy(b->graph, logits, targets, ATTNCL_REDUCE_MEAN, -1));
+        attncl__output(b, "loss",
+                       attncl_cross_entropy(b->graph, logits, targets, ATTNCL_REDUCE_MEAN, -1));
     return ATTNCL_OK;
 }
 

@@ -124,19 +124,17 @@ static void name_gradient(attncl_graph *g, const char *name, attncl_value value)
 static void name_parameter(const struct build *b, size_t index, attncl_value gradient)
 {
     const struct param_table *t = b->params.table;
-    bool is_stack = false;
 
     for (size_t i = 0; i < t->n_pieces; ++i) {
         const struct param_piece *piece = &t->pieces[i];
         if (piece->param != index)
             continue;
-        is_stack = true;
-        name_gradient(
-            b->graph, piece->name,
-            attncl_slice(b->graph, gradient, 0, piece->first, piece->first + piece->n_rows));
+        const int64_t end = piece->first + piece->n_rows;
+        name_gradient(b->graph, piece->name,
+                      attncl__param_is_whole(t, piece)
+                          ? gradient
+                          : attncl_slice(b->graph, gradient, 0, piece->first, end));
     }
-    if (!is_stack)
-        name_gradient(b->graph, t->list[index].name, gradient);
 }
 
 static void name_results(const struct build *b, const struct lists *l, size_t n_inputs)

@@ -181,3 +181,11 @@ attncl_status attncl__input_sequence(struct build *b, attncl_layout layout, cons
     TRY(attncl__input_real(b, name, 3, dim[time_axis], ret));
     return attncl__check_length(name, attncl__input_find(b, name)->dim[time_axis], limit);
 }
+
+void attncl__output(struct build *b, const char *name, attncl_value value)
+{
+    if (!b->for_loss)
+        attncl_graph_output(b->graph, name, value);
+    else if (strcmp(name, "output") == 0)
+        b->scores = value;
+}

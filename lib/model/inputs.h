@@ -19,7 +19,12 @@ struct build {
     bool shows_attention; // weights of layers are outputs too
     int64_t n_positions;  // a step of decoding: the maximum number of positions
     bool gradients;       // gradients of this graph will be requested
+    bool for_loss;        // "output" becomes `scores`, other outputs are not named
+    attncl_value scores;  // of classes, [..., V]
 };
+
+// Names an output.
+void attncl__output(struct build *b, const char *name, attncl_value value);
 
 // A rank that may be anything, and an extent where its axis needs no letter (model/probe.h).
 enum { ANY = -1 };

@@ -10,29 +10,7 @@
 #include "attncl/graph.h"
 #include "attncl/safetensors.h"
 #include "model/param_list.h"
-
-// The parameters on the device, in order of loading.
-struct param {
-    char *name;
-    attncl_tensor *tensor;
-    bool fixed; // a buffer: nothing to train
-};
-
-// A parameter of the file that is rows of another one of the table.
-struct param_piece {
-    char *name;
-    size_t param;
-    int64_t first, n_rows;
-};
-
-struct param_table {
-    attncl_context *context;
-    struct param *list;
-    size_t n, capacity;
-    struct param_piece *pieces;
-    size_t n_pieces, pieces_capacity;
-};
-void attncl__param_table_free(struct param_table *table);
+#include "model/param_table.h"
 
 enum { PARAM_NAME_BYTES = 256, PARAM_MAX_DEPTH = 8 };
 
@@ -53,6 +31,11 @@ struct params {
 void attncl__params_enter(struct params *p, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void attncl__params_leave(struct params *p);
+
+// The name after those entered.
+void attncl__params_name(const struct params *p, const char *name, char ret[PARAM_NAME_BYTES]);
+// In a graph: the tensor of the table called `full`, or a placeholder.
+attncl_value attncl__params_fetch(struct params *p, const char *full, int rank, const int64_t *dim);
 
 // A parameter of exactly this shape.  The null value except in a graph.
 attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim);

@@ -445,3 +445,57 @@ TEST(graphs_run_from_several_threads)
         attncl_graph_destroy(graphs[i]);
     }
 }
+
+TEST(tensors_are_written)
+{
+    attncl_tensor *t = NULL;
+    attncl_graph *g = new_graph();
+    float doubled[N];
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &t));
+    const attncl_value x = attncl_graph_weight(g, t);
+    attncl_graph_output(g, "y", op2(g, "add_fwd", x, x));
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_tensor_write(t, ramp, sizeof ramp));
+    ck_ok(attncl_graph_run(g));
+    for (int i = 0; i < N; ++i)
+        doubled[i] = 2 * ramp[i];
+    check_floats(g, "y", doubled, N);
+    ck_fails(attncl_tensor_write(t, ramp, 4), ATTNCL_ERR_ARGUMENT, "48 bytes, data has 4");
+    attncl_graph_destroy(g);
+    attncl_tensor_destroy(t);
+}
+
+TEST(state_is_read_and_written_by_name)
+{
+    const int64_t one = 1;
+    int32_t counted = -1;
+    attncl_shape shape;
+    attncl_graph *g = new_graph();
+    attncl_graph_state(g, "seen", ATTNCL_F32, 2, shape34);
+    attncl_graph_state(g, "count", ATTNCL_I32, 1, &one);
+    attncl_graph_state(g, "twice", ATTNCL_I32, 1, &one);
+    attncl_graph_state(g, "twice", ATTNCL_I32, 1, &one);
+    const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
+    attncl_graph_output(g, "y", op2(g, "add_fwd", x, x));
+    ck_assert_uint_eq(attncl_graph_state_count(g), 0);
+    ck_fails(attncl_graph_state_read(g, "count", &counted, 4), ATTNCL_ERR_STATE, "not compiled");
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_assert_uint_eq(attncl_graph_state_count(g), 4);
+    ck_assert_str_eq(attncl_graph_state_name(g, 0, &shape), "seen");
+    ck_assert(shape.dtype == ATTNCL_F32 && shape.rank == 2 && shape.dim[1] == 4);
+    ck_assert_ptr_null(attncl_graph_state_name(g, 4, &shape));
+
+    float seen[N] = {1};
+    ck_ok(attncl_graph_state_read(g, "seen", seen, sizeof seen));
+    ck_assert(seen[0] == 0);
+    ck_ok(attncl_graph_state_write(g, "seen", ramp, sizeof ramp));
+    ck_ok(attncl_graph_state_read(g, "seen", seen, sizeof seen));
+    ck_assert_int_eq(memcmp(seen, ramp, sizeof seen), 0);
+    ck_ok(attncl_graph_reset(g));
+    ck_ok(attncl_graph_state_read(g, "seen", seen, sizeof seen));
+    ck_assert(seen[N - 1] == 0);
+    ck_fails(attncl_graph_state_write(g, "seen", ramp, 8), ATTNCL_ERR_ARGUMENT, "48 bytes, 8");
+    ck_fails(attncl_graph_state_read(g, "none", seen, 8), ATTNCL_ERR_ARGUMENT, "no state none");
+    ck_fails(attncl_graph_state_read(g, "twice", seen, 4), ATTNCL_ERR_ARGUMENT, "several");
+    attncl_graph_destroy(g);
+}

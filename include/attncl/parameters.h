@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: MIT
+/**
+ * @file attncl/parameters.h
+ * A model's parameters: made from a seed, read, written, saved as a model file; and its loss and
+ * gradients in a graph of the caller, for training.
+ *
+ *     attncl_model_create(context, "lm", config, seed, &model);
+ *     attncl_model_loss(model, g, NULL, inputs, n, &loss);           // tokens and targets
+ *     attncl_model_gradient(model, g, loss, weights, gradients);
+ *     for (i = 0; i < attncl_model_weight_count(model); i++)
+ *         attncl_adam_update(g, &adam, rates, gradients[i], &values[i]);   // attncl/optim.h
+ *     attncl_graph_compile(g, NULL);                                  // each run is a step
+ *     attncl_model_save(model, "model.safetensors", NULL);
+ *
+ * Threads: one at a time per model and its graphs.
+ */
+#ifndef ATTNCL_PARAMETERS_H
+#define ATTNCL_PARAMETERS_H
+
+#include "attncl/array.h"
+#include "attncl/graph.h"
+#include "attncl/model.h"
+
+ATTNCL_BEGIN
+
+/**
+ * Writes a model file, replacing an old one in one step: the trained parameters as they are now, in
+ * PyTorch's names and shapes, and the metadata.  What follows from the configuration (fixed
+ * positions, masks) is left out.
+ *
+ * @param metadata  key, value, key, value ... NULL: added to the model's, or in place of its value;
+ * or NULL
+ * Errors: ERR_IO, ERR_ARGUMENT, ERR_OPENCL, ERR_NO_MEMORY.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_model_save(attncl_model *model, const char *path,
+                                           const char *const *metadata);
+
+/* parameters, as files name them */
+
+/** A parameter.  Start from ATTNCL_PARAM_INIT. */
+typedef struct attncl_param {
+    size_t struct_size;
+    const char *name; /**< "encoder.layers.0.norm_ff.weight", borrowed from the model */
+    attncl_shape shape;
+    int trainable; /**< 0: a buffer, which follows from the configuration */
+} attncl_param;
+
+#define ATTNCL_PARAM_INIT                                                                          \
+    {                                                                                              \
+        sizeof(attncl_param), 0, {ATTNCL_DTYPE_NONE, 0, {0}}, 0                                    \
+    }
+
+/** Number of parameters.  Errors: none.  Since: 0.2. */
+ATTNCL_API size_t attncl_model_param_count(const attncl_model *model);
+
+/** Parameter `i`, in the model's order.
+ * Errors: ERR_ARGUMENT beyond the last.  Since: 0.2. */
+ATTNCL_API attncl_status attncl_model_param_at(const attncl_model *model, size_t i,
+                                               attncl_param *param_ret);
+
+/** Waits for the runs under way and copies a parameter: `bytes` exactly its own, F32.
+ * Errors: ERR_ARGUMENT for the name or the size, ERR_OPENCL.  Since: 0.2. */
+ATTNCL_API attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
+                                                 size_t bytes);
+
+/** Replaces a parameter for every graph of the model.  Blocks until `data` may be reused.
+ * Errors: as attncl_model_param_read().  Since: 0.2. */
+ATTNCL_API attncl_status attncl_model_param_write(attncl_model *model, const char *name,
+                                                  const void *data, size_t bytes);
+
+/* training */
+
+/** A trained tensor on the device: a parameter, or several stacked for one GEMM.  Start
+ * from ATTNCL_WEIGHT_INIT. */
+typedef struct attncl_weight {
+    size_t struct_size;
+    const char *name;      /**< unique in the model, borrowed */
+    attncl_tensor *tensor; /**< borrowed */
+    attncl_shape shape;
+} attncl_weight;
+
+#define ATTNCL_WEIGHT_INIT                                                                         \
+    {                                                                                              \
+        sizeof(attncl_weight), 0, 0,                                                               \
+        {                                                                                          \
+            ATTNCL_DTYPE_NONE, 0,                                                                  \
+            {                                                                                      \
+                0                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+/** Number of trained tensors.  Errors: none.  Since: 0.2. */
+ATTNCL_API size_t attncl_model_weight_count(const attncl_model *model);
+
+/** Trained tensor `i`, in the model's order.
+ * Errors: ERR_ARGUMENT beyond the last.  Since: 0.2. */
+ATTNCL_API attncl_status attncl_model_weight_at(const attncl_model *model, size_t i,
+                                                attncl_weight *weight_ret);
+
+/** How a loss is computed.  Start from ATTNCL_LOSS_DESC_INIT. */
+typedef struct attncl_loss_desc {
+    size_t struct_size;
+    int64_t pad;            /**< a target that does not count, -1: none */
+    double label_smoothing; /**< in [0, 1): that part of the targets is spread over all classes */
+    double dropout;         /**< p in [0, 1], where the architecture's training has dropout */
+    uint64_t seed;          /**< of dropout */
+    attncl_value step;      /**< I32 [], of dropout: another number, other elements; null: 0 */
+} attncl_loss_desc;
+
+#define ATTNCL_LOSS_DESC_INIT                                                                      \
+    {                                                                                              \
+        sizeof(attncl_loss_desc), -1, 0, 0, 0, ATTNCL_VALUE_INIT                                   \
+    }
+
+/**
+ * Adds a model's computation and the cross entropy of its output to a graph, which gets the
+ * architecture's inputs and "targets" as inputs.
+ *
+ * @param desc      NULL: the defaults
+ * @param inputs    as of attncl_model_graph(), and "targets": integers, one for each row of the
+ *                  output, [T, B] of lm, [B, T] of seq2seq_bahdanau
+ * @param loss_ret  the mean over the targets that count, []
+ *
+ * ERR_UNSUPPORTED for an architecture whose output is no scores of classes.
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_UNSUPPORTED, ERR_NO_MEMORY.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g,
+                                           const attncl_loss_desc *desc, const attncl_array *inputs,
+                                           size_t n, attncl_value *loss_ret);
+
+/**
+ * Adds the gradients of a loss to its graph.
+ *
+ * @param weights_ret    receives the value of each trained tensor, attncl_model_weight_count() of
+ *                       them
+ * @param gradients_ret  receives as many gradients
+ * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, ERR_NO_MEMORY.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g,
+                                               attncl_value loss, attncl_value *weights_ret,
+                                               attncl_value *gradients_ret);
+
+ATTNCL_END
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+//
+// The state of a compiled graph: zeroed, read and written by name.
+
+#include <string.h>
+
+#include "exec/exec.h"
+
+attncl_status attncl_graph_reset(attncl_graph *g)
+{
+    struct program *p = NULL;
+
+    TRY(attncl__program_ready(g, &p));
+    for (int i = 0; i < p->n_states; ++i) {
+        const struct storage *s = p->states[i].storage;
+        if (s->bytes)
+            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, s->bytes));
+    }
+    return ATTNCL_OK;
+}
+
+size_t attncl_graph_state_count(const attncl_graph *g)
+{
+    const struct program *p = g ? attncl__graph_program(g) : NULL;
+    return p ? (size_t)p->n_states : 0;
+}
+
+const char *attncl_graph_state_name(const attncl_graph *g, size_t i, attncl_shape *shape_ret)
+{
+    if (i >= attncl_graph_state_count(g))
+        return NULL;
+    const struct state *s = &attncl__graph_program(g)->states[i];
+    if (shape_ret) {
+        *shape_ret = (attncl_shape){.dtype = s->desc.dtype, .rank = s->desc.rank};
+        memcpy(shape_ret->dim, s->desc.dim, sizeof shape_ret->dim);
+    }
+    return s->name;
+}
+
+// The one state of that name, which must have so many bytes.
+static attncl_status find_state(const struct program *p, const char *name, const void *data,
+                                size_t bytes, struct storage **ret)
+{
+    const struct state *found = NULL;
+
+    REQUIRE(name, ATTNCL_ERR_ARGUMENT, "the state's name is NULL");
+    for (int i = 0; i < p->n_states; ++i) {
+        if (strcmp(p->states[i].name, name) != 0)
+            continue;
+        REQUIRE(!found, ATTNCL_ERR_ARGUMENT, "the graph has several states %s", name);
+        found = &p->states[i];
+    }
+    REQUIRE(found, ATTNCL_ERR_ARGUMENT, "the graph has no state %s", name);
+    REQUIRE(bytes == found->storage->bytes, ATTNCL_ERR_ARGUMENT,
+            "state %s %s has %zu bytes, %zu were given", name, SHAPE(&found->desc),
+            found->storage->bytes, bytes);
+    REQUIRE(data || bytes == 0, ATTNCL_ERR_ARGUMENT, "data of state %s is NULL", name);
+    *ret = found->storage;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *data, size_t bytes)
+{
+    struct program *p = NULL;
+    struct storage *s = NULL;
+
+    TRY(attncl__program_ready(g, &p));
+    TRY(find_state(p, name, data, bytes, &s));
+    return bytes ? attncl__buffer_read(p->ctx, s->mem, 0, data, bytes) : ATTNCL_OK;
+}
+
+attncl_status attncl_graph_state_write(attncl_graph *g, const char *name, const void *data,
+                                       size_t bytes)
+{
+    struct program *p = NULL;
+    struct storage *s = NULL;
+
+    TRY(attncl__program_ready(g, &p));
+    TRY(find_state(p, name, data, bytes, &s));
+    return bytes ? attncl__buffer_write(p->ctx, s->mem, 0, data, bytes) : ATTNCL_OK;
+}

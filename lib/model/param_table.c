@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: MIT
+//
+// The tensors of an open model.
+
+#include "model/param_table.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+
+void attncl__param_table_free(struct param_table *table)
+{
+    for (size_t i = 0; i < table->n; ++i) {
+        attncl_tensor_destroy(table->list[i].tensor);
+        attncl__free(table->list[i].name);
+    }
+    for (size_t i = 0; i < table->n_pieces; ++i)
+        attncl__free(table->pieces[i].name);
+    attncl__name_table_free(&table->piece_names);
+    attncl__free(table->pieces);
+    attncl__free(table->list);
+    *table = (struct param_table){0};
+}
+
+static attncl_shape shape_of(int rank, const int64_t *dim)
+{
+    attncl_shape shape = {.dtype = ATTNCL_F32, .rank = rank};
+    memcpy(shape.dim, dim, (size_t)rank * sizeof shape.dim[0]);
+    return shape;
+}
+
+attncl_status attncl__param_table_add(struct param_table *t, const char *name, int rank,
+                                      const int64_t *dim, attncl_dtype dtype, const void *data)
+{
+    struct param *list = attncl__grow_list(t->list, t->n, &t->capacity, sizeof *list);
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n + 1);
+    t->list = list;
+    struct param param = {.name = attncl__copy_text(name), .shape = shape_of(rank, dim)};
+    REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
+    const attncl_status status =
+        attncl_tensor_create(t->context, ATTNCL_F32, rank, dim, dtype, data, &param.tensor);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("parameter %s", name);
+        attncl__free(param.name);
+        return status;
+    }
+    t->list[t->n++] = param;
+    return ATTNCL_OK;
+}
+
+static attncl_status add_piece(struct param_table *t, struct param_piece piece)
+{
+    struct param_piece *pieces =
+        attncl__grow_list(t->pieces, t->n_pieces, &t->pieces_capacity, sizeof *pieces);
+    REQUIRE(pieces, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n_pieces + 1);
+    t->pieces = pieces;
+    const char *name = piece.name;
+    piece.name = attncl__copy_text(name);
+    REQUIRE(piece.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
+    const attncl_status status = attncl__name_add(&t->piece_names, piece.name, (int)t->n_pieces);
+    if (status == ATTNCL_OK)
+        t->pieces[t->n_pieces++] = piece;
+    else
+        attncl__free(piece.name);
+    return status;
+}
+
+attncl_status attncl__param_table_add_whole(struct param_table *t)
+{
+    const struct param *last = &t->list[t->n - 1];
+    const int64_t n_rows = last->shape.rank > 0 ? last->shape.dim[0] : 1;
+    return add_piece(t, (struct param_piece){last->name, t->n - 1, 0, n_rows, last->shape});
+}
+
+attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,
+                                           int rank, const int64_t *dim)
+{
+    return add_piece(t,
+                     (struct param_piece){(char *)name, t->n, first, dim[0], shape_of(rank, dim)});
+}
+
+bool attncl__param_is_whole(const struct param_table *t, const struct param_piece *piece)
+{
+    const attncl_shape *shape = &t->list[piece->param].shape;
+    return piece->first == 0 && (shape->rank == 0 || piece->n_rows == shape->dim[0]);
+}
+
+const struct param_piece *attncl__param_table_find(const struct param_table *t, const char *name)
+{
+    const int i = attncl__name_find(&t->piece_names, name);
+    return i < 0 ? NULL : &t->pieces[i];
+}

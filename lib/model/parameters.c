@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: MIT
+//
+// A model's parameters as files name them, and its trained tensors.
+
+#include "attncl/parameters.h"
+
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/struct.h"
+#include "base/try.h"
+#include "graph/graph.h"
+#include "model/model.h"
+#include "model/trained.h"
+
+size_t attncl_model_param_count(const attncl_model *model)
+{
+    return model ? model->params.n_pieces : 0;
+}
+
+static bool is_trained(const attncl_model *model, const struct param_piece *piece)
+{
+    return !model->params.list[piece->param].fixed;
+}
+
+attncl_status attncl_model_param_at(const attncl_model *model, size_t i, attncl_param *param_ret)
+{
+    REQUIRE(model && param_ret, ATTNCL_ERR_ARGUMENT, "model or param_ret is NULL");
+    REQUIRE(i < model->params.n_pieces, ATTNCL_ERR_ARGUMENT,
+            "parameter %zu: the model has %zu, counted from 0", i, model->params.n_pieces);
+    const struct param_piece *piece = &model->params.pieces[i];
+    const attncl_param param = {.struct_size = sizeof param,
+                                .name = piece->name,
+                                .shape = piece->shape,
+                                .trainable = is_trained(model, piece)};
+    return STRUCT_WRITE(attncl_param, param_ret, &param);
+}
+
+static size_t shape_bytes(attncl_shape shape)
+{
+    size_t bytes = sizeof(float); // a shape that exists: no overflow
+    for (int i = 0; i < shape.rank; ++i)
+        bytes *= (size_t)shape.dim[i];
+    return bytes;
+}
+
+// Where a parameter is, which must have so many bytes.
+static attncl_status locate(attncl_model *model, const char *name, const void *data, size_t bytes,
+                            attncl_tensor **tensor_ret, size_t *offset_ret)
+{
+    REQUIRE(model && name && data, ATTNCL_ERR_ARGUMENT, "model, name or data is NULL");
+    const struct param_piece *piece = attncl__param_table_find(&model->params, name);
+    REQUIRE(piece, ATTNCL_ERR_ARGUMENT, "the model has no parameter %s", name);
+    const size_t have = shape_bytes(piece->shape);
+    REQUIRE(bytes == have, ATTNCL_ERR_ARGUMENT, "parameter %s has %zu bytes, %zu were given", name,
+            have, bytes);
+    *tensor_ret = model->params.list[piece->param].tensor;
+    *offset_ret = piece->n_rows ? have / (size_t)piece->n_rows * (size_t)piece->first : 0;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
+                                      size_t bytes)
+{
+    attncl_tensor *tensor;
+    size_t offset;
+    TRY(locate(model, name, data, bytes, &tensor, &offset));
+    return attncl__tensor_read_part(tensor, offset, data, bytes);
+}
+
+attncl_status attncl_model_param_write(attncl_model *model, const char *name, const void *data,
+                                       size_t bytes)
+{
+    attncl_tensor *tensor;
+    size_t offset;
+    TRY(locate(model, name, data, bytes, &tensor, &offset));
+    return attncl__tensor_write_part(tensor, offset, data, bytes);
+}
+
+// -- saving
+
+struct saved {
+    attncl_array *arrays; // they own their data
+    size_t n;
+    const char **metadata;
+};
+
+static void free_saved(struct saved *saved)
+{
+    for (size_t i = 0; i < saved->n; ++i)
+        attncl__free((void *)saved->arrays[i].data);
+    attncl__free(saved->arrays);
+    attncl__free(saved->metadata);
+}
+
+static attncl_status read_trained(attncl_model *model, struct saved *saved)
+{
+    const struct param_table *t = &model->params;
+    saved->arrays = attncl__alloc_array(t->n_pieces, sizeof *saved->arrays);
+    REQUIRE(saved->arrays, ATTNCL_ERR_NO_MEMORY, "%zu parameters", t->n_pieces);
+    for (size_t i = 0; i < t->n_pieces; ++i) {
+        const struct param_piece *piece = &t->pieces[i];
+        if (!is_trained(model, piece))
+            continue;
+        const size_t bytes = shape_bytes(piece->shape);
+        void *data = attncl__alloc(bytes);
+        REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", bytes, piece->name);
+        attncl_array *array = &saved->arrays[saved->n++];
+        *array = (attncl_array){.name = piece->name,
+                                .dtype = ATTNCL_F32,
+                                .rank = piece->shape.rank,
+                                .data = data,
+                                .bytes = bytes};
+        memcpy(array->dim, piece->shape.dim, sizeof array->dim);
+        TRY(attncl_model_param_read(model, piece->name, data, bytes));
+    }
+    return ATTNCL_OK;
+}
+
+static bool has_key(const char *const *metadata, const char *key)
+{
+    for (size_t i = 0; metadata && metadata[i]; i += 2)
+        if (strcmp(metadata[i], key) == 0)
+            return true;
+    return false;
+}
+
+static attncl_status merge_metadata(const attncl_model *model, const char *const *metadata,
+                                    struct saved *saved)
+{
+    size_t n = 0, n_given = 0;
+    while (metadata && metadata[n_given])
+        n_given += 2;
+    saved->metadata = attncl__alloc_array(n_given + model->n_metadata + 1, sizeof *saved->metadata);
+    REQUIRE(saved->metadata, ATTNCL_ERR_NO_MEMORY, "%zu metadata values", n_given);
+    for (size_t i = 0; i + 1 < model->n_metadata; i += 2) {
+        if (has_key(metadata, model->metadata[i]))
+            continue;
+        saved->metadata[n++] = model->metadata[i];
+        saved->metadata[n++] = model->metadata[i + 1];
+    }
+    for (size_t i = 0; i < n_given; ++i)
+        saved->metadata[n++] = metadata[i];
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_model_save(attncl_model *model, const char *path, const char *const *metadata)
+{
+    attncl_status status = ATTNCL_OK;
+    struct saved saved = {0};
+
+    REQUIRE(model && path, ATTNCL_ERR_ARGUMENT, "model or path is NULL");
+    TRY_DONE(merge_metadata(model, metadata, &saved));
+    TRY_DONE(read_trained(model, &saved));
+    TRY_DONE(attncl_safetensors_write(path, saved.arrays, saved.n, saved.metadata));
+done:
+    free_saved(&saved);
+    return status;
+}
+
+// -- trained tensors
+
+size_t attncl_model_weight_count(const attncl_model *model)
+{
+    return model ? attncl__trained_count(&model->params) : 0;
+}
+
+attncl_status attncl_model_weight_at(const attncl_model *model, size_t i, attncl_weight *weight_ret)
+{
+    REQUIRE(model && weight_ret, ATTNCL_ERR_ARGUMENT, "model or weight_ret is NULL");
+    const struct param *param = attncl__trained_at(&model->params, i);
+    REQUIRE(param, ATTNCL_ERR_ARGUMENT, "trained tensor %zu: the model has %zu, counted from 0", i,
+            attncl__trained_count(&model->params));
+    const attncl_weight weight = {.struct_size = sizeof weight,
+                                  .name = param->name,
+                                  .tensor = param->tensor,
+                                  .shape = param->shape};
+    return STRUCT_WRITE(attncl_weight, weight_ret, &weight);
+}
+
+attncl_status attncl_model_gradient(attncl_model *model, attncl_graph *g, attncl_value loss,
+                                    attncl_value *weights_ret, attncl_value *gradients_ret)
+{
+    REQUIRE(model && g && weights_ret && gradients_ret, ATTNCL_ERR_ARGUMENT,
+            "model, g, weights_ret or gradients_ret is NULL");
+    return attncl__trained_gradient(&model->params, g, loss, weights_ret, gradients_ret);
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+// A model's parameters: listed, read and written in the file's names and shapes, saved; its loss and
+// gradients in a caller's graph.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/attncl.h"
+#include "support/directory.h"
+#include "support/golden.h"
+
+// lm_feedback stacks keys and values of its layers in one tensor.
+static const char *const names[] = {"lm_feedback", "lm_aft_local", "lm_gpt2", "seq2seq_bahdanau"};
+
+FIXTURE(directory_begin, directory_down);
+
+static const attncl_array *in_file(const struct golden *golden, const char *name)
+{
+    const attncl_array *a = attncl_safetensors_find(golden->file, name);
+    ck_assert_msg(a != NULL, "%s has no %s", golden->path, name);
+    return a;
+}
+
+// Every parameter is the file's, bit for bit.
+static void check_parameters(attncl_model *model, const struct golden *golden)
+{
+    static float data[1 << 16];
+    attncl_param param = ATTNCL_PARAM_INIT;
+    for (size_t i = 0; i < attncl_model_param_count(model); ++i) {
+        ck_ok(attncl_model_param_at(model, i, &param));
+        if (!param.trainable)
+            continue;
+        const attncl_array *a = in_file(golden, param.name);
+        ck_assert_int_eq(param.shape.rank, a->rank);
+        for (int k = 0; k < a->rank; ++k)
+            ck_assert_int_eq(param.shape.dim[k], a->dim[k]);
+        ck_ok(attncl_model_param_read(model, param.name, data, a->bytes));
+        ck_assert_msg(memcmp(data, a->data, a->bytes) == 0, "%s differs", param.name);
+    }
+}
+
+TABLE_TEST(parameters_are_those_of_the_file, names)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    golden_load(&golden, names[_i]);
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    check_parameters(model, &golden);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+
+TABLE_TEST(a_saved_model_is_the_same, names)
+{
+    static const char *const metadata[] = {"attncl.vocab", "abc", "note", "new", NULL};
+    struct golden golden;
+    attncl_model *model = NULL;
+    const char *path = IN_DIRECTORY("saved.safetensors");
+    golden_load(&golden, names[_i]);
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_save(model, path, NULL));
+    ck_ok(attncl_model_save(model, path, metadata)); // replaces
+    attncl_model_close(model);
+    ck_ok(attncl_model_open(test_context(), path, &model));
+    check_parameters(model, &golden);
+    ck_assert_str_eq(attncl_model_metadata(model, "note"), "new");
+    ck_assert_str_eq(attncl_model_metadata(model, "attncl.vocab"), "abc");
+    ck_assert_str_eq(attncl_model_metadata(model, "attncl.config"),
+                     attncl_safetensors_metadata(golden.file, "attncl.config"));
+    ck_fails(attncl_model_save(model, IN_DIRECTORY("none/x"), NULL), ATTNCL_ERR_IO, "none/x");
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+
+TEST(a_written_parameter_is_read_back)
+{
+    static const char value[] = "transformer.layers.0.attn.value.linear.weight",
+                      key[] = "transformer.layers.0.attn.key.linear.weight";
+    struct golden golden;
+    attncl_model *model = NULL;
+    float data[1024], got[1024];
+    golden_load(&golden, "lm_feedback");
+    const attncl_array *a = in_file(&golden, value);
+    ck_assert_uint_le(a->bytes, sizeof data);
+    for (size_t i = 0; i < a->bytes / sizeof data[0]; ++i)
+        data[i] = (float)i;
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_model_param_write(model, value, data, a->bytes));
+    ck_ok(attncl_model_param_read(model, value, got, a->bytes));
+    ck_assert_int_eq(memcmp(data, got, a->bytes), 0);
+    ck_ok(attncl_model_param_read(model, key, got, a->bytes)); // its neighbour in the tensor
+    ck_assert_int_eq(memcmp(in_file(&golden, key)->data, got, a->bytes), 0);
+
+    ck_fails(attncl_model_param_write(model, value, data, 4), ATTNCL_ERR_ARGUMENT, "4 were given");
+    ck_fails(attncl_model_param_read(model, "none", got, 4), ATTNCL_ERR_ARGUMENT, "none");
+    attncl_param param = ATTNCL_PARAM_INIT;
+    ck_fails(attncl_model_param_at(model, 1000, &param), ATTNCL_ERR_ARGUMENT, "1000");
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+
+// -- loss and gradients
+
+static attncl_array ints(const char *name, const int32_t *data, int rank, const int64_t *dim)
+{
+    attncl_array a = {.name = name, .dtype = ATTNCL_I32, .rank = rank, .data = data, .bytes = 4};
+    for (int i = 0; i < rank; ++i) {
+        a.dim[i] = dim[i];
+        a.bytes *= (size_t)dim[i];
+    }
+    return a;
+}
+
+enum { T = 5, B = 3, MAX_WEIGHTS = 64 };
+static const int64_t shape_tb[] = {T, B};
+static const int32_t tokens[T * B] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4};
+static const int32_t targets[T * B] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4, 5};
+
+// A step of gradient descent through the public functions lowers the loss, and the file's loss is
+// that of the model's own output "loss".
+TEST(a_step_along_the_gradient_lowers_the_loss)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_graph *g = NULL;
+    attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
+    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    char name[32];
+    float before, after;
+    golden_load(&golden, "lm_feedback");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_graph_create(test_context(), &g));
+    const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
+                               ints("targets", targets, 2, shape_tb)};
+    ck_ok(attncl_model_loss(model, g, NULL, in, 2, &loss));
+    ck_ok(attncl_model_gradient(model, g, loss, weights, gradients));
+    attncl_graph_output(g, "loss", loss);
+    const size_t n = attncl_model_weight_count(model);
+    ck_assert_uint_le(n, MAX_WEIGHTS);
+    for (size_t i = 0; i < n; ++i) {
+        snprintf(name, sizeof name, "%zu", i);
+        attncl_graph_output(g, name, gradients[i]);
+    }
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_write(g, "tokens", tokens, sizeof tokens));
+    ck_ok(attncl_graph_write(g, "targets", targets, sizeof targets));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "loss", &before, sizeof before));
+    for (size_t i = 0; i < n; ++i) {
+        static float x[1 << 16], dx[1 << 16];
+        size_t count = 1;
+        ck_ok(attncl_model_weight_at(model, i, &weight));
+        for (int k = 0; k < weight.shape.rank; ++k)
+            count *= (size_t)weight.shape.dim[k];
+        snprintf(name, sizeof name, "%zu", i);
+        ck_ok(attncl_graph_read(g, name, dx, count * sizeof dx[0]));
+        ck_ok(attncl_tensor_read(weight.tensor, x, count * sizeof x[0]));
+        for (size_t k = 0; k < count; ++k)
+            x[k] -= 0.05f * dx[k];
+        ck_ok(attncl_tensor_write(weight.tensor, x, count * sizeof x[0]));
+    }
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "loss", &after, sizeof after));
+    ck_assert_msg(after < before, "the loss was %g and became %g", (double)before, (double)after);
+
+    attncl_results *results = NULL;
+    ck_ok(attncl_model_run(model, in, 2, &results, NULL));
+    for (size_t i = 0; i < attncl_results_count(results); ++i) {
+        const attncl_array *a = attncl_results_at(results, i);
+        float own;
+        if (strcmp(a->name, "loss") == 0) {
+            memcpy(&own, a->data, sizeof own);
+            ck_assert_msg(fabsf(own - after) <= 1e-5f * after, "%g is not %g", (double)own,
+                          (double)after);
+        }
+    }
+    attncl_results_destroy(results);
+    attncl_graph_destroy(g);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+
+// Calls attncl_model_loss() in a graph of its own.
+static attncl_status try_loss(attncl_model *model, const attncl_loss_desc *desc,
+                              const attncl_array *inputs, size_t n)
+{
+    attncl_graph *g = NULL;
+    attncl_value loss;
+    ck_ok(attncl_graph_create(test_context(), &g));
+    const attncl_status status = attncl_model_loss(model, g, desc, inputs, n, &loss);
+    attncl_graph_destroy(g);
+    return status;
+}
+
+TEST(a_loss_refuses_what_it_cannot_compute)
+{
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
+    const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
+                               ints("targets", targets, 2, shape_tb),
+                               ints("target", targets, 2, shape_tb)};
+    golden_load(&golden, "lm_feedback");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(try_loss(model, &desc, in, 2));
+    ck_fails(try_loss(model, &desc, in, 1), ATTNCL_ERR_ARGUMENT, "targets is missing");
+    ck_fails(try_loss(model, &desc, in, 3), ATTNCL_ERR_ARGUMENT, "input target is not known");
+    ck_fails(try_loss(NULL, &desc, in, 2), ATTNCL_ERR_ARGUMENT, "NULL");
+    desc.label_smoothing = 1;
+    ck_fails(try_loss(model, &desc, in, 2), ATTNCL_ERR_ARGUMENT, "label_smoothing is 1");
+    desc.label_smoothing = 0;
+    desc.dropout = -0.5;
+    ck_fails(try_loss(model, &desc, in, 2), ATTNCL_ERR_ARGUMENT, "dropout is -0.5");
+    attncl_model_close(model);
+    golden_free(&golden);
+    golden_load(&golden, "mha");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_fails(try_loss(model, NULL, in, 2), ATTNCL_ERR_UNSUPPORTED, "arch mha has no loss");
+    attncl_model_close(model);
+    golden_free(&golden);
+}
