@@ -8,6 +8,9 @@
 // The text is cut into windows of T characters side by side: window i reads characters iT .. iT+T-1
 // and predicts iT+1 .. iT+T, the last one less, so that every character but the first is predicted
 // once.  B windows run at once.
+//
+// Under mpirun the ranks take these batches in turn.  Their losses are added in the order of the text,
+// so that any number of ranks prints the same figure.
 
 #include <errno.h>
 #include <math.h>
@@ -24,13 +27,14 @@ static const char usage[] =
     "Mean negative log likelihood per character (nats) and perplexity of the UTF-8 file\n"
     "TEXT under a language model with attncl.vocab in its metadata.  The text is read in\n"
     "windows of the model's seq_len (256 when it has none), at most its max_len and P + 1;\n"
-    "every character but the first is predicted once.\n";
+    "every character but the first is predicted once.  Under mpirun the ranks share them.\n";
 
 struct request {
     struct session_options session;
     const char *text;
     int64_t bytes[2]; // begin and end in the file; end -1: the file's
     int64_t batch;
+    attncl_ranks *ranks;
     bool json;
 };
 
@@ -105,9 +109,9 @@ static int open_batch(attncl_model *model, int64_t length, int64_t n_windows, st
     return TOOL_OK;
 }
 
-// Windows side by side: column w of the batch is the text from w * length on.  Adds their loss to
-// *sum.
-static int run_batch(struct batch *b, const int32_t *text, double *sum)
+// Windows side by side: column w of the batch is the text from w * length on.  *loss_ret: the sum of
+// all its predictions.
+static int run_batch(struct batch *b, const int32_t *text, double *loss_ret)
 {
     const int64_t T = b->length, B = b->n_windows;
     const size_t bytes = (size_t)(T * B) * sizeof *b->tokens;
@@ -124,32 +128,62 @@ static int run_batch(struct batch *b, const int32_t *text, double *sum)
         attncl_graph_run(b->graph) != ATTNCL_OK ||
         attncl_graph_read(b->graph, "loss", &mean, sizeof mean) != ATTNCL_OK)
         return tool_failed();
-    *sum += (double)mean * (double)(T * B);
+    *loss_ret = (double)mean * (double)(T * B);
     return TOOL_OK;
 }
 
-// The text's n - 1 predictions: whole windows in batches, what is left of them in a smaller batch,
-// the short window alone.
-static int evaluate(attncl_model *model, int64_t window, int64_t batch, const int32_t *text,
-                    int64_t n, double *sum)
+// The text's n - 1 predictions in batches: whole windows, what is left of them in a smaller batch, the
+// short window alone.
+struct cut {
+    int64_t total, window, batch;
+};
+
+static int64_t n_batches(const struct cut *c)
 {
-    const int64_t total = n - 1;
+    const int64_t n_windows = c->total / c->window;
+    return n_windows / c->batch + (n_windows % c->batch > 0) + (c->total % c->window > 0);
+}
+
+// Runs this rank's batches; loss_of: of each batch, [n_batches()].
+static int run_batches(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
+                       const int32_t *text, double *loss_of)
+{
     struct batch b = {0};
     int status = TOOL_OK;
 
-    for (int64_t done = 0; done < total && status == TOOL_OK;) {
-        const int64_t left = total - done;
-        const int64_t length = left < window ? left : window;
-        const int64_t n_windows = left / length < batch ? left / length : batch;
-        progress_bar("eval", "tokens", done, total);
-        if (length != b.length || n_windows != b.n_windows)
-            status = open_batch(model, length, n_windows, &b);
-        if (status == TOOL_OK)
-            status = run_batch(&b, text + done, sum);
+    for (int64_t done = 0, i = 0; done < c->total && status == TOOL_OK; i++) {
+        const int64_t left = c->total - done;
+        const int64_t length = left < c->window ? left : c->window;
+        const int64_t n_windows = left / length < c->batch ? left / length : c->batch;
+        if (attncl_ranks_rank(ranks) == 0)
+            progress_bar("eval", "tokens", done, c->total);
+        if (i % attncl_ranks_size(ranks) == attncl_ranks_rank(ranks)) {
+            if (length != b.length || n_windows != b.n_windows)
+                status = open_batch(model, length, n_windows, &b);
+            if (status == TOOL_OK)
+                status = run_batch(&b, text + done, &loss_of[i]);
+        }
         done += length * n_windows;
     }
     progress_clear();
     close_batch(&b);
+    return status;
+}
+
+static int evaluate(attncl_model *model, const struct cut *c, attncl_ranks *ranks,
+                    const int32_t *text, double *sum_ret)
+{
+    const int64_t n = n_batches(c);
+    double *loss_of = calloc((size_t)n, sizeof *loss_of);
+    int status =
+        loss_of ? run_batches(model, c, ranks, text, loss_of) : tool_error("out of memory");
+
+    if (status == TOOL_OK && attncl_ranks_sum_double(ranks, loss_of, (size_t)n) != ATTNCL_OK)
+        status = tool_failed();
+    *sum_ret = 0;
+    for (int64_t i = 0; i < n && status == TOOL_OK; i++)
+        *sum_ret += loss_of[i];
+    free(loss_of);
     return status;
 }
 
@@ -196,17 +230,18 @@ static int run(struct session *session, const void *request)
 {
     const struct request *r = request;
     const double start = seconds_now();
+    const struct cut cut = {.total = (int64_t)session->n_tokens - 1,
+                            .window = window_of(session->model),
+                            .batch = r->batch};
     double sum = 0;
     int status;
 
     if (session->n_tokens < 2)
         return tool_error("%s: %zu %s in the range, at least 2 are needed", r->text,
                           session->n_tokens, unit(r));
-    status = evaluate(session->model, window_of(session->model), r->batch, session->tokens,
-                      (int64_t)session->n_tokens, &sum);
-    if (status == TOOL_OK)
-        status =
-            report(r, session->context, sum, (int64_t)session->n_tokens - 1, seconds_now() - start);
+    status = evaluate(session->model, &cut, r->ranks, session->tokens, &sum);
+    if (status == TOOL_OK && attncl_ranks_rank(r->ranks) == 0)
+        status = report(r, session->context, sum, cut.total, seconds_now() - start);
     return status;
 }
 
@@ -221,7 +256,7 @@ int command_eval(int argc, char **argv)
         {"tokens", 'i', OPTION_SWITCH, &r.session.text_is_numbers,
          .help = "TEXT holds token numbers, between spaces or line ends"},
         JSON_OPTION(&r.json, "the result as JSON"),
-        DEVICE_OPTION(&r.session.device),
+        DEVICES_OPTION(&r.session.device),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"TEXT", .kind = OPTION_OPERAND, .value = &r.text},
         {.name = NULL},
@@ -231,6 +266,10 @@ int command_eval(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
+    status = ranks_begin(&r.ranks);
+    if (status != TOOL_OK)
+        return status;
+    r.session.device = ranks_device(r.session.device);
     text = read_range(&r, &r.session.text_bytes);
     r.session.text = text;
     r.session.text_offset = r.bytes[0];

@@ -41,7 +41,7 @@ int tool_error(const char *format, ...)
     if (output_interrupted()) // a failure that follows from it
         return TOOL_FAILED;
     va_start(args, format);
-    print_error("attncl", format, args);
+    print_error(ranks_speaker(), format, args);
     va_end(args);
     return TOOL_FAILED;
 }
@@ -170,5 +170,5 @@ int main(int argc, char **argv)
         tool_error("which command?  see attncl --help");
         return TOOL_USAGE;
     }
-    return output_end(run_command(argc, argv));
+    return ranks_end(output_end(run_command(argc, argv)));
 }

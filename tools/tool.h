@@ -43,6 +43,12 @@ int tool_options(const char *command, const char *usage, const struct option_row
 #define DEVICE_OPTION(pointer)                                                                     \
     {"device", 'd', OPTION_TEXT, pointer, "D",                                                     \
      .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name"}
+
+// Of commands that work under mpirun.
+#define DEVICES_OPTION(pointer)                                                                    \
+    {"device", 'd', OPTION_TEXT, pointer, "D",                                                     \
+     .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name;\n"                             \
+             "D,D,...: of the ranks of each machine in turn"}
 // clang-format on
 
 #define JSON_OPTION(pointer, what)                                                                 \
@@ -75,6 +81,22 @@ json_t *json_number(double x);
 
 // The device's name.
 json_t *json_device(const attncl_context *context);
+
+// -- several ranks (ranks.c)
+
+// Joins the ranks that mpirun started, one without it.  Called once, before a device is opened; ranks_end() leaves
+// them.  Returns an exit status; a failure is reported.
+int ranks_begin(attncl_ranks **ranks_ret);
+
+// What a context of this rank takes as its device: of a list "D,D,..." the one with the number of this rank on its
+// machine, the first again after the last.  list null: ATTNCL_DEVICE, else one of the GPUs where there are several.
+const char *ranks_device(const char *list);
+
+// Before a failure is printed: "attncl", or with several ranks "attncl: rank 3", after rank 0 had the time to say the same.
+const char *ranks_speaker(void);
+
+// Leaves the ranks, or after a failure ends all of them.  Returns `status`.
+int ranks_end(int status);
 
 // -- text (text.c)
 

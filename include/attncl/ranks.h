@@ -59,6 +59,10 @@ ATTNCL_API int attncl_ranks_size(const attncl_ranks *ranks);
  * Errors: none.  Since: 0.2. */
 ATTNCL_API int attncl_ranks_local_rank(const attncl_ranks *ranks);
 
+/** How many are on this machine, at least 1.
+ * Errors: none.  Since: 0.2. */
+ATTNCL_API int attncl_ranks_local_size(const attncl_ranks *ranks);
+
 /**
  * Replaces data [n] by its sum over the ranks.  Every rank gives the same n.  Begun sums are
  * finished first.

@@ -49,13 +49,15 @@ static int duplicate(MPI_Comm *ret)
     return code == MPI_SUCCESS ? MPI_Comm_set_errhandler(*ret, MPI_ERRORS_RETURN) : code;
 }
 
-static int local_rank(int *ret)
+static int find_local(struct ranks_place *ret)
 {
     MPI_Comm local;
     int code = MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &local);
 
     if (code == MPI_SUCCESS)
-        code = MPI_Comm_rank(local, ret);
+        code = MPI_Comm_rank(local, &ret->local_rank);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_size(local, &ret->local_size);
     if (code == MPI_SUCCESS)
         code = MPI_Comm_free(&local);
     return code;
@@ -84,7 +86,7 @@ static const char *plugin_open(struct ranks_place *ret)
     if (code == MPI_SUCCESS)
         code = MPI_Comm_size(others, &ret->size);
     if (code == MPI_SUCCESS)
-        code = local_rank(&ret->local_rank);
+        code = find_local(ret);
     return message(code);
 }
 

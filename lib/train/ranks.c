@@ -82,7 +82,7 @@ static attncl_status join(attncl_ranks *ranks)
     const int expected = size_in_environment(&variable);
     const struct ranks_plugin *plugin = NULL;
 
-    ranks->place = (struct ranks_place){.size = 1};
+    ranks->place = (struct ranks_place){.size = 1, .local_size = 1};
     if (expected == 1)
         return ATTNCL_OK;
     TRY(load(variable, &plugin));
@@ -138,6 +138,11 @@ int attncl_ranks_size(const attncl_ranks *ranks)
 int attncl_ranks_local_rank(const attncl_ranks *ranks)
 {
     return ranks ? ranks->place.local_rank : 0;
+}
+
+int attncl_ranks_local_size(const attncl_ranks *ranks)
+{
+    return ranks ? ranks->place.local_size : 1;
 }
 
 void attncl_ranks_abort(attncl_ranks *ranks)

@@ -8,7 +8,7 @@ enum { RANKS_PLUGIN_VERSION = 1 };
 
 struct ranks_place {
     int rank, size;
-    int local_rank; // among the processes of this machine
+    int local_rank, local_size; // among the processes of this machine
 };
 
 // An operation that was begun.

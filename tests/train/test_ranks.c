@@ -132,6 +132,7 @@ TEST(worker)
     ck_ok(attncl_ranks_open(&ranks));
     ck_assert_int_eq(attncl_ranks_size(ranks), atoi(getenv("RANKS_EXPECTED")));
     ck_assert_int_eq(attncl_ranks_local_rank(ranks), attncl_ranks_rank(ranks)); // one machine
+    ck_assert_int_eq(attncl_ranks_local_size(ranks), attncl_ranks_size(ranks));
     ck_ok(attncl_ranks_barrier(ranks));
     if (strcmp(task(), "work") != 0 && attncl_ranks_rank(ranks) == 1) {
         if (strcmp(task(), "abort") == 0)
@@ -164,6 +165,7 @@ TEST(without_a_launcher_there_is_one_rank)
         ck_assert_int_eq(attncl_ranks_rank(all[i]), 0);
         ck_assert_int_eq(attncl_ranks_size(all[i]), 1);
         ck_assert_int_eq(attncl_ranks_local_rank(all[i]), 0);
+        ck_assert_int_eq(attncl_ranks_local_size(all[i]), 1);
         ck_ok(attncl_ranks_sum(all[i], x, 2));
         ck_ok(attncl_ranks_sum_begin(all[i], x, 2));
         ck_ok(attncl_ranks_sum_poll(all[i], &n_left));

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""ranks.py TOOL ROOT: attncl under mpirun, which RANKS_MPIRUN says how to call.
+
+Standard library only.  Exit status 77 when there is no device or no mpirun.
+"""
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+MPIRUN = os.environ.get("RANKS_MPIRUN", "").split()
+
+
+class Ranks:
+    """The command on any number of ranks."""
+
+    def __init__(self, tool, directory):
+        self.tool, self.directory, self.failures = tool, directory, 0
+
+    def path(self, name):
+        return os.path.join(self.directory, name)
+
+    def check(self, ok, what):
+        if not ok:
+            self.failures += 1
+            print(what, file=sys.stderr)
+
+    def start(self, n, *words):
+        launcher = [*MPIRUN, "-n", str(n)] if n else []
+        return subprocess.Popen([*launcher, self.tool, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def run(self, n, *words):
+        """Status, stdout and stderr; n 0: without mpirun."""
+        process = self.start(n, *words)
+        out, err = process.communicate(timeout=600)
+        return process.returncode, out, err
+
+    def works(self, n, *words):
+        status, out, err = self.run(n, *words)
+        self.check(status == 0, "%d ranks, %s: status %d, %s" % (n, words[0], status, err.strip()))
+        return out
+
+
+def test_eval(ranks, root):
+    """Any number of ranks prints what one does, once."""
+    model = os.path.join(root, "examples/models/shakespeare.safetensors")
+    text = ranks.path("text")
+    with open(text, "w", encoding="utf-8") as f:
+        f.write("What light through yonder window breaks?\n" * 60)
+    command = ("eval", model, text, "--batch", "1")
+    want = ranks.works(0, *command).splitlines()
+    for n in (1, 2, 4):
+        got = ranks.works(n, *command).splitlines()
+        ranks.check(got[:1] == want[:1] and len(got) == 2, "%d ranks, eval: %s, one: %s" % (n, got, want))
+    got = ranks.works(2, *command, "--device", "0:0,0:0")
+    ranks.check(got.splitlines()[:1] == want[:1], "devices by list: %s" % got)
+
+
+def test_failures(ranks, root):
+    """What fails on every rank is said by rank 0, and all end."""
+    began = time.monotonic()
+    status, out, err = ranks.run(3, "eval", "/nowhere", os.path.join(root, "README.md"))
+    ranks.check(status != 0 and out == "" and "attncl: rank 0: /nowhere: " in err and "rank 1: /nowhere" not in err,
+                "no model: status %d, %s, %s" % (status, out, err))
+    model = os.path.join(root, "examples/models/shakespeare.safetensors")
+    status, out, err = ranks.run(2, "eval", model, ranks.path("text"), "--device", "0:0,none such")
+    ranks.check(status != 0 and out == "" and "attncl: rank 1: " in err and "none such" in err,
+                "no device on rank 1: status %d, %s, %s" % (status, out, err))
+    ranks.check(time.monotonic() - began < 60, "failures took %.1f s" % (time.monotonic() - began))
+    env, os.environ["ATTNCL_MPI_PLUGIN"] = os.environ["ATTNCL_MPI_PLUGIN"], "/nowhere/plugin.so"
+    status, out, err = ranks.run(2, "eval", model, ranks.path("text"))
+    os.environ["ATTNCL_MPI_PLUGIN"] = env
+    ranks.check(status != 0 and "/nowhere/plugin.so" in err, "no plugin: status %d, %s, %s" % (status, out, err))
+
+
+def main(tool, root):
+    if not MPIRUN or subprocess.run([tool, "devices"], capture_output=True, check=False).returncode != 0:
+        print("skipped: no mpirun or no device", file=sys.stderr)
+        return 77
+    with tempfile.TemporaryDirectory() as directory:
+        ranks = Ranks(tool, directory)
+        for test in (test_eval, test_failures):
+            began = time.monotonic()
+            test(ranks, root)
+            print("%s: %.1f s" % (test.__name__, time.monotonic() - began))
+    return 1 if ranks.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

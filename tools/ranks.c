@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: MIT
+//
+// Several processes, started by mpirun: which device each takes, and how all end.
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tool.h"
+
+static attncl_ranks *ranks; // null: none were joined
+
+// A CPU driver takes all cores in each process.  PoCL reads one of these names, by its version.
+static void share_cores(void)
+{
+    const int n = attncl_ranks_local_size(ranks);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    char share[32];
+
+    if (n == 1)
+        return;
+    snprintf(share, sizeof share, "%ld", cores > n ? cores / n : 1);
+    setenv("POCL_MAX_PTHREAD_COUNT", share, 0);
+    setenv("POCL_CPU_MAX_CU_COUNT", share, 0);
+}
+
+int ranks_begin(attncl_ranks **ranks_ret)
+{
+    if (!ranks && attncl_ranks_open(&ranks) != ATTNCL_OK)
+        return tool_failed();
+    share_cores();
+    *ranks_ret = ranks;
+    return TOOL_OK;
+}
+
+// Entry `i` of "D,D,...", the first again after the last.
+static const char *of_list(const char *list, int i)
+{
+    static char device[256];
+    int n = 1;
+
+    for (const char *at = list; *at; at++)
+        n += *at == ',';
+    for (i %= n; i > 0; i--)
+        list = strchr(list, ',') + 1;
+    snprintf(device, sizeof device, "%.*s", (int)strcspn(list, ","), list);
+    return device;
+}
+
+// The GPUs of a platform, at most MAX_GPUS, as "P:D,P:D,..."; their number.
+enum { MAX_GPUS = 64, GPU_TEXT = 12 };
+
+static int list_gpus(int platform, char *list, size_t bytes)
+{
+    size_t n_devices = 0, used = 0;
+    int n = 0;
+
+    list[0] = '\0';
+    if (attncl_device_count(&n_devices) != ATTNCL_OK)
+        return 0;
+    for (size_t i = 0; i < n_devices && n < MAX_GPUS; i++) {
+        attncl_device_info d = ATTNCL_DEVICE_INFO_INIT;
+        if (attncl_device_get(i, &d) != ATTNCL_OK || d.platform != platform ||
+            d.type != ATTNCL_DEVICE_GPU || !d.available)
+            continue;
+        used += (size_t)snprintf(list + used, bytes - used, "%s%d:%d", n ? "," : "", d.platform,
+                                 d.device);
+        n++;
+    }
+    return n;
+}
+
+// One of the GPUs of the platform that has most of them: a GPU may appear on two platforms.  Null: there
+// are not several.
+static const char *deal_gpus(void)
+{
+    static char best[MAX_GPUS * GPU_TEXT];
+    char list[sizeof best];
+    int most = 1;
+    size_t n_devices = 0;
+    attncl_device_info last = ATTNCL_DEVICE_INFO_INIT;
+
+    if (attncl_device_count(&n_devices) != ATTNCL_OK || n_devices == 0 ||
+        attncl_device_get(n_devices - 1, &last) != ATTNCL_OK)
+        return NULL;
+    for (int platform = 0; platform <= last.platform; platform++) {
+        const int n = list_gpus(platform, list, sizeof list);
+        if (n > most) {
+            most = n;
+            memcpy(best, list, sizeof best);
+        }
+    }
+    return most > 1 ? of_list(best, attncl_ranks_local_rank(ranks)) : NULL;
+}
+
+const char *ranks_device(const char *list)
+{
+    const char *given = getenv("ATTNCL_DEVICE");
+
+    if (list)
+        return of_list(list, attncl_ranks_local_rank(ranks));
+    if ((given && *given) || attncl_ranks_local_size(ranks) == 1)
+        return NULL;
+    return deal_gpus();
+}
+
+const char *ranks_speaker(void)
+{
+    static char speaker[32];
+    const struct timespec pause = {.tv_nsec = 300000000};
+
+    if (attncl_ranks_size(ranks) == 1)
+        return "attncl";
+    if (attncl_ranks_rank(ranks) > 0)
+        nanosleep(&pause, NULL); // what fails on every rank, rank 0 says, and ends all
+    snprintf(speaker, sizeof speaker, "attncl: rank %d", attncl_ranks_rank(ranks));
+    return speaker;
+}
+
+int ranks_end(int status)
+{
+    if (status != TOOL_OK)
+        attncl_ranks_abort(ranks);
+    attncl_ranks_close(ranks);
+    ranks = NULL;
+    return status;
+}
