@@ -24,6 +24,31 @@
 ATTNCL_BEGIN
 
 /**
+ * A new model with initial values, as PyTorch's modules have them by parameter: uniform within +-1 /
+ * sqrt(inputs), normal, or constant.  They are a function of seed, name and element, the same bits on
+ * every device (docs/model-files.md).
+ *
+ * @param arch       its name, "lm"
+ * @param config     a JSON object as in metadata attncl.config
+ * @param model_ret  owned by the caller, released by attncl_model_close() before the context
+ * Errors: ERR_FORMAT for an unknown architecture and a configuration that it does not accept,
+ * ERR_ARGUMENT, ERR_SHAPE, ERR_DEVICE_MEMORY, ERR_NO_MEMORY.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_model_create(attncl_context *context, const char *arch,
+                                             const char *config, uint64_t seed,
+                                             attncl_model **model_ret);
+
+/**
+ * Opens the parameters of a safetensors file as a model of an architecture and configuration that
+ * are given, whatever its metadata says.
+ * @param model_ret  as of attncl_model_create()
+ * Errors: as attncl_model_open().  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_model_open_as(attncl_context *context, const char *path,
+                                              const char *arch, const char *config,
+                                              attncl_model **model_ret);
+
+/**
  * Writes a model file, replacing an old one in one step: the trained parameters as they are now, in
  * PyTorch's names and shapes, and the metadata.  What follows from the configuration (fixed
  * positions, masks) is left out.

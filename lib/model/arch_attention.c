@@ -90,9 +90,12 @@ struct additive_params {
 static struct additive_params additive_params(struct params *p, const struct additive_settings *s)
 {
     struct additive_params params;
-    params.key_weight = PARAM(p, "W_k.weight", s->num_hiddens, s->key_size);
-    params.query_weight = PARAM(p, "W_q.weight", s->num_hiddens, s->query_size);
-    params.score_weight = PARAM(p, "w_v.weight", 1, s->num_hiddens);
+    params.key_weight =
+        PARAM(p, "W_k.weight", attncl__init_fan_in(s->key_size), s->num_hiddens, s->key_size);
+    params.query_weight =
+        PARAM(p, "W_q.weight", attncl__init_fan_in(s->query_size), s->num_hiddens, s->query_size);
+    params.score_weight =
+        PARAM(p, "w_v.weight", attncl__init_fan_in(s->num_hiddens), 1, s->num_hiddens);
     return params;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "model/arch.h"
+#include "model/block_norm.h"
 #include "model/config.h"
 
 // -- softmax
@@ -75,11 +76,17 @@ static attncl_status layer_norm_configure(struct config *config, void *settings)
     return attncl__config_number_or(config, "eps", 0, 1e-5, &s->eps);
 }
 
+static struct norm_params layer_norm_params(struct params *p, const struct layer_norm_settings *s)
+{
+    struct norm_params norm;
+    norm.weight = attncl__param(p, "weight", INIT_CONSTANT(1), (int)s->rank, s->shape);
+    norm.bias = attncl__param(p, "bias", INIT_CONSTANT(0), (int)s->rank, s->shape);
+    return norm;
+}
+
 static void layer_norm_load(struct params *p, const void *settings)
 {
-    const struct layer_norm_settings *s = settings;
-    attncl__param(p, "weight", (int)s->rank, s->shape);
-    attncl__param(p, "bias", (int)s->rank, s->shape);
+    layer_norm_params(p, settings);
 }
 
 static attncl_status layer_norm_build(struct build *b, const void *settings)
@@ -87,10 +94,9 @@ static attncl_status layer_norm_build(struct build *b, const void *settings)
     const struct layer_norm_settings *s = settings;
     attncl_value x;
     TRY(attncl__input_trailing(b, "x", (int)s->rank, s->shape, &x));
-    const attncl_value weight = attncl__param(&b->params, "weight", (int)s->rank, s->shape);
-    const attncl_value bias = attncl__param(&b->params, "bias", (int)s->rank, s->shape);
+    const struct norm_params norm = layer_norm_params(&b->params, s);
     attncl_graph_output(b->graph, "output",
-                        attncl_layer_norm(b->graph, x, weight, bias, (float)s->eps));
+                        attncl_layer_norm(b->graph, x, norm.weight, norm.bias, (float)s->eps));
     return ATTNCL_OK;
 }
 
@@ -142,20 +148,26 @@ static attncl_status linear_configure(struct config *config, void *settings)
     return attncl__config_bool_or(config, "bias", true, &s->bias);
 }
 
+static void linear_params(struct params *p, const struct linear_settings *s,
+                          attncl_value *weight_ret, attncl_value *bias_ret)
+{
+    const struct param_init init = attncl__init_fan_in(s->in);
+    *weight_ret = PARAM(p, "weight", init, s->out, s->in);
+    *bias_ret = PARAM_IF(s->bias, p, "bias", init, s->out);
+}
+
 static void linear_load(struct params *p, const void *settings)
 {
-    const struct linear_settings *s = settings;
-    PARAM(p, "weight", s->out, s->in);
-    PARAM_IF(s->bias, p, "bias", s->out);
+    attncl_value weight, bias;
+    linear_params(p, settings, &weight, &bias);
 }
 
 static attncl_status linear_build(struct build *b, const void *settings)
 {
     const struct linear_settings *s = settings;
-    attncl_value x;
+    attncl_value x, weight, bias;
     TRY(attncl__input_trailing(b, "x", 1, &s->in, &x));
-    const attncl_value weight = PARAM(&b->params, "weight", s->out, s->in);
-    const attncl_value bias = PARAM_IF(s->bias, &b->params, "bias", s->out);
+    linear_params(&b->params, s, &weight, &bias);
     attncl_graph_output(b->graph, "output", attncl_linear(b->graph, x, weight, bias));
     return ATTNCL_OK;
 }

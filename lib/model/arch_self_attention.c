@@ -96,9 +96,9 @@ static attncl_status one_configure(struct config *config, void *settings)
 static struct wide_params one_params(struct params *p, const struct wide_settings *s)
 {
     struct wide_params params;
-    params.query = PARAM(p, "U_query", s->width, s->width);
-    params.key = PARAM(p, "U_key", s->width, s->width);
-    params.value = PARAM(p, "U_value", s->width, s->width);
+    params.query = PARAM(p, "U_query", INIT_UNIFORM(0, 1), s->width, s->width);
+    params.key = PARAM(p, "U_key", INIT_UNIFORM(0, 1), s->width, s->width);
+    params.value = PARAM(p, "U_value", INIT_UNIFORM(0, 1), s->width, s->width);
     return params;
 }
 
@@ -145,12 +145,16 @@ struct many_params {
 
 static struct many_params many_params(struct params *p, const struct wide_settings *s)
 {
+    const struct param_init linear = attncl__init_fan_in(s->heads * s->width);
     struct many_params params;
-    params.heads.query = PARAM(p, "multihead_U_query", s->heads, s->width, s->width);
-    params.heads.key = PARAM(p, "multihead_U_key", s->heads, s->width, s->width);
-    params.heads.value = PARAM(p, "multihead_U_value", s->heads, s->width, s->width);
-    params.weight = PARAM(p, "linear.weight", s->width, s->heads * s->width);
-    params.bias = PARAM(p, "linear.bias", s->width);
+    params.heads.query =
+        PARAM(p, "multihead_U_query", INIT_UNIFORM(0, 1), s->heads, s->width, s->width);
+    params.heads.key =
+        PARAM(p, "multihead_U_key", INIT_UNIFORM(0, 1), s->heads, s->width, s->width);
+    params.heads.value =
+        PARAM(p, "multihead_U_value", INIT_UNIFORM(0, 1), s->heads, s->width, s->width);
+    params.weight = PARAM(p, "linear.weight", linear, s->width, s->heads * s->width);
+    params.bias = PARAM(p, "linear.bias", linear, s->width);
     return params;
 }
 

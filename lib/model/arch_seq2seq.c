@@ -49,10 +49,10 @@ struct encoder {
 static struct encoder encoder_params(struct params *p, const struct seq2seq_settings *s,
                                      attncl_gru_params *layers)
 {
-    const struct rnn_settings rnn = {s->embed, s->hidden, s->n_layers};
+    const struct rnn_settings rnn = {s->embed, s->hidden, s->n_layers, true};
     struct encoder encoder;
     attncl__params_enter(p, "encoder");
-    encoder.embedding = PARAM(p, "embedding.weight", s->n_source, s->embed);
+    encoder.embedding = PARAM(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
     attncl__params_enter(p, "rnn");
     attncl__rnn_params(p, &rnn, layers);
     attncl__params_leave(p);
@@ -69,23 +69,24 @@ struct decoder {
 static struct decoder decoder_params(struct params *p, const struct seq2seq_settings *s,
                                      attncl_gru_params *layers)
 {
-    const struct rnn_settings rnn = {s->embed + s->hidden, s->hidden, s->n_layers};
+    const struct rnn_settings rnn = {s->embed + s->hidden, s->hidden, s->n_layers, true};
     const int64_t hidden = s->hidden;
+    const struct param_init linear = attncl__init_fan_in(hidden);
     struct decoder decoder = {.bahdanau = ATTNCL_BAHDANAU_PARAMS_INIT};
     decoder.bahdanau.layers = layers;
     decoder.bahdanau.n_layers = (size_t)s->n_layers;
     attncl__params_enter(p, "decoder");
     attncl__params_enter(p, "attention");
-    decoder.bahdanau.key_weight = PARAM(p, "W_k.weight", hidden, hidden);
-    decoder.bahdanau.query_weight = PARAM(p, "W_q.weight", hidden, hidden);
-    decoder.bahdanau.score_weight = PARAM(p, "w_v.weight", 1, hidden);
+    decoder.bahdanau.key_weight = PARAM(p, "W_k.weight", linear, hidden, hidden);
+    decoder.bahdanau.query_weight = PARAM(p, "W_q.weight", linear, hidden, hidden);
+    decoder.bahdanau.score_weight = PARAM(p, "w_v.weight", linear, 1, hidden);
     attncl__params_leave(p);
-    decoder.embedding = PARAM(p, "embedding.weight", s->n_target, s->embed);
+    decoder.embedding = PARAM(p, "embedding.weight", INIT_NORMAL, s->n_target, s->embed);
     attncl__params_enter(p, "rnn");
     attncl__rnn_params(p, &rnn, layers);
     attncl__params_leave(p);
-    decoder.dense_weight = PARAM(p, "dense.weight", s->n_target, hidden);
-    decoder.dense_bias = PARAM(p, "dense.bias", s->n_target);
+    decoder.dense_weight = PARAM(p, "dense.weight", linear, s->n_target, hidden);
+    decoder.dense_bias = PARAM(p, "dense.bias", linear, s->n_target);
     attncl__params_leave(p);
     return decoder;
 }

@@ -23,10 +23,14 @@ static attncl_status embedding_configure(struct config *config, void *settings)
     return attncl__config_int(config, "embedding_dim", 1, &s->width);
 }
 
+static attncl_value embedding_weight(struct params *p, const struct embedding_settings *s)
+{
+    return PARAM(p, "weight", INIT_NORMAL, s->count, s->width);
+}
+
 static void embedding_load(struct params *p, const void *settings)
 {
-    const struct embedding_settings *s = settings;
-    PARAM(p, "weight", s->count, s->width);
+    embedding_weight(p, settings);
 }
 
 static attncl_status embedding_build(struct build *b, const void *settings)
@@ -34,7 +38,7 @@ static attncl_status embedding_build(struct build *b, const void *settings)
     const struct embedding_settings *s = settings;
     attncl_value tokens;
     TRY(attncl__input_index(b, "tokens", ANY, NULL, s->count, &tokens));
-    const attncl_value weight = PARAM(&b->params, "weight", s->count, s->width);
+    const attncl_value weight = embedding_weight(&b->params, s);
     attncl_graph_output(b->graph, "output", attncl_embedding(b->graph, tokens, weight, 1.0f));
     return ATTNCL_OK;
 }

@@ -38,13 +38,14 @@ void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_a
 {
     const int64_t width = s->d_model, n = s->seq_len;
     const int64_t keys = s->kind == ATTNCL_AFT_CONV ? s->heads : width;
+    const struct param_init zero = INIT_CONSTANT(0);
     attncl__param_linear(p, "query", width, width, s->bias, &ret->query_weight, &ret->query_bias);
     attncl__param_linear(p, "key", keys, width, s->bias, &ret->key_weight, &ret->key_bias);
     attncl__param_linear(p, "value", width, width, s->bias, &ret->value_weight, &ret->value_bias);
     if (s->kind == ATTNCL_AFT_CONV)
-        ret->pos_bias = PARAM(p, "w", s->heads, s->filter);
+        ret->pos_bias = PARAM(p, "w", zero, s->heads, s->filter);
     else
-        ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", n, n);
+        ret->pos_bias = PARAM_IF(s->kind != ATTNCL_AFT_SIMPLE, p, "pos_bias", zero, n, n);
     if (s->kind == ATTNCL_AFT_LOCAL)
         attncl__param_check_window(p, "local_mask", n, s->window);
     attncl__param_linear(p, "output", width, width, true, &ret->output_weight, &ret->output_bias);

@@ -48,9 +48,10 @@ attncl_status attncl__embed_configure(struct config *config, int64_t width, int6
     return configure(config, ret);
 }
 
-static const char *weight_name(const struct embed_settings *s)
+static attncl_value weight_param(struct params *p, const struct embed_settings *s)
 {
-    return s->positions == EMBED_NO_POSITIONS ? "weight" : "linear.weight";
+    const char *name = s->positions == EMBED_NO_POSITIONS ? "weight" : "linear.weight";
+    return PARAM(p, name, INIT_NORMAL, s->n_vocab, s->width);
 }
 
 static void embed_params(struct params *p, const struct embed_settings *s, attncl_value *weight_ret,
@@ -58,7 +59,7 @@ static void embed_params(struct params *p, const struct embed_settings *s, attnc
 {
     const char *table = "positional_encodings";
 
-    *weight_ret = PARAM(p, weight_name(s), s->n_vocab, s->width);
+    *weight_ret = weight_param(p, s);
     *table_ret = ATTNCL_NONE_VALUE;
     if (s->positions == EMBED_LEARNED)
         *table_ret = attncl__param_positions(p, table, s->max_len, s->width);
@@ -98,7 +99,7 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
 attncl_value attncl__embed_weight(struct build *b, const struct embed_settings *s)
 {
     attncl__params_enter(&b->params, "src_embed");
-    const attncl_value weight = PARAM(&b->params, weight_name(s), s->n_vocab, s->width);
+    const attncl_value weight = weight_param(&b->params, s);
     attncl__params_leave(&b->params);
     return weight;
 }

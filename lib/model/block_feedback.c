@@ -52,15 +52,16 @@ void attncl__feedback_attention_params(struct params *p, const struct feedback_s
 {
     const int64_t c = s->d_model, h = s->n_heads, d = c / h;
     const bool own = keys == KEYS_OWN;
-    ret->query_weight = PARAM(p, "query.linear.weight", c, c);
-    ret->key_weight = PARAM_IF(own, p, "key.linear.weight", c, c);
-    ret->value_weight = PARAM_IF(own, p, "value.linear.weight", c, c);
-    ret->value_bias = PARAM_IF(own, p, "value.linear.bias", c);
-    ret->output_weight = PARAM(p, "output.weight", c, c);
-    ret->output_bias = PARAM(p, "output.bias", c);
-    ret->key_pos_embeddings = PARAM(p, "key_pos_embeddings", s->n_positions, h, d);
-    ret->query_pos_bias = PARAM(p, "query_pos_bias", h, d);
-    ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", s->n_positions, h);
+    const struct param_init linear = attncl__init_fan_in(c), zero = INIT_CONSTANT(0);
+    ret->query_weight = PARAM(p, "query.linear.weight", linear, c, c);
+    ret->key_weight = PARAM_IF(own, p, "key.linear.weight", linear, c, c);
+    ret->value_weight = PARAM_IF(own, p, "value.linear.weight", linear, c, c);
+    ret->value_bias = PARAM_IF(own, p, "value.linear.bias", linear, c);
+    ret->output_weight = PARAM(p, "output.weight", linear, c, c);
+    ret->output_bias = PARAM(p, "output.bias", linear, c);
+    ret->key_pos_embeddings = PARAM(p, "key_pos_embeddings", zero, s->n_positions, h, d);
+    ret->query_pos_bias = PARAM(p, "query_pos_bias", zero, h, d);
+    ret->key_pos_bias = PARAM_IF(s->split, p, "key_pos_bias", zero, s->n_positions, h);
 }
 
 // `ret` points into `parts`.
@@ -93,17 +94,18 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
 static attncl_value key_value_weight(struct params *p, const struct feedback_settings *s)
 {
     const int64_t c = s->d_model;
+    const struct param_init linear = attncl__init_fan_in(c);
     char name[64];
     struct param_stack stack = attncl__param_stack_begin(p, "key_value.weight", c);
     for (int64_t i = 0; i < s->n_layers && !s->shared && p->status == ATTNCL_OK; ++i) {
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.key.linear.weight", i);
-        attncl__param_stack_add(&stack, name, c);
+        attncl__param_stack_add(&stack, name, linear, c);
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.value.linear.weight", i);
-        attncl__param_stack_add(&stack, name, c);
+        attncl__param_stack_add(&stack, name, linear, c);
     }
     if (s->shared) {
-        attncl__param_stack_add(&stack, "key.linear.weight", c);
-        attncl__param_stack_add(&stack, "value.linear.weight", c);
+        attncl__param_stack_add(&stack, "key.linear.weight", linear, c);
+        attncl__param_stack_add(&stack, "value.linear.weight", linear, c);
     }
     return attncl__param_stack_end(&stack);
 }
@@ -111,14 +113,15 @@ static attncl_value key_value_weight(struct params *p, const struct feedback_set
 // Values of a layer's own projection have a bias, keys none.
 static attncl_value key_value_bias(struct params *p, const struct feedback_settings *s)
 {
+    const struct param_init linear = attncl__init_fan_in(s->d_model);
     char name[64];
     if (s->shared)
         return ATTNCL_NONE_VALUE;
     struct param_stack stack = attncl__param_stack_begin(p, "key_value.bias", 0);
     for (int64_t i = 0; i < s->n_layers && p->status == ATTNCL_OK; ++i) {
         snprintf(name, sizeof name, "layers.%" PRId64 ".attn.value.linear.bias", i);
-        attncl__param_stack_add(&stack, NULL, s->d_model);
-        attncl__param_stack_add(&stack, name, s->d_model);
+        attncl__param_stack_add(&stack, NULL, linear, s->d_model);
+        attncl__param_stack_add(&stack, name, linear, s->d_model);
     }
     return attncl__param_stack_end(&stack);
 }
@@ -144,7 +147,7 @@ static void transformer_params(struct params *p, const struct feedback_settings 
         ret->key_value_weight = key_value_weight(p, s);
         ret->key_value_bias = key_value_bias(p, s);
     }
-    ret->weights = PARAM(p, "weights", s->n_layers + 1);
+    ret->weights = PARAM(p, "weights", INIT_CONSTANT(1), s->n_layers + 1);
     const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;

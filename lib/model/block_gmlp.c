@@ -24,8 +24,8 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
     ret->norm_eps = s->norm_eps;
-    ret->weight = PARAM(p, "weight", s->seq_len, s->seq_len);
-    ret->bias = PARAM(p, "bias", s->seq_len);
+    ret->weight = PARAM(p, "weight", INIT_UNIFORM(-0.01, 0.01), s->seq_len, s->seq_len);
+    ret->bias = PARAM(p, "bias", INIT_CONSTANT(1), s->seq_len);
 }
 
 attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *s)

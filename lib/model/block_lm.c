@@ -68,9 +68,24 @@ static const char *projection_name(const struct lm_settings *s)
     return s->is_feedback ? "generator" : "generator.projection";
 }
 
+// A tied weight is no parameter of its own.
+static void projection_params(struct params *p, const struct lm_settings *s,
+                              attncl_value *weight_ret, attncl_value *bias_ret)
+{
+    const int64_t n_vocab = s->embed.n_vocab, width = s->embed.width;
+    const struct param_init init = attncl__init_fan_in(width);
+    attncl__params_enter(p, "%s", projection_name(s));
+    *weight_ret = PARAM_IF(!s->tied, p, "weight", init, n_vocab, width);
+    *bias_ret = s->generator_bias == PRESENT_IF_IN_FILE
+                    ? PARAM_OPTIONAL(p, "bias", n_vocab)
+                    : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);
+    attncl__params_leave(p);
+}
+
 void attncl__lm_load(struct params *p, const void *settings)
 {
     const struct lm_settings *s = settings;
+    attncl_value weight, bias;
     attncl__embed_load(p, &s->embed);
     attncl__params_enter(p, "%s", layers_name(s));
     if (s->is_feedback)
@@ -78,27 +93,19 @@ void attncl__lm_load(struct params *p, const void *settings)
     else
         attncl__encoder_load(p, &s->encoder);
     attncl__params_leave(p);
-    attncl__params_enter(p, "%s", projection_name(s));
-    if (!s->tied)
-        PARAM(p, "weight", s->embed.n_vocab, s->embed.width);
-    if (s->generator_bias == PRESENT_ALWAYS)
-        PARAM(p, "bias", s->embed.n_vocab);
-    else if (s->generator_bias == PRESENT_IF_IN_FILE)
-        PARAM_OPTIONAL(p, "bias", s->embed.n_vocab);
-    attncl__params_leave(p);
+    projection_params(p, s, &weight, &bias);
 }
 
 // [..., C] -> [..., V]
 static attncl_value project(struct build *b, const struct lm_settings *s, attncl_value x)
 {
-    struct params *p = &b->params;
-    const int64_t n_vocab = s->embed.n_vocab, width = s->embed.width;
-    const attncl_value shared = s->tied ? attncl__embed_weight(b, &s->embed) : ATTNCL_NONE_VALUE;
-    attncl__params_enter(p, "%s", projection_name(s));
-    const attncl_value weight = s->tied ? shared : PARAM(p, "weight", n_vocab, width);
-    const attncl_value bias = PARAM_OPTIONAL(p, "bias", n_vocab);
+    attncl_value weight, bias;
+    projection_params(&b->params, s, &weight, &bias);
+    if (s->tied)
+        weight = attncl__embed_weight(b, &s->embed);
+    attncl_graph_push_scope(b->graph, projection_name(s));
     const attncl_value y = attncl_linear(b->graph, x, weight, bias);
-    attncl__params_leave(p);
+    attncl_graph_pop_scope(b->graph);
     return y;
 }
 

@@ -19,8 +19,8 @@ struct norm_params attncl__norm_params(struct params *p, const char *name, int64
 {
     struct norm_params norm;
     attncl__params_enter(p, "%s", name);
-    norm.weight = PARAM(p, "weight", width);
-    norm.bias = PARAM(p, "bias", width);
+    norm.weight = PARAM(p, "weight", INIT_CONSTANT(1), width);
+    norm.bias = PARAM(p, "bias", INIT_CONSTANT(0), width);
     attncl__params_leave(p);
     return norm;
 }
@@ -30,8 +30,9 @@ struct norm_params attncl__norm_optional(struct params *p, const char *name, int
     struct norm_params norm;
     attncl__params_enter(p, "%s", name);
     const bool half = attncl__param_given(p, "weight") != attncl__param_given(p, "bias");
-    norm.weight = half ? PARAM(p, "weight", width) : PARAM_OPTIONAL(p, "weight", width);
-    norm.bias = half ? PARAM(p, "bias", width) : PARAM_OPTIONAL(p, "bias", width);
+    const struct param_init none = INIT_CONSTANT(0); // a new model has no such norm
+    norm.weight = half ? PARAM(p, "weight", none, width) : PARAM_OPTIONAL(p, "weight", width);
+    norm.bias = half ? PARAM(p, "bias", none, width) : PARAM_OPTIONAL(p, "bias", width);
     attncl__params_leave(p);
     return norm;
 }

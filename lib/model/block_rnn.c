@@ -21,10 +21,13 @@ static attncl_gru_params layer_params(struct params *p, const struct rnn_setting
     snprintf(names[3], sizeof names[3], "bias_hh_l%" PRId64, k);
 
     attncl_gru_params layer = ATTNCL_GRU_PARAMS_INIT;
-    layer.weight_ih = PARAM(p, names[0], 3 * hidden, input);
-    layer.weight_hh = PARAM(p, names[1], 3 * hidden, hidden);
-    layer.bias_ih = PARAM(p, names[2], 3 * hidden);
-    layer.bias_hh = PARAM(p, names[3], 3 * hidden);
+    const struct param_init standard = attncl__init_fan_in(hidden);
+    const struct param_init ih = s->xavier ? attncl__init_xavier(input, 3 * hidden) : standard;
+    const struct param_init hh = s->xavier ? attncl__init_xavier(hidden, 3 * hidden) : standard;
+    layer.weight_ih = PARAM(p, names[0], ih, 3 * hidden, input);
+    layer.weight_hh = PARAM(p, names[1], hh, 3 * hidden, hidden);
+    layer.bias_ih = PARAM(p, names[2], standard, 3 * hidden);
+    layer.bias_hh = PARAM(p, names[3], standard, 3 * hidden);
     return layer;
 }
 

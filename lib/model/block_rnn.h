@@ -8,6 +8,7 @@
 
 struct rnn_settings {
     int64_t input, hidden, n_layers;
+    bool xavier; // the weights of a new model
 };
 
 // Parameters named weight_ih_l0 and so on; `ret` has space for n_layers, NULL: loading.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 //
-// Opening a model file: metadata, configuration, parameters to the device.  The file's copy in host
-// memory is gone when the model is open.
+// Opening a model file, or making a new model: metadata, configuration, parameters to the device.  The
+// file's copy in host memory is gone when the model is open.
 
 #include <string.h>
 
+#include "attncl/parameters.h"
 #include "base/alloc.h"
 #include "base/try.h"
 #include "model/model.h"
@@ -67,43 +68,78 @@ attncl_status attncl__model_list_params(const attncl_model *model, struct param_
     return list->is_cut ? ATTNCL_OK : params.status;
 }
 
-static attncl_status load_parameters(attncl_model *model, const attncl_safetensors *file)
+// From the file; NULL: a new model's.
+static attncl_status load_parameters(attncl_model *model, const attncl_safetensors *file,
+                                     uint64_t seed)
 {
+    attncl_status status = ATTNCL_OK;
+    struct param_list list = {.file = file};
+    struct initial initial = {0};
+    struct params params = {.table = &model->params, .file = file};
+
     if (!model->arch->load)
         return ATTNCL_OK;
-    struct param_list list = {.file = file};
-    attncl_status status = attncl__model_list_params(model, &list);
-    if (status == ATTNCL_OK)
-        status = attncl__param_list_check(&list);
-    attncl__param_list_free(&list);
-    TRY(status);
-    struct params params = {.table = &model->params, .file = file};
+    TRY_DONE(attncl__model_list_params(model, &list));
+    TRY_DONE(attncl__param_list_check(&list));
+    if (!file) {
+        TRY_DONE(attncl__initial_create(seed, &list, &initial));
+        params.initial = &initial;
+    }
     model->arch->load(&params, model->settings);
-    return params.status;
+    status = params.status;
+done:
+    attncl__initial_free(&initial);
+    attncl__param_list_free(&list);
+    return status;
 }
 
-static attncl_status fill(attncl_model *model, const attncl_safetensors *file)
+static attncl_status begin(attncl_context *context, attncl_model **ret)
 {
-    TRY(attncl__model_copy_metadata(model, file));
-    TRY(attncl__model_configure(model));
-    return load_parameters(model, file);
-}
-
-attncl_status attncl_model_open(attncl_context *context, const char *path, attncl_model **model_ret)
-{
-    REQUIRE(context && path && model_ret, ATTNCL_ERR_ARGUMENT,
-            "context, path or model_ret is NULL");
-
-    attncl_status status = ATTNCL_OK;
-    attncl_safetensors *file = NULL;
     attncl_model *model = attncl__alloc_zero(sizeof *model);
     REQUIRE(model, ATTNCL_ERR_NO_MEMORY, "model");
     model->context = context;
     model->params.context = context;
+    const attncl_status status = attncl_graph_create(context, &model->anchor);
+    if (status == ATTNCL_OK)
+        *ret = model;
+    else
+        attncl_model_close(model);
+    return status;
+}
 
-    TRY_DONE(attncl_graph_create(context, &model->anchor));
+static attncl_status set_metadata(attncl_model *model, const char *arch, const char *config)
+{
+    const char *const texts[] = {"attncl.arch", arch, "attncl.config", config};
+    const size_t n = sizeof texts / sizeof texts[0];
+    model->metadata = attncl__alloc_array(n, sizeof *model->metadata);
+    REQUIRE(model->metadata, ATTNCL_ERR_NO_MEMORY, "metadata");
+    for (; model->n_metadata < n; ++model->n_metadata) {
+        model->metadata[model->n_metadata] = attncl__copy_text(texts[model->n_metadata]);
+        REQUIRE(model->metadata[model->n_metadata], ATTNCL_ERR_NO_MEMORY, "metadata %s",
+                texts[model->n_metadata & ~(size_t)1]);
+    }
+    return ATTNCL_OK;
+}
+
+// `arch` NULL: as the file's metadata says.
+static attncl_status fill(attncl_model *model, const attncl_safetensors *file, const char *arch,
+                          const char *config)
+{
+    TRY(arch ? set_metadata(model, arch, config) : attncl__model_copy_metadata(model, file));
+    TRY(attncl__model_configure(model));
+    return load_parameters(model, file, 0);
+}
+
+static attncl_status open_file(attncl_context *context, const char *path, const char *arch,
+                               const char *config, attncl_model **model_ret)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_safetensors *file = NULL;
+    attncl_model *model = NULL;
+
+    TRY_DONE(begin(context, &model));
     TRY_DONE(attncl_safetensors_open(path, &file));
-    status = fill(model, file);
+    status = fill(model, file, arch, config);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("%s", path);
         goto done;
@@ -113,6 +149,42 @@ attncl_status attncl_model_open(attncl_context *context, const char *path, attnc
 
 done:
     attncl_safetensors_close(file);
+    attncl_model_close(model);
+    return status;
+}
+
+attncl_status attncl_model_open(attncl_context *context, const char *path, attncl_model **model_ret)
+{
+    REQUIRE(context && path && model_ret, ATTNCL_ERR_ARGUMENT,
+            "context, path or model_ret is NULL");
+    return open_file(context, path, NULL, NULL, model_ret);
+}
+
+attncl_status attncl_model_open_as(attncl_context *context, const char *path, const char *arch,
+                                   const char *config, attncl_model **model_ret)
+{
+    REQUIRE(context && path && arch && config && model_ret, ATTNCL_ERR_ARGUMENT,
+            "context, path, arch, config or model_ret is NULL");
+    return open_file(context, path, arch, config, model_ret);
+}
+
+attncl_status attncl_model_create(attncl_context *context, const char *arch, const char *config,
+                                  uint64_t seed, attncl_model **model_ret)
+{
+    REQUIRE(context && arch && config && model_ret, ATTNCL_ERR_ARGUMENT,
+            "context, arch, config or model_ret is NULL");
+
+    attncl_status status = ATTNCL_OK;
+    attncl_model *model = NULL;
+
+    TRY_DONE(begin(context, &model));
+    TRY_DONE(set_metadata(model, arch, config));
+    TRY_DONE(attncl__model_configure(model));
+    TRY_DONE(load_parameters(model, NULL, seed));
+    *model_ret = model;
+    model = NULL; // ownership has passed to the caller
+
+done:
     attncl_model_close(model);
     return status;
 }

@@ -32,23 +32,29 @@ static attncl_status reserve_rows(struct param_stack *s, size_t used, size_t cou
 }
 
 // `full` NULL: rows of zeros.
-static attncl_status load(struct param_stack *s, const char *full, int64_t n_rows)
+static attncl_status load(struct param_stack *s, const char *full, const struct param_init *init,
+                          int64_t n_rows)
 {
     const int64_t dim[2] = {n_rows, s->width};
     const int64_t each = s->width ? s->width : 1;
     const size_t used = (size_t)(s->n_rows * each), count = (size_t)(n_rows * each);
     TRY(reserve_rows(s, used, count));
     if (full) {
+        TRY(attncl__param_table_add_rows(s->p->table, full, s->n_rows, s->width ? 2 : 1, dim));
+        if (s->p->initial) {
+            attncl__initial_fill(s->p->initial, full, init, s->rows + used, count);
+            return ATTNCL_OK;
+        }
         const attncl_array *a = attncl_safetensors_find(s->p->file, full);
         assert(a); // the list has been checked
-        TRY(attncl__param_table_add_rows(s->p->table, full, s->n_rows, s->width ? 2 : 1, dim));
         return attncl__convert(a->dtype, a->data, ATTNCL_F32, s->rows + used, count);
     }
     memset(s->rows + used, 0, count * sizeof *s->rows);
     return ATTNCL_OK;
 }
 
-void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_rows)
+void attncl__param_stack_add(struct param_stack *s, const char *name, struct param_init init,
+                             int64_t n_rows)
 {
     struct params *p = s->p;
     const int64_t dim[2] = {n_rows, s->width};
@@ -58,7 +64,7 @@ void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_
     if (p->list && name && p->status == ATTNCL_OK)
         p->status = attncl__param_list_add(p->list, full, s->width ? 2 : 1, dim, PARAM_REQUIRED);
     else if (!p->graph && !p->list && p->status == ATTNCL_OK)
-        p->status = load(s, name ? full : NULL, n_rows);
+        p->status = load(s, name ? full : NULL, &init, n_rows);
     s->n_rows += n_rows;
 }
 

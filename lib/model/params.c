@@ -64,10 +64,29 @@ static attncl_value fetch(struct params *p, const char *name)
     return attncl_graph_weight(p->graph, param->tensor);
 }
 
-static attncl_status load(const struct params *p, const char *name, int rank, const int64_t *dim)
+static attncl_status make(const struct params *p, const char *name, const struct param_init *init,
+                          int rank, const int64_t *dim)
+{
+    struct tensor_desc d;
+    TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &d));
+    const size_t count = (size_t)attncl__desc_count(&d);
+    float *data = attncl__alloc_array(count, sizeof *data);
+    REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", count, name);
+    attncl__initial_fill(p->initial, name, init, data, count);
+    attncl_status status = attncl__param_table_add(p->table, name, rank, dim, ATTNCL_F32, data);
+    if (status == ATTNCL_OK)
+        status = attncl__param_table_add_whole(p->table);
+    attncl__free(data);
+    return status;
+}
+
+static attncl_status load(const struct params *p, const char *name, const struct param_init *init,
+                          int rank, const int64_t *dim)
 {
     if (attncl__param_table_find(p->table, name)) // a weight that is used twice
         return ATTNCL_OK;
+    if (p->initial)
+        return make(p, name, init, rank, dim);
     const attncl_array *a = attncl_safetensors_find(p->file, name);
     assert(a); // the list has been checked
     TRY(attncl__param_table_add(p->table, name, rank, dim, a->dtype, a->data));
@@ -80,7 +99,8 @@ attncl_value attncl__params_fetch(struct params *p, const char *name, int rank, 
     return p->table ? fetch(p, name) : attncl__graph_placeholder(p->graph, ATTNCL_F32, rank, dim);
 }
 
-attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim)
+attncl_value attncl__param(struct params *p, const char *name, struct param_init init, int rank,
+                           const int64_t *dim)
 {
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, name, full);
@@ -88,7 +108,7 @@ attncl_value attncl__param(struct params *p, const char *name, int rank, const i
         return attncl__params_fetch(p, full, rank, dim);
     if (p->status == ATTNCL_OK)
         p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim, PARAM_REQUIRED)
-                            : load(p, full, rank, dim);
+                            : load(p, full, &init, rank, dim);
     return ATTNCL_NONE_VALUE;
 }
 
@@ -110,7 +130,7 @@ attncl_value attncl__param_optional(struct params *p, const char *name, int rank
         p->status = attncl__param_list_add(p->list, full, rank, dim, PARAM_OPTIONAL_WEIGHT);
     if (p->list || !attncl__param_given(p, name))
         return ATTNCL_NONE_VALUE;
-    return attncl__param(p, name, rank, dim);
+    return attncl__param(p, name, INIT_CONSTANT(0), rank, dim);
 }
 
 // 3 unless the file's table has two axes.
@@ -125,16 +145,18 @@ attncl_value attncl__param_positions(struct params *p, const char *name, int64_t
 {
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, name, full);
-    return positions_rank(p, full) == 2 ? PARAM(p, name, max_len, width)
-                                        : PARAM(p, name, max_len, 1, width);
+    const struct param_init init = INIT_CONSTANT(0);
+    return positions_rank(p, full) == 2 ? PARAM(p, name, init, max_len, width)
+                                        : PARAM(p, name, init, max_len, 1, width);
 }
 
 void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
                           attncl_value *weight_ret, attncl_value *bias_ret)
 {
+    const struct param_init init = attncl__init_fan_in(in);
     attncl__params_enter(p, "%s", name);
-    *weight_ret = PARAM(p, "weight", out, in);
-    *bias_ret = PARAM_IF(bias, p, "bias", out);
+    *weight_ret = PARAM(p, "weight", init, out, in);
+    *bias_ret = PARAM_IF(bias, p, "bias", init, out);
     attncl__params_leave(p);
 }
 
@@ -175,8 +197,9 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
             attncl__param_list_add(p->list, full, rank, rank == 2 ? flat : dim, PARAM_BUFFER);
         return ATTNCL_NONE_VALUE;
     }
-    p->status = attncl_safetensors_find(p->file, full) ? load(p, full, rank, rank == 2 ? flat : dim)
-                                                       : derive_sinusoid(p, full, n_needed, width);
+    p->status = p->file && attncl_safetensors_find(p->file, full)
+                    ? load(p, full, NULL, rank, rank == 2 ? flat : dim)
+                    : derive_sinusoid(p, full, n_needed, width);
     if (p->status == ATTNCL_OK)
         p->table->list[p->table->n - 1].fixed = true;
     return ATTNCL_NONE_VALUE;

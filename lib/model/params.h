@@ -9,6 +9,7 @@
 
 #include "attncl/graph.h"
 #include "attncl/safetensors.h"
+#include "model/initial.h"
 #include "model/param_list.h"
 #include "model/param_table.h"
 
@@ -18,6 +19,7 @@ struct params {
     struct param_list *list;        // listing; else NULL
     struct param_table *table;      // loading, fetching; NULL: the graph's weights are placeholders
     const attncl_safetensors *file; // loading; listing: NULL when there is none
+    const struct initial *initial;  // loading a new model, without a file; else NULL
     attncl_graph *graph;            // fetching; else NULL
     attncl_status status;           // listing, loading: the first failure, its message kept
     size_t next;                    // fetching: where the next name is expected
@@ -37,16 +39,17 @@ void attncl__params_name(const struct params *p, const char *name, char ret[PARA
 // In a graph: the tensor of the table called `full`, or a placeholder.
 attncl_value attncl__params_fetch(struct params *p, const char *full, int rank, const int64_t *dim);
 
-// A parameter of exactly this shape.  The null value except in a graph.
-attncl_value attncl__param(struct params *p, const char *name, int rank, const int64_t *dim);
-#define PARAM(p, name, ...)                                                                        \
-    attncl__param((p), (name), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),          \
+// A parameter of exactly this shape, with its rule for a new model.  The null value except in a graph.
+attncl_value attncl__param(struct params *p, const char *name, struct param_init init, int rank,
+                           const int64_t *dim);
+#define PARAM(p, name, init, ...)                                                                  \
+    attncl__param((p), (name), (init), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),  \
                   (const int64_t[]){__VA_ARGS__})
 // The same where `given` says whether the model has it; else the null value.
-#define PARAM_IF(given, p, name, ...)                                                              \
-    ((given) ? PARAM((p), (name), __VA_ARGS__) : attncl_value_none())
+#define PARAM_IF(given, p, name, init, ...)                                                        \
+    ((given) ? PARAM((p), (name), (init), __VA_ARGS__) : attncl_value_none())
 
-// A parameter that the file may lack: then the null value in every graph.
+// A parameter that the file may lack, and a new model does: then the null value in every graph.
 attncl_value attncl__param_optional(struct params *p, const char *name, int rank,
                                     const int64_t *dim);
 #define PARAM_OPTIONAL(p, name, ...)                                                               \
@@ -59,7 +62,7 @@ bool attncl__param_given(const struct params *p, const char *name);
 void attncl__param_linear(struct params *p, const char *name, int64_t out, int64_t in, bool bias,
                           attncl_value *weight_ret, attncl_value *bias_ret);
 
-// A table of positions, [max_len, 1, width] or [max_len, width].
+// A learned table of positions, [max_len, 1, width] or [max_len, width].
 attncl_value attncl__param_positions(struct params *p, const char *name, int64_t max_len,
                                      int64_t width);
 // The sinusoidal table: the file's own when it holds one, else computed, `n_needed` rows of it.
@@ -78,7 +81,8 @@ struct param_stack {
 };
 struct param_stack attncl__param_stack_begin(struct params *p, const char *name, int64_t width);
 // A parameter of `n_rows` rows; name NULL: rows of zeros.
-void attncl__param_stack_add(struct param_stack *s, const char *name, int64_t n_rows);
+void attncl__param_stack_add(struct param_stack *s, const char *name, struct param_init init,
+                             int64_t n_rows);
 attncl_value attncl__param_stack_end(struct param_stack *s);
 
 // A stored mask [n, n] must be |i - j| < window.  An absent one is fine.
