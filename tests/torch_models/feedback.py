@@ -5,7 +5,7 @@ import math
 import torch
 from torch import nn
 
-from .transformer import FeedForward
+from .transformer import feed_forward_of
 
 
 class Heads(nn.Module):
@@ -24,15 +24,16 @@ class FeedbackAttention(nn.Module):
 
     def __init__(self, c, precomputed=False):
         super().__init__()
-        d, h, n = c["d_model"], c["heads"], c["P"]
+        d, h, n = c["d_model"], c["heads"], c.get("P", 4096)
         self.query = Heads(d, h, False)
         self.precomputed = precomputed
         if not precomputed:
             self.key, self.value = Heads(d, h, False), Heads(d, h, True)
         self.output = nn.Linear(d, d)
+        score = c.get("score", "split" if precomputed else "joint")
         self.key_pos_embeddings = nn.Parameter(torch.randn(n, h, d // h))
         self.query_pos_bias = nn.Parameter(torch.randn(h, d // h))
-        self.key_pos_bias = nn.Parameter(torch.randn(n, h)) if c.get("score", "joint") == "split" else None
+        self.key_pos_bias = nn.Parameter(torch.randn(n, h)) if score == "split" else None
 
     def forward(self, query, key, value):
         q = self.query(query)
@@ -52,7 +53,7 @@ class FeedbackLayer(nn.Module):
     def __init__(self, c, precomputed=False):
         super().__init__()
         self.attn = FeedbackAttention(c, precomputed)
-        self.feed_forward = FeedForward(c["d_model"], c["d_ff"], c.get("activation", "ReLU"))
+        self.feed_forward = feed_forward_of(c)
         self.norm_self_attn, self.norm_ff = nn.LayerNorm([c["d_model"]]), nn.LayerNorm([c["d_model"]])
 
     def forward(self, x, key, value):
@@ -92,9 +93,13 @@ class FeedbackLM(nn.Module):
         super().__init__()
         self.src_embed = nn.Embedding(c["n_vocab"], c["d_model"])
         self.transformer = Feedback(c, c["layer"] == "feedback_kv")
-        self.generator = nn.Linear(c["d_model"], c["n_vocab"], bias=not c.get("tie_generator"))
+        self.scale = c.get("embed_scale", 1)
+        self.src_embed.norm = nn.LayerNorm([c["d_model"]]) if c.get("embed_norm") else nn.Identity()
+        has_bias = c.get("generator_bias", not c.get("tie_generator"))
+        self.generator = nn.Linear(c["d_model"], c["n_vocab"], bias=has_bias)
         if c.get("tie_generator"):
             self.generator.weight = self.src_embed.weight
 
     def forward(self, tokens):
-        return self.generator(self.transformer(self.src_embed(tokens))[0])
+        x = self.src_embed.norm(self.src_embed(tokens) * self.scale)
+        return self.generator(self.transformer(x)[0])

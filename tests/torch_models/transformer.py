@@ -12,8 +12,11 @@ from .attention import MHA
 from .gmlp import GMLP
 
 
+ACTIVATIONS = {kind.__name__.lower(): kind for kind in (nn.GELU, nn.Identity, nn.ReLU, nn.Sigmoid, nn.SiLU, nn.Tanh)}
+
+
 def activation_of(name):
-    return nn.GELU(approximate="tanh") if name == "gelu_tanh" else getattr(nn, name)()
+    return nn.GELU(approximate="tanh") if name == "gelu_tanh" else ACTIVATIONS[name.lower()]()
 
 
 class FeedForward(nn.Module):
@@ -31,6 +34,11 @@ class FeedForward(nn.Module):
         return self.layer2(h)
 
 
+def feed_forward_of(c):
+    keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
+    return FeedForward(c["d_model"], c["d_ff"], **{k: c[k] for k in keys if k in c})
+
+
 class Layer(nn.Module):
     def __init__(self, c):
         super().__init__()
@@ -40,8 +48,7 @@ class Layer(nn.Module):
         else:
             window = c.get("local_window_size", c.get("window_size", 0))
             self.self_attn = AFT(c["layer"], d, c.get("seq_len", 0), window, c.get("bias", True), c.get("heads", 0))
-        keys = ("activation", "is_gated", "bias1", "bias2", "bias_gate")
-        self.feed_forward = FeedForward(d, c["d_ff"], **{k: c[k] for k in keys if k in c})
+        self.feed_forward = feed_forward_of(c)
         self.norm_self_attn = nn.LayerNorm([d])
         self.norm_ff = nn.LayerNorm([d])
         self.norm_first = c.get("norm_first", True)

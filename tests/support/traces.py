@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""What a trace of training starts from: weights and batches made from a seed, by the standard library alone.
+
+A trace (tests/data/traces/NAME.json) has the configuration, each parameter's name, shape, middle and spread, and the
+losses of PyTorch.  random.Random gives the same numbers everywhere.
+"""
+import json
+import math
+import pathlib
+import random
+
+from support.safetensors_file import write
+
+DIRECTORY = pathlib.Path(__file__).resolve().parents[1] / "data" / "traces"
+SEED, RESERVED = 1, 4  # <unk> <pad> <bos> <eos>, as the library orders them: padding is 1, the beginning 2
+PAD, BOS, EOS = 1, 2, 3
+
+
+def read_trace(name):
+    with open(DIRECTORY / (name + ".json")) as file:
+        return json.load(file)
+
+
+def write_weights(path, trace):
+    """Uniform in middle +- spread."""
+    source, tensors = random.Random(SEED), {}
+    for name, (shape, middle, spread) in sorted(trace["params"].items()):
+        values = [middle + spread * (2 * source.random() - 1) for _ in range(math.prod(shape))]
+        tensors[name] = ("F32", shape, values)
+    c = trace["config"]
+    write(path, tensors, {"attncl.arch": c["arch"], "attncl.config": json.dumps(c["model"])})
+
+
+def characters(source, n, n_vocab):
+    """A text: what follows is a function of the last one, but for one in five."""
+    text = [0]
+    while len(text) < n:
+        chance = source.randrange(5 * n_vocab)
+        text.append(chance if chance < n_vocab else (3 * text[-1] + 2) % n_vocab)
+    return text
+
+
+def text_batches(n, train, n_vocab):
+    """tokens and targets [N, T, B]"""
+    source, steps, size = random.Random(SEED), train["seq_len"], train["batch_size"]
+    text, tokens, targets = characters(source, 5000, n_vocab), [], []
+    for _ in range(n):
+        starts = [source.randrange(len(text) - steps) for _ in range(size)]
+        tokens += [text[s + t] for t in range(steps) for s in starts]
+        targets += [text[s + t + 1] for t in range(steps) for s in starts]
+    shape = [n, steps, size]
+    return {"tokens": ("I32", shape, tokens), "targets": ("I32", shape, targets)}
+
+
+def pair_batches(n, train, model):
+    """A word for each of the source's, in reverse order: enc_X, dec_X and targets [N, B, T], enc_valid_lens [N, B]"""
+    source, steps, size = random.Random(SEED), train["seq_len"], train["batch_size"]
+    n_words = min(model["src_vocab_size"], model["tgt_vocab_size"]) - RESERVED
+    lists = {"enc_X": [], "dec_X": [], "enc_valid_lens": [], "targets": []}
+
+    def padded(words):
+        return words + [PAD] * (steps - len(words))
+
+    for _ in range(n * size):
+        words = [RESERVED + source.randrange(n_words) for _ in range(source.randrange(1, steps))]
+        target = [RESERVED + (7 * (w - RESERVED) + 1) % n_words for w in reversed(words)] + [EOS]
+        lists["enc_X"] += padded(words + [EOS])
+        lists["dec_X"] += padded([BOS] + target[:-1])
+        lists["targets"] += padded(target)
+        lists["enc_valid_lens"].append(len(words) + 1)
+    return {name: ("I32", [n, size] if name == "enc_valid_lens" else [n, size, steps], values)
+            for name, values in lists.items()}
+
+
+def write_batches(path, config):
+    train, model = config["train"], config["model"]
+    n = train["steps"] * train.get("accumulate", 1)
+    write(path, text_batches(n, train, model["n_vocab"]) if config["arch"] == "lm" else pair_batches(n, train, model))
