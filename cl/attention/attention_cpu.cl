@@ -3,8 +3,9 @@
 //
 //   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-//   Work      one work-item = `block` queries of one head; grid (heads of all batch entries,
-//             blocks), last block first since a causal one has the most keys.  A tile of BC keys at
+//   Work      one work-item = `block` queries of one head; grid (blocks, heads of all batch
+//             entries), so that a head's keys and values stay in cache; last block first since a
+//             causal one has the most keys.  A tile of BC keys at
 //             a time: scores in panels of MR x NS vectors, online softmax, products with the values
 //             in panels of PR x NE vectors.  Tiles that no query sees are skipped
 //   Memory    keys packed by attention_cpu_pack.cl, values packed or in place; in local memory
@@ -126,8 +127,8 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               int block, __local float *queries, __local float *scores,
                               __local float *sums, __local float *rows)
 {
-    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
-    const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * block;
+    const int head = get_group_id(1), b = head / n_heads, h = head - b * n_heads;
+    const int i0 = ((int)get_num_groups(0) - 1 - (int)get_group_id(0)) * block;
     const int count = min(block, n_queries - i0);
     const struct visibility visible = VISIBILITY_OF(b);
     const struct block x = {i0,      count,       (count + MR - 1) / MR * MR,

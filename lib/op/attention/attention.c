@@ -108,7 +108,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     }
     kspec_int(&spec, "WEIGHTS", weights);
     return attncl__launch(
-        l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, block), 1, 1),
+        l, &spec, grid_2d(ceil_div(p->n_queries, block), p->heads, 1, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->scratch),
              ATTENTION_HEADS_OF(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
              ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
