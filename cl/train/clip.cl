@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Clipping by norm.  Host side: lib/op/train/clip.c
+// Clipping by norm and by value.  Host side: lib/op/train/clip.c
 //
 //   Work      squares, scale: a work-group takes `per_group` consecutive elements, work-item i vectors i,
 //             i + LS ... of them; total: one work-group; factor: one work-item
-//   Memory    squares reads x once, scale reads and writes once
+//   Memory    squares reads x once, scale and clamp read and write once
 //   Numerics  sums of squares of x, of x 2^-64 and of x 2^64, in blocks of BLOCK vectors; the norm
 //             takes the first unless that overflowed or is near 0.  A fixed order: the same bits in
 //             every run
@@ -105,4 +105,19 @@ KERNEL void clip_scale_fwd(__global const float *restrict x, __global const floa
 
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS)
         store_some(load_some(x + first + c, n - c, 0.0f) * f, y + first + c, n - c);
+}
+
+// NaN stays.
+KERNEL void clip_clamp_fwd(__global const float *restrict x, __global float *restrict y,
+                           float limit, long count, int per_group)
+{
+    const long first = (long)get_group_id(0) * per_group;
+    const int n = (int)min((long)per_group, count - first);
+
+    for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
+        FV v = load_some(x + first + c, n - c, 0.0f);
+        v = v > limit ? (FV)(limit) : v;
+        v = v < -limit ? (FV)(-limit) : v;
+        store_some(v, y + first + c, n - c);
+    }
 }

@@ -208,6 +208,37 @@ ATTNCL_API attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const a
                                               double max_norm, attncl_clip_style style,
                                               attncl_value *clipped_ret);
 
+/**
+ * Clamps each element of each gradient to -max_value .. max_value; NaN stays.
+ * @param n, grads     at least one, of any shapes
+ * @param clipped_ret  receives n values
+ * Errors: ERR_ARGUMENT, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API void attncl_clip_grad_value(attncl_graph *g, size_t n, const attncl_value *grads,
+                                       double max_value, attncl_value *clipped_ret);
+
+/**
+ * into += value, in place, when a run gets to this place of the graph: what was built before reads
+ * the old values.  Sums gradients of several runs, say.
+ * @param into   F32, a weight or state, as for attncl_adam_update()
+ * @param value  F32, of its shape
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API void attncl_accumulate(attncl_graph *g, attncl_value into, attncl_value value);
+
+/** into = 0, in place, as attncl_accumulate(); also where it held NaN.
+ * Errors: ERR_ARGUMENT, ERR_DTYPE, kept by the graph.  Since: 0.2. */
+ATTNCL_API void attncl_zero(attncl_graph *g, attncl_value into);
+
+/**
+ * average = decay average + (1 - decay) value, in place, as attncl_accumulate(): the exponential
+ * moving average of weights, where it is built after their update.
+ * @param decay  0 to 1
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value value,
+                                      double decay);
+
 ATTNCL_END
 
 #endif

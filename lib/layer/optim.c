@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Adam, SGD and clipping as builders.  What depends on the number of steps is a value on the device: one
+// Adam, SGD, clipping and sums in place as builders.  What depends on the number of steps is a value on the device: one
 // compiled graph serves every step.
 
 #include "attncl/optim.h"
@@ -167,4 +167,44 @@ attncl_value attncl_clip_grad_norm(attncl_graph *g, size_t n, const attncl_value
     for (size_t i = 0; i < n; ++i)
         clipped_ret[i] = attncl__graph_add(g, &attncl__op_scale_by_fwd, NULL, IN(grads[i], factor));
     return norm;
+}
+
+void attncl_clip_grad_value(attncl_graph *g, size_t n, const attncl_value *grads, double max_value,
+                            attncl_value *clipped_ret)
+{
+    const struct clamp_fwd_params params = {max_value};
+    if (n == 0 || !grads || !clipped_ret) {
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%zu gradients to clip, must be at least 1", n);
+        return;
+    }
+    for (size_t i = 0; i < n; ++i)
+        clipped_ret[i] = attncl__graph_add(g, &attncl__op_clamp_fwd, &params, IN(grads[i]));
+}
+
+static void accumulate(attncl_graph *g, attncl_value into, attncl_value value, double keep,
+                       double gain)
+{
+    const struct accumulate_fwd_params params = {keep, gain};
+    attncl__graph_add(g, &attncl__op_accumulate_fwd, &params, IN(into, value));
+}
+
+void attncl_accumulate(attncl_graph *g, attncl_value into, attncl_value value)
+{
+    struct tensor_desc shape;
+    if (attncl__layer_shape(g, value, "value", &shape))
+        accumulate(g, into, value, 1, 1);
+}
+
+void attncl_zero(attncl_graph *g, attncl_value into)
+{
+    accumulate(g, into, ATTNCL_NONE_VALUE, 0, 0);
+}
+
+void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value value, double decay)
+{
+    struct tensor_desc shape;
+    if (!(decay >= 0 && decay <= 1))
+        GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "decay is %g, expected 0 to 1", decay);
+    else if (attncl__layer_shape(g, value, "value", &shape))
+        accumulate(g, average, value, decay, 1 - decay);
 }

@@ -7,6 +7,10 @@
 //                 max / total where total > max, as d2l has it
 //   scale_by      y = factor x
 //
+// and by the value of each element alone:
+//
+//   clamp         y = x, -limit or limit, whichever is in the middle
+//
 // Squares are summed three times, also of elements scaled up and down by powers of two, so that no
 // finite gradient overflows or vanishes.  Work-groups sum in an order of their own, a last one
 // their sums: the same bits every time.
@@ -109,6 +113,28 @@ static attncl_status scale_launch(struct launcher *l, const struct op_call *call
                                arg_i64(count), arg_i32(p.per_group)));
 }
 
+static attncl_status clamp_infer(struct op_sig *sig)
+{
+    const struct clamp_fwd_params *p = sig->params;
+
+    REQUIRE(p->limit >= 0, ATTNCL_ERR_ARGUMENT, "max_value is %g, must be at least 0", p->limit);
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status clamp_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct clamp_fwd_params *params = call->sig.params;
+    const int64_t count = attncl__desc_count(&call->sig.out[0]);
+    const struct elementwise_launch p =
+        attncl__elementwise_launch(l->caps, "train/clip.cl", "clip_clamp_fwd", count);
+
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->out[0]),
+                               arg_f32((float)params->limit), arg_i64(count),
+                               arg_i32(p.per_group)));
+}
+
 const struct op_class attncl__op_sum_squares_fwd = {
     .name = OP_CLASS(sum_squares_fwd, 2, 1),
     .optional = 1u << 1,
@@ -129,4 +155,11 @@ const struct op_class attncl__op_scale_by_fwd = {
     .infer = scale_infer,
     .launch = scale_launch,
     .flop_per_element = 1,
+};
+
+const struct op_class attncl__op_clamp_fwd = {
+    .name = OP_CLASS(clamp_fwd, 1, 1),
+    .infer = clamp_infer,
+    .launch = clamp_launch,
+    .flop_per_element = 2,
 };

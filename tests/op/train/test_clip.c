@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clipping by norm against its reference (tests/ref/clip.c).
+// Clipping by norm and by value against its reference (tests/ref/clip.c).
 
 #include <math.h>
 
@@ -77,12 +77,31 @@ TEST(not_a_number_is_not_hidden)
     ck_assert(isnan(total->data[0]) && isnan(factor->data[0]));
 }
 
+TEST(elements_are_clamped)
+{
+    const struct clamp_fwd_params params = {0.5}, none = {0};
+    struct host *x = host_random(1, DIMS(3, 701)), *want = host_like(x);
+
+    x->data[3] = INFINITY;
+    x->data[4] = -INFINITY;
+    for (int64_t i = 0; i < x->count; ++i)
+        want->data[i] = x->data[i] > 0.5 ? 0.5 : x->data[i] < -0.5 ? -0.5 : x->data[i];
+    ck_op("clamp_fwd", &params, HOSTS(x), HOSTS(want), 0, 0);
+    x->data[5] = NAN;
+    ck_ok(run_op("clamp_fwd", &params, HOSTS(x), HOSTS(want)));
+    ck_assert(isnan(want->data[5]));
+    ck_op("clamp_fwd", &none, HOSTS(host_random(1, DIMS(5))), HOSTS(host_new(ATTNCL_F32, DIMS(5))),
+          0, 0);
+}
+
 TEST(refusals)
 {
+    const struct clamp_fwd_params negative = {-1};
     struct clip_factor_fwd_params params = {-1, 0};
     struct host *x = host_random(1, DIMS(3)), *y = host_random(1, DIMS(4));
 
     ck_refused("clip_factor_fwd", &params, HOSTS(x), ATTNCL_ERR_ARGUMENT, "max_norm is -1");
     ck_refused("sum_squares_fwd", NULL, HOSTS(x, y), ATTNCL_ERR_SHAPE, "sums is [4], expected [3]");
+    ck_refused("clamp_fwd", &negative, HOSTS(x), ATTNCL_ERR_ARGUMENT, "max_value is -1");
     ck_refused("scale_by_fwd", NULL, HOSTS(x, y), ATTNCL_ERR_SHAPE, "factor [4]");
 }
