@@ -4,8 +4,10 @@
 //   Work      rows: LANES_PER_ROW work-items share a row, LS / LANES_PER_ROW rows a work-group; CPU variant: one work-item
 //             walks `per_group` rows; block: a work-group sums `block` rows' losses; total: one work-group
 //             sums the blocks
-//   Memory    reads the logits once; CPU variant: twice, the second time from cache
-//   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; sums
+//   Memory    reads the logits once; CPU variant: twice, the second time from cache; once more with
+//             label smoothing
+//   Numerics  log sum exp(x - max) + (max - x[target]), the difference taken before the sum; label
+//             smoothing: the mean of max - x, terms of one sign; sums
 //             are trees over row numbers, without atomics: the same bits at every run
 //
 //   Macro          Meaning                                              Values
@@ -18,12 +20,14 @@
 
 // logits: rows of `width`, `stride` apart; targets, loss: [rows].  A target equal to `pad` gives 0
 // when has_pad; one outside the row counts as its nearest column, so that no other memory is read.
+// keep: the target's part, 1 without label smoothing; share: the part of every class, 0 without.
 KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
                                    __global const int *restrict targets,
                                    __global float *restrict loss, long start, long stride,
-                                   int width, long rows, int per_group, int pad, int has_pad)
+                                   int width, long rows, int per_group, int pad, int has_pad,
+                                   float keep, float share)
 {
-    ROW_REDUCE_LOCALS(tmp, 2);
+    ROW_REDUCE_LOCALS(tmp, 3);
 
     FOR_ROWS (row, rows, per_group) {
         const int target = row < rows ? targets[row] : 0;
@@ -33,9 +37,17 @@ KERNEL void cross_entropy_rows_fwd(__global const float *restrict logits,
                                 .n = row < rows && !is_pad ? width : 0};
 
         softmax_row_reduce(&r, -INFINITY, 0, tmp);
+        float below = 0.0f; // how far all classes together lie below the largest
+        if (share != 0.0f) {
+            FV below_v = (FV)(0.0f);
+            FOR_ROW_VECS (k, c, r.n)
+                below_v += r.row_max - row_vec_load(r.x, c, r.n, r.row_max);
+            below = row_reduce_sum(horizontal_sum(below_v), ROW_REDUCE_SLOT(tmp, 2)) * share;
+        }
         if (row < rows && LANE_START == 0)
-            loss[row] =
-                is_pad ? 0.0f : log_f(r.sum) + (r.row_max - r.x[clamp(target, 0, width - 1)]);
+            loss[row] = is_pad ? 0.0f
+                               : log_f(r.sum) +
+                                     (r.row_max - r.x[clamp(target, 0, width - 1)]) * keep + below;
     }
 }
 

@@ -29,13 +29,12 @@ KERNEL void cross_entropy_bwd_count(__global const int *restrict targets,
 }
 
 // logits, dx: [rows, width]; dy: [rows] when `each`, else [1]; count: read when `mean`.  A target
-// outside the row counts as its nearest column, as in the forward pass.
-KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
-                                   __global const int *restrict targets,
-                                   __global const float *restrict dy,
-                                   __global const float *restrict count,
-                                   __global float *restrict dx, int width, long rows, int per_group,
-                                   int pad, int has_pad, int each, int mean)
+// outside the row counts as its nearest column, as in the forward pass; so do keep and share.
+KERNEL void
+cross_entropy_bwd_rows(__global const float *restrict logits, __global const int *restrict targets,
+                       __global const float *restrict dy, __global const float *restrict count,
+                       __global float *restrict dx, int width, long rows, int per_group, int pad,
+                       int has_pad, int each, int mean, float keep, float share)
 {
     ROW_REDUCE_LOCALS(tmp, 2);
 
@@ -51,7 +50,7 @@ KERNEL void cross_entropy_bwd_rows(__global const float *restrict logits,
         const float factor = 1.0f / r.sum;
         FOR_ROW_VECS (k, c, n) {
             const FV p = softmax_row_at(&r, k, c) * factor;
-            const FV d = LANES == (IV)(target - c) ? p - 1.0f : p;
+            const FV d = (LANES == (IV)(target - c) ? p - keep : p) - share;
             row_vec_store(is_pad ? (FV)(0.0f) : d * scale, dx + row * width, c, n);
         }
     }

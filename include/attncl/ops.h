@@ -117,6 +117,18 @@ ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logit
                                              attncl_value targets, attncl_reduction reduction,
                                              int64_t pad);
 
+/**
+ * The same with targets of which a part is spread evenly over all classes: log sum exp(logits) -
+ * (1 - label_smoothing) logits[target] - label_smoothing mean(logits), as
+ * torch.nn.CrossEntropyLoss(label_smoothing=...) computes it.
+ * @param label_smoothing  0 to 1
+ * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
+ */
+ATTNCL_API attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_value logits,
+                                                      attncl_value targets,
+                                                      attncl_reduction reduction, int64_t pad,
+                                                      double label_smoothing);
+
 /** The place of the largest element along the last axis, I32 [...]: the first among equals; NaN is
  * never the largest.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */

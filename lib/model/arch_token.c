@@ -104,6 +104,7 @@ const struct arch_class attncl__arch_positional_encoding = {
 struct cross_entropy_settings {
     attncl_reduction reduction;
     int64_t pad; // -1: none
+    double smoothing;
 };
 
 static attncl_status cross_entropy_configure(struct config *config, void *settings)
@@ -118,7 +119,11 @@ static attncl_status cross_entropy_configure(struct config *config, void *settin
     TRY(attncl__config_choice(config, "reduction", reductions, N_CHOICES(reductions), "mean",
                               &reduction));
     s->reduction = (attncl_reduction)reduction;
-    return attncl__config_int_or(config, "pad", INT32_MIN, -1, &s->pad); // no target is negative
+    TRY(attncl__config_int_or(config, "pad", INT32_MIN, -1, &s->pad)); // no target is negative
+    TRY(attncl__config_number_or(config, "label_smoothing", 0, 0, &s->smoothing));
+    REQUIRE(s->smoothing <= 1, ATTNCL_ERR_FORMAT, "label_smoothing is %g, must be at most 1",
+            s->smoothing);
+    return ATTNCL_OK;
 }
 
 static attncl_status cross_entropy_build(struct build *b, const void *settings)
@@ -130,7 +135,8 @@ static attncl_status cross_entropy_build(struct build *b, const void *settings)
     const attncl_array *a = attncl__input_find(b, "logits");
     TRY(attncl__input_index(b, "targets", a->rank - 1, a->dim, a->dim[a->rank - 1], &targets));
     attncl_graph_output(b->graph, "loss",
-                        attncl_cross_entropy(b->graph, logits, targets, s->reduction, s->pad));
+                        attncl_cross_entropy_smoothed(b->graph, logits, targets, s->reduction,
+                                                      s->pad, s->smoothing));
     return ATTNCL_OK;
 }
 

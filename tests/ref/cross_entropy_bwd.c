@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// dlogits_rv = (softmax(logits_r)_v - [v = target_r]) dy_r / n,  0 where target_r = pad;
+// dlogits_rv = (softmax(logits_r)_v - (1 - e) [v = target_r] - e / V) dy_r / n,  0 where target_r = pad;
 // n: rows that are not padding for the mean (reduction 0), else 1
 
 #include <math.h>
@@ -9,7 +9,8 @@
 #include "ref/ref.h"
 
 void ref_cross_entropy_bwd(const struct host *logits, const struct host *targets,
-                           const struct host *dy, int reduction, int64_t pad, struct host *dx)
+                           const struct host *dy, int reduction, int64_t pad, double smoothing,
+                           struct host *dx)
 {
     const int64_t width = logits->dim[logits->rank - 1];
     double n = 0;
@@ -26,7 +27,9 @@ void ref_cross_entropy_bwd(const struct host *logits, const struct host *targets
         for (int64_t v = 0; v < width; ++v)
             sum += exp(x[v] - row_max);
         for (int64_t v = 0; v < width; ++v) {
-            const double p = exp(x[v] - row_max) / sum - (v == (int64_t)targets->data[r]);
+            const double p = exp(x[v] - row_max) / sum -
+                             (1 - smoothing) * (v == (int64_t)targets->data[r]) -
+                             smoothing / (double)width;
             dx->data[r * width + v] =
                 is_pad ? 0 : p * up / (reduction == ATTNCL_REDUCE_MEAN ? n : 1);
         }

@@ -20,7 +20,7 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
 
 // reduction: attncl_reduction
 void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
-                           int64_t pad, struct host *loss);
+                           int64_t pad, double smoothing, struct host *loss);
 
 // -- dropout: dropout.c
 struct ref_dropout {

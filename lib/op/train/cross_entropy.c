@@ -2,7 +2,9 @@
 //
 // Cross entropy of logits [..., V] with target classes [...].
 //
-//   loss_r = log sum_v exp(x_rv) - x_r,target      0 where target = pad
+//   loss_r = log sum_v exp(x_rv) - (1 - e) x_r,target - e mean_v x_rv      0 where target = pad
+//
+// e: label smoothing, that part of each target spread evenly over all classes.
 //
 //   NONE   loss [...]
 //   SUM    sum_r loss_r
@@ -61,6 +63,8 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(params->reduction >= ATTNCL_REDUCE_MEAN && params->reduction <= ATTNCL_REDUCE_NONE,
             ATTNCL_ERR_ARGUMENT, "there is no reduction %d, only 0, 1 and 2",
             (int)params->reduction);
+    REQUIRE(params->smoothing >= 0 && params->smoothing <= 1, ATTNCL_ERR_ARGUMENT,
+            "label_smoothing is %g, expected 0 to 1", params->smoothing);
     const bool each = params->reduction == ATTNCL_REDUCE_NONE;
     return attncl__desc_make(ATTNCL_F32, each ? targets->rank : 0, targets->dim, &sig->out[0]);
 }
@@ -95,7 +99,9 @@ static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(loss),
                                arg_i64(logits->start), arg_i64(rows.stride), arg_i32(rows.width),
                                arg_i64(rows.count), arg_i32(p.rows_per_group),
-                               pad_value(params, false), pad_value(params, true)));
+                               pad_value(params, false), pad_value(params, true),
+                               arg_f32((float)(1 - params->smoothing)),
+                               arg_f32((float)(params->smoothing / (double)rows.width))));
 }
 
 static attncl_status launch_sums(struct launcher *l, const struct op_call *call)

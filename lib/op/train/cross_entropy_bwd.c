@@ -2,9 +2,9 @@
 //
 // The gradient of cross entropy.
 //
-//   dlogits_rv = (softmax(logits_r)_v - [v = target_r]) dy_r s        0 where target_r = pad
+//   dlogits_rv = (softmax(logits_r)_v - (1 - e) [v = target_r] - e / V) dy_r s
 //
-// dy has an element for each row, or one; s is 1 or, for the mean, 1 over the number of rows that
+// and 0 where target_r = pad; e is the label smoothing.  dy has an element for each row, or one; s is 1 or, for the mean, 1 over the number of rows that
 // are not padding, which one work-group counts first (cl/train/cross_entropy_bwd.cl).
 
 #include "attncl/kinds.h"
@@ -14,7 +14,7 @@
 static attncl_status bwd_infer(struct op_sig *sig)
 {
     const struct tensor_desc *logits = &sig->in[0], *targets = &sig->in[1], *dy = &sig->in[2];
-    const struct cross_entropy_bwd_params *params = sig->params;
+    const struct cross_entropy_fwd_params *params = sig->params;
     const bool each = params->reduction == ATTNCL_REDUCE_NONE;
 
     TRY(attncl__check_input("logits", logits, ATTNCL_F32, -1));
@@ -39,7 +39,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct cross_entropy_bwd_params *params = call->sig.params;
+    const struct cross_entropy_fwd_params *params = call->sig.params;
     const bool has_pad = params->pad >= 0 && params->pad <= INT32_MAX;
     const bool mean = params->reduction == ATTNCL_REDUCE_MEAN;
     const struct rows rows = attncl__rows(&call->sig.in[0]);
@@ -59,7 +59,9 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
                                arg_mem(call->scratch), arg_mem(call->out[0]), arg_i32(rows.width),
                                arg_i64(rows.count), arg_i32(p.rows_per_group),
                                arg_i32(has_pad ? params->pad : 0), arg_i32(has_pad),
-                               arg_i32(params->reduction == ATTNCL_REDUCE_NONE), arg_i32(mean)));
+                               arg_i32(params->reduction == ATTNCL_REDUCE_NONE), arg_i32(mean),
+                               arg_f32((float)(1 - params->smoothing)),
+                               arg_f32((float)(params->smoothing / (double)rows.width))));
 }
 
 const struct op_class attncl__op_cross_entropy_bwd = {
