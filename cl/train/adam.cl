@@ -41,20 +41,21 @@ struct constants {
     float rate, scale, beta1, rest1, beta2, rest2, eps, decay, shrink;
 };
 
-static inline struct step step_of(FV p, FV g, FV m, FV v, FV largest, struct constants k)
+static inline struct step step_of(struct step old, FV g, struct constants k)
 {
     struct step s;
-    p = k.shrink != 0.0f ? p - p * k.shrink : p; // an infinite p stays one
+    const FV p = k.shrink != 0.0f ? old.p - old.p * k.shrink : old.p; // an infinite p stays one
     g = k.decay != 0.0f ? g + p * k.decay : g;
-    s.m = m * k.beta1 + g * k.rest1;
-    s.v = v * k.beta2 + g * g * k.rest2;
-    s.largest = s.v < largest ? largest : s.v;
+    s.m = old.m * k.beta1 + g * k.rest1;
+    s.v = old.v * k.beta2 + g * g * k.rest2;
+    s.largest = s.v < old.largest ? old.largest : s.v;
     const FV root = sqrt(AMSGRAD ? s.largest : s.v);
     s.p = p - k.rate * s.m / (root * k.scale + k.eps);
     return s;
 }
 
-// An update gives the same array as old and new: each element is read before it is written.
+// An update gives the same array as old and new: each element is read before it is written.  A rate
+// that is not a number leaves all as it was.
 KERNEL void adam_step_fwd(__global const float *p, __global const float *restrict g,
                           __global const float *m, __global const float *v,
                           __global const float *largest, __global const float *restrict rates,
@@ -66,14 +67,16 @@ KERNEL void adam_step_fwd(__global const float *p, __global const float *restric
                                 rest2,    eps,      decay, rates[2]};
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
+    const int skip = isnan(k.rate);
 
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;
         const int some = n - c;
-        const FV max_square = AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f);
-        const struct step s =
-            step_of(load_some(p + at, some, 0.0f), load_some(g + at, some, 0.0f),
-                    load_some(m + at, some, 0.0f), load_some(v + at, some, 0.0f), max_square, k);
+        struct step s = {load_some(p + at, some, 0.0f), load_some(m + at, some, 0.0f),
+                         load_some(v + at, some, 0.0f),
+                         AMSGRAD ? load_some(largest + at, some, 0.0f) : (FV)(0.0f)};
+        if (!skip)
+            s = step_of(s, load_some(g + at, some, 0.0f), k);
         store_some(s.p, p_new + at, some);
         store_some(s.m, m_new + at, some);
         store_some(s.v, v_new + at, some);

@@ -30,7 +30,8 @@ KERNEL void sgd_rates_fwd(__global const int *restrict taken, __global const flo
     rates[2] = first ? 1.0f : rest;
 }
 
-// An update gives the same array as old and new: each element is read before it is written.
+// An update gives the same array as old and new: each element is read before it is written.  A rate
+// that is not a number leaves all as it was.
 KERNEL void sgd_step_fwd(__global const float *p, __global const float *restrict g,
                          __global const float *buffer, __global const float *restrict rates,
                          __global float *p_new, __global float *buffer_new, int has_buffer,
@@ -39,6 +40,7 @@ KERNEL void sgd_step_fwd(__global const float *p, __global const float *restrict
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
     const float rate = rates[0];
+    const int skip = isnan(rate);
 #if MOMENTUM
     const float keep = has_buffer ? rates[1] : 0.0f, rest = has_buffer ? rates[2] : 1.0f;
 #endif
@@ -51,11 +53,13 @@ KERNEL void sgd_step_fwd(__global const float *p, __global const float *restrict
         d = decay != 0.0f ? d + old * decay : d;
 #if MOMENTUM
         FV b = d * rest;
-        if (keep != 0.0f)
+        if (skip)
+            b = has_buffer ? load_some(buffer + at, some, 0.0f) : (FV)(0.0f);
+        else if (keep != 0.0f)
             b += load_some(buffer + at, some, 0.0f) * keep;
         store_some(b, buffer_new + at, some);
         d = nesterov ? d + b * momentum : b;
 #endif
-        store_some(old - d * rate, p_new + at, some);
+        store_some(skip ? old : old - d * rate, p_new + at, some);
     }
 }

@@ -44,10 +44,10 @@ typedef struct attncl_adam_desc {
         sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 1, 0                                  \
     }
 
-/** As torch.optim.AdamW, but for its weight_decay of 0.01, which is 0 here. */
+/** As torch.optim.AdamW. */
 #define ATTNCL_ADAMW_DESC_INIT                                                                     \
     {                                                                                              \
-        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0, 1, 0, 1                                  \
+        sizeof(attncl_adam_desc), 0, 0.9, 0.999, 1e-8, 0.01, 1, 0, 1                               \
     }
 
 /** A learning-rate schedule: attncl/kinds.h has the kinds.  Start from ATTNCL_SCHEDULE_DESC_INIT. */
@@ -106,7 +106,8 @@ ATTNCL_API attncl_value attncl_adam_rates(attncl_graph *g, const attncl_adam_des
 /**
  * The same, the learning rate a value: an input, say, that the caller writes before each run.
  * @param learning_rate  F32 []; null: that of desc.  Decay that is decoupled and not
- *                       scheduled_decay is by that of desc in any case
+ *                       scheduled_decay is by that of desc in any case.  Not a number: the step
+ *                       leaves all as it was
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
  */
 ATTNCL_API attncl_value attncl_adam_rates_at(attncl_graph *g, const attncl_adam_desc *desc,
@@ -166,7 +167,7 @@ typedef struct attncl_sgd_values {
 
 /**
  * What all parameters of a step share, [3].
- * @param learning_rate  F32 []; null: that of desc
+ * @param learning_rate  F32 []; null: that of desc; not a number: the step leaves all as it was
  * @param step           I32 [], the steps taken before this one; 0: b is not read
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.2.
  */

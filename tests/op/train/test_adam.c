@@ -57,7 +57,7 @@ static attncl_status rates_of(const struct ref_adam *a, int64_t taken, struct ho
 
     step->data[0] = (double)taken;
     now->data[0] = a->now;
-    return run_op("adam_rates_fwd", &params, HOSTS(step, a->now > 0 ? now : NULL), HOSTS(rates));
+    return run_op("adam_rates_fwd", &params, HOSTS(step, a->now != 0 ? now : NULL), HOSTS(rates));
 }
 
 // In new arrays, and bit by bit the same in place.
@@ -107,6 +107,30 @@ TEST(first_rates_are_accurate)
     want->data[1] = 1 / sqrt(1 - 0.9999);
     ck_ok(rates_of(&a, 0, rates));
     ck_near(rates, want, 8 * 6e-8, 0);
+}
+
+// In place: elements on both sides of the end of a vector, with a gradient that is not a number.
+LOOP_TEST(a_rate_that_is_not_a_number_changes_nothing, 0, 2)
+{
+    const struct ref_adam a = {.learning_rate = 0.1,
+                               BETAS,
+                               .weight_decay = 0.3,
+                               .decoupled = 1,
+                               .scheduled_decay = 1,
+                               .now = NAN};
+    const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.9, .eps = 1e-8};
+    struct host *x = host_uniform(1, 0.5, 1, DIMS(37)), *rates = host_new(ATTNCL_F32, DIMS(3));
+    struct host *g = host_random(2, DIMS(37)), *p = host_copy(x), *m = host_copy(x);
+    struct host *v = host_copy(x), *largest = _i ? host_copy(x) : NULL;
+
+    g->data[36] = NAN;
+    ck_ok(rates_of(&a, 3, rates));
+    ck_ok(run_op("adam_update_fwd", &params, HOSTS(p, g, m, v, rates, largest), NULL, 0));
+    ck_near(p, x, 0, 0);
+    ck_near(m, x, 0, 0);
+    ck_near(v, x, 0, 0);
+    if (largest)
+        ck_near(largest, x, 0, 0);
 }
 
 TEST(refusals)

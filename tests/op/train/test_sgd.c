@@ -89,6 +89,20 @@ TEST(the_first_step_hides_what_the_buffer_holds)
     ck_near(b_new, g, 0, 0);
 }
 
+TEST(a_rate_that_is_not_a_number_changes_nothing)
+{
+    const struct ref_sgd s = {.learning_rate = NAN, .momentum = 0.9};
+    const struct sgd_step_fwd_params params = {s.momentum, 0.1, 1}, none = {0, 0.1, 0};
+    struct host *x = host_random(1, DIMS(37)), *g = host_random(2, DIMS(37));
+    struct host *p = host_copy(x), *b = host_copy(x);
+
+    g->data[36] = NAN;
+    ck_ok(run_op("sgd_update_fwd", &params, HOSTS(p, g, rates_of(&s, 0, true), b), NULL, 0));
+    ck_ok(run_op("sgd_update_fwd", &none, HOSTS(p, g, rates_of(&s, 0, true)), NULL, 0));
+    ck_near(p, x, 0, 0);
+    ck_near(b, x, 0, 0);
+}
+
 TEST(refusals)
 {
     const struct sgd_step_fwd_params none = {0, 0, 0}, nesterov = {0, 0, 1}, momentum = {0.9, 0, 0};
