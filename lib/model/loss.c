@@ -17,8 +17,6 @@ static attncl_status check_desc(const attncl_loss_desc *desc)
             "label_smoothing is %g, must be at least 0 and below 1", desc->label_smoothing);
     REQUIRE(desc->dropout >= 0 && desc->dropout <= 1, ATTNCL_ERR_ARGUMENT,
             "dropout is %g, must be 0 to 1", desc->dropout);
-    REQUIRE(desc->label_smoothing == 0, ATTNCL_ERR_UNSUPPORTED, "label_smoothing is %g, must be 0",
-            desc->label_smoothing);
     REQUIRE(desc->dropout == 0, ATTNCL_ERR_UNSUPPORTED, "dropout is %g, must be 0", desc->dropout);
     return ATTNCL_OK;
 }
@@ -39,7 +37,8 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     const attncl_shape shape = attncl_graph_shape(b->graph, b->scores);
     const int64_t n_classes = shape.dim[shape.rank - 1];
     TRY(attncl__input_index(b, "targets", shape.rank - 1, shape.dim, n_classes, &targets));
-    *loss_ret = attncl_cross_entropy(b->graph, b->scores, targets, ATTNCL_REDUCE_MEAN, desc->pad);
+    *loss_ret = attncl_cross_entropy_smoothed(b->graph, b->scores, targets, ATTNCL_REDUCE_MEAN,
+                                              desc->pad, desc->label_smoothing);
     return attncl_graph_status(b->graph);
 }
 
