@@ -15,37 +15,37 @@
 
 static attncl_status step_configure(struct config *config, void *settings)
 {
-    return attncl__adam_configure(config, settings);
+    return attncl__optim_configure(config, settings);
 }
 
 static attncl_status step_build(struct build *b, const void *settings)
 {
-    const struct adam_settings *s = settings;
-    attncl_adam_values before = ATTNCL_ADAM_VALUES_INIT, after = ATTNCL_ADAM_VALUES_INIT;
-    attncl_value grad, step;
-    TRY(attncl__input_real(b, "param", ANY, NULL, &before.param));
+    const struct optim_settings *s = settings;
+    const char *names[OPTIM_MAX_STATES];
+    const size_t n = attncl__optim_states(s, names);
+    attncl_value states[OPTIM_MAX_STATES] = {ATTNCL_NONE_VALUE};
+    attncl_value param, grad, step;
+    TRY(attncl__input_real(b, "param", ANY, NULL, &param));
     const attncl_array *p = attncl__input_find(b, "param");
     TRY(attncl__input_real(b, "grad", p->rank, p->dim, &grad));
-    TRY(attncl__input_real(b, "exp_avg", p->rank, p->dim, &before.exp_avg));
-    TRY(attncl__input_real(b, "exp_avg_sq", p->rank, p->dim, &before.exp_avg_sq));
-    if (s->amsgrad)
-        TRY(attncl__input_real(b, "max_exp_avg_sq", p->rank, p->dim, &before.max_exp_avg_sq));
+    // SGD's buffer begins with the first step.
+    for (size_t i = 0; i < n; ++i)
+        if (!s->is_sgd || attncl__input_given(b, names[i]))
+            TRY(attncl__input_real(b, names[i], p->rank, p->dim, &states[i]));
     TRY(attncl__input_index(b, "step", 0, NULL, INT32_MAX, &step));
 
-    const attncl_value rates = attncl_adam_rates(b->graph, &s->adam, &s->schedule, step);
-    attncl_adam_step(b->graph, &s->adam, rates, grad, &before, &after);
-    attncl_graph_output(b->graph, "param", after.param);
-    attncl_graph_output(b->graph, "exp_avg", after.exp_avg);
-    attncl_graph_output(b->graph, "exp_avg_sq", after.exp_avg_sq);
-    if (s->amsgrad)
-        attncl_graph_output(b->graph, "max_exp_avg_sq", after.max_exp_avg_sq);
+    const attncl_value rates = attncl__optim_rates(b->graph, s, ATTNCL_NONE_VALUE, step);
+    attncl__optim_step(b->graph, s, rates, grad, &param, states);
+    attncl_graph_output(b->graph, "param", param);
+    for (size_t i = 0; i < n; ++i)
+        attncl_graph_output(b->graph, names[i], states[i]);
     return ATTNCL_OK;
 }
 
 const struct arch_class attncl__arch_optimizer_step = {
     .name = "optimizer_step",
     .example = "{\"kind\": \"adam\", \"learning_rate\": 0.001}",
-    .settings_bytes = sizeof(struct adam_settings),
+    .settings_bytes = sizeof(struct optim_settings),
     .configure = step_configure,
     .build = step_build,
     .no_gradients = true,

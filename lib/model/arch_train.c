@@ -3,7 +3,7 @@
 // train: steps of training a model, one batch after another.
 //
 //   loss = cross entropy(output, targets);   g = dloss / dparameters, clipped by their norm
-//   parameters and their running means: a step of Adam in place
+//   parameters and their running means: a step of an optimiser in place
 //
 // One compiled graph takes every step: the batch and the number of steps taken are its inputs.
 
@@ -31,7 +31,7 @@ enum { INNER_BYTES = 1024 };
 struct train_settings {
     alignas(max_align_t) char inner_settings[INNER_BYTES];
     const struct arch_class *inner;
-    struct adam_settings optimizer;
+    struct optim_settings optimizer;
     double max_norm;
     attncl_clip_style style;
     int64_t pad; // -1: none
@@ -59,7 +59,7 @@ static attncl_status train_configure(struct config *config, void *settings)
         return status;
     }
     TRY(attncl__config_object(config, "optimizer", &optimizer));
-    status = attncl__adam_configure(&optimizer, &s->optimizer);
+    status = attncl__optim_configure(&optimizer, &s->optimizer);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("optimizer");
         return status;
@@ -173,19 +173,16 @@ static void add_updates(const struct build *b, const struct train_settings *s,
                         const struct trained *t, attncl_value step)
 {
     attncl_graph *g = b->graph;
-    const attncl_adam_desc *adam = &s->optimizer.adam;
-    const attncl_value rates = attncl_adam_rates(g, adam, &s->optimizer.schedule, step);
+    const struct optim_settings *optimizer = &s->optimizer;
+    const attncl_value rates = attncl__optim_rates(g, optimizer, ATTNCL_NONE_VALUE, step);
+    const char *names[OPTIM_MAX_STATES];
+    const size_t n = attncl__optim_states(optimizer, names);
     for (size_t i = 0; i < t->n && attncl_graph_status(g) == ATTNCL_OK; ++i) {
         const char *name = attncl__trained_at(b->params.table, i)->name;
-        attncl_adam_values values = {
-            .struct_size = sizeof(attncl_adam_values),
-            .param = t->param[i],
-            .exp_avg = state_like(g, "exp_avg", name, t->param[i]),
-            .exp_avg_sq = state_like(g, "exp_avg_sq", name, t->param[i]),
-        };
-        if (s->optimizer.amsgrad)
-            values.max_exp_avg_sq = state_like(g, "max_exp_avg_sq", name, t->param[i]);
-        attncl_adam_update(g, adam, rates, t->clipped[i], &values);
+        attncl_value states[OPTIM_MAX_STATES] = {ATTNCL_NONE_VALUE};
+        for (size_t k = 0; k < n; ++k)
+            states[k] = state_like(g, names[k], name, t->param[i]);
+        attncl__optim_update(g, optimizer, rates, t->clipped[i], t->param[i], states);
     }
 }
 

@@ -13,6 +13,35 @@ struct adam_settings {
 };
 attncl_status attncl__adam_configure(struct config *config, struct adam_settings *s);
 
+// An optimiser of any kind: adam, noam, adamw, sgd.
+struct optim_settings {
+    bool is_sgd, is_noam; // else Adam
+    bool amsgrad;
+    attncl_adam_desc adam;
+    attncl_sgd_desc sgd;
+    double learning_rate;
+    attncl_schedule_desc schedule; // Noam's, or a constant rate
+};
+attncl_status attncl__optim_configure(struct config *config, struct optim_settings *s);
+
+// What a step keeps of each parameter, by the names that PyTorch gives it, "exp_avg" and so on;
+// returns how many.
+enum { OPTIM_MAX_STATES = 3 };
+size_t attncl__optim_states(const struct optim_settings *s,
+                            const char *names_ret[OPTIM_MAX_STATES]);
+
+// What all parameters of a step share.  learning_rate: F32 []; null: as configured.
+attncl_value attncl__optim_rates(attncl_graph *g, const struct optim_settings *s,
+                                 attncl_value learning_rate, attncl_value step);
+
+// The values of a parameter after a step; `states` in the order of attncl__optim_states(), of which
+// SGD's may be null before the first step.
+void attncl__optim_step(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
+                        attncl_value grad, attncl_value *param, attncl_value *states);
+// The same step in place.
+void attncl__optim_update(attncl_graph *g, const struct optim_settings *s, attncl_value rates,
+                          attncl_value grad, attncl_value param, const attncl_value *states);
+
 // "torch" or "d2l" under `key`.
 attncl_status attncl__clip_configure(struct config *config, const char *key,
                                      attncl_clip_style *style);

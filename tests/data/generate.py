@@ -48,6 +48,7 @@ def as_file_type(t):
 
 GRADIENTS = {
     "softmax", "masked_softmax", "layer_norm", "gelu", "linear", "bmm", "embedding", "cross_entropy", "relative_shift",
+    "cross_entropy_smoothed",
     "attention_pooling_gaussian", "attention_pooling_boxcar", "attention_pooling_epanechikov", "aft_local", "aft_full",
     "aft_simple", "aft_conv", "spatial_gating_unit", "gmlp_block", "feed_forward", "transformer_layer",
     "layer_transformer", "encoder_gmlp", "encoder_transformer", "basic_self_attention", "raschka_self_attention",
@@ -491,10 +492,52 @@ def optimizers():
              {k: g * factor for k, g in grads.items()} | {"total_norm": torch.tensor(norm, dtype=torch.float64)})
 
 
+@torch.no_grad()
+def torch_optimizers():
+    """Steps of torch.optim itself."""
+    torch.manual_seed(31)
+    sgd, adamw = {"kind": "sgd", "learning_rate": 0.1}, {"kind": "adamw", "learning_rate": 0.02}
+    for name, config, taken in (
+            ("sgd", sgd, 5),
+            ("sgd_momentum", dict(sgd, momentum=0.9, dampening=0.3, weight_decay=0.1), 5),
+            ("sgd_first", dict(sgd, momentum=0.9, dampening=0.3), 0),
+            ("sgd_nesterov", dict(sgd, momentum=0.9, nesterov=True, weight_decay=0.1), 5),
+            ("adamw", adamw, 5),
+            ("adamw_amsgrad", dict(adamw, betas=[0.8, 0.95], eps=1e-3, weight_decay=0.3, amsgrad=True), 5)):
+        p, g = randn(5, 7), randn(5, 7)
+        inputs = {"param": p.clone(), "grad": g, "step": torch.tensor(taken)}
+        optimizer = torch_optimizer([p], **config)
+        if config["kind"] == "sgd":
+            kept = {"momentum_buffer": randn(5, 7)} if "momentum" in config and taken else {}
+        else:
+            kept = {"exp_avg": randn(5, 7)} | {k: randn(5, 7).abs() for k in ("exp_avg_sq", "max_exp_avg_sq")
+                                               if "max" not in k or "amsgrad" in config}
+            optimizer.state[p]["step"] = torch.tensor(float(taken))
+        inputs.update(kept)
+        optimizer.state[p].update({k: v.clone() for k, v in kept.items()})
+        p.grad = g
+        optimizer.step()
+        after = {k: v for k, v in optimizer.state[p].items() if k != "step" and v is not None}
+        case("optimizer_step_" + name, "optimizer_step", config, {}, inputs, {"param": p, **after})
+
+
+def label_smoothing():
+    torch.manual_seed(32)
+    logits, targets = randn(4, 3, 6).requires_grad_(), torch.randint(0, 6, (4, 3))
+    targets[1, 1] = targets[3, 0] = 2
+    loss = F.cross_entropy(logits.reshape(-1, 6), targets.reshape(-1), ignore_index=2, label_smoothing=0.2)
+    case("cross_entropy_smoothed", "cross_entropy", {"pad": 2, "label_smoothing": 0.2}, {},
+         {"logits": logits, "targets": targets}, {"loss": loss})
+
+
 def clipped(grads, limit, style):
     norm = math.sqrt(sum(float((g * g).sum()) for g in grads))
     factor = min(1, limit / (norm + 1e-6)) if style == "torch" else limit / norm if norm > limit else 1
     return [g * factor for g in grads], norm
+
+
+def torch_optimizer(params, kind, learning_rate, **keys):
+    return {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}[kind](params, learning_rate, **keys)
 
 
 def train(name, c, m, inputs, output, **settings):
@@ -504,6 +547,7 @@ def train(name, c, m, inputs, output, **settings):
     start = without_tied({k: v.detach().clone() for k, v in m.state_dict().items()}, c)
     optimizer, pad = settings["optimizer"], settings.get("pad", -1)
     lr, decay = optimizer["learning_rate"], optimizer.get("weight_decay", 0)
+    theirs = torch_optimizer(params, **optimizer) if optimizer["kind"] in ("sgd", "adamw") else None
     keys = {"betas": optimizer.get("betas", (0.9, 0.999)), "eps": optimizer.get("eps", 1e-8), "decay": decay,
             "optimized": optimizer.get("optimized_update", True), "decoupled": optimizer.get("weight_decouple", True)}
     means = [[torch.zeros_like(p) for _ in range(3)] for p in params]
@@ -516,6 +560,11 @@ def train(name, c, m, inputs, output, **settings):
         grads = torch.autograd.grad(loss, params, allow_unused=True, materialize_grads=True)
         grads, norm = clipped(grads, settings.get("grad_norm_clip", 1), settings.get("clip", "torch"))
         losses.append(loss), norms.append(norm)
+        if theirs:
+            for p, g in zip(params, grads):
+                p.grad = g
+            theirs.step()
+            continue
         rate = lr
         if optimizer["kind"] == "noam":
             rate *= optimizer["d_model"] ** -0.5 * min((t + 1) ** -0.5, (t + 1) * optimizer["warmup"] ** -1.5)
@@ -554,6 +603,18 @@ def training():
     train("seq2seq_bahdanau", {"arch": "seq2seq_bahdanau", **c}, module(Seq2Seq(**c)), inputs,
           lambda m, batch: m(batch["enc_X"], batch["dec_X"], batch["enc_valid_lens"])[0],
           optimizer=dict(adam, optimized_update=False), clip="d2l", grad_norm_clip=0.2, pad=1)
+
+
+def torch_training():
+    torch.manual_seed(33)
+    c = {"arch": "lm", "d_model": 6, "n_layers": 1, "n_vocab": 7, "max_len": 9, "layer": "aft_local",
+         "local_window_size": 3, "seq_len": 8, "d_ff": 8}
+    for name, optimizer in (
+            ("lm_sgd", {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
+            ("lm_adamw", {"kind": "adamw", "learning_rate": 0.01})):
+        tokens, targets = torch.randint(0, 7, (4, 7, 2)), torch.randint(0, 7, (4, 7, 2))
+        train(name, c, module(LM(c)), {"tokens": tokens, "targets": targets}, lambda m, batch: m(batch["tokens"]),
+              optimizer=optimizer)
 
 
 def torch_layer(m, c):
@@ -665,7 +726,7 @@ def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
-                 torch_modules):
+                 torch_modules, torch_optimizers, label_smoothing, torch_training):
         make()
 
 
