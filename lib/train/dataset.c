@@ -53,6 +53,7 @@ void attncl__dataset_close(struct dataset *d)
 {
     if (!d)
         return;
+    attncl__dataset_close(d->ready);
     d->class->close(d);
     for (size_t i = 0; i < DATASET_MAX_METADATA; ++i)
         attncl__free(d->value[i]);
@@ -77,6 +78,12 @@ void attncl__dataset_vocabularies(const struct dataset *d, int64_t *source_ret, 
 {
     *source_ret = d->n_vocab[0];
     *target_ret = d->n_vocab[1];
+    if (!d->ready)
+        return;
+    if (d->ready->n_vocab[0] > *source_ret)
+        *source_ret = d->ready->n_vocab[0];
+    if (d->ready->n_vocab[1] > *target_ret)
+        *target_ret = d->ready->n_vocab[1];
 }
 
 int32_t attncl__dataset_pad(const struct dataset *d)
@@ -86,12 +93,13 @@ int32_t attncl__dataset_pad(const struct dataset *d)
 
 uint64_t attncl__dataset_hash(const struct dataset *d)
 {
-    return d->file.hash;
+    // The order matters: a and b are other data than b and a.
+    return d->ready ? d->file.hash * 31 + d->ready->file.hash : d->file.hash;
 }
 
 int64_t attncl__dataset_count(const struct dataset *d, enum dataset_split split)
 {
-    return d->count[split];
+    return split == SPLIT_TRAIN && d->ready ? d->ready->count[split] : d->count[split];
 }
 
 attncl_status attncl__dataset_batch(struct dataset *d, enum dataset_split split, int64_t index,
@@ -101,6 +109,8 @@ attncl_status attncl__dataset_batch(struct dataset *d, enum dataset_split split,
     const bool endless = split == SPLIT_TRAIN && d->class->endless;
     struct batch batch = {0};
 
+    if (split == SPLIT_TRAIN && d->ready)
+        return attncl__dataset_batch(d->ready, split, index, ret);
     REQUIRE(index >= 0 && (endless || index < d->count[split]), ATTNCL_ERR_ARGUMENT,
             "%s: batch %" PRId64 " is asked for, there are %" PRId64, d->file.path, index,
             d->count[split]);

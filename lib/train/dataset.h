@@ -55,6 +55,8 @@ attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset
 attncl_status attncl__dataset_open_pairs(const char *path, const struct dataset_options *options,
                                          struct dataset **ret);
 attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret);
+// From now on the batches of SPLIT_TRAIN are the ready ones of a file; all else stays as the data say.
+attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path);
 void attncl__dataset_close(struct dataset *d); // accepts NULL
 
 // What a model file says of its data, key and value ("attncl.vocab"); NULL after the last.

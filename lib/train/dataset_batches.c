@@ -154,3 +154,13 @@ done:
     attncl__dataset_close(d);
     return status;
 }
+
+attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path)
+{
+    struct dataset *ready = NULL;
+
+    TRY(attncl__dataset_open_batches(path, &ready));
+    attncl__dataset_close(d->ready);
+    d->ready = ready;
+    return ATTNCL_OK;
+}

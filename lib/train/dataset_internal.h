@@ -27,6 +27,7 @@ struct dataset { // the first member of each kind
     char *value[DATASET_MAX_METADATA];
     int64_t n_vocab[2];
     int32_t pad;
+    struct dataset *ready; // whose batches stand for those of SPLIT_TRAIN; NULL: its own do
 };
 
 // Allocates a kind of `bytes`, opens its file and copies the options (NULL: none).  On success the

@@ -169,6 +169,39 @@ TEST(ready_batches_of_pairs)
     }
 }
 
+// The text's vocabulary and held-out part, the file's batches.
+TEST(ready_batches_replace_those_of_a_text)
+{
+    const attncl_array arrays[] = {of_i32("tokens", 3, 2, 3, 4), of_i32("targets", 3, 2, 3, 4)};
+    const struct dataset_options o = {.batch_size = 2, .seq_len = 2, .valid_fraction = 0.5};
+    struct dataset *d = NULL;
+    struct batch b = {0};
+    int64_t source, target;
+
+    count_up();
+    write_arrays(arrays, 2);
+    directory_write("text", "abcabcabcabc");
+    ck_ok(attncl__dataset_open_text(IN_DIRECTORY("text"), &o, &d));
+    const uint64_t hash = attncl__dataset_hash(d);
+    ck_fails(attncl__dataset_use_batches(d, IN_DIRECTORY("absent")), ATTNCL_ERR_IO, "absent");
+    ck_assert_uint_eq(attncl__dataset_hash(d), hash);
+    ck_ok(attncl__dataset_use_batches(d, IN_DIRECTORY("data")));
+    ck_assert_uint_ne(attncl__dataset_hash(d), hash);
+    attncl__dataset_vocabularies(d, &source, &target);
+    ck_assert_int_eq(source, 24);
+    ck_assert_int_eq(attncl__dataset_count(d, SPLIT_TRAIN), 2);
+    ck_assert_int_eq(attncl__dataset_count(d, SPLIT_VALID), 2);
+    ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 1, &b));
+    ck_assert_mem_eq(b.array[0].data, ids + 12, 12 * sizeof *ids);
+    attncl__batch_free(&b);
+    ck_ok(attncl__dataset_batch(d, SPLIT_VALID, 0, &b));
+    ck_assert_int_eq(b.array[0].dim[0], 2);
+    attncl__batch_free(&b);
+    ck_fails(attncl__dataset_batch(d, SPLIT_TRAIN, 2, &b), ATTNCL_ERR_ARGUMENT,
+             "batch 2 is asked for, there are 2");
+    attncl__dataset_close(d);
+}
+
 TEST(bad_batches_are_refused)
 {
     attncl_array arrays[] = {of_i32("tokens", 3, 2, 3, 4), of_i32("targets", 3, 2, 3, 5)};
