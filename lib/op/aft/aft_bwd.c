@@ -19,7 +19,7 @@
 enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
-enum { TABLE_LANES = 16 };   // CHUNK of the CPU variant's table
+enum { TABLE_LANES = 32 };   // CHUNK of the CPU variant's table, at most
 enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant's
 enum { PAIR_CHANNELS = 16 }; // and CHANNELS
 enum { SLACK = 16 };         // floats around the turned biases that vectors may read
@@ -93,23 +93,31 @@ struct series {
         AFT_MATRIX((s)->q), AFT_MATRIX((s)->y), AFT_MATRIX((s)->g)
 #define TABLE(s) arg_mem((s)->table), arg_i64((s)->table_start), arg_i32((s)->table_row)
 
+static size_t table_local_bytes(const struct aft_tiling *p, int64_t lanes)
+{
+    return sizeof(float) * (size_t)lanes * AFT_ROWS * 5 * p->vw;
+}
+
 static attncl_status launch_table(struct launcher *l, const struct series *s)
 {
     const struct aft_channel_block *f = &s->forward;
     const struct aft_tiling *p = f->p;
     struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_cpu_table.cl", "aft_bwd_cpu_table");
+    int64_t lanes = p->block_lanes < TABLE_LANES ? p->block_lanes : TABLE_LANES;
 
+    while (lanes > 1 && table_local_bytes(p, lanes) > l->caps->local_bytes)
+        lanes /= 2;
     TRY(attncl__aft_sources(l, f));
     kspec_int(&spec, "ROWS", AFT_ROWS);
     kspec_int(&spec, "PANEL", AFT_PANEL);
-    kspec_int(&spec, "CHUNK", TABLE_LANES);
+    kspec_int(&spec, "CHUNK", lanes);
     kspec_int(&spec, "BACKWARD", 0);
     kspec_int(&spec, "MASKED", p->masked);
     return attncl__launch(l, &spec, grid_1d(p->blocks, 1),
                           ARGS(TABLE_TENSORS(s), arg_mem(f->scratch), arg_i64(p->lane_floats),
                                arg_i64(p->ranges_at), AFT_BIAS(f), AFT_RANGE(f), arg_i32(p->window),
                                arg_i32(f->causal), TABLE(s),
-                               arg_local(sizeof(float) * TABLE_LANES * AFT_ROWS * 2 * p->vw)));
+                               arg_local(table_local_bytes(p, lanes))));
 }
 
 static attncl_status launch_pairs(struct launcher *l, const struct series *s)
