@@ -73,6 +73,26 @@ class Runs(unittest.TestCase):
             empty = model.run(x=np.zeros((0, 7), np.float32))["output"]
             self.assertEqual(empty.shape, (0, 3))
 
+    def test_new_models(self):
+        config = {"in_features": 4, "out_features": 3}
+        with tempfile.TemporaryDirectory() as directory, attncl.Model.create("linear", config, seed=5) as model:
+            params = model.params()
+            self.assertEqual({n: p.shape for n, p in params.items()}, {"weight": (3, 4), "bias": (3,)})
+            self.assertLessEqual(abs(params["weight"]).max(), 0.5)
+            file = pathlib.Path(directory, "linear.safetensors")
+            model.set_params({"bias": np.arange(3)})
+            model.save(file, {"note": "new"})
+            with attncl.Model(file) as saved:
+                self.assertEqual((saved.config, saved.metadata("note")), (config, "new"))
+                np.testing.assert_array_equal(saved.params()["weight"], params["weight"])
+                want = np.ones(4, np.float32) @ params["weight"].T + np.arange(3)
+                self.assert_close(saved.run(x=np.ones(4, np.float32))["output"], want.astype(np.float32))
+            for wrong in ({"bias": np.zeros(4)}, {"none": np.zeros(4)}):
+                with self.assertRaisesRegex(attncl.AttnclError, next(iter(wrong))):
+                    model.set_params(wrong)
+            with self.assertRaisesRegex(attncl.AttnclError, "out_features"):
+                attncl.Model.create("linear", {"in_features": 4})
+
     def test_description(self):
         with attncl.Model(path("lm_transformer")) as model:
             self.assertEqual(model.arch, "lm")

@@ -84,6 +84,16 @@ class ContextOptions(Sized):
                 ("ignore_environment", ctypes.c_int), ("profile", ctypes.c_int)]
 
 
+class Shape(ctypes.Structure):
+    """attncl_shape."""
+    _fields_ = [("dtype", ctypes.c_int), ("rank", ctypes.c_int), ("dim", ctypes.c_int64 * MAX_RANK)]
+
+
+class Param(Sized):
+    """attncl_param."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("shape", Shape), ("trainable", ctypes.c_int)]
+
+
 HANDLE, TEXT, SIZE, INT64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
 HANDLE_RET, ARRAY = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Array)
 CHECKED = "raises AttnclError"
@@ -100,6 +110,12 @@ FUNCTIONS = {
     "context_destroy": (CHECKED, HANDLE),
     "context_device": (CHECKED, HANDLE, ctypes.POINTER(DeviceInfo)),
     "model_open": (CHECKED, HANDLE, TEXT, HANDLE_RET),
+    "model_create": (CHECKED, HANDLE, TEXT, TEXT, ctypes.c_uint64, HANDLE_RET),
+    "model_save": (CHECKED, HANDLE, TEXT, ctypes.POINTER(TEXT)),
+    "model_param_count": (SIZE, HANDLE),
+    "model_param_at": (CHECKED, HANDLE, SIZE, ctypes.POINTER(Param)),
+    "model_param_read": (CHECKED, HANDLE, TEXT, HANDLE, SIZE),
+    "model_param_write": (CHECKED, HANDLE, TEXT, HANDLE, SIZE),
     "model_close": (None, HANDLE),
     "model_arch": (TEXT, HANDLE),
     "model_metadata": (TEXT, HANDLE, TEXT),
@@ -166,6 +182,12 @@ class _Library:
 def library():
     """libattncl, loaded on first use."""
     return _Library()
+
+
+def c_texts(metadata):
+    """A mapping of texts as key, value, key, value ... NULL."""
+    words = [word.encode() for pair in (metadata or {}).items() for word in pair]
+    return (TEXT * (len(words) + 1))(*words, None)
 
 
 def c_arrays(arrays):

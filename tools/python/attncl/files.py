@@ -3,7 +3,7 @@
 import ctypes
 import os
 
-from .c_api import BFLOAT16, TEXT, c_arrays, library, numpy_array
+from .c_api import BFLOAT16, TEXT, c_arrays, c_texts, library, numpy_array
 
 
 def load(path):
@@ -24,8 +24,7 @@ def load(path):
 def save(path, arrays, metadata=None):
     """Writes a file in one step: an old one stays as it was if that fails."""
     c, _alive = c_arrays(arrays)
-    words = [word.encode() for pair in (metadata or {}).items() for word in pair]
-    library().safetensors_write(os.fsencode(path), c, len(arrays), (TEXT * (len(words) + 1))(*words, None))
+    library().safetensors_write(os.fsencode(path), c, len(arrays), c_texts(metadata))
 
 
 __all__ = ["BFLOAT16", "load", "save"]

@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 
-from .c_api import AttnclError, ContextOptions, DeviceInfo, Status, c_arrays, library, numpy_array
+from .c_api import AttnclError, ContextOptions, DeviceInfo, Param, Status, c_arrays, c_texts, library, numpy_array
 from .description import describe
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
@@ -71,11 +71,21 @@ class Model(_Handle):
     """
 
     def __init__(self, path, device=None):
+        self._begin(device, library().model_open, os.fsencode(path))
+
+    @classmethod
+    def create(cls, arch, config, seed=0, device=None):
+        """A new model: `config` is a dict, initial values are those of PyTorch's modules, made from the seed."""
+        model = cls.__new__(cls)
+        model._begin(device, library().model_create, arch.encode(), json.dumps(config).encode(), seed % 2**64)
+        return model
+
+    def _begin(self, device, make, *arguments):
         lib, context, model = library(), ctypes.c_void_p(), ctypes.c_void_p()
         options = ContextOptions(device=device and device.encode())
         lib.context_create(ctypes.byref(options), ctypes.byref(context))
         try:
-            lib.model_open(context, os.fsencode(path), ctypes.byref(model))
+            make(context, *arguments, ctypes.byref(model))
         except AttnclError:
             lib.context_destroy(context)
             raise
@@ -120,6 +130,36 @@ class Model(_Handle):
 
     def _entries(self, kind):
         return {entry.name: entry for entry in describe(self.arch, self.config) if entry.kind == kind}
+
+    def params(self):
+        """The trained parameters by name: copies, in PyTorch's shapes."""
+        found, param = {}, Param()
+        with self._lock:
+            self._check_open()
+            for i in range(self._lib.model_param_count(self._model)):
+                self._lib.model_param_at(self._model, i, ctypes.byref(param))
+                if param.trainable:
+                    value = np.empty(param.shape.dim[:param.shape.rank], np.float32)
+                    self._lib.model_param_read(self._model, param.name, value.ctypes.data, value.nbytes)
+                    found[param.name.decode()] = value
+        return found
+
+    def set_params(self, arrays):
+        """Replaces parameters by name; others stay as they are."""
+        with self._lock:
+            have = self.params()
+            for name, array in arrays.items():
+                value = np.ascontiguousarray(array, np.float32)
+                if name in have and value.shape != have[name].shape:
+                    raise AttnclError(Status.ERR_SHAPE, f"parameter {name} has shape {list(have[name].shape)}, "
+                                      f"{list(value.shape)} was given")
+                self._lib.model_param_write(self._model, name.encode(), value.ctypes.data, value.nbytes)
+
+    def save(self, path, metadata=None):
+        """Writes the model file, in one step; `metadata` is added to the model's or replaces it."""
+        with self._lock:
+            self._check_open()
+            self._lib.model_save(self._model, os.fsencode(path), c_texts(metadata))
 
     @property
     def device(self):
