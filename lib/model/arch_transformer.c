@@ -5,6 +5,7 @@
 #include "attncl/ops.h"
 #include "base/try.h"
 #include "model/arch.h"
+#include "model/block_classes.h"
 #include "model/block_embed.h"
 #include "model/block_encoder.h"
 #include "model/config.h"
@@ -47,6 +48,7 @@ const struct arch_class attncl__arch_feed_forward = {
 struct layers_settings {
     struct encoder_settings encoder;
     struct embed_settings embed; // n_vocab 0: the input is x, not tokens
+    struct classes_settings classes;
     bool batch_first;
 };
 
@@ -140,6 +142,7 @@ static attncl_status encoder_configure(struct config *config, void *settings)
     TRY(attncl__encoder_configure(config, &s->encoder));
     TRY(attncl__config_bool_or(config, "batch_first", false, &s->batch_first));
     TRY(attncl__config_int_or(config, "n_vocab", 1, 0, &n_vocab));
+    TRY(attncl__classes_configure(config, attncl__block_width(block), &s->classes));
     if (n_vocab == 0)
         return ATTNCL_OK;
     return attncl__embed_configure(config, attncl__block_width(block), attncl__block_limit(block),
@@ -152,6 +155,21 @@ static void encoder_load(struct params *p, const void *settings)
     if (s->embed.n_vocab > 0)
         attncl__embed_load(p, &s->embed);
     attncl__encoder_load(p, &s->encoder);
+    attncl__classes_load(p, &s->classes);
+}
+
+// Layers that mix along the first axis alone have swapped the axes of x.
+static attncl_status class_output(struct build *b, const struct layers_settings *s, attncl_value x)
+{
+    const bool is_swapped = s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER;
+    const attncl_layout layout =
+        s->batch_first && !is_swapped ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
+    attncl_value y;
+    TRY(attncl__classes(b, &s->classes, layout, x, &y));
+    if (is_swapped && s->classes.pool == POOL_NONE)
+        y = swap_axes(b->graph, y);
+    attncl__output(b, "output", y);
+    return ATTNCL_OK;
 }
 
 static attncl_status encoder_build(struct build *b, const void *settings)
@@ -159,8 +177,13 @@ static attncl_status encoder_build(struct build *b, const void *settings)
     const struct layers_settings *s = settings;
     struct block_call call = {0};
     attncl_value x;
+    REQUIRE(!b->for_loss || s->classes.n > 0, ATTNCL_ERR_UNSUPPORTED,
+            "the encoder has no classes to compare with targets: n_classes is 0");
     TRY(layer_inputs(b, s, &call, &x));
-    layer_output(b, s, attncl__encoder(b, &s->encoder, &call, x));
+    x = attncl__encoder(b, &s->encoder, &call, x);
+    if (s->classes.n > 0)
+        return class_output(b, s, x);
+    layer_output(b, s, x);
     return ATTNCL_OK;
 }
 
@@ -172,4 +195,5 @@ const struct arch_class attncl__arch_encoder = {
     .configure = encoder_configure,
     .load = encoder_load,
     .build = encoder_build,
+    .is_classifier = true,
 };

@@ -58,7 +58,8 @@ GRADIENTS = {
     "encoder_post_norm", "encoder_no_norm", "encoder_bert", "lm_gpt2", "mha_batch_first", "gru_batch_first",
     "encoder_aft_batch_first", "lm_post_norm", "encoder_tokens_batch_first",
     "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh",
-    "lm_aft_post_norm", "lm_feedback_tied"}
+    "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
+    "classes_none"}
 
 
 def case(name, arch, config, params, inputs, expected, keep_types=False):
@@ -722,11 +723,40 @@ def torch_modules():
     language_model("lm_feedback_tied", dict(tied, layer="feedback", heads=2, P=11, n_layers=1), FeedbackLM)
 
 
+class Classifier(TokenEncoder):
+    def __init__(self, c):
+        super().__init__(c)
+        self.classifier = nn.Linear(c["d_model"], c["n_classes"])
+
+    def forward(self, tokens, mask):
+        y = super().forward(tokens, mask)
+        pool = self.pool
+        return self.classifier(y.mean(0) if pool == "mean" else y[0] if pool == "first" else y)
+
+
+def classifiers():
+    """Encoders with scores of classes."""
+    torch.manual_seed(29)
+    keys = {"d_model": 6, "d_ff": 10, "n_layers": 1, "n_vocab": 11, "max_len": 9, "n_classes": 5}
+    tokens = torch.randint(0, 11, (7, 2))
+    for name, more in (("mean", {"layer": "gmlp", "d_ffn": 10, "seq_len": 8}),
+                       ("mean_batch_first", {"layer": "transformer", "heads": 2, "batch_first": True}),
+                       ("first", {"layer": "transformer", "heads": 2, "pool": "first"}),
+                       ("none", {"layer": "aft_full", "seq_len": 8, "pool": "none", "batch_first": True})):
+        c = {**keys, **more}
+        m = module(Classifier(c))
+        m.pool = c.get("pool", "mean")
+        y = m(tokens, None)
+        case("classes_" + name, "encoder", c, state(m), {"tokens": tokens.T.contiguous() if "batch_first" in c else tokens},
+             {"output": y.transpose(0, 1) if name == "none" else y})
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
-                 torch_modules, torch_optimizers, label_smoothing, torch_training):
+                 torch_modules, torch_optimizers, label_smoothing, torch_training,
+                 classifiers):
         make()
 
 

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+//
+// scores = classifier(mean of x over the positions, its first position, or each of them)
+
+#include "model/block_classes.h"
+
+#include "attncl/ops.h"
+#include "base/alloc.h"
+#include "base/try.h"
+
+attncl_status attncl__classes_configure(struct config *config, int64_t width,
+                                        struct classes_settings *ret)
+{
+    static const struct choice pools[] = {
+        {"mean", POOL_MEAN}, {"first", POOL_FIRST}, {"none", POOL_NONE}};
+    int pool = POOL_MEAN;
+    TRY(attncl__config_int_or(config, "n_classes", 1, 0, &ret->n));
+    if (ret->n > 0)
+        TRY(attncl__config_choice(config, "pool", pools, N_CHOICES(pools), "mean", &pool));
+    ret->pool = (enum pool)pool;
+    ret->width = width;
+    return ATTNCL_OK;
+}
+
+static void params(struct params *p, const struct classes_settings *s, attncl_value *weight_ret,
+                   attncl_value *bias_ret)
+{
+    attncl__param_linear(p, "classifier", s->n, s->width, true, weight_ret, bias_ret);
+}
+
+void attncl__classes_load(struct params *p, const struct classes_settings *s)
+{
+    attncl_value weight, bias;
+    if (s->n > 0)
+        params(p, s, &weight, &bias);
+}
+
+// F32 [rows, 1, T], each element 1 / T.
+static attncl_status add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq, attncl_value *ret)
+{
+    const int64_t dim[3] = {n_rows, 1, n_seq};
+    const size_t count = (size_t)n_rows * (size_t)n_seq; // of a value that exists
+    float *parts = attncl__alloc_array(count, sizeof *parts);
+    REQUIRE(parts, ATTNCL_ERR_NO_MEMORY, "the mean of %zu elements", count);
+    for (size_t i = 0; i < count; ++i)
+        parts[i] = 1 / (float)n_seq;
+    *ret = attncl_graph_constant(g, ATTNCL_F32, 3, dim, parts);
+    attncl__free(parts);
+    return ATTNCL_OK;
+}
+
+// A GEMM with the parts of one: over the first axis of [T, B C], or the middle one of [B, T, C].
+static attncl_status mean(attncl_graph *g, attncl_layout layout, attncl_value x, attncl_value *ret)
+{
+    const attncl_shape shape = attncl_graph_shape(g, x);
+    const bool batch_first = layout == ATTNCL_LAYOUT_BATCH_FIRST;
+    const int64_t width = shape.dim[2], n_batch = shape.dim[batch_first ? 0 : 1];
+    const int64_t n_seq = shape.dim[batch_first ? 1 : 0];
+    const int64_t flat[3] = {1, n_seq, n_batch * width}, pooled[2] = {n_batch, width};
+    attncl_value parts;
+    TRY(add_parts(g, batch_first ? n_batch : 1, n_seq, &parts));
+    if (!batch_first)
+        x = attncl_reshape(g, x, 3, flat);
+    *ret = attncl_reshape(g, attncl_bmm(g, parts, x), 2, pooled);
+    return ATTNCL_OK;
+}
+
+static attncl_value first(attncl_graph *g, attncl_layout layout, attncl_value x)
+{
+    const int axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 1 : 0;
+    const attncl_shape shape = attncl_graph_shape(g, x);
+    const int64_t pooled[2] = {shape.dim[1 - axis], shape.dim[2]};
+    return attncl_reshape(g, attncl_slice(g, x, axis, 0, 1), 2, pooled);
+}
+
+attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
+                              attncl_layout layout, attncl_value x, attncl_value *y_ret)
+{
+    attncl_value weight, bias;
+    TRY(attncl_graph_status(b->graph));
+    if (s->pool == POOL_MEAN)
+        TRY(mean(b->graph, layout, x, &x));
+    if (s->pool == POOL_FIRST)
+        x = first(b->graph, layout, x);
+    params(&b->params, s, &weight, &bias);
+    attncl_graph_push_scope(b->graph, "classifier");
+    *y_ret = attncl_linear(b->graph, x, weight, bias);
+    attncl_graph_pop_scope(b->graph);
+    return ATTNCL_OK;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+// Encoders that give scores of classes, against PyTorch; their loss.
+
+#include <math.h>
+#include <string.h>
+
+#include "attncl/attncl.h"
+#include "support/golden.h"
+
+static const char *const names[] = {
+    "classes_mean",      "classes_mean_grad",  "classes_mean_batch_first",
+    "classes_first",     "classes_first_grad", "classes_mean_batch_first_grad",
+    "classes_none_grad", "classes_none"};
+
+// As of the encoders in test_golden.c.
+TABLE_TEST(scores_match_pytorch, names)
+{
+    golden_run(names[_i], 30 * 14 * 6e-8);
+}
+
+static attncl_status loss_of(attncl_model *model, const attncl_array *inputs, float *loss_ret)
+{
+    attncl_graph *g = NULL;
+    attncl_value loss;
+    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_status status = attncl_model_loss(model, g, NULL, inputs, 2, &loss);
+    if (status == ATTNCL_OK) {
+        attncl_graph_output(g, "loss", loss);
+        ck_ok(attncl_graph_compile(g, NULL));
+        for (int i = 0; i < 2; ++i)
+            ck_ok(attncl_graph_write_as(g, inputs[i].name, inputs[i].dtype, inputs[i].data,
+                                        inputs[i].bytes / attncl_dtype_bytes(inputs[i].dtype)));
+        ck_ok(attncl_graph_run(g));
+        ck_ok(attncl_graph_read(g, "loss", loss_ret, sizeof *loss_ret));
+    }
+    attncl_graph_destroy(g);
+    return status;
+}
+
+TEST(the_loss_is_the_cross_entropy_of_a_class_for_each_sequence)
+{
+    static const int32_t targets[2] = {4, 1};
+    struct golden golden;
+    attncl_model *model = NULL;
+    float scores[2][5], loss = 0;
+    double want = 0;
+    golden_load(&golden, "classes_mean");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_array in[2] = {*golden_input(&golden, "tokens"),
+                          {.name = "targets",
+                           .dtype = ATTNCL_I32,
+                           .rank = 1,
+                           .dim = {2},
+                           .data = targets,
+                           .bytes = sizeof targets}};
+    ck_ok(loss_of(model, in, &loss));
+    memcpy(scores, golden_expected(&golden, "output")->data, sizeof scores);
+    for (int b = 0; b < 2; ++b) {
+        double sum = 0;
+        for (int i = 0; i < 5; ++i)
+            sum += exp(scores[b][i]);
+        want += (log(sum) - scores[b][targets[b]]) / 2;
+    }
+    ck_assert_msg(fabs(loss - want) <= 1e-5 * want, "the loss is %g, expected %g", (double)loss,
+                  want);
+    in[1].dim[0] = 1;
+    ck_fails(loss_of(model, in, &loss), ATTNCL_ERR_SHAPE,
+             "input targets has shape [1], expected [2]");
+    attncl_model_close(model);
+    golden_free(&golden);
+
+    golden_load(&golden, "encoder_bert");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    in[0] = *golden_input(&golden, "tokens");
+    ck_fails(loss_of(model, in, &loss), ATTNCL_ERR_UNSUPPORTED, "n_classes is 0");
+    attncl_model_close(model);
+    golden_free(&golden);
+}
