@@ -220,3 +220,47 @@ TEST(a_loss_refuses_what_it_cannot_compute)
     attncl_model_close(model);
     golden_free(&golden);
 }
+
+// Keys have no bias: their rows of the stacked one stay zero, in models of any depth.
+TEST(rows_without_a_parameter_have_no_gradient)
+{
+    enum { LAYERS = 9, C = 4, ROWS = 2 * LAYERS * C };
+    static const char config[] =
+        "{\"layer\": \"feedback\", \"d_model\": 4, \"heads\": 2, \"d_ff\": 4, "
+        "\"n_layers\": 9, \"n_vocab\": 11, \"P\": 6}";
+    attncl_model *model = NULL;
+    attncl_graph *g = NULL;
+    attncl_value loss, *weights, *gradients;
+    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
+                               ints("targets", targets, 2, shape_tb)};
+    float got[ROWS];
+    int n_found = 0;
+    ck_ok(attncl_model_create(test_context(), "lm", config, 1, &model));
+    ck_ok(attncl_graph_create(test_context(), &g));
+    const size_t n = attncl_model_weight_count(model);
+    weights = malloc(2 * n * sizeof *weights);
+    ck_assert_ptr_nonnull(weights);
+    gradients = weights + n;
+    ck_ok(attncl_model_loss(model, g, NULL, in, 2, &loss));
+    ck_ok(attncl_model_gradient(model, g, loss, weights, gradients));
+    for (size_t i = 0; i < n; ++i) {
+        ck_ok(attncl_model_weight_at(model, i, &weight));
+        if (strstr(weight.name, "key_value.bias")) {
+            attncl_graph_output(g, "bias", gradients[i]);
+            ++n_found;
+        }
+    }
+    ck_assert_int_eq(n_found, 1);
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_write(g, "tokens", tokens, sizeof tokens));
+    ck_ok(attncl_graph_write(g, "targets", targets, sizeof targets));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "bias", got, sizeof got));
+    for (int i = 0; i < ROWS; ++i)
+        ck_assert_msg((got[i] == 0) == (i / C % 2 == 0), "row %d has gradient %g", i,
+                      (double)got[i]);
+    free(weights);
+    attncl_graph_destroy(g);
+    attncl_model_close(model);
+}
