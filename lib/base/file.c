@@ -137,7 +137,25 @@ static attncl_status create_beside(const char *target, char temporary[PATH_MAX],
     return FAIL(ATTNCL_ERR_IO, "%s", strerror(EEXIST));
 }
 
-attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n)
+// The directory's entry of a file, on disk.
+static attncl_status sync_directory(const char *file)
+{
+    char directory[PATH_MAX];
+    const char *slash = strrchr(file, '/');
+    const size_t length = slash ? (size_t)(slash - file) + 1 : 0;
+    memcpy(directory, slash ? file : ".", slash ? length : 1);
+    directory[slash ? length : 1] = '\0';
+    const int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    REQUIRE(fd >= 0, ATTNCL_ERR_IO, "%s: %s", directory, strerror(errno));
+    const bool synced = fsync(fd) == 0 || errno == EINVAL; // some file systems have none of it
+    const int reason = errno;
+    close(fd);
+    REQUIRE(synced, ATTNCL_ERR_IO, "%s: %s", directory, strerror(reason));
+    return ATTNCL_OK;
+}
+
+static attncl_status replace(const char *path, const struct file_part *parts, size_t n,
+                             bool durably)
 {
     attncl_status status = ATTNCL_OK;
     char target[PATH_MAX], temporary[PATH_MAX];
@@ -149,12 +167,16 @@ attncl_status attncl__file_replace(const char *path, const struct file_part *par
     exists = true;
     for (size_t i = 0; i < n; ++i)
         TRY_DONE(write_part(fd, &parts[i]));
+    if (durably && fsync(fd) != 0)
+        TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
 
     const int closed = close(fd); // a network file system reports a full disk here
     fd = -1;
     if (closed != 0 || rename(temporary, target) != 0)
         TRY_DONE(FAIL(ATTNCL_ERR_IO, "%s", strerror(errno)));
     exists = false;
+    if (durably)
+        TRY_DONE(sync_directory(target));
 
 done:
     attncl__file_close(&fd);
@@ -163,4 +185,15 @@ done:
     if (status != ATTNCL_OK)
         attncl__error_prefix("%s", path);
     return status;
+}
+
+attncl_status attncl__file_replace(const char *path, const struct file_part *parts, size_t n)
+{
+    return replace(path, parts, n, false);
+}
+
+attncl_status attncl__file_replace_durably(const char *path, const struct file_part *parts,
+                                           size_t n)
+{
+    return replace(path, parts, n, true);
 }

@@ -97,4 +97,7 @@ attncl_status attncl__tensor_write_part(attncl_tensor *tensor, size_t offset, co
 
 attncl_context *attncl__graph_context(const attncl_graph *g);
 
+// Enqueues zeros for all elements of a tensor.
+attncl_status attncl__tensor_clear(attncl_tensor *t);
+
 #endif

@@ -122,3 +122,9 @@ attncl_status attncl_tensor_write(attncl_tensor *tensor, const void *data, size_
             "the tensor has %zu bytes, data has %zu", tensor->storage.bytes, bytes);
     return attncl__tensor_write_part(tensor, 0, data, bytes);
 }
+
+attncl_status attncl__tensor_clear(attncl_tensor *t)
+{
+    TRY(attncl__context_usable(t->ctx));
+    return attncl__buffer_fill(t->ctx, t->storage.mem, 0, 0, (t->storage.bytes + 3) & ~(size_t)3);
+}

@@ -62,4 +62,21 @@ bool attncl__json_has(const struct json *object, const char *key);
 // this function returned.  NULL after the last.
 const char *attncl__json_next(const struct json *object, const char *key);
 
+// The object inside `object` under `key`, which becomes an empty one where the key is absent.
+// Borrowed.  ERR_FORMAT when the value is of another type.
+attncl_status attncl__json_inner(struct json *object, const char *key, struct json **ret);
+
+// Sets `key` to the value of a JSON text ("true", "\"word\"", "[0.9, 0.999]"), or to a number.
+attncl_status attncl__json_set(struct json *object, const char *key, const char *text);
+attncl_status attncl__json_set_int(struct json *object, const char *key, int64_t value);
+attncl_status attncl__json_set_number(struct json *object, const char *key, double value);
+
+// Writes an object, its keys in their order: in one line, or a key of it and of the objects inside a
+// line.  *text_ret is owned by the caller.
+enum json_layout { JSON_ONE_LINE, JSON_LINES };
+attncl_status attncl__json_write(const struct json *object, enum json_layout layout,
+                                 char **text_ret);
+// One value of it in one line; NULL where the key is absent.
+attncl_status attncl__json_write_value(const struct json *object, const char *key, char **text_ret);
+
 #endif

@@ -73,4 +73,8 @@ attncl_status attncl__st_lay_out(struct st_layout *layout, const attncl_array *a
                                  const char *const *metadata);
 void attncl__st_layout_free(struct st_layout *layout);
 
+// attncl_safetensors_write(), and the file is on disk when the call returns.
+attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
+                                       const char *const *metadata);
+
 #endif

@@ -20,3 +20,17 @@ done:
     attncl__st_layout_free(&layout);
     return status;
 }
+
+attncl_status attncl__st_write_durably(const char *path, const attncl_array *arrays, size_t n,
+                                       const char *const *metadata)
+{
+    attncl_status status = ATTNCL_OK;
+    struct st_layout layout = {.header = STRBUF_EMPTY};
+
+    TRY_DONE(attncl__st_lay_out(&layout, arrays, n, metadata));
+    TRY_DONE(attncl__file_replace_durably(path, layout.part, layout.n_parts));
+
+done:
+    attncl__st_layout_free(&layout);
+    return status;
+}

@@ -172,6 +172,7 @@ attncl_status attncl__config_number_or(struct config *config, const char *key, d
     struct config_key *noted = note_number(config, key, CONFIG_NUMBER, min);
     snprintf(text, sizeof text, "%g", otherwise);
     note_default(noted, text);
+    noted->number = otherwise;
     *ret = otherwise;
     if (!config->object) {
         *ret *= (double)config->keys->scale; // a default that follows this number varies

@@ -29,6 +29,7 @@ struct config_key {
     enum config_type type;
     double min;         // of a CONFIG_INT or CONFIG_NUMBER
     char otherwise[40]; // the default as text, "" where the key is required
+    double number;      // the default of a CONFIG_NUMBER, exactly
     bool varies;        // the default depends on other keys
     const char *words[CONFIG_MAX_WORDS];
     size_t n_words;
@@ -103,5 +104,10 @@ attncl_status attncl__config_activation(struct config *config, const char *key,
 // ERR_FORMAT for a key of the object, or of one inside it, that was never read: the message names
 // it, the nearest and all keys.
 attncl_status attncl__config_check_keys(const struct config *config);
+
+// Puts the default of each key that was read with one into `object`, from which `config` was read,
+// where it lacks the key; objects inside that `object` lacks count as empty.  A part of a model that
+// is there when its file has it stays out.
+attncl_status attncl__config_fill(const struct config *config, struct json *object);
 
 #endif

@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: MIT
+//
+// The configuration of training: read, completed and checked.
+
+#include "train/config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/suggest.h"
+#include "base/try.h"
+
+static const double default_rate = 1e-3, default_noam_rate = 1; // torch.optim.Adam's, labml's
+
+void attncl__train_config_free(struct train_config *c)
+{
+    attncl__json_free(c->root);
+    *c = (struct train_config){0};
+}
+
+// -- the data's part
+
+static attncl_status begin_reading(const struct json *object, struct config *config)
+{
+    struct config_keys *keys = attncl__alloc(sizeof *keys);
+    REQUIRE(keys, ATTNCL_ERR_NO_MEMORY, "keys of a configuration");
+    *keys = (struct config_keys){.cause = CONFIG_NONE, .variant = CONFIG_NONE, .scale = 1};
+    *config = (struct config){.object = object, .keys = keys, .parent = CONFIG_NONE};
+    return ATTNCL_OK;
+}
+
+static attncl_status read_lengths(struct config *config, const struct json *model,
+                                  struct train_settings *s)
+{
+    enum { PAIR_LENGTH = 10, WINDOW = 256 };
+    int64_t seq_len = attncl__json_has(model, "src_vocab_size") ? PAIR_LENGTH : WINDOW;
+    bool present;
+    TRY(attncl__json_int(model, "seq_len", &present, &seq_len));
+    if (!present)
+        TRY(attncl__json_int(model, "max_len", &present, &seq_len));
+    if (!attncl__json_has(model, "seq_len") && seq_len > WINDOW)
+        seq_len = WINDOW;
+    TRY(attncl__config_int_or(config, "batch_size", 1, 32, &s->batch_size));
+    TRY(attncl__config_int_or(config, "seq_len", 1, seq_len, &s->seq_len));
+    return attncl__config_int_or(config, "valid_len", 1, s->seq_len, &s->valid_len);
+}
+
+static attncl_status read_fraction(struct config *config, const char *key, double otherwise,
+                                   double high, bool is_open, double *ret)
+{
+    TRY(attncl__config_number_or(config, key, 0, otherwise, ret));
+    REQUIRE(is_open ? *ret < high : *ret <= high, ATTNCL_ERR_FORMAT, "%s is %g, must be %s %g", key,
+            *ret, is_open ? "less than" : "at most", high);
+    return ATTNCL_OK;
+}
+
+static attncl_status read_data_keys(struct config *config, const struct json *model,
+                                    struct train_settings *s)
+{
+    static const struct choice orders[] = {
+        {"sequential", ORDER_SEQUENTIAL}, {"shuffled", ORDER_SHUFFLED}, {"random", ORDER_RANDOM}};
+    int order;
+    TRY(read_lengths(config, model, s));
+    TRY(read_fraction(config, "valid_fraction", 0.1, 1, true, &s->valid_fraction));
+    TRY(attncl__config_choice(config, "batches", orders, N_CHOICES(orders), "shuffled", &order));
+    s->order = (enum dataset_order)order;
+    TRY(attncl__config_int_or(config, "min_frequency", 1, 2, &s->min_frequency));
+    TRY(attncl__config_int_or(config, "steps", 1, 1000, &s->steps));
+    return attncl__config_int_or(config, "seed", 0, 0, &s->seed);
+}
+
+// The objects "model" and "train" of the root.
+static attncl_status find_parts(const struct train_config *c, struct json **model_ret,
+                                struct json **train_ret)
+{
+    REQUIRE(attncl__json_has(c->root, "model"), ATTNCL_ERR_FORMAT, "model is missing");
+    TRY(attncl__json_inner(c->root, "model", model_ret));
+    return attncl__json_inner(c->root, "train", train_ret);
+}
+
+static attncl_status read_data_part(struct train_config *c, const int64_t *steps,
+                                    const uint64_t *seed)
+{
+    struct json *model, *train;
+    struct config config;
+    const char *arch;
+    TRY(attncl__json_text(c->root, "arch", NULL, &arch));
+    TRY(attncl__arch_find(arch, &c->arch));
+    TRY(find_parts(c, &model, &train));
+    if (steps)
+        TRY(attncl__json_set_int(train, "steps", *steps));
+    if (seed) {
+        REQUIRE(*seed <= INT32_MAX, ATTNCL_ERR_ARGUMENT, "seed is %" PRIu64 ", must be at most %d",
+                *seed, INT32_MAX);
+        TRY(attncl__json_set_int(train, "seed", (int64_t)*seed));
+    }
+    TRY(begin_reading(train, &config));
+    const attncl_status status = read_data_keys(&config, model, &c->settings);
+    attncl__free(config.keys);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("train");
+    return status;
+}
+
+attncl_status attncl__train_config_begin(struct train_config *c, const char *text,
+                                         const int64_t *steps, const uint64_t *seed)
+{
+    *c = (struct train_config){0};
+    attncl_status status = attncl__json_parse(text, strlen(text), JSON_CONFIG_LIMITS, &c->root);
+    if (status == ATTNCL_OK)
+        status = read_data_part(c, steps, seed);
+    if (status != ATTNCL_OK) {
+        attncl__train_config_free(c);
+        attncl__error_prefix("configuration");
+    }
+    return status;
+}
+
+// -- the model's part
+
+static attncl_status complete_vocabulary(struct json *model, const char *key, int64_t size)
+{
+    bool present = false;
+    int64_t given = 0;
+    TRY(attncl__json_int(model, key, &present, &given));
+    if (size == 0)
+        return ATTNCL_OK;
+    REQUIRE(!present || given >= size, ATTNCL_ERR_FORMAT,
+            "model: %s is %" PRId64 ", the data have a vocabulary of %" PRId64, key, given, size);
+    return present ? ATTNCL_OK : attncl__json_set_int(model, key, size);
+}
+
+static attncl_status complete_model(const struct arch_class *arch, struct json *model,
+                                    int64_t source, int64_t target)
+{
+    if (strcmp(arch->name, "seq2seq_bahdanau") != 0)
+        return complete_vocabulary(model, "n_vocab", source);
+    TRY(complete_vocabulary(model, "src_vocab_size", source));
+    return complete_vocabulary(model, "tgt_vocab_size", target);
+}
+
+// The keys that this very model reads get their defaults.
+static attncl_status fill_model(const struct arch_class *arch, struct json *model)
+{
+    struct config config;
+    TRY(begin_reading(model, &config));
+    void *settings = attncl__alloc_zero(arch->settings_bytes);
+    attncl_status status =
+        settings ? ATTNCL_OK : FAIL(ATTNCL_ERR_NO_MEMORY, "settings of arch %s", arch->name);
+    if (status == ATTNCL_OK)
+        status = attncl__arch_configure(arch, model, settings);
+    if (status == ATTNCL_OK)
+        status = arch->configure(&config, settings);
+    if (status == ATTNCL_OK)
+        status = attncl__config_fill(&config, model);
+    attncl__free(settings);
+    attncl__free(config.keys);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("model");
+    return status;
+}
+
+// -- the optimiser's part
+
+// What depends on the kind and on the model's width.
+static attncl_status complete_optimizer(struct json *optimizer, const struct json *model)
+{
+    const char *kind;
+    int64_t width = 0;
+    bool present;
+    if (!attncl__json_has(optimizer, "kind"))
+        TRY(attncl__json_set(optimizer, "kind", "\"adam\""));
+    TRY(attncl__json_text(optimizer, "kind", NULL, &kind));
+    const bool noam = strcmp(kind, "noam") == 0;
+    if (!attncl__json_has(optimizer, "learning_rate"))
+        TRY(attncl__json_set_number(optimizer, "learning_rate",
+                                    noam ? default_noam_rate : default_rate));
+    TRY(attncl__json_int(model, "d_model", &present, &width));
+    if (noam && present && !attncl__json_has(optimizer, "d_model"))
+        TRY(attncl__json_set_int(optimizer, "d_model", width));
+    return ATTNCL_OK;
+}
+
+static attncl_status read_schedule(struct config *config, const struct json *model,
+                                   struct train_settings *s)
+{
+    static const struct choice kinds[] = {{"constant", ATTNCL_RATE_CONSTANT},
+                                          {"linear", ATTNCL_RATE_LINEAR},
+                                          {"cosine", ATTNCL_RATE_COSINE},
+                                          {"noam", ATTNCL_RATE_INVERSE_SQRT}};
+    attncl_schedule_desc *schedule = &s->optimizer.schedule;
+    const bool has_own = schedule->kind == ATTNCL_RATE_INVERSE_SQRT;
+    double warmup = schedule->warmup;
+    int kind;
+    TRY(attncl__config_choice(config, "kind", kinds, N_CHOICES(kinds),
+                              has_own ? "noam" : "constant", &kind));
+    REQUIRE(!has_own || kind == ATTNCL_RATE_INVERSE_SQRT, ATTNCL_ERR_FORMAT,
+            "kind is not noam, optimizer noam has its own schedule");
+    schedule->kind = (attncl_rate_schedule)kind;
+    if (!has_own)
+        warmup = kind == ATTNCL_RATE_INVERSE_SQRT ? 2000 : 0;
+    TRY(attncl__config_number_or(config, "warmup", kind == ATTNCL_RATE_INVERSE_SQRT, warmup,
+                                 &schedule->warmup));
+    TRY(attncl__config_number_or(config, "min_lr", 0, 0, &schedule->min_rate));
+    schedule->n_steps = (double)s->steps;
+    if (kind != ATTNCL_RATE_INVERSE_SQRT || has_own)
+        return ATTNCL_OK;
+    int64_t width = 0;
+    TRY(attncl__json_int(model, "d_model", NULL, &width));
+    schedule->d_model = (double)width;
+    return ATTNCL_OK;
+}
+
+static attncl_status read_objects(struct config *config, const struct json *model,
+                                  struct train_settings *s)
+{
+    struct config inner;
+    TRY(attncl__config_object(config, "optimizer", &inner));
+    attncl_status status = attncl__optim_configure(&inner, &s->optimizer);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("optimizer");
+        return status;
+    }
+    TRY(attncl__config_object(config, "schedule", &inner));
+    status = read_schedule(&inner, model, s);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("schedule");
+    return status;
+}
+
+// -- all of it
+
+static attncl_status read_keys(struct config *config, const struct json *model, int64_t pad,
+                               struct train_settings *s)
+{
+    TRY(read_data_keys(config, model, s));
+    TRY(read_objects(config, model, s));
+    TRY(attncl__config_number_or(config, "grad_norm_clip", 0, 1, &s->grad_norm_clip));
+    TRY(attncl__clip_configure(config, "clip", &s->clip));
+    TRY(attncl__config_number_or(config, "grad_value_clip", 0, 0, &s->grad_value_clip));
+    TRY(read_fraction(config, "dropout", 0, 1, false, &s->dropout));
+    TRY(read_fraction(config, "label_smoothing", 0, 1, true, &s->label_smoothing));
+    TRY(attncl__config_int_or(config, "pad", INT32_MIN, pad, &s->pad));
+    TRY(attncl__config_int_or(config, "accumulate", 1, 1, &s->accumulate));
+    TRY(read_fraction(config, "ema", 0, 1, true, &s->ema));
+    TRY(attncl__config_int_or(config, "eval_every", 0, 500, &s->eval_every));
+    TRY(attncl__config_int_or(config, "checkpoint_every", 0, 500, &s->checkpoint_every));
+    TRY(attncl__config_int_or(config, "keep", 1, 3, &s->keep));
+    TRY(attncl__config_int_or(config, "patience", 0, 0, &s->patience));
+    return attncl__config_int_or(config, "sample", 0, 100, &s->sample);
+}
+
+static attncl_status read_train(struct train_config *c, const struct json *model,
+                                struct json *train, int64_t pad)
+{
+    struct json *optimizer, *schedule;
+    struct config config;
+    TRY(attncl__json_inner(train, "optimizer", &optimizer));
+    TRY(attncl__json_inner(train, "schedule", &schedule));
+    TRY(complete_optimizer(optimizer, model));
+    TRY(begin_reading(train, &config));
+    attncl_status status = read_keys(&config, model, pad, &c->settings);
+    if (status == ATTNCL_OK)
+        status = attncl__config_check_keys(&config);
+    if (status == ATTNCL_OK)
+        status = attncl__config_fill(&config, train);
+    attncl__free(config.keys);
+    return status;
+}
+
+static attncl_status check_root(const struct json *root)
+{
+    static const char *const known[] = {"arch", "model", "train"};
+    for (const char *key = NULL; (key = attncl__json_next(root, key)) != NULL;) {
+        struct suggestion s = {.word = key};
+        bool found = false;
+        for (size_t i = 0; i < sizeof known / sizeof known[0]; ++i) {
+            found |= strcmp(key, known[i]) == 0;
+            attncl__suggestion_add(&s, known[i]);
+        }
+        REQUIRE(found, ATTNCL_ERR_FORMAT, "key %.100s is not known%s", key,
+                attncl__suggestion_text(&s, "keys"));
+    }
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vocabulary,
+                                       int64_t target_vocabulary, int64_t pad)
+{
+    attncl_status status = ATTNCL_OK;
+    struct json *model, *train;
+    TRY_DONE(check_root(c->root));
+    TRY_DONE(find_parts(c, &model, &train));
+    TRY_DONE(complete_model(c->arch, model, source_vocabulary, target_vocabulary));
+    TRY_DONE(fill_model(c->arch, model));
+    status = read_train(c, model, train, pad);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("train");
+done:
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("configuration");
+    return status;
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The configuration of training: {"arch", "model", "train"}.
+#ifndef ATTNCL_TRAIN_CONFIG_H
+#define ATTNCL_TRAIN_CONFIG_H
+
+#include "io/json.h"
+#include "model/arch.h"
+#include "model/block_optim.h"
+#include "train/dataset.h"
+
+struct train_settings {
+    int64_t batch_size, seq_len, valid_len, steps;
+    struct optim_settings optimizer;
+    double grad_norm_clip, grad_value_clip; // 0: none
+    attncl_clip_style clip;
+    double dropout, label_smoothing;
+    int64_t pad; // -1: none
+    int64_t accumulate;
+    double ema; // 0: none
+    double valid_fraction;
+    enum dataset_order order;
+    int64_t min_frequency;
+    int64_t eval_every, checkpoint_every, keep, patience, sample;
+    int64_t seed;
+};
+
+// A configuration being read, in two parts: what the data need to be opened; then the rest, with
+// what the data say.
+struct train_config {
+    struct json *root; // owned
+    const struct arch_class *arch;
+    struct train_settings settings;
+};
+void attncl__train_config_free(struct train_config *c);
+
+// Parses the text; what the caller gives replaces the configuration's (NULL: it stays).  The
+// settings that the data need are read: batch_size, seq_len ...
+attncl_status attncl__train_config_begin(struct train_config *c, const char *text,
+                                         const int64_t *steps, const uint64_t *seed);
+
+// Sets the sizes of the vocabularies (0: unknown) and the padding where the configuration has none,
+// reads and checks all keys, and puts every default into c->root.
+attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vocabulary,
+                                       int64_t target_vocabulary, int64_t pad);
+
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: MIT
+//
+// Held-out loss: every target of the held-out part once.
+
+#include <math.h>
+
+#include "base/alloc.h"
+#include "base/try.h"
+#include "train/trainer.h"
+
+// Adds up one batch: loss times targets, and targets.
+static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sum, double *n)
+{
+    attncl_status status = ATTNCL_OK;
+    struct batch batch = {0};
+    attncl_graph *g;
+    float loss;
+    TRY_DONE(attncl__dataset_batch(t->data, SPLIT_VALID, index, &batch));
+    TRY_DONE(attncl__trainer_graph(t, GRAPH_LOSS, &batch, &g));
+    TRY_DONE(attncl__trainer_write_batch(g, &batch));
+    TRY_DONE(attncl_graph_run(g));
+    const double n_targets = (double)attncl__part_count_targets(t, &batch);
+    TRY_DONE(attncl_graph_read(g, "loss", &loss, sizeof loss));
+    if (n_targets > 0)
+        *sum += (double)loss * n_targets;
+    *n += n_targets;
+done:
+    attncl__batch_free(&batch);
+    return status;
+}
+
+// Ranks take turns; sums of each batch are kept apart, so that any number of ranks adds them up alike.
+static attncl_status mean_loss(attncl_trainer *t, int64_t n_batches, double *ret)
+{
+    const int64_t n_ranks = attncl_ranks_size(t->ranks), rank = attncl_ranks_rank(t->ranks);
+    double *sums = attncl__alloc_array((size_t)n_batches, 2 * sizeof *sums);
+    REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "losses of %lld batches", (long long)n_batches);
+    attncl_status status = ATTNCL_OK;
+    double total[2] = {0, 0};
+    for (int64_t i = rank; i < n_batches; i += n_ranks)
+        TRY_DONE(add_batch(t, i, &sums[2 * i], &sums[2 * i + 1]));
+    TRY_DONE(attncl_ranks_sum_double(t->ranks, sums, 2 * (size_t)n_batches));
+    for (int64_t i = 0; i < 2 * n_batches; ++i)
+        total[i % 2] += sums[i];
+    *ret = total[1] > 0 ? total[0] / total[1] : 0;
+done:
+    attncl__free(sums);
+    return status;
+}
+
+attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
+{
+    REQUIRE(trainer && loss_ret, ATTNCL_ERR_ARGUMENT, "trainer or loss_ret is NULL");
+    TRY(attncl__trainer_usable(trainer));
+    const int64_t n_batches = attncl__dataset_count(trainer->data, SPLIT_VALID);
+    REQUIRE(n_batches > 0, ATTNCL_ERR_STATE, "there is no held-out part to evaluate");
+    double loss = 0;
+    TRY(attncl__average_exchange(trainer));
+    const attncl_status status = mean_loss(trainer, n_batches, &loss);
+    TRY(attncl__average_exchange(trainer));
+    TRY(status);
+    if (loss < trainer->best_loss) {
+        trainer->best_loss = loss;
+        trainer->best_step = trainer->step;
+        trainer->n_worse = 0;
+    } else {
+        trainer->n_worse += 1;
+    }
+    *loss_ret = loss;
+    return ATTNCL_OK;
+}

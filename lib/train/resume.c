@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: MIT
+//
+// Continuing from a checkpoint: everything is compared and found before the first write.
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/try.h"
+#include "train/checkpoint.h"
+
+struct saved {
+    attncl_safetensors *file;
+    struct json *state;
+    const struct json *config;
+    int64_t step, best_step, n_worse;
+    double best_loss;
+    float **values; // [n_trained * N_KEPT], owned
+};
+
+// -- reading
+
+static attncl_status read_state(struct saved *saved)
+{
+    static const struct json_limits limits = {8, 10000, false};
+    const char *text = attncl_safetensors_metadata(saved->file, "attncl.train");
+    bool present;
+    REQUIRE(text, ATTNCL_ERR_FORMAT, "metadata attncl.train is missing: this is no checkpoint");
+    TRY(attncl__json_parse(text, strlen(text), &limits, &saved->state));
+    TRY(attncl__json_int(saved->state, "step", NULL, &saved->step));
+    TRY(attncl__json_int(saved->state, "best_step", NULL, &saved->best_step));
+    TRY(attncl__json_int(saved->state, "n_worse", NULL, &saved->n_worse));
+    saved->best_loss = INFINITY;
+    TRY(attncl__json_double(saved->state, "best_loss", &present, &saved->best_loss));
+    REQUIRE(saved->step >= 0 && saved->step < INT32_MAX, ATTNCL_ERR_FORMAT, "step is %" PRId64,
+            saved->step);
+    return attncl__json_object(saved->state, "config", NULL, &saved->config);
+}
+
+// -- comparing
+
+static attncl_status compare_value(const struct json *saved, const struct json *own,
+                                   const char *what, const char *key)
+{
+    attncl_status status = ATTNCL_OK;
+    char *was = NULL, *is = NULL;
+    TRY_DONE(attncl__json_write_value(saved, key, &was));
+    TRY_DONE(attncl__json_write_value(own, key, &is));
+    if (!was || !is || strcmp(was, is) != 0)
+        status = FAIL(ATTNCL_ERR_STATE, "%s %s is %s, the checkpoint's is %s", what, key,
+                      is ? is : "absent", was ? was : "absent");
+done:
+    attncl__free(was);
+    attncl__free(is);
+    return status;
+}
+
+static attncl_status compare_objects(const struct json *saved, const struct json *own,
+                                     const char *what)
+{
+    for (const char *key = NULL; (key = attncl__json_next(own, key)) != NULL;)
+        TRY(compare_value(saved, own, what, key));
+    for (const char *key = NULL; (key = attncl__json_next(saved, key)) != NULL;)
+        TRY(compare_value(saved, own, what, key));
+    return ATTNCL_OK;
+}
+
+static attncl_status compare_parts(const struct json *saved, const struct json *own)
+{
+    const struct json *a, *b;
+    TRY(compare_value(saved, own, "the configuration's", "arch"));
+    TRY(attncl__json_object(saved, "model", NULL, &a));
+    TRY(attncl__json_object(own, "model", NULL, &b));
+    TRY(compare_objects(a, b, "the model's"));
+    TRY(attncl__json_object(saved, "train", NULL, &a));
+    TRY(attncl__json_object(own, "train", NULL, &b));
+    TRY(attncl__json_object(a, "optimizer", NULL, &a));
+    TRY(attncl__json_object(b, "optimizer", NULL, &b));
+    return compare_value(a, b, "the optimizer's", "kind");
+}
+
+static attncl_status compare_data(const attncl_trainer *t, const struct saved *saved)
+{
+    char own[24];
+    const char *hash;
+    TRY(attncl__json_text(saved->state, "data_hash", NULL, &hash));
+    snprintf(own, sizeof own, "%016" PRIx64, attncl__dataset_hash(t->data));
+    REQUIRE(strcmp(hash, own) == 0, ATTNCL_ERR_STATE,
+            "the data have hash %s, the checkpoint's had %.40s", own, hash);
+    return ATTNCL_OK;
+}
+
+// -- elements
+
+// What the file has of a parameter.  Files without averages have the weights in the averages' place.
+static attncl_status find(const struct saved *saved, const struct param_piece *piece,
+                          enum kept kept, const attncl_array **ret)
+{
+    char name[CHECKPOINT_NAME_BYTES];
+    attncl__checkpoint_name(kept, true, piece->name, name);
+    *ret = attncl_safetensors_find(saved->file, name);
+    if (!*ret) {
+        attncl__checkpoint_name(kept, false, piece->name, name);
+        *ret = attncl_safetensors_find(saved->file, name);
+    }
+    REQUIRE(*ret, ATTNCL_ERR_FORMAT, "tensor %s is missing", name);
+    struct tensor_desc have, want;
+    TRY(attncl__desc_make((*ret)->dtype, (*ret)->rank, (*ret)->dim, &have));
+    TRY(attncl__desc_make(ATTNCL_F32, piece->shape.rank, piece->shape.dim, &want));
+    REQUIRE((*ret)->dtype == ATTNCL_F32, ATTNCL_ERR_FORMAT, "tensor %s has type %s, expected F32",
+            name, attncl_dtype_name((*ret)->dtype));
+    REQUIRE(attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
+            "tensor %s has shape %s, expected %s", name, SHAPE(&have), SHAPE(&want));
+    return ATTNCL_OK;
+}
+
+static attncl_status take_piece(const attncl_trainer *t, const struct param_piece *piece,
+                                enum kept kept, struct saved *saved)
+{
+    struct place place;
+    const attncl_array *array;
+    if (!attncl__checkpoint_place(t, piece, &place))
+        return ATTNCL_OK;
+    const struct trained *trained = &t->trained[place.trained];
+    if (!trained->tensor[kept])
+        return ATTNCL_OK;
+    TRY(find(saved, piece, kept, &array));
+    float **values = &saved->values[place.trained * N_KEPT + kept];
+    if (!*values) // rows that no parameter fills are zero
+        *values = attncl__alloc_array(trained->count, sizeof **values);
+    REQUIRE(*values, ATTNCL_ERR_NO_MEMORY, "%zu elements of %s", trained->count, trained->name);
+    memcpy(*values + place.offset, array->data, place.count * sizeof **values);
+    return ATTNCL_OK;
+}
+
+static attncl_status take_values(const attncl_trainer *t, struct saved *saved)
+{
+    const struct param_table *table = &t->model->params;
+    saved->values = attncl__alloc_array(t->n_trained * N_KEPT, sizeof *saved->values);
+    REQUIRE(saved->values, ATTNCL_ERR_NO_MEMORY, "%zu tensors of a checkpoint", t->n_trained);
+    for (size_t i = 0; i < table->n_pieces; ++i)
+        for (int kept = 0; kept < N_KEPT; ++kept)
+            TRY(take_piece(t, &table->pieces[i], (enum kept)kept, saved));
+    return ATTNCL_OK;
+}
+
+static attncl_status write_values(attncl_trainer *t, const struct saved *saved)
+{
+    for (size_t i = 0; i < t->n_trained; ++i)
+        for (int kept = 0; kept < N_KEPT; ++kept)
+            if (saved->values[i * N_KEPT + kept])
+                TRY(attncl_tensor_write(t->trained[i].tensor[kept],
+                                        saved->values[i * N_KEPT + kept],
+                                        t->trained[i].count * sizeof(float)));
+    return ATTNCL_OK;
+}
+
+// -- all of it
+
+static attncl_status read_saved(const attncl_trainer *t, const char *path, struct saved *saved)
+{
+    TRY(attncl_safetensors_open(path, &saved->file));
+    TRY(read_state(saved));
+    TRY(compare_parts(saved->config, t->config.root));
+    TRY(compare_data(t, saved));
+    return take_values(t, saved);
+}
+
+static void free_saved(const attncl_trainer *t, struct saved *saved)
+{
+    for (size_t i = 0; saved->values && i < t->n_trained * N_KEPT; ++i)
+        attncl__free(saved->values[i]);
+    attncl__free(saved->values);
+    attncl__json_free(saved->state);
+    attncl_safetensors_close(saved->file);
+}
+
+attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
+{
+    REQUIRE(trainer && path, ATTNCL_ERR_ARGUMENT, "trainer or path is NULL");
+    struct saved saved = {0};
+    attncl_status status = read_saved(trainer, path, &saved);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", path);
+        goto done;
+    }
+    trainer->is_broken = true; // until all is written
+    TRY_DONE(write_values(trainer, &saved));
+    trainer->is_broken = false;
+    trainer->step = saved.step;
+    trainer->best_loss = saved.best_loss;
+    trainer->best_step = saved.best_step;
+    trainer->n_worse = saved.n_worse;
+    trainer->next_index = -1;
+    attncl__part_free(&trainer->next);
+done:
+    free_saved(trainer, &saved);
+    return status;
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: MIT
+//
+// A step: batches in, gradients, an update.  While the device computes, the host prepares the next
+// batch.
+//
+// With accumulation or several ranks the loss L of a step is
+//
+//   L = 1/K sum_k  sum_r n_kr L_kr / sum_r n_kr        batch k of K, rank r, its n_kr targets
+//
+// so a batch's loss is the mean over its targets, whichever rank has them, and a step's the mean over
+// its batches.
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "attncl/optim.h"
+#include "base/alloc.h"
+#include "base/struct.h"
+#include "base/try.h"
+#include "graph/graph.h"
+#include "train/trainer.h"
+
+attncl_status attncl__trainer_usable(const attncl_trainer *t)
+{
+    REQUIRE(!t->is_broken, ATTNCL_ERR_STATE,
+            "step %" PRId64 " failed half done: resume from a checkpoint", t->step + 1);
+    return ATTNCL_OK;
+}
+
+static attncl_status prepare(attncl_trainer *t, int64_t index)
+{
+    if (t->next_index == index)
+        return ATTNCL_OK;
+    t->next_index = -1;
+    attncl__part_free(&t->next);
+    TRY(attncl__part_prepare(t, index, &t->next));
+    t->next_index = index;
+    return ATTNCL_OK;
+}
+
+// The batch after this one; a failure is that of the call that needs it.
+static void prepare_early(attncl_trainer *t, int64_t index)
+{
+    const int64_t n_batches = t->config.settings.steps * t->config.settings.accumulate;
+    if (index < n_batches)
+        (void)prepare(t, index);
+}
+
+static attncl_status write_int(attncl_graph *g, const char *name, int64_t value)
+{
+    const int32_t number = (int32_t)value;
+    return attncl_graph_write(g, name, &number, sizeof number);
+}
+
+static attncl_status write_float(attncl_graph *g, const char *name, double value)
+{
+    const float number = (float)value;
+    return attncl_graph_write(g, name, &number, sizeof number);
+}
+
+static attncl_status read_float(attncl_graph *g, const char *name, double *ret)
+{
+    float number;
+    TRY(attncl_graph_read(g, name, &number, sizeof number));
+    *ret = (double)number;
+    return ATTNCL_OK;
+}
+
+static attncl_status write_dropout(attncl_trainer *t, attncl_graph *g, int64_t index)
+{
+    return t->config.settings.dropout > 0 ? write_int(g, "batch_number", index & INT32_MAX)
+                                          : ATTNCL_OK;
+}
+
+static attncl_status write_update(attncl_trainer *t, attncl_graph *g, double rate)
+{
+    TRY(write_int(g, "step", t->step));
+    return write_float(g, "learning_rate", rate);
+}
+
+// -- one graph
+
+static attncl_status step_at_once(attncl_trainer *t, attncl_train_step *step)
+{
+    attncl_graph *g;
+    TRY(prepare(t, t->step));
+    TRY(attncl__trainer_graph(t, GRAPH_STEP, &t->next.batch, &g));
+    TRY(attncl__trainer_write_batch(g, &t->next.batch));
+    TRY(write_dropout(t, g, t->step));
+    TRY(write_update(t, g, step->learning_rate));
+    step->n_tokens = t->next.n_targets;
+    t->is_broken = true; // until its results are here
+    TRY(attncl_graph_run(g));
+    prepare_early(t, t->step + 1);
+    TRY(read_float(g, "loss", &step->loss));
+    TRY(read_float(g, "grad_norm", &step->grad_norm));
+    t->is_broken = false;
+    return ATTNCL_OK;
+}
+
+// -- sums of gradients
+
+static attncl_status clear_gradients(attncl_trainer *t)
+{
+    for (size_t i = 0; i < t->n_trained; ++i)
+        TRY(attncl__tensor_clear(t->trained[i].gradient));
+    return ATTNCL_OK;
+}
+
+// Adds the gradients of a batch, and its loss.
+static attncl_status add_batch(attncl_trainer *t, int64_t index, attncl_train_step *step)
+{
+    const double n_batches = (double)t->config.settings.accumulate;
+    attncl_graph *g;
+    double loss;
+    TRY(prepare(t, index));
+    const struct part *part = &t->next;
+    const double share = part->n_all_targets > 0
+                             ? (double)part->n_targets / (double)part->n_all_targets / n_batches
+                             : 0;
+    step->n_tokens += part->n_all_targets;
+    if (part->is_empty) {
+        prepare_early(t, index + 1);
+        return ATTNCL_OK;
+    }
+    TRY(attncl__trainer_graph(t, GRAPH_GRADIENT, &part->batch, &g));
+    TRY(attncl__trainer_write_batch(g, &part->batch));
+    TRY(write_dropout(t, g, index));
+    TRY(write_float(g, "loss_weight", share));
+    TRY(attncl_graph_run(g));
+    prepare_early(t, index + 1);
+    TRY(read_float(g, "loss", &loss));
+    step->loss += share * loss;
+    return ATTNCL_OK;
+}
+
+// All gradients in one array, so that sums travel while others are read.
+static attncl_status sum_gradients(attncl_trainer *t, float *values)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < t->n_trained; ++i) {
+        const size_t n = t->trained[i].count;
+        TRY(attncl_tensor_read(t->trained[i].gradient, values + at, n * sizeof *values));
+        TRY(attncl_ranks_sum_begin(t->ranks, values + at, n));
+        at += n;
+    }
+    TRY(attncl_ranks_sum_wait(t->ranks, 0));
+    at = 0;
+    for (size_t i = 0; i < t->n_trained; ++i) {
+        const size_t n = t->trained[i].count;
+        TRY(attncl_tensor_write(t->trained[i].gradient, values + at, n * sizeof *values));
+        at += n;
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status sum_over_ranks(attncl_trainer *t, attncl_train_step *step)
+{
+    if (attncl_ranks_size(t->ranks) == 1)
+        return ATTNCL_OK;
+    size_t count = 0;
+    for (size_t i = 0; i < t->n_trained; ++i)
+        count += t->trained[i].count;
+    float *values = attncl__alloc_array(count, sizeof *values);
+    REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu gradients", count);
+    const attncl_status status = sum_gradients(t, values);
+    attncl__free(values);
+    TRY(status);
+    return attncl_ranks_sum_double(t->ranks, &step->loss, 1);
+}
+
+static attncl_status step_by_sums(attncl_trainer *t, attncl_train_step *step)
+{
+    const int64_t n_batches = t->config.settings.accumulate;
+    attncl_graph *g;
+    TRY(clear_gradients(t));
+    for (int64_t i = 0; i < n_batches; ++i)
+        TRY(add_batch(t, t->step * n_batches + i, step));
+    TRY(sum_over_ranks(t, step));
+    if (!isfinite(step->loss))
+        return ATTNCL_OK;
+    TRY(attncl__trainer_graph(t, GRAPH_UPDATE, NULL, &g));
+    TRY(write_update(t, g, step->learning_rate));
+    t->is_broken = true;
+    TRY(attncl_graph_run(g));
+    TRY(read_float(g, "grad_norm", &step->grad_norm));
+    t->is_broken = false;
+    return ATTNCL_OK;
+}
+
+// -- a step
+
+// Apart from the update, for a step whose loss is known to be finite; no wait.
+static attncl_status update_averages(attncl_trainer *t)
+{
+    attncl_graph *g;
+    if (!(t->config.settings.ema > 0))
+        return ATTNCL_OK;
+    t->is_broken = true;
+    TRY(attncl__trainer_graph(t, GRAPH_AVERAGE, NULL, &g));
+    TRY(attncl_graph_run(g));
+    t->is_broken = false;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret)
+{
+    REQUIRE(trainer && step_ret, ATTNCL_ERR_ARGUMENT, "trainer or step_ret is NULL");
+    TRY(attncl__trainer_usable(trainer));
+    const struct optim_settings *o = &trainer->config.settings.optimizer;
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    step.step = trainer->step + 1;
+    TRY(attncl_schedule_rate(&o->schedule, o->learning_rate, trainer->step, &step.learning_rate));
+    const attncl_status status =
+        attncl__trainer_sums(trainer) ? step_by_sums(trainer, &step) : step_at_once(trainer, &step);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("step %" PRId64, step.step);
+        return status;
+    }
+    REQUIRE(isfinite(step.loss), ATTNCL_ERR_STATE, "step %" PRId64 ": the loss is %g", step.step,
+            step.loss);
+    REQUIRE(isfinite(step.grad_norm), ATTNCL_ERR_STATE,
+            "step %" PRId64 ": the norm of the gradients is %g", step.step, step.grad_norm);
+    TRY(update_averages(trainer));
+    trainer->step = step.step;
+    return STRUCT_WRITE(attncl_train_step, step_ret, &step);
+}

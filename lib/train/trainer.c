@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: MIT
+//
+// Trainers: made, asked, destroyed.
+
+#include "train/trainer.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/desc.h"
+#include "base/struct.h"
+#include "base/try.h"
+
+// -- data
+
+static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *o,
+                               const attncl_safetensors *init)
+{
+    const struct train_settings *s = &t->config.settings;
+    const char *vocab_key = o->pairs ? "attncl.source_vocab" : "attncl.vocab";
+    const struct dataset_options options = {
+        .batch_size = s->batch_size,
+        .seq_len = s->seq_len,
+        .valid_len = s->valid_len,
+        .valid_fraction = s->valid_fraction,
+        .order = s->order,
+        .seed = (uint64_t)s->seed,
+        .min_frequency = s->min_frequency,
+        .vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL,
+        .target_vocabulary = init ? attncl_safetensors_metadata(init, "attncl.target_vocab") : NULL,
+    };
+    const int n_given = (o->data != NULL) + (o->tokens != NULL) + (o->pairs != NULL);
+    REQUIRE(n_given + (o->batches != NULL) == 1, ATTNCL_ERR_ARGUMENT,
+            "%d of data, tokens, pairs and batches are given, expected one",
+            n_given + (o->batches != NULL));
+    if (o->data)
+        return attncl__dataset_open_text(o->data, &options, &t->data);
+    if (o->tokens)
+        return attncl__dataset_open_tokens(o->tokens, &options, &t->data);
+    if (o->pairs)
+        return attncl__dataset_open_pairs(o->pairs, &options, &t->data);
+    return attncl__dataset_open_batches(o->batches, &t->data);
+}
+
+// -- model
+
+static attncl_status write_first_values(attncl_trainer *t, const attncl_safetensors *init)
+{
+    for (size_t i = 0; i < attncl_model_param_count(t->model); ++i) {
+        attncl_param param = ATTNCL_PARAM_INIT;
+        TRY(attncl_model_param_at(t->model, i, &param));
+        if (!param.trainable)
+            continue;
+        const attncl_array *a = attncl_safetensors_find(init, param.name);
+        REQUIRE(a, ATTNCL_ERR_FORMAT, "parameter %s is missing", param.name);
+        struct tensor_desc have, want;
+        TRY(attncl__desc_make(a->dtype, a->rank, a->dim, &have));
+        TRY(attncl__desc_make(ATTNCL_F32, param.shape.rank, param.shape.dim, &want));
+        REQUIRE(attncl__desc_same_shape(&have, &want), ATTNCL_ERR_SHAPE,
+                "parameter %s has shape %s, the configuration's is %s", param.name, SHAPE(&have),
+                SHAPE(&want));
+        const size_t bytes = attncl__desc_bytes(&want), count = bytes / sizeof(float);
+        float *values = attncl__alloc(bytes);
+        REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu bytes of parameter %s", bytes, param.name);
+        attncl_status status = attncl__convert(a->dtype, a->data, ATTNCL_F32, values, count);
+        if (status == ATTNCL_OK)
+            status = attncl_model_param_write(t->model, param.name, values, bytes);
+        attncl__free(values);
+        TRY(status);
+    }
+    return ATTNCL_OK;
+}
+
+// What the data say of themselves goes where a model file has it, for those who sample from the model.
+static attncl_status add_metadata(attncl_trainer *t)
+{
+    attncl_model *model = t->model;
+    const char *key, *value;
+    for (size_t i = 0; (key = attncl__dataset_metadata(t->data, i, &value)) != NULL; ++i) {
+        char **list =
+            attncl__grow_array(model->metadata, model->n_metadata + 2, sizeof *model->metadata);
+        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "metadata %s", key);
+        model->metadata = list;
+        list[model->n_metadata] = attncl__copy_text(key);
+        list[model->n_metadata + 1] = attncl__copy_text(value);
+        model->n_metadata += 2; // both are freed with the model
+        REQUIRE(list[model->n_metadata - 2] && list[model->n_metadata - 1], ATTNCL_ERR_NO_MEMORY,
+                "metadata %s", key);
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status create_model(attncl_trainer *t, const attncl_safetensors *init,
+                                  const char *init_path)
+{
+    const struct json *model;
+    char *text = NULL;
+    TRY(attncl__json_object(t->config.root, "model", NULL, &model));
+    TRY(attncl__json_write(model, JSON_ONE_LINE, &text));
+    attncl_status status = attncl_model_create(t->context, t->config.arch->name, text,
+                                               (uint64_t)t->config.settings.seed, &t->model);
+    attncl__free(text);
+    TRY(status);
+    TRY(add_metadata(t));
+    status = init ? write_first_values(t, init) : ATTNCL_OK;
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("%s", init_path);
+    return status;
+}
+
+// -- creation
+
+// The configuration as it is with the data, and its text.
+static attncl_status complete_config(attncl_trainer *t)
+{
+    struct train_config *c = &t->config;
+    int64_t source, target;
+    attncl__dataset_vocabularies(t->data, &source, &target);
+    TRY(attncl__train_config_end(c, source, target, attncl__dataset_pad(t->data)));
+    const int n_ranks = attncl_ranks_size(t->ranks);
+    REQUIRE(c->settings.batch_size >= n_ranks, ATTNCL_ERR_FORMAT,
+            "configuration: train: batch_size is %" PRId64 ", there are %d ranks to share it",
+            c->settings.batch_size, n_ranks);
+    return attncl__json_write(c->root, JSON_LINES, &t->config_text);
+}
+
+static attncl_status fill(attncl_trainer *t, const char *config_json,
+                          const attncl_trainer_options *o)
+{
+    attncl_status status = ATTNCL_OK;
+    attncl_safetensors *init = NULL;
+    if (o->init)
+        TRY_DONE(attncl_safetensors_open(o->init, &init));
+    TRY_DONE(attncl__train_config_begin(&t->config, config_json, o->steps, o->seed));
+    TRY_DONE(open_data(t, o, init));
+    TRY_DONE(complete_config(t));
+    TRY_DONE(create_model(t, init, o->init));
+    TRY_DONE(attncl__kept_create(t));
+done:
+    attncl_safetensors_close(init);
+    return status;
+}
+
+attncl_status attncl_trainer_create(attncl_context *context, const char *config_json,
+                                    const attncl_trainer_options *options,
+                                    attncl_trainer **trainer_ret)
+{
+    attncl_trainer_options o = ATTNCL_TRAINER_OPTIONS_INIT;
+    REQUIRE(context && config_json && options && trainer_ret, ATTNCL_ERR_ARGUMENT,
+            "context, config_json, options or trainer_ret is NULL");
+    TRY(STRUCT_READ(attncl_trainer_options, &o, options));
+
+    attncl_trainer *t = attncl__alloc_zero(sizeof *t);
+    REQUIRE(t, ATTNCL_ERR_NO_MEMORY, "trainer");
+    t->context = context;
+    t->ranks = o.ranks;
+    t->next_index = -1;
+    t->best_loss = INFINITY;
+    const attncl_status status = fill(t, config_json, &o);
+    if (status != ATTNCL_OK) {
+        attncl_trainer_destroy(t);
+        return status;
+    }
+    *trainer_ret = t;
+    return ATTNCL_OK;
+}
+
+void attncl_trainer_destroy(attncl_trainer *trainer)
+{
+    if (!trainer)
+        return;
+    attncl__trainer_drop_graphs(trainer);
+    attncl__kept_destroy(trainer);
+    attncl_model_close(trainer->model);
+    attncl__part_free(&trainer->next);
+    attncl__dataset_close(trainer->data);
+    attncl__free(trainer->config_text);
+    attncl__train_config_free(&trainer->config);
+    attncl__free(trainer);
+}
+
+// -- asking
+
+const char *attncl_trainer_config(const attncl_trainer *trainer)
+{
+    return trainer ? trainer->config_text : NULL;
+}
+
+attncl_model *attncl_trainer_model(attncl_trainer *trainer)
+{
+    return trainer ? trainer->model : NULL;
+}
+
+attncl_status attncl_trainer_plan(const attncl_trainer *trainer, attncl_train_plan *plan_ret)
+{
+    REQUIRE(trainer && plan_ret, ATTNCL_ERR_ARGUMENT, "trainer or plan_ret is NULL");
+    const struct train_settings *s = &trainer->config.settings;
+    const attncl_train_plan plan = {
+        .struct_size = sizeof plan,
+        .steps = s->steps,
+        .eval_every = s->eval_every,
+        .checkpoint_every = s->checkpoint_every,
+        .keep = s->keep,
+        .patience = s->patience,
+        .sample = s->sample,
+        .n_train_batches = attncl__dataset_count(trainer->data, SPLIT_TRAIN),
+        .n_valid_batches = attncl__dataset_count(trainer->data, SPLIT_VALID),
+    };
+    return STRUCT_WRITE(attncl_train_plan, plan_ret, &plan);
+}
+
+attncl_status attncl_trainer_state(const attncl_trainer *trainer, attncl_train_state *state_ret)
+{
+    REQUIRE(trainer && state_ret, ATTNCL_ERR_ARGUMENT, "trainer or state_ret is NULL");
+    const attncl_train_state state = {
+        .struct_size = sizeof state,
+        .step = trainer->step,
+        .best_loss = trainer->best_loss,
+        .best_step = trainer->best_step,
+        .n_worse = trainer->n_worse,
+    };
+    return STRUCT_WRITE(attncl_train_state, state_ret, &state);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// A trainer inside.
+#ifndef ATTNCL_TRAIN_TRAINER_H
+#define ATTNCL_TRAIN_TRAINER_H
+
+#include <stdbool.h>
+
+#include "attncl/optim.h"
+#include "attncl/parameters.h"
+#include "attncl/ranks.h"
+#include "attncl/train.h"
+#include "model/model.h"
+#include "train/config.h"
+#include "train/dataset.h"
+
+// What is kept of a trained tensor from step to step.
+enum kept {
+    KEPT_WEIGHT, // the model's
+    KEPT_EXP_AVG,
+    KEPT_EXP_AVG_SQ,
+    KEPT_MAX_EXP_AVG_SQ,
+    KEPT_MOMENTUM_BUFFER,
+    KEPT_AVERAGE, // of the weights
+    N_KEPT,
+};
+
+struct trained {
+    const char *name; // of the model
+    attncl_shape shape;
+    size_t count;                  // elements
+    attncl_tensor *tensor[N_KEPT]; // NULL where the optimiser keeps none; all but the weight owned
+    attncl_tensor *gradient;       // NULL where one graph takes a step
+};
+
+// A compiled graph for batches of certain shapes.
+enum graph_kind {
+    GRAPH_STEP,     // loss, gradients, update
+    GRAPH_GRADIENT, // loss, gradients added to trained.gradient
+    GRAPH_UPDATE,   // update from trained.gradient; no batch
+    GRAPH_AVERAGE,  // update of the averages; no batch
+    GRAPH_LOSS,     // loss alone, of evaluation
+};
+struct shaped_graph {
+    enum graph_kind kind;
+    size_t n;
+    attncl_array array[BATCH_MAX_ARRAYS]; // without data
+    attncl_graph *graph;
+};
+
+// This rank's part of a batch.
+struct part {
+    struct batch batch;
+    bool is_empty;
+    int64_t n_targets, n_all_targets; // that count, here and in all parts
+};
+
+struct attncl_trainer {
+    attncl_context *context;
+    attncl_ranks *ranks; // NULL: one
+    struct train_config config;
+    char *config_text;
+    struct dataset *data;
+    attncl_model *model;
+    struct trained *trained;
+    size_t n_trained;
+    struct shaped_graph *graphs;
+    size_t n_graphs, graphs_capacity;
+
+    struct part next;   // prepared while a step ran
+    int64_t next_index; // which batch that is; -1: none
+
+    int64_t step; // taken
+    double best_loss;
+    int64_t best_step, n_worse;
+    bool is_broken; // a step was left half done
+
+    char fault_text[512]; // of attncl_trainer_check()
+};
+
+// Whether gradients are summed over batches or ranks, by graphs of their own.
+bool attncl__trainer_sums(const attncl_trainer *t);
+
+// -- update.c: what is kept
+
+attncl_status attncl__kept_create(attncl_trainer *t);
+void attncl__kept_destroy(attncl_trainer *t);
+// Adds clipping and the step of the optimiser to a graph; loss null: known to be finite.
+attncl_status attncl__update_add(attncl_trainer *t, attncl_graph *g, attncl_value loss,
+                                 const attncl_value *weights, const attncl_value *gradients);
+attncl_status attncl__update_averages(attncl_trainer *t, attncl_graph *g);
+
+// -- step_graph.c
+
+// The compiled graph for batches of this shape (NULL where there is none), owned by the trainer.
+attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
+                                    const struct batch *batch, attncl_graph **ret);
+// Loss and gradients of a batch in a graph; each list has n_trained values.
+attncl_status attncl__trainer_add_gradients(attncl_trainer *t, attncl_graph *g,
+                                            const struct batch *batch, attncl_value *loss_ret,
+                                            attncl_value *weights_ret, attncl_value *gradients_ret);
+void attncl__trainer_drop_graphs(attncl_trainer *t);
+
+// -- part.c
+
+// This rank's part of batch `index` of the training data.
+attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part *ret);
+void attncl__part_free(struct part *part);
+// Targets of a batch that count in the loss.
+int64_t attncl__part_count_targets(const attncl_trainer *t, const struct batch *batch);
+
+// Writes the batch and, where the graph has them, the numbers of a step.
+attncl_status attncl__trainer_write_batch(attncl_graph *g, const struct batch *batch);
+
+// ERR_STATE after a step that was left half done.
+attncl_status attncl__trainer_usable(const attncl_trainer *t);
+
+// -- average.c
+
+// Exchanges weights and averages, where averages are kept: before and after an evaluation.
+attncl_status attncl__average_exchange(attncl_trainer *t);
+
+#endif

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Checkpoints: 2N steps are N, a checkpoint and N more, bit for bit.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/model.h"
+#include "attncl/safetensors.h"
+#include "attncl/train.h"
+#include "support/directory.h"
+#include "support/test.h"
+
+enum { N_STEPS = 3, CONFIG_BYTES = 1024 };
+
+static const char model_keys[] =
+    "\"d_model\": 8, \"n_layers\": 1, \"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 12, "
+    "\"max_len\": 16";
+
+// A text in which no window is like another.
+static void write_text(void)
+{
+    char text[601];
+    unsigned x = 12345;
+    for (size_t i = 0; i + 1 < sizeof text; ++i) {
+        x = x * 1103515245u + 12345u;
+        text[i] = (char)('a' + (x >> 16) % 11);
+    }
+    text[sizeof text - 1] = '\0';
+    directory_write("text", text);
+}
+
+static attncl_trainer *start(const char *train_keys, const char *data)
+{
+    char config[CONFIG_BYTES], path[FILE_BYTES];
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    attncl_trainer *trainer = NULL;
+    snprintf(config, sizeof config,
+             "{\"arch\": \"lm\", \"model\": {%s}, \"train\": {\"batch_size\": 3, \"seq_len\": 7, "
+             "\"steps\": 20%s%s}}",
+             model_keys, *train_keys ? ", " : "", train_keys);
+    options.data = directory_path(data, path);
+    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    return trainer;
+}
+
+static void take(attncl_trainer *trainer, int n, attncl_train_step *steps)
+{
+    for (int i = 0; i < n; ++i) {
+        steps[i] = (attncl_train_step)ATTNCL_TRAIN_STEP_INIT;
+        ck_ok(attncl_trainer_step(trainer, &steps[i]));
+    }
+}
+
+static void same_file(const char *a, const char *b)
+{
+    attncl_safetensors *x = NULL, *y = NULL;
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY(a), &x));
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY(b), &y));
+    ck_assert_uint_eq(attncl_safetensors_count(x), attncl_safetensors_count(y));
+    for (size_t i = 0; i < attncl_safetensors_count(x); ++i) {
+        const attncl_array *p = attncl_safetensors_at(x, i), *q = attncl_safetensors_at(y, i);
+        ck_assert_str_eq(p->name, q->name);
+        ck_assert_uint_eq(p->bytes, q->bytes);
+        ck_assert_msg(memcmp(p->data, q->data, p->bytes) == 0, "%s differs", p->name);
+    }
+    attncl_safetensors_close(x);
+    attncl_safetensors_close(y);
+}
+
+static void up(void)
+{
+    directory_begin();
+    write_text();
+}
+
+FIXTURE(up, directory_down);
+
+static const char *const configurations[] = {
+    "",
+    "\"batches\": \"random\", \"optimizer\": {\"amsgrad\": true}, \"seed\": 3",
+    "\"batches\": \"sequential\", \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}",
+    "\"optimizer\": {\"kind\": \"noam\", \"warmup\": 4}, \"accumulate\": 2, \"grad_value_clip\": "
+    "0.1",
+    "\"optimizer\": {\"kind\": \"adamw\"}, \"schedule\": {\"kind\": \"cosine\", \"warmup\": 2}, "
+    "\"ema\": 0.9, \"label_smoothing\": 0.1",
+};
+
+TABLE_TEST(resumed_training_gives_the_same_bits, configurations)
+{
+    const char *keys = configurations[_i];
+    attncl_train_step whole[2 * N_STEPS], first[N_STEPS], second[N_STEPS];
+    attncl_train_state state = ATTNCL_TRAIN_STATE_INIT;
+    double loss, again;
+
+    attncl_trainer *trainer = start(keys, "text");
+    take(trainer, 2 * N_STEPS, whole);
+    ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("whole")));
+    attncl_trainer_destroy(trainer);
+
+    trainer = start(keys, "text");
+    take(trainer, N_STEPS, first);
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("half")));
+    attncl_trainer_destroy(trainer);
+
+    trainer = start(keys, "text");
+    take(trainer, 1, second);
+    ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("half")));
+    take(trainer, N_STEPS, second);
+    ck_ok(attncl_trainer_evaluate(trainer, &again));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("resumed")));
+    ck_ok(attncl_trainer_state(trainer, &state));
+    attncl_trainer_destroy(trainer);
+
+    ck_assert_int_eq(state.step, 2 * N_STEPS);
+    ck_assert_int_eq(state.best_step, 2 * N_STEPS);
+    ck_assert_double_eq(loss, again);
+    ck_assert_double_eq(state.best_loss, loss);
+    for (int i = 0; i < N_STEPS; ++i) {
+        ck_assert_double_eq(first[i].loss, whole[i].loss);
+        ck_assert_double_eq(second[i].loss, whole[N_STEPS + i].loss);
+        ck_assert_double_eq(second[i].grad_norm, whole[N_STEPS + i].grad_norm);
+        ck_assert_double_eq(second[i].learning_rate, whole[N_STEPS + i].learning_rate);
+        ck_assert_int_eq(second[i].step, N_STEPS + i + 1);
+    }
+    same_file("whole", "resumed");
+}
+
+TEST(a_checkpoint_runs_as_a_model_file)
+{
+    attncl_train_step steps[N_STEPS];
+    attncl_model *model = NULL;
+    attncl_trainer *trainer = start("\"ema\": 0.5", "text");
+    take(trainer, N_STEPS, steps);
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
+    ck_ok(attncl_trainer_save_model(trainer, IN_DIRECTORY("model")));
+    ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("checkpoint"), &model));
+    ck_assert_str_eq(attncl_model_arch(model), "lm");
+    ck_assert_int_eq(attncl_model_config_int(model, "n_vocab", 0), 11);
+    ck_assert_str_eq(attncl_model_metadata(model, "attncl.vocab"), "abcdefghijk");
+    attncl_model_close(model);
+    ck_ok(attncl_model_open(test_context(), IN_DIRECTORY("model"), &model));
+    ck_assert_ptr_null(attncl_model_metadata(model, "attncl.train"));
+    attncl_model_close(model);
+    ck_assert_str_eq(attncl_model_metadata(attncl_trainer_model(trainer), "attncl.vocab"),
+                     "abcdefghijk");
+    attncl_trainer_destroy(trainer);
+}
+
+static void refuse(attncl_trainer *trainer, attncl_status status, const char *words)
+{
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    ck_fails(attncl_trainer_resume(trainer, IN_DIRECTORY("checkpoint")), status, words);
+    ck_ok(attncl_trainer_step(trainer, &step)); // as before
+    ck_assert_int_eq(step.step, 1);
+    attncl_trainer_destroy(trainer);
+}
+
+TEST(another_training_is_refused)
+{
+    attncl_train_step steps[N_STEPS];
+    attncl_trainer *trainer = start("", "text");
+    take(trainer, N_STEPS, steps);
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("checkpoint")));
+    attncl_trainer_destroy(trainer);
+
+    refuse(start("\"optimizer\": {\"kind\": \"sgd\"}", "text"), ATTNCL_ERR_STATE,
+           "the optimizer's kind is \"sgd\", the checkpoint's is \"adam\"");
+    refuse(start("\"optimizer\": {\"amsgrad\": true}", "text"), ATTNCL_ERR_FORMAT,
+           "tensor optimizer.max_exp_avg_sq.");
+    directory_write("other", "abcdefghijk abcdefghijk abcdefghijk abcdefghijk abcdefghijk "
+                             "abcdefghijk abcdefghijk abcdefghijk abcdefghijk abcdefghijk");
+    trainer = start("", "other");
+    ck_fails(attncl_trainer_resume(trainer, IN_DIRECTORY("checkpoint")), ATTNCL_ERR_STATE,
+             "the model's n_vocab is 12, the checkpoint's is 11");
+    attncl_trainer_destroy(trainer);
+    directory_write("other", "kabcdefghijabcdefghijkabcdefghijkabcdefghijkabcdefghijkabcdefghijk"
+                             "kabcdefghijabcdefghijkabcdefghijkabcdefghijkabcdefghijkabcdefghijk");
+    refuse(start("", "other"), ATTNCL_ERR_STATE, "the data have hash ");
+
+    directory_write("checkpoint", "no file of tensors");
+    refuse(start("", "text"), ATTNCL_ERR_FORMAT, "checkpoint");
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// The configuration of training: defaults, ranges, keys that are not known.
+
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/model.h"
+#include "base/alloc.h"
+#include "support/test.h"
+#include "train/config.h"
+
+NO_DEVICE;
+
+enum { N_VOCAB = 11, TEXT_BYTES = 1024 };
+
+static const char lm[] = "\"arch\": \"lm\", \"model\": {\"d_model\": 8, \"n_layers\": 1, "
+                         "\"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 12}";
+
+static attncl_status read_text(const char *text, struct train_config *c)
+{
+    attncl_status status = attncl__train_config_begin(c, text, NULL, NULL);
+    if (status != ATTNCL_OK)
+        return status;
+    status = attncl__train_config_end(c, N_VOCAB, 0, -1);
+    if (status != ATTNCL_OK)
+        attncl__train_config_free(c);
+    return status;
+}
+
+static attncl_status read_train(const char *keys, struct train_config *c)
+{
+    char text[TEXT_BYTES];
+    snprintf(text, sizeof text, "{%s, \"train\": {%s}}", lm, keys);
+    return read_text(text, c);
+}
+
+static size_t heap_before;
+
+static void up(void)
+{
+    heap_before = attncl__alloc_live();
+}
+
+static void down(void)
+{
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
+}
+
+FIXTURE(up, down);
+
+static const struct bad_case {
+    const char *keys, *words;
+} bad_cases[] = {
+    {"\"batch_sise\": 3", "configuration: train: key batch_sise is not known, nearest: batch_size"},
+    {"\"batch_size\": 0", "train: batch_size is 0, must be at least 1"},
+    {"\"batch_size\": 2.5", "train: batch_size is a number with a fraction"},
+    {"\"steps\": 0", "steps is 0"},
+    {"\"seed\": -1", "seed is -1"},
+    {"\"valid_fraction\": 1", "valid_fraction is 1, must be less than 1"},
+    {"\"dropout\": 1.5", "dropout is 1.5, must be at most 1"},
+    {"\"label_smoothing\": 1", "label_smoothing is 1"},
+    {"\"ema\": 1", "ema is 1"},
+    {"\"accumulate\": 0", "accumulate is 0"},
+    {"\"clip\": \"tensorflow\"", "clip tensorflow is not known; choices: torch, d2l"},
+    {"\"batches\": \"shuffle\"", "batches shuffle is not known, nearest: shuffled"},
+    {"\"optimizer\": 3", "optimizer is an integer, expected an object"},
+    {"\"optimizer\": {\"kind\": \"adan\"}", "optimizer: kind adan is not known, nearest: adam"},
+    {"\"optimizer\": {\"beta\": [1, 2]}", "optimizer: key beta is not known, nearest: betas"},
+    {"\"optimizer\": {\"betas\": [1, 2]}", "optimizer: betas[0] is 1"},
+    {"\"optimizer\": {\"kind\": \"sgd\", \"nesterov\": true}", "nesterov is true, momentum is 0"},
+    {"\"optimizer\": {\"momentum\": 0.9}", "optimizer: key momentum is not known"},
+    {"\"schedule\": {\"kind\": \"cosin\"}", "schedule: kind cosin is not known, nearest: cosine"},
+    {"\"schedule\": {\"warmup\": -1}", "schedule: warmup is -1"},
+    {"\"schedule\": {\"gamma\": 1}", "schedule: key gamma is not known"},
+    {"\"optimizer\": {\"kind\": \"noam\"}, \"schedule\": {\"kind\": \"linear\"}",
+     "optimizer noam has its own schedule"},
+};
+
+TABLE_TEST(bad_keys_are_named, bad_cases)
+{
+    struct train_config c;
+    ck_fails(read_train(bad_cases[_i].keys, &c), ATTNCL_ERR_FORMAT, bad_cases[_i].words);
+}
+
+static const struct bad_case bad_texts[] = {
+    {"{}", "arch is missing"},
+    {"{\"arch\": \"ml\"}", "arch ml is not known"},
+    {"{\"arch\": \"lm\"}", "model is missing"},
+    {"{\"arch\": \"lm\", \"model\": {\"layer\": \"gmlp\", \"d_modl\": 3}}",
+     "model: key d_modl is not known"},
+    {"{\"arch\": \"lm\", \"model\": {}, \"training\": {}}", "key training is not known"},
+    {"{\"arch\": \"lm\", \"model\": {\"n_vocab\": 10}}",
+     "n_vocab is 10, the data have a vocabulary of 11"},
+    {"[", "configuration: "},
+    {"", "configuration: "},
+};
+
+TABLE_TEST(bad_texts_are_refused, bad_texts)
+{
+    struct train_config c;
+    ck_fails(read_text(bad_texts[_i].keys, &c), ATTNCL_ERR_FORMAT, bad_texts[_i].words);
+}
+
+static void holds(const char *text, const char *part)
+{
+    ck_assert_msg(strstr(text, part) != NULL, "%s lacks %s", text, part);
+}
+
+// What is written reads back as the same.
+TEST(defaults_are_filled_in)
+{
+    struct train_config c, again;
+    char *text = NULL, *second = NULL;
+    ck_ok(read_train("\"optimizer\": {\"kind\": \"noam\"}", &c));
+    ck_ok(attncl__json_write(c.root, JSON_LINES, &text));
+    holds(text, "\"n_vocab\": 11");
+    holds(text, "\"embed_scale\": 2.8284271247461903"); // the square root of 8
+    holds(text, "\"betas\": [0.9, 0.999]");
+    holds(text, "\"learning_rate\": 1.0");
+    holds(text, "\"d_model\": 8");
+    holds(text, "\"kind\": \"noam\"");
+    holds(text, "\"warmup\": 2000.0");
+    holds(text, "\"seq_len\": 256");
+    holds(text, "\"pad\": -1");
+    ck_ok(read_text(text, &again));
+    ck_ok(attncl__json_write(again.root, JSON_LINES, &second));
+    ck_assert_str_eq(text, second);
+    ck_assert(again.settings.optimizer.schedule.kind == ATTNCL_RATE_INVERSE_SQRT);
+    ck_assert_double_eq(again.settings.optimizer.schedule.d_model, 8);
+    ck_assert_double_eq(again.settings.optimizer.schedule.warmup, 2000);
+    attncl__free(text);
+    attncl__free(second);
+    attncl__train_config_free(&c);
+    attncl__train_config_free(&again);
+}
+
+TEST(the_caller_replaces_steps_and_seed)
+{
+    const int64_t steps = 7;
+    const uint64_t seed = 5, large = UINT64_C(1) << 40;
+    char text[TEXT_BYTES];
+    struct train_config c;
+    snprintf(text, sizeof text, "{%s, \"train\": {\"steps\": 2, \"seed\": 3}}", lm);
+    ck_ok(attncl__train_config_begin(&c, text, &steps, &seed));
+    ck_assert_int_eq(c.settings.steps, 7);
+    ck_assert_int_eq(c.settings.seed, 5);
+    attncl__train_config_free(&c);
+    ck_fails(attncl__train_config_begin(&c, text, NULL, &large), ATTNCL_ERR_ARGUMENT,
+             "seed is 1099511627776, must be at most 2147483647");
+}

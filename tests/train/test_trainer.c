@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: MIT
+// The trainer against PyTorch: losses and norms of the golden files of arch train.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/train.h"
+#include "support/directory.h"
+#include "support/golden.h"
+#include "support/test.h"
+
+static const struct golden_case {
+    const char *file, *config;
+} cases[] = {
+    {"train_lm_transformer",
+     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
+     "\"max_len\": 9, \"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 8, "
+     "\"pos\": \"learned_pos\"}, \"train\": {\"optimizer\": {\"kind\": \"noam\", "
+     "\"learning_rate\": 0.3, \"warmup\": 3, \"weight_decay\": 0.1}, \"clip\": \"d2l\"}}"},
+    {"train_lm_aft_local",
+     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
+     "\"max_len\": 9, \"layer\": \"aft_local\", \"local_window_size\": 3, \"seq_len\": 8, "
+     "\"d_ff\": 8}, \"train\": {\"optimizer\": {\"learning_rate\": 0.01}, "
+     "\"grad_norm_clip\": 0.5}}"},
+    {"train_seq2seq_bahdanau",
+     "{\"arch\": \"seq2seq_bahdanau\", \"model\": {\"src_vocab_size\": 8, \"tgt_vocab_size\": 7, "
+     "\"embed_size\": 4, \"num_hiddens\": 5, \"num_layers\": 2}, \"train\": {\"optimizer\": "
+     "{\"learning_rate\": 0.01, \"optimized_update\": false}, \"clip\": \"d2l\", "
+     "\"grad_norm_clip\": 0.2, \"pad\": 1}}"},
+    {"train_lm_gmlp",
+     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
+     "\"max_len\": 9, \"layer\": \"gmlp\", \"d_ffn\": 8, \"seq_len\": 8, \"pos\": \"no_pos\"}, "
+     "\"train\": {\"optimizer\": {\"learning_rate\": 0.01, \"betas\": [0.8, 0.95], "
+     "\"amsgrad\": true}, \"grad_norm_clip\": 100, \"pad\": 3}}"},
+    {"train_lm_feedback_kv",
+     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
+     "\"layer\": \"feedback_kv\", \"heads\": 2, \"d_ff\": 8, \"P\": 9, \"score\": \"split\"}, "
+     "\"train\": {\"optimizer\": {\"learning_rate\": 0.01, \"optimized_update\": false, "
+     "\"weight_decay\": 0.2, \"weight_decouple\": false}}}"},
+    {"train_lm_tied",
+     "{\"arch\": \"lm\", \"model\": {\"d_model\": 6, \"n_layers\": 2, \"n_vocab\": 7, "
+     "\"layer\": \"transformer\", \"heads\": 2, \"d_ff\": 8, \"max_len\": 9, "
+     "\"pos\": \"learned_pos\", \"embed_scale\": 1, \"tie_generator\": true, "
+     "\"activation\": \"gelu_tanh\"}, \"train\": {\"optimizer\": {\"learning_rate\": 0.01}}}"},
+};
+
+static void near(const char *file, const attncl_array *want, int64_t i, double got)
+{
+    const double tolerance = 2e-5; // of float arithmetic through a model, relative
+    double expected;
+    if (want->dtype == ATTNCL_F64)
+        memcpy(&expected, (const char *)want->data + i * (int64_t)sizeof(double), sizeof expected);
+    else {
+        float number;
+        memcpy(&number, (const char *)want->data + i * (int64_t)sizeof number, sizeof number);
+        expected = (double)number;
+    }
+    ck_assert_msg(fabs(got - expected) <= tolerance * fabs(expected),
+                  "%s: %s[%lld] is %.9g, expected %.9g", file, want->name, (long long)i, got,
+                  expected);
+}
+
+static void write_batches(struct golden *golden)
+{
+    ck_ok(
+        attncl_safetensors_write(IN_DIRECTORY("batches"), golden->inputs, golden->n_inputs, NULL));
+}
+
+FIXTURE(directory_begin, directory_down);
+
+TABLE_TEST(follows_pytorch, cases)
+{
+    const struct golden_case *c = &cases[_i];
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    char batches[FILE_BYTES];
+    attncl_trainer *trainer = NULL;
+    struct golden golden;
+    golden_load(&golden, c->file);
+    write_batches(&golden);
+    options.batches = directory_path("batches", batches);
+    options.init = golden.path;
+    ck_ok(attncl_trainer_create(test_context(), c->config, &options, &trainer));
+    const attncl_array *losses = golden_expected(&golden, "losses");
+    const attncl_array *norms = golden_expected(&golden, "grad_norms");
+    for (int64_t i = 0; i < losses->dim[0]; ++i) {
+        attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+        ck_ok(attncl_trainer_step(trainer, &step));
+        near(c->file, losses, i, step.loss);
+        near(c->file, norms, i, step.grad_norm);
+        ck_assert_int_eq(step.step, i + 1);
+    }
+    attncl_trainer_destroy(trainer);
+    golden_free(&golden);
+}
+
+// The golden file with one element of a parameter replaced, as first values.
+static void spoil(const struct golden *golden, const char *name, float value)
+{
+    float values[256];
+    attncl_array with = *attncl_safetensors_find(golden->file, name);
+    ck_assert_uint_le(with.bytes, sizeof values);
+    memcpy(values, with.data, with.bytes);
+    values[1] = value;
+    with.data = values;
+    golden_rewrite(golden, IN_DIRECTORY("init"),
+                   (struct golden_change){.parameter = name, .with = &with});
+}
+
+static const char *const optimizers[] = {
+    "\"optimizer\": {\"kind\": \"adam\"}",
+    "\"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}, \"accumulate\": 2",
+    "\"ema\": 0.5",
+};
+
+static attncl_trainer *start_spoilt(const char *keys)
+{
+    char config[1024], batches[FILE_BYTES], init[FILE_BYTES];
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    attncl_trainer *trainer = NULL;
+    snprintf(config, sizeof config, "%.*s{%s}}",
+             (int)(strstr(cases[0].config, "{\"optimizer\"") - cases[0].config), cases[0].config,
+             keys);
+    options.batches = directory_path("batches", batches);
+    options.init = directory_path("init", init);
+    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    return trainer;
+}
+
+static void same_file(const char *a, const char *b)
+{
+    attncl_safetensors *x = NULL, *y = NULL;
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY(a), &x));
+    ck_ok(attncl_safetensors_open(IN_DIRECTORY(b), &y));
+    for (size_t i = 0; i < attncl_safetensors_count(x); ++i) {
+        const attncl_array *p = attncl_safetensors_at(x, i), *q = attncl_safetensors_at(y, i);
+        ck_assert_msg(memcmp(p->data, q->data, p->bytes) == 0, "%s differs", p->name);
+    }
+    attncl_safetensors_close(x);
+    attncl_safetensors_close(y);
+}
+
+TABLE_TEST(a_loss_that_is_not_finite_changes_nothing, optimizers)
+{
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
+    struct golden golden;
+    golden_load(&golden, cases[0].file);
+    write_batches(&golden);
+    spoil(&golden, "encoder.layers.1.feed_forward.layer1.bias", INFINITY);
+    attncl_trainer *trainer = start_spoilt(optimizers[_i]);
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("before")));
+    for (int i = 0; i < 2; ++i)
+        ck_fails(attncl_trainer_step(trainer, &step), ATTNCL_ERR_STATE, "step 1: the loss is ");
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("after")));
+    same_file("before", "after");
+    ck_ok(attncl_trainer_check(trainer, &fault));
+    ck_assert_str_eq(fault.op, "parameter");
+    ck_assert_str_eq(fault.scope, "encoder.layers.1.feed_forward.layer1.bias");
+    ck_assert_int_eq(fault.element, 1);
+    attncl_trainer_destroy(trainer);
+    golden_free(&golden);
+}
+
+TEST(check_names_the_first_op)
+{
+    attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
+    struct golden golden;
+    golden_load(&golden, cases[0].file);
+    write_batches(&golden);
+    spoil(&golden, "encoder.norm.weight", 3e38f); // finite, and its products are not
+    attncl_trainer *trainer = start_spoilt("");
+    ck_ok(attncl_trainer_check(trainer, &fault));
+    ck_assert_ptr_nonnull(fault.op);
+    ck_assert_msg(strstr(fault.scope, "encoder.norm") || strstr(fault.scope, "generator"), "%s: %s",
+                  fault.scope, fault.op);
+    attncl_trainer_destroy(trainer);
+    golden_free(&golden);
+}
