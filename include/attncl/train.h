@@ -30,8 +30,9 @@ ATTNCL_BEGIN
 
 typedef struct attncl_trainer attncl_trainer;
 
-/** What to train on, and what replaces the configuration's.  Exactly one of data, tokens, pairs and
- * batches is a path.  Start from ATTNCL_TRAINER_OPTIONS_INIT. */
+/** What to train on, and what replaces the configuration's.  One of data, tokens and pairs is a path;
+ * batches, alone or with it, are what is learnt from instead, while the rest is still held out of the
+ * data.  Start from ATTNCL_TRAINER_OPTIONS_INIT. */
 typedef struct attncl_trainer_options {
     size_t struct_size;
     const char *data;     /**< UTF-8 text, by characters */

@@ -32,16 +32,19 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
         .target_vocabulary = init ? attncl_safetensors_metadata(init, "attncl.target_vocab") : NULL,
     };
     const int n_given = (o->data != NULL) + (o->tokens != NULL) + (o->pairs != NULL);
-    REQUIRE(n_given + (o->batches != NULL) == 1, ATTNCL_ERR_ARGUMENT,
-            "%d of data, tokens, pairs and batches are given, expected one",
-            n_given + (o->batches != NULL));
+    REQUIRE(n_given <= 1, ATTNCL_ERR_ARGUMENT,
+            "%d of data, tokens and pairs are given, expected one", n_given);
+    REQUIRE(n_given || o->batches, ATTNCL_ERR_ARGUMENT,
+            "none of data, tokens, pairs and batches is given");
+    if (n_given == 0)
+        return attncl__dataset_open_batches(o->batches, &t->data);
     if (o->data)
-        return attncl__dataset_open_text(o->data, &options, &t->data);
+        TRY(attncl__dataset_open_text(o->data, &options, &t->data));
     if (o->tokens)
-        return attncl__dataset_open_tokens(o->tokens, &options, &t->data);
+        TRY(attncl__dataset_open_tokens(o->tokens, &options, &t->data));
     if (o->pairs)
-        return attncl__dataset_open_pairs(o->pairs, &options, &t->data);
-    return attncl__dataset_open_batches(o->batches, &t->data);
+        TRY(attncl__dataset_open_pairs(o->pairs, &options, &t->data));
+    return o->batches ? attncl__dataset_use_batches(t->data, o->batches) : ATTNCL_OK;
 }
 
 // -- model

@@ -48,14 +48,21 @@ static attncl_status create_one(attncl_trainer *t, struct trained *trained)
     return ATTNCL_OK;
 }
 
-// Averages start as the weights.
-static attncl_status start_average(const struct trained *trained)
+// All ranks start from rank 0's weights, and averages from the weights.
+static attncl_status start_values(attncl_trainer *t, const struct trained *trained)
 {
+    const bool is_shared = attncl_ranks_size(t->ranks) > 1;
+    if (!is_shared && !trained->tensor[KEPT_AVERAGE])
+        return ATTNCL_OK;
     const size_t bytes = trained->count * sizeof(float);
     float *values = attncl__alloc(bytes);
     REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu bytes of %s", bytes, trained->name);
     attncl_status status = attncl_tensor_read(trained->tensor[KEPT_WEIGHT], values, bytes);
-    if (status == ATTNCL_OK)
+    if (status == ATTNCL_OK && is_shared)
+        status = attncl_ranks_broadcast(t->ranks, values, bytes);
+    if (status == ATTNCL_OK && is_shared)
+        status = attncl_tensor_write(trained->tensor[KEPT_WEIGHT], values, bytes);
+    if (status == ATTNCL_OK && trained->tensor[KEPT_AVERAGE])
         status = attncl_tensor_write(trained->tensor[KEPT_AVERAGE], values, bytes);
     attncl__free(values);
     return status;
@@ -77,8 +84,7 @@ attncl_status attncl__kept_create(attncl_trainer *t)
                                          .tensor = {[KEPT_WEIGHT] = weight.tensor}};
         t->n_trained = i + 1;
         TRY(create_one(t, &t->trained[i]));
-        if (t->trained[i].tensor[KEPT_AVERAGE])
-            TRY(start_average(&t->trained[i]));
+        TRY(start_values(t, &t->trained[i]));
     }
     return ATTNCL_OK;
 }

@@ -94,6 +94,39 @@ TABLE_TEST(follows_pytorch, cases)
     golden_free(&golden);
 }
 
+// Learnt from ready batches, evaluated on the end of a text.
+TEST(batches_stand_for_those_of_a_text)
+{
+    attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    char batches[FILE_BYTES], text[FILE_BYTES];
+    attncl_trainer *trainer = NULL;
+    struct golden golden;
+    double loss;
+    golden_load(&golden, cases[1].file);
+    write_batches(&golden);
+    directory_write("text",
+                    "abcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefgabcdefg"
+                    "gfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcba");
+    options.batches = directory_path("batches", batches);
+    options.data = directory_path("text", text);
+    options.init = golden.path;
+    ck_ok(attncl_trainer_create(test_context(), cases[1].config, &options, &trainer));
+    ck_ok(attncl_trainer_step(trainer, &step));
+    near(cases[1].file, golden_expected(&golden, "losses"), 0, step.loss);
+    ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    ck_assert(loss > 0 && loss < 10);
+    attncl_trainer_destroy(trainer);
+
+    options.tokens = options.data;
+    ck_fails(attncl_trainer_create(test_context(), cases[1].config, &options, &trainer),
+             ATTNCL_ERR_ARGUMENT, "2 of data, tokens and pairs are given");
+    options = (attncl_trainer_options)ATTNCL_TRAINER_OPTIONS_INIT;
+    ck_fails(attncl_trainer_create(test_context(), cases[1].config, &options, &trainer),
+             ATTNCL_ERR_ARGUMENT, "none of data");
+    golden_free(&golden);
+}
+
 // The golden file with one element of a parameter replaced, as first values.
 static void spoil(const struct golden *golden, const char *name, float value)
 {
