@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Gradients of fused attention, CPU variant.  Host side: lib/op/attention/attention_bwd.c
 //
-//   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
-//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij g_i
+//   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
+//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i m_ij p_ij g_i
 //
-// g is the gradient of y, c that of p where has_c.
+// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1.
 //
 //   Work      one work-item = every n-th block of `block` queries of one head; grid (heads of all
 //             batch entries, n).  A block meets the keys twice, a tile of BC at a time: maxima and
@@ -23,6 +23,7 @@
 //   MR        rows of a panel of scores, a multiple of PR       6 | 12
 //   NE        vectors across a panel of sums                    1 .. 4
 //   MASKING   what hides keys, beside the range                 0 .. 2
+//   DROPOUT   of the weights                                    0 | 1
 
 #include "attention/attention_cpu.clh"
 
@@ -34,6 +35,9 @@ struct gradient {
     int value_width, value_pitch, n_keys, has_c;
     __local float *g, *query_rows, *g_rows, *ds, *delta;
     __global const float *c; // of the block's first row and the first key
+#if DROPOUT
+    struct weight_mask dropped;
+#endif
 };
 
 LOCAL_INLINE void copy_rows(__global const float *from, long from_t, int count, int width,
@@ -96,6 +100,36 @@ static inline void weigh_row(const struct block *x, int r, int columns)
     for (int i = 0; i < columns; i += VW)
         VSTORE(exp_nonpos_v(VLOAD(s + i) - shift) * factor, s + i);
 }
+
+#if DROPOUT
+// p of row r becomes m p and, where there are any, g . v becomes ds.
+LOCAL_INLINE void drop_and_finish_row(const struct block *x, const struct gradient *y, int r,
+                                      int j0, int keys, int columns, bool has_ds)
+{
+    const ulong block = mask_block(&y->dropped, x->i0 + r, j0);
+    __local float *p = x->scores + r * BC, *ds = y->ds + r * BC;
+    const float delta = y->delta[r];
+
+    for (int c = 0; c < columns; c += 4 * VW) {
+        FV kept[4] = {(FV)(1.0f), (FV)(1.0f), (FV)(1.0f), (FV)(1.0f)};
+        drop_vectors(&y->dropped.d, block + c / 4, kept);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            const int i = c + k * VW;
+            if (i >= columns)
+                break;
+            const FV weight = VLOAD(p + i);
+            VSTORE(weight * kept[k], p + i);
+            if (!has_ds)
+                continue;
+            FV d = VLOAD(ds + i) * kept[k] - delta;
+            if (y->has_c && i < keys)
+                d += load_some(y->c + (long)r * y->n_keys + j0 + i, keys - i, 0.0f);
+            VSTORE(weight * d * x->scale, ds + i);
+        }
+    }
+}
+#endif
 
 // g . v becomes ds.
 static inline void finish_row(const struct block *x, const struct gradient *y, int r, int j0,
@@ -199,16 +233,30 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
             break;
         if (!score_tile(x, v, h->keys, j0, keys, reach))
             continue;
+        const bool has_ds = MASKING != BY_LENGTHS || j0 < reach;
         for (int r = 0; r < x->count; r++)
             weigh_row(x, r, columns);
+#if !DROPOUT
         add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
                     x->count, keys);
-        if (MASKING == BY_LENGTHS && j0 >= reach)
+        if (!has_ds)
             continue;
-        multiply_tile(x, y->g, y->value_width, h->values + (long)j0 * y->value_width, columns, 1.0f,
-                      y->ds);
+#endif
+        if (has_ds)
+            multiply_tile(x, y->g, y->value_width, h->values + (long)j0 * y->value_width, columns,
+                          1.0f, y->ds);
+#if DROPOUT
+        for (int r = 0; r < x->count; r++)
+            drop_and_finish_row(x, y, r, j0, keys, columns, has_ds);
+        add_columns(h->dv + (long)j0 * y->value_pitch, y->value_pitch, x->scores, y->g_rows,
+                    x->count, keys);
+        if (!has_ds)
+            continue;
+#endif
         for (int r = 0; r < x->count; r++) {
+#if !DROPOUT
             finish_row(x, y, r, j0, keys, columns);
+#endif
 #if MASKING == BY_LENGTHS
             fill_outside(y->ds + r * BC, columns, 0, length_of(v, x->i0 + r) - j0, 0.0f);
 #endif
@@ -229,7 +277,8 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
                               VISIBILITY_PARAMS, __global float *restrict dq,
                               __global float *restrict sums, long dk_at, long dv_at, int n_heads,
                               int n_queries, int n_keys, int width, int value_width, int key_pitch,
-                              int value_pitch, float scale, int block, __local float *local_space)
+                              int value_pitch, float scale, int block, DROPOUT_PARAMS,
+                              __local float *local_space)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int part = get_group_id(1), parts = get_num_groups(1);
@@ -261,6 +310,11 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
     z.g = z.ds + padded_block * BC;
     z.query_rows = z.g + padded_block * value_width;
     z.g_rows = z.query_rows + padded_block * key_pitch;
+
+#if DROPOUT
+    const struct weight_mask dropped = WEIGHT_MASK_OF(head);
+    z.dropped = dropped;
+#endif
 
     zero(tiles.dk, tile_keys * key_pitch);
     zero(tiles.dv, tile_keys * value_pitch);

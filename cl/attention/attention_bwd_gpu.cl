@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Gradients of fused attention, GPU variant.  Host side: lib/op/attention/attention_bwd.c
 //
-//   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i)
-//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i p_ij g_i
+//   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i)
+//   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i m_ij p_ij g_i
 //
-// g is the gradient of y, c that of p where has_c, `rows` what attention_bwd_gpu_rows.cl computed.
+// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1, `rows` what attention_bwd_gpu_rows.cl computed.
 //
 //   Work      one work-group of TX x TY work-items = BR rows of one head's result and NE * 4 TX of its
 //             columns; grid (heads of all batch entries, blocks of rows, panels of columns).  Rows
@@ -18,6 +18,7 @@
 //   VW        floats in a vector                                4
 //   NE        float4s of a row's sums that a work-item holds    1 | 2
 //   MASKING   what hides keys, beside the range                 0 .. 2
+//   DROPOUT   of the weights                                    0 | 1
 //   OUTPUT    which gradient                                    DQ | DK | DV
 
 // A work-group of 128, whatever the widths.
@@ -26,8 +27,8 @@
 #define DC 32
 #include "attention/attention_gpu.clh"
 
-#ifndef OUTPUT
-#error "OUTPUT: DQ, DK or DV"
+#if !defined OUTPUT || !defined DROPOUT
+#error "OUTPUT: DQ, DK or DV; DROPOUT: of the weights"
 #endif
 
 #define DQ 0
@@ -49,6 +50,7 @@ struct problem {
     float scale;
     __global const float *c, *rows; // of the head
     __local float *stage;
+    struct weight_mask dropped;
 };
 
 // Does the pair count?
@@ -74,6 +76,22 @@ static inline float weight(const struct problem *x, float product, int query, in
     return exp_nonpos_f(score - x->rows[4 * query]) * x->rows[4 * query + 1];
 }
 
+#if DROPOUT
+// The mask of the work-item's pairs of a tile.  The four keys of a query are one block.
+static inline void make_mask(const struct problem *x, int i0, int j0, float kept[4][4])
+{
+    for (int n = 0; n < 4; n++) {
+        const int i = i0 + 4 * TILE_Y, j = j0 + 4 * TILE_X;
+        const int query = OUTPUT == DQ ? i + n : j + n, key = OUTPUT == DQ ? j : i;
+        const float4 four =
+            drop_four(&x->dropped.d, mask_block(&x->dropped, query, key), (float4)(1.0f));
+        const float of[4] = {four.s0, four.s1, four.s2, four.s3};
+        for (int k = 0; k < 4; k++)
+            kept[OUTPUT == DQ ? n : k][OUTPUT == DQ ? k : n] = of[k];
+    }
+}
+#endif
+
 // d[r][c]: what row i0 + 4 ty + r takes of column j0 + 4 tx + c, p or ds.  rows, columns: of
 // queries and keys; g_rows, v_columns: of g and v, alike.
 static inline void make_tile(const struct problem *x, struct rows rows, struct rows columns,
@@ -89,6 +107,13 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
 #if OUTPUT != DV
     multiply_rows(other_rows, other_columns, x->value_width, x->stage, d);
 #endif
+#if DROPOUT
+    float kept[4][4];
+    make_mask(x, i0, j0, kept);
+#define KEPT(r, c) kept[r][c] *
+#else
+#define KEPT(r, c)
+#endif
     for (int r = 0; r < 4; r++)
         for (int c = 0; c < 4; c++) {
             const int i = i0 + 4 * TILE_Y + r, j = j0 + 4 * TILE_X + c;
@@ -99,9 +124,9 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
             }
             const float p = weight(x, s[r][c], query, key);
 #if OUTPUT == DV
-            d[r][c] = p;
+            d[r][c] = KEPT(r, c) p;
 #else
-            float e = d[r][c] - x->rows[4 * query + 2];
+            float e = KEPT(r, c) d[r][c] - x->rows[4 * query + 2];
             if (x->has_c)
                 e += x->c[(long)query * x->n_keys + key];
             d[r][c] = p * e * x->scale;
@@ -130,7 +155,7 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
                               long g_b, long g_t, __global const float *restrict c, int has_c,
                               VISIBILITY_PARAMS, __global const float *restrict rows,
                               __global float *restrict to, int n_heads, int n_queries, int n_keys,
-                              int width, int value_width, float scale)
+                              int width, int value_width, float scale, DROPOUT_PARAMS)
 {
     __local float stage[STAGE], p[BC * ROW_LD];
     __local int flag;
@@ -146,7 +171,8 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
                               scale,
                               c + (long)head * n_queries * n_keys,
                               rows + 4 * (long)head * n_queries,
-                              stage};
+                              stage,
+                              WEIGHT_MASK_OF(head)};
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
     const struct rows keys = {HEAD_OF(k, b, h), k_t, n_keys};
     const struct rows gradients = {g + b * g_b + (long)h * value_width, g_t, n_queries};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Fused attention with an online softmax, CPU variant.  Host side: lib/op/attention/attention.c
 //
-//   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//
+// m is the mask of dropout, or 1; the weights that are stored are p.
 //
 //   Work      one work-item = `block` queries of one head; grid (blocks, heads of all batch
 //             entries), so that a head's keys and values stay in cache; last block first since a
@@ -23,6 +25,7 @@
 //   MR        rows of a panel of scores, a multiple of PR       6 | 12
 //   NE        vectors across a panel of sums                    1 .. 4
 //   MASKING   what hides keys, beside the range                 0 .. 2
+//   DROPOUT   of the weights                                    0 | 1
 //   WEIGHTS   p is stored too                                   0 | 1
 
 #include "attention/attention_cpu.clh"
@@ -76,6 +79,28 @@ static inline void absorb_row(const struct block *x, int r, int columns)
     }
 }
 
+#if DROPOUT
+// Row r's exponentials of keys j0 .., once the total has them.
+LOCAL_INLINE void drop_row(const struct block *x, const struct weight_mask *m, int r, int j0,
+                           int columns)
+{
+    const ulong block = mask_block(m, x->i0 + r, j0);
+    __local float *s = x->scores + r * BC;
+
+    for (int c = 0; c < columns; c += 4 * VW) {
+        FV e[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            e[k] = c + k * VW < columns ? VLOAD(s + c + k * VW) : (FV)(0.0f);
+        drop_vectors(&m->d, block + c / 4, e);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (c + k * VW < columns)
+                VSTORE(e[k], s + c + k * VW);
+    }
+}
+#endif
+
 static inline void start_rows(const struct block *x)
 {
     for (int r = 0; r < x->padded; r++) {
@@ -124,8 +149,8 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, int n_heads, int n_queries,
                               int n_keys, int width, int value_width, int value_pitch, float scale,
-                              int block, __local float *queries, __local float *scores,
-                              __local float *sums, __local float *rows)
+                              int block, DROPOUT_PARAMS, __local float *queries,
+                              __local float *scores, __local float *sums, __local float *rows)
 {
     const int head = get_group_id(1), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(0) - 1 - (int)get_group_id(0)) * block;
@@ -142,6 +167,10 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
     __global const float *keys_of_head = packed_k + head * tiles * BC * width;
     __global const float *values_of_head = HEAD_OF(v, b, h);
 
+#if DROPOUT
+    const struct weight_mask dropped = WEIGHT_MASK_OF(head);
+#endif
+
     pack_rows(&x, HEAD_OF(q, b, h) + i0 * q_t, q_t, width, queries);
     start_rows(&x);
     for (int j0 = from; j0 < to; j0 += BC) {
@@ -152,6 +181,10 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
             continue;
         for (int r = 0; r < count; r++)
             absorb_row(&x, r, (keys + PANEL - 1) / PANEL * PANEL);
+#if DROPOUT
+        for (int r = 0; r < count; r++)
+            drop_row(&x, &dropped, r, j0, keys);
+#endif
         add_values(&x, scores, values_of_head + j0 * v_t, v_t, keys);
     }
     store_rows(&x, y + b * y_b + i0 * y_t + (long)h * value_width, y_t, value_width);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Fused attention with an online softmax, GPU variant.  Host side: lib/op/attention/attention_gpu.c
 //
-//   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//
+// m is the mask of dropout, or 1; the weights that are stored are p.
 //
 //   Work      one work-group of TX x TY work-items = BR = 4 TY queries of one head and NE * 4 TX
 //             columns of its values; grid (heads of all batch entries, blocks, panels of values times
@@ -22,10 +24,11 @@
 //   NE       float4s of a row's sums that a work-item holds  1 .. 4
 //   DC       channels of queries and keys at a time          16 | 32
 //   MASKING  what hides keys, beside the range               0 .. 2
+//   DROPOUT  of the weights                                  0 | 1
 //   WEIGHTS  what is computed: y, or p after it              0 | 1
 
-#ifndef WEIGHTS
-#error "WEIGHTS: y or p is computed"
+#if !defined WEIGHTS || !defined DROPOUT
+#error "WEIGHTS: y or p is computed; DROPOUT: of the weights"
 #endif
 
 // Whole unrolling would take the registers of the sums.
@@ -78,9 +81,10 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
     return true;
 }
 
-// The exponentials of a tile's scores into `p`; maxima, totals and sums follow.
-static inline void absorb_tile(const struct block *x, float s[4][4], float row_max[4],
-                               float total[4], float4 sums[4][NE])
+// The exponentials of a tile's scores into `p`, dropped in part where m; maxima, totals and sums
+// follow.
+static inline void absorb_tile(const struct block *x, const struct weight_mask *m, int j0,
+                               float s[4][4], float row_max[4], float total[4], float4 sums[4][NE])
 {
     float now[4];
 
@@ -102,6 +106,14 @@ static inline void absorb_tile(const struct block *x, float s[4][4], float row_m
 #pragma unroll
         for (int n = 0; n < NE; n++)
             sums[r][n] *= factor;
+#if DROPOUT
+        const ulong block = mask_block(m, x->i0 + 4 * TILE_Y + r, j0 + 4 * TILE_X);
+        const float4 e = drop_four(&m->d, block, (float4)(s[r][0], s[r][1], s[r][2], s[r][3]));
+        s[r][0] = e.s0;
+        s[r][1] = e.s1;
+        s[r][2] = e.s2;
+        s[r][3] = e.s3;
+#endif
     }
     store_tile(s, x->p);
 }
@@ -142,7 +154,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               __global float *restrict weights, __global float *restrict scratch,
                               int keep_rows, long partials_at, int n_splits, int split_keys,
                               int n_heads, int n_queries, int n_keys, int width, int value_width,
-                              float scale)
+                              float scale, DROPOUT_PARAMS)
 {
     __local float stage[STAGE], p[BC * ROW_LD], red[BR * (TX + 1)];
     __local int flag;
@@ -190,6 +202,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const int from = max(first_key(&visible, i0) / BC * BC, split * split_keys);
     const int last = end_key(&visible, i0 + count - 1);
     const int to = whole ? last : min(last, (split + 1) * split_keys);
+    const struct weight_mask dropped = WEIGHT_MASK_OF(head);
     float4 sums[4][NE];
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -205,7 +218,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
             break;
         if (!score_tile(&x, &visible, j0, s))
             continue;
-        absorb_tile(&x, s, row_max, total, sums);
+        absorb_tile(&x, &dropped, j0, s, row_max, total, sums);
         add_matmul(p, rows_from(x.values, j0), x.panel_width, stage, sums);
     }
     reduce_rows(total, false, red, total);

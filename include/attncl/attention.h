@@ -13,6 +13,7 @@
 #ifndef ATTNCL_ATTENTION_H
 #define ATTNCL_ATTENTION_H
 
+#include "attncl/dropout.h"
 #include "attncl/graph.h"
 #include "attncl/kinds.h"
 
@@ -25,11 +26,14 @@ typedef struct attncl_attention_desc {
     int causal;           /**< 1: query i sees keys j <= i + S - T (the last query sees all) */
     int64_t window;       /**< > 0: only keys with |i + S - T - j| < window are seen */
     attncl_layout layout; /**< where the result lies: [T, B, H, E] or [B, T, H, E] in memory */
+    const attncl_dropout_desc
+        *dropout; /**< of the weights [B, H, T, S] before they meet the values,
+                                           borrowed; NULL: none */
 } attncl_attention_desc;
 
 #define ATTNCL_ATTENTION_DESC_INIT                                                                 \
     {                                                                                              \
-        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST                        \
+        sizeof(attncl_attention_desc), 0.0f, 0, 0, ATTNCL_LAYOUT_TIME_FIRST, NULL                  \
     }
 
 /** What an attention or AFT layer reads.  Null values for what is absent. */
@@ -57,7 +61,7 @@ typedef struct attncl_attention_inputs {
  * [B, T]: keys at or beyond the length score -1e6
  * (length 0 gives equal weights); null: none.  At most one of mask, valid_lens and causal
  * or window.
- * @param weights_ret  NULL, or receives the weights [B, H, T, S]
+ * @param weights_ret  NULL, or receives the weights [B, H, T, S], as they are before dropout
  * @return             [B, H, T, E], a view whose memory is as desc->layout says, so that
  * attncl_merge_heads() makes no copy.  A query that sees no key (mask) gives 0 and weights 0.
  *

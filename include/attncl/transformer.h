@@ -9,6 +9,7 @@
 #ifndef ATTNCL_TRANSFORMER_H
 #define ATTNCL_TRANSFORMER_H
 
+#include "attncl/dropout.h"
 #include "attncl/ops.h"
 
 ATTNCL_BEGIN
@@ -19,16 +20,17 @@ typedef struct attncl_ffn_params {
     attncl_value layer1_weight, layer1_bias; /**< [F, C], [F] */
     attncl_value gate_weight, gate_bias;     /**< [F, C], [F]: linear_v of a gated network */
     attncl_value layer2_weight, layer2_bias; /**< [C, F], [C] */
+    const attncl_dropout_desc *dropout;      /**< of the hidden channels, borrowed; NULL: none */
 } attncl_ffn_params;
 
 #define ATTNCL_FFN_PARAMS_INIT                                                                     \
     {                                                                                              \
         sizeof(attncl_ffn_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
-            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL                          \
     }
 
 /**
- * layer2(act(layer1 x) [* gate x]) [+ residual]: x [..., C] -> [..., C].  Sources: Vaswani et al.
+ * layer2(dropout(act(layer1 x) [* gate x])) [+ residual]: x [..., C] -> [..., C].  Sources: Vaswani et al.
  * 2017, 3.3; gated forms: Shazeer 2020, arXiv 2002.05202.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */

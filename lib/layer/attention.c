@@ -37,8 +37,13 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
                            const attncl_attention_inputs *in, attncl_value *weights_ret)
 {
     static const int from_tbhe[] = {1, 2, 0, 3}, from_bthe[] = {0, 2, 1, 3};
+    struct dropout_fwd_params mask;
+    attncl_dropout_desc dropout;
     struct tensor_desc d;
-    if (!attncl__layer_axes(g, in->query, "q", 4, "[B, H, T, D]", &d))
+    if (!attncl__layer_axes(g, in->query, "q", 4, "[B, H, T, D]", &d) ||
+        !attncl__layer_dropout(g, desc->dropout, &dropout, &mask) ||
+        !attncl__layer_absent(g, dropout.residual, "the residual of a dropout of weights") ||
+        !attncl__layer_absent(g, dropout.position, "the position of a dropout of weights"))
         return ATTNCL_NONE_VALUE;
 
     const struct attention_fwd_params params = {
@@ -47,11 +52,13 @@ static attncl_value attend(attncl_graph *g, const attncl_attention_desc *desc,
         .window = desc->window,
         .layout = desc->layout,
         .want_weights = weights_ret != NULL,
+        .dropout = mask,
     };
     const attncl_value y =
         attncl__graph_add(g, &attncl__op_attention_fwd, &params,
                           IN(with_whole_rows(g, in->query), with_whole_rows(g, in->key),
-                             with_whole_rows(g, in->value), in->mask, in->valid_lens));
+                             with_whole_rows(g, in->value), in->mask, in->valid_lens,
+                             mask.p > 0 ? dropout.step : ATTNCL_NONE_VALUE));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     return attncl_permute(g, y, desc->layout == ATTNCL_LAYOUT_TIME_FIRST ? from_tbhe : from_bthe);

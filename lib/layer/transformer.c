@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// The position-wise feed-forward network:  layer2(act(layer1 x) [* gate x]) [+ residual]
+// The position-wise feed-forward network:  layer2(dropout(act(layer1 x) [* gate x])) [+ residual]
 
 #include "attncl/transformer.h"
 #include "layer/layer.h"
@@ -22,7 +22,8 @@ attncl_value attncl_feed_forward(attncl_graph *g, const attncl_ffn_params *param
         attncl_graph_pop_scope(g);
     }
     attncl_graph_push_scope(g, "layer1");
-    const attncl_value h = attncl_linear_fused(g, &inner, x, p.layer1_weight, p.layer1_bias);
+    attncl_value h = attncl_linear_fused(g, &inner, x, p.layer1_weight, p.layer1_bias);
+    h = attncl_dropout(g, h, p.dropout);
     attncl_graph_pop_scope(g);
 
     return attncl__layer_project(g, "layer2", h, p.layer2_weight, p.layer2_bias, residual);

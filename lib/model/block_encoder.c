@@ -5,7 +5,8 @@
 //     norm_first    x += attn(z, z, z, mask), z = LN(x);   x += FF(LN(x))
 //     else          x = LN(x + attn(x, x, x, mask));   x = LN(x + FF(x))
 //
-// A gMLP block has its norms and residual inside.
+// A gMLP block has its norms and residual inside.  In training what attn and FF give is dropped in part
+// before it is added, and so are FF's hidden channels and the attention's weights.
 
 #include <stdio.h>
 
@@ -89,16 +90,30 @@ int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch
     return s->kind == BLOCK_GMLP ? 1 : n_batch; // a gating unit's mask is shared by the batch
 }
 
+// The residual that a layer's last kernel adds; null: add_residual() does, after dropout.
+static attncl_value residual_in(const struct build *b, attncl_value x)
+{
+    return b->dropout.p > 0 ? ATTNCL_NONE_VALUE : x;
+}
+
+static attncl_value add_residual(struct build *b, attncl_value y, attncl_value x)
+{
+    return b->dropout.p > 0 ? attncl__dropout_add(b->graph, &b->dropout, y, x) : y;
+}
+
 // x + FF(z)
 static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, attncl_value z,
                                  attncl_value x)
 {
+    const attncl_dropout_desc hidden = attncl__dropout_next(&b->dropout);
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     attncl__params_enter(&b->params, "feed_forward");
     attncl__ffn_params(&b->params, s, &params);
-    const attncl_value y = attncl_feed_forward(b->graph, &params, s->activation, z, x);
+    params.dropout = &hidden;
+    const attncl_value y =
+        attncl_feed_forward(b->graph, &params, s->activation, z, residual_in(b, x));
     attncl__params_leave(&b->params);
-    return y;
+    return add_residual(b, y, x);
 }
 
 static attncl_attention_inputs self_attention(const struct block_call *call, attncl_value z,
@@ -118,11 +133,11 @@ static attncl_value aft(struct build *b, const struct aft_settings *s,
 {
     const bool is_step = call->position.id != 0;
     const attncl_aft_desc desc = attncl__aft_desc(s, is_step || call->causal);
-    const attncl_attention_inputs in = self_attention(call, z, x);
+    const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
     return is_step ? attncl_aft_step(b->graph, &desc, &params, z, call->position, x)
-                   : attncl_aft(b->graph, &desc, &params, &in);
+                   : add_residual(b, attncl_aft(b->graph, &desc, &params, &in), x);
 }
 
 // [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
@@ -138,7 +153,7 @@ static void show_attention(struct build *b, attncl_value weights)
 static attncl_value mha(struct build *b, const struct mha_settings *s,
                         const struct block_call *call, attncl_value z, attncl_value x)
 {
-    const attncl_attention_inputs in = self_attention(call, z, x);
+    const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
     attncl_value weights;
@@ -149,11 +164,13 @@ static attncl_value mha(struct build *b, const struct mha_settings *s,
                                                 call->position, x);
     desc.causal = call->causal;
     desc.layout = call->layout;
+    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout);
+    desc.dropout = &dropped;
     const attncl_value y = attncl_multi_head_attention(b->graph, &desc, &params, s->heads, &in,
                                                        b->shows_attention ? &weights : NULL);
     if (b->shows_attention)
         show_attention(b, weights);
-    return y;
+    return add_residual(b, y, x);
 }
 
 static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,

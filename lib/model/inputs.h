@@ -7,6 +7,7 @@
 #include "attncl/array.h"
 #include "attncl/graph.h"
 #include "attncl/kinds.h"
+#include "model/dropout_sites.h"
 #include "model/params.h"
 #include "model/probe.h"
 
@@ -15,12 +16,13 @@ struct build {
     struct params params;
     const attncl_array *inputs; // names, types and shapes; the elements come later
     size_t n_inputs;
-    struct probe *probe;  // describing: the inputs are made up; else NULL
-    bool shows_attention; // weights of layers are outputs too
-    int64_t n_positions;  // a step of decoding: the maximum number of positions
-    bool gradients;       // gradients of this graph will be requested
-    bool for_loss;        // "output" becomes `scores`, other outputs are not named
-    attncl_value scores;  // of classes, [..., V]
+    struct probe *probe;          // describing: the inputs are made up; else NULL
+    bool shows_attention;         // weights of layers are outputs too
+    int64_t n_positions;          // a step of decoding: the maximum number of positions
+    bool gradients;               // gradients of this graph will be requested
+    bool for_loss;                // "output" becomes `scores`, other outputs are not named
+    attncl_value scores;          // of classes, [..., V]
+    struct dropout_sites dropout; // training; zeros: nothing is dropped
 };
 
 // Names an output.

@@ -17,8 +17,16 @@ static attncl_status check_desc(const attncl_loss_desc *desc)
             "label_smoothing is %g, must be at least 0 and below 1", desc->label_smoothing);
     REQUIRE(desc->dropout >= 0 && desc->dropout <= 1, ATTNCL_ERR_ARGUMENT,
             "dropout is %g, must be 0 to 1", desc->dropout);
-    REQUIRE(desc->dropout == 0, ATTNCL_ERR_UNSUPPORTED, "dropout is %g, must be 0", desc->dropout);
     return ATTNCL_OK;
+}
+
+static void begin_dropout(struct build *b, const attncl_loss_desc *desc)
+{
+    const int32_t first = 0;
+
+    b->dropout = (struct dropout_sites){.p = desc->dropout, .seed = desc->seed, .step = desc->step};
+    if (!desc->step.id)
+        b->dropout.step = attncl_graph_constant(b->graph, ATTNCL_I32, 0, NULL, &first);
 }
 
 attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
@@ -32,6 +40,8 @@ attncl_status attncl__loss_build(struct build *b, const struct arch_class *arch,
     TRY(check_desc(desc));
     b->gradients = true;
     b->for_loss = true;
+    if (desc->dropout > 0)
+        begin_dropout(b, desc);
     TRY(arch->build(b, settings));
     TRY(attncl_graph_status(b->graph));
     const attncl_shape shape = attncl_graph_shape(b->graph, b->scores);

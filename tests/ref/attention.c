@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-//   p_ij = softmax over visible j of scale * (q_i . k_j),   y_i = sum_j p_ij v_j
+//   p_ij = softmax over visible j of scale * (q_i . k_j),   y_i = sum_j m_ij p_ij v_j
+//
+// m: the mask of dropout, or 1.
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,6 +70,12 @@ void ref_attention_weights(const struct ref_attention *a, const struct host *q,
             }
             softmax_row(p, n_keys);
         }
+}
+
+void ref_attention_drop(const struct ref_attention *a, struct host *weights)
+{
+    if (a->dropout.p > 0)
+        ref_dropout_fwd(&a->dropout, weights, 0, NULL, weights);
 }
 
 void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,

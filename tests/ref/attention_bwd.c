@@ -2,7 +2,7 @@
 //
 // Gradients of sum_i y_i . g_i + sum_ij p_ij c_ij:
 //
-//   dv_j = sum_i p_ij g_i,   dp_ij = g_i . v_j + c_ij,   ds_ij = scale p_ij (dp_ij - sum_j p_ij
+//   dv_j = sum_i m_ij p_ij g_i,   dp_ij = m_ij g_i . v_j + c_ij,   ds_ij = scale p_ij (dp_ij - sum_j p_ij
 //   dp_ij) dq_i = sum_j ds_ij k_j,   dk_j = sum_i ds_ij q_i
 //
 // A masked score is a constant: ds is 0 there.  With `sizes` all terms are taken as positive: what
@@ -63,9 +63,12 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
     const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
     const int64_t width = x->q->dim[3], n_keys = x->k->dim[2], value_width = x->v->dim[3];
     struct host *p = host_new(ATTNCL_F32, DIMS(n_batch, n_heads, n_queries, n_keys));
-    struct host *ds = host_new(ATTNCL_F32, DIMS(n_keys));
+    struct host *ds = host_new(ATTNCL_F32, DIMS(n_keys)), *mask = host_like(p);
 
     ref_attention_weights(a, x->q, x->k, p);
+    for (int64_t i = 0; i < mask->count; ++i)
+        mask->data[i] = 1;
+    ref_attention_drop(a, mask);
     clear(dq);
     clear(dk);
     clear(dv);
@@ -76,9 +79,10 @@ void ref_attention_bwd(const struct ref_attention *a, const struct ref_attention
         const double *g = x->g->data + y_row * value_width, *pi = p->data + row * n_keys;
         for (int64_t j = 0; j < n_keys; ++j) {
             const int64_t key = head * n_keys + j;
-            ds->data[j] = dot(g, x->v->data + key * value_width, value_width, sizes) +
+            const double m = mask->data[row * n_keys + j];
+            ds->data[j] = m * dot(g, x->v->data + key * value_width, value_width, sizes) +
                           (x->c ? signed_or_size(x->c->data[row * n_keys + j], sizes) : 0);
-            add(dv->data + key * value_width, pi[j], g, value_width, sizes);
+            add(dv->data + key * value_width, m * pi[j], g, value_width, sizes);
         }
         softmax_row(pi, ds->data, n_keys, length_of(a->valid_lens, b, i, n_keys), a->scale, sizes);
         for (int64_t j = 0; j < n_keys; ++j) {

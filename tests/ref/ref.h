@@ -64,10 +64,13 @@ struct ref_attention {
     int causal;
     int64_t window; // 0: none
     const struct host *mask, *valid_lens;
+    struct ref_dropout dropout; // of the weights before they meet the values
 };
 // q [B, H, T, D], k [B, H, S, D] -> [B, H, T, S]
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,
                            const struct host *k, struct host *weights);
+// p becomes m p, [B, H, T, S].
+void ref_attention_drop(const struct ref_attention *a, struct host *weights);
 // v [B, H, S, E] -> [T, B, H, E] or [B, T, H, E]
 void ref_attention_mix(const struct host *weights, const struct host *v, bool time_first,
                        struct host *y);

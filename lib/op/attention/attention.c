@@ -2,7 +2,9 @@
 //
 // Softmax attention, one fused kernel with an online softmax.
 //
-//   y_i = sum_j p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
+//
+// m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/attention/attention_cpu_pack.cl), then blocks of queries run over them
@@ -69,6 +71,14 @@ attncl_status attncl__attention_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 4, weights, &sig->out[1]);
 }
 
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct attention_fwd_params *params = sig->params;
+
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP]));
+    return attncl__attention_infer(sig);
+}
+
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     struct attention_tiling p;
@@ -114,9 +124,10 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
              arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries), arg_i32(p->n_keys),
              arg_i32(p->width), arg_i32(p->value_width), arg_i32(p->value_pitch),
-             arg_f32(params->scale), arg_i32(block), arg_local(floats(block * p->width)),
-             arg_local(floats(block * p->key_tile)), arg_local(floats(block * p->value_pitch)),
-             arg_local(floats(2 * block))));
+             arg_f32(params->scale), arg_i32(block),
+             DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP]),
+             arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
+             arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
@@ -150,17 +161,18 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_bwd,
-        .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0), REF_DY(1)},
+        .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0), REF_DY(1),
+               REF_X(ATT_IN_STEP)},
         .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
     },
 };
 
 // Output 1 is p, [B, H, T, S], where it is wanted.
 const struct op_class attncl__op_attention_fwd = {
-    .name = OP_CLASS(attention_fwd, 5, 2),
-    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS,
+    .name = OP_CLASS(attention_fwd, 6, 2),
+    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << ATT_IN_STEP,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
-    .infer = attncl__attention_infer,
+    .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,

@@ -2,18 +2,19 @@
 //
 // Gradients of softmax attention, recomputing: no [T, S] buffer.
 //
-//   dv_j = sum_i p_ij g_i
-//   ds_ij = scale p_ij (g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
+//   dv_j = sum_i m_ij p_ij g_i
+//   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i
 //
-// y is the forward op's result, g its gradient, c that of the weights where they are asked for.
+// y is the forward op's result, g its gradient, c that of the weights where they are asked for,
+// m the mask of dropout, made again, or 1.
 // CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
 // for the rows' maxima and totals, then one for each (cl/attention/attention_bwd_gpu.cl).
 
 #include "op/attention/attention_tiling.h"
 
-enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C };
+enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C, IN_STEP };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
 // GPU variant: work-items of a work-group, its rows and columns (cl/attention/attention_gpu.clh),
@@ -24,8 +25,10 @@ static attncl_status bwd_infer(struct op_sig *sig)
 {
     static const char *const names[] = {"y", "the gradient of y"};
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *k = &sig->in[ATT_IN_K];
+    const struct attention_bwd_params *params = sig->params;
     struct tensor_desc y;
 
+    TRY(attncl__check_dropout(&params->attention.dropout, &sig->in[IN_STEP]));
     TRY(attncl__attention_infer(sig));
     y = sig->out[0];
     for (int i = 0; i < 2; ++i) {
@@ -74,7 +77,7 @@ static int64_t iterations(const struct backward_tiling *b)
     const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
     const int64_t each = panels * (2 * p->width + p->value_width + 3) +
                          strips * (tile / 4 * (block + 1) + block / 6 * (tile + 1)) +
-                         block * (8 * tile / vw + 8) +
+                         block * ((p->dropout ? 9 : 8) * tile / vw + 8) +
                          (p->masking == MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
 
     return ceil_div(p->n_keys, tile) * (each + tile * (b->key_pitch + b->value_pitch) / vw) +
@@ -184,6 +187,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries),
              arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
              arg_i32(b->value_pitch), arg_f32(params->scale), arg_i32(p->block),
+             DROPOUT_ARGS(&params->dropout, call->in[IN_STEP]),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
@@ -259,17 +263,18 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
+    kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "OUTPUT", out);
-    return attncl__launch(l, &spec,
-                          grid_3d(p->heads, ceil_div(result->dim[2], p->block),
-                                  ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
-                          ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-                               ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]),
-                               arg_i64(y_b), arg_i64(y_t), GRADIENT_OF_WEIGHTS(call),
-                               ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
-                               arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
-                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
-                               arg_i32(p->value_width), arg_f32(params->scale)));
+    return attncl__launch(
+        l, &spec,
+        grid_3d(p->heads, ceil_div(result->dim[2], p->block),
+                ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
+        ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
+             ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
+             GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
+             arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
+             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+             DROPOUT_ARGS(&params->dropout, call->in[IN_STEP])));
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
@@ -297,8 +302,8 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_attention_bwd = {
-    .name = OP_CLASS(attention_bwd, 8, 3),
-    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_C,
+    .name = OP_CLASS(attention_bwd, 9, 3),
+    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_C | 1u << IN_STEP,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

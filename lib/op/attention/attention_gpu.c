@@ -15,6 +15,7 @@ static struct kspec attention_spec(const struct attention_tiling *p, bool weight
     kspec_int(&spec, "NE", r->ne);
     kspec_int(&spec, "DC", r->dc);
     kspec_int(&spec, "MASKING", p->masking);
+    kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "WEIGHTS", weights);
     return spec;
 }
@@ -65,7 +66,7 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
              arg_i32(p->row_floats > 0), arg_i64(p->row_floats), arg_i32(n_splits),
              arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(in[ATT_IN_Q].dim[1]),
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale)));
+             arg_f32(params->scale), DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP])));
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct op_call *call,

@@ -59,7 +59,7 @@ static int64_t iterations(const struct attention_tiling *p)
     const int64_t sums = p->value_pitch / (p->sum_vectors * vw) * (block / SUM_ROWS);
     const int64_t masks = p->masking == MASKING_MASK ? 2 * block * tile : 2 * block * tile / vw;
     const int64_t each = panels * (p->width + 1) + sums * (tile + 1) + masks +
-                         block * (3 * tile / vw + p->value_pitch / vw + 4);
+                         block * ((p->dropout ? 4 : 3) * tile / vw + p->value_pitch / vw + 4);
 
     return ceil_div(p->n_keys, tile) * each + block * (p->width + 2 * p->value_pitch / vw + 4);
 }
@@ -144,6 +144,7 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
         .masking = attncl__desc_present(&sig->in[ATT_IN_MASK])   ? MASKING_MASK
                    : attncl__desc_present(&sig->in[ATT_IN_LENS]) ? MASKING_LENS
                                                                  : MASKING_NONE,
+        .dropout = params->dropout.p > 0,
         .vw = sig->caps->variant == VARIANT_CPU ? sig->caps->vector_width : 4,
     };
     // A device of small work-groups takes the other variant, with one work-item in each.
@@ -192,6 +193,7 @@ struct kspec attncl__attention_cpu_spec(const struct attention_tiling *p, const 
     kspec_int(&spec, "MR", p->score_rows);
     kspec_int(&spec, "NE", p->sum_vectors);
     kspec_int(&spec, "MASKING", p->masking);
+    kspec_int(&spec, "DROPOUT", p->dropout);
     return spec;
 }
 

@@ -3,9 +3,11 @@
 #ifndef ATTNCL_OP_ATTENTION_ATTENTION_TILING_H
 #define ATTNCL_OP_ATTENTION_ATTENTION_TILING_H
 
+#include "op/dropout_mask.h"
 #include "op/op.h"
 
 enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
+enum { ATT_IN_STEP = ATT_IN_LENS + 1 }; // of the forward op
 
 // What hides keys beside the range; MASKING of cl/attention/attention.clh.
 enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
@@ -22,6 +24,7 @@ struct attention_tiling {
     int64_t window_left,
         window_right; // query i sees keys i + S - T - window_left .. i + S - T + window_right
     enum attention_masking masking;
+    bool dropout; // of the weights
     unsigned vw;
     bool gpu;            // GPU variant
     int key_tile, block; // keys and queries at a time

@@ -41,8 +41,9 @@ static void check_all(const struct inputs *x, const struct ref_attention *a, boo
                       bool exact)
 {
     struct attention_fwd_params params = {
-        (float)a->scale, a->causal, a->window,
-        time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST, false};
+        (float)a->scale, a->causal,
+        a->window,       time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
+        false,           {a->dropout.p, a->dropout.seed, a->dropout.site}};
     const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
     const int64_t n_keys = x->k->dim[2], value_width = x->v->dim[3];
     const double relative = 2 * score_error(x, a->scale, exact) + ((double)n_keys + 16) * unit;
@@ -51,15 +52,22 @@ static void check_all(const struct inputs *x, const struct ref_attention *a, boo
     struct host *got =
         host_new(ATTNCL_F32, DIMS(time_first ? n_queries : n_batch,
                                   time_first ? n_batch : n_queries, n_heads, value_width));
-    struct host *want = host_like(got), *got_p = host_like(want_p);
+    struct host *want = host_like(got), *got_p = host_like(want_p), *dropped = host_like(want_p);
+    struct host *step = a->dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
+    const double kept = a->dropout.p < 1 ? 1 / (1 - a->dropout.p) : 1;
 
+    if (step)
+        step->data[0] = a->dropout.step;
     ref_attention_weights(a, x->q, x->k, want_p);
-    ref_attention_mix(want_p, x->v, time_first, want);
-    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got)));
-    ck_near(got, want, 0, relative * host_largest(x->v));
+    host_set(dropped, want_p->data);
+    ref_attention_drop(a, dropped);
+    ref_attention_mix(dropped, x->v, time_first, want);
+    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, step), HOSTS(got)));
+    ck_near(got, want, 0, kept * relative * host_largest(x->v));
     params.want_weights = true;
-    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens), HOSTS(got, got_p)));
-    ck_near(got, want, 0, relative * host_largest(x->v));
+    ck_ok(run_op("attention_fwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, step),
+                 HOSTS(got, got_p)));
+    ck_near(got, want, 0, kept * relative * host_largest(x->v));
     ck_near(got_p, want_p, relative, 1e-37);
 }
 
@@ -113,6 +121,28 @@ TEST(keys_shared_out)
     check(n, (struct ref_attention){0}, false);
     check(n, (struct ref_attention){.causal = true, .window = 100}, true);
     check(n, (struct ref_attention){.valid_lens = lens}, false);
+}
+
+// The weights that are asked for are those before dropout.
+LOOP_TEST(dropout_of_weights, 0, 2)
+{
+    static const struct ref_dropout d = {0.3, 0x123456789u, 5, 77};
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){530, 0, 12}, DIMS(1, 3));
+
+    if (left_out(_i))
+        return;
+    if (_i == 0) {
+        check((struct size){2, 3, 5, 7, 4, 6}, (struct ref_attention){.dropout = d}, false);
+        check((struct size){1, 2, 33, 17, 16, 16}, (struct ref_attention){.dropout = d}, true);
+        check((struct size){1, 2, 70, 130, 32, 32}, (struct ref_attention){.dropout = d}, true);
+        check((struct size){1, 1, 140, 140, 9, 10},
+              (struct ref_attention){.causal = 1, .dropout = d}, false);
+    } else {
+        check((struct size){1, 1, 3, 530, 8, 20},
+              (struct ref_attention){.valid_lens = lens, .dropout = d}, false);
+        check((struct size){1, 1, 5, 9, 4, 6}, (struct ref_attention){.dropout = {1, 1, 1, 1}},
+              true);
+    }
 }
 
 TEST(views)

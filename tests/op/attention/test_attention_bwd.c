@@ -44,8 +44,12 @@ static struct problem random_problem(struct size n, struct ref_attention a, bool
 
 static void forward(const struct problem *p, struct host *y, struct host *weights)
 {
+    struct host *dropped = host_like(weights);
+
     ref_attention_weights(&p->a, p->x.q, p->x.k, weights);
-    ref_attention_mix(weights, p->x.v, p->time_first, y);
+    host_set(dropped, weights->data);
+    ref_attention_drop(&p->a, dropped);
+    ref_attention_mix(dropped, p->x.v, p->time_first, y);
 }
 
 static struct host *new_weights(const struct problem *p)
@@ -58,8 +62,12 @@ static void check(const struct problem *p)
 {
     const struct ref_attention_data *x = &p->x;
     const struct attention_bwd_params params = {
-        {(float)p->a.scale, p->a.causal, p->a.window,
-         p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST, false}};
+        {(float)p->a.scale,
+         p->a.causal,
+         p->a.window,
+         p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
+         false,
+         {p->a.dropout.p, p->a.dropout.seed, p->a.dropout.site}}};
     struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
     struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
     struct host *got[3], *want[3], *size[3];
@@ -70,10 +78,13 @@ static void check(const struct problem *p)
         want[i] = host_like(in[i]);
         size[i] = host_like(in[i]);
     }
+    struct host *step = p->a.dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
+    if (step)
+        step->data[0] = p->a.dropout.step;
     forward(p, y, new_weights(p));
     ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2]);
     ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2]);
-    ck_ok(run_op("attention_bwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, y, x->g, x->c),
+    ck_ok(run_op("attention_bwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, y, x->g, x->c, step),
                  HOSTS(got[0], got[1], got[2])));
     for (int i = 0; i < 3; ++i)
         ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
@@ -159,6 +170,27 @@ LOOP_TEST(lengths, 0, 2)
     check_random(n, (struct ref_attention){.valid_lens = two}, _i == 1, _i == 1);
 }
 
+LOOP_TEST(dropout_of_weights, 0, 3)
+{
+    static const struct ref_dropout d = {0.3, 0x123456789u, 5, 77};
+    struct host *lens = host_ints(9, -2, 150, DIMS(2, 29));
+
+    if (on_simulator() && _i > 0)
+        return;
+    if (_i == 0) {
+        check_random((struct size){2, 3, 5, 7, 4, 6}, (struct ref_attention){.dropout = d}, true,
+                     true);
+        check_random((struct size){1, 2, 50, 130, 17, 20}, (struct ref_attention){.dropout = d},
+                     false, false);
+    } else if (_i == 1) {
+        check_random((struct size){1, 1, 140, 140, 9, 10},
+                     (struct ref_attention){.causal = 1, .dropout = d}, true, false);
+    } else {
+        check_random((struct size){2, 1, 29, 140, 6, 21},
+                     (struct ref_attention){.valid_lens = lens, .dropout = d}, false, true);
+    }
+}
+
 // One channel and scale 1: scores are products of two floats, exact where the factors are.
 static struct problem lines(int64_t n_queries, int64_t n_keys, struct ref_attention a, double q,
                             double k, double k_step)
@@ -211,12 +243,16 @@ static double loss(void *context)
     return host_dot(d->y, d->p.x.g) + host_dot(d->weights, d->p.x.c);
 }
 
-LOOP_TEST(the_definition_meets_differences, 0, 5)
+LOOP_TEST(the_definition_meets_differences, 0, 6)
 {
     struct host *mask = host_mask(7, 0.6, DIMS(4, 5, 1)),
                 *lens = host_with(ATTNCL_I32, (const double[]){3, 0}, DIMS(2));
-    const struct ref_attention kinds[] = {
-        {0}, {.causal = 1}, {.window = 2}, {.mask = mask}, {.valid_lens = lens}};
+    const struct ref_attention kinds[] = {{0},
+                                          {.causal = 1},
+                                          {.window = 2},
+                                          {.mask = mask},
+                                          {.valid_lens = lens},
+                                          {.dropout = {0.4, 3, 1, 2}}};
 
     const struct problem p =
         random_problem((struct size){2, 1, 4, 5, 3, 2}, kinds[_i], _i % 2, true);

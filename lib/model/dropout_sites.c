@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+
+#include "model/dropout_sites.h"
+
+attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites)
+{
+    attncl_dropout_desc desc = ATTNCL_DROPOUT_DESC_INIT;
+    if (sites->p == 0)
+        return desc;
+    desc.p = sites->p;
+    desc.seed = sites->seed;
+    desc.site = sites->n++;
+    desc.step = sites->step;
+    return desc;
+}
+
+attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, attncl_value y,
+                                 attncl_value residual)
+{
+    attncl_dropout_desc desc = attncl__dropout_next(sites);
+    desc.residual = residual;
+    return attncl_dropout(g, y, &desc);
+}
