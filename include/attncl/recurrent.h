@@ -16,6 +16,7 @@
 #ifndef ATTNCL_RECURRENT_H
 #define ATTNCL_RECURRENT_H
 
+#include "attncl/dropout.h"
 #include "attncl/graph.h"
 #include "attncl/kinds.h"
 
@@ -26,12 +27,15 @@ typedef struct attncl_gru_params {
     size_t struct_size;
     attncl_value weight_ih, bias_ih; /**< [3 H, I], [3 H] */
     attncl_value weight_hh, bias_hh; /**< [3 H, H], [3 H] */
+    const attncl_dropout_desc
+        *dropout; /**< of what the layer reads, borrowed; NULL: none.  A decoder's
+                                           has row t for step t, and none for layers[0] */
 } attncl_gru_params;
 
 #define ATTNCL_GRU_PARAMS_INIT                                                                     \
     {                                                                                              \
         sizeof(attncl_gru_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,        \
-            ATTNCL_VALUE_INIT                                                                      \
+            ATTNCL_VALUE_INIT, NULL                                                                \
     }
 
 /**
@@ -77,12 +81,15 @@ typedef struct attncl_bahdanau_params {
     attncl_value score_weight;       /**< [N] or [1, N] */
     const attncl_gru_params *layers; /**< layers[0].weight_ih [3 H, H + E]; borrowed */
     size_t n_layers;                 /**< at least 1 */
+    const attncl_dropout_desc
+        *dropout; /**< of the attention's weights [B, 1, S], which are row t for
+                                           step t, borrowed; NULL: none */
 } attncl_bahdanau_params;
 
 #define ATTNCL_BAHDANAU_PARAMS_INIT                                                                \
     {                                                                                              \
         sizeof(attncl_bahdanau_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,   \
-            NULL, 0                                                                                \
+            NULL, 0, NULL                                                                          \
     }
 
 /** What a decoder attends to. */

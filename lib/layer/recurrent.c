@@ -82,6 +82,7 @@ attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl
     if (d.dim[steps] < 1)
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "x is %s, T must be at least 1", SHAPE(&d));
 
+    x = attncl_dropout(g, x, p.dropout);
     const attncl_value xi = attncl_linear(g, x, p.weight_ih, p.bias_ih);
     const attncl_value y = add_gru(g, &p, xi, h0, layout);
     if (last_ret)
@@ -194,29 +195,50 @@ attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params
     return project_embedded(g, p.query_weight, &first, embedded);
 }
 
-// [B, 1, H] for a state [B, H] that is the query.
-static attncl_value find_context(attncl_graph *g, const struct bahdanau *b, attncl_value state,
-                                 attncl_value *weights_ret)
+// Dropout of row t of all steps'.
+static attncl_value drop_step(attncl_graph *g, const attncl_dropout_desc *desc, int64_t t,
+                              attncl_value x)
 {
+    const int32_t row = (int32_t)t;
+    const int64_t one = 1;
+    struct dropout_fwd_params params;
+    attncl_dropout_desc d;
+    if (!attncl__layer_dropout(g, desc, &d, &params) || d.p == 0)
+        return x;
+    d.position = attncl_graph_constant(g, ATTNCL_I32, 1, &one, &row);
+    return attncl_dropout(g, x, &d);
+}
+
+// [B, 1, H] for a state [B, H] that is the query.  Dropped weights meet the values in a
+// product after the attention.
+static attncl_value find_context(attncl_graph *g, const struct bahdanau *b, int64_t t,
+                                 attncl_value state, attncl_value *weights_ret)
+{
+    const bool drops = b->p.dropout && b->p.dropout->p > 0;
+    attncl_value weights;
     attncl_graph_push_scope(g, "attention");
     const attncl_value query =
         attncl_linear(g, state, b->p.query_weight, ATTNCL_NONE_VALUE); // [B, N]
-    const attncl_value context = attncl_additive_attention(
+    attncl_value context = attncl_additive_attention(
         g, with_step_axis(g, query, "the decoder's state", 1), b->source.keys, b->source.values,
-        b->p.score_weight, b->source.valid_lens, weights_ret);
+        b->p.score_weight, b->source.valid_lens, drops || weights_ret ? &weights : NULL);
+    if (drops)
+        context = attncl_bmm(g, drop_step(g, b->p.dropout, t, weights), b->source.values);
+    if (weights_ret)
+        *weights_ret = weights;
     attncl_graph_pop_scope(g);
     return context;
 }
 
-static attncl_value decode_step(attncl_graph *g, const struct bahdanau *b, attncl_value input,
-                                attncl_value *states, attncl_value *weights_ret)
+static attncl_value decode_step(attncl_graph *g, const struct bahdanau *b, int64_t t,
+                                attncl_value input, attncl_value *states, attncl_value *weights_ret)
 {
     const attncl_gru_params *layers = b->layers;
     const size_t top = b->p.n_layers - 1;
     attncl_linear_desc add = ATTNCL_LINEAR_DESC_INIT;
     struct tensor_desc d;
     add.residual = input;
-    const attncl_value context = find_context(g, b, states[top], weights_ret);
+    const attncl_value context = find_context(g, b, t, states[top], weights_ret);
     if (!attncl__layer_shape(g, context, "context", &d))
         return ATTNCL_NONE_VALUE;
 
@@ -226,7 +248,8 @@ static attncl_value decode_step(attncl_graph *g, const struct bahdanau *b, attnc
     for (size_t k = 0; k <= top; ++k) {
         push_layer(g, k);
         if (k > 0)
-            xi = attncl_linear(g, states[k - 1], layers[k].weight_ih, layers[k].bias_ih);
+            xi = attncl_linear(g, drop_step(g, layers[k].dropout, t, states[k - 1]),
+                               layers[k].weight_ih, layers[k].bias_ih);
         states[k] = cell(g, &layers[k], xi, states[k]);
         attncl_graph_pop_scope(g);
     }
@@ -242,7 +265,7 @@ attncl_value attncl_bahdanau_step(attncl_graph *g, const attncl_bahdanau_params 
         *weights_ret = ATTNCL_NONE_VALUE;
     if (!read_bahdanau(g, params, source, states, &b))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = decode_step(g, &b, input, states, weights_ret);
+    const attncl_value y = decode_step(g, &b, 0, input, states, weights_ret);
     attncl__free(b.layers);
     return y;
 }
@@ -262,7 +285,7 @@ static attncl_value decode(attncl_graph *g, const struct bahdanau *b, attncl_val
         project_embedded(g, b->p.query_weight, &b->layers[0], embedded); // [B, T, 3 H]
     for (int64_t t = 0; t < n_steps && !attncl__graph_failed(g); ++t) {
         const attncl_value input = attncl_slice(g, xi, 1, t, t + 1);
-        tops[t] = decode_step(g, b, input, states, weights_ret ? &weights[t] : NULL);
+        tops[t] = decode_step(g, b, t, input, states, weights_ret ? &weights[t] : NULL);
     }
     const attncl_value y = attncl_concat(g, n, tops, 1);
     if (weights_ret)

@@ -112,6 +112,7 @@ static attncl_status encode(struct build *b, const struct seq2seq_settings *s, s
         TRY(attncl__input_int(b, "enc_valid_lens", 1, dim, lens_ret));
 
     const struct encoder encoder = encoder_params(&b->params, s, rnn->layers);
+    attncl__rnn_drop(rnn, &b->dropout);
     attncl_graph_push_scope(b->graph, "encoder");
     const attncl_value x = attncl_embedding(b->graph, tokens, encoder.embedding, 1.0f);
     *outputs_ret =
@@ -130,8 +131,11 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
                         attncl_value tokens, attncl_value outputs, attncl_value lens)
 {
     attncl_graph *g = b->graph;
-    const struct decoder decoder = decoder_params(&b->params, s, rnn->layers);
+    struct decoder decoder = decoder_params(&b->params, s, rnn->layers);
+    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout);
     attncl_value weights;
+    decoder.bahdanau.dropout = &dropped;
+    attncl__rnn_drop(rnn, &b->dropout);
 
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;

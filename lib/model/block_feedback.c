@@ -165,6 +165,8 @@ static attncl_status build_steps(struct build *b, const struct feedback_settings
                                  attncl_value position, attncl_value *y_ret,
                                  attncl_value *memory_ret)
 {
+    REQUIRE(b->dropout.p == 0, ATTNCL_ERR_UNSUPPORTED,
+            "dropout is %g, layers of a feedback transformer have none", b->dropout.p);
     attncl_feedback_transformer_params params;
     const size_t n = (size_t)s->n_layers;
     attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);

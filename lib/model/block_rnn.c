@@ -45,8 +45,10 @@ attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret)
 {
     *ret = (struct rnn){.n = (size_t)n_layers,
                         .layers = attncl__alloc_array((size_t)n_layers, sizeof *ret->layers),
-                        .states = attncl__alloc_array((size_t)n_layers, sizeof *ret->states)};
-    REQUIRE(ret->layers && ret->states, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " layers", n_layers);
+                        .states = attncl__alloc_array((size_t)n_layers, sizeof *ret->states),
+                        .dropped = attncl__alloc_array((size_t)n_layers, sizeof *ret->dropped)};
+    REQUIRE(ret->layers && ret->states && ret->dropped, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " layers",
+            n_layers);
     for (int64_t k = 0; k < n_layers; ++k)
         ret->states[k] = ATTNCL_NONE_VALUE;
     return ATTNCL_OK;
@@ -56,6 +58,15 @@ void attncl__rnn_free(struct rnn *rnn)
 {
     attncl__free(rnn->layers);
     attncl__free(rnn->states);
+    attncl__free(rnn->dropped);
+}
+
+void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites)
+{
+    for (size_t k = 1; k < rnn->n; ++k) {
+        rnn->dropped[k] = attncl__dropout_next(sites);
+        rnn->layers[k].dropout = &rnn->dropped[k];
+    }
 }
 
 attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn)

@@ -4,6 +4,7 @@
 #define ATTNCL_MODEL_BLOCK_RNN_H
 
 #include "attncl/recurrent.h"
+#include "model/dropout_sites.h"
 #include "model/params.h"
 
 struct rnn_settings {
@@ -19,9 +20,13 @@ struct rnn {
     size_t n;
     attncl_gru_params *layers;
     attncl_value *states; // null values: zeros
+    attncl_dropout_desc *dropped;
 };
 attncl_status attncl__rnn_create(int64_t n_layers, struct rnn *ret);
 void attncl__rnn_free(struct rnn *rnn);
+
+// Gives every layer but the first dropout of what it reads, at the next places.
+void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites);
 
 // The states as [L, B, H].
 attncl_value attncl__rnn_stack_states(attncl_graph *g, const struct rnn *rnn);
