@@ -21,6 +21,7 @@ struct sizes {
     int64_t window; // AFT-conv: length of the filter
     bool causal;
     bool transposed;   // GEMMs: B is [N, K]
+    bool backward;     // gradients of all float inputs and weights too, in the same run
     const char *layer; // language models: as "layer" in their configuration
     // suite `device`
     int64_t VW;           // floats in a vector

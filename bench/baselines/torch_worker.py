@@ -29,9 +29,12 @@ class Worker:
         if self.cuda and not torch.cuda.is_available():
             raise RuntimeError("PyTorch has no CUDA device")
         self.running, self.first = {}, {}  # by formulation: what is timed, seconds of the first run
+        self.trains = False
         torch.set_num_threads(arguments.threads)
 
     def mode(self):
+        if self.trains:
+            return self.torch.enable_grad()
         # Compiled code refuses tensors of inference mode now and then.
         return self.torch.no_grad() if self.arguments.compile else self.torch.inference_mode()
 
@@ -56,7 +59,7 @@ class Worker:
     def open(self, request):
         from torch_baselines import Case, formulations
         cases = [Case(request["case"], self.arguments.device, packed) for packed in (False, True)]
-        self.running, answers = {}, []
+        self.running, answers, self.trains = {}, [], cases[0].trains
         for f in self.chosen(cases[0], formulations(cases[0].family)):
             answer = {"variant": f.name, "reference": f.reference}
             try:
@@ -73,6 +76,7 @@ class Worker:
 
     def chosen(self, case, known):
         """Everything eager; compiled: the best ones only, and none that is a long loop in Python."""
+        known = [f for f in known if not (f.packed and case.trains)]
         if not self.arguments.compile:
             return [f for f in known if not (f.packed and self.cuda)]
         best = [f for f in known if not f.reference] or known
@@ -87,6 +91,8 @@ class Worker:
             if made is None:
                 return None
             run, as_ours = made if isinstance(made, tuple) else (made, lambda y: y)
+            if case.backward:
+                run, as_ours = case.with_gradients(lambda run=run, as_ours=as_ours: as_ours(run())), lambda y: y
             cold_s = None
             if self.arguments.compile:
                 torch.compiler.reset()

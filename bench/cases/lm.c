@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT
 //
-// Language models through the model API: the whole text at once, and token by token.  Checked on
-// the last batch entry, at every position; decoding must give what the definition gives for the
-// prefix.
+// Language models through the model API: the whole text at once, token by token, and a step of
+// training.  Checked on the last batch entry, at every position; decoding must give what the
+// definition gives for the prefix, and losses must fall.
 
 #include "cases/define.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
 
+enum { MAX_WEIGHTS = 128, N_CHECKED_STEPS = 8 };
+
 struct lm_state {
     attncl_model *model;
     attncl_decoder *decoder; // NULL: the whole text at once
+    int32_t steps;           // of training, taken
 };
 
 static double all_tokens(const struct sizes *s)
@@ -29,7 +36,10 @@ static attncl_status open_model(struct case_data *t, struct lm_state **state_ret
     TRY(lm_parameters(t));
     TRY(lm_open(t, &state->model));
     case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
-    case_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
+    if (strcmp(t->c->family->name, "train_step") == 0)
+        case_array_add(t, "y", 0, DIMS(N_CHECKED_STEPS));
+    else
+        case_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
     *state_ret = state;
     return t->status;
 }
@@ -114,7 +124,7 @@ static attncl_status run_decode(struct case_data *t)
 
 static attncl_status read_decode(struct case_data *t)
 {
-    (void)t; // run_decode() has read every step
+    (void)t; // run_decode() or open_train() has read every step
     return ATTNCL_OK;
 }
 
@@ -126,3 +136,114 @@ const struct family bench_lm_decode = {.name = "lm_decode",
                                        .close = close_lm,
                                        .check = check_lm,
                                        .tokens = all_tokens};
+
+static void add_updates(attncl_graph *g, const attncl_model *model, const attncl_value *weights,
+                        const attncl_value *gradients)
+{
+    attncl_adam_desc adam = ATTNCL_ADAM_DESC_INIT;
+    attncl_weight weight = ATTNCL_WEIGHT_INIT;
+    char name[160];
+
+    adam.learning_rate = 1e-4;
+    adam.optimized = 0;
+    const attncl_value steps = attncl_graph_index_input(g, "steps", 0, NULL, 0, INT32_MAX);
+    const attncl_value rates = attncl_adam_rates(g, &adam, NULL, steps);
+    for (size_t i = 0; attncl_model_weight_at(model, i, &weight) == ATTNCL_OK; ++i) {
+        attncl_adam_values values = ATTNCL_ADAM_VALUES_INIT;
+        values.param = weights[i];
+        snprintf(name, sizeof name, "mean.%s", weight.name);
+        values.exp_avg =
+            attncl_graph_state(g, name, ATTNCL_F32, weight.shape.rank, weight.shape.dim);
+        snprintf(name, sizeof name, "square.%s", weight.name);
+        values.exp_avg_sq =
+            attncl_graph_state(g, name, ATTNCL_F32, weight.shape.rank, weight.shape.dim);
+        attncl_adam_update(g, &adam, rates, gradients[i], &values);
+    }
+}
+
+static attncl_status add_step(struct case_data *t, attncl_model *model)
+{
+    const struct sizes *s = &t->c->sizes;
+    const attncl_array inputs[] = {
+        {.name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {s->T, s->B}},
+        {.name = "targets", .dtype = ATTNCL_I32, .rank = 2, .dim = {s->T, s->B}}};
+    attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
+    const size_t n = attncl_model_weight_count(model);
+
+    REQUIRE(n <= MAX_WEIGHTS, ATTNCL_ERR_ARGUMENT, "%s has %zu weights", t->c->name, n);
+    TRY(attncl_model_loss(model, t->graph, NULL, inputs, 2, &loss));
+    TRY(attncl_model_gradient(model, t->graph, loss, weights, gradients));
+    attncl_graph_output(t->graph, "loss", loss);
+    attncl_clip_grad_norm(t->graph, n, gradients, 1.0, ATTNCL_CLIP_EPSILON, gradients);
+    add_updates(t->graph, model, weights, gradients);
+    return attncl_graph_compile(t->graph, NULL);
+}
+
+static attncl_status run_step(struct case_data *t)
+{
+    struct lm_state *state = t->state;
+
+    TRY(attncl_graph_write(t->graph, "steps", &state->steps, sizeof state->steps));
+    ++state->steps;
+    return attncl_graph_run(t->graph);
+}
+
+// The losses of the first steps become the result.
+static attncl_status open_train(struct case_data *t)
+{
+    const struct sizes *s = &t->c->sizes;
+    struct lm_state *state = NULL;
+
+    TRY(open_model(t, &state));
+    const struct case_array *tokens = case_array_find(t, "tokens");
+    const struct case_array *targets = case_array_indices(t, "targets", 0, s->V, DIMS(s->T, s->B));
+    float *losses = case_array_find(t, "y")->data;
+    TRY(attncl_graph_create(t->ctx, &t->graph));
+    const double start = clock_now();
+    TRY(add_step(t, state->model));
+    t->compile_s = clock_now() - start;
+    TRY(attncl_graph_write(t->graph, "tokens", tokens->data, case_array_bytes(tokens)));
+    TRY(attncl_graph_write(t->graph, "targets", targets->data, case_array_bytes(targets)));
+    for (int i = 0; i < N_CHECKED_STEPS; ++i) {
+        TRY(run_step(t));
+        TRY(attncl_graph_read(t->graph, "loss", &losses[i], sizeof losses[i]));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status settle_train(struct case_data *t)
+{
+    float loss;
+    return attncl_graph_read(t->graph, "loss", &loss, sizeof loss);
+}
+
+// The first loss is the definition's where that does not take too long.
+static void check_train(const struct case_data *t, struct check *c)
+{
+    const struct sizes *s = &t->c->sizes;
+    const struct host *losses = case_whole(t, "y");
+    struct host *first = host_new(ATTNCL_F32, DIMS(1)), *got = host_like(first);
+    double sum = 0;
+
+    for (int64_t b = 0; b < s->B && s->T * s->B * s->C <= 1 << 14; ++b) {
+        const struct part entry = part_one(b);
+        ref_cross_entropy_fwd(lm_define(t, PART(t, "tokens", ALL, entry)),
+                              PART(t, "targets", ALL, entry), ATTNCL_REDUCE_MEAN, -1, first);
+        sum += first->data[0] / (double)s->B;
+    }
+    got->data[0] = losses->data[0];
+    first->data[0] = sum > 0 ? sum : got->data[0];
+    if (!(losses->data[N_CHECKED_STEPS - 1] < losses->data[0]))
+        got->data[0] = INFINITY;
+    check_compare(c, (double)(s->layers * (3 * s->C + s->F + s->T) + s->C), got, first);
+}
+
+const struct family bench_train_step = {.name = "train_step",
+                                        .suite = SUITE_MODEL,
+                                        .open = open_train,
+                                        .run = run_step,
+                                        .read = read_decode,
+                                        .settle = settle_train,
+                                        .close = close_lm,
+                                        .check = check_train,
+                                        .tokens = all_tokens};

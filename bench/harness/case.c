@@ -12,8 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attncl/gradient.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "graph/graph.h"
 
 // splitmix64
 static uint64_t next_bits(uint64_t *state)
@@ -170,12 +172,44 @@ static attncl_status compile(struct case_data *t)
     return status;
 }
 
+// Of the sum of y dy, for every float input and weight that build has added.
+static attncl_status add_gradients(struct case_data *t)
+{
+    attncl_value x[MAX_CASE_ARRAYS], dx[MAX_CASE_ARRAYS];
+    const struct case_array *of[MAX_CASE_ARRAYS];
+    const attncl_value y = attncl__graph_output_named(t->graph, "y");
+    const attncl_shape shape = attncl_graph_shape(t->graph, y);
+    char name[sizeof t->arrays[0].name + 8];
+    size_t n = 0, n_inputs = 0;
+
+    for (int i = 0; i < t->n_arrays; ++i) {
+        const struct case_array *a = &t->arrays[i];
+        if (a->is_input && a->dtype == ATTNCL_F32)
+            x[n] = attncl__graph_input_value(t->graph, n_inputs);
+        else if (a->tensor)
+            x[n] = attncl_graph_weight(t->graph, a->tensor);
+        n_inputs += a->is_input;
+        if (a->tensor || (a->is_input && a->dtype == ATTNCL_F32))
+            of[n++] = a;
+    }
+    const attncl_value dy = case_input(t, "dy", 1, shape.rank, shape.dim);
+    attncl_graph_gradient(t->graph, 1, &y, &dy, n, x, dx);
+    for (size_t i = 0; i < n; ++i) {
+        snprintf(name, sizeof name, "grad.%s", i ? of[i]->name : "first");
+        attncl_graph_output(t->graph, name, dx[i]);
+    }
+    t->gradient = case_array_add(t, "grad.first", 0, of[0]->rank, of[0]->dim);
+    return t->status;
+}
+
 static attncl_status open_graph(struct case_data *t)
 {
     TRY(attncl_graph_create(t->ctx, &t->graph));
     t->c->family->build(t);
     TRY(t->status);
     TRY(attncl_graph_status(t->graph));
+    if (t->c->sizes.backward)
+        TRY(add_gradients(t));
 
     TRY(compile(t));
     for (int i = 0; i < t->n_arrays; ++i)
@@ -201,6 +235,9 @@ attncl_status case_read(struct case_data *t)
     if (t->c->family->read)
         return t->c->family->read(t);
     struct case_array *y = case_array_find(t, "y");
+    if (t->gradient)
+        TRY(attncl_graph_read(t->graph, t->gradient->name, t->gradient->data,
+                              case_array_bytes(t->gradient)));
     return attncl_graph_read(t->graph, t->c->family->output ? t->c->family->output : "y", y->data,
                              case_array_bytes(y));
 }

@@ -33,7 +33,8 @@ struct case_data {
     struct case_array arrays[MAX_CASE_ARRAYS];
     int n_arrays;
     double compile_s;
-    struct samples *latency; // of the tokens of a decoder; NULL: not timed
+    struct case_array *gradient; // with gradients: that of the first float input; else NULL
+    struct samples *latency;     // of the tokens of a decoder; NULL: not timed
     size_t repeats;     // of what is timed in one run; case_open() sets 1, a family may set more
     double flop, bytes; // of one of them, from families without a graph; 0 when not known
 };

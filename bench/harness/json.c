@@ -130,7 +130,8 @@ json_t *json_case(const struct bench_case *c)
                  {"V", s->V},           {"M", s->M},  {"N", s->N},         {"K", s->K},
                  {"S", s->S},           {"E", s->E},  {"heads", s->heads}, {"layers", s->layers},
                  {"window", s->window}, {"VW", s->VW}};
-    json_t *extents = json_pack("{s:b, s:b}", "causal", s->causal, "transposed", s->transposed);
+    json_t *extents = json_pack("{s:b, s:b, s:b}", "causal", s->causal, "transposed", s->transposed,
+                                "backward", s->backward);
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i)
         if (sizes[i].value)

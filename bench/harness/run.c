@@ -95,7 +95,8 @@ static attncl_status compile_cold(struct run *r)
 
 static void take_probes(struct run *r)
 {
-    const struct case_array *y = case_array_find(&r->data, "y");
+    const struct case_array *y =
+        r->data.gradient ? r->data.gradient : case_array_find(&r->data, "y");
 
     if (!y || y->dtype != ATTNCL_F32 || y->count == 0 || r->c->family->suite == SUITE_DEVICE)
         return;

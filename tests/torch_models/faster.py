@@ -118,6 +118,29 @@ def use_best(model, causal=True):
             m.core = best_mix(m, causal)
 
 
+def use_best_to_train(model, causal=True):
+    """The same for training: nothing is prepared, since weights and biases change in every step."""
+    def mix_of(aft):
+        def core(q, k, v, mask):
+            w = aft.pos_bias * aft.local_mask if aft.kind == "aft_local" else aft.pos_bias
+            return gemm_mix(q, k, v, prepared_bias(w[:len(q), :len(q)], causal))
+        return core
+
+    def gate_of(gate):
+        def core(u, mask):
+            weight = gate.weight[:len(u), :len(u)]
+            return torch.addmm(gate.bias[:len(u), None], weight.tril() if causal else weight, u.flatten(1)).view_as(u)
+        return core
+
+    for m in model.modules():
+        if isinstance(m, SGU):
+            m.core = gate_of(m)
+        elif isinstance(m, MHA):
+            m.core = fused_attention
+        elif isinstance(m, AFT) and m.kind in ("aft_full", "aft_local"):
+            m.core = mix_of(m)
+
+
 def use_conv1d(model):
     """AFT-conv of causal models by convolutions, as the paper has it; the module's own matrix is for short sequences."""
     for m in model.modules():
@@ -138,3 +161,44 @@ def best_mix(aft, causal):
     w = aft.pos_bias.data * aft.local_mask if aft.kind == "aft_local" else aft.pos_bias.data
     exp_bias = prepared_bias(w, causal)
     return lambda q, k, v, mask: gemm_mix(q, k, v, exp_bias[:len(q), :len(q)])
+
+
+class Packed(torch.nn.Module):
+    """A linear map: MKL's GEMM, which nn.Linear calls, does not use AVX-512 on every CPU that has it; oneDNN's, which
+    torch.compile uses for other types, does."""
+
+    def __init__(self, linear, rows, gelu):
+        super().__init__()
+        self.weight, self.bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.data, rows), linear.bias
+        self.after = ("gelu", [], "none") if gelu else ("none", [], "")
+
+    def forward(self, x):
+        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *self.after)
+
+
+def pack(module, rows):
+    """Every linear map by oneDNN, with the GELU after the first one."""
+    linears = [n for n, m in module.named_children() if isinstance(m, torch.nn.Linear)]
+    for name, child in module.named_children():
+        if name in linears:
+            gelu = name == linears[0] and isinstance(getattr(module, "activation", None), torch.nn.GELU)
+            setattr(module, name, Packed(child, rows, gelu))
+        else:
+            pack(child, rows)
+    if linears and isinstance(getattr(module, "activation", None), torch.nn.GELU):
+        module.activation = torch.nn.Identity()
+    return Packed(module, rows, False) if isinstance(module, torch.nn.Linear) else module
+
+
+def trainer(model, rate):
+    """step(tokens, targets) -> loss before it: cross entropy, gradients clipped to norm 1, Adam in one kernel."""
+    adam = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
+
+    def step(tokens, targets):
+        adam.zero_grad()
+        loss = f.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()
+        return loss.detach()
+    return step

@@ -39,8 +39,9 @@ def mix_einsum(c):
 @formulation(("aft_local", "aft_full"), "one product, bias prepared")
 def mix_gemm(c):
     q, k, v = qkv(c, c.T, c.B, c.C)
-    exp_bias = faster.prepared_bias(c.uniform("pos_bias", 1, c.T, c.T) * window_of(c), c.causal)
-    return lambda: faster.gemm_mix(q, k, v, exp_bias)
+    w, window = c.uniform("pos_bias", 1, c.T, c.T), window_of(c)
+    prepared = None if c.backward else faster.prepared_bias(w * window, c.causal)
+    return lambda: faster.gemm_mix(q, k, v, faster.prepared_bias(w * window, c.causal) if c.backward else prepared)
 
 
 @formulation("aft_simple", "softmax or cumsum")
@@ -68,6 +69,8 @@ def attention(c):
 
 @formulation("attention", "einsum (labml)", reference=True)
 def attention_einsum(c):
+    if c.backward:
+        return None  # its copies of q, k, v are made once
     q, k, v = (x.permute(2, 0, 1, 3).contiguous() for x in qkv(c, c.B, c.heads, c.T, c.C // c.heads))
     mask = mask_of(c)
     return (lambda: einsum_attention(q, k, v, mask)[0]), lambda y: y.transpose(0, 1).flatten(2)
@@ -173,7 +176,7 @@ def gmlp_block(c):
 @formulation("gmlp_block", "addmm, weight prepared", packed=True)
 def gmlp_block_gemm(c):
     x, model, mask = block(c)
-    faster.use_best(model, c.causal)
+    (faster.use_best_to_train if c.backward else faster.use_best)(model, c.causal)
     return lambda: model(x, mask)
 
 

@@ -50,8 +50,28 @@ def model_of(c, reference):
     def prepare_layers(model):
         faster.use_conv1d(model)
         if not reference:
-            faster.use_best(model)
+            (faster.use_best_to_train if c.trains else faster.use_best)(model)
     return c.fill(LM(config), bias=BIAS, prepare=prepare_layers)
+
+
+def train(c, reference):
+    """The losses of the first eight steps are the check."""
+    if c.layer.startswith("feedback") and not reference:
+        return None  # it writes over what gradients need
+    tokens, targets = c.indices("tokens", 0, c.V, c.T, c.B), c.indices("targets", 0, c.V, c.T, c.B).long()
+    take = faster.trainer(model_of(c, reference), 1e-4)
+    step = lambda: take(tokens, targets)  # noqa: E731
+    return step, lambda loss: torch.stack([loss] + [step() for _ in range(7)])
+
+
+@formulation("train_step", "published code, fused Adam", reference=True, compiles=False)
+def train_step(c):
+    return train(c, True)
+
+
+@formulation("train_step", "best layers, fused Adam")
+def train_step_best(c):
+    return train(c, False)
 
 
 def forward(c, reference):

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch_models import faster
 
 from . import data
 
@@ -59,6 +60,9 @@ class Case:
         self.packed = packed
         self.causal = bool(sizes.get("causal"))
         self.transposed = bool(sizes.get("transposed"))
+        self.backward = bool(sizes.get("backward"))
+        self.trains = self.backward or self.family == "train_step"
+        self.leaves = []  # what gradients are computed of
         self.layer = sizes.get("layer")
         for letter in LETTERS:
             setattr(self, letter, sizes.get(letter, 0))
@@ -73,7 +77,15 @@ class Case:
         return array
 
     def uniform(self, name, spread, *shape):
-        return self.array(data.uniform, name, spread, tuple(shape))
+        array = self.array(data.uniform, name, spread, tuple(shape))
+        if self.backward and not any(array is leaf for leaf in self.leaves):
+            self.leaves.append(array.requires_grad_())
+        return array
+
+    def with_gradients(self, run):
+        """run() and the gradients of everything; that of the first array is the result."""
+        dy = self.array(data.uniform, "dy", 1, tuple(run().shape))
+        return lambda: torch.autograd.grad(run(), self.leaves, dy, allow_unused=True)[0]
 
     def indices(self, name, low, high, *shape):
         return self.array(data.indices, name, low, high, shape)
@@ -87,11 +99,14 @@ class Case:
         the formulation says so."""
         for name, p in module.named_parameters():
             name = rename(name)
-            p.data = self.uniform(name, spread_of(name, p, bias), *p.shape)
+            array = self.array(data.uniform, name, spread_of(name, p, bias), tuple(p.shape))
+            p.data = array.clone() if self.trains else array
         module = module.to(self.device).eval()
+        if self.backward:
+            self.leaves += module.parameters()
         if prepare:
             prepare(module)
-        return pack(module, self.M or self.T * self.B) if self.packed else module
+        return faster.pack(module, self.M or self.T * self.B) if self.packed else module
 
 
 def spread_of(name, p, bias):
@@ -103,30 +118,3 @@ def spread_of(name, p, bias):
         return 1 if name.endswith("sgu.bias") else bias
     is_map = p.dim() == 2 and (name == "b" or "weight" in name) and name != "src_embed.weight"
     return math.sqrt(3.0 / p.shape[1]) if is_map else 1
-
-
-class Packed(torch.nn.Module):
-    """A linear map: MKL's GEMM, which nn.Linear calls, does not use AVX-512 on every CPU that has it; oneDNN's, which
-    torch.compile uses for other types, does."""
-
-    def __init__(self, linear, rows, gelu):
-        super().__init__()
-        self.weight, self.bias = torch.ops.mkldnn._reorder_linear_weight(linear.weight.data, rows), linear.bias
-        self.after = ("gelu", [], "none") if gelu else ("none", [], "")
-
-    def forward(self, x):
-        return torch.ops.mkldnn._linear_pointwise(x, self.weight, self.bias, *self.after)
-
-
-def pack(module, rows):
-    """Every linear map by oneDNN, with the GELU after the first one."""
-    linears = [n for n, m in module.named_children() if isinstance(m, torch.nn.Linear)]
-    for name, child in module.named_children():
-        if name in linears:
-            gelu = name == linears[0] and isinstance(getattr(module, "activation", None), torch.nn.GELU)
-            setattr(module, name, Packed(child, rows, gelu))
-        else:
-            pack(child, rows)
-    if linears and isinstance(getattr(module, "activation", None), torch.nn.GELU):
-        module.activation = torch.nn.Identity()
-    return Packed(module, rows, False) if isinstance(module, torch.nn.Linear) else module
