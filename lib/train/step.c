@@ -223,5 +223,6 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
             "step %" PRId64 ": the norm of the gradients is %g", step.step, step.grad_norm);
     TRY(update_averages(trainer));
     trainer->step = step.step;
+    TRY(attncl__trainer_compare_ranks(trainer));
     return STRUCT_WRITE(attncl_train_step, step_ret, &step);
 }

@@ -114,6 +114,11 @@ attncl_status attncl__trainer_write_batch(attncl_graph *g, const struct batch *b
 // ERR_STATE after a step that was left half done.
 attncl_status attncl__trainer_usable(const attncl_trainer *t);
 
+// -- agree.c
+
+// With several ranks, now and then: ERR_STATE where their weights differ.
+attncl_status attncl__trainer_compare_ranks(attncl_trainer *t);
+
 // -- average.c
 
 // Exchanges weights and averages, where averages are kept: before and after an evaluation.
