@@ -26,6 +26,7 @@ static const struct command {
     {"run", "MODEL INPUT OUTPUT", "runs a model file on the arrays of INPUT", command_run},
     {"eval", "MODEL TEXT", "how well a language model predicts a text", command_eval},
     {"sample", "MODEL", "writes text with a language model", command_sample},
+    {"train", "[CONFIG.json]", "trains a model on a text, on pairs or on tokens", command_train},
     {"plot", "MODEL INPUT FILE.png", "draws a positional encoding or attention pooling",
      command_plot},
     {"tune", "", "measures tiles and work-group sizes and keeps what is faster", command_tune},

@@ -15,12 +15,12 @@
 
 enum { SIGNAL_STATUS = 128 }; // a shell's status of a process that a signal ended
 
-static volatile sig_atomic_t is_writing, interrupted;
+static volatile sig_atomic_t n_writing, interrupted;
 
 static void on_signal(int signal)
 {
     interrupted = signal;
-    if (!is_writing)
+    if (n_writing == 0)
         _exit(SIGNAL_STATUS + signal);
 }
 
@@ -55,13 +55,13 @@ int output_check(const char *path)
 
 void output_file_begin(void)
 {
-    is_writing = 1;
+    n_writing++;
 }
 
 void output_file_end(void)
 {
-    is_writing = 0;
-    if (interrupted)
+    n_writing--;
+    if (interrupted && n_writing == 0)
         _exit(SIGNAL_STATUS + interrupted);
 }
 
@@ -77,6 +77,14 @@ int output_end(int status)
 bool output_interrupted(void)
 {
     return interrupted != 0;
+}
+
+int output_take_interrupt(void)
+{
+    const int signal = interrupted;
+
+    interrupted = 0;
+    return signal ? SIGNAL_STATUS + signal : 0;
 }
 
 int json_print(json_t *value)

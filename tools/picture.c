@@ -31,24 +31,28 @@ static void put_quoted(FILE *out, const char *text)
 int picture_open(const char *path, int rows, int columns, struct picture *picture)
 {
     *picture = (struct picture){0};
+    output_file_begin();
     picture->path = strdup(path);
     picture->part = malloc(strlen(path) + sizeof ".part");
     if (!picture->path || !picture->part)
         return picture_close(picture, tool_error("out of memory"));
     sprintf(picture->part, "%s.part", path);
 
-    output_file_begin();
     old_handler = signal(SIGPIPE, SIG_IGN); // gnuplot may end early: picture_close says so
     picture->commands = popen("exec gnuplot >/dev/null 2>&1", "w");
     if (!picture->commands)
         return picture_close(picture, tool_error("%s: %s", path, strerror(errno)));
     FILE *out = picture->commands;
-    fprintf(out,
-            "size_x = %d\nsize_y = %d\n"
+    const size_t length = strlen(path);
+    fprintf(out, "size_x = %d\nsize_y = %d\n", columns * PANEL_WIDTH, rows * PANEL_HEIGHT);
+    if (length > 4 && strcmp(path + length - 4, ".svg") == 0)
+        fputs("set terminal svg size size_x,size_y dynamic background '#ffffff'\n", out);
+    else
+        fputs(
             "if (strstrt(GPVAL_TERMINALS, 'pngcairo')) { set terminal pngcairo size size_x,size_y "
-            "font ',10' } else { set terminal png truecolor size size_x,size_y }\n"
-            "set encoding utf8\nset output ",
-            columns * PANEL_WIDTH, rows * PANEL_HEIGHT);
+            "font ',10' } else { set terminal png truecolor size size_x,size_y }\n",
+            out);
+    fputs("set encoding utf8\nset output ", out);
     put_quoted(out, picture->part);
     fprintf(out, "\nset multiplot layout %d,%d\nset tics out nomirror\nset key below\n", rows,
             columns);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Pictures by gnuplot: PNG files of panels in a grid.
+// Pictures by gnuplot: PNG and SVG files of panels in a grid.
 #ifndef ATTNCL_TOOL_PICTURE_H
 #define ATTNCL_TOOL_PICTURE_H
 
 #include "tool.h"
 
-// A PNG file being drawn: gnuplot, reading commands.
+// A file being drawn: gnuplot, reading commands.
 struct picture {
     FILE *commands;
     char *path, *part; // drawn under another name and renamed
 };
 
-// Starts a picture of rows times columns panels.  Returns an exit status; a failure is reported.
+// Starts a picture of rows times columns panels: an SVG file where the path ends so, else PNG.  Returns an exit status; a failure is reported.
 int picture_open(const char *path, int rows, int columns, struct picture *picture);
 
 // Ends it.  Returns `status`, or the failure of drawing, after which there is no file.

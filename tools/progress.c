@@ -63,6 +63,17 @@ void progress_bar(const char *what, const char *unit, int64_t done, int64_t tota
     draw_line(text);
 }
 
+void progress_text(const char *text)
+{
+    static double last = 0;
+    const double now = seconds_now();
+
+    if (now - last < DRAW_SECONDS || !isatty(STDERR_FILENO))
+        return;
+    last = now;
+    draw_line(text);
+}
+
 // The line stays until something else is printed: some drivers go on building in the first run.
 void progress_building(size_t done, size_t total)
 {

@@ -25,6 +25,7 @@ int command_run(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_sample(int argc, char **argv);
 int command_plot(int argc, char **argv);
+int command_train(int argc, char **argv);
 int command_tune(int argc, char **argv);
 
 // One line on stderr, "attncl: ...".  Returns TOOL_FAILED.
@@ -60,9 +61,12 @@ int tool_options(const char *command, const char *usage, const struct option_row
 
 // SIGINT and SIGTERM end the process with 128 plus their number; while a file is being written, after it.
 void output_begin(void);
+// Calls of begin and end nest.
 void output_file_begin(void);
 void output_file_end(void);
 bool output_interrupted(void);
+// The status to exit with after such a signal, which is then forgotten; 0: there was none.
+int output_take_interrupt(void);
 
 // Whether a file can be written there, before work is done for it.  Returns an exit status; what is wrong is reported.
 int output_check(const char *path);
@@ -165,6 +169,9 @@ double seconds_now(void);
 // Draws a bar on stderr when it is a terminal, at most some times a second, with `unit` (null: none) per second and
 // the time left.  Call it with done 0 first.
 void progress_bar(const char *what, const char *unit, int64_t done, int64_t total);
+
+// Draws a line of at most 79 characters, on a terminal and some times a second alike.
+void progress_text(const char *text);
 
 // Says on a terminal that kernels are being built, from the second second on.
 void progress_building(size_t done, size_t total);

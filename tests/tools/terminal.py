@@ -18,7 +18,7 @@ TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir)
 sys.path.insert(0, TESTS)
 from support.safetensors_file import write  # noqa: E402
 
-COMMANDS = ("devices", "inspect", "run", "eval", "sample", "plot", "tune", "help")
+COMMANDS = ("devices", "inspect", "run", "eval", "sample", "train", "plot", "tune", "help")
 
 
 def on_terminal(words, env=None, pause=None):

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""train.py TOOL ROOT: attncl train, what it writes and prints, with each kind of data, and what it refuses.
+
+Standard library only.  Exit status 77 when there is no device.
+"""
+import json
+import os
+import re
+import shutil
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from training import CONFIG, B, T, config_with, load, log_of, main, text_of, write  # noqa: E402
+
+N_TEXT = 3000
+SEQ2SEQ = {"arch": "seq2seq_bahdanau", "model": {"embed_size": 8, "num_hiddens": 8, "num_layers": 1},
+           "train": {"batch_size": 4, "seq_len": 5, "steps": 12, "eval_every": 6, "valid_fraction": 0.2,
+                     "min_frequency": 1, "optimizer": {"kind": "adam", "learning_rate": 0.02}}}
+
+
+def contract(c):
+    """A run's files, its log, and that the model predicts the held-out part as the log says."""
+    run, config = c.at("run"), c.save("c.json", CONFIG)
+    out = c.works("train", "--config", config, "--data", c.at("text"), "--out", run, "--seed", "3")
+    log = log_of(run)
+    steps = [line for line in log if "loss" in line]
+    evaluations = [line for line in log if "valid_loss" in line]
+    c.check([line["step"] for line in steps] == list(range(1, 41)), "steps of the log")
+    c.check(all(set(line) == {"step", "loss", "grad_norm", "lr", "tokens_per_s"} for line in steps), "keys of a step")
+    c.check([line["step"] for line in evaluations] == [15, 30, 40], "evaluations of the log")
+    c.check(all(set(line) == {"step", "valid_loss"} for line in evaluations), "keys of an evaluation")
+    c.check(all(line["lr"] == 0.01 for line in steps), "the learning rate")
+    c.check(sorted(os.listdir(os.path.join(run, "checkpoints"))) == ["step-30.safetensors", "step-40.safetensors"],
+            "the kept checkpoints")
+    # 10 characters; words give about 0.4 nats a character, and none of them 2.3.
+    c.check(steps[0]["loss"] > 2 and evaluations[-1]["valid_loss"] < 1.5, "it learns: %s" % evaluations)
+    if shutil.which("gnuplot"):
+        with open(os.path.join(run, "curve.svg")) as f:
+            c.check("<svg" in f.read(), "the curve")
+    c.check("held out" in out and "bits per character" in out, "what is printed: %s" % out)
+
+    text = text_of(N_TEXT)
+    begin = len(text[:len(text) - len(text) // 10].encode())
+    for name, loss in (("model", evaluations[-1]["valid_loss"]), ("best", min(e["valid_loss"] for e in evaluations))):
+        model = os.path.join(run, name + ".safetensors")
+        printed = json.loads(c.works("eval", model, c.at("text"), "--bytes", "%d:" % begin, "--json"))
+        c.check(abs(printed["nll"] - loss) < 2e-6, "eval of %s: %s, the log has %s" % (name, printed["nll"], loss))
+    c.works("sample", model, "--prompt", "ab", "--length", "3")
+    write(c.at("in"), {"tokens": ("I32", (2, 1), [0, 1])})
+    c.works("run", os.path.join(run, "checkpoints", "step-40.safetensors"), c.at("in"), c.at("out"))
+
+    c.refused("run exists; --resume continues it", "train", config, "--data", c.at("text"), "--out", run)
+    c.works("train", "--data", c.at("text"), "--out", run, "--resume")  # there is nothing left to do
+    c.check(log_of(run) == log, "a finished run stays as it is")
+
+
+def other_data(c):
+    """Token numbers, pairs, ready batches, a model to begin from."""
+    tokens = [i % 7 for i in range(400)]
+    write(c.at("tokens"), {"tokens": ("I32", (400,), tokens)})
+    config = c.save("short.json", config_with(steps=4, eval_every=2))
+    got = json.loads(c.works("train", config, "--tokens", c.at("tokens"), "--out", c.at("of-tokens"), "--json"))
+    c.check(got["steps"] == 4 and got["best_step"] in (2, 4) and not got["stopped_early"], "the result: %s" % got)
+
+    pairs = "".join("%s %s .\t%s %s !\n" % (a, b, b, a) for a in ("one", "two", "three") for b in ("red", "blue")) * 4
+    c.works("train", c.save("seq.json", SEQ2SEQ), "--pairs", c.save("pairs.tsv", pairs), "--out", c.at("of-pairs"))
+    c.check(len(log_of(c.at("of-pairs"))) == 14, "log of pairs")
+    c.works("inspect", os.path.join(c.at("of-pairs"), "model.safetensors"))
+
+    shape = (3, T, B)
+    ids = [i % 10 for i in range(3 * T * B)]
+    write(c.at("batches"), {"tokens": ("I32", shape, ids), "targets": ("I32", shape, ids[1:] + [0])})
+    first = os.path.join(c.at("run"), "model.safetensors")
+    c.works("train", "--init", first, "--data", c.at("text"), "--batches", c.at("batches"), "--steps", "3",
+            "--out", c.at("of-batches"), "--set", "train.optimizer.learning_rate=0")
+    before, after = (load(path)[0] for path in (first, os.path.join(c.at("of-batches"), "model.safetensors")))
+    c.check(before == after, "a rate of 0 leaves the first weights")
+    c.refused("batch 3", "train", "--init", first, "--data", c.at("text"), "--batches", c.at("batches"), "--steps", "4",
+              "--out", c.at("too-few"))
+
+
+def early_stop(c):
+    """Nothing gets better at a rate of 0: the first evaluation is the best, two more end it, as asked."""
+    config = c.save("flat.json", config_with(eval_every=1, patience=2, dropout=0, optimizer={"learning_rate": 0}))
+    got = json.loads(c.works("train", config, "--data", c.at("text"), "--out", c.at("flat"), "--json"))
+    c.check(got["steps"] == 3 and got["best_step"] == 1 and got["stopped_early"], "early stop: %s" % got)
+
+
+def mistakes(c):
+    text, config = c.at("text"), c.at("c.json")
+    train = lambda *words: ("train", *words, "--out", c.at("never"))  # noqa: E731
+    c.refused("--out is missing", "train", config, "--data", text, status=2)
+    c.refused("--data, --tokens, --pairs or --batches is missing", *train(config), status=2)
+    c.refused("exclude each other", *train(config, "--data", text, "--pairs", text), status=2)
+    c.refused("not of the form KEY=VALUE", *train(config, "--data", text, "--set", "x"), status=2)
+    c.refused("nearest: steps", *train(config, "--data", text, "--set", "train.stepz=1"))
+    c.refused("nearest: model", *train(config, "--data", text, "--set", "modle.d_model=8"))
+    c.refused("nearest: d_model", *train(config, "--data", text, "--set", "model.d_modle=8"))
+    c.refused("nearest: learning_rate", *train(config, "--data", text, "--set", "train.optimizer.learning_rat=8"))
+    c.refused("line 1", *train(c.save("bad.json", "{"), "--data", text))
+    c.refused("No such file", *train(c.at("absent.json"), "--data", text))
+    c.refused("is empty", *train(config, "--data", c.save("empty", "")))
+    c.refused("a window of seq_len 16 needs 17", *train(config, "--data", c.save("short", "abc")))
+    with open(c.at("cut"), "wb") as f:
+        f.write(b"ab\xff")
+    c.refused("not UTF-8 at byte 2", *train(config, "--data", c.at("cut")))
+    c.refused("line 2: no TAB", *train(c.at("seq.json"), "--pairs", c.save("bad.tsv", "a\tb\nc\n")))
+    c.check(not os.path.exists(c.at("never")), "a refused training leaves no directory")
+
+
+def documented(c):
+    """docs/training.md lists every key of "train" with its default."""
+    run, config = c.at("defaults"), c.save("model.json", {"arch": "lm", "model": CONFIG["model"]})
+    c.works("train", config, "--data", c.at("text"), "--out", run, "--steps", "1", "--set", "train.seq_len=16")
+    with open(os.path.join(run, "config.json")) as f:
+        defaults = json.load(f)["train"]
+    with open(os.path.join(c.root, "docs", "training.md"), encoding="utf-8") as f:
+        rows = dict(re.findall(r"^\| `([a-z_.0-9]+)` \| ([^|]*) \|", f.read(), re.M))
+    flat = {}
+    for key, value in defaults.items():
+        for inner, v in value.items() if isinstance(value, dict) else [(None, value)]:
+            flat[key if inner is None else key + "." + inner] = v
+    flat["steps"] = 1000
+    for key, value in flat.items():
+        said = rows.get(key, "")
+        c.check(key in rows, "docs/training.md lacks %s" % key)
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        text = value if isinstance(value, str) else "%g" % value if number else json.dumps(value)
+        c.check(said.strip("` ") == text or key in ("valid_len", "seq_len"),
+                "docs/training.md: %s is %s, not %s" % (key, text, said))
+
+
+def run(c):
+    c.save("text", text_of(N_TEXT))
+    for part in (contract, other_data, early_stop, mistakes, documented):
+        part(c)
+
+
+if __name__ == "__main__":
+    sys.exit(main(run))

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// attncl train: what its files share.
+#ifndef ATTNCL_TOOL_TRAIN_H
+#define ATTNCL_TOOL_TRAIN_H
+
+#include "tool.h"
+
+enum { MAX_SETS = 64, RUN_PATH_BYTES = 4096 };
+
+struct train_request {
+    const char *config, *operand; // the configuration's file, by option or as operand
+    const char *data, *tokens, *pairs, *batches, *init, *out, *device, *prompt;
+    const char *set[MAX_SETS]; // "KEY=VALUE"
+    int n_sets;
+    int64_t steps, seed; // -1: the configuration's
+    bool resume, check, json;
+};
+
+// -- the configuration (train_config.c)
+
+// The configuration as JSON text, free() it: of the request's file, of what `from` says (a model's
+// metadata, null: none) where it names none, and what --set sets.  NULL on failure, which is reported.
+char *train_config_text(const struct train_request *r, const char *path, const char *from);
+
+// Whether `text`, a complete configuration, goes on as the one in `path` began; a file that is not there
+// says nothing.  Returns an exit status; a difference is reported.
+int train_config_compare(const char *path, const char *text);
+
+// -- the directory RUN (run_directory.c)
+
+struct run_directory {
+    const char *path;
+    int log, lock; // descriptors; -1: not open
+};
+
+// path/name into `ret`; returns ret.
+const char *run_path(const struct run_directory *run, const char *name, char ret[RUN_PATH_BYTES]);
+#define IN_RUN(run, name) run_path((run), (name), (char[RUN_PATH_BYTES]){0})
+
+// "checkpoints/step-N.safetensors" in the directory.
+const char *run_checkpoint(const struct run_directory *run, int64_t step, char ret[RUN_PATH_BYTES]);
+#define CHECKPOINT_IN_RUN(run, step) run_checkpoint((run), (step), (char[RUN_PATH_BYTES]){0})
+
+// Refuses a directory that holds something, unless it is to be resumed.  Returns an exit status; a failure
+// is reported, as by all of these.
+int run_check(const struct run_directory *run, bool resume);
+
+// The step of the last checkpoint; -1: there is none.
+int64_t run_last_step(const struct run_directory *run);
+
+// Makes the directory where it is missing, takes it for this process alone, removes what an interrupted
+// writer left, and opens the log without the lines after `step`.
+int run_open(struct run_directory *run, int64_t step);
+void run_close(struct run_directory *run);
+
+// Replaces a file of the directory.
+int run_write(const struct run_directory *run, const char *name, const char *text);
+
+// Adds a line to the log and releases the value.
+int run_log(struct run_directory *run, json_t *line);
+int run_log_sync(struct run_directory *run); // to the disk
+
+// Removes all checkpoints but the last `keep`.
+int run_prune(const struct run_directory *run, int64_t keep);
+
+// Draws RUN/curve.svg from the log.
+int run_draw_curve(const struct run_directory *run);
+
+// -- what is printed (train_report.c)
+
+struct train_progress {
+    const char *unit;        // "character"
+    int64_t first_step;      // taken before this process
+    int64_t n_steps;         // to be taken in all
+    double begin;            // seconds_now() when it began
+    attncl_train_step last;  // the step before
+    double tokens_per_s;     // of it
+    double valid_loss;       // of the last evaluation
+    attncl_train_state best; // after it
+};
+
+// The line on a terminal.
+void train_show_step(const struct train_progress *p);
+// A line after an evaluation.
+void train_print_evaluation(const struct train_progress *p);
+// The line at the end, or JSON.
+int train_print_end(const struct train_progress *p, const struct train_request *r, bool early,
+                    const char *model_path, attncl_context *context);
+
+// Prints n tokens that the model file continues the prompt with (NULL: a line's begin).  TOOL_FAILED where
+// it cannot, which is reported.
+int train_print_sample(const struct train_progress *p, attncl_context *context,
+                       const char *model_path, const char *prompt, int64_t n);
+
+// -- the steps (train_steps.c)
+
+struct training {
+    const struct train_request *request;
+    attncl_ranks *ranks; // null: one
+    attncl_context *context;
+    attncl_trainer *trainer;
+    attncl_train_plan plan;
+    struct run_directory run;
+    struct train_progress progress;
+    int64_t saved;     // steps taken when the last checkpoint was written; -1: none
+    double curve_time; // of its last drawing
+    bool writes;       // the first rank does
+    bool draws, samples;
+};
+
+// Steps taken, as of the last training_update(), which asks the trainer.
+int64_t training_step(const struct training *training);
+int training_update(struct training *training);
+
+// Takes all steps that are left, with evaluations and checkpoints.  Returns an exit status: that of a
+// signal, after a checkpoint.
+int training_take_steps(struct training *training);
+// Writes what is not written yet, and prints the end.
+int training_finish(struct training *training);
+
+#endif

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+//
+// What attncl train prints: the line on a terminal, a line after each evaluation, a sample, the end.
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sampler.h"
+#include "train.h"
+
+enum { TIME_BYTES = 32, LINE_BYTES = 160 };
+static const double SAMPLE_TEMPERATURE = 0.8;
+static const double BITS_PER_NAT = 1.44269504088896340736;
+
+// "1:02:03", "2:03".
+static const char *time_text(double seconds, char ret[TIME_BYTES])
+{
+    const long long s = seconds > 0 && seconds < 1e12 ? (long long)(seconds + 0.5) : 0;
+
+    if (s >= 3600)
+        snprintf(ret, TIME_BYTES, "%lld:%02lld:%02lld", s / 3600, s / 60 % 60, s % 60);
+    else
+        snprintf(ret, TIME_BYTES, "%lld:%02lld", s / 60, s % 60);
+    return ret;
+}
+
+static double seconds_left(const struct train_progress *p)
+{
+    const double done = (double)(p->last.step - p->first_step);
+
+    return done > 0 ? (seconds_now() - p->begin) * (double)(p->n_steps - p->last.step) / done : 0;
+}
+
+void train_show_step(const struct train_progress *p)
+{
+    char text[LINE_BYTES], left[TIME_BYTES];
+
+    snprintf(text, sizeof text, "step %lld/%lld  %.4f nats %.3f bits/%s  %.0f tokens/s  %s left",
+             (long long)p->last.step, (long long)p->n_steps, p->last.loss,
+             p->last.loss * BITS_PER_NAT, p->unit, p->tokens_per_s,
+             time_text(seconds_left(p), left));
+    progress_text(text);
+}
+
+void train_print_evaluation(const struct train_progress *p)
+{
+    char left[TIME_BYTES];
+
+    progress_clear();
+    printf(
+        "step %lld/%lld: loss %.4f nats, held out %.6f nats (%.4f bits per %s%s); %.0f tokens/s, "
+        "%s left\n",
+        (long long)p->last.step, (long long)p->n_steps, p->last.loss, p->valid_loss,
+        p->valid_loss * BITS_PER_NAT, p->unit, p->best.best_step == p->last.step ? ", best" : "",
+        p->tokens_per_s, time_text(seconds_left(p), left));
+    fflush(stdout);
+}
+
+// -- the end
+
+static int print_json(const struct train_progress *p, bool early, const char *model_path,
+                      attncl_context *context)
+{
+    const bool evaluated = isfinite(p->best.best_loss);
+
+    return json_print(
+        json_pack("{sI so so so so sb so ss so}", "steps", (json_int_t)p->best.step, "loss",
+                  json_number(p->last.step > 0 ? p->last.loss : NAN), "valid_loss",
+                  json_number(p->valid_loss), "best_loss", json_number(p->best.best_loss),
+                  "best_step", evaluated ? json_integer(p->best.best_step) : json_null(),
+                  "stopped_early", early, "seconds", json_number(seconds_now() - p->begin), "model",
+                  model_path, "device", json_device(context)));
+}
+
+int train_print_end(const struct train_progress *p, const struct train_request *r, bool early,
+                    const char *model_path, attncl_context *context)
+{
+    char taken[TIME_BYTES];
+
+    progress_clear();
+    if (r->json)
+        return print_json(p, early, model_path, context);
+    printf("%lld steps%s in %s", (long long)p->best.step,
+           early ? ", stopped early: no better evaluation" : "",
+           time_text(seconds_now() - p->begin, taken));
+    if (isfinite(p->best.best_loss))
+        printf("; least held-out loss %.6f nats (%.4f bits per %s) at step %lld", p->best.best_loss,
+               p->best.best_loss * BITS_PER_NAT, p->unit, (long long)p->best.best_step);
+    printf("; %s\n", model_path);
+    return TOOL_OK;
+}
+
+// -- a sample
+
+static void print_token(const struct vocabulary *v, int32_t token)
+{
+    fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], stdout);
+}
+
+static int print_tokens(struct session *s, struct sampler *sampler, int64_t n)
+{
+    int32_t *grown = realloc(s->tokens, (s->n_tokens + (size_t)n + 1) * sizeof *grown);
+    int status = TOOL_OK;
+
+    if (!grown)
+        return tool_error("out of memory");
+    s->tokens = grown;
+    for (size_t i = 0; i < s->n_tokens; i++)
+        print_token(&s->vocabulary, s->tokens[i]);
+    for (int64_t i = 0; i < n && status == TOOL_OK; i++) {
+        int32_t token = 0;
+        status = sampler_next(sampler, s->tokens, s->n_tokens, &token);
+        if (status == TOOL_OK) {
+            s->tokens[s->n_tokens++] = token;
+            print_token(&s->vocabulary, token);
+        }
+    }
+    printf("\n\n");
+    fflush(stdout);
+    return status;
+}
+
+// A text begins as after a line's end, where the vocabulary has one.
+static int read_prompt(struct session *s, const char *prompt)
+{
+    const struct vocabulary *v = &s->vocabulary;
+    const char *first = strchr(v->text, '\n') ? "\n" : NULL;
+    char only[8] = "";
+
+    if (!prompt && !first) {
+        memcpy(only, v->text, v->start[1]);
+        first = only;
+    }
+    return vocabulary_encode(s, prompt ? prompt : first, strlen(prompt ? prompt : first), 0);
+}
+
+int train_print_sample(const struct train_progress *p, attncl_context *context,
+                       const char *model_path, const char *prompt, int64_t n)
+{
+    struct session s = {.context = context};
+    int status = TOOL_OK;
+
+    if (attncl_model_open(context, model_path, &s.model) != ATTNCL_OK)
+        return tool_failed();
+    status = vocabulary_open(&s);
+    if (status == TOOL_OK)
+        status = read_prompt(&s, prompt);
+    if (status == TOOL_OK) {
+        struct sampler sampler = {.model = s.model,
+                                  .n_vocab = s.vocabulary.n,
+                                  .window = attncl_model_decoder_limit(s.model),
+                                  .temperature = SAMPLE_TEMPERATURE,
+                                  .random = (uint64_t)p->last.step};
+        progress_clear();
+        status = print_tokens(&s, &sampler, n);
+        sampler_close(&sampler);
+    }
+    free(s.tokens);
+    vocabulary_close(&s.vocabulary);
+    attncl_model_close(s.model);
+    return status;
+}

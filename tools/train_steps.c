@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: MIT
+//
+// The steps of attncl train.
+//
+// After a step, in this order: its line in the log; where one is due, the evaluation, its line and the
+// best model; then the checkpoint and the last model.  So a checkpoint finds on the disk what led to
+// it, and what was written after it is written again, the same.
+
+#include <math.h>
+#include <signal.h>
+
+#include "train.h"
+
+enum { CURVE_SECONDS = 30 }; // between two drawings
+
+int64_t training_step(const struct training *t)
+{
+    return t->progress.best.step;
+}
+
+int training_update(struct training *t)
+{
+    t->progress.best = (attncl_train_state)ATTNCL_TRAIN_STATE_INIT;
+    return attncl_trainer_state(t->trainer, &t->progress.best) == ATTNCL_OK ? TOOL_OK
+                                                                            : tool_failed();
+}
+
+// -- what is written
+
+static int save_model(struct training *t, const char *name)
+{
+    return attncl_trainer_save_model(t->trainer, IN_RUN(&t->run, name)) == ATTNCL_OK
+               ? TOOL_OK
+               : tool_failed();
+}
+
+static int save_checkpoint(struct training *t)
+{
+    const int64_t step = training_step(t);
+
+    if (step == t->saved)
+        return TOOL_OK;
+    if (t->writes && run_log_sync(&t->run) != TOOL_OK)
+        return TOOL_FAILED;
+    if (attncl_trainer_save(t->trainer, CHECKPOINT_IN_RUN(&t->run, step)) != ATTNCL_OK)
+        return tool_failed();
+    t->saved = step;
+    if (save_model(t, "model.safetensors") != TOOL_OK)
+        return TOOL_FAILED;
+    return t->writes ? run_prune(&t->run, t->plan.keep) : TOOL_OK;
+}
+
+// A picture that cannot be drawn does not end the training.
+static void draw_curve(struct training *t)
+{
+    if (!t->writes || !t->draws)
+        return;
+    t->curve_time = seconds_now();
+    t->draws = run_draw_curve(&t->run) == TOOL_OK;
+}
+
+// -- evaluation
+
+static int print_sample(struct training *t)
+{
+    if (!t->samples || t->plan.sample == 0)
+        return TOOL_OK;
+    if (save_model(t, "model.safetensors") != TOOL_OK)
+        return TOOL_FAILED;
+    if (t->writes && !t->request->json)
+        t->samples =
+            train_print_sample(&t->progress, t->context, IN_RUN(&t->run, "model.safetensors"),
+                               t->request->prompt, t->plan.sample) == TOOL_OK;
+    return TOOL_OK;
+}
+
+static int evaluate(struct training *t)
+{
+    struct train_progress *p = &t->progress;
+
+    if (attncl_trainer_evaluate(t->trainer, &p->valid_loss) != ATTNCL_OK)
+        return tool_failed();
+    if (training_update(t) != TOOL_OK)
+        return TOOL_FAILED;
+    if (t->writes &&
+        run_log(&t->run, json_pack("{sI so}", "step", (json_int_t)p->last.step, "valid_loss",
+                                   json_number(p->valid_loss))) != TOOL_OK)
+        return TOOL_FAILED;
+    if (p->best.best_step == p->last.step && save_model(t, "best.safetensors") != TOOL_OK)
+        return TOOL_FAILED;
+    if (t->writes && !t->request->json)
+        train_print_evaluation(p);
+    if (print_sample(t) != TOOL_OK)
+        return TOOL_FAILED;
+    if (seconds_now() - t->curve_time > CURVE_SECONDS)
+        draw_curve(t);
+    return TOOL_OK;
+}
+
+// -- steps
+
+// A loss that is not finite: which op began it, where that was asked for.
+static int explain_failure(struct training *t)
+{
+    char message[1024], last[RUN_PATH_BYTES] = "no checkpoint was written";
+    attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
+
+    snprintf(message, sizeof message, "%s", attncl_last_error());
+    if (t->saved >= 0)
+        snprintf(last, sizeof last, "the last checkpoint is %s",
+                 CHECKPOINT_IN_RUN(&t->run, t->saved));
+    if (!t->request->check)
+        return tool_error("%s; %s; --resume --check names the op", message, last);
+    if (attncl_trainer_check(t->trainer, &fault) != ATTNCL_OK || !fault.op)
+        return tool_error("%s; %s; no op's result shows it", message, last);
+    return tool_error("%s: op %s%s%s gave %g as element %lld; %s", message, fault.op,
+                      fault.scope && *fault.scope ? " in " : "", fault.scope ? fault.scope : "",
+                      fault.value, (long long)fault.element, last);
+}
+
+static int take_step(struct training *t)
+{
+    struct train_progress *p = &t->progress;
+    const double begin = seconds_now();
+
+    p->last = (attncl_train_step)ATTNCL_TRAIN_STEP_INIT;
+    const attncl_status status = attncl_trainer_step(t->trainer, &p->last);
+    if (status == ATTNCL_ERR_STATE)
+        return explain_failure(t);
+    if (status != ATTNCL_OK || training_update(t) != TOOL_OK)
+        return tool_failed();
+    p->tokens_per_s = (double)p->last.n_tokens / (seconds_now() - begin);
+    if (!t->writes)
+        return TOOL_OK;
+    train_show_step(p);
+    return run_log(&t->run, json_pack("{sI sf sf sf sf}", "step", (json_int_t)p->last.step, "loss",
+                                      p->last.loss, "grad_norm", p->last.grad_norm, "lr",
+                                      p->last.learning_rate, "tokens_per_s", p->tokens_per_s));
+}
+
+static bool is_due(int64_t step, int64_t every, int64_t n_steps)
+{
+    return every > 0 && (step % every == 0 || step == n_steps);
+}
+
+static bool stops_early(const struct training *t)
+{
+    return t->plan.patience > 0 && t->progress.best.n_worse >= t->plan.patience;
+}
+
+// What a signal asks the ranks to do, they do after the same step.  0: nothing, else the exit status.
+static int interruption(struct training *t, int *status)
+{
+    double signalled = output_interrupted() ? 1 : 0;
+
+    if (attncl_ranks_size(t->ranks) > 1 &&
+        attncl_ranks_sum_double(t->ranks, &signalled, 1) != ATTNCL_OK)
+        *status = tool_failed();
+    if (signalled == 0)
+        return 0;
+    const int own = output_take_interrupt();
+    return own ? own : 128 + SIGINT;
+}
+
+// One step and what is due after it.  A signal that comes from now on waits for the checkpoint.
+static int advance(struct training *t, bool *ended)
+{
+    const attncl_train_plan *plan = &t->plan;
+    int status = take_step(t);
+
+    if (status != TOOL_OK)
+        return status;
+    const int64_t step = training_step(t);
+    if (plan->n_valid_batches > 0 && is_due(step, plan->eval_every, plan->steps))
+        status = evaluate(t);
+    *ended = step >= plan->steps || stops_early(t);
+    if (status == TOOL_OK && (*ended || is_due(step, plan->checkpoint_every, plan->steps)))
+        status = save_checkpoint(t);
+    return status;
+}
+
+int training_take_steps(struct training *t)
+{
+    bool ended = training_step(t) >= t->plan.steps || stops_early(t), waits = false;
+    int status = TOOL_OK, interrupted = 0;
+
+    while (!ended && status == TOOL_OK && interrupted == 0) {
+        status = advance(t, &ended);
+        if (!waits) // before the first step's end there is nothing to write
+            output_file_begin();
+        waits = true;
+        if (status == TOOL_OK)
+            interrupted = interruption(t, &status);
+    }
+    if (status == TOOL_OK && interrupted)
+        status = save_checkpoint(t);
+    if (status == TOOL_OK && interrupted) {
+        tool_error("interrupted after step %lld; --resume goes on", (long long)training_step(t));
+        status = interrupted;
+    }
+    if (waits)
+        output_file_end();
+    return status;
+}
+
+int training_finish(struct training *t)
+{
+    if (save_checkpoint(t) != TOOL_OK || save_model(t, "model.safetensors") != TOOL_OK)
+        return TOOL_FAILED;
+    if (!t->writes)
+        return TOOL_OK;
+    if (run_prune(&t->run, t->plan.keep) != TOOL_OK) // one ended before it had does not go on above
+        return TOOL_FAILED;
+    draw_curve(t);
+    return train_print_end(&t->progress, t->request, training_step(t) < t->plan.steps,
+                           IN_RUN(&t->run, "model.safetensors"), t->context);
+}
