@@ -228,7 +228,7 @@ static void check_train(const struct case_data *t, struct check *c)
     for (int64_t b = 0; b < s->B && s->T * s->B * s->C <= 1 << 14; ++b) {
         const struct part entry = part_one(b);
         ref_cross_entropy_fwd(lm_define(t, PART(t, "tokens", ALL, entry)),
-                              PART(t, "targets", ALL, entry), ATTNCL_REDUCE_MEAN, -1, first);
+                              PART(t, "targets", ALL, entry), ATTNCL_REDUCE_MEAN, -1, 0, first);
         sum += first->data[0] / (double)s->B;
     }
     got->data[0] = losses->data[0];
