@@ -196,6 +196,7 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
     trainer->n_worse = saved.n_worse;
     trainer->next_index = -1;
     attncl__part_free(&trainer->next);
+    TRY_DONE(attncl__replicas_begin(trainer));
 done:
     free_saved(trainer, &saved);
     return status;

@@ -14,7 +14,6 @@
 #include <math.h>
 
 #include "attncl/optim.h"
-#include "base/alloc.h"
 #include "base/struct.h"
 #include "base/try.h"
 #include "graph/graph.h"
@@ -121,62 +120,30 @@ static attncl_status add_batch(attncl_trainer *t, int64_t index, attncl_train_st
     step->n_tokens += part->n_all_targets;
     if (part->is_empty) {
         prepare_early(t, index + 1);
-        return ATTNCL_OK;
+        return attncl__grad_sums_send(t, NULL);
     }
     TRY(attncl__trainer_graph(t, GRAPH_GRADIENT, &part->batch, &g));
     TRY(attncl__trainer_write_batch(g, &part->batch));
     TRY(write_dropout(t, g, index));
     TRY(write_float(g, "loss_weight", share));
-    TRY(attncl_graph_run(g));
+    TRY(attncl__grad_sums_run(t, g));
     prepare_early(t, index + 1);
+    TRY(attncl__grad_sums_send(t, g));
     TRY(read_float(g, "loss", &loss));
     step->loss += share * loss;
     return ATTNCL_OK;
-}
-
-// All gradients in one array, so that sums travel while others are read.
-static attncl_status sum_gradients(attncl_trainer *t, float *values)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < t->n_trained; ++i) {
-        const size_t n = t->trained[i].count;
-        TRY(attncl_tensor_read(t->trained[i].gradient, values + at, n * sizeof *values));
-        TRY(attncl_ranks_sum_begin(t->ranks, values + at, n));
-        at += n;
-    }
-    TRY(attncl_ranks_sum_wait(t->ranks, 0));
-    at = 0;
-    for (size_t i = 0; i < t->n_trained; ++i) {
-        const size_t n = t->trained[i].count;
-        TRY(attncl_tensor_write(t->trained[i].gradient, values + at, n * sizeof *values));
-        at += n;
-    }
-    return ATTNCL_OK;
-}
-
-static attncl_status sum_over_ranks(attncl_trainer *t, attncl_train_step *step)
-{
-    if (attncl_ranks_size(t->ranks) == 1)
-        return ATTNCL_OK;
-    size_t count = 0;
-    for (size_t i = 0; i < t->n_trained; ++i)
-        count += t->trained[i].count;
-    float *values = attncl__alloc_array(count, sizeof *values);
-    REQUIRE(values, ATTNCL_ERR_NO_MEMORY, "%zu gradients", count);
-    const attncl_status status = sum_gradients(t, values);
-    attncl__free(values);
-    TRY(status);
-    return attncl_ranks_sum_double(t->ranks, &step->loss, 1);
 }
 
 static attncl_status step_by_sums(attncl_trainer *t, attncl_train_step *step)
 {
     const int64_t n_batches = t->config.settings.accumulate;
     attncl_graph *g;
-    TRY(clear_gradients(t));
+    if (!attncl__grad_sums_are_outputs(t))
+        TRY(clear_gradients(t));
     for (int64_t i = 0; i < n_batches; ++i)
         TRY(add_batch(t, t->step * n_batches + i, step));
-    TRY(sum_over_ranks(t, step));
+    TRY(attncl__grad_sums_receive(t));
+    TRY(attncl_ranks_sum_double(t->ranks, &step->loss, 1));
     if (!isfinite(step->loss))
         return ATTNCL_OK;
     TRY(attncl__trainer_graph(t, GRAPH_UPDATE, NULL, &g));
@@ -223,6 +190,6 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
             "step %" PRId64 ": the norm of the gradients is %g", step.step, step.grad_norm);
     TRY(update_averages(trainer));
     trainer->step = step.step;
-    TRY(attncl__trainer_compare_ranks(trainer));
+    TRY(attncl__replicas_compare(trainer));
     return STRUCT_WRITE(attncl_train_step, step_ret, &step);
 }

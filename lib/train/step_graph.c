@@ -69,7 +69,9 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
         return attncl__update_add(t, g, loss, l->weights, l->gradients);
     case GRAPH_GRADIENT:
         TRY(attncl__trainer_add_gradients(t, g, batch, &loss, l->weights, l->gradients));
-        for (size_t i = 0; i < t->n_trained; ++i)
+        if (attncl__grad_sums_are_outputs(t))
+            attncl__grad_sums_output(t, g, l->gradients);
+        for (size_t i = 0; i < t->n_trained && !attncl__grad_sums_are_outputs(t); ++i)
             attncl_accumulate(g, attncl_graph_weight(g, t->trained[i].gradient), l->gradients[i]);
         break;
     case GRAPH_UPDATE:

@@ -141,6 +141,7 @@ static attncl_status fill(attncl_trainer *t, const char *config_json,
     TRY_DONE(complete_config(t));
     TRY_DONE(create_model(t, init, o->init));
     TRY_DONE(attncl__kept_create(t));
+    TRY_DONE(attncl__replicas_begin(t));
 done:
     attncl_safetensors_close(init);
     return status;
@@ -175,6 +176,7 @@ void attncl_trainer_destroy(attncl_trainer *trainer)
     if (!trainer)
         return;
     attncl__trainer_drop_graphs(trainer);
+    attncl__grad_sums_free(trainer);
     attncl__kept_destroy(trainer);
     attncl_model_close(trainer->model);
     attncl__part_free(&trainer->next);

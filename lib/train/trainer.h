@@ -74,6 +74,9 @@ struct attncl_trainer {
     int64_t best_step, n_worse;
     bool is_broken; // a step was left half done
 
+    struct grad_sums *grad_sums; // of several ranks
+    bool devices_differ;         // of the ranks
+
     char fault_text[512]; // of attncl_trainer_check()
 };
 
@@ -100,6 +103,25 @@ attncl_status attncl__trainer_add_gradients(attncl_trainer *t, attncl_graph *g,
                                             attncl_value *weights_ret, attncl_value *gradients_ret);
 void attncl__trainer_drop_graphs(attncl_trainer *t);
 
+// -- grad_sums.c: with several ranks
+
+// Whether a gradient graph has gradients as outputs, instead of adding them to trained.gradient.
+bool attncl__grad_sums_are_outputs(const attncl_trainer *t);
+void attncl__grad_sums_output(attncl_trainer *t, attncl_graph *g, const attncl_value *gradients);
+// Runs a gradient graph; then sends its outputs, if it has them, as they are complete (NULL: zeros, of a
+// rank without a part); then fills trained.gradient with the sums over the ranks.
+attncl_status attncl__grad_sums_run(attncl_trainer *t, attncl_graph *g);
+attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g);
+attncl_status attncl__grad_sums_receive(attncl_trainer *t);
+void attncl__grad_sums_free(attncl_trainer *t);
+
+// -- replicas.c: with several ranks
+
+// Gives all ranks rank 0's weights; ERR_STATE where their data or configurations differ.
+attncl_status attncl__replicas_begin(attncl_trainer *t);
+// ERR_STATE where weights differ; looks only after some steps.
+attncl_status attncl__replicas_compare(attncl_trainer *t);
+
 // -- part.c
 
 // This rank's part of batch `index` of the training data.
@@ -113,11 +135,6 @@ attncl_status attncl__trainer_write_batch(attncl_graph *g, const struct batch *b
 
 // ERR_STATE after a step that was left half done.
 attncl_status attncl__trainer_usable(const attncl_trainer *t);
-
-// -- agree.c
-
-// With several ranks, now and then: ERR_STATE where their weights differ.
-attncl_status attncl__trainer_compare_ranks(attncl_trainer *t);
 
 // -- average.c
 

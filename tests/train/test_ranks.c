@@ -6,21 +6,14 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attncl/ranks.h"
 #include "base/alloc.h"
+#include "support/ranks_launch.h"
 #include "support/test.h"
 
 NO_DEVICE;
-
-// What a worker does, from the environment; NULL: this process is the test.
-static const char *task(void)
-{
-    return getenv("RANKS_TASK");
-}
 
 // -- a worker
 
@@ -126,7 +119,7 @@ TEST(worker)
 {
     attncl_ranks *ranks = NULL;
 
-    if (!task())
+    if (!ranks_task())
         return;
     alarm(120);
     ck_ok(attncl_ranks_open(&ranks));
@@ -134,8 +127,8 @@ TEST(worker)
     ck_assert_int_eq(attncl_ranks_local_rank(ranks), attncl_ranks_rank(ranks)); // one machine
     ck_assert_int_eq(attncl_ranks_local_size(ranks), attncl_ranks_size(ranks));
     ck_ok(attncl_ranks_barrier(ranks));
-    if (strcmp(task(), "work") != 0 && attncl_ranks_rank(ranks) == 1) {
-        if (strcmp(task(), "abort") == 0)
+    if (strcmp(ranks_task(), "work") != 0 && attncl_ranks_rank(ranks) == 1) {
+        if (strcmp(ranks_task(), "abort") == 0)
             attncl_ranks_abort(ranks);
         kill(getpid(), SIGKILL);
     }
@@ -155,7 +148,7 @@ TEST(without_a_launcher_there_is_one_rank)
 {
     const size_t heap = attncl__alloc_live();
     attncl_ranks *all[] = {NULL, NULL};
-    if (task())
+    if (ranks_task())
         return;
     ck_ok(attncl_ranks_open(&all[1]));
     for (int i = 0; i < 2; ++i) {
@@ -187,7 +180,7 @@ TEST(a_missing_plugin_is_named)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"};
     attncl_ranks *ranks = NULL;
-    if (task())
+    if (ranks_task())
         return;
     char *kept = getenv("ATTNCL_MPI_PLUGIN");
     kept = kept ? strdup(kept) : NULL;
@@ -218,7 +211,7 @@ END_TEST
 TEST(wrong_arguments_are_refused)
 {
     float x = 0;
-    if (task())
+    if (ranks_task())
         return;
     ck_fails(attncl_ranks_open(NULL), ATTNCL_ERR_ARGUMENT, "ranks_ret is NULL");
     ck_fails(attncl_ranks_sum(NULL, NULL, 1), ATTNCL_ERR_ARGUMENT, "data of the sum is NULL");
@@ -231,50 +224,26 @@ TEST(wrong_arguments_are_refused)
 }
 END_TEST
 
-// Starts this program on n ranks.  *seconds_ret: how long that took.  The exit status, -1: no mpirun or no plugin.
-static int launch(int n, const char *what, double *seconds_ret)
-{
-    const char *mpirun = getenv("RANKS_MPIRUN"), *plugin = getenv("ATTNCL_MPI_PLUGIN");
-    char self[1024] = "", command[2048];
-    struct timespec start, end;
-
-    if (!mpirun || !*mpirun || !plugin)
-        return -1;
-    ck_assert(readlink("/proc/self/exe", self, sizeof self - 1) > 0);
-    snprintf(command, sizeof command,
-             "RANKS_TASK=%s RANKS_EXPECTED=%d %s -n %d '%s' >/dev/null 2>%s", what, n, mpirun, n,
-             self, strcmp(what, "work") == 0 ? "&1" : "/dev/null");
-    if (strcmp(what, "work") == 0)
-        snprintf(strstr(command, " >/dev/null"), 16, " 1>&2");
-    clock_gettime(CLOCK_MONOTONIC, &start);
-    const int status = system(command);
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    *seconds_ret =
-        (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static const int sizes[] = {2, 3};
 
 TABLE_TEST(launched_ranks_agree, sizes)
 {
-    double seconds = 0;
-    const int status = task() ? -1 : launch(sizes[_i], "work", &seconds);
-    if (status == -1)
+    char variables[64];
+    if (ranks_task())
         return;
-    ck_assert_int_eq(status, 0);
+    snprintf(variables, sizeof variables, "RANKS_TASK=work RANKS_EXPECTED=%d", sizes[_i]);
+    ranks_launch(sizes[_i], variables, true);
 }
 END_TEST
 
-static const char *const ends[] = {"abort", "kill"};
+static const char *const ends[] = {"RANKS_TASK=abort RANKS_EXPECTED=3",
+                                   "RANKS_TASK=kill RANKS_EXPECTED=3"};
 
 TABLE_TEST(a_rank_that_ends_ends_all, ends)
 {
-    double seconds = 0;
-    const int status = task() ? -1 : launch(3, ends[_i], &seconds);
-    if (status == -1)
+    if (ranks_task())
         return;
-    ck_assert_int_ne(status, 0);
+    const double seconds = ranks_launch(3, ends[_i], false);
     ck_assert_double_lt(seconds, 10 + 10); // and the start of mpirun on a machine under load
 }
 END_TEST
