@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-LIMIT = 1e-3  # of a loss, relative; rounding alone makes 5e-5
+LIMIT = 1e-3  # of a loss, relative; rounding alone makes 1e-5
 
 
 def losses_of(tool, trace, directory):
