@@ -33,7 +33,7 @@ have_device=1
 # run FORM DIRECTORY: the examples succeed and print a line.
 run() {
     [ $have_device = 1 ] || return 0
-    for words in one_layer attention gmlp feedback recurrent train "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do
+    for words in one_layer attention gmlp feedback recurrent train ranks "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do
         # shellcheck disable=SC2086
         if ! "$2"/$words >"$tmp/out" 2>"$tmp/err" || [ ! -s "$tmp/out" ] || [ -s "$tmp/err" ]; then
             say "$1: $words failed"

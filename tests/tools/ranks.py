@@ -4,7 +4,9 @@
 
 Standard library only.  Exit status 77 when there is no device or no mpirun.
 """
+import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -76,13 +78,73 @@ def test_failures(ranks, root):
     ranks.check(status != 0 and "/nowhere/plugin.so" in err, "no plugin: status %d, %s, %s" % (status, out, err))
 
 
+CONFIG = {"arch": "lm", "model": {"layer": "transformer", "d_model": 16, "heads": 2, "d_ff": 16, "n_layers": 1},
+          "train": {"batch_size": 6, "seq_len": 8, "steps": 30, "eval_every": 15, "checkpoint_every": 5,
+                    "optimizer": {"learning_rate": 0.01}}}
+
+
+def losses(run):
+    with open(os.path.join(run, "log.jsonl"), encoding="utf-8") as f:
+        return [line["loss"] for line in map(json.loads, f) if "loss" in line]
+
+
+def processes(words):
+    """Those of the command itself whose words contain `words`, mpirun apart."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/cmdline" % pid, "rb") as f:
+                line = f.read().split(b"\0")
+        except OSError:
+            continue
+        if words.encode() in line and os.path.basename(line[0]) == b"attncl":
+            found.append(int(pid))
+    return found
+
+
+def test_train(ranks, _root):
+    """Losses are those of one rank; a rank that is killed ends all; another number of ranks continues."""
+    config = ranks.path("config.json")
+    with open(config, "w", encoding="utf-8") as f:
+        json.dump(CONFIG, f)
+
+    def train(name, *more):
+        return ("train", "--config", config, "--data", ranks.path("text"), "--out", ranks.path(name), *more)
+
+    def compare(name, want):
+        got = losses(ranks.path(name))
+        ranks.check(len(got) == len(want) and all(abs(a - b) <= 1e-5 * b for a, b in zip(got, want)),
+                    "%s: %s, expected %s" % (name, got, want))
+
+    ranks.works(0, *train("one"))
+    want = losses(ranks.path("one"))
+    ranks.works(2, *train("two"))
+    compare("two", want)
+    many = ("--steps", "100000")
+    process = ranks.start(3, *train("killed", *many))
+    checkpoints, deadline = os.path.join(ranks.path("killed"), "checkpoints"), time.monotonic() + 300
+    while time.monotonic() < deadline and not (os.path.isdir(checkpoints) and os.listdir(checkpoints)):
+        time.sleep(0.05)
+    os.kill(processes(ranks.path("killed"))[-1], signal.SIGKILL)
+    began = time.monotonic()
+    _, err = process.communicate(timeout=300)
+    ranks.check(process.returncode != 0 and err != "", "killed: status %d, %s" % (process.returncode, err))
+    ranks.check(time.monotonic() - began < 10, "the end took %.1f s" % (time.monotonic() - began))
+    began_at = len(losses(ranks.path("killed")))
+    ranks.works(2, *train("killed", "--resume", "--steps", str(began_at + 5)))
+    ranks.works(0, *train("killed", "--resume", "--steps", str(began_at + 10)))
+    got = losses(ranks.path("killed"))
+    ranks.check(len(got) == began_at + 10 and all(abs(a - b) <= 1e-5 * b for a, b in zip(got[:30], want)),
+                "resumed: %d steps, %s, expected %s" % (len(got), got[:30], want))
+
+
 def main(tool, root):
     if not MPIRUN or subprocess.run([tool, "devices"], capture_output=True, check=False).returncode != 0:
         print("skipped: no mpirun or no device", file=sys.stderr)
         return 77
     with tempfile.TemporaryDirectory() as directory:
         ranks = Ranks(tool, directory)
-        for test in (test_eval, test_failures):
+        for test in (test_eval, test_failures, test_train):
             began = time.monotonic()
             test(ranks, root)
             print("%s: %.1f s" % (test.__name__, time.monotonic() - began))
