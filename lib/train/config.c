@@ -31,6 +31,22 @@ static attncl_status begin_reading(const struct json *object, struct config *con
     return ATTNCL_OK;
 }
 
+// The windows that `attncl eval` will take of the model, so that both find the same held-out loss.
+static attncl_status read_eval_window(const struct json *model, int64_t seq_len, int64_t *ret)
+{
+    int64_t max_len = INT64_MAX, n_memories = INT64_MAX - 1;
+    bool present;
+    *ret = seq_len;
+    TRY(attncl__json_int(model, "seq_len", &present, ret));
+    TRY(attncl__json_int(model, "max_len", &present, &max_len));
+    TRY(attncl__json_int(model, "P", &present, &n_memories));
+    if (max_len >= 1 && *ret > max_len)
+        *ret = max_len;
+    if (n_memories >= 1 && *ret > n_memories + 1)
+        *ret = n_memories + 1;
+    return ATTNCL_OK;
+}
+
 static attncl_status read_lengths(struct config *config, const struct json *model,
                                   struct train_settings *s)
 {
@@ -44,7 +60,8 @@ static attncl_status read_lengths(struct config *config, const struct json *mode
         seq_len = WINDOW;
     TRY(attncl__config_int_or(config, "batch_size", 1, 32, &s->batch_size));
     TRY(attncl__config_int_or(config, "seq_len", 1, seq_len, &s->seq_len));
-    return attncl__config_int_or(config, "valid_len", 1, s->seq_len, &s->valid_len);
+    TRY(read_eval_window(model, s->seq_len, &seq_len));
+    return attncl__config_int_or(config, "valid_len", 1, seq_len, &s->valid_len);
 }
 
 static attncl_status read_fraction(struct config *config, const char *key, double otherwise,
@@ -132,9 +149,12 @@ static attncl_status complete_vocabulary(struct json *model, const char *key, in
     return present ? ATTNCL_OK : attncl__json_set_int(model, key, size);
 }
 
+// A language model without a length of its own remembers the one that it was trained with.
 static attncl_status complete_model(const struct arch_class *arch, struct json *model,
-                                    int64_t source, int64_t target)
+                                    int64_t seq_len, int64_t source, int64_t target)
 {
+    if (strcmp(arch->name, "lm") == 0 && !attncl__json_has(model, "seq_len"))
+        TRY(attncl__json_set_int(model, "seq_len", seq_len));
     if (strcmp(arch->name, "seq2seq_bahdanau") != 0)
         return complete_vocabulary(model, "n_vocab", source);
     TRY(complete_vocabulary(model, "src_vocab_size", source));
@@ -293,7 +313,8 @@ attncl_status attncl__train_config_end(struct train_config *c, int64_t source_vo
     struct json *model, *train;
     TRY_DONE(check_root(c->root));
     TRY_DONE(find_parts(c, &model, &train));
-    TRY_DONE(complete_model(c->arch, model, source_vocabulary, target_vocabulary));
+    TRY_DONE(
+        complete_model(c->arch, model, c->settings.seq_len, source_vocabulary, target_vocabulary));
     TRY_DONE(fill_model(c->arch, model));
     status = read_train(c, model, train, pad);
     if (status != ATTNCL_OK)

@@ -80,6 +80,18 @@ def other_data(c):
               "--out", c.at("too-few"))
 
 
+def window(c):
+    """A model without a length of its own is evaluated in windows of the length that it was trained with."""
+    model = {"layer": "transformer", "d_model": 8, "n_layers": 1, "heads": 2, "d_ff": 8}
+    config = c.save("window.json", {"arch": "lm", "model": model, "train": {"batch_size": 4, "seq_len": 20, "steps": 3}})
+    run = c.at("window")
+    got = json.loads(c.works("train", config, "--data", c.at("text"), "--out", run, "--json"))
+    begin = len(text_of(N_TEXT)[:N_TEXT - N_TEXT // 10].encode())
+    printed = json.loads(c.works("eval", os.path.join(run, "model.safetensors"), c.at("text"), "--bytes", "%d:" % begin,
+                                 "--json"))
+    c.check(abs(printed["nll"] - got["valid_loss"]) < 2e-6, "windows: eval %s, train %s" % (printed, got))
+
+
 def early_stop(c):
     """Nothing gets better at a rate of 0: the first evaluation is the best, two more end it, as asked."""
     config = c.save("flat.json", config_with(eval_every=1, patience=2, dropout=0, optimizer={"learning_rate": 0}))
@@ -133,7 +145,7 @@ def documented(c):
 
 def run(c):
     c.save("text", text_of(N_TEXT))
-    for part in (contract, other_data, early_stop, mistakes, documented):
+    for part in (contract, other_data, window, early_stop, mistakes, documented):
         part(c)
 
 
