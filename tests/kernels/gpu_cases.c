@@ -109,7 +109,7 @@ enum { MANY = 1 << 16 };
         OP_CASE("cross entropy " name, cross_entropy_fwd, VALUES(.pad = -1), DIM(MANY, width),     \
                 EXTENTS(I32, MANY)),                                                               \
         OP_CASE("cross entropy gradient " name, cross_entropy_bwd,                                 \
-                VALUES(.reduction = ATTNCL_REDUCE_NONE, .pad = -1), DIM(MANY, width),              \
+                VALUES(.loss = {.reduction = ATTNCL_REDUCE_NONE, .pad = -1}), DIM(MANY, width),    \
                 EXTENTS(I32, MANY), DIM(MANY))
 
 const struct resource_case resource_cases[] = {
@@ -136,6 +136,9 @@ const struct resource_case resource_cases[] = {
             HEADS(2048, 256), ABSENT, EXTENTS(I32, 1)),
     ATTENTION("weights D 64", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 64),
     ATTENTION("weights D 128", attention_fwd, (.scale = 1, .want_weights = 1), 512, 512, 128),
+
+    OP_CASE("dropout D 64", attention_fwd, VALUES(.scale = 1, .dropout = {.p = 0.1}),
+            HEADS(2048, 64), HEADS(2048, 64), HEADS(2048, 64), ABSENT, ABSENT, INDEX),
 
     OP_CASE("AFT-local", aft_fwd, VALUES(.window = 64), QKV(4096, 8), DIM(4096, 4096)),
     OP_CASE("AFT-local, short", aft_fwd, VALUES(.window = 64), QKV(256, 1), DIM(256, 256)),
