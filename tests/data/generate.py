@@ -23,6 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from support.safetensors_file import write  # noqa: E402
 from torch_models.aft import AFT  # noqa: E402
 from torch_models.attention import MHA, BatchFirstMHA, additive, attend, masked_softmax  # noqa: E402
+from torch_models.dropout import DroppedSeq2Seq, Masks, drop_layers  # noqa: E402
 from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
 from torch_models.gmlp import GMLP, SGU  # noqa: E402
 from torch_models.recurrent import Seq2Seq  # noqa: E402
@@ -751,12 +752,48 @@ def classifiers():
              {"output": y.transpose(0, 1) if name == "none" else y})
 
 
+def with_masks(name, arch, c, m, place, p, inputs, logits):
+    """The loss and its gradients with the library's own masks."""
+    seed, step = 0x123456789ABCDEF, 7
+    place(Masks(p, seed, step))
+    params = {k: v for k, v in state(m).items() if v.requires_grad}
+    loss = F.cross_entropy(logits(m).flatten(0, 1), inputs["targets"].flatten())
+    grads = torch.autograd.grad(loss, params.values())
+    write_case("dropout_" + name, arch, c, {k: as_file_type(v) for k, v in params.items()} | {
+        "dropout.p": torch.tensor([p], dtype=torch.float64), "dropout.seed": torch.tensor([seed]),
+        "dropout.step": torch.tensor([step], dtype=torch.int32)}, {k: x.int() for k, x in inputs.items()},
+        {"loss": loss, **{"grad." + k: g for k, g in zip(params, grads)}}, keep_types=True)
+
+
+def dropout():
+    """Axes of no multiple of four; keys that fill whole vectors and leave a rest."""
+    torch.manual_seed(34)
+    c = {"d_model": 6, "n_layers": 2, "n_vocab": 11, "d_ff": 10}
+    for name, p, n, keys in (
+            ("lm_transformer", 0.3, 37, {"layer": "transformer", "heads": 2, "pos": "no_pos", "activation": "GELU"}),
+            ("lm_aft_local", 0.1, 9, {"layer": "aft_local", "seq_len": 9, "local_window_size": 4, "max_len": 9,
+                                      "pos": "learned_pos", "norm_first": False, "is_gated": True})):
+        k = {**c, **keys}
+        m = module(LM(k))
+        tokens, targets = torch.randint(0, 11, (n, 3)), torch.randint(0, 11, (n, 3))
+        with_masks(name, "lm", k, m, lambda masks: drop_layers(m.encoder.layers, masks), p,
+                   {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
+
+    c = {"src_vocab_size": 8, "tgt_vocab_size": 7, "embed_size": 4, "num_hiddens": 5, "num_layers": 3}
+    m = module(DroppedSeq2Seq(**c))
+    source, target, targets = torch.randint(0, 8, (3, 6)), torch.randint(0, 7, (3, 4)), torch.randint(0, 7, (3, 4))
+    lens = torch.tensor([6, 3, 5])
+    with_masks("seq2seq_bahdanau", "seq2seq_bahdanau", c, m, m.place, 0.2,
+               {"enc_X": source, "dec_X": target, "enc_valid_lens": lens, "targets": targets},
+               lambda m: m(source, target, lens))
+
+
 def main():
     torch.manual_seed(20)
     for make in (primitives, aft, gmlp, stacks, language_models, half_precision, sample, aft_conv, self_attention,
                  attention, transformers, recurrent, d2l_pieces, feedback, feedback_models, optimizers, training,
                  torch_modules, torch_optimizers, label_smoothing, torch_training,
-                 classifiers):
+                 classifiers, dropout):
         make()
 
 

@@ -31,6 +31,8 @@ static attncl_array ints(const char *name, const int32_t *data)
                           .bytes = sizeof tokens};
 }
 
+enum { NO_DESC = -1 };
+
 static void open_problem(struct problem *p, const char *name, double dropout)
 {
     const bool pairs = strcmp(name, "seq2seq_bahdanau") == 0; // then T is the batch
@@ -45,9 +47,9 @@ static void open_problem(struct problem *p, const char *name, double dropout)
     ck_ok(attncl_graph_create(test_context(), &p->g));
     desc.dropout = dropout;
     desc.seed = 12345;
-    if (dropout > 0)
+    if (dropout >= 0)
         desc.step = attncl_graph_input(p->g, "step", ATTNCL_I32, 0, NULL);
-    ck_ok(attncl_model_loss(p->model, p->g, &desc, in, pairs ? 3 : 2, &loss));
+    ck_ok(attncl_model_loss(p->model, p->g, dropout >= 0 ? &desc : NULL, in, pairs ? 3 : 2, &loss));
     ck_ok(attncl_model_gradient(p->model, p->g, loss, weights, gradients));
     attncl_graph_output(p->g, "loss", loss);
     p->n = attncl_model_weight_count(p->model);
@@ -137,18 +139,39 @@ TABLE_TEST(the_gradient_is_that_of_the_same_masks, dropping)
     close_problem(&p);
 }
 
-// A step that no dropout reads is no input: the graph is the one without a probability.
-TEST(without_probability_nothing_changes)
+TABLE_TEST(probability_0_changes_no_bit, dropping)
+{
+    static float dx[MAX_FLOATS], want[MAX_FLOATS];
+    struct problem with, without;
+    attncl_weight weight;
+    float loss;
+
+    open_problem(&without, dropping[_i], NO_DESC);
+    ck_ok(attncl_graph_run(without.g));
+    ck_ok(attncl_graph_read(without.g, "loss", &loss, sizeof loss));
+    open_problem(&with, dropping[_i], 0);
+    ck_assert(loss_at(&with, 3) == loss);
+    ck_assert_uint_eq(with.n, without.n);
+    for (size_t i = 0; i < with.n; ++i) {
+        const size_t count = read_gradient(&with, i, &weight, dx);
+        read_gradient(&without, i, &weight, want);
+        ck_assert_msg(memcmp(dx, want, count * sizeof dx[0]) == 0, "the gradient of %s differs",
+                      weight.name);
+    }
+    close_problem(&with);
+    close_problem(&without);
+}
+
+TEST(a_probability_near_0_keeps_all)
 {
     struct problem p;
     float loss;
 
-    open_problem(&p, "lm_transformer", 0);
-    ck_assert(attncl_graph_status(p.g) == ATTNCL_OK);
+    open_problem(&p, "lm_transformer", NO_DESC);
     ck_ok(attncl_graph_run(p.g));
     ck_ok(attncl_graph_read(p.g, "loss", &loss, sizeof loss));
     close_problem(&p);
-    open_problem(&p, "lm_transformer", 1e-12); // keeps all, times 1
+    open_problem(&p, "lm_transformer", 1e-12); // times 1
     ck_assert(fabsf(loss_at(&p, 1) - loss) <= 1e-6f * loss);
     close_problem(&p);
 }
@@ -174,7 +197,7 @@ TEST(a_block_without_places_drops_nothing)
     struct problem with, without;
     float loss;
 
-    open_problem(&without, "lm_gmlp", 0);
+    open_problem(&without, "lm_gmlp", NO_DESC);
     ck_ok(attncl_graph_run(without.g));
     ck_ok(attncl_graph_read(without.g, "loss", &loss, sizeof loss));
     close_problem(&without);

@@ -26,6 +26,9 @@ const attncl_array *golden_expected(const struct golden *golden, const char *nam
 // largest value; gradients within 2^-19 of the largest of them besides.
 void golden_check(const struct golden *golden, const attncl_results *results, double tolerance);
 
+// The same of one result, whose name is what the file expects it as.
+void golden_check_one(const struct golden *golden, const attncl_array *got, double tolerance);
+
 // Runs the case and checks its results.
 void golden_run(const char *name, double tolerance);
 

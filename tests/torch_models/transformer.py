@@ -26,12 +26,13 @@ class FeedForward(nn.Module):
         self.layer2 = nn.Linear(d_ff, d_model, bias=bias2)
         self.activation = activation_of(activation)
         self.linear_v = nn.Linear(d_model, d_ff, bias=bias_gate) if is_gated else None
+        self.drop = nn.Identity()
 
     def forward(self, x):
         h = self.activation(self.layer1(x))
         if self.linear_v is not None:
             h = h * self.linear_v(x)
-        return self.layer2(h)
+        return self.layer2(self.drop(h))
 
 
 def feed_forward_of(c):
@@ -52,14 +53,15 @@ class Layer(nn.Module):
         self.norm_self_attn = nn.LayerNorm([d])
         self.norm_ff = nn.LayerNorm([d])
         self.norm_first = c.get("norm_first", True)
+        self.drop_attn, self.drop_ff = nn.Identity(), nn.Identity()  # dropout.py places others
 
     def forward(self, x, mask):
         if not self.norm_first:
-            x = self.norm_self_attn(x + self.self_attn(x, x, x, mask))
-            return self.norm_ff(x + self.feed_forward(x))
+            x = self.norm_self_attn(x + self.drop_attn(self.self_attn(x, x, x, mask)))
+            return self.norm_ff(x + self.drop_ff(self.feed_forward(x)))
         z = self.norm_self_attn(x)
-        x = x + self.self_attn(z, z, z, mask)
-        return x + self.feed_forward(self.norm_ff(x))
+        x = x + self.drop_attn(self.self_attn(z, z, z, mask))
+        return x + self.drop_ff(self.feed_forward(self.norm_ff(x)))
 
 
 class Encoder(nn.Module):

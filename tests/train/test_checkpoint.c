@@ -83,6 +83,7 @@ static const char *const configurations[] = {
     "0.1",
     "\"optimizer\": {\"kind\": \"adamw\"}, \"schedule\": {\"kind\": \"cosine\", \"warmup\": 2}, "
     "\"ema\": 0.9, \"label_smoothing\": 0.1",
+    "\"dropout\": 0.2, \"accumulate\": 2, \"seed\": 5",
 };
 
 TABLE_TEST(resumed_training_gives_the_same_bits, configurations)

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: MIT
+// Dropout against PyTorch in float64, which multiplies the masks that numpy computes from their definition
+// (tests/torch_models/dropout.py): loss and gradients of whole models at a step.
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "attncl/parameters.h"
+#include "support/golden.h"
+
+enum { MAX_WEIGHTS = 64, LABEL_BYTES = 32, NAME_BYTES = 128 };
+
+// That of test_golden.c, for the same depth of roundings.
+static const double tolerance = 30 * 14 * 6e-8;
+
+struct problem {
+    struct golden golden;
+    attncl_model *model;
+    attncl_graph *g;
+    size_t n;
+};
+
+static const void *stored(const struct golden *golden, const char *name)
+{
+    const attncl_array *a = attncl_safetensors_find(golden->file, name);
+    ck_assert_msg(a != NULL, "%s has no %s", golden->path, name);
+    return a->data;
+}
+
+static void open_problem(struct problem *p, const char *name)
+{
+    attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
+    attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
+    char label[LABEL_BYTES];
+
+    golden_load(&p->golden, name);
+    ck_ok(attncl_model_open(test_context(), p->golden.path, &p->model));
+    ck_ok(attncl_graph_create(test_context(), &p->g));
+    desc.dropout = *(const double *)stored(&p->golden, "dropout.p");
+    desc.seed = *(const uint64_t *)stored(&p->golden, "dropout.seed");
+    desc.step = attncl_graph_input(p->g, "step", ATTNCL_I32, 0, NULL);
+    ck_ok(attncl_model_loss(p->model, p->g, &desc, p->golden.inputs, p->golden.n_inputs, &loss));
+    p->n = attncl_model_weight_count(p->model);
+    ck_assert_uint_le(p->n, MAX_WEIGHTS);
+    ck_ok(attncl_model_gradient(p->model, p->g, loss, weights, gradients));
+    attncl_graph_output(p->g, "loss", loss);
+    for (size_t i = 0; i < p->n; ++i) {
+        snprintf(label, sizeof label, "%zu", i);
+        attncl_graph_output(p->g, label, gradients[i]);
+    }
+    ck_ok(attncl_graph_compile(p->g, NULL));
+    for (size_t i = 0; i < p->golden.n_inputs; ++i) {
+        const attncl_array *a = &p->golden.inputs[i];
+        ck_ok(attncl_graph_write(p->g, a->name, a->data, a->bytes));
+    }
+}
+
+static void close_problem(struct problem *p)
+{
+    attncl_graph_destroy(p->g);
+    attncl_model_close(p->model);
+    golden_free(&p->golden);
+}
+
+static float loss_at(struct problem *p, int32_t step)
+{
+    float loss;
+    ck_ok(attncl_graph_write(p->g, "step", &step, sizeof step));
+    ck_ok(attncl_graph_run(p->g));
+    ck_ok(attncl_graph_read(p->g, "loss", &loss, sizeof loss));
+    return loss;
+}
+
+static size_t bytes_of(const attncl_shape *shape)
+{
+    size_t bytes = sizeof(float);
+    for (int i = 0; i < shape->rank; ++i)
+        bytes *= (size_t)shape->dim[i];
+    return bytes;
+}
+
+// The gradients take the weights' place, so that they can be read as the file names and cuts them.
+static void replace_weights(struct problem *p)
+{
+    char label[LABEL_BYTES];
+    for (size_t i = 0; i < p->n; ++i) {
+        attncl_weight weight = ATTNCL_WEIGHT_INIT;
+        ck_ok(attncl_model_weight_at(p->model, i, &weight));
+        const size_t bytes = bytes_of(&weight.shape);
+        float *gradient = malloc(bytes);
+        ck_assert_ptr_nonnull(gradient);
+        snprintf(label, sizeof label, "%zu", i);
+        ck_ok(attncl_graph_read(p->g, label, gradient, bytes));
+        ck_ok(attncl_tensor_write(weight.tensor, gradient, bytes));
+        free(gradient);
+    }
+}
+
+static void check_gradient(struct problem *p, const attncl_param *param)
+{
+    char name[NAME_BYTES];
+    attncl_array got = {.name = name, .dtype = ATTNCL_F32, .rank = param->shape.rank};
+    got.bytes = bytes_of(&param->shape);
+    for (int i = 0; i < got.rank; ++i)
+        got.dim[i] = param->shape.dim[i];
+    float *gradient = malloc(got.bytes);
+    ck_assert_ptr_nonnull(gradient);
+    ck_ok(attncl_model_param_read(p->model, param->name, gradient, got.bytes));
+    got.data = gradient;
+    snprintf(name, sizeof name, "grad.%s", param->name);
+    golden_check_one(&p->golden, &got, tolerance);
+    free(gradient);
+}
+
+static const char *const names[] = {"dropout_lm_transformer", "dropout_lm_aft_local",
+                                    "dropout_seq2seq_bahdanau"};
+
+TABLE_TEST(losses_and_gradients_are_those_of_pytorch_with_the_same_masks, names)
+{
+    struct problem p;
+    size_t n_gradients = 0;
+
+    open_problem(&p, names[_i]);
+    const int32_t step = *(const int32_t *)stored(&p.golden, "dropout.step");
+    const float other = loss_at(&p, step + 1), loss = loss_at(&p, step);
+    const attncl_array got = {
+        .name = "loss", .dtype = ATTNCL_F32, .data = &loss, .bytes = sizeof loss};
+    golden_check_one(&p.golden, &got, tolerance);
+    ck_assert(fabsf(other - loss) > 10 * (float)tolerance * loss); // so that masks matter
+    replace_weights(&p);
+    for (size_t i = 0; i < attncl_model_param_count(p.model); ++i) {
+        attncl_param param = ATTNCL_PARAM_INIT;
+        ck_ok(attncl_model_param_at(p.model, i, &param));
+        if (!param.trainable)
+            continue;
+        check_gradient(&p, &param);
+        ++n_gradients;
+    }
+    // Beside the parameters and their gradients: p, seed, step, the loss and the inputs.
+    ck_assert_uint_eq(2 * n_gradients + 4 + p.golden.n_inputs,
+                      attncl_safetensors_count(p.golden.file));
+    close_problem(&p);
+}
