@@ -67,23 +67,27 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *
         for (int v = 0; v < NV; v++)
             sums[r][v] = bias ? VLOAD(bias + v * VW) : (FV)(0.0f);
 
-    for (; k < end; k++, b += NR) {
-        FV bv[NV];
+    // Unrolled by four: an address of a row that finds no register is loaded once for four terms.
+    while (k < end) {
+        const int stop = min(k + LINE, end);
 #if !TRANS_A
-        if (k % LINE == 0)
 #pragma unroll
-            for (int r = 0; r < MR; r++)
-                prefetch_l2(row[r] + a->prefetch_distance + k);
+        for (int r = 0; r < MR; r++)
+            prefetch_l2(row[r] + a->prefetch_distance + k);
 #endif
-#pragma unroll
-        for (int v = 0; v < NV; v++)
-            bv[v] = VLOAD(b + v * VW);
-#pragma unroll
-        for (int r = 0; r < MR; r++) {
-            const FV av = (FV)(A_AT(r));
+#pragma unroll 4
+        for (; k < stop; k++, b += NR) {
+            FV bv[NV];
 #pragma unroll
             for (int v = 0; v < NV; v++)
-                sums[r][v] += av * bv[v];
+                bv[v] = VLOAD(b + v * VW);
+#pragma unroll
+            for (int r = 0; r < MR; r++) {
+                const FV av = (FV)(A_AT(r));
+#pragma unroll
+                for (int v = 0; v < NV; v++)
+                    sums[r][v] += av * bv[v];
+            }
         }
     }
 #if CAUSAL
