@@ -91,7 +91,7 @@ attncl_value attncl__embed(struct build *b, const struct embed_settings *s, attn
                         : attncl_add_positions(b->graph, x, table, layout);
     }
     if (s->norm)
-        x = attncl__norm(b, "norm", s->width, s->norm_eps, x);
+        x = attncl__norm(b, "norm", s->width, (float)s->norm_eps, x);
     attncl__params_leave(&b->params);
     return x;
 }

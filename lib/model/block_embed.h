@@ -15,7 +15,7 @@ struct embed_settings {
     int64_t limit;   // longest sequence of positions and layers, 0: any
     float scale;
     bool norm;
-    float norm_eps;
+    double norm_eps;
 };
 
 // `layers_limit`: the longest sequence that the layers take, 0: any.

@@ -186,7 +186,7 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
 static attncl_value norm_if(bool wanted, struct build *b, const struct block_settings *s,
                             const char *name, attncl_value x)
 {
-    return wanted ? attncl__norm(b, name, s->ffn.d_model, s->norm_eps, x) : x;
+    return wanted ? attncl__norm(b, name, s->ffn.d_model, (float)s->norm_eps, x) : x;
 }
 
 attncl_value attncl__block(struct build *b, const struct block_settings *s,
@@ -213,9 +213,8 @@ attncl_status attncl__encoder_configure(struct config *config, struct encoder_se
     TRY(attncl__config_presence(config, "final_norm",
                                 ret->block.norm_first ? PRESENT_ALWAYS : PRESENT_IF_IN_FILE,
                                 &ret->final_norm));
-    double eps;
-    TRY(attncl__config_number_or(config, "final_norm_eps", 1e-30, ret->block.norm_eps, &eps));
-    ret->final_norm_eps = (float)eps;
+    TRY(attncl__config_number_or(config, "final_norm_eps", 1e-30, ret->block.norm_eps,
+                                 &ret->final_norm_eps));
     return attncl__config_int(config, "n_layers", 0, &ret->n_layers);
 }
 
@@ -243,5 +242,5 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
     }
     if (!attncl__param_given(&b->params, "norm.weight"))
         return x;
-    return attncl__norm(b, "norm", attncl__block_width(&s->block), s->final_norm_eps, x);
+    return attncl__norm(b, "norm", attncl__block_width(&s->block), (float)s->final_norm_eps, x);
 }

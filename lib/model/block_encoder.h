@@ -15,7 +15,7 @@ enum block_kind { BLOCK_AFT, BLOCK_GMLP, BLOCK_TRANSFORMER };
 struct block_settings {
     enum block_kind kind;
     bool norm_first; // x + f(LN(x)), else LN(x + f(x))
-    float norm_eps;
+    double norm_eps;
     struct gmlp_settings gmlp;
     struct aft_settings aft;
     struct mha_settings mha;
@@ -45,7 +45,7 @@ struct encoder_settings {
     struct block_settings block;
     int64_t n_layers;
     enum presence final_norm;
-    float final_norm_eps;
+    double final_norm_eps;
 };
 attncl_status attncl__encoder_configure(struct config *config, struct encoder_settings *ret);
 void attncl__encoder_load(struct params *p, const struct encoder_settings *s);

@@ -86,7 +86,7 @@ void attncl__feedback_layer_params(struct params *p, const struct feedback_setti
     attncl__ffn_params(p, &s->ffn, &parts->ffn);
     attncl__params_leave(p);
     ret->activation = s->ffn.activation;
-    ret->norm_eps = s->norm_eps;
+    ret->norm_eps = (float)s->norm_eps;
 }
 
 // The weights that project a memory to keys and values, stacked for one GEMM: those of all layers,
@@ -151,7 +151,7 @@ static void transformer_params(struct params *p, const struct feedback_settings 
     const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
-    ret->norm_eps = s->norm_eps;
+    ret->norm_eps = (float)s->norm_eps;
 }
 
 void attncl__feedback_load(struct params *p, const struct feedback_settings *s)

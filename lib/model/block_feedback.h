@@ -13,7 +13,7 @@ struct feedback_settings {
     bool split;          // scores
     bool shared;         // one projection of keys and values for all layers
     struct ffn_settings ffn;
-    float norm_eps;
+    double norm_eps;
 };
 
 // `score`: the default of that key.

@@ -23,7 +23,7 @@ void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_s
     const struct norm_params norm = attncl__norm_params(p, "norm", s->d_z / 2);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
-    ret->norm_eps = s->norm_eps;
+    ret->norm_eps = (float)s->norm_eps;
     ret->weight = PARAM(p, "weight", INIT_UNIFORM(-0.01, 0.01), s->seq_len, s->seq_len);
     ret->bias = PARAM(p, "bias", INIT_CONSTANT(1), s->seq_len);
 }
@@ -51,7 +51,7 @@ void attncl__gmlp_params(struct params *p, const struct gmlp_settings *s, attncl
     const struct norm_params norm = attncl__norm_params(p, "norm", s->d_model);
     ret->norm_weight = norm.weight;
     ret->norm_bias = norm.bias;
-    ret->norm_eps = s->norm_eps;
+    ret->norm_eps = (float)s->norm_eps;
     attncl__param_linear(p, "proj1", s->d_ffn, s->d_model, true, &ret->proj1_weight,
                          &ret->proj1_bias);
     attncl__params_enter(p, "sgu");

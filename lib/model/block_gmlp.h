@@ -9,14 +9,14 @@
 
 struct sgu_settings {
     int64_t d_z, seq_len;
-    float norm_eps;
+    double norm_eps;
 };
 attncl_status attncl__sgu_configure(struct config *config, struct sgu_settings *ret);
 void attncl__sgu_params(struct params *p, const struct sgu_settings *s, attncl_sgu_params *ret);
 
 struct gmlp_settings {
     int64_t d_model, d_ffn, seq_len;
-    float norm_eps;
+    double norm_eps;
 };
 attncl_status attncl__gmlp_configure(struct config *config, struct gmlp_settings *ret);
 // ret->sgu becomes `gate`.

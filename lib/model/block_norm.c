@@ -7,12 +7,9 @@
 #include "base/try.h"
 #include "model/config.h"
 
-attncl_status attncl__norm_eps_configure(struct config *config, float *ret)
+attncl_status attncl__norm_eps_configure(struct config *config, double *ret)
 {
-    double eps;
-    TRY(attncl__config_number_or(config, "layer_norm_eps", 1e-30, 1e-5, &eps));
-    *ret = (float)eps;
-    return ATTNCL_OK;
+    return attncl__config_number_or(config, "layer_norm_eps", 1e-30, 1e-5, ret);
 }
 
 struct norm_params attncl__norm_params(struct params *p, const char *name, int64_t width)

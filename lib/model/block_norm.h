@@ -7,7 +7,7 @@
 #include "model/inputs.h"
 
 // Key layer_norm_eps: that of all norms of a model, but for an encoder's final_norm_eps.
-attncl_status attncl__norm_eps_configure(struct config *config, float *ret);
+attncl_status attncl__norm_eps_configure(struct config *config, double *ret);
 
 struct norm_params {
     attncl_value weight, bias; // [width]
