@@ -80,6 +80,7 @@ static inline float weight(const struct problem *x, float product, int query, in
 // The mask of the work-item's pairs of a tile.  The four keys of a query are one block.
 static inline void make_mask(const struct problem *x, int i0, int j0, float kept[4][4])
 {
+#pragma unroll
     for (int n = 0; n < 4; n++) {
         const int i = i0 + 4 * TILE_Y, j = j0 + 4 * TILE_X;
         const int query = OUTPUT == DQ ? i + n : j + n, key = OUTPUT == DQ ? j : i;
@@ -114,7 +115,9 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
 #else
 #define KEPT(r, c)
 #endif
+#pragma unroll
     for (int r = 0; r < 4; r++)
+#pragma unroll
         for (int c = 0; c < 4; c++) {
             const int i = i0 + 4 * TILE_Y + r, j = j0 + 4 * TILE_X + c;
             const int query = QUERY(i, j), key = KEY(i, j);

@@ -40,9 +40,11 @@ LOCAL_INLINE void count_tile(float s[4][4], __global const float *c, int has_c, 
 {
     float now[4];
 
+#pragma unroll
     for (int r = 0; r < 4; r++)
         now[r] = max_v(max_v(s[r][0], s[r][1]), max_v(s[r][2], s[r][3]));
     reduce_rows(now, true, red, now);
+#pragma unroll
     for (int r = 0; r < 4; r++) {
         now[r] = max_v(row_max[r], now[r]);
         const float shift = now[r] == -INFINITY ? 0.0f : now[r];
@@ -50,6 +52,7 @@ LOCAL_INLINE void count_tile(float s[4][4], __global const float *c, int has_c, 
         row_max[r] = now[r];
         total[r] *= factor;
         weighted[r] *= factor;
+#pragma unroll
         for (int n = 0; n < 4; n++) {
             const float e = exp_nonpos_f(s[r][n] - shift);
             total[r] += e;
@@ -84,9 +87,11 @@ KERNEL void attention_bwd_gpu_rows(HEADS(q), HEADS(k), __global const float *res
     for (int j0 = from; j0 < to; j0 += BC) {
         const struct rows keys = {HEAD_OF(k, b, h) + j0 * k_t, k_t, n_keys - j0};
         float s[4][4];
+#pragma unroll
         for (int n = 0; n < 16; n++)
             s[n / 4][n % 4] = 0.0f;
         multiply_rows(queries, keys, width, stage, s);
+#pragma unroll
         for (int n = 0; n < 16; n++) {
             const int r = 4 * TILE_Y + n / 4, i = i0 + r, j = j0 + 4 * TILE_X + n % 4;
             float score = s[n / 4][n % 4] * scale;
@@ -101,15 +106,17 @@ KERNEL void attention_bwd_gpu_rows(HEADS(q), HEADS(k), __global const float *res
     dot_rows(g + b * g_b + i0 * g_t + (long)h * value_width, g_t,
              y + b * y_b + i0 * y_t + (long)h * value_width, y_t, count, value_width, delta);
     reduce_rows(total, false, red, total);
+#pragma unroll
     for (int r = 0; r < 4; r++)
         delta[r] += total[r] == 0.0f ? 0.0f : weighted[r] / total[r];
     reduce_rows(delta, false, red, delta);
     if (TILE_X == 0)
-        for (int r = 4 * TILE_Y; r < min(4 * TILE_Y + 4, count); r++) {
-            __global float *to_row = rows + 4 * ((long)head * n_queries + i0 + r);
-            to_row[0] = row_max[r % 4] == -INFINITY ? 0.0f : row_max[r % 4];
-            to_row[1] = total[r % 4] == 0.0f ? 0.0f : 1.0f / total[r % 4];
-            to_row[2] = delta[r % 4];
-            to_row[3] = 0.0f;
+#pragma unroll
+        for (int r = 0; r < 4; r++) {
+            const int i = 4 * TILE_Y + r;
+            const float4 row = (float4)(row_max[r] == -INFINITY ? 0.0f : row_max[r],
+                                        total[r] == 0.0f ? 0.0f : 1.0f / total[r], delta[r], 0.0f);
+            if (i < count)
+                vstore4(row, (long)head * n_queries + i0 + i, rows);
         }
 }
