@@ -13,12 +13,18 @@ static const char usage[] =
     "usage: attncl train [CONFIG.json] --data TEXT --out RUN [options]\n"
     "\n"
     "Trains a model: a language model on the characters of a UTF-8 text or on token\n"
-    "numbers, a translator on pairs of sentences.  CONFIG.json is {\"arch\", \"model\",\n"
+    "numbers, a translator on pairs of sentences, an encoder on pairs of a sentence and\n"
+    "its label or a label for each word.  CONFIG.json is {\"arch\", \"model\",\n"
     "\"train\"}: the keys of a model file and those of docs/training.md; all of \"train\"\n"
     "has defaults, which RUN/config.json lists.  RUN gets the log, checkpoints and models.\n";
 
-static const char *unit_of(const struct train_request *r)
+// What a target is.
+static const char *unit_of(const struct training *t)
 {
+    const struct train_request *r = t->request;
+
+    if (r->pairs && attncl_model_metadata(attncl_trainer_model(t->trainer), "attncl.labels"))
+        return "label";
     return r->data ? "character" : r->pairs ? "word" : "token";
 }
 
@@ -96,7 +102,7 @@ static int open_training(struct training *t)
     if (create_trainer(t, resumed) != TOOL_OK)
         return TOOL_FAILED;
     t->saved = resumed;
-    t->progress.unit = unit_of(r);
+    t->progress.unit = unit_of(t);
     t->progress.first_step = training_step(t);
     t->progress.n_steps = t->plan.steps;
     t->progress.begin = t->curve_time = seconds_now();
@@ -174,7 +180,8 @@ int command_train(int argc, char **argv)
         {"tokens", 'i', OPTION_TEXT, &r.tokens, "FILE",
          .help = "token numbers: \"tokens\" [n] of a safetensors file"},
         {"pairs", 'p', OPTION_TEXT, &r.pairs, "FILE",
-         .help = "a line for each pair: source, TAB, target"},
+         .help = "a line for each pair: source, TAB, target; of arch encoder\n"
+                 "the target is a label, or with pool none one for each word"},
         {"batches", 'b', OPTION_TEXT, &r.batches, "FILE",
          .help = "ready batches, in place of the data's: \"tokens\" and \"targets\" [N, T, B]\n"
                  "of a safetensors file, for pairs \"enc_X\", \"dec_X\" and \"targets\" [N, B, T]"},

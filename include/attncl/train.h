@@ -37,7 +37,7 @@ typedef struct attncl_trainer_options {
     size_t struct_size;
     const char *data;     /**< UTF-8 text, by characters */
     const char *tokens;   /**< safetensors file: "tokens" [n] */
-    const char *pairs;    /**< TSV file: source, target */
+    const char *pairs;    /**< TSV file: source, target; of arch encoder: source, labels */
     const char *batches;  /**< safetensors file: the model's inputs and "targets", steps first */
     const char *init;     /**< safetensors file: the first values of the parameters; NULL: drawn */
     const int64_t *steps; /**< NULL: the configuration's */

@@ -47,11 +47,30 @@ static attncl_status read_eval_window(const struct json *model, int64_t seq_len,
     return ATTNCL_OK;
 }
 
-static attncl_status read_lengths(struct config *config, const struct json *model,
-                                  struct train_settings *s)
+// What the model makes of the data: which targets pairs have, and the order of axes.
+static attncl_status read_form(const struct arch_class *arch, const struct json *model,
+                               struct train_settings *s)
 {
-    enum { PAIR_LENGTH = 10, WINDOW = 256 };
-    int64_t seq_len = attncl__json_has(model, "src_vocab_size") ? PAIR_LENGTH : WINDOW;
+    bool batch_first = false, present;
+    const char *pool = "mean";
+    s->pair_form = PAIR_SENTENCES;
+    s->time_first = strcmp(arch->name, "lm") == 0;
+    if (strcmp(arch->name, "encoder") != 0)
+        return ATTNCL_OK;
+    TRY(attncl__json_bool(model, "batch_first", &present, &batch_first));
+    TRY(attncl__json_text(model, "pool", &present, &pool));
+    s->pair_form = strcmp(pool, "none") == 0 ? PAIR_TAGS : PAIR_CLASS;
+    s->time_first = !batch_first;
+    return ATTNCL_OK;
+}
+
+static attncl_status read_lengths(struct config *config, const struct arch_class *arch,
+                                  const struct json *model, struct train_settings *s)
+{
+    enum { PAIR_LENGTH = 10, LABELLED_LENGTH = 64, WINDOW = 256 };
+    int64_t seq_len = strcmp(arch->name, "seq2seq_bahdanau") == 0 ? PAIR_LENGTH
+                      : strcmp(arch->name, "encoder") == 0        ? LABELLED_LENGTH
+                                                                  : WINDOW;
     bool present;
     TRY(attncl__json_int(model, "seq_len", &present, &seq_len));
     if (!present)
@@ -73,13 +92,13 @@ static attncl_status read_fraction(struct config *config, const char *key, doubl
     return ATTNCL_OK;
 }
 
-static attncl_status read_data_keys(struct config *config, const struct json *model,
-                                    struct train_settings *s)
+static attncl_status read_data_keys(struct config *config, const struct arch_class *arch,
+                                    const struct json *model, struct train_settings *s)
 {
     static const struct choice orders[] = {
         {"sequential", ORDER_SEQUENTIAL}, {"shuffled", ORDER_SHUFFLED}, {"random", ORDER_RANDOM}};
     int order;
-    TRY(read_lengths(config, model, s));
+    TRY(read_lengths(config, arch, model, s));
     TRY(read_fraction(config, "valid_fraction", 0.1, 1, true, &s->valid_fraction));
     TRY(attncl__config_choice(config, "batches", orders, N_CHOICES(orders), "shuffled", &order));
     s->order = (enum dataset_order)order;
@@ -113,8 +132,13 @@ static attncl_status read_data_part(struct train_config *c, const int64_t *steps
                 *seed, INT32_MAX);
         TRY(attncl__json_set_int(train, "seed", (int64_t)*seed));
     }
+    attncl_status status = read_form(c->arch, model, &c->settings);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("model");
+        return status;
+    }
     TRY(begin_reading(train, &config));
-    const attncl_status status = read_data_keys(&config, model, &c->settings);
+    status = read_data_keys(&config, c->arch, model, &c->settings);
     attncl__free(config.keys);
     if (status != ATTNCL_OK)
         attncl__error_prefix("train");
@@ -155,10 +179,13 @@ static attncl_status complete_model(const struct arch_class *arch, struct json *
 {
     if (strcmp(arch->name, "lm") == 0 && !attncl__json_has(model, "seq_len"))
         TRY(attncl__json_set_int(model, "seq_len", seq_len));
-    if (strcmp(arch->name, "seq2seq_bahdanau") != 0)
-        return complete_vocabulary(model, "n_vocab", source);
-    TRY(complete_vocabulary(model, "src_vocab_size", source));
-    return complete_vocabulary(model, "tgt_vocab_size", target);
+    if (strcmp(arch->name, "seq2seq_bahdanau") == 0) {
+        TRY(complete_vocabulary(model, "src_vocab_size", source));
+        return complete_vocabulary(model, "tgt_vocab_size", target);
+    }
+    TRY(complete_vocabulary(model, "n_vocab", source));
+    return strcmp(arch->name, "encoder") == 0 ? complete_vocabulary(model, "n_classes", target)
+                                              : ATTNCL_OK;
 }
 
 // The keys that this very model reads get their defaults.
@@ -253,9 +280,10 @@ static attncl_status read_objects(struct config *config, const struct json *mode
 // -- all of it
 
 static attncl_status read_keys(struct config *config, const struct json *model, int64_t pad,
-                               struct train_settings *s)
+                               struct train_config *c)
 {
-    TRY(read_data_keys(config, model, s));
+    struct train_settings *s = &c->settings;
+    TRY(read_data_keys(config, c->arch, model, s));
     TRY(read_objects(config, model, s));
     TRY(attncl__config_number_or(config, "grad_norm_clip", 0, 1, &s->grad_norm_clip));
     TRY(attncl__clip_configure(config, "clip", &s->clip));
@@ -281,7 +309,7 @@ static attncl_status read_train(struct train_config *c, const struct json *model
     TRY(attncl__json_inner(train, "schedule", &schedule));
     TRY(complete_optimizer(optimizer, model));
     TRY(begin_reading(train, &config));
-    attncl_status status = read_keys(&config, model, pad, &c->settings);
+    attncl_status status = read_keys(&config, model, pad, c);
     if (status == ATTNCL_OK)
         status = attncl__config_check_keys(&config);
     if (status == ATTNCL_OK)

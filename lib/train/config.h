@@ -19,6 +19,8 @@ struct train_settings {
     double ema; // 0: none
     double valid_fraction;
     enum dataset_order order;
+    enum pair_form pair_form;
+    bool time_first; // sequences of a batch are columns: [T, B]
     int64_t min_frequency;
     int64_t eval_every, checkpoint_every, keep, patience, sample;
     int64_t seed;

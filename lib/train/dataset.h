@@ -6,6 +6,8 @@
 #ifndef ATTNCL_TRAIN_DATASET_H
 #define ATTNCL_TRAIN_DATASET_H
 
+#include <stdbool.h>
+
 #include "attncl/array.h"
 #include "attncl/status.h"
 
@@ -17,9 +19,17 @@ enum dataset_order {
 
 enum dataset_split { SPLIT_TRAIN, SPLIT_VALID };
 
+enum pair_form {    // what the target of a pair is
+    PAIR_SENTENCES, // another sentence
+    PAIR_CLASS,     // the label of the source
+    PAIR_TAGS,      // a label for each word of the source
+};
+
 struct dataset_options {
-    int64_t batch_size;    // B
-    int64_t seq_len;       // T; of a pair: the length of source and target
+    int64_t batch_size; // B
+    int64_t seq_len;    // T; of a pair: the length of source and target
+    enum pair_form pair_form;
+    bool time_first;       // labelled pairs: [T, B] instead of [B, T]
     int64_t valid_len;     // T of the held-out windows of text and tokens; 0: seq_len
     double valid_fraction; // the last characters, tokens or pairs are held out; 0: none
     enum dataset_order order;
@@ -28,7 +38,7 @@ struct dataset_options {
     // Of an existing model, as its metadata has them; NULL: made of the data.  Text: its characters;
     // pairs: the words of the source, a line each.
     const char *vocabulary;
-    const char *target_vocabulary; // pairs: the words of the target
+    const char *target_vocabulary; // pairs: the words of the target, or the labels
 };
 
 enum { BATCH_MAX_ARRAYS = 4 };
@@ -45,7 +55,8 @@ void attncl__batch_free(struct batch *batch);
 struct dataset;
 
 // A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file
-// ("source TAB target", a line each), whose words are prepared as d2l does; or ready batches ("tokens"
+// ("source TAB target", a line each), whose words are prepared as d2l does, or with labels as targets
+// (batches of "tokens" and "targets"); or ready batches ("tokens"
 // and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and "enc_valid_lens" [N, B], which
 // may be missing).
 attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,

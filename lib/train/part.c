@@ -26,10 +26,10 @@ int64_t attncl__part_count_targets(const attncl_trainer *t, const struct batch *
     return n;
 }
 
-// Sequences are the columns of [T, B] in a language model, else the first axis.
+// Sequences are the columns of [T, B] or the first axis.
 static int batch_axis(const attncl_trainer *t, const attncl_array *array)
 {
-    return strcmp(t->config.arch->name, "lm") == 0 && array->rank > 1;
+    return t->config.settings.time_first && array->rank > 1;
 }
 
 // Moves the elements [first, last) of an axis together, within the array's own memory.

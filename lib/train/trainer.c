@@ -15,27 +15,43 @@
 
 // -- data
 
+static attncl_status check_kind(const struct arch_class *arch, const attncl_trainer_options *o)
+{
+    const bool is_lm = strcmp(arch->name, "lm") == 0;
+    REQUIRE(!is_lm || !o->pairs, ATTNCL_ERR_ARGUMENT,
+            "pairs are for archs seq2seq_bahdanau and encoder, the configuration's is %s",
+            arch->name);
+    REQUIRE(is_lm || !arch->is_classifier || (!o->data && !o->tokens), ATTNCL_ERR_ARGUMENT,
+            "a text and tokens are for arch lm, the configuration's is %s", arch->name);
+    return ATTNCL_OK;
+}
+
 static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *o,
                                const attncl_safetensors *init)
 {
     const struct train_settings *s = &t->config.settings;
     const char *vocab_key = o->pairs ? "attncl.source_vocab" : "attncl.vocab";
+    const char *target_key =
+        s->pair_form == PAIR_SENTENCES ? "attncl.target_vocab" : "attncl.labels";
     const struct dataset_options options = {
         .batch_size = s->batch_size,
         .seq_len = s->seq_len,
+        .pair_form = s->pair_form,
+        .time_first = s->time_first,
         .valid_len = s->valid_len,
         .valid_fraction = s->valid_fraction,
         .order = s->order,
         .seed = (uint64_t)s->seed,
         .min_frequency = s->min_frequency,
         .vocabulary = init ? attncl_safetensors_metadata(init, vocab_key) : NULL,
-        .target_vocabulary = init ? attncl_safetensors_metadata(init, "attncl.target_vocab") : NULL,
+        .target_vocabulary = init ? attncl_safetensors_metadata(init, target_key) : NULL,
     };
     const int n_given = (o->data != NULL) + (o->tokens != NULL) + (o->pairs != NULL);
     REQUIRE(n_given <= 1, ATTNCL_ERR_ARGUMENT,
             "%d of data, tokens and pairs are given, expected one", n_given);
     REQUIRE(n_given || o->batches, ATTNCL_ERR_ARGUMENT,
             "none of data, tokens, pairs and batches is given");
+    TRY(check_kind(t->config.arch, o));
     if (n_given == 0)
         return attncl__dataset_open_batches(o->batches, &t->data);
     if (o->data)

@@ -54,7 +54,7 @@ static int compare_words(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-attncl_status attncl__words_number(const struct words *counted, int64_t min_frequency,
+attncl_status attncl__words_number(const struct words *counted, int64_t min_frequency, int reserved,
                                    struct words *ret)
 {
     attncl_status status = ATTNCL_OK;
@@ -68,8 +68,9 @@ attncl_status attncl__words_number(const struct words *counted, int64_t min_freq
             sorted[n++] = counted->list[i].text;
     qsort(sorted, n, sizeof *sorted, compare_words);
     for (int i = 0; i < N_RESERVED_WORDS; ++i) {
-        w.reserved[i] = i;
-        TRY_DONE(add(&w, reserved_words[i]));
+        w.reserved[i] = reserved & 1 << i ? w.n : -1;
+        if (w.reserved[i] >= 0)
+            TRY_DONE(add(&w, reserved_words[i]));
     }
     for (size_t i = 0; i < n; ++i)
         if (attncl__name_find(&w.table, sorted[i]) < 0)
@@ -84,7 +85,7 @@ done:
 }
 
 // Adds the lines of `lines`, which is overwritten.
-static attncl_status add_lines(const char *key, char *lines, struct words *w)
+static attncl_status add_lines(const char *key, char *lines, int reserved, struct words *w)
 {
     for (char *line = lines; *line;) {
         const size_t length = strcspn(line, "\n");
@@ -98,19 +99,22 @@ static attncl_status add_lines(const char *key, char *lines, struct words *w)
     }
     for (int i = 0; i < N_RESERVED_WORDS; ++i) {
         w->reserved[i] = attncl__name_find(&w->table, reserved_words[i]);
-        REQUIRE(w->reserved[i] >= 0, ATTNCL_ERR_FORMAT, "%s lacks the word %s", key,
-                reserved_words[i]);
+        REQUIRE(w->reserved[i] >= 0 || !(reserved & 1 << i), ATTNCL_ERR_FORMAT,
+                "%s lacks the word %s", key, reserved_words[i]);
+        if (!(reserved & 1 << i))
+            w->reserved[i] = -1;
     }
     return ATTNCL_OK;
 }
 
-attncl_status attncl__words_of_text(const char *key, const char *text, struct words *ret)
+attncl_status attncl__words_of_text(const char *key, const char *text, int reserved,
+                                    struct words *ret)
 {
     struct words w = {0};
     char *lines = attncl__copy_text(text);
 
     REQUIRE(lines, ATTNCL_ERR_NO_MEMORY, "%s", key);
-    const attncl_status status = add_lines(key, lines, &w);
+    const attncl_status status = add_lines(key, lines, reserved, &w);
     attncl__free(lines);
     if (status == ATTNCL_OK)
         *ret = w;

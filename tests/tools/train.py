@@ -80,6 +80,40 @@ def other_data(c):
               "--out", c.at("too-few"))
 
 
+def encoder_with(seq_len, **model):
+    return {"arch": "encoder",
+            "model": {"layer": "transformer", "d_model": 16, "n_layers": 1, "heads": 2, "d_ff": 32, "max_len": 8, **model},
+            "train": {"batch_size": 9, "seq_len": seq_len, "steps": 80, "eval_every": 80, "valid_fraction": 0.25,
+                      "min_frequency": 1, "optimizer": {"kind": "adam", "learning_rate": 0.02}}}
+
+
+def labels(c):
+    """An encoder learns the label of a sentence, and one of each word."""
+    lines = [(a, b) for a in ("red", "green", "blue") for b in ("cats", "dogs", "owls")] * 4
+    classes = "".join("%s %s!\t%s\n" % (a, b, "Likes Cats" if b == "cats" else "other") for a, b in lines)
+    tags = "".join("%s %s\tADJ %s\n" % (a, b, b.upper()) for a, b in lines)
+    for name, text, model, expected in (
+            ("classes", classes, {"pool": "mean"}, "Likes Cats\nother"),
+            ("first", classes, {"pool": "first", "batch_first": True}, "Likes Cats\nother"),
+            ("tags", tags, {"pool": "none"}, "<pad>\nADJ\nCATS\nDOGS\nOWLS"),
+            ("tags-batch-first", tags, {"pool": "none", "batch_first": True}, "<pad>\nADJ\nCATS\nDOGS\nOWLS")):
+        run, data = c.at("of-" + name), c.save(name + ".tsv", text)
+        out = c.works("train", c.save(name + ".json", encoder_with(5, **model)), "--pairs", data, "--out", run)
+        c.check("bits per label" in out, "%s: what is printed: %s" % (name, out))
+        got = log_of(run)[-1].get("valid_loss", 9)
+        c.check(got < 0.05, "%s: the held-out loss is %g" % (name, got))
+        metadata = json.loads(c.works("inspect", "--json", os.path.join(run, "model.safetensors")))["metadata"]
+        c.check(metadata.get("attncl.labels") == expected, "%s: labels %s" % (name, metadata.get("attncl.labels")))
+        c.check(metadata.get("attncl.source_vocab", "").startswith("<unk>\n<pad>\n"), "%s: words" % name)
+        c.works("train", "--pairs", data, "--out", run, "--resume", "--steps", "82")
+    write(c.at("words"), {"tokens": ("I32", (2, 1), [4, 5])})
+    c.works("run", os.path.join(c.at("of-classes"), "best.safetensors"), c.at("words"), c.at("scores"))
+    c.refused("line 2: 2 words in the source, 1 labels", "train", c.at("tags.json"), "--out", c.at("never"), "--pairs",
+              c.save("lengths.tsv", "a b\tX Y\na b\tX\n"))
+    c.refused("for arch lm", "train", c.at("tags.json"), "--out", c.at("never"), "--data", c.at("text"))
+    c.refused("pairs are for archs", "train", c.at("short.json"), "--out", c.at("never"), "--pairs", data)
+
+
 def window(c):
     """A model without a length of its own is evaluated in windows of the length that it was trained with."""
     model = {"layer": "transformer", "d_model": 8, "n_layers": 1, "heads": 2, "d_ff": 8}
@@ -145,7 +179,7 @@ def documented(c):
 
 def run(c):
     c.save("text", text_of(N_TEXT))
-    for part in (contract, other_data, window, early_stop, mistakes, documented):
+    for part in (contract, other_data, labels, window, early_stop, mistakes, documented):
         part(c)
 
 

@@ -134,6 +134,48 @@ TEST(defaults_are_filled_in)
     attncl__train_config_free(&again);
 }
 
+static const struct form_case {
+    const char *model; // without its end
+    enum pair_form form;
+    bool time_first;
+    int64_t seq_len;
+} form_cases[] = {
+    {"\"lm\", \"model\": {", PAIR_SENTENCES, true, 256},
+    {"\"seq2seq_bahdanau\", \"model\": {", PAIR_SENTENCES, false, 10},
+    {"\"encoder\", \"model\": {", PAIR_CLASS, true, 64},
+    {"\"encoder\", \"model\": {\"pool\": \"first\", \"max_len\": 12", PAIR_CLASS, true, 12},
+    {"\"encoder\", \"model\": {\"pool\": \"none\", \"batch_first\": true", PAIR_TAGS, false, 64},
+};
+
+TABLE_TEST(the_model_says_what_pairs_are, form_cases)
+{
+    const struct form_case *f = &form_cases[_i];
+    char text[TEXT_BYTES];
+    struct train_config c;
+    snprintf(text, sizeof text, "{\"arch\": %s}, \"train\": {}}", f->model);
+    ck_ok(attncl__train_config_begin(&c, text, NULL, NULL));
+    ck_assert_int_eq(c.settings.pair_form, f->form);
+    ck_assert_int_eq(c.settings.time_first, f->time_first);
+    ck_assert_int_eq(c.settings.seq_len, f->seq_len);
+    attncl__train_config_free(&c);
+}
+
+TEST(labels_are_the_classes_of_an_encoder)
+{
+    static const char text[] =
+        "{\"arch\": \"encoder\", \"model\": {\"d_model\": 8, \"n_layers\": 1, \"layer\": "
+        "\"transformer\", \"heads\": 2, \"d_ff\": 12, \"pool\": \"first\"}}";
+    struct train_config c;
+    char *written = NULL;
+    ck_ok(attncl__train_config_begin(&c, text, NULL, NULL));
+    ck_ok(attncl__train_config_end(&c, N_VOCAB, 3, -1));
+    ck_ok(attncl__json_write(c.root, JSON_LINES, &written));
+    holds(written, "\"n_vocab\": 11");
+    holds(written, "\"n_classes\": 3");
+    attncl__free(written);
+    attncl__train_config_free(&c);
+}
+
 TEST(the_caller_replaces_steps_and_seed)
 {
     const int64_t steps = 7;

@@ -174,13 +174,125 @@ TEST(bad_pairs_are_refused)
     refuse("a\tb\n", &most, "1 pairs, valid_fraction 0.9 leaves none to train on");
 }
 
-TEST(no_memory_is_reported)
+// Labels as they are written, sorted, each counting whatever min_frequency is.
+static const char moods[] = "So good!\t very happy \r\n"
+                            "bad\tSad\n"
+                            "so so bad now\tvery happy\tnote\n";
+
+static void check_batch(const struct batch *b, int64_t rows, int64_t columns, const int32_t *tokens,
+                        const int32_t *targets)
 {
-    const struct dataset_options o = {.batch_size = 1, .seq_len = 3, .min_frequency = 1};
+    ck_assert_uint_eq(b->n, 2);
+    ck_assert_str_eq(b->array[0].name, "tokens");
+    ck_assert_str_eq(b->array[1].name, "targets");
+    ck_assert_int_eq(b->array[0].dim[0], rows);
+    ck_assert_int_eq(b->array[0].dim[1], columns);
+    ck_assert_mem_eq(b->array[0].data, tokens, b->array[0].bytes);
+    ck_assert_mem_eq(b->array[1].data, targets, b->array[1].bytes);
+}
+
+TEST(classes_are_whole_targets)
+{
+    static const int32_t by_time[] = {6, 4, 6, 5, 1, 6, 0, 1, 4},
+                         by_row[] = {6, 5, 0, 4, 1, 1, 6, 6, 4}, targets[] = {1, 0, 1};
+    struct dataset_options o = {.batch_size = 3,
+                                .seq_len = 3,
+                                .min_frequency = 1,
+                                .pair_form = PAIR_CLASS,
+                                .time_first = true,
+                                .vocabulary = "<unk>\n<pad>\n<bos>\n<eos>\nbad\ngood\nso"};
+    struct dataset *d = opened(moods, &o);
+    struct batch b = {0};
+    int64_t source, target;
+
+    attncl__dataset_vocabularies(d, &source, &target);
+    ck_assert_int_eq(source, 7);
+    ck_assert_int_eq(target, 2);
+    ck_assert_str_eq(metadata(d, "attncl.labels"), "Sad\nvery happy");
+    ck_assert_int_eq(attncl__dataset_pad(d), -1);
+    ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
+    check_batch(&b, 3, 3, by_time, targets);
+    ck_assert_int_eq(b.array[1].rank, 1);
+    ck_assert_int_eq(b.n_targets, 3);
+    attncl__batch_free(&b);
+    attncl__dataset_close(d);
+
+    o.time_first = false;
+    o.min_frequency = 9; // not of labels
+    o.target_vocabulary = "very happy\nSad";
+    d = opened(moods, &o);
+    ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
+    static const int32_t other[] = {0, 1, 0};
+    check_batch(&b, 3, 3, by_row, other);
+    attncl__batch_free(&b);
+    attncl__dataset_close(d);
+}
+
+// Marks begin no word, tags stay in upper case; what is cut off or padding does not count.
+TEST(tags_belong_to_words)
+{
+    static const char text[] = "Dr. A sees 3.5 cats\tN N V D N\n"
+                               "a, b\t<pad> N\n";
+    static const int32_t by_time[] = {7, 4, 5, 6, 8, 1, 0, 1},
+                         targets_by_time[] = {1, 0, 1, 1, 2, 0, 3, 0},
+                         targets_by_row[] = {1, 1, 2, 3, 0, 1, 0, 0};
+    struct dataset_options o = {.batch_size = 2,
+                                .seq_len = 4,
+                                .pair_form = PAIR_TAGS,
+                                .time_first = true,
+                                .vocabulary = "<unk>\n<pad>\n<bos>\n<eos>\na,\na\nb\ndr.\nsees",
+                                .target_vocabulary = "<pad>\nN\nV\nD"};
+    struct dataset *d = opened(text, &o);
+    struct batch b = {0};
+
+    ck_assert_int_eq(attncl__dataset_pad(d), 0);
+    ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
+    check_batch(&b, 4, 2, by_time, targets_by_time);
+    ck_assert_int_eq(b.n_targets, 5);
+    attncl__batch_free(&b);
+    attncl__dataset_close(d);
+    o.time_first = false;
+    d = opened(text, &o);
+    ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
+    ck_assert_mem_eq(b.array[1].data, targets_by_row, sizeof targets_by_row);
+    attncl__batch_free(&b);
+    attncl__dataset_close(d);
+    o.target_vocabulary = NULL;
+    d = opened(text, &o);
+    ck_assert_str_eq(metadata(d, "attncl.labels"), "<pad>\nD\nN\nV");
+    attncl__dataset_close(d);
+}
+
+TEST(bad_labels_are_refused)
+{
+    struct dataset_options o = {.batch_size = 1,
+                                .seq_len = 4,
+                                .min_frequency = 1,
+                                .valid_fraction = 0.5,
+                                .pair_form = PAIR_CLASS};
+    refuse("a\tx\n\nb\ty\n", &o,
+           "pairs: line 3: label 'y' is only in the held-out part, valid_fraction 0.5");
+    refuse("a\t \n", &o, "pairs: line 1: no label in the target");
+    o.target_vocabulary = "x\nz";
+    refuse("a\tx\n\nb\ty\n", &o, "pairs: line 3: label 'y' is not in attncl.labels");
+    o.pair_form = PAIR_TAGS;
+    refuse("a\tx\n", &o, "attncl.labels lacks the word <pad>");
+    o.target_vocabulary = NULL;
+    refuse("a b\tx x\na b c\tx x\n", &o,
+           "pairs: line 2: 3 words in the source, 2 labels in the target");
+    refuse("a\tx\nb a\tx y\n", &o, "line 2: label 'y' is only in the held-out part");
+}
+
+static const enum pair_form forms[] = {PAIR_SENTENCES, PAIR_CLASS, PAIR_TAGS};
+
+TABLE_TEST(no_memory_is_reported, forms)
+{
+    const struct dataset_options o = {
+        .batch_size = 1, .seq_len = 3, .min_frequency = 1, .pair_form = forms[_i]};
     struct dataset *d = NULL;
     struct batch b = {0};
 
-    directory_write("pairs", go);
+    directory_write("pairs", forms[_i] == PAIR_TAGS ? "a b\tX Y\nb\tY\n" : go);
     for (size_t n = 1;; ++n) {
         attncl__alloc_fail_at(n);
         attncl_status status = attncl__dataset_open_pairs(IN_DIRECTORY("pairs"), &o, &d);
