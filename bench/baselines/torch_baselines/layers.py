@@ -83,14 +83,8 @@ def mha(c, core):
     return lambda: model(x, x, x, mask)
 
 
-@formulation("mha_labml", "einsum (labml)", reference=True)
-def mha_einsum(c):
-    return mha(c, einsum_attention)
-
-
-@formulation("mha_labml", "scaled_dot_product_attention", packed=True)
-def mha_fused(c):
-    return mha(c, faster.fused_attention)
+formulation("mha_labml", "einsum (labml)", reference=True)(lambda c: mha(c, einsum_attention))
+formulation("mha_labml", "scaled_dot_product_attention", packed=True)(lambda c: mha(c, faster.fused_attention))
 
 
 def d2l_mha(c):
@@ -146,38 +140,24 @@ def attention_pooling_softmax(c):
 
 # -- gMLP and the encoder layer
 
+def masked(family, make, best, packed=True):
+    """The published code and the best of what make(c) gives: input, model, mask."""
+    def forward(c, prepare=None):
+        x, model, mask = make(c)
+        if prepare:
+            prepare(model, c.causal)
+        return lambda: model(x, mask)
+    formulation(family, "einsum (labml)", reference=True)(forward)
+    formulation(family, best, packed=packed)(
+        lambda c: forward(c, faster.use_best_to_train if c.backward else faster.use_best))
+
+
 def gate(c):
     return c.uniform("z", 2, c.T, c.B, c.F), c.fill(SGU(c.F, c.T), lambda name: f"sgu.{name}"), mask_of(c)
 
 
-@formulation("spatial_gate", "einsum (labml)", reference=True)
-def spatial_gate(c):
-    z, model, mask = gate(c)
-    return lambda: model(z, mask)
-
-
-@formulation("spatial_gate", "addmm, weight prepared")
-def spatial_gate_gemm(c):
-    z, model, mask = gate(c)
-    faster.use_best(model, c.causal)
-    return lambda: model(z, mask)
-
-
 def block(c):
     return c.uniform("x", 1, c.T, c.B, c.C), c.fill(GMLP(c.C, c.F, c.T)), mask_of(c)
-
-
-@formulation("gmlp_block", "einsum (labml)", reference=True)
-def gmlp_block(c):
-    x, model, mask = block(c)
-    return lambda: model(x, mask)
-
-
-@formulation("gmlp_block", "addmm, weight prepared", packed=True)
-def gmlp_block_gemm(c):
-    x, model, mask = block(c)
-    (faster.use_best_to_train if c.backward else faster.use_best)(model, c.causal)
-    return lambda: model(x, mask)
 
 
 def encoder(c):
@@ -186,17 +166,9 @@ def encoder(c):
     return c.uniform("x", 1, c.T, c.B, c.C), c.fill(Layer(config), rename), mask_of(c)
 
 
-@formulation("encoder_layer", "einsum (labml)", reference=True)
-def encoder_layer(c):
-    x, model, mask = encoder(c)
-    return lambda: model(x, mask)
-
-
-@formulation("encoder_layer", "one product, bias prepared", packed=True)
-def encoder_layer_gemm(c):
-    x, model, mask = encoder(c)
-    faster.use_best(model, c.causal)
-    return lambda: model(x, mask)
+masked("spatial_gate", gate, "addmm, weight prepared", packed=False)
+masked("gmlp_block", block, "addmm, weight prepared")
+masked("encoder_layer", encoder, "one product, bias prepared")
 
 
 # -- recurrent networks

@@ -11,7 +11,7 @@ from .registry import formulation
 BIAS = 0.5  # the spread of biases in bench/cases/lm_model.c
 
 
-def feedback_model(c):
+def feedback(c, prepare=None):
     """All layers' projections are rows of one weight; a key's bias would change nothing."""
     config = {"d_model": c.C, "heads": c.heads, "P": c.T, "d_ff": c.F, "n_layers": c.layers}
     model = c.fill(Feedback(config))
@@ -20,20 +20,14 @@ def feedback_model(c):
     for layer, w, b in zip(model.layers, weight, bias):
         layer.attn.key.linear.weight.data, layer.attn.value.linear.weight.data = w
         layer.attn.value.linear.bias.data = b[1]
-    return c.uniform("x", 1, c.T, c.B, c.C), model
-
-
-@formulation("feedback", "every memory projected in every step (labml)", reference=True, compiles=False)
-def feedback_reference(c):
-    x, model = feedback_model(c)
+    if prepare:
+        prepare(model)
+    x = c.uniform("x", 1, c.T, c.B, c.C)
     return lambda: model(x)[0]
 
 
-@formulation("feedback", "keys and values kept", compiles=False)
-def feedback_cached(c):
-    x, model = feedback_model(c)
-    faster.keep_keys(model)
-    return lambda: model(x)[0]
+formulation("feedback", "every memory projected in every step (labml)", reference=True, compiles=False)(feedback)
+formulation("feedback", "keys and values kept", compiles=False)(lambda c: feedback(c, faster.keep_keys))
 
 
 # -- language models
@@ -64,16 +58,6 @@ def train(c, reference):
     return step, lambda loss: torch.stack([loss] + [step() for _ in range(7)])
 
 
-@formulation("train_step", "published code, fused Adam", reference=True, compiles=False)
-def train_step(c):
-    return train(c, True)
-
-
-@formulation("train_step", "best layers, fused Adam")
-def train_step_best(c):
-    return train(c, False)
-
-
 def forward(c, reference):
     tokens, model = c.indices("tokens", 0, c.V, c.T, c.B), model_of(c, reference)
     return lambda: model(tokens)
@@ -85,21 +69,9 @@ def decode(c, reference):
     return lambda: torch.stack([model(tokens[:t])[-1] for t in range(1, c.T + 1)])
 
 
-@formulation("lm", "published code", reference=True)
-def lm(c):
-    return forward(c, True)
-
-
-@formulation("lm", "best layers", packed=True)
-def lm_best(c):
-    return forward(c, False)
-
-
-@formulation("lm_decode", "prefix computed again (published code)", reference=True, compiles=False)
-def lm_decode(c):
-    return decode(c, True)
-
-
-@formulation("lm_decode", "prefix computed again, best layers", compiles=False)
-def lm_decode_best(c):
-    return decode(c, False)
+formulation("lm", "published code", reference=True)(lambda c: forward(c, True))
+formulation("lm", "best layers", packed=True)(lambda c: forward(c, False))
+formulation("lm_decode", "prefix computed again (published code)", reference=True, compiles=False)(lambda c: decode(c, True))
+formulation("lm_decode", "prefix computed again, best layers", compiles=False)(lambda c: decode(c, False))
+formulation("train_step", "published code, fused Adam", reference=True, compiles=False)(lambda c: train(c, True))
+formulation("train_step", "best layers, fused Adam")(lambda c: train(c, False))
