@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "attncl/status.h"
+#include "attncl/graph.h"
 
 struct case_data;
 struct check;
@@ -53,9 +53,9 @@ struct family {
     enum suite suite;
     enum quantity quantity;
     const char *output; // what the graph calls the result; NULL: "y"
-    // Adds inputs, weights and nodes to t->graph and names the output.  Failures are the
+    // Adds inputs, weights and nodes to t->graph; the value is its output.  Failures are the
     // graph's or t->status's.
-    void (*build)(struct case_data *t);
+    attncl_value (*build)(struct case_data *t, const struct sizes *s);
     // Instead of build: opens whatever is run.
     attncl_status (*open)(struct case_data *t);
     // Instead of one run of t->graph.  Enqueues; the caller waits.
@@ -67,7 +67,7 @@ struct family {
     void (*close)(struct case_data *t);
     // Compares what array "y" holds with the double-precision definition, for a part of the result
     // when the whole would take too long.
-    void (*check)(const struct case_data *t, struct check *c);
+    void (*check)(const struct case_data *t, const struct sizes *s, struct check *c);
     // Tokens that one run takes; NULL: tokens mean nothing here.
     double (*tokens)(const struct sizes *s);
 };

@@ -11,9 +11,8 @@
 enum { MAX_CHECKED_CHANNELS = 8 };
 
 // AFT-conv's heads share keys and biases: k [T, B, heads], pos_bias [heads, window].
-static void build_mix(struct case_data *t, attncl_aft_kind kind)
+static attncl_value build_mix(struct case_data *t, const struct sizes *s, attncl_aft_kind kind)
 {
-    const struct sizes *s = &t->c->sizes;
     const bool conv = kind == ATTNCL_AFT_CONV;
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
     const attncl_value q = case_input(t, "q", 2, DIMS(s->T, s->B, s->C));
@@ -27,8 +26,7 @@ static void build_mix(struct case_data *t, attncl_aft_kind kind)
     if (!conv)
         desc.window = s->window;
     desc.causal = s->causal;
-    attncl_graph_output(t->graph, "y",
-                        attncl_aft_mix(t->graph, &desc, q, k, v, pos_bias, ATTNCL_NONE_VALUE));
+    return attncl_aft_mix(t->graph, &desc, q, k, v, pos_bias, ATTNCL_NONE_VALUE);
 }
 
 static struct part checked_channels(const struct sizes *s)
@@ -40,58 +38,56 @@ static struct part checked_channels(const struct sizes *s)
     return part_spread(n > 1 ? n : 1, s->C);
 }
 
-static void check_mix(const struct case_data *t, struct check *c, attncl_aft_kind kind)
+static void check_mix(const struct case_data *t, const struct sizes *s, struct check *c,
+                      attncl_aft_kind kind)
 {
-    const struct sizes *s = &t->c->sizes;
-    const struct part batch = part_one(s->B - 1), channels = checked_channels(s);
+    const struct part channels = checked_channels(s);
     const int64_t window = kind == ATTNCL_AFT_FULL     ? s->T
                            : kind == ATTNCL_AFT_SIMPLE ? 0
                                                        : s->window;
-    const struct host *q = PART(t, "q", ALL, batch, channels);
+    const struct host *q = PART(t, "q", ALL, LAST, channels);
     struct host *y = host_like(q);
 
-    ref_aft_local_fwd(q, PART(t, "k", ALL, batch, channels), PART(t, "v", ALL, batch, channels),
+    ref_aft_local_fwd(q, PART(t, "k", ALL, LAST, channels), PART(t, "v", ALL, LAST, channels),
                       kind == ATTNCL_AFT_SIMPLE ? NULL : WHOLE("pos_bias"), NULL, (int)window,
                       s->causal, y, host_like(q));
-    check_compare(c, (double)s->T, PART(t, "y", ALL, batch, channels), y);
+    check_compare(c, (double)s->T, PART(t, "y", ALL, LAST, channels), y);
 }
 
 #define MIXING(NAME, kind)                                                                         \
-    static void build_##NAME(struct case_data *t)                                                  \
+    static attncl_value build_aft_##NAME(struct case_data *t, const struct sizes *s)               \
     {                                                                                              \
-        build_mix(t, kind);                                                                        \
+        return build_mix(t, s, kind);                                                              \
     }                                                                                              \
-    static void check_##NAME(const struct case_data *t, struct check *c)                           \
+    static void check_aft_##NAME(const struct case_data *t, const struct sizes *s,                 \
+                                 struct check *c)                                                  \
     {                                                                                              \
-        check_mix(t, c, kind);                                                                     \
+        check_mix(t, s, c, kind);                                                                  \
     }                                                                                              \
-    const struct family bench_aft_##NAME = {                                                       \
-        .name = "aft_" #NAME, .build = build_##NAME, .check = check_##NAME};
+    PLAIN_FAMILY(aft_##NAME, SUITE_OP)
 
 MIXING(local, ATTNCL_AFT_LOCAL)
 MIXING(full, ATTNCL_AFT_FULL)
 MIXING(simple, ATTNCL_AFT_SIMPLE)
 
-static void build_conv(struct case_data *t)
+static attncl_value build_aft_conv(struct case_data *t, const struct sizes *s)
 {
-    build_mix(t, ATTNCL_AFT_CONV);
+    return build_mix(t, s, ATTNCL_AFT_CONV);
 }
 
 // The first channel of some heads.
-static void check_conv(const struct case_data *t, struct check *c)
+static void check_aft_conv(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
-    const struct part batch = part_one(s->B - 1);
     const struct part heads = part_spread(checked_channels(s).count, s->heads);
     const int64_t width = s->C / s->heads;
     const struct part channels = {heads.begin * width, heads.count ? heads.count : s->heads,
                                   heads.step * width};
-    const struct host *q = PART(t, "q", ALL, batch, channels);
+    const struct host *q = PART(t, "q", ALL, LAST, channels);
     struct host *y = host_like(q);
 
-    ref_aft_conv_fwd(q, PART(t, "k", ALL, batch, heads), PART(t, "v", ALL, batch, channels),
+    ref_aft_conv_fwd(q, PART(t, "k", ALL, LAST, heads), PART(t, "v", ALL, LAST, channels),
                      PART(t, "pos_bias", heads, ALL), NULL, s->causal, y, host_like(q));
-    check_compare(c, (double)s->T, PART(t, "y", ALL, batch, channels), y);
+    check_compare(c, (double)s->T, PART(t, "y", ALL, LAST, channels), y);
 }
 
-const struct family bench_aft_conv = {.name = "aft_conv", .build = build_conv, .check = check_conv};
+PLAIN_FAMILY(aft_conv, SUITE_OP)

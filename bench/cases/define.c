@@ -5,20 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-// The same axes with another last one.
-static struct host *like_rows(const struct host *x, int64_t width)
+struct host *define_linear(const struct host *x, const struct host *weight, const struct host *bias)
 {
     int64_t dim[ATTNCL_MAX_RANK];
 
     memcpy(dim, x->dim, sizeof dim);
-    dim[x->rank - 1] = width;
-    return host_new(ATTNCL_F32, x->rank, dim);
-}
-
-struct host *define_linear(const struct host *x, const struct host *weight, const struct host *bias)
-{
-    struct host *y = like_rows(x, weight->dim[0]);
-
+    dim[x->rank - 1] = weight->dim[0];
+    struct host *y = host_new(ATTNCL_F32, x->rank, dim);
     ref_dense(x, weight, bias, y);
     return y;
 }
@@ -26,7 +19,7 @@ struct host *define_linear(const struct host *x, const struct host *weight, cons
 struct host *define_bmm(const struct host *a, const struct host *b)
 {
     const int64_t rows = a->dim[1], inner = a->dim[2], columns = b->dim[2];
-    struct host *y = like_rows(a, columns);
+    struct host *y = host_new(ATTNCL_F32, DIMS(a->dim[0], rows, columns));
 
     for (int64_t r = 0; r < a->dim[0] * rows; ++r)
         for (int64_t k = 0; k < inner; ++k) {
@@ -54,7 +47,7 @@ struct host *define_add(const struct host *a, const struct host *b)
     return y;
 }
 
-static struct host *whole(const struct case_data *t, const char *prefix, const char *name)
+struct host *define_param(const struct case_data *t, const char *prefix, const char *name)
 {
     char text[128];
 
@@ -64,19 +57,15 @@ static struct host *whole(const struct case_data *t, const char *prefix, const c
 
 struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix)
 {
+#define LAYER(name, ...) define_param(t, prefix, name)
     return (struct ref_feedback_layer){
-        .norm_attn_weight = whole(t, prefix, "norm_self_attn.weight"),
-        .norm_attn_bias = whole(t, prefix, "norm_self_attn.bias"),
-        .query_weight = whole(t, prefix, "attn.query.linear.weight"),
-        .output_weight = whole(t, prefix, "attn.output.weight"),
-        .output_bias = whole(t, prefix, "attn.output.bias"),
-        .places = whole(t, prefix, "attn.key_pos_embeddings"),
-        .u = whole(t, prefix, "attn.query_pos_bias"),
-        .norm_ffn_weight = whole(t, prefix, "norm_ff.weight"),
-        .norm_ffn_bias = whole(t, prefix, "norm_ff.bias"),
-        .layer1_weight = whole(t, prefix, "feed_forward.layer1.weight"),
-        .layer1_bias = whole(t, prefix, "feed_forward.layer1.bias"),
-        .layer2_weight = whole(t, prefix, "feed_forward.layer2.weight"),
-        .layer2_bias = whole(t, prefix, "feed_forward.layer2.bias"),
+        NORM_FIELDS("", norm_attn, "norm_self_attn", , LAYER),
+        .query_weight = LAYER("attn.query.linear.weight"),
+        DENSE_FIELDS("", output, "attn.output", , , LAYER, LAYER),
+        .places = LAYER("attn.key_pos_embeddings"),
+        .u = LAYER("attn.query_pos_bias"),
+        NORM_FIELDS("", norm_ffn, "norm_ff", , LAYER),
+        FFN_FIELDS("feed_forward.", LAYER, LAYER),
     };
+#undef LAYER
 }

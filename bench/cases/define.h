@@ -15,6 +15,8 @@ struct host *define_layer_norm(const struct host *x, const struct host *weight,
                                const struct host *bias);
 struct host *define_add(const struct host *a, const struct host *b);
 
+// The array of the case that is named by both, as a whole.
+struct host *define_param(const struct case_data *t, const char *prefix, const char *name);
 // A layer of the feedback transformer without its keys' and values' maps, `prefix` before the names.
 struct ref_feedback_layer define_feedback_layer(const struct case_data *t, const char *prefix);
 
@@ -26,6 +28,11 @@ attncl_status lm_parameters(struct case_data *t);
 attncl_status lm_open(struct case_data *t, attncl_model **model_ret);
 // Logits [T, 1, V] of tokens [T, 1], in double precision, from the layers of tests/ref.
 struct host *lm_define(const struct case_data *t, const struct host *tokens);
+
+// The variable of a family, and that of one in the plain form, of build_NAME and check_NAME.
+#define FAMILY(NAME, ...) const struct family bench_##NAME = {.name = #NAME, __VA_ARGS__};
+#define PLAIN_FAMILY(NAME, SUITE)                                                                  \
+    FAMILY(NAME, .suite = (SUITE), .build = build_##NAME, .check = check_##NAME)
 
 // The epsilon of every layer norm here, as PyTorch's default.
 #define LAYER_NORM_EPS 1e-5f

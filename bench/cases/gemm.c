@@ -11,110 +11,88 @@
 
 enum { N_CHECKED_ROWS = 12 };
 
-static struct part rows_of(const struct case_data *t)
+static struct part rows_of(const struct sizes *s)
 {
-    return part_spread(N_CHECKED_ROWS, t->c->sizes.M);
+    return part_spread(N_CHECKED_ROWS, s->M);
 }
 
 // A plain GEMM has no builder of its own: A B is a batch of one, A B^T a linear map.
-static void build_gemm(struct case_data *t)
+static attncl_value build_gemm(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
-    attncl_value y;
-
     if (s->transposed) {
         const attncl_value a = case_input(t, "a", 1, DIMS(s->M, s->K));
-        y = attncl_linear(t->graph, a, MAP("b", s->N, s->K), ATTNCL_NONE_VALUE);
-    } else {
-        const attncl_value a = case_input(t, "a", 1, DIMS(1, s->M, s->K));
-        y = attncl_bmm(t->graph, a, ARRAY("b", 1, 1, s->K, s->N));
+        return attncl_linear(t->graph, a, MAP("b", s->N, s->K), ATTNCL_NONE_VALUE);
     }
-    attncl_graph_output(t->graph, "y", y);
+    const attncl_value a = case_input(t, "a", 1, DIMS(1, s->M, s->K));
+    return attncl_bmm(t->graph, a, ARRAY("b", 1, 1, s->K, s->N));
 }
 
-static void build_bmm(struct case_data *t)
+static attncl_value build_bmm(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     const attncl_value a = case_input(t, "a", 1, DIMS(s->B, s->M, s->K));
     const attncl_value b = case_input(t, "b", 1, DIMS(s->B, s->K, s->N));
 
-    attncl_graph_output(t->graph, "y", attncl_bmm(t->graph, a, b));
+    return attncl_bmm(t->graph, a, b);
 }
 
-static void check_gemm(const struct case_data *t, struct check *c)
+static void check_gemm(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
     const struct host *b = case_whole(t, "b");
 
     if (s->transposed)
-        check_compare(c, (double)s->K, PART(t, "y", rows_of(t), ALL),
-                      define_linear(PART(t, "a", rows_of(t), ALL), b, NULL));
+        check_compare(c, (double)s->K, PART(t, "y", rows_of(s), ALL),
+                      define_linear(PART(t, "a", rows_of(s), ALL), b, NULL));
     else
-        check_compare(c, (double)s->K, PART(t, "y", ALL, rows_of(t), ALL),
-                      define_bmm(PART(t, "a", ALL, rows_of(t), ALL), b));
+        check_compare(c, (double)s->K, PART(t, "y", ALL, rows_of(s), ALL),
+                      define_bmm(PART(t, "a", ALL, rows_of(s), ALL), b));
 }
 
-const struct family bench_gemm = {.name = "gemm", .build = build_gemm, .check = check_gemm};
-const struct family bench_bmm = {.name = "bmm", .build = build_bmm, .check = check_gemm};
+PLAIN_FAMILY(gemm, SUITE_OP)
+FAMILY(bmm, .build = build_bmm, .check = check_gemm)
 
 // By a provider, whatever the library would choose.  CLBlast on CPUs compiles and runs for seconds, and
 // the library never takes it: one size shows why.
-static void build_device_gemm(struct case_data *t)
+static attncl_value build_device_gemm(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
-
-    if (strcmp(s->provider, "clblast") == 0 && !t->ctx->caps.clblast_allowed && s->N > 512)
-        t->status =
-            FAIL(ATTNCL_ERR_UNSUPPORTED, "skipped: CLBlast is slow on CPUs (see the 512 case)");
-    else
-        build_gemm(t);
+    if (strcmp(s->provider, "clblast") != 0 || t->ctx->caps.clblast_allowed || s->N <= 512)
+        return build_gemm(t, s);
+    t->status = FAIL(ATTNCL_ERR_UNSUPPORTED, "skipped: CLBlast is slow on CPUs (see the 512 case)");
+    return ATTNCL_NONE_VALUE;
 }
 
-const struct family bench_device_gemm = {.name = "device_gemm",
-                                         .suite = SUITE_DEVICE,
-                                         .quantity = QUANTITY_GEMM,
-                                         .build = build_device_gemm,
-                                         .check = check_gemm};
+FAMILY(device_gemm, .suite = SUITE_DEVICE, .quantity = QUANTITY_GEMM, .build = build_device_gemm,
+       .check = check_gemm)
 
-static void build_linear(struct case_data *t)
+static attncl_value build_linear(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->M, s->K));
 
-    attncl_graph_output(
-        t->graph, "y",
-        attncl_linear(t->graph, x, MAP("weight", s->N, s->K), ARRAY("bias", 1, s->N)));
+    return attncl_linear(t->graph, x, MAP("weight", s->N, s->K), ARRAY("bias", 1, s->N));
 }
 
-static void check_linear(const struct case_data *t, struct check *c)
+static void check_linear(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    check_compare(c, (double)t->c->sizes.K, PART(t, "y", rows_of(t), ALL),
-                  define_linear(PART(t, "x", rows_of(t), ALL), WHOLE("weight"), WHOLE("bias")));
+    check_compare(c, (double)s->K, PART(t, "y", rows_of(s), ALL),
+                  define_linear(PART(t, "x", rows_of(s), ALL), WHOLE("weight"), WHOLE("bias")));
 }
 
-const struct family bench_linear = {.name = "linear", .build = build_linear, .check = check_linear};
+PLAIN_FAMILY(linear, SUITE_OP)
 
-static void build_feed_forward(struct case_data *t)
+static attncl_value build_feed_forward(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->M, s->C));
     const attncl_ffn_params params = {.struct_size = sizeof params, FFN_FIELDS("", MAP, ARRAY)};
 
-    attncl_graph_output(t->graph, "y",
-                        attncl_feed_forward(t->graph, &params, ATTNCL_GELU, x, ATTNCL_NONE_VALUE));
+    return attncl_feed_forward(t->graph, &params, ATTNCL_GELU, x, ATTNCL_NONE_VALUE);
 }
 
-static void check_feed_forward(const struct case_data *t, struct check *c)
+static void check_feed_forward(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
     const struct ref_ffn params = {FFN_FIELDS("", WHOLE, WHOLE)};
-    struct host *x = PART(t, "x", rows_of(t), ALL), *y = host_like(x);
+    struct host *x = PART(t, "x", rows_of(s), ALL), *y = host_like(x);
 
     ref_feed_forward(&params, ATTNCL_GELU, x, y);
-    check_compare(c, (double)(s->C + s->F), PART(t, "y", rows_of(t), ALL), y);
+    check_compare(c, (double)(s->C + s->F), PART(t, "y", rows_of(s), ALL), y);
 }
 
-const struct family bench_feed_forward = {.name = "feed_forward",
-                                          .suite = SUITE_LAYER,
-                                          .build = build_feed_forward,
-                                          .check = check_feed_forward};
+PLAIN_FAMILY(feed_forward, SUITE_LAYER)

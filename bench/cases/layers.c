@@ -6,68 +6,51 @@
 
 #include "cases/define.h"
 
-static struct part last_entry(const struct case_data *t)
+static attncl_value build_spatial_gate(struct case_data *t, const struct sizes *s)
 {
-    return part_one(t->c->sizes.B - 1);
-}
-
-static void build_spatial_gate(struct case_data *t)
-{
-    const struct sizes *s = &t->c->sizes;
     const attncl_value z = case_input(t, "z", 2, DIMS(s->T, s->B, s->F));
     const attncl_sgu_params params = {.struct_size = sizeof params, GATE_FIELDS(ARRAY)};
 
-    attncl_graph_output(
-        t->graph, "y",
-        attncl_spatial_gating_unit(t->graph, &params, z, s->causal, ATTNCL_NONE_VALUE));
+    return attncl_spatial_gating_unit(t->graph, &params, z, s->causal, ATTNCL_NONE_VALUE);
 }
 
-static void check_spatial_gate(const struct case_data *t, struct check *c)
+static void check_spatial_gate(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
     const struct ref_sgu params = {GATE_FIELDS(WHOLE)};
     struct host *y = host_new(ATTNCL_F32, DIMS(s->T, 1, s->F / 2));
 
-    ref_spatial_gating_unit(&params, s->causal, PART(t, "z", ALL, last_entry(t), ALL), NULL, y);
-    check_compare(c, (double)(s->F / 2 + s->T), PART(t, "y", ALL, last_entry(t), ALL), y);
+    ref_spatial_gating_unit(&params, s->causal, PART(t, "z", ALL, LAST, ALL), NULL, y);
+    check_compare(c, (double)(s->F / 2 + s->T), PART(t, "y", ALL, LAST, ALL), y);
 }
 
-const struct family bench_spatial_gate = {
-    .name = "spatial_gate", .build = build_spatial_gate, .check = check_spatial_gate};
+PLAIN_FAMILY(spatial_gate, SUITE_OP)
 
-static void build_gmlp_block(struct case_data *t)
+static attncl_value build_gmlp_block(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
     const attncl_sgu_params gate = {.struct_size = sizeof gate, GATE_FIELDS(ARRAY)};
     const attncl_gmlp_params params = {
         .struct_size = sizeof params, .sgu = &gate, GMLP_FIELDS(MAP, ARRAY)};
 
-    attncl_graph_output(t->graph, "y",
-                        attncl_gmlp_block(t->graph, &params, x, s->causal, ATTNCL_NONE_VALUE));
+    return attncl_gmlp_block(t->graph, &params, x, s->causal, ATTNCL_NONE_VALUE);
 }
 
-static void check_gmlp_block(const struct case_data *t, struct check *c)
+static void check_gmlp_block(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
     const struct ref_gmlp params = {.sgu = {GATE_FIELDS(WHOLE)}, GMLP_FIELDS(WHOLE, WHOLE)};
-    struct host *x = PART(t, "x", ALL, last_entry(t), ALL), *y = host_like(x);
+    struct host *x = PART(t, "x", ALL, LAST, ALL), *y = host_like(x);
 
     ref_gmlp_block(&params, s->causal, x, NULL, y);
-    check_compare(c, (double)(2 * s->C + s->F + s->T), PART(t, "y", ALL, last_entry(t), ALL), y);
+    check_compare(c, (double)(2 * s->C + s->F + s->T), PART(t, "y", ALL, LAST, ALL), y);
 }
 
-const struct family bench_gmlp_block = {.name = "gmlp_block",
-                                        .suite = SUITE_LAYER,
-                                        .build = build_gmlp_block,
-                                        .check = check_gmlp_block};
+PLAIN_FAMILY(gmlp_block, SUITE_LAYER)
 
 #define ENCODER_MIXING_FIELDS(MAP, ARRAY)                                                          \
     MIXING_FIELDS("", "", MAP, ARRAY), .pos_bias = ARRAY("pos_bias", 1, s->T, s->T)
 
-static void build_encoder_layer(struct case_data *t)
+static attncl_value build_encoder_layer(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     attncl_graph *g = t->graph;
     attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->C));
@@ -85,15 +68,14 @@ static void build_encoder_layer(struct case_data *t)
     const attncl_value h = attncl_aft(g, &desc, &mixing, &in);
     const attncl_value n2 = attncl_layer_norm(g, h, ARRAY("norm_ff.weight", 1, s->C),
                                               ARRAY("norm_ff.bias", 1, s->C), LAYER_NORM_EPS);
-    attncl_graph_output(g, "y", attncl_feed_forward(g, &ffn, ATTNCL_RELU, n2, h));
+    return attncl_feed_forward(g, &ffn, ATTNCL_RELU, n2, h);
 }
 
-static void check_encoder_layer(const struct case_data *t, struct check *c)
+static void check_encoder_layer(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
     const struct ref_aft mixing = {ENCODER_MIXING_FIELDS(WHOLE, WHOLE)};
     const struct ref_ffn ffn = {FFN_FIELDS("", WHOLE, WHOLE)};
-    const struct host *x = PART(t, "x", ALL, last_entry(t), ALL);
+    const struct host *x = PART(t, "x", ALL, LAST, ALL);
     struct host *h = host_like(x), *y = host_like(x);
 
     ref_aft_layer(
@@ -103,11 +85,8 @@ static void check_encoder_layer(const struct case_data *t, struct check *c)
     h = define_add(x, h);
     ref_feed_forward(&ffn, ATTNCL_RELU,
                      define_layer_norm(h, WHOLE("norm_ff.weight"), WHOLE("norm_ff.bias")), y);
-    check_compare(c, (double)(3 * s->C + s->F + s->T), PART(t, "y", ALL, last_entry(t), ALL),
+    check_compare(c, (double)(3 * s->C + s->F + s->T), PART(t, "y", ALL, LAST, ALL),
                   define_add(h, y));
 }
 
-const struct family bench_encoder_layer = {.name = "encoder_layer",
-                                           .suite = SUITE_LAYER,
-                                           .build = build_encoder_layer,
-                                           .check = check_encoder_layer};
+PLAIN_FAMILY(encoder_layer, SUITE_LAYER)

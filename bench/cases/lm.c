@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
@@ -21,12 +20,26 @@ struct lm_state {
     int32_t steps;           // of training, taken
 };
 
+// A text for every batch entry, as the models' graphs have it.
+static attncl_array text_input(const struct sizes *s, const char *name)
+{
+    return (attncl_array){.name = name, .dtype = ATTNCL_I32, .rank = 2, .dim = {s->T, s->B}};
+}
+
+static attncl_status write_text(struct case_data *t, const char *name)
+{
+    const struct case_array *a = case_array_find(t, name);
+
+    return attncl_graph_write(t->graph, name, a->data, case_array_bytes(a));
+}
+
 static double all_tokens(const struct sizes *s)
 {
     return (double)(s->T * s->B);
 }
 
-static attncl_status open_model(struct case_data *t, struct lm_state **state_ret)
+// And space for a result of this shape.
+static attncl_status open_model(struct case_data *t, int rank, const int64_t *dim)
 {
     const struct sizes *s = &t->c->sizes;
     struct lm_state *state = attncl__alloc_zero(sizeof *state);
@@ -36,11 +49,7 @@ static attncl_status open_model(struct case_data *t, struct lm_state **state_ret
     TRY(lm_parameters(t));
     TRY(lm_open(t, &state->model));
     case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
-    if (strcmp(t->c->family->name, "train_step") == 0)
-        case_array_add(t, "y", 0, DIMS(N_CHECKED_STEPS));
-    else
-        case_array_add(t, "y", 0, DIMS(s->T, s->B, s->V));
-    *state_ret = state;
+    case_array_add(t, "y", 0, rank, dim);
     return t->status;
 }
 
@@ -60,46 +69,37 @@ static void close_lm(struct case_data *t)
 
 static attncl_status open_lm(struct case_data *t)
 {
-    struct lm_state *state = NULL;
+    const struct sizes *s = &t->c->sizes;
 
-    TRY(open_model(t, &state));
-    const struct case_array *tokens = case_array_find(t, "tokens");
-    const attncl_array input = {.name = "tokens",
-                                .dtype = ATTNCL_I32,
-                                .rank = 2,
-                                .dim = {tokens->dim[0], tokens->dim[1]},
-                                .data = tokens->data,
-                                .bytes = case_array_bytes(tokens)};
+    TRY(open_model(t, DIMS(s->T, s->B, s->V)));
+    struct lm_state *state = t->state;
+    const attncl_array input = text_input(s, "tokens");
     const double start = clock_now();
     TRY(attncl_model_graph(state->model, &input, 1, &t->graph));
     t->compile_s = clock_now() - start;
-    return attncl_graph_write(t->graph, "tokens", tokens->data, case_array_bytes(tokens));
+    return write_text(t, "tokens");
 }
 
-static void check_lm(const struct case_data *t, struct check *c)
+static void check_lm(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
-    const struct part batch = part_one(s->B - 1);
-
     check_compare(c, (double)(s->layers * (3 * s->C + s->F + s->T) + s->C),
-                  PART(t, "y", ALL, batch, ALL), lm_define(t, PART(t, "tokens", ALL, batch)));
+                  PART(t, "y", ALL, LAST, ALL), lm_define(t, PART(t, "tokens", ALL, LAST)));
 }
 
-const struct family bench_lm = {.name = "lm",
-                                .suite = SUITE_MODEL,
-                                .output = "output",
-                                .open = open_lm,
-                                .close = close_lm,
-                                .check = check_lm,
-                                .tokens = all_tokens};
+// A family of language models; beside the fields given it has what they share.
+#define LM_FAMILY(NAME, ...)                                                                       \
+    FAMILY(NAME, .suite = SUITE_MODEL, .close = close_lm, .tokens = all_tokens, __VA_ARGS__)
+
+LM_FAMILY(lm, .output = "output", .open = open_lm, .check = check_lm)
 
 static attncl_status open_decode(struct case_data *t)
 {
-    struct lm_state *state = NULL;
+    const struct sizes *s = &t->c->sizes;
 
-    TRY(open_model(t, &state));
+    TRY(open_model(t, DIMS(s->T, s->B, s->V)));
+    struct lm_state *state = t->state;
     const double start = clock_now();
-    TRY(attncl_decoder_create(state->model, t->c->sizes.B, &state->decoder));
+    TRY(attncl_decoder_create(state->model, s->B, &state->decoder));
     t->compile_s = clock_now() - start;
     return ATTNCL_OK;
 }
@@ -128,14 +128,7 @@ static attncl_status read_decode(struct case_data *t)
     return ATTNCL_OK;
 }
 
-const struct family bench_lm_decode = {.name = "lm_decode",
-                                       .suite = SUITE_MODEL,
-                                       .open = open_decode,
-                                       .run = run_decode,
-                                       .read = read_decode,
-                                       .close = close_lm,
-                                       .check = check_lm,
-                                       .tokens = all_tokens};
+LM_FAMILY(lm_decode, .open = open_decode, .run = run_decode, .read = read_decode, .check = check_lm)
 
 static void add_updates(attncl_graph *g, const attncl_model *model, const attncl_value *weights,
                         const attncl_value *gradients)
@@ -164,9 +157,7 @@ static void add_updates(attncl_graph *g, const attncl_model *model, const attncl
 static attncl_status add_step(struct case_data *t, attncl_model *model)
 {
     const struct sizes *s = &t->c->sizes;
-    const attncl_array inputs[] = {
-        {.name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {s->T, s->B}},
-        {.name = "targets", .dtype = ATTNCL_I32, .rank = 2, .dim = {s->T, s->B}}};
+    const attncl_array inputs[] = {text_input(s, "tokens"), text_input(s, "targets")};
     attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
     const size_t n = attncl_model_weight_count(model);
 
@@ -192,18 +183,18 @@ static attncl_status run_step(struct case_data *t)
 static attncl_status open_train(struct case_data *t)
 {
     const struct sizes *s = &t->c->sizes;
-    struct lm_state *state = NULL;
 
-    TRY(open_model(t, &state));
-    const struct case_array *tokens = case_array_find(t, "tokens");
-    const struct case_array *targets = case_array_indices(t, "targets", 0, s->V, DIMS(s->T, s->B));
+    TRY(open_model(t, DIMS(N_CHECKED_STEPS)));
+    struct lm_state *state = t->state;
+    case_array_indices(t, "targets", 0, s->V, DIMS(s->T, s->B));
+    TRY(t->status);
     float *losses = case_array_find(t, "y")->data;
     TRY(attncl_graph_create(t->ctx, &t->graph));
     const double start = clock_now();
     TRY(add_step(t, state->model));
     t->compile_s = clock_now() - start;
-    TRY(attncl_graph_write(t->graph, "tokens", tokens->data, case_array_bytes(tokens)));
-    TRY(attncl_graph_write(t->graph, "targets", targets->data, case_array_bytes(targets)));
+    TRY(write_text(t, "tokens"));
+    TRY(write_text(t, "targets"));
     for (int i = 0; i < N_CHECKED_STEPS; ++i) {
         TRY(run_step(t));
         TRY(attncl_graph_read(t->graph, "loss", &losses[i], sizeof losses[i]));
@@ -218,9 +209,8 @@ static attncl_status settle_train(struct case_data *t)
 }
 
 // The first loss is the definition's where that does not take too long.
-static void check_train(const struct case_data *t, struct check *c)
+static void check_train(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
     const struct host *losses = case_whole(t, "y");
     struct host *first = host_new(ATTNCL_F32, DIMS(1)), *got = host_like(first);
     double sum = 0;
@@ -238,12 +228,5 @@ static void check_train(const struct case_data *t, struct check *c)
     check_compare(c, (double)(s->layers * (3 * s->C + s->F + s->T) + s->C), got, first);
 }
 
-const struct family bench_train_step = {.name = "train_step",
-                                        .suite = SUITE_MODEL,
-                                        .open = open_train,
-                                        .run = run_step,
-                                        .read = read_decode,
-                                        .settle = settle_train,
-                                        .close = close_lm,
-                                        .check = check_train,
-                                        .tokens = all_tokens};
+LM_FAMILY(train_step, .open = open_train, .run = run_step, .read = read_decode,
+          .settle = settle_train, .check = check_train)

@@ -16,14 +16,8 @@ struct layer {
     char prefix[64];
 };
 
-static struct host *param(const struct layer *l, const char *name)
-{
-    char text[128];
-
-    snprintf(text, sizeof text, "%s%s", l->prefix, name);
-    return case_whole(l->t, text);
-}
-#define PARAM(name, ...) param(l, name) // as the fields of define.h want it
+// As the fields of define.h want it.
+#define PARAM(name, ...) define_param(l->t, l->prefix, name)
 
 static bool is(const struct layer *l, const char *kind)
 {
@@ -36,7 +30,7 @@ static struct host *map(const struct layer *l, const char *name, const struct ho
 
     snprintf(weight, sizeof weight, "%s.weight", name);
     snprintf(bias, sizeof bias, "%s.bias", name);
-    return define_linear(x, param(l, weight), param(l, bias));
+    return define_linear(x, PARAM(weight), PARAM(bias));
 }
 
 static struct host *aft_conv(const struct layer *l, const struct host *n)
@@ -44,7 +38,7 @@ static struct host *aft_conv(const struct layer *l, const struct host *n)
     struct host *q = map(l, "self_attn.query", n), *mixed = host_like(q);
 
     ref_aft_conv_fwd(q, map(l, "self_attn.key", n), map(l, "self_attn.value", n),
-                     param(l, "self_attn.w"), NULL, true, mixed, host_like(q));
+                     PARAM("self_attn.w"), NULL, true, mixed, host_like(q));
     return map(l, "self_attn.output", mixed);
 }
 
@@ -64,7 +58,7 @@ static struct host *mix(const struct layer *l, const struct host *n)
         return aft_conv(l, n);
     const struct ref_aft params = {MIXING_FIELDS("self_attn.", "", PARAM, PARAM),
                                    .pos_bias =
-                                       is(l, "aft_simple") ? NULL : param(l, "self_attn.pos_bias")};
+                                       is(l, "aft_simple") ? NULL : PARAM("self_attn.pos_bias")};
     ref_aft_layer(&params, (int)(is(l, "aft_local") ? l->s->window : steps), true, n, NULL, h);
     return h;
 }
@@ -74,11 +68,11 @@ static struct host *pre_norm_layer(const struct layer *l, const struct host *x)
 {
     const struct ref_ffn ffn = {FFN_FIELDS("feed_forward.", PARAM, PARAM)};
     const struct host *n =
-        define_layer_norm(x, param(l, "norm_self_attn.weight"), param(l, "norm_self_attn.bias"));
+        define_layer_norm(x, PARAM("norm_self_attn.weight"), PARAM("norm_self_attn.bias"));
     const struct host *h = define_add(x, mix(l, n));
     struct host *y = host_like(x);
 
-    n = define_layer_norm(h, param(l, "norm_ff.weight"), param(l, "norm_ff.bias"));
+    n = define_layer_norm(h, PARAM("norm_ff.weight"), PARAM("norm_ff.bias"));
     ref_feed_forward(&ffn, ATTNCL_RELU, n, y);
     return define_add(h, y);
 }
@@ -111,13 +105,13 @@ static struct ref_feedback_layer feedback_layer(const struct layer *l)
     struct ref_feedback_layer layer = define_feedback_layer(l->t, l->prefix);
 
     if (is(l, "feedback")) {
-        layer.key_weight = param(l, "attn.key.linear.weight");
-        layer.value_weight = param(l, "attn.value.linear.weight");
-        layer.value_bias = param(l, "attn.value.linear.bias");
+        layer.key_weight = PARAM("attn.key.linear.weight");
+        layer.value_weight = PARAM("attn.value.linear.weight");
+        layer.value_bias = PARAM("attn.value.linear.bias");
     } else {
         layer.key_weight = case_whole(l->t, "transformer.key.linear.weight");
         layer.value_weight = case_whole(l->t, "transformer.value.linear.weight");
-        layer.place_bias = param(l, "attn.key_pos_bias");
+        layer.place_bias = PARAM("attn.key_pos_bias");
     }
     return layer;
 }

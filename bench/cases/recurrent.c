@@ -15,49 +15,44 @@ static const char *name_of(int64_t layer, const char *part, char text[64])
     return text;
 }
 
+// Fields of layer `k`, as those of define.h.
+#define GRU_FIELDS(n_in, n, MAP, ARRAY)                                                            \
+    .weight_ih = MAP(name_of(k, "weight_ih", text), 3 * n, k ? n : n_in),                          \
+    .bias_ih = ARRAY(name_of(k, "bias_ih", text), 0.5, 3 * n),                                     \
+    .weight_hh = MAP(name_of(k, "weight_hh", text), 3 * n, n),                                     \
+    .bias_hh = ARRAY(name_of(k, "bias_hh", text), 0.5, 3 * n)
+
 static void make_layers(struct case_data *t, int64_t n_in, attncl_gru_params *layers)
 {
     const int64_t n = t->c->sizes.C;
     char text[64];
 
-    for (int64_t k = 0; k < t->c->sizes.layers; ++k) {
-        layers[k].struct_size = sizeof layers[k];
-        layers[k].weight_ih = MAP(name_of(k, "weight_ih", text), 3 * n, k ? n : n_in);
-        layers[k].bias_ih = ARRAY(name_of(k, "bias_ih", text), 0.5, 3 * n);
-        layers[k].weight_hh = MAP(name_of(k, "weight_hh", text), 3 * n, n);
-        layers[k].bias_hh = ARRAY(name_of(k, "bias_hh", text), 0.5, 3 * n);
-    }
+    for (int64_t k = 0; k < t->c->sizes.layers; ++k)
+        layers[k] =
+            (attncl_gru_params){.struct_size = sizeof layers[k], GRU_FIELDS(n_in, n, MAP, ARRAY)};
 }
 
 static void define_layers(const struct case_data *t, struct ref_gru *layers)
 {
     char text[64];
 
-    for (int64_t k = 0; k < t->c->sizes.layers; ++k) {
-        layers[k].weight_ih = WHOLE(name_of(k, "weight_ih", text));
-        layers[k].bias_ih = WHOLE(name_of(k, "bias_ih", text));
-        layers[k].weight_hh = WHOLE(name_of(k, "weight_hh", text));
-        layers[k].bias_hh = WHOLE(name_of(k, "bias_hh", text));
-    }
+    for (int64_t k = 0; k < t->c->sizes.layers; ++k)
+        layers[k] = (struct ref_gru){GRU_FIELDS(, , WHOLE, WHOLE)};
 }
 
-static void build_gru(struct case_data *t)
+static attncl_value build_gru(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     attncl_gru_params layers[MAX_LAYERS];
     attncl_value states[MAX_LAYERS] = {{0}};
     const attncl_value x = case_input(t, "x", 1, DIMS(s->T, s->B, s->E));
 
     make_layers(t, s->E, layers);
-    attncl_graph_output(t->graph, "y",
-                        attncl_gru_layers(t->graph, layers, (size_t)s->layers, x,
-                                          ATTNCL_LAYOUT_TIME_FIRST, states));
+    return attncl_gru_layers(t->graph, layers, (size_t)s->layers, x, ATTNCL_LAYOUT_TIME_FIRST,
+                             states);
 }
 
-static void check_gru(const struct case_data *t, struct check *c)
+static void check_gru(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
-    const struct part batch = part_one(s->B - 1);
     struct ref_gru layers[MAX_LAYERS];
     struct host *states[MAX_LAYERS];
     struct host *y = host_new(ATTNCL_F32, DIMS(s->T, 1, s->C));
@@ -65,19 +60,17 @@ static void check_gru(const struct case_data *t, struct check *c)
     define_layers(t, layers);
     for (int64_t k = 0; k < s->layers; ++k)
         states[k] = host_new(ATTNCL_F32, DIMS(1, s->C));
-    ref_gru_layers(layers, (int)s->layers, PART(t, "x", ALL, batch, ALL), true, states, y);
+    ref_gru_layers(layers, (int)s->layers, PART(t, "x", ALL, LAST, ALL), true, states, y);
     // A step adds its own rounding to what the state already has.
-    check_compare(c, (double)(s->layers * (s->E + 2 * s->C) + s->T), PART(t, "y", ALL, batch, ALL),
+    check_compare(c, (double)(s->layers * (s->E + 2 * s->C) + s->T), PART(t, "y", ALL, LAST, ALL),
                   y);
 }
 
-const struct family bench_gru = {
-    .name = "gru", .suite = SUITE_LAYER, .build = build_gru, .check = check_gru};
+PLAIN_FAMILY(gru, SUITE_LAYER)
 
 // Tokens to scores, teacher forcing.
-static void build_bahdanau(struct case_data *t)
+static attncl_value build_bahdanau(struct case_data *t, const struct sizes *s)
 {
-    const struct sizes *s = &t->c->sizes;
     attncl_graph *g = t->graph;
     attncl_gru_params layers[MAX_LAYERS];
     attncl_value states[MAX_LAYERS];
@@ -99,14 +92,11 @@ static void build_bahdanau(struct case_data *t)
     attncl_bahdanau_attend(g, &params, outputs, lens, &source);
     const attncl_value x = attncl_embedding(g, tokens, ARRAY("embedding", 1, s->V, s->E), 1);
     const attncl_value y = attncl_bahdanau_decoder(g, &params, &source, x, states, NULL);
-    attncl_graph_output(
-        g, "y", attncl_linear(g, y, MAP("dense.weight", s->V, s->C), ARRAY("dense.bias", 1, s->V)));
+    return attncl_linear(g, y, MAP("dense.weight", s->V, s->C), ARRAY("dense.bias", 1, s->V));
 }
 
-static void check_bahdanau(const struct case_data *t, struct check *c)
+static void check_bahdanau(const struct case_data *t, const struct sizes *s, struct check *c)
 {
-    const struct sizes *s = &t->c->sizes;
-    const struct part batch = part_one(s->B - 1);
     struct ref_gru layers[MAX_LAYERS];
     struct host *states[MAX_LAYERS];
     const struct ref_bahdanau params = {WHOLE("W_q"), WHOLE("W_k"), WHOLE("w_v"), layers,
@@ -118,14 +108,13 @@ static void check_bahdanau(const struct case_data *t, struct check *c)
 
     define_layers(t, layers);
     for (int64_t k = 0; k < s->layers; ++k)
-        states[k] = PART(t, name_of(k, "state", text), batch, ALL);
-    ref_embedding_fwd(PART(t, "tokens", batch, ALL), WHOLE("embedding"), 1, x);
-    ref_bahdanau_decoder(&params, PART(t, "enc_outputs", batch, ALL, ALL),
-                         PART(t, "valid_lens", batch), x, states, y, weights);
+        states[k] = PART(t, name_of(k, "state", text), LAST, ALL);
+    ref_embedding_fwd(PART(t, "tokens", LAST, ALL), WHOLE("embedding"), 1, x);
+    ref_bahdanau_decoder(&params, PART(t, "enc_outputs", LAST, ALL, ALL),
+                         PART(t, "valid_lens", LAST), x, states, y, weights);
     check_compare(c, (double)(s->layers * (s->E + 3 * s->C) + 3 * s->C + s->S + s->T),
-                  PART(t, "y", batch, ALL, ALL),
+                  PART(t, "y", LAST, ALL, ALL),
                   define_linear(y, WHOLE("dense.weight"), WHOLE("dense.bias")));
 }
 
-const struct family bench_bahdanau = {
-    .name = "bahdanau", .suite = SUITE_LAYER, .build = build_bahdanau, .check = check_bahdanau};
+PLAIN_FAMILY(bahdanau, SUITE_LAYER)

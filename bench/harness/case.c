@@ -15,7 +15,6 @@
 #include "attncl/gradient.h"
 #include "base/alloc.h"
 #include "base/try.h"
-#include "graph/graph.h"
 
 // splitmix64
 static uint64_t next_bits(uint64_t *state)
@@ -111,7 +110,7 @@ attncl_value case_input(struct case_data *t, const char *name, double spread, in
     if (!a)
         return ATTNCL_NONE_VALUE;
     a->is_input = true;
-    return attncl_graph_input(t->graph, name, ATTNCL_F32, rank, dim);
+    return a->value = attncl_graph_input(t->graph, name, ATTNCL_F32, rank, dim);
 }
 
 attncl_value case_indices(struct case_data *t, const char *name, int64_t low, int64_t high,
@@ -134,7 +133,9 @@ attncl_value case_weight(struct case_data *t, const char *name, double spread, i
         return ATTNCL_NONE_VALUE;
     t->status =
         attncl_tensor_create(t->ctx, ATTNCL_F32, rank, dim, ATTNCL_F32, a->data, &a->tensor);
-    return t->status == ATTNCL_OK ? attncl_graph_weight(t->graph, a->tensor) : ATTNCL_NONE_VALUE;
+    if (t->status == ATTNCL_OK)
+        a->value = attncl_graph_weight(t->graph, a->tensor);
+    return a->value;
 }
 
 attncl_value case_map(struct case_data *t, const char *name, int64_t out, int64_t in)
@@ -173,25 +174,19 @@ static attncl_status compile(struct case_data *t)
 }
 
 // Of the sum of y dy, for every float input and weight that build has added.
-static attncl_status add_gradients(struct case_data *t)
+static attncl_status add_gradients(struct case_data *t, attncl_value y)
 {
     attncl_value x[MAX_CASE_ARRAYS], dx[MAX_CASE_ARRAYS];
     const struct case_array *of[MAX_CASE_ARRAYS];
-    const attncl_value y = attncl__graph_output_named(t->graph, "y");
     const attncl_shape shape = attncl_graph_shape(t->graph, y);
     char name[sizeof t->arrays[0].name + 8];
-    size_t n = 0, n_inputs = 0;
+    size_t n = 0;
 
-    for (int i = 0; i < t->n_arrays; ++i) {
-        const struct case_array *a = &t->arrays[i];
-        if (a->is_input && a->dtype == ATTNCL_F32)
-            x[n] = attncl__graph_input_value(t->graph, n_inputs);
-        else if (a->tensor)
-            x[n] = attncl_graph_weight(t->graph, a->tensor);
-        n_inputs += a->is_input;
-        if (a->tensor || (a->is_input && a->dtype == ATTNCL_F32))
-            of[n++] = a;
-    }
+    for (int i = 0; i < t->n_arrays; ++i)
+        if (t->arrays[i].dtype == ATTNCL_F32) {
+            x[n] = t->arrays[i].value;
+            of[n++] = &t->arrays[i];
+        }
     const attncl_value dy = case_input(t, "dy", 1, shape.rank, shape.dim);
     attncl_graph_gradient(t->graph, 1, &y, &dy, n, x, dx);
     for (size_t i = 0; i < n; ++i) {
@@ -205,11 +200,12 @@ static attncl_status add_gradients(struct case_data *t)
 static attncl_status open_graph(struct case_data *t)
 {
     TRY(attncl_graph_create(t->ctx, &t->graph));
-    t->c->family->build(t);
+    const attncl_value y = t->c->family->build(t, &t->c->sizes);
     TRY(t->status);
+    attncl_graph_output(t->graph, "y", y);
     TRY(attncl_graph_status(t->graph));
     if (t->c->sizes.backward)
-        TRY(add_gradients(t));
+        TRY(add_gradients(t, y));
 
     TRY(compile(t));
     for (int i = 0; i < t->n_arrays; ++i)
@@ -286,7 +282,9 @@ struct host *case_part(const struct case_data *t, const char *name, const struct
     for (int64_t i = 0; i < h->count; ++i) {
         int64_t from = 0;
         for (int axis = 0; axis < a->rank; ++axis)
-            from = from * a->dim[axis] + parts[axis].begin + at[axis] * parts[axis].step;
+            from = from * a->dim[axis] +
+                   (parts[axis].begin < 0 ? a->dim[axis] - 1 : parts[axis].begin) +
+                   at[axis] * parts[axis].step;
         h->data[i] = element(a, from);
         for (int axis = a->rank - 1; axis >= 0 && ++at[axis] == dim[axis]; --axis)
             at[axis] = 0;

@@ -22,6 +22,7 @@ struct case_array {
     void *data;
     attncl_tensor *tensor; // of a weight
     bool is_input;
+    attncl_value value; // in the graph, of an input or a weight
 };
 
 struct case_data {
@@ -74,11 +75,11 @@ struct case_array *case_array_find(const struct case_data *t, const char *name);
 
 // -- for check functions: a part of an array, as doubles, in the arena that host_reset() empties.
 
-// Indices begin, begin + step ... of one axis; count 0: the whole axis.
+// Indices begin, begin + step ... of one axis; count 0: the whole axis; begin -1: its last index.
 struct part {
     int64_t begin, count, step;
 };
-static const struct part ALL = {0, 0, 1};
+static const struct part ALL = {0, 0, 1}, LAST = {-1, 1, 1};
 static inline struct part part_one(int64_t index)
 {
     return (struct part){index, 1, 1};

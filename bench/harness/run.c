@@ -50,8 +50,7 @@ static attncl_status open_context(struct run *r)
     options.device = r->options.device;
     options.cache_dir = r->options.directory;
     options.profile = 1;
-    TRY(attncl_context_create(&options, &r->own));
-    return ATTNCL_OK;
+    return attncl_context_create(&options, &r->own);
 }
 
 static attncl_status close_context(struct run *r)
@@ -112,7 +111,7 @@ static attncl_status check_data(struct run *r)
     struct check check = {0};
 
     TRY(case_read(&r->data));
-    r->c->family->check(&r->data, &check);
+    r->c->family->check(&r->data, &r->c->sizes, &check);
     host_reset();
     take_probes(r);
     r->error = check_error(&check);

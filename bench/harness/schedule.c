@@ -172,12 +172,11 @@ static bool run_case(struct schedule *s, const struct bench_case *c)
     return true;
 }
 
-static void report_rooflines(struct schedule *s)
+static void report_rooflines(struct schedule *s, const char *what)
 {
-    FOR_EACH_DEVICE (d, s) {
+    FOR_EACH_DEVICE (d, s)
         if (d->json && roofline_is_known(&d->roofline))
-            report_roofline(d, "roofline");
-    }
+            report_roofline(d, what);
 }
 
 // Bandwidth and peak once more on all devices.
@@ -203,14 +202,6 @@ static void run_rooflines_again(struct schedule *s)
     report_write(s->report, false);
 }
 
-// The rows above were judged by what was known then.
-static void report_best_rooflines(struct schedule *s)
-{
-    FOR_EACH_DEVICE (d, s)
-        if (d->json && roofline_is_known(&d->roofline))
-            report_roofline(d, "best roofline of the run, which the report's shares are of");
-}
-
 static void run_cases(struct schedule *s)
 {
     bool rooflines_known = false;
@@ -219,7 +210,7 @@ static void run_cases(struct schedule *s)
     for (size_t i = 0; i < bench_n_cases && !schedule_stop; ++i) {
         const struct bench_case *c = &bench_cases[i];
         if (c->family->suite != SUITE_DEVICE && !rooflines_known) {
-            report_rooflines(s);
+            report_rooflines(s, "roofline");
             rooflines_known = true;
         }
         const bool ran = run_case(s, c);
@@ -228,10 +219,11 @@ static void run_cases(struct schedule *s)
             run_rooflines_again(s);
     }
     if (!rooflines_known)
-        report_rooflines(s);
+        report_rooflines(s, "roofline");
     if (s->n_since_roofline > 0)
         run_rooflines_again(s);
-    report_best_rooflines(s);
+    // The rows above were judged by what was known then.
+    report_rooflines(s, "best roofline of the run, which the report's shares are of");
 }
 
 bool schedule_run(const struct options *o, const char *directory, struct report *report)

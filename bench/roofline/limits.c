@@ -155,10 +155,11 @@ static attncl_status rig_read_pattern(struct case_data *t)
     return move_pattern(t, r->buffer[RIG_TO], false);
 }
 
-static void rig_check(const struct case_data *t, struct check *c)
+static void rig_check(const struct case_data *t, const struct sizes *s, struct check *c)
 {
     const struct rig *r = t->state;
 
+    (void)s;
     c->n = (int64_t)r->n;
     c->magnitude = 1;
     c->difference = (double)r->n_missed;
