@@ -38,7 +38,7 @@ static double all_tokens(const struct sizes *s)
     return (double)(s->T * s->B);
 }
 
-// And space for a result of this shape.
+// The model and its tokens, and an array "y" of this shape for the result.
 static attncl_status open_model(struct case_data *t, int rank, const int64_t *dim)
 {
     const struct sizes *s = &t->c->sizes;
