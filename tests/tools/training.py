@@ -17,7 +17,7 @@ CONFIG = {
     "arch": "lm",
     "model": {"layer": "aft_local", "d_model": 16, "n_layers": 1, "d_ff": 32, "seq_len": T, "local_window_size": 4},
     "train": {"batch_size": B, "seq_len": T, "steps": 40, "eval_every": 15, "checkpoint_every": 10, "keep": 2,
-              "sample": 5, "optimizer": {"kind": "adam", "learning_rate": 0.01}, "dropout": 0},
+              "sample": 5, "optimizer": {"kind": "adam", "learning_rate": 0.01}, "dropout": 0.1},
 }
 
 
