@@ -27,16 +27,19 @@ done
 softmax_model "$tmp/model.safetensors"
 softmax_input "$tmp/input.safetensors"
 
+programs="one_layer attention gmlp feedback recurrent train ranks run_model interop"
 have_device=1
 "$prefix/bin/attncl" devices >"$tmp/devices" 2>&1 || have_device=0
 
 # run FORM DIRECTORY: the examples succeed and print a line.
 run() {
     [ $have_device = 1 ] || return 0
-    for words in one_layer attention gmlp feedback recurrent train ranks "run_model $tmp/model.safetensors $tmp/input.safetensors" interop; do
+    for program in $programs; do
+        arguments=
+        [ $program != run_model ] || arguments="$tmp/model.safetensors $tmp/input.safetensors"
         # shellcheck disable=SC2086
-        if ! "$2"/$words >"$tmp/out" 2>"$tmp/err" || [ ! -s "$tmp/out" ] || [ -s "$tmp/err" ]; then
-            say "$1: $words failed"
+        if ! "$2"/$program $arguments >"$tmp/out" 2>"$tmp/err" || [ ! -s "$tmp/out" ] || [ -s "$tmp/err" ]; then
+            say "$1: $program failed"
             cat "$tmp/out" "$tmp/err" >&2
             exit 1
         fi
@@ -68,7 +71,7 @@ for static in no yes; do
     form="pkg-config, static $static, $compile"
     dir=$tmp/pc-$static
     mkdir "$dir"
-    for example in one_layer attention gmlp feedback recurrent train run_model interop; do
+    for example in $programs; do
         # shellcheck disable=SC2046,SC2086
         $compile -Wall -Wextra -pedantic -Werror $(pkg-config --cflags attncl) "$root/examples/$example.c" -x none \
             -o "$dir/$example" $libs -lm || { say "$form: $example does not build"; exit 1; }

@@ -135,7 +135,8 @@ static bool check_file(const char *path, bool seen[N_ARCHS])
     for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
         ck_assert_ptr_null(e->problem);
         if (e->kind == ATTNCL_ENTRY_EXTRA)
-            ck_assert_msg(after(e->name, "input.") || after(e->name, "expected."),
+            ck_assert_msg(after(e->name, "input.") || after(e->name, "expected.") ||
+                              after(e->name, "dropout."),
                           "%s: %s is no parameter", path, e->name);
         if (e->kind == ATTNCL_ENTRY_PARAMETER) {
             const attncl_array *a = attncl_safetensors_find(file, e->name);
