@@ -71,6 +71,7 @@ if "$fresh/usr/bin/attncl" devices >"$tmp/log" 2>&1; then
 fi
 
 dpkg_here --remove libattncl0.1 && fail "libattncl0.1 is removed from under the others:"
-dpkg_here --purge attncl libattncl-dev libattncl0.1 || fail "the packages cannot be purged:"
+# shellcheck disable=SC2046
+dpkg_here --purge $(for deb in "$tmp/debs"/*.deb; do dpkg-deb --field "$deb" Package; done) || fail "the packages cannot be purged:"
 find "$fresh" -name '*attncl*' -not -path '*/var/*' >"$tmp/log"
 [ ! -s "$tmp/log" ] || fail "left after purging:"

@@ -135,8 +135,7 @@ static bool check_file(const char *path, bool seen[N_ARCHS])
     for (size_t i = 0; (e = attncl_description_at(d, i)) != NULL; ++i) {
         ck_assert_ptr_null(e->problem);
         if (e->kind == ATTNCL_ENTRY_EXTRA)
-            ck_assert_msg(after(e->name, "input.") || after(e->name, "expected.") ||
-                              after(e->name, "dropout."),
+            ck_assert_msg(after(e->name, "input.") || after(e->name, "expected."),
                           "%s: %s is no parameter", path, e->name);
         if (e->kind == ATTNCL_ENTRY_PARAMETER) {
             const attncl_array *a = attncl_safetensors_find(file, e->name);
@@ -209,8 +208,8 @@ TEST(is_what_the_golden_files_hold)
     DIR *directory = opendir(ATTNCL_TEST_DATA);
     ck_assert_ptr_nonnull(directory);
     while ((entry = readdir(directory)) != NULL) {
-        if (!strstr(entry->d_name, ".safetensors"))
-            continue;
+        if (!strstr(entry->d_name, ".safetensors") || after(entry->d_name, "dropout_"))
+            continue; // those of dropout are of a loss, which has inputs of its own
         snprintf(path, sizeof path, "%s/%.200s", ATTNCL_TEST_DATA, entry->d_name);
         snprintf(name, sizeof name, "%.*s", (int)strcspn(entry->d_name, "."), entry->d_name);
         if (check_file(path, seen))
