@@ -63,7 +63,7 @@ def main():
         assert wheel.name.startswith("attncl-") and "-py3-none-linux_" in wheel.name, wheel.name
         names = zipfile.ZipFile(wheel).namelist()
         soname = library.resolve().name.rpartition(".")[0]
-        for name in (f"attncl/{soname}", "attncl/convert/command.py"):
+        for name in (f"attncl/{soname}", "attncl/convert_command.py"):
             assert name in names, (name, names)
         installed = run(python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", str(wheel))
         if installed.returncode:

@@ -4,7 +4,7 @@ import argparse
 import ast
 import sys
 
-from ..c_api import AttnclError
+from .c_api import AttnclError
 
 EPILOG = """\
 SOURCE is a file of torch.save() with a module or a state dict, a *.safetensors state dict, or a directory as the
@@ -48,7 +48,7 @@ def main(arguments=None):
     given = vars(parser.parse_args(arguments))
     given["settings"] = dict(given["settings"])
     try:
-        from . import ConversionError, export
+        from .convert import ConversionError, export
         export(given.pop("source"), given.pop("output"), **given)
     except (ImportError, OSError, AttnclError, TypeError) as error:
         return _failed(error)
