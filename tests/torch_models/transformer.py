@@ -90,8 +90,9 @@ def sinusoid(n, d):
 
 @functools.lru_cache
 def causal_mask(n, device=None):
-    """[T, T, 1]"""
-    return torch.ones(n, n, dtype=torch.bool, device=device).tril().unsqueeze(-1)
+    """[T, T, 1]; kept between calls, so not a tensor of inference mode, which training refuses."""
+    with torch.inference_mode(False):
+        return torch.ones(n, n, dtype=torch.bool, device=device).tril().unsqueeze(-1)
 
 
 class Embed(nn.Module):
