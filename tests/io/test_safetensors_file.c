@@ -18,20 +18,6 @@
 
 NO_DEVICE;
 
-static size_t heap_before;
-
-static void up(void)
-{
-    heap_before = attncl__alloc_live();
-    directory_begin();
-}
-
-static void down(void)
-{
-    directory_down();
-    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
-}
-
 static unsigned char elements[64 * 8];
 
 static attncl_array array_of(const char *name, attncl_dtype dtype, int64_t extent)
@@ -42,7 +28,7 @@ static attncl_array array_of(const char *name, attncl_dtype dtype, int64_t exten
 
 // -- opening --
 
-FIXTURE(up, down);
+FIXTURE(directory_begin, directory_end);
 
 TEST(what_is_no_file_is_refused)
 {
@@ -364,6 +350,7 @@ TEST(a_name_of_the_longest_length_can_be_written)
 
 TEST(short_memory_is_a_status_and_leaves_nothing)
 {
+    const size_t heap_before = attncl__alloc_live();
     const attncl_array arrays[] = {array_of("a", ATTNCL_F32, 2), array_of("b", ATTNCL_U8, 3)};
     const char *const metadata[] = {"k", "v", NULL};
     const char *path = IN_DIRECTORY("f");

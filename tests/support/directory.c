@@ -10,12 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/alloc.h"
 #include "support/directory.h"
 
 enum { MAX_OPEN = 16 };
 
 static char directory[DIRECTORY_BYTES];
-static size_t n_files;
+static size_t n_files, heap_before;
 
 const char *directory_up(void)
 {
@@ -26,6 +27,7 @@ const char *directory_up(void)
 
 void directory_begin(void)
 {
+    heap_before = attncl__alloc_live();
     directory_up();
 }
 
@@ -40,6 +42,12 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 void directory_down(void)
 {
     ck_assert_int_eq(nftw(directory, remove_one, MAX_OPEN, FTW_DEPTH | FTW_PHYS), 0);
+}
+
+void directory_end(void)
+{
+    directory_down();
+    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
 }
 
 const char *directory_path(const char *name, char path[FILE_BYTES])

@@ -10,8 +10,10 @@ enum { DIRECTORY_BYTES = 64, FILE_BYTES = 320 };
 // Creates a new directory; its path is valid until directory_down(), which removes it and all that
 // is in it.
 const char *directory_up(void);
-void directory_begin(void); // the same as a fixture
 void directory_down(void);
+// The same as a fixture; the end fails when the heap blocks are not as many as at the beginning.
+void directory_begin(void);
+void directory_end(void);
 
 // directory/name into `path`; returns path.
 const char *directory_path(const char *name, char path[FILE_BYTES]);

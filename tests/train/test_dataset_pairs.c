@@ -10,20 +10,6 @@
 
 NO_DEVICE;
 
-static size_t heap_before;
-
-static void up(void)
-{
-    heap_before = attncl__alloc_live();
-    directory_begin();
-}
-
-static void down(void)
-{
-    directory_down();
-    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
-}
-
 static struct dataset *opened(const char *text, const struct dataset_options *options)
 {
     struct dataset *d = NULL;
@@ -53,7 +39,7 @@ static const char *metadata(const struct dataset *d, const char *key)
     return "";
 }
 
-FIXTURE(up, down);
+FIXTURE(directory_begin, directory_end);
 
 static const char go[] = "Go.\tVa !\n"
                          "Hi,  you.\t\xc3\x89t\xc3\xa9\xe2\x80\xaf!\r\n"

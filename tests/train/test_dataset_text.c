@@ -15,20 +15,6 @@
 
 NO_DEVICE;
 
-static size_t heap_before;
-
-static void up(void)
-{
-    heap_before = attncl__alloc_live();
-    directory_begin();
-}
-
-static void down(void)
-{
-    directory_down();
-    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
-}
-
 static struct dataset *opened(const char *text, const struct dataset_options *options)
 {
     struct dataset *d = NULL;
@@ -66,7 +52,7 @@ static const int32_t *elements(const struct batch *b, size_t i)
     return b->array[i].data;
 }
 
-FIXTURE(up, down);
+FIXTURE(directory_begin, directory_end);
 
 TEST(the_vocabulary_is_the_sorted_characters)
 {

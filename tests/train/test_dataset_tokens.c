@@ -4,26 +4,11 @@
 #include <string.h>
 
 #include "attncl/safetensors.h"
-#include "base/alloc.h"
 #include "support/directory.h"
 #include "support/test.h"
 #include "train/dataset.h"
 
 NO_DEVICE;
-
-static size_t heap_before;
-
-static void up(void)
-{
-    heap_before = attncl__alloc_live();
-    directory_begin();
-}
-
-static void down(void)
-{
-    directory_down();
-    ck_assert_uint_eq(attncl__alloc_live(), heap_before);
-}
 
 static int32_t ids[64];
 static int64_t wide[64];
@@ -68,7 +53,7 @@ static void count_up(void)
         wide[i] = ids[i] = i;
 }
 
-FIXTURE(up, down);
+FIXTURE(directory_begin, directory_end);
 
 TEST(tokens_of_any_integers)
 {
