@@ -3,7 +3,7 @@
 // Runs whose outputs are read one by one: gradients of the last layers are on their way to other ranks
 // while those of the first are computed.
 //
-// The queue is in order, so a read that is enqueued right behind the last writer of its output needs
+// The queue is in order, so a read that is enqueued right after the last writer of its output needs
 // no event to wait for.
 
 #include "base/try.h"
