@@ -44,6 +44,33 @@ attncl_status attncl__check_index(const char *name, const struct tensor_desc *d)
     return ATTNCL_OK;
 }
 
+attncl_status attncl__check_rates_inputs(const struct op_sig *sig)
+{
+    TRY(attncl__check_input("step", &sig->in[0], ATTNCL_I32, 0));
+    if (attncl__desc_present(&sig->in[1]))
+        TRY(attncl__check_input("learning_rate", &sig->in[1], ATTNCL_F32, 0));
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *const *names,
+                                        int n_names, int rates, int64_t n_rates)
+{
+    const struct tensor_desc *param = &sig->in[0], *r = &sig->in[rates];
+
+    for (int i = 0; i < n_names; ++i) {
+        const struct tensor_desc *x = &sig->in[i];
+        if (!names[i] || (i == n_names - 1 && !attncl__desc_present(x)))
+            continue;
+        TRY(attncl__check_input(names[i], x, ATTNCL_F32, -1));
+        REQUIRE(attncl__desc_same_shape(x, param), ATTNCL_ERR_SHAPE, "%s is %s, %s is %s", names[i],
+                SHAPE(x), names[0], SHAPE(param));
+    }
+    TRY(attncl__check_input("rates", r, ATTNCL_F32, 1));
+    REQUIRE(r->dim[0] == n_rates, ATTNCL_ERR_SHAPE, "rates is %s, expected [%" PRId64 "]", SHAPE(r),
+            n_rates);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,
                                  const char *s_letter, int64_t b)
 {

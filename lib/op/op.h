@@ -142,6 +142,13 @@ attncl_status attncl__infer_like_first(struct op_sig *sig);
 attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
                                   int rank);
 
+// What the optimisers' ops share.  rates: input 0 is the steps taken, I32 [], 1 a learning rate, F32 []
+// or absent.  step: each input that has a name is F32 of the shape of input 0, the parameter; the last
+// one may be absent; input `rates` is F32 [n_rates].
+attncl_status attncl__check_rates_inputs(const struct op_sig *sig);
+attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *const *names,
+                                        int n_names, int rates, int64_t n_rates);
+
 // ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
 // device's iteration cap is lower.  `iterations`: an upper bound.
 attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,

@@ -31,9 +31,7 @@ static attncl_status rates_infer(struct op_sig *sig)
 
     REQUIRE(p->beta1 >= 0 && p->beta1 < 1 && p->beta2 >= 0 && p->beta2 < 1, ATTNCL_ERR_ARGUMENT,
             "betas are %g and %g, expected 0 or more and less than 1", p->beta1, p->beta2);
-    TRY(attncl__check_input("step", &sig->in[0], ATTNCL_I32, 0));
-    if (attncl__desc_present(&sig->in[1]))
-        TRY(attncl__check_input("learning_rate", &sig->in[1], ATTNCL_F32, 0));
+    TRY(attncl__check_rates_inputs(sig));
     return attncl__desc_make(ATTNCL_F32, 1, (const int64_t[]){N_RATES}, &sig->out[0]);
 }
 
@@ -68,18 +66,7 @@ static attncl_status update_infer(struct op_sig *sig)
         [IN_LARGEST] = "max_exp_avg_sq",
     };
 
-    for (int i = IN_PARAM; i <= (is_amsgrad(sig) ? IN_LARGEST : IN_SQUARE); ++i) {
-        const struct tensor_desc *x = &sig->in[i];
-        if (i == IN_RATES)
-            continue;
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, -1));
-        REQUIRE(attncl__desc_same_shape(x, &sig->in[IN_PARAM]), ATTNCL_ERR_SHAPE,
-                "%s is %s, param is %s", names[i], SHAPE(x), SHAPE(&sig->in[IN_PARAM]));
-    }
-    TRY(attncl__check_input("rates", &sig->in[IN_RATES], ATTNCL_F32, 1));
-    REQUIRE(sig->in[IN_RATES].dim[0] == N_RATES, ATTNCL_ERR_SHAPE, "rates is %s, expected [%d]",
-            SHAPE(&sig->in[IN_RATES]), N_RATES);
-    return ATTNCL_OK;
+    return attncl__check_step_inputs(sig, names, sizeof names / sizeof names[0], IN_RATES, N_RATES);
 }
 
 static attncl_status step_infer(struct op_sig *sig)
