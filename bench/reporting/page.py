@@ -108,6 +108,14 @@ def first_look(device):
         "wrong", "failed") else None) for value, what in tiles], class_="tiles")]
 
 
+def slower(device):
+    """The cases that a baseline computes faster, and why."""
+    found = [p for p in ratios.against(device, small=False) if p.best_ratio() < 1]
+    return [el("h4", "Slower than a baseline"), el("ul", [el(
+        "li", el("b", f"{p.ours.case}: {units.ratio(p.best_ratio())}"), ", " + p.why_slower()) for p in found],
+        class_="bad")] if found else None
+
+
 def problems(joined):
     """Whatever has no time, and why: what is wrong or failed first, and always open."""
     if not joined.problems:
@@ -117,9 +125,7 @@ def problems(joined):
         mine = list({(p.where, p.what): p for p in joined.problems if id(p.device) == device}.values())
         bad = [p for p in mine if p.outcome in ("wrong", "failed")]
         rest = [p for p in mine if p not in bad]
-        parts.append(el("h3", mine[0].device.title(len(joined.machines))))
-        parts.append(problem_list(bad, "bad"))
-        parts.append(problem_list(rest, "absent"))
+        parts += [el("h3", mine[0].device.title(len(joined.machines))), problem_list(bad, "bad"), problem_list(rest, "absent")]
     return parts
 
 
@@ -134,7 +140,7 @@ def summary(page):
         if not device.results:
             continue
         picture = page.figure(figures.kinds_chart(f"kinds{i}", device))
-        content += [el("h3", device.title(len(page.joined.machines))), *first_look(device), picture]
+        content += [el("h3", device.title(len(page.joined.machines))), *first_look(device), picture, slower(device)]
     return section("summary", "Summary", ABOUT_RATIOS, content, about_last=True)
 
 

@@ -30,6 +30,16 @@ class Against:
     def interval(self, side=None):
         return bootstrap.ratio(self.ours, self.sides[side or self.best()][1])
 
+    def why_slower(self):
+        """What limits a case that a baseline computes faster, by the share of the roofline that each reaches."""
+        (low, high), r = self.interval() or (None, None), self.ours
+        if low is not None and low <= 1 <= high:
+            return "not told apart: the interval holds 1"
+        if r.roofline_percent is None:
+            return "its roofline is not known"
+        return (f"bound by {r.bound}: {r.roofline_percent:.0f} % of the roofline, "
+                f"the baseline {min(100, r.roofline_percent / self.best_ratio()):.0f} %")
+
     def which(self):
         """The fastest baseline with its settings."""
         device, result = self.sides[self.best()]
@@ -70,7 +80,7 @@ def mean_interval(pairs):
 
 def to_device(result, base):
     """BASE's time / this one's, above 1 where this one is faster; None where either is missing."""
-    other = base and base.results.get((result.case, ""))
+    other = result and base and base.results.get((result.case, ""))
     return other.seconds / result.seconds if other and other.seconds and result.seconds else None
 
 

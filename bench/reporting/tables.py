@@ -46,12 +46,8 @@ def side_by_side(joined, base=None):
             el("td", el("b", units.ms(t)) if t and t == least and len(own) > 1
                else units.ms(t) if t else r.outcome if r else units.ABSENT,
                class_="number" + (" bad" if r and r.outcome in ("wrong", "failed") else ""))
-            for r, t in zip(found, times)] + [ratio_of(d.results.get((case, "")), base) for d in others])
+            for r, t in zip(found, times)] + [units.ratio(ratios.to_device(d.results.get((case, "")), base)) for d in others])
     return table(["case, ms"] + [d.title(n) for d in own] + [f"{base.title(n)} / {d.title(n)}" for d in others], rows)
-
-
-def ratio_of(result, base):
-    return units.ratio(result and ratios.to_device(result, base))
 
 
 def ratio_cell(r):
@@ -121,10 +117,6 @@ def results(device):
     return table(head, rows)
 
 
-def settings_of(device):
-    return ", ".join(f"{k} {v}" for k, v in device.settings.items()) or "none stated"
-
-
 def origin(machine, n):
     """What the machine is, what ran on it, and with which commands."""
     host = machine.host
@@ -137,7 +129,7 @@ def origin(machine, n):
              el("td", el("code", r["command"] or "not recorded"))] for r in machine.runs]
     used = [[d.title(), el("td", ", ".join(filter(None, (
         d.facts["platform"], d.facts["driver"] and f"driver {d.facts['driver']}", d.facts["opencl"]))) or d.program),
-             el("td", settings_of(d)), el("td", d.sizes or units.ABSENT)] for d in machine.devices]
+             el("td", ", ".join(f"{k} {v}" for k, v in d.settings.items()) or "none stated"), el("td", d.sizes or units.ABSENT)] for d in machine.devices]
     return el("div", el("h3", machine.name) if n > 1 else None,
               el("dl", [[el("dt", name), el("dd", value)] for name, value in facts if value]),
               table(["program", "revision", "date", "threads", "command"], runs, words=5),

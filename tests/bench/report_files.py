@@ -101,6 +101,18 @@ def joining(tool):
     check(len(join(reports.ours(), settings).own()) == 2, "runs under different settings were joined")
 
 
+def slower(tool):
+    """The first screen says of each case below 1 what limits it, or that it is not told apart."""
+    near = reports.baseline(slowness=0.999)
+    for content, case, words in ((reports.baseline(), 1, "bound by"), (near, 0, "not told apart")):
+        page = os.path.join(tool.directory, "slower.html")
+        tool.run(tool.file(reports.ours()), tool.file(content), "-o", page)
+        with open(page, encoding="utf-8") as file:
+            items = [line for line in file.read().split("<li>") if " " + words in line.split("</li>")[0]]
+        name = reports.ours()["devices"][0]["results"][case]["case"]
+        check(any(name in line for line in items), f"{name} is not explained by {words!r}: {items}")
+
+
 def sparse(tool):
     """Only what docs/benchmark-reports.md requires."""
     device = {"device": "0:0", "kind": "opencl", "results": [
@@ -277,6 +289,7 @@ def main(bench):
     with tempfile.TemporaryDirectory() as directory:
         tool = Tool(bench, directory)
         joining(tool)
+        slower(tool)
         sparse(tool)
         comparing(tool)
         figures(tool)
