@@ -120,6 +120,9 @@ const char *ranks_speaker(void)
 
 int ranks_end(int status)
 {
+    if (status == TOOL_OK &&
+        attncl_ranks_barrier(ranks) != ATTNCL_OK) // its limit, which a close has not
+        status = tool_failed();
     if (status != TOOL_OK)
         attncl_ranks_abort(ranks);
     attncl_ranks_close(ranks);

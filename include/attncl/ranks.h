@@ -12,7 +12,9 @@
  * those that ask for numbers are collective: every rank makes the same calls in the same order.
  * NULL stands for one rank everywhere: sums, broadcasts and comparisons then change nothing.
  *
- * Where a rank fails, the others wait for it: call attncl_ranks_abort() then.
+ * Where a rank fails, the others wait for it: call attncl_ranks_abort() then.  One that hangs is
+ * waited for as many seconds as ATTNCL_RANKS_TIMEOUT says, 1800 without it, 0 for ever; then the
+ * call that waits is ERR_IO.  attncl_ranks_close() has no limit: attncl_ranks_barrier() before it has.
  *
  * Threads: one thread of a process uses its ranks, the one that opened them.
  */

@@ -17,6 +17,7 @@
 #define DIRECTORY     "an existing directory"
 #define NEW_DIRECTORY "a directory"
 #define TUNING_FILE   "off or a file"
+#define SECONDS       "whole seconds up to 999999999"
 
 static const struct {
     const char *name, *values;
@@ -55,6 +56,8 @@ static bool is_accepted(const char *value, const char *values)
         return !exists || S_ISDIR(found.st_mode);
     if (strcmp(values, TUNING_FILE) == 0) // a new file's name looks like one
         return exists || strcmp(value, "off") == 0 || strpbrk(value, "/.");
+    if (strcmp(values, SECONDS) == 0)
+        return strlen(value) <= 9 && strspn(value, "0123456789") == strlen(value);
     return is_listed(value, values);
 }
 

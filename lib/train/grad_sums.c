@@ -9,7 +9,6 @@
 // summed while the rest of the backward pass runs.  With it they are read after the last batch.  Every
 // rank has rank 0's order, since sums match by their order.
 
-#include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,7 +153,7 @@ static attncl_status wait_for_read(attncl_trainer *t, const struct early_read *r
         TRY(attncl__early_read_is_done(read, &done));
         TRY(attncl_ranks_sum_poll(t->ranks, &n_left));
         if (!done)
-            attncl__ranks_idle(INT_MAX); // the cores may be the device's
+            attncl__ranks_pause(); // the cores may be the device's
     }
     return ATTNCL_OK;
 }

@@ -17,6 +17,9 @@
 
 static const char plugin_name[] = "libattncl_mpi.so";
 
+// Longer than devices of different speed take to build their kernels, or to share out a text.
+enum { DEFAULT_TIMEOUT_S = 1800 };
+
 // What the environment says of the launcher: number of ranks, 0 where it does not say; 1 without one.
 static int size_in_environment(const char **variable_ret)
 {
@@ -85,6 +88,9 @@ static attncl_status join(attncl_ranks *ranks)
     ranks->place = (struct ranks_place){.size = 1, .local_size = 1};
     if (expected == 1)
         return ATTNCL_OK;
+    TRY(attncl__env_check());
+    const char *timeout = attncl__env(ENV_RANKS_TIMEOUT);
+    ranks->timeout_s = timeout ? (int)strtol(timeout, NULL, 10) : DEFAULT_TIMEOUT_S;
     TRY(load(variable, &plugin));
     const char *failure = plugin->open(&ranks->place);
     REQUIRE(!failure, ATTNCL_ERR_STATE, "MPI: %s", failure);

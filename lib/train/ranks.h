@@ -27,7 +27,8 @@ struct rank_sum {
 struct attncl_ranks {
     const struct ranks_plugin *plugin; // NULL: one rank
     struct ranks_place place;
-    bool has_failed;               // MPI did: nothing is waited for any more
+    bool has_failed;               // MPI did, or others hang: nothing is waited for any more
+    int timeout_s;                 // ATTNCL_RANKS_TIMEOUT; 0: none
     struct rank_sum sum[MAX_SUMS]; // a ring
     size_t first_sum, n_sums;
 };
@@ -38,8 +39,18 @@ bool attncl__ranks_are_many(const attncl_ranks *ranks);
 // A plugin's result as a status.
 attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure);
 
-// Waits a moment, longer after many turns of a loop that polls: ranks may outnumber cores.
-void attncl__ranks_idle(int turn);
+// A loop that polls for what others send; starts as {0}.
+struct rank_wait {
+    int turn;
+    double began_s; // known after some turns
+};
+
+// Waits a moment: at first another's turn on the core, since ranks may outnumber cores, then some
+// microseconds.  ERR_IO after timeout_s.
+attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait);
+
+// The longer moment of it, for what is no other rank's.
+void attncl__ranks_pause(void);
 
 // Waits until the request is finished.
 attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request);

@@ -2,6 +2,7 @@
 //
 // Waiting for what MPI was asked to do.
 
+#define _POSIX_C_SOURCE 200809L // clock_gettime, nanosleep
 #include <sched.h>
 #include <time.h>
 
@@ -22,24 +23,50 @@ attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure)
                 failure);
 }
 
-void attncl__ranks_idle(int turn)
+void attncl__ranks_pause(void)
 {
-    enum { BUSY_TURNS = 1000, SLEEP_NS = 50000 };
-    const struct timespec pause = {.tv_nsec = SLEEP_NS};
+    enum { PAUSE_NS = 50000 };
+    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    nanosleep(&pause, NULL);
+}
 
-    if (turn < BUSY_TURNS)
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
+{
+    enum { BUSY_TURNS = 1000 };
+
+    if (wait->turn < BUSY_TURNS) {
+        ++wait->turn;
         sched_yield();
-    else
-        nanosleep(&pause, NULL);
+        return ATTNCL_OK;
+    }
+    attncl__ranks_pause();
+    const double now = seconds_now();
+    if (wait->began_s == 0)
+        wait->began_s = now;
+    if (ranks->timeout_s == 0 || now - wait->began_s < ranks->timeout_s)
+        return ATTNCL_OK;
+    ranks->has_failed = true;
+    return FAIL(
+        ATTNCL_ERR_IO,
+        "rank %d of %d has waited %d s for the others, ATTNCL_RANKS_TIMEOUT: one of them hangs",
+        ranks->place.rank, ranks->place.size, ranks->timeout_s);
 }
 
 attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request)
 {
+    struct rank_wait wait = {0};
     int done = 0;
-    for (int turn = 0; !done; ++turn) {
+    while (!done) {
         TRY(attncl__ranks_check(ranks, ranks->plugin->test(request, &done)));
         if (!done)
-            attncl__ranks_idle(turn);
+            TRY(attncl__ranks_wait(ranks, &wait));
     }
     return ATTNCL_OK;
 }

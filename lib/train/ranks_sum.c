@@ -142,10 +142,11 @@ attncl_status attncl_ranks_sum_wait(attncl_ranks *ranks, size_t n_left)
 {
     if (!attncl__ranks_are_many(ranks))
         return ATTNCL_OK;
-    for (int turn = 0; ranks->n_sums > n_left; ++turn) {
+    struct rank_wait wait = {0};
+    while (ranks->n_sums > n_left) {
         TRY(poll(ranks));
         if (ranks->n_sums > n_left)
-            attncl__ranks_idle(turn);
+            TRY(attncl__ranks_wait(ranks, &wait));
     }
     return ATTNCL_OK;
 }

@@ -130,7 +130,11 @@ TEST(worker)
     if (strcmp(ranks_task(), "work") != 0 && attncl_ranks_rank(ranks) == 1) {
         if (strcmp(ranks_task(), "abort") == 0)
             attncl_ranks_abort(ranks);
-        kill(getpid(), SIGKILL);
+        kill(getpid(), strcmp(ranks_task(), "kill") == 0 ? SIGKILL : SIGSTOP);
+    }
+    if (strcmp(ranks_task(), "stop") == 0) {
+        ck_fails(attncl_ranks_barrier(ranks), ATTNCL_ERR_IO, "has waited 2 s for the others");
+        attncl_ranks_abort(ranks);
     }
     sum_sizes(ranks);
     sum_buckets(ranks);
@@ -237,7 +241,8 @@ TABLE_TEST(launched_ranks_agree, sizes)
 END_TEST
 
 static const char *const ends[] = {"RANKS_TASK=abort RANKS_EXPECTED=3",
-                                   "RANKS_TASK=kill RANKS_EXPECTED=3"};
+                                   "RANKS_TASK=kill RANKS_EXPECTED=3",
+                                   "RANKS_TASK=stop RANKS_EXPECTED=3 ATTNCL_RANKS_TIMEOUT=2"};
 
 TABLE_TEST(a_rank_that_ends_ends_all, ends)
 {
