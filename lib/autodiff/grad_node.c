@@ -189,9 +189,8 @@ static void apply(struct node_grad *s, const struct grad_rule *rule)
         if (in[i].id == 0 && rule->in[i].kind == REF_KIND_DY && !(op->optional >> i & 1))
             in[i] = attncl__backward_zeros(g, s->node.out[rule->in[i].index]);
     }
-    const bool same_params = op->params_bytes == s->node.cls->params_bytes;
     const attncl_value first =
-        attncl__graph_add(g, op, same_params ? s->node.params : NULL, in, op->n_in);
+        attncl__graph_add(g, op, rule->same_params ? s->node.params : NULL, in, op->n_in);
     for (int k = 0; k < op->n_out; ++k)
         accumulate(s, rule->out[k], attncl__graph_result(g, first, k));
 }

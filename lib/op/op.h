@@ -78,8 +78,8 @@ enum op_id {
 // One rule of the backward pass.  It is applied when one of its results is needed; an input that no
 // rule of the class covers has no gradient, and requesting it is the caller's mistake.
 struct grad_rule {
-    // Takes the forward op's parameters, or none.  OP_NONE: out[0] is in[0] itself, the shape aside.
-    enum op_id op;
+    enum op_id op;    // OP_NONE: out[0] is in[0] itself, the shape aside
+    bool same_params; // the op's parameters are the forward op's; else it has none
     struct grad_ref in[GRAD_MAX_IN];
     struct grad_ref out[GRAD_MAX_OUT];
     // Whether the rule is for this node at all; NULL: for every one.

@@ -180,6 +180,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_aft_bwd,
+        .same_params = true,
         .in = {REF_X(AFT_IN_Q), REF_X(AFT_IN_K), REF_X(AFT_IN_V), REF_X(AFT_IN_BIAS),
                REF_X(AFT_IN_MASK), REF_Y(AFT_OUT_Y), REF_Y(AFT_OUT_LOG), REF_DY(AFT_OUT_Y)},
         .out = {REF_DX(AFT_IN_Q), REF_DX(AFT_IN_K), REF_DX(AFT_IN_V), REF_DX(AFT_IN_BIAS)},

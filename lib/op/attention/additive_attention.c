@@ -95,6 +95,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_additive_attention_bwd,
+        .same_params = true,
         .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0),
                REF_DY(1)},
         .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},

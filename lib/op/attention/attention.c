@@ -161,6 +161,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_bwd,
+        .same_params = true,
         .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0), REF_DY(1),
                REF_X(ATT_IN_STEP)},
         .out = {REF_DX(0), REF_DX(1), REF_DX(2)},

@@ -73,6 +73,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_pooling_bwd,
+        .same_params = true,
         .in = {REF_X(IN_KEYS), REF_X(IN_VALUES), REF_X(IN_QUERIES), REF_DY(0), REF_DY(1)},
         .out = {REF_DX(IN_KEYS), REF_DX(IN_VALUES), REF_DX(IN_QUERIES)},
     },

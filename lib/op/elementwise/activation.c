@@ -89,8 +89,10 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
     return append_flat(l, call, params->kind, call->out[ARGUMENT]);
 }
 
-static const struct grad_rule fwd_grad[] = {
-    {.op = OP_activation_bwd, .in = {REF_X(0), REF_DY(0)}, .out = {REF_DX(0)}}};
+static const struct grad_rule fwd_grad[] = {{.op = OP_activation_bwd,
+                                             .same_params = true,
+                                             .in = {REF_X(0), REF_DY(0)},
+                                             .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_activation_fwd = {
     .name = OP_CLASS(activation_fwd, 1, 1),
@@ -102,7 +104,10 @@ const struct op_class attncl__op_activation_fwd = {
 
 // REF_TEMP(0): the gradient of x + bias.
 static const struct grad_rule bias_grad[] = {
-    {.op = OP_activation_bwd, .in = {REF_Y(ARGUMENT), REF_DY(0)}, .out = {REF_TEMP(0)}},
+    {.op = OP_activation_bwd,
+     .same_params = true,
+     .in = {REF_Y(ARGUMENT), REF_DY(0)},
+     .out = {REF_TEMP(0)}},
     {.in = {REF_TEMP(0)}, .out = {REF_DX(0)}},
     {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(1)}},
 };

@@ -56,7 +56,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 static const struct grad_rule fwd_grad[] = {
-    {.op = OP_dropout_fwd, .in = {REF_DY(0), REF_X(STEP), REF_X(POSITION)}, .out = {REF_DX(X)}},
+    {.op = OP_dropout_fwd,
+     .same_params = true,
+     .in = {REF_DY(0), REF_X(STEP), REF_X(POSITION)},
+     .out = {REF_DX(X)}},
     {.in = {REF_DY(0)}, .out = {REF_DX(RESIDUAL)}},
 };
 

@@ -45,8 +45,10 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     *bytes_ret = 8 * count + 4 * (double)attncl__desc_count(&sig->in[0]);
 }
 
-static const struct grad_rule fwd_grad[] = {
-    {.op = OP_embedding_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(1)}}};
+static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,
+                                             .same_params = true,
+                                             .in = {REF_X(0), REF_X(1), REF_DY(0)},
+                                             .out = {REF_DX(1)}}};
 
 const struct op_class attncl__op_embedding_fwd = {
     .name = OP_CLASS(embedding_fwd, 2, 1),

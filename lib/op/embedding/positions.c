@@ -160,7 +160,10 @@ const struct op_class attncl__op_add_positions_bwd = {
 
 static const struct grad_rule fwd_grad[] = {
     {.in = {REF_DY(0)}, .out = {REF_DX(0)}},
-    {.op = OP_add_positions_bwd, .in = {REF_DY(0), REF_X(1)}, .out = {REF_DX(1)}},
+    {.op = OP_add_positions_bwd,
+     .same_params = true,
+     .in = {REF_DY(0), REF_X(1)},
+     .out = {REF_DX(1)}},
 };
 
 const struct op_class attncl__op_add_positions_fwd = {

@@ -145,6 +145,7 @@ static const struct grad_rule fwd_grad[] = {
     },
     {
         .op = OP_feedback_attention_bwd_accumulate,
+        .same_params = true,
         .in = {QUERY_IN, REF_X(DCACHE)},
         .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_growing,

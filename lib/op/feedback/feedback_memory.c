@@ -147,6 +147,7 @@ static void part_of(const struct op_sig *sig, int input, struct tensor_desc *vie
 // REF_TEMP(0): the gradients of all values that are mixed.
 static const struct grad_rule mix_grad[] = {
     {.op = OP_feedback_mix_bwd,
+     .same_params = true,
      .in = {REF_X(WEIGHTS), REF_X(X), REF_X(X + 1), REF_X(X + 2), REF_X(X + 3), REF_X(X + 4),
             REF_X(X + 5), REF_X(X + 6), REF_X(X + 7), REF_DY(0)},
      .out = {REF_TEMP(0), REF_DX(WEIGHTS)}},

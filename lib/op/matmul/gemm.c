@@ -147,6 +147,7 @@ static bool adds_only(const struct op_sig *sig)
 // REF_TEMP(0): the gradient of p.
 static const struct grad_rule linear_grad[] = {
     {.op = OP_linear_bwd_epilogue,
+     .same_params = true,
      .in = {REF_Y(ARGUMENT), REF_DY(Y), REF_X(GATE)},
      .out = {REF_TEMP(0), REF_DX(GATE)},
      .when = changes_argument},

@@ -126,10 +126,14 @@ static const struct grad_rule fwd_grad[] = {
      .in = {REF_Y(1), REF_X(3), REF_DY(0)},
      .out = {REF_DX(3), REF_TEMP(0)}},
     {.op = OP_spatial_gate_bwd_weight,
+     .same_params = true,
      .in = {REF_X(0), REF_TEMP(0), REF_X(2), REF_X(4)},
      .out = {REF_DX(0)}},
     {.op = OP_spatial_gate_bwd_bias, .in = {REF_X(1), REF_TEMP(0)}, .out = {REF_DX(1)}},
-    {.op = OP_spatial_gate_bwd_input, .in = {REF_X(0), REF_TEMP(0), REF_X(4)}, .out = {REF_DX(2)}},
+    {.op = OP_spatial_gate_bwd_input,
+     .same_params = true,
+     .in = {REF_X(0), REF_TEMP(0), REF_X(4)},
+     .out = {REF_DX(2)}},
 };
 
 const struct op_class attncl__op_spatial_gate_fwd = {

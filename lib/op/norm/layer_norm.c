@@ -61,6 +61,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 }
 
 static const struct grad_rule fwd_grad[] = {{.op = OP_layer_norm_bwd,
+                                             .same_params = true,
                                              .in = {REF_X(0), REF_X(1), REF_DY(0)},
                                              .out = {REF_DX(0), REF_DX(1), REF_DX(2)}}};
 

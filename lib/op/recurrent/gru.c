@@ -148,6 +148,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 // REF_TEMP(0), REF_TEMP(1): dhh and the states before the steps, as of a linear map.
 static const struct grad_rule gru_grad[] = {
     {.op = OP_gru_bwd,
+     .same_params = true,
      .in = {REF_X(IN_XI), REF_X(IN_WEIGHT), REF_X(IN_BIAS), REF_X(IN_H0), REF_Y(0), REF_DY(0)},
      .out = {REF_DX(IN_XI), REF_TEMP(0), REF_TEMP(1), REF_DX(IN_H0)}},
     {.op = OP_linear_bwd_weight, .in = {REF_TEMP(0), REF_TEMP(1)}, .out = {REF_DX(IN_WEIGHT)}},

@@ -134,8 +134,10 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     return launch_sums(l, call);
 }
 
-static const struct grad_rule fwd_grad[] = {
-    {.op = OP_cross_entropy_bwd, .in = {REF_X(0), REF_X(1), REF_DY(0)}, .out = {REF_DX(0)}}};
+static const struct grad_rule fwd_grad[] = {{.op = OP_cross_entropy_bwd,
+                                             .same_params = true,
+                                             .in = {REF_X(0), REF_X(1), REF_DY(0)},
+                                             .out = {REF_DX(0)}}};
 
 const struct op_class attncl__op_cross_entropy_fwd = {
     .name = OP_CLASS(cross_entropy_fwd, 2, 1),
