@@ -135,7 +135,7 @@ TEST(damage_gives_no_impossible_entry)
 {
     static const char whole[] =
         FIRST GOOD "dev\tdrv\tgemm_gpu\tsmall\tBM=64 BN=64 BK=16 TX=8 TY=8\n"
-                   "dev\tdrv\taft_cpu\tplain\tSLICE_KIB=6144 GROUP=32 SEGMENT=40\n";
+                   "dev\tdrv\taft_cpu\tplain\tSLICE_KIB=6144 GROUP=32 BLOCKS=4\n";
     uint64_t random = 1;
 
     for (int round = 0; round < 4000; ++round) {

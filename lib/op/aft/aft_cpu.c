@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Attention-free mixing, CPU variant: sources packed by lanes of channels, scan, mix
-// (cl/aft/aft_cpu_*.cl).
+// Attention-free mixing, CPU variant: sources packed by lanes of channels, scan, weights packed once
+// for all channels, mix (cl/aft/aft_cpu_*.cl).  Weights that would take much memory are packed for
+// some target rows at a time.
 
 #include "op/aft/aft_channel_block.h"
 
@@ -22,26 +23,64 @@ attncl_status attncl__aft_sources(struct launcher *l, const struct aft_channel_b
                           args.arg, args.n);
 }
 
+static struct kspec mix_spec(const struct aft_channel_block *s, const char *file,
+                             const char *kernel)
+{
+    struct kspec spec = attncl__aft_spec(s->p, file, kernel);
+
+    kspec_int(&spec, "ROWS", AFT_ROWS);
+    kspec_int(&spec, "MASKED", s->p->masked);
+    return spec;
+}
+
+// The weights of target blocks from block0 on.
+static attncl_status launch_weights(struct launcher *l, const struct aft_channel_block *s,
+                                    int64_t block0, int64_t count)
+{
+    const struct aft_tiling *p = s->p;
+    const struct kspec spec = mix_spec(s, "aft/aft_cpu_weights.cl", "aft_cpu_weights");
+
+    return attncl__launch(l, &spec, grid_1d(count, 1),
+                          ARGS(AFT_BIAS(s), arg_i32(p->steps), arg_i32(p->window),
+                               arg_i32(s->causal), arg_i32(block0), arg_mem(s->scratch),
+                               arg_i64(p->weights_at), arg_i64(p->pitch)));
+}
+
+static attncl_status launch_mix(struct launcher *l, const struct aft_channel_block *s,
+                                int64_t block0, int64_t count)
+{
+    const struct aft_tiling *p = s->p;
+    struct kspec spec = mix_spec(s, "aft/aft_cpu_mix.cl", "aft_cpu_mix");
+    struct aft_args args = {.n = 0};
+
+    kspec_int(&spec, "PANEL", AFT_PANEL);
+    kspec_int(&spec, "BACKWARD", s->backward);
+    attncl__aft_put_targets(&args, s);
+    attncl__aft_put_sources(&args, s);
+    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
+                                arg_i64(p->before_at), arg_i64(p->after_at), arg_i64(p->weights_at),
+                                arg_i64(p->pitch), arg_i32(block0), arg_i32(count), AFT_BIAS(s),
+                                AFT_RANGE(s), arg_i32(p->window), arg_i32(s->causal),
+                                arg_i32(p->group), arg_i32(p->item_blocks)));
+    return attncl__launch(
+        l, &spec, grid_2d(ceil_div(count, p->item_blocks), ceil_div(s->lanes, p->group), 1, 1),
+        args.arg, args.n);
+}
+
 attncl_status attncl__aft_cpu(struct launcher *l, const struct aft_channel_block *s)
 {
     const struct aft_tiling *p = s->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_cpu_mix.cl", "aft_cpu_mix");
-    struct aft_args args = {.n = 0};
+    const int64_t fit = p->weight_rows / AFT_ROWS;
 
     TRY(attncl__aft_sources(l, s));
     if (!p->masked)
         TRY(attncl__aft_scan(l, s));
-    kspec_int(&spec, "ROWS", AFT_ROWS);
-    kspec_int(&spec, "PANEL", AFT_PANEL);
-    kspec_int(&spec, "BACKWARD", s->backward);
-    kspec_int(&spec, "MASKED", p->masked);
-    attncl__aft_put_targets(&args, s);
-    attncl__aft_put_sources(&args, s);
-    attncl__aft_put(&args, ARGS(arg_mem(s->scratch), arg_i64(p->lane_floats), arg_i64(p->ranges_at),
-                                arg_i64(p->before_at), arg_i64(p->after_at), AFT_BIAS(s),
-                                AFT_RANGE(s), arg_i32(p->window), arg_i32(s->causal),
-                                arg_i32(p->group), arg_i32(p->segment), arg_local(p->weights_bytes),
-                                arg_local(p->spill_bytes)));
-    return attncl__launch(l, &spec, grid_2d(p->blocks, ceil_div(s->lanes, p->group), 1, 1),
-                          args.arg, args.n);
+    for (int64_t block0 = 0; block0 < p->blocks; block0 += fit) {
+        const int64_t left = p->blocks - block0, count = left < fit ? left : fit;
+        // The first channel block's weights serve the others.
+        if (s->lane0 == 0 || p->blocks > fit)
+            TRY(launch_weights(l, s, block0, count));
+        TRY(launch_mix(l, s, block0, count));
+    }
+    return ATTNCL_OK;
 }

@@ -14,12 +14,14 @@ enum {
     MIN_CHANNEL_BLOCK_LANES = 4
 };
 
-// Lanes of a work-item; packing costs more where a mask is read.  Source blocks packed at a time.
-enum { MAX_GROUP = 32, MAX_GROUP_MASKED = 64, MAX_SEGMENT = 40, MIN_SEGMENT = 8 };
+// Lanes and target blocks of a work-item: blocks share the sources, which the first one brings into
+// the caches.
+enum { MAX_GROUP = 16, MAX_ITEM_BLOCKS = 8, ITEMS_PER_CORE = 8 };
 
-// The weights of MAX_SEGMENT blocks and the sums of 16 lanes.  With less local memory than this
-// too few lanes would share weights, and the GPU variant is used.
-enum { CPU_MIN_LOCAL_BYTES = 65536 };
+// Scratch of the CPU variant: what channel blocks leave of it holds the weights of as many rows as
+// fit, at least of a work-item's.  AFT_HEADER floats come before a block's weights; vectors may
+// write beyond these.
+enum { CPU_SCRATCH_BYTES = 16 << 20, AFT_HEADER = 32 };
 
 enum { GPU_GROUP = 64 }; // neighbouring channels read together
 
@@ -60,44 +62,50 @@ static void tile_cpu_channels(struct aft_tiling *p, const int *tuned)
         p->block_lanes = p->lanes;
 }
 
-static void size_local(struct aft_tiling *p)
+// Source blocks inside the window of a block of target rows, at the most.
+static int64_t count_reached(const struct aft_tiling *p)
 {
-    const size_t spilled = 3 * AFT_ROWS * p->vw * (size_t)p->group * sizeof(float);
+    const int64_t window = p->window > 1 ? p->window : 1;
+    const int64_t blocks = (window + AFT_ROWS - 2) / AFT_ROWS + 1 + ceil_div(window - 1, AFT_ROWS);
 
-    p->weights_bytes = (size_t)(p->segment * AFT_ROWS + p->vw) * AFT_ROWS * sizeof(float);
-    p->spill_bytes = p->blocks > p->segment ? spilled : 0;
+    return p->masked || blocks > p->blocks ? p->blocks : blocks;
 }
 
-// Lanes share packed weights; what does not fit local memory is shared by fewer.
-static void tile_cpu_group(struct aft_tiling *p, size_t local_bytes, const int *tuned)
+static void tile_cpu_weights(struct aft_tiling *p)
 {
-    const int64_t max = tuned ? tuned[AFT_CPU_GROUP] : p->masked ? MAX_GROUP_MASKED : MAX_GROUP;
-    const int64_t segment = tuned ? tuned[AFT_CPU_SEGMENT] : MAX_SEGMENT;
+    const int64_t reached = count_reached(p);
 
-    p->segment = p->blocks < segment ? p->blocks : segment;
+    p->pitch = AFT_HEADER + (reached * AFT_ROWS + p->vw) * AFT_ROWS + (p->masked ? reached : 0);
+    p->weights_at = p->block_lanes * p->lane_floats;
+    const int64_t fit = (CPU_SCRATCH_BYTES / (int64_t)sizeof(float) - p->weights_at) / p->pitch;
+    const int64_t stripe = fit > MAX_ITEM_BLOCKS ? fit : MAX_ITEM_BLOCKS;
+    p->weight_rows = AFT_ROWS * (p->blocks < stripe ? p->blocks : stripe);
+    p->block_floats = p->weights_at + p->weight_rows / AFT_ROWS * p->pitch;
+}
+
+static void tile_cpu_group(struct aft_tiling *p, unsigned cores, const int *tuned)
+{
+    const int64_t max = tuned ? tuned[AFT_CPU_GROUP] : MAX_GROUP;
+
     p->group = p->block_lanes < max ? p->block_lanes : max;
-    size_local(p);
-    while (p->segment > MIN_SEGMENT && p->weights_bytes > local_bytes / 2) {
-        p->segment /= 2;
-        size_local(p);
-    }
-    while (p->group > 1 && p->weights_bytes + p->spill_bytes > local_bytes) {
-        p->group /= 2;
-        size_local(p);
-    }
+    p->item_blocks = tuned ? tuned[AFT_CPU_BLOCKS] : MAX_ITEM_BLOCKS;
+    while (p->item_blocks > 1 && ceil_div(p->weight_rows / AFT_ROWS, p->item_blocks) *
+                                         ceil_div(p->block_lanes, p->group) <
+                                     ITEMS_PER_CORE * (int64_t)cores)
+        p->item_blocks = (p->item_blocks + 1) / 2;
 }
 
-// Blocks that a block of targets reaches, and what the last pass does for each: CPU, packing once
-// for all lanes and adding element by element in each; GPU, a block's sources to all targets.
+// Blocks that a block of targets reaches, and what a pass does for each: CPU, packing its weights,
+// or adding element by element in all lanes; GPU, a block's sources to all targets.
 static int64_t count_iterations(const struct aft_tiling *p)
 {
     const int64_t rows = p->cpu ? AFT_ROWS : AFT_BLOCK;
     const int64_t window = ceil_div(2 * p->window, rows) + 2;
     const int64_t reach = p->masked || window > p->blocks ? p->blocks : window;
-    const int64_t pack = 3 * rows * ceil_div(rows, (int64_t)p->vw),
-                  add = 3 * rows * rows + 2 * rows;
+    const int64_t pack = 4 * rows * rows, add = 3 * rows * rows + 2 * rows;
+    const int64_t items = p->cpu ? p->group * p->item_blocks : 0;
     const int64_t max =
-        p->cpu ? reach * (pack + p->group * add) : reach * rows * (2 * AFT_TARGETS + 4);
+        p->cpu ? reach * (items > 1 ? items * add : pack) : reach * rows * (2 * AFT_TARGETS + 4);
 
     return max > 2 * p->blocks ? max : 2 * p->blocks; // the scan's
 }
@@ -171,7 +179,7 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
                fold = !own_mask && variant.heads == 0 && contiguous(sig);
     struct aft_tiling p = {
         .variant = variant,
-        .cpu = sig->caps->variant == VARIANT_CPU && sig->caps->local_bytes >= CPU_MIN_LOCAL_BYTES,
+        .cpu = sig->caps->variant == VARIANT_CPU,
         .masked = attncl__desc_present(mask),
         .folded = fold,
         .steps = q->dim[0],
@@ -195,14 +203,18 @@ struct aft_tiling attncl__aft_tiling(const struct op_sig *sig)
         const int *tuned =
             attncl__tuned(sig->caps, TUNE_AFT_CPU, p.masked ? TUNE_MASKED : TUNE_PLAIN);
         tile_cpu_channels(&p, tuned);
-        tile_cpu_group(&p, sig->caps->local_bytes, tuned);
+        tile_cpu_weights(&p);
+        tile_cpu_group(&p, sig->caps->compute_units, tuned);
         p.iterations = count_iterations(&p);
-        for (; sig->caps->max_loop_iterations && p.group > 1; p.iterations = count_iterations(&p)) {
+        for (; sig->caps->max_loop_iterations && p.group * p.item_blocks > 1;
+             p.iterations = count_iterations(&p)) {
             if ((uint64_t)p.iterations < sig->caps->max_loop_iterations)
                 break;
-            p.group /= 2;
+            if (p.group > 1)
+                p.group /= 2;
+            else
+                p.item_blocks /= 2;
         }
-        p.block_floats = p.block_lanes * p.lane_floats;
         return p;
     }
     p.iterations = count_iterations(&p);

@@ -41,14 +41,16 @@ struct aft_tiling {
     int64_t heads, entries;     // series of launches: heads times batch entries
     int64_t lanes, block_lanes; // lanes of VW channels; those of a channel block
     int64_t blocks, panels;
-    int64_t group, segment; // CPU: lanes of a work-item, source blocks packed at a time
+    int64_t group, item_blocks; // CPU: lanes and target blocks of a work-item
     int64_t lane_floats, ranges_at, before_at, after_at; // CPU: scratch of one lane
-    size_t weights_bytes, spill_bytes;                   // CPU: local memory
+    // Weights of target rows, in the CPU variant and without a mask in the GPU variant: where they
+    // begin in the scratch; rows whose weights fit; sources that a row's weights are for, in the CPU
+    // variant floats of a block of rows.
+    int64_t weights_at, weight_rows, pitch;
     // GPU variant without a mask: the tile chosen, NULL where none runs or none is wanted; where
-    // flags and weights begin in the scratch; sources that a row's weights are for; rows whose
-    // weights fit.
+    // flags begin.
     const struct aft_tile_config *tile;
-    int64_t flags_at, weights_at, pitch, weight_rows;
+    int64_t flags_at;
     int64_t block_floats; // scratch of a channel block
     unsigned vw;
     size_t local;       // work-items of a work-group

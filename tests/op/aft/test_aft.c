@@ -285,15 +285,18 @@ LOOP_TEST(every_path_is_right, 0, 2)
         }
 }
 
-// Sums spilled between segments of source blocks, and several channel blocks.
+// Many source blocks, more weights than fit the CPU variant's scratch, and several channel blocks.
 LOOP_TEST(long_and_wide, 0, 2)
 {
-    const struct variant full = {1009, 1, 5, 0, 1009, _i}, wide = {101, 2, 1500, 0, 9, _i};
+    const struct variant full = {1009, 1, 5, 0, 1009, _i}, longer = {2053, 1, 1, 0, 2053, _i},
+                         wide = {101, 2, 1500, 0, 9, _i};
 
     if (skipped(full.steps, 0, 0))
         return;
     struct ref_aft_data d = make(&kinds[_i * 16], &full, 77);
     check(&d, "long");
+    d = make(kinds, &longer, 79);
+    check(&d, "longer");
     d = make(kinds, &wide, 78);
     check(&d, "wide");
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT
+// Attention-free mixing, CPU variant: weights of a block of target rows, packed once for all
+// channels.  Host side: lib/op/aft/aft_cpu.c
+//
+//   Work      one work-item = one block of ROWS target rows
+//   Memory    reads the biases of the region (and the mask) twice, writes one float for each
+//   Numerics  a weight is e^(w - peak), peak the row's largest seen bias in the region, so that it
+//             never exceeds 1 and some weight of each row is 1.  Rows past the last are copies of it
+//
+//   Macro     Meaning                                                       Values
+//   VW        sources of a vector                                           16, 8, 4
+//   LS        work-group size                                               1
+//   ROWS      rows of a block                                               12
+//   MASKED    a mask tensor says what is seen, at any distance              0, 1
+
+#include "aft/aft_cpu_targets.clh"
+
+static inline int all_steps(const struct bias *w, int source)
+{
+    return source + VW <= w->steps;
+}
+
+// Biases of VW sources from `source` on; NOTHING where unseen or past the last.
+static inline FV bias_lane(const struct bias *w, int target, int source)
+{
+    const IV column = LANES + source;
+    FV x = (FV)(0.0f);
+    if (w->window > 0 && source - target < w->window && target - source - (VW - 1) < w->window) {
+        __global const float *row = w->table + ((long)target * w->row + source);
+#if PER_HEAD
+        // Distances beyond the window have no value.
+        if (target - source < w->window && source + VW - 1 - target < w->window)
+            x = VLOAD(row);
+        else {
+            float e[VW];
+            for (int i = 0; i < VW; ++i)
+                e[i] = abs(source + i - target) < w->window ? row[i] : 0.0f;
+            x = VLOAD(e);
+        }
+#else
+        if (all_steps(w, source))
+            x = VLOAD(row);
+        else
+            x = load_part(row, max(0, w->steps - source), 0.0f);
+        const IV distance = column - target;
+        x = ((distance < w->window) & (-distance < w->window)) ? x : (FV)(0.0f);
+#endif
+    }
+#if MASKED
+    __global const uchar *mask = w->mask + target * w->mask_row + (long)source * w->mask_column;
+    IV seen;
+    if (all_steps(w, source) && w->mask_column == 1)
+        seen = CAT(convert_int, VW)(CAT(vload, VW)(0, mask));
+    else {
+        int m[VW];
+        for (int i = 0; i < VW; ++i)
+            m[i] = source + i < w->steps ? mask[(long)i * w->mask_column] : 0;
+        seen = IVLOAD(m);
+    }
+    x = (seen == 0) ? (FV)(NOTHING) : x;
+#else
+    if (w->causal)
+        x = ((column - target) * w->causal > 0) ? (FV)(NOTHING) : x;
+#endif
+    return (column < w->steps) ? x : (FV)(NOTHING);
+}
+
+// Largest seen bias of each target row over sources [from, to); 0 where a row sees nothing.
+static inline void find_peaks(const struct bias *w, int t0, int from, int to, float peak[ROWS])
+{
+    for (int r = 0; r < ROWS; ++r) {
+        FV m = (FV)(NOTHING);
+        for (int j = from; j < to; j += VW)
+            m = max_v(bias_lane(w, min(t0 + r, w->steps - 1), j), m);
+        float x[VW], max_exponent = NOTHING;
+        VSTORE(m, x);
+        for (int i = 0; i < VW; ++i)
+            max_exponent = fmax(max_exponent, x[i]);
+        peak[r] = max_exponent > NOTHING ? max_exponent : 0.0f;
+    }
+}
+
+// weights: [to - from, and up to VW - 1 more][ROWS]; seen: 1 for each block of sources of which any
+// is seen, perhaps for its neighbour too, when there is a mask
+static inline void pack_weights(const struct bias *w, int t0, int from, int to,
+                                const float peak[ROWS], __global float *weights,
+                                __global float *seen)
+{
+    for (int i = 0; MASKED && i * ROWS < to - from; ++i)
+        seen[i] = 0.0f;
+    for (int j = 0; j < to - from; j += VW) {
+        __global float *at = weights + j * ROWS;
+        float e[ROWS][VW];
+        bool any_seen = false;
+        for (int r = 0; r < ROWS; ++r) {
+            const FV x = bias_lane(w, min(t0 + r, w->steps - 1), from + j);
+            VSTORE(exp_nonpos_v(x - (FV)(peak[r])), e[r]);
+            if (MASKED)
+                any_seen |= any(x > (FV)(NOTHING));
+        }
+        for (int i = 0; i < VW; ++i)
+            UNROLL
+        for (int r = 0; r < ROWS; ++r)
+            at[i * ROWS + r] = e[r][i];
+        if (any_seen)
+            for (int i = j / ROWS; i <= (min(j + VW, to - from) - 1) / ROWS; ++i)
+                seen[i] = 1.0f;
+    }
+}
+
+// packed: `pitch` floats for each block from block0 on, as struct targets has them
+KERNEL void aft_cpu_weights(BIAS_PARAMS, int steps, int window, int causal, int block0,
+                            __global float *restrict scratch, long packed_at, long pitch)
+{
+    __global float *packed = scratch + packed_at + (long)get_group_id(0) * pitch;
+    const struct bias w = BIAS_OF_ARGUMENTS;
+    const struct targets x = targets_at(&w, block0 + (int)get_group_id(0), packed, pitch);
+    float peak[ROWS], lowest = 80.0f, highest = -80.0f;
+
+    find_peaks(&w, x.t0, x.from * ROWS, min(x.to * ROWS, steps), peak);
+    for (int r = 0; r < ROWS; ++r) {
+        lowest = fmin(lowest, peak[r]);
+        highest = fmax(highest, peak[r]);
+        packed[AT_PEAK + r] = peak[r];
+        packed[AT_SCALE + r] = peak[r] == 0.0f ? 1.0f : exp_f(-peak[r]);
+    }
+    packed[AT_LOWEST] = lowest;
+    packed[AT_SCALED] = lowest >= -5.0f && lowest <= 20.0f && highest <= 80.0f;
+    pack_weights(&w, x.t0, x.from * ROWS, x.to * ROWS, peak, packed + AT_WEIGHTS,
+                 packed + pitch - (x.to - x.from));
+}
