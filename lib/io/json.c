@@ -4,6 +4,7 @@
 // another name.
 
 #include <jansson.h>
+#include <string.h>
 
 #include "base/try.h"
 #include "io/json.h"
@@ -13,16 +14,26 @@ static const json_t *jansson(const struct json *object)
     return (const json_t *)(const void *)object;
 }
 
+// Checks the limits, then parses a text of any type that `flags` allow.
+static attncl_status load(const char *text, size_t bytes, const struct json_limits *limits,
+                          size_t flags, json_t **ret)
+{
+    json_error_t error;
+
+    TRY(attncl__json_check(text, bytes, limits));
+    *ret = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | flags, &error);
+    if (!*ret && json_error_code(&error) == json_error_out_of_memory)
+        return FAIL(ATTNCL_ERR_NO_MEMORY, "JSON of %zu bytes", bytes);
+    REQUIRE(*ret, ATTNCL_ERR_FORMAT, "no valid JSON: %s (byte %d)", error.text, error.position);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__json_parse(const char *text, size_t bytes, const struct json_limits *limits,
                                  struct json **object_ret)
 {
-    TRY(attncl__json_check(text, bytes, limits));
+    json_t *root;
 
-    json_error_t error;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
-    if (!root && json_error_code(&error) == json_error_out_of_memory)
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "JSON of %zu bytes", bytes);
-    REQUIRE(root, ATTNCL_ERR_FORMAT, "no valid JSON: %s (byte %d)", error.text, error.position);
+    TRY(load(text, bytes, limits, 0, &root));
     if (!json_is_object(root)) {
         json_decref(root);
         return FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, expected an object");
@@ -57,6 +68,60 @@ static const char *type_words(const json_t *value)
         break;
     }
     return "null";
+}
+
+static attncl_status load_value(const struct json_span *value, const char *key,
+                                const struct json_limits *limits, json_type type,
+                                const char *type_name, json_t **ret)
+{
+    TRY(load(value->text, value->bytes, limits, JSON_DECODE_ANY, ret));
+    if (json_typeof(*ret) == type)
+        return ATTNCL_OK;
+    const char *found = type_words(*ret);
+    json_decref(*ret);
+    return FAIL(ATTNCL_ERR_FORMAT, "%.200s is %s, expected %s", key, found, type_name);
+}
+
+attncl_status attncl__json_parse_value(const struct json_span *value, const char *key,
+                                       const struct json_limits *limits, struct json **object_ret)
+{
+    json_t *root;
+
+    TRY(load_value(value, key, limits, JSON_OBJECT, "an object", &root));
+    *object_ret = (struct json *)(void *)root;
+    return ATTNCL_OK;
+}
+
+// Whether a string means what stands between its quotes: ASCII that can be printed, no escapes.
+static bool is_plain(const struct json_span *value)
+{
+    const char *last = value->text + value->bytes - 1;
+
+    if (value->bytes < 2 || *value->text != '"' || *last != '"')
+        return false;
+    for (const char *p = value->text + 1; p < last; ++p)
+        if (*p < ' ' || *p > '~' || *p == '\\')
+            return false;
+    return true;
+}
+
+attncl_status attncl__json_parse_text(const struct json_span *value, const char *key,
+                                      const struct json_limits *limits, char *to, char **end)
+{
+    json_t *root = NULL;
+    const char *text = value->text + 1;
+    size_t bytes = value->bytes - 2;
+
+    if (!is_plain(value)) {
+        TRY(load_value(value, key, limits, JSON_STRING, "a string", &root));
+        text = json_string_value(root);
+        bytes = json_string_length(root);
+    }
+    memcpy(to, text, bytes);
+    to[bytes] = 0;
+    *end = to + bytes + 1;
+    json_decref(root);
+    return ATTNCL_OK;
 }
 
 // The value of `key` in *ret; NULL when it is absent and optional.

@@ -33,6 +33,31 @@ attncl_status attncl__json_parse(const char *text, size_t bytes, const struct js
                                  struct json **object_ret);
 void attncl__json_free(struct json *object); // accepts NULL
 
+// A part of a JSON text.
+struct json_span {
+    const char *text;
+    size_t bytes;
+};
+
+// The members of an object one after another, in time and memory of one of them: each key, in its
+// quotes, and each value as they are written, neither checked.  After the last one key->text is
+// NULL.  What is no object, or has no comma where one belongs, is ERR_FORMAT.
+struct json_members {
+    const char *text;
+    size_t bytes, at, n; // n: members that were returned
+};
+attncl_status attncl__json_members(const char *text, size_t bytes, struct json_members *members);
+attncl_status attncl__json_next_member(struct json_members *members, struct json_span *key,
+                                       struct json_span *value);
+
+// Parses the value of `key`: an object as attncl__json_parse() does, or a string, which is written
+// to `to` with a zero and needs at most value->bytes there; *end is then behind it.  Another type is
+// ERR_FORMAT.
+attncl_status attncl__json_parse_value(const struct json_span *value, const char *key,
+                                       const struct json_limits *limits, struct json **object_ret);
+attncl_status attncl__json_parse_text(const struct json_span *value, const char *key,
+                                      const struct json_limits *limits, char *to, char **end);
+
 // An integer has no fraction and no exponent: 2.0 is refused.
 attncl_status attncl__json_int(const struct json *object, const char *key, bool *present,
                                int64_t *value);

@@ -23,7 +23,8 @@ enum {
     ST_LENGTH_BYTES = 8, // of the header's length
     ST_ALIGN = 8,        // of the first tensor, when we write
     ST_MAX_HEADER_BYTES = 100000000,
-    ST_MAX_TENSORS = 1000000,
+    ST_MAX_TENSORS = 200000,
+    ST_MAX_METADATA = 100000, // entries
     ST_MAX_NAME_BYTES = 4096,
     ST_FOREIGN_BYTES = 256, // enough to recognise another format
 };

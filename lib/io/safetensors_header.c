@@ -2,7 +2,6 @@
 //
 // The header of a safetensors file: from JSON to arrays, checking every rule of the format.
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,10 @@
 #include "io/json.h"
 #include "io/safetensors.h"
 
-// Per tensor: its name, the object, three keys, the type, two arrays, two offsets, at most
-// ATTNCL_MAX_RANK extents.
-enum { VALUES_PER_TENSOR = 10 + ATTNCL_MAX_RANK };
-static const struct json_limits header_limits = {
-    .depth = 8, .values = (size_t)ST_MAX_TENSORS * VALUES_PER_TENSOR, .only_digits = true};
+// What one tensor's value holds: the object, three keys, the type, two arrays, two offsets, at most
+// ATTNCL_MAX_RANK extents, and a few more that a message can name.
+static const struct json_limits value_limits = {
+    .depth = 7, .values = 16 + 2 * ATTNCL_MAX_RANK, .only_digits = true};
 
 // A tensor's range in the data.
 struct extent {
@@ -41,41 +39,92 @@ attncl_status attncl__st_header_bytes(const unsigned char first[ST_LENGTH_BYTES]
     return ATTNCL_OK;
 }
 
-// Appends a copy of a string.  All strings fit in the header's length, since there each has two
-// quotes as well.
-static const char *keep(char **end, const char *text)
+static int by_key(const void *a, const void *b)
 {
-    const size_t bytes = strlen(text) + 1;
-    char *copy = *end;
-    memcpy(copy, text, bytes);
-    *end += bytes;
-    return copy;
+    return strcmp(((const struct st_entry *)a)->key, ((const struct st_entry *)b)->key);
 }
 
-static attncl_status read_metadata(struct attncl_safetensors *file, const struct json *header,
+static attncl_status refuse_duplicate_keys(const struct st_entry *entry, size_t n)
+{
+    attncl_status status = ATTNCL_OK;
+    struct st_entry *sorted = attncl__alloc_array(n, sizeof *sorted);
+
+    REQUIRE(sorted || n == 0, ATTNCL_ERR_NO_MEMORY, "%zu metadata entries", n);
+    if (n > 0)
+        memcpy(sorted, entry, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_key);
+    for (size_t i = 1; i < n; ++i)
+        if (strcmp(sorted[i - 1].key, sorted[i].key) == 0)
+            TRY_DONE(FAIL(ATTNCL_ERR_FORMAT, "duplicate key %.200s", sorted[i].key));
+
+done:
+    attncl__free(sorted);
+    return status;
+}
+
+static attncl_status read_entries(struct attncl_safetensors *file, const struct json_span *value,
+                                  char **end)
+{
+    struct json_members members;
+    struct json_span key, text;
+
+    TRY(attncl__json_members(value->text, value->bytes, &members));
+    for (;;) {
+        TRY(attncl__json_next_member(&members, &key, &text));
+        if (!key.text)
+            break;
+        struct st_entry *entry = &file->metadata[file->n_metadata++];
+        entry->key = *end;
+        TRY(attncl__json_parse_text(&key, "a key", &value_limits, *end, end));
+        entry->value = *end;
+        TRY(attncl__json_parse_text(&text, entry->key, &value_limits, *end, end));
+    }
+    return refuse_duplicate_keys(file->metadata, file->n_metadata);
+}
+
+// How many members an object has, and how many bytes their keys take as they are written; where
+// `metadata`, the values too that may belong to ST_METADATA_KEY.
+static attncl_status count_members(const struct json_span *object, bool with_metadata, size_t *n,
+                                   size_t *bytes)
+{
+    static const char metadata_key[] = "\"" ST_METADATA_KEY "\"";
+    struct json_members members;
+    struct json_span key, value;
+
+    *n = *bytes = 0;
+    TRY(attncl__json_members(object->text, object->bytes, &members));
+    for (;;) {
+        TRY(attncl__json_next_member(&members, &key, &value));
+        if (!key.text)
+            return ATTNCL_OK;
+        const bool is_metadata = with_metadata && key.bytes == sizeof metadata_key - 1 &&
+                                 memcmp(key.text, metadata_key, key.bytes) == 0;
+        *bytes += key.bytes;
+        if (is_metadata || (with_metadata && memchr(key.text, '\\', key.bytes)))
+            *bytes += value.bytes;
+        *n += is_metadata ? 0 : 1;
+    }
+}
+
+static attncl_status read_metadata(struct attncl_safetensors *file, const struct json_span *value,
                                    char **end)
 {
-    const struct json *object;
-    bool present;
+    size_t n, bytes;
 
-    TRY(attncl__json_object(header, ST_METADATA_KEY, &present, &object));
-    if (!present)
-        return ATTNCL_OK;
-    file->metadata = attncl__alloc_array(attncl__json_count(object), sizeof *file->metadata);
-    REQUIRE(file->metadata, ATTNCL_ERR_NO_MEMORY, "%zu metadata entries",
-            attncl__json_count(object));
-
-    for (const char *key = attncl__json_next(object, NULL); key;
-         key = attncl__json_next(object, key)) {
-        const char *value;
-        const attncl_status status = attncl__json_text(object, key, NULL, &value);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix(ST_METADATA_KEY);
-            return status;
-        }
-        file->metadata[file->n_metadata++] = (struct st_entry){keep(end, key), keep(end, value)};
+    REQUIRE(!file->metadata, ATTNCL_ERR_FORMAT, "duplicate key " ST_METADATA_KEY);
+    if (*value->text != '{') {
+        struct json *none;
+        return attncl__json_parse_value(value, ST_METADATA_KEY, &value_limits, &none);
     }
-    return ATTNCL_OK;
+    TRY(count_members(value, false, &n, &bytes));
+    REQUIRE(n <= ST_MAX_METADATA, ATTNCL_ERR_FORMAT,
+            ST_METADATA_KEY " has %zu entries, at most %d are possible", n, ST_MAX_METADATA);
+    file->metadata = attncl__alloc_array(n + 1, sizeof *file->metadata);
+    REQUIRE(file->metadata, ATTNCL_ERR_NO_MEMORY, "%zu metadata entries", n);
+    const attncl_status status = read_entries(file, value, end);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix(ST_METADATA_KEY);
+    return status;
 }
 
 // Reads one tensor's object, which has exactly dtype, shape and data_offsets.
@@ -112,6 +161,20 @@ static attncl_status read_tensor(const struct json *entry, size_t data_bytes, at
     return ATTNCL_OK;
 }
 
+static int by_tensor(const void *a, const void *b)
+{
+    return strcmp(((const struct extent *)a)->array->name, ((const struct extent *)b)->array->name);
+}
+
+static attncl_status refuse_duplicate_tensors(struct extent *extent, size_t n)
+{
+    qsort(extent, n, sizeof *extent, by_tensor);
+    for (size_t i = 1; i < n; ++i)
+        REQUIRE(strcmp(extent[i - 1].array->name, extent[i].array->name) != 0, ATTNCL_ERR_FORMAT,
+                "duplicate tensor %.200s", extent[i].array->name);
+    return ATTNCL_OK;
+}
+
 static int by_place(const void *a, const void *b)
 {
     const struct extent *x = a, *y = b;
@@ -137,29 +200,45 @@ static attncl_status check_places(struct extent *extent, size_t n, size_t data_b
     return ATTNCL_OK;
 }
 
-static attncl_status read_tensors(struct attncl_safetensors *file, const struct json *header,
-                                  size_t data_bytes, char **end, struct extent *extent)
+static attncl_status read_value(const struct json_span *value, const char *name, size_t data_bytes,
+                                attncl_array *array, struct extent *extent)
 {
-    for (const char *key = attncl__json_next(header, NULL); key;
-         key = attncl__json_next(header, key)) {
-        const struct json *entry;
+    struct json *entry = NULL;
+
+    TRY(attncl__json_parse_value(value, name, &value_limits, &entry));
+    const attncl_status status = read_tensor(entry, data_bytes, array, extent);
+    attncl__json_free(entry);
+    if (status != ATTNCL_OK)
+        attncl__error_prefix("tensor %.200s", name);
+    return status;
+}
+
+static attncl_status read_members(struct attncl_safetensors *file, const struct json_span *header,
+                                  size_t data_bytes, struct extent *extent)
+{
+    char *end = file->strings;
+    struct json_members members;
+    struct json_span key, value;
+
+    TRY(attncl__json_members(header->text, header->bytes, &members));
+    for (;;) {
+        const char *name = end;
+        TRY(attncl__json_next_member(&members, &key, &value));
+        if (!key.text)
+            return ATTNCL_OK;
+        TRY(attncl__json_parse_text(&key, "a key", &value_limits, end, &end));
+        if (strcmp(name, ST_METADATA_KEY) == 0) {
+            TRY(read_metadata(file, &value, &end));
+            continue;
+        }
         attncl_array *array = &file->array[file->n_arrays];
         struct extent *place = &extent[file->n_arrays];
-
-        if (strcmp(key, ST_METADATA_KEY) == 0)
-            continue;
-        TRY(attncl__st_check_name(key, ATTNCL_ERR_FORMAT));
-        TRY(attncl__json_object(header, key, NULL, &entry));
-        const attncl_status status = read_tensor(entry, data_bytes, array, place);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("tensor %.200s", key);
-            return status;
-        }
+        TRY(attncl__st_check_name(name, ATTNCL_ERR_FORMAT));
+        TRY(read_value(&value, name, data_bytes, array, place));
         place->array = array;
-        array->name = keep(end, key);
+        array->name = name;
         file->n_arrays++;
     }
-    return ATTNCL_OK;
 }
 
 static int by_name(const void *a, const void *b)
@@ -167,29 +246,27 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const attncl_array *)a)->name, ((const attncl_array *)b)->name);
 }
 
+// Its members are parsed one by one: of a hostile header there is never more in memory than its
+// arrays and names.
 attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char *text,
                                      size_t bytes, size_t data_bytes)
 {
     attncl_status status = ATTNCL_OK;
-    struct json *header = NULL;
+    const struct json_span header = {text, bytes};
     struct extent *extent = NULL;
-    char *end;
+    size_t n, string_bytes;
 
-    TRY_DONE(attncl__json_parse(text, bytes, &header_limits, &header));
-    const size_t n =
-        attncl__json_count(header) - (attncl__json_has(header, ST_METADATA_KEY) ? 1 : 0);
-    if (n > ST_MAX_TENSORS)
-        TRY_DONE(
-            FAIL(ATTNCL_ERR_FORMAT, "%zu tensors, at most %d are possible", n, ST_MAX_TENSORS));
-    end = file->strings = attncl__alloc(bytes);
-    file->array = attncl__alloc_array(n, sizeof *file->array);
-    extent = attncl__alloc_array(n, sizeof *extent);
+    TRY(count_members(&header, true, &n, &string_bytes));
+    REQUIRE(n <= ST_MAX_TENSORS, ATTNCL_ERR_FORMAT, "%zu tensors, at most %d are possible", n,
+            ST_MAX_TENSORS);
+    file->strings = attncl__alloc(string_bytes + 1);
+    file->array = attncl__alloc_array(n + 1, sizeof *file->array);
+    extent = attncl__alloc_array(n + 1, sizeof *extent);
     if (!file->strings || !file->array || !extent)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "the names of %zu tensors", n));
 
-    TRY_DONE(read_metadata(file, header, &end));
-    TRY_DONE(read_tensors(file, header, data_bytes, &end, extent));
-    assert((size_t)(end - file->strings) <= bytes);
+    TRY_DONE(read_members(file, &header, data_bytes, extent));
+    TRY_DONE(refuse_duplicate_tensors(extent, file->n_arrays));
     TRY_DONE(check_places(extent, file->n_arrays, data_bytes));
 
     // The data is allocated only now that the header agrees with the file's length.
@@ -202,6 +279,5 @@ attncl_status attncl__st_read_header(struct attncl_safetensors *file, const char
 
 done:
     attncl__free(extent);
-    attncl__json_free(header);
     return status;
 }

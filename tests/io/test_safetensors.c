@@ -4,7 +4,9 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "attncl/safetensors.h"
 #include "base/alloc.h"
@@ -12,6 +14,12 @@
 #include "support/test.h"
 
 NO_DEVICE;
+
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED true // its memory and time are the sanitizer's
+#else
+#define SANITIZED false
+#endif
 
 static struct strbuf file; // the file under test
 static size_t heap_before;
@@ -207,7 +215,7 @@ static const struct bad bads[] = {
     {"{" SIZED("a\\u007f", 1, "[0,1]") "}", 1, "control character"},
     {"{" SIZED("", 1, "[0,1]") "}", 1, "without a name"},
     {T("U8", "[1,1,1,1,1,1,1,1,1]", "[0,1]"), 1, "shape has 9 entries, at most 8"},
-    {"{\"w\":[[[[[[[[]]]]]]]]}", 0, "nested deeper than 8 levels"},
+    {"{\"w\":[[[[[[[[]]]]]]]]}", 0, "nested deeper than 7 levels"},
 };
 
 FIXTURE(up, down);
@@ -261,12 +269,15 @@ TEST(every_truncation_is_refused)
 TEST(deep_nesting_does_not_reach_the_parser)
 {
     enum { DEPTH = 100000 };
-    const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"};
+    const char *const opens[] = {"[", "{\"a\":", "[{\"a\":"}, *const closes[] = {"]", "}", "}]"};
     for (size_t i = 0; i < 3; ++i) {
         struct strbuf deep = STRBUF_EMPTY;
         attncl__strbuf_add(&deep, "{\"w\":");
         for (int d = 0; d < DEPTH; ++d)
             attncl__strbuf_add(&deep, "%s", opens[i]);
+        for (int d = 0; d < DEPTH; ++d)
+            attncl__strbuf_add(&deep, "%s", closes[i]);
+        attncl__strbuf_add(&deep, "}");
         make_grown(&deep, 0);
         refuse("nested deeper");
     }
@@ -286,26 +297,97 @@ TEST(a_name_has_at_most_4096_bytes)
     }
 }
 
-TEST(more_than_a_million_tensors_are_refused)
+// A header of n members, each an own number between two texts, all between two others.
+static void make_members(const char *before, const char *left, const char *right, int n,
+                         const char *after)
 {
     struct strbuf header = STRBUF_EMPTY;
-    attncl__strbuf_add(&header, "{\"0\":0");
-    for (int i = 1; i <= 1000000; ++i)
-        attncl__strbuf_add(&header, ",\"%x\":0", i);
-    attncl__strbuf_add(&header, "}");
+
+    attncl__strbuf_add(&header, "%s", before);
+    for (int i = 0; i < n; ++i) {
+        attncl__strbuf_add(&header, "%s%s%x%s", i > 0 ? "," : "", left, i, right);
+    }
+    attncl__strbuf_add(&header, "%s", after);
     make_grown(&header, 0);
-    refuse("1000001 tensors, at most 1000000");
 }
 
-TEST(more_values_than_a_million_tensors_have_are_refused)
+TEST(more_than_200000_tensors_are_refused_before_any_is_read)
 {
-    struct strbuf header = STRBUF_EMPTY;
-    attncl__strbuf_add(&header, "{\"w\":[0");
-    for (int i = 0; i < 18000000; ++i)
-        attncl__strbuf_add_bytes(&header, ",0", 2);
-    attncl__strbuf_add(&header, "]}");
-    make_grown(&header, 0);
-    refuse("more than 18000000 values");
+    make_members("{", "\"", "\":0", 1600000, "}");
+    refuse("1600000 tensors, at most 200000");
+    make_members("{", "\"", "\":0", 200001, ",\"__metadata__\":{}}");
+    refuse("200001 tensors, at most 200000");
+}
+
+TEST(more_than_100000_metadata_entries_are_refused)
+{
+    make_members("{\"__metadata__\":{", "\"", "\":\"\"", 100001, "}}");
+    refuse("__metadata__ has 100001 entries, at most 100000");
+    make_members("{\"__metadata__\":{", "\"", "\":\"\"", 100000, "}}");
+    attncl_safetensors_close(accept());
+}
+
+TEST(more_values_than_a_tensor_has_are_refused)
+{
+    make_members("{\"w\":[", "\"", "\"", 5000000, "]}");
+    refuse("more than 32 values");
+}
+
+// A line of /proc/self/status in bytes: the memory that the process has, "VmRSS", or had at most,
+// "VmHWM"; 0 where the system does not say.
+static size_t memory_bytes(const char *name)
+{
+    char line[256];
+    size_t kib = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+
+    while (status && kib == 0 && fgets(line, sizeof line, status))
+        if (strncmp(line, name, strlen(name)) == 0)
+            kib = strtoul(line + strlen(name) + 1, NULL, 10);
+    if (status)
+        fclose(status);
+    return 1024 * kib;
+}
+
+// "VmHWM" is "VmRSS" afterwards.
+static void forget_peak(void)
+{
+    FILE *refs = fopen("/proc/self/clear_refs", "w");
+
+    if (refs) {
+        fputs("5", refs);
+        fclose(refs);
+    }
+}
+
+TEST(a_large_header_takes_at_most_four_times_its_memory)
+{
+    static const struct {
+        const char *before, *left, *right;
+        int n;
+        const char *after;
+    } rows[] = {
+        {"{", "\"", "\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}", 200000, "}"},
+        {"{\"__metadata__\":{", "\"", "\":\"0123456789\"", 100000, "}}"},
+        {"{\"__metadata__\":{\"k\":\"", "", "", 10000000, "\"}}"},
+        {"{\"__metadata__\":{\"k\":\"", "\\u00e9", "", 6000000, "\"}}"},
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+        attncl_safetensors *got = NULL;
+        make_members(rows[i].before, rows[i].left, rows[i].right, rows[i].n, rows[i].after);
+        forget_peak();
+        const size_t before = memory_bytes("VmRSS");
+        const clock_t start = clock();
+        ck_ok(attncl_safetensors_parse(file.data, file.used, &got));
+        const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
+        const size_t grown = memory_bytes("VmHWM") - before;
+        attncl_safetensors_close(got);
+        // The text itself is one of the four.
+        ck_assert_msg(SANITIZED || grown <= 3 * file.used + (1 << 20),
+                      "row %zu: %zu bytes for a header of %zu", i, grown, file.used);
+        ck_assert_msg(SANITIZED || seconds < 4, "row %zu: %g s", i, seconds);
+    }
 }
 
 TEST(an_empty_file_has_no_tensors)

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+//
+// JSON text scanned without the parser, which recurses and allocates: its limits, and the members of
+// an object one after another.
+//
+// Knows only as much of the grammar as that needs: strings, brackets, and where values begin.  Text
+// that is not JSON may pass here and fails in the parser.
+
+#include <string.h>
+
+#include "base/try.h"
+#include "io/json.h"
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+// The position after the string that begins at `at`, or `bytes`.
+static size_t skip_string(const char *text, size_t bytes, size_t at)
+{
+    for (++at; at < bytes && text[at] != '"'; ++at)
+        if (text[at] == '\\')
+            ++at;
+    return at < bytes ? at + 1 : bytes;
+}
+
+// The position after the number or word that begins at `at`.
+static size_t skip_plain(const char *text, size_t bytes, size_t at)
+{
+    while (at < bytes && !is_space(text[at]) && !memchr(",:[]{}\"", text[at], 7))
+        ++at;
+    return at;
+}
+
+static bool is_number(char c)
+{
+    return c == '-' || c == '+' || c == '.' || (c >= '0' && c <= '9');
+}
+
+static bool all_digits(const char *text, size_t length)
+{
+    for (size_t i = 0; i < length; ++i)
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+    return true;
+}
+
+attncl_status attncl__json_check(const char *text, size_t bytes, const struct json_limits *limits)
+{
+    size_t n_values = 0;
+    int depth = 0;
+
+    for (size_t at = 0; at < bytes;) {
+        const char c = text[at];
+        if (is_space(c) || c == ',' || c == ':') {
+            ++at;
+            continue;
+        }
+        if (c == ']' || c == '}') {
+            --depth;
+            ++at;
+            continue;
+        }
+        ++n_values;
+        REQUIRE(n_values <= limits->values, ATTNCL_ERR_FORMAT, "JSON of more than %zu values",
+                limits->values);
+        if (c == '[' || c == '{') {
+            ++depth;
+            ++at;
+            REQUIRE(depth <= limits->depth, ATTNCL_ERR_FORMAT,
+                    "JSON nested deeper than %d levels at byte %zu", limits->depth, at);
+        } else if (c == '"') {
+            at = skip_string(text, bytes, at);
+        } else {
+            const size_t end = skip_plain(text, bytes, at);
+            const int shown = end - at < 40 ? (int)(end - at) : 40;
+            REQUIRE(!limits->only_digits || !is_number(c) || all_digits(text + at, end - at),
+                    ATTNCL_ERR_FORMAT, "the number %.*s at byte %zu is not written in digits only",
+                    shown, text + at, at);
+            at = end;
+        }
+    }
+    return ATTNCL_OK;
+}
+
+static size_t skip_space(const char *text, size_t bytes, size_t at)
+{
+    while (at < bytes && is_space(text[at]))
+        ++at;
+    return at;
+}
+
+// The position after the value that begins at `at`; of one that is cut short, `bytes`.
+static size_t skip_value(const char *text, size_t bytes, size_t at)
+{
+    int depth = 0;
+
+    do {
+        const char c = text[at];
+        if (c == '"') {
+            at = skip_string(text, bytes, at);
+        } else if (memchr("[]{},: \t\n\r", c, 10)) {
+            depth += c == '[' || c == '{';
+            depth -= c == ']' || c == '}';
+            ++at;
+        } else {
+            at = skip_plain(text, bytes, at);
+        }
+    } while (depth > 0 && at < bytes);
+    return at;
+}
+
+static attncl_status expected(const char *what, size_t at)
+{
+    return FAIL(ATTNCL_ERR_FORMAT, "no valid JSON: %s expected (byte %zu)", what, at);
+}
+
+attncl_status attncl__json_members(const char *text, size_t bytes, struct json_members *members)
+{
+    const size_t at = skip_space(text, bytes, 0);
+
+    REQUIRE(at == bytes || text[at] != '[', ATTNCL_ERR_FORMAT,
+            "the JSON text is an array, expected an object");
+    if (at == bytes || text[at] != '{')
+        return expected("an object", at);
+    *members = (struct json_members){.text = text, .bytes = bytes, .at = at + 1};
+    return ATTNCL_OK;
+}
+
+// After the last member nothing follows.
+static attncl_status end_members(const struct json_members *m, size_t at, struct json_span *key)
+{
+    at = skip_space(m->text, m->bytes, at + 1);
+    if (at < m->bytes)
+        return expected("the end", at);
+    *key = (struct json_span){0};
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__json_next_member(struct json_members *m, struct json_span *key,
+                                       struct json_span *value)
+{
+    const char *text = m->text;
+    size_t at = skip_space(text, m->bytes, m->at);
+
+    if (at < m->bytes && text[at] == '}')
+        return end_members(m, at, key);
+    if (m->n > 0) {
+        if (at == m->bytes || text[at] != ',')
+            return expected("a comma or }", at);
+        at = skip_space(text, m->bytes, at + 1);
+    }
+    if (at == m->bytes || text[at] != '"')
+        return expected("a key", at);
+    *key = (struct json_span){text + at, skip_string(text, m->bytes, at) - at};
+    at = skip_space(text, m->bytes, at + key->bytes);
+    if (at == m->bytes || text[at] != ':')
+        return expected("a colon", at);
+    at = skip_space(text, m->bytes, at + 1);
+    if (at == m->bytes || memchr(",:]}", text[at], 4))
+        return expected("a value", at);
+    *value = (struct json_span){text + at, skip_value(text, m->bytes, at) - at};
+    m->at = at + value->bytes;
+    ++m->n;
+    return ATTNCL_OK;
+}
