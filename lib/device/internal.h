@@ -9,6 +9,19 @@
 void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const char *variant,
                        struct device_caps *ret);
 
+// Builds the program of a kernel file and its macros, from the program cache where it has it.
+// *source_ret: the source, the caller's to free, when the program is to be stored, else unchanged.
+attncl_status attncl__program_build(attncl_context *ctx, const char *file, const char *defines,
+                                    cl_program *cl_ret, char **source_ret);
+// Accepts a program that is NULL.
+void attncl__program_release(cl_program *cl);
+// Stores a program in the program cache, with the source that it was built from.
+void attncl__program_store(const attncl_context *ctx, const char *source, cl_program cl);
+
+// What all keys of the program cache begin with: the library, the device, the driver and its
+// environment.  The caller's to free; NULL when there is no memory.
+char *attncl__program_device_key(const attncl_context *ctx);
+
 attncl_status attncl__programs_create(struct program_table **ret);
 // Stores programs that were built from source in the program cache; at the context's end.
 void attncl__programs_store(attncl_context *ctx);

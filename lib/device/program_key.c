@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+//
+// What the keys of all entries of the program cache share: whatever but a program's own source could
+// change its binary.
+
+#define _GNU_SOURCE // dladdr
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "attncl/version.h"
+#include "base/alloc.h"
+#include "base/strbuf.h"
+#include "device/internal.h"
+#include "device/platform.h"
+
+static void add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
+{
+    size_t n = 0;
+
+    if (clGetDeviceInfo(id, what, 0, NULL, &n) != CL_SUCCESS || n > 1 << 20)
+        n = 0;
+    char *value = attncl__alloc_zero(n + 1);
+    if (value && n)
+        attncl__device_text(id, what, value, n + 1);
+    attncl__strbuf_add(t, "%s\n", value ? value : "");
+    t->failed = t->failed || !value;
+    attncl__free(value);
+}
+
+// Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform
+// with cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
+static void add_driver_file(struct strbuf *t, cl_platform_id platform)
+{
+    char extensions[1024];
+    struct stat st;
+    Dl_info info;
+
+    attncl__platform_text(platform, CL_PLATFORM_EXTENSIONS, extensions, sizeof extensions);
+    if (!strstr(extensions, "cl_khr_icd"))
+        return;
+    void *const *const *first_word = (void *const *const *)platform;
+    if (!*first_word || !dladdr(**first_word, &info) || !info.dli_fname ||
+        stat(info.dli_fname, &st) != 0)
+        return;
+    attncl__strbuf_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
+                       (long long)st.st_mtime);
+}
+
+struct lines {
+    const char **lines;
+    size_t n;
+    bool failed;
+};
+
+static void add_line(const char *entry, void *user)
+{
+    struct lines *l = user;
+    const char **grown = attncl__grow_array(l->lines, l->n + 1, sizeof(char *));
+
+    l->failed = l->failed || !grown;
+    if (!grown)
+        return;
+    l->lines = grown;
+    l->lines[l->n++] = entry;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+// Environment variables that change what drivers compile.
+static void add_driver_environment(struct strbuf *t)
+{
+    static const char *const prefixes[] = {"POCL_", "CL_",      "NEO",      "IGC_",
+                                           "AMD_",  "RUSTICL_", "OCLGRIND_"};
+    struct lines l = {0};
+
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; ++i)
+        attncl__env_each(prefixes[i], add_line, &l);
+    if (l.n > 0)
+        qsort(l.lines, l.n, sizeof *l.lines, by_text);
+    for (size_t i = 0; i < l.n; ++i)
+        attncl__strbuf_add(t, "%s\n", l.lines[i]);
+    t->failed = t->failed || l.failed;
+    attncl__free(l.lines);
+}
+
+char *attncl__program_device_key(const attncl_context *ctx)
+{
+    static const cl_device_info texts[] = {
+        CL_DEVICE_NAME,    CL_DEVICE_VENDOR,     CL_DEVICE_VERSION,          CL_DRIVER_VERSION,
+        CL_DEVICE_PROFILE, CL_DEVICE_EXTENSIONS, CL_DEVICE_OPENCL_C_VERSION,
+    };
+    char version[256] = "";
+    cl_platform_id platform = NULL;
+    cl_uint vendor_id = 0, address_bits = 0;
+    struct strbuf t = STRBUF_EMPTY;
+
+    if (clGetDeviceInfo(ctx->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) ==
+        CL_SUCCESS)
+        attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
+    clGetDeviceInfo(ctx->device, CL_DEVICE_VENDOR_ID, sizeof vendor_id, &vendor_id, NULL);
+    clGetDeviceInfo(ctx->device, CL_DEVICE_ADDRESS_BITS, sizeof address_bits, &address_bits, NULL);
+    attncl__strbuf_add(&t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
+                       ctx->info.platform_name, version, vendor_id, address_bits);
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
+        add_device_text(&t, ctx->device, texts[i]);
+    if (platform)
+        add_driver_file(&t, platform);
+    add_driver_environment(&t);
+    if (t.failed)
+        attncl__strbuf_free(&t);
+    return t.data;
+}
