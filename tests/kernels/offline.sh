@@ -22,16 +22,14 @@ n=$(find "$directory" -name '*.cl' 2>/dev/null | wc -l)
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 
-targets='"spir64 -O0 -emit-llvm -c"'
-if grep -qlrE '^#define LS ([2-9]|1[0-9])' "$directory"; then
-    targets='"nvptx64-nvidia-nvcl -march=sm_75 -O1 -S" "amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -O1 -S" '$targets
-fi
+any='"spir64 -O0 -emit-llvm -c"'
+gpu='"nvptx64-nvidia-nvcl -march=sm_75 -O1 -S" "amdgcn-amd-amdhsa -mcpu=gfx1030 -nogpulib -O1 -S"'
 
-# compile FILE: for each, stopping at the first that refuses.
+# compile FILE: for each target of the file, stopping at the first that refuses.
 cat >"$tmp/compile" <<END
 status=0
-for target in $targets; do
-    for file in "\$@"; do
+compile() {
+    for target in "\$@"; do
         $clang -x cl -cl-std=CL1.2 -Wall -Wno-unused-function -Wno-pass-failed -Werror -target \$target "\$file" -o /dev/null \
             2>"$tmp/log.\$\$" || {
             echo "\$file does not compile for \$target:" >&2
@@ -39,11 +37,18 @@ for target in $targets; do
             status=1
         }
     done
+}
+for file; do
+    compile $any
+    if grep -qE '^#define LS ([2-9]|1[0-9])' "\$file"; then
+        compile $gpu
+    fi
 done
 exit \$status
 END
 find "$directory" -name '*.cl' -print0 | xargs -0 -n 8 -P "$(nproc 2>/dev/null || echo 2)" sh "$tmp/compile"
 status=$?
 
-echo "$n kernel sources for $targets: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
+m=$(grep -lrE '^#define LS ([2-9]|1[0-9])' "$directory" | wc -l)
+echo "$n kernel sources for SPIR, $m of them for NVIDIA and AMD too: $([ $status = 0 ] && echo "all compile" || echo "some are refused")"
 [ $status = 0 ]
