@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Keys of a configuration.
+// Reading keys of a configuration: each typed read notes its key.
 
 #include "model/config.h"
 
@@ -16,7 +16,7 @@
 
 // -- the list of keys
 
-static struct config_key *find_key(const struct config *config, const char *name)
+struct config_key *attncl__config_find_key(const struct config *config, const char *name)
 {
     struct config_keys *keys = config->keys;
     for (size_t i = 0; i < keys->n; ++i)
@@ -29,7 +29,7 @@ static struct config_key *find_key(const struct config *config, const char *name
 static struct config_key *note(struct config *config, const char *name, enum config_type type)
 {
     struct config_keys *keys = config->keys;
-    struct config_key *key = find_key(config, name);
+    struct config_key *key = attncl__config_find_key(config, name);
     if (!key) {
         assert(keys->n < CONFIG_MAX_KEYS);
         key = &keys->list[keys->n++];
@@ -296,38 +296,5 @@ attncl_status attncl__config_activation(struct config *config, const char *key,
     // A class and its function differ in case only.
     TRY(choose(config, key, kinds, N_CHOICES(kinds), otherwise, strcasecmp, &kind));
     *ret = (attncl_activation)kind;
-    return ATTNCL_OK;
-}
-
-// -- keys that nothing reads
-
-static attncl_status refuse_key(const struct config *config, const char *name)
-{
-    struct suggestion s = {.word = name};
-    for (size_t i = 0; i < config->keys->n; ++i)
-        if (config->keys->list[i].parent == config->parent)
-            attncl__suggestion_add(&s, config->keys->list[i].name);
-    return FAIL(ATTNCL_ERR_FORMAT, "key %.100s is not known%s", name,
-                attncl__suggestion_text(&s, "keys"));
-}
-
-attncl_status attncl__config_check_keys(const struct config *config)
-{
-    const char *name = NULL;
-    while ((name = attncl__json_next(config->object, name)) != NULL) {
-        const struct config_key *key = find_key(config, name);
-        if (!key)
-            return refuse_key(config, name);
-        struct config inner = {.keys = config->keys, .parent = (int)(key - config->keys->list)};
-        bool present;
-        if (key->type != CONFIG_OBJECT ||
-            attncl__json_object(config->object, name, &present, &inner.object) != ATTNCL_OK)
-            continue; // a value of another type is what reading it refuses
-        const attncl_status status = attncl__config_check_keys(&inner);
-        if (status != ATTNCL_OK) {
-            attncl__error_prefix("%s", name);
-            return status;
-        }
-    }
     return ATTNCL_OK;
 }

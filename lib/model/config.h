@@ -101,6 +101,9 @@ attncl_status attncl__config_object(struct config *config, const char *key, stru
 attncl_status attncl__config_activation(struct config *config, const char *key,
                                         const char *otherwise, attncl_activation *ret);
 
+// The key's row, NULL when it was never read.
+struct config_key *attncl__config_find_key(const struct config *config, const char *name);
+
 // ERR_FORMAT for a key of the object, or of one inside it, that was never read: the message names
 // it, the nearest and all keys.
 attncl_status attncl__config_check_keys(const struct config *config);

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attncl/safetensors.h"
 #include "base/alloc.h"
 #include "base/try.h"
 #include "train/dataset_internal.h"
@@ -85,11 +84,7 @@ static attncl_status add_array(struct ready *r, const struct expected *e, const 
     REQUIRE(array->rank == e->rank, ATTNCL_ERR_SHAPE, "%s: %s has %d axes, %d are expected", path,
             e->name, array->rank, e->rank);
     TRY(check_shape(r, array, targets->dim[0], targets));
-    const attncl_status status = attncl__dataset_ids(array, &largest, &r->ids[r->n]);
-    if (status != ATTNCL_OK) {
-        attncl__error_prefix("%s", path);
-        return status;
-    }
+    TRY(attncl__dataset_ids(&r->base, array, &largest, &r->ids[r->n]));
     struct batch_array *one = &r->array[r->n++];
     *one = (struct batch_array){.name = e->name, .rank = e->rank - 1};
     for (int k = 0; k < one->rank; ++k)
@@ -107,9 +102,10 @@ static bool is_one_of(const struct expected *e, size_t n, const char *name)
     return false;
 }
 
-static attncl_status read_arrays(struct ready *r, const attncl_safetensors *file)
+static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *file)
 {
-    const char *path = r->base.file.path;
+    struct ready *r = (struct ready *)d;
+    const char *path = d->file.path;
     const bool pairs = attncl_safetensors_find(file, "enc_X") != NULL;
     const struct expected *e = pairs ? of_pairs : of_text;
     const size_t n = pairs ? sizeof of_pairs / sizeof *e : sizeof of_text / sizeof *e;
@@ -132,27 +128,14 @@ static attncl_status read_arrays(struct ready *r, const attncl_safetensors *file
         if (array)
             TRY(add_array(r, &e[i], array, targets));
     }
-    r->base.count[SPLIT_TRAIN] = targets->dim[0];
+    d->count[SPLIT_TRAIN] = targets->dim[0];
     return ATTNCL_OK;
 }
 
 attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret)
 {
-    attncl_status status = ATTNCL_OK;
-    attncl_safetensors *file = NULL;
-    struct dataset *d = NULL;
-
-    TRY(attncl__dataset_create(&ready_class, sizeof(struct ready), path, NULL, &d));
-    TRY_DONE(attncl_safetensors_open(path, &file));
-    TRY_DONE(read_arrays((struct ready *)d, file));
-    TRY_DONE(attncl__data_file_check(&d->file)); // between the hash and the reading
-    *ret = d;
-    d = NULL;
-
-done:
-    attncl_safetensors_close(file);
-    attncl__dataset_close(d);
-    return status;
+    return attncl__dataset_open_arrays(&ready_class, sizeof(struct ready), path, NULL, read_arrays,
+                                       ret);
 }
 
 attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "attncl/safetensors.h"
 #include "train/data_file.h"
 #include "train/dataset.h"
 
@@ -36,6 +37,13 @@ attncl_status attncl__dataset_create(const struct dataset_class *class, size_t b
                                      const char *path, const struct dataset_options *options,
                                      struct dataset **ret);
 
+// The same of a safetensors file: `read` takes from it what the kind keeps.
+attncl_status attncl__dataset_open_arrays(const struct dataset_class *class, size_t bytes,
+                                          const char *path, const struct dataset_options *options,
+                                          attncl_status (*read)(struct dataset *d,
+                                                                const attncl_safetensors *file),
+                                          struct dataset **ret);
+
 // How many of n things are for training; the rest is held out.
 int64_t attncl__dataset_n_train(const struct dataset *d, int64_t n);
 
@@ -58,8 +66,9 @@ attncl_status attncl__windows_split(struct dataset *d, struct windows *w, int64_
 attncl_status attncl__windows_batch(struct dataset *d, const struct windows *w,
                                     enum dataset_split split, int64_t index, struct batch *ret);
 
-// The array `name` of a file with its elements as I32, the caller's to free; ERR_FORMAT for one that is
-// no number of a token.  *largest_ret: the largest one, or more where it was larger.
-attncl_status attncl__dataset_ids(const attncl_array *array, int64_t *largest_ret, int32_t **ret);
+// An array of the dataset's file with its elements as I32, the caller's to free; ERR_FORMAT for one
+// that is no number of a token.  *largest_ret: the largest one, or more where it was larger.
+attncl_status attncl__dataset_ids(const struct dataset *d, const attncl_array *array,
+                                  int64_t *largest_ret, int32_t **ret);
 
 #endif

@@ -1,13 +1,45 @@
 // SPDX-License-Identifier: MIT
 //
-// A configuration with its defaults.
+// What follows from the list of keys that were read: others are refused, defaults are put in.
 
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/strbuf.h"
+#include "base/suggest.h"
 #include "base/try.h"
 #include "model/config.h"
+
+static attncl_status refuse_key(const struct config *config, const char *name)
+{
+    struct suggestion s = {.word = name};
+    for (size_t i = 0; i < config->keys->n; ++i)
+        if (config->keys->list[i].parent == config->parent)
+            attncl__suggestion_add(&s, config->keys->list[i].name);
+    return FAIL(ATTNCL_ERR_FORMAT, "key %.100s is not known%s", name,
+                attncl__suggestion_text(&s, "keys"));
+}
+
+attncl_status attncl__config_check_keys(const struct config *config)
+{
+    const char *name = NULL;
+    while ((name = attncl__json_next(config->object, name)) != NULL) {
+        const struct config_key *key = attncl__config_find_key(config, name);
+        if (!key)
+            return refuse_key(config, name);
+        struct config inner = {.keys = config->keys, .parent = (int)(key - config->keys->list)};
+        bool present;
+        if (key->type != CONFIG_OBJECT ||
+            attncl__json_object(config->object, name, &present, &inner.object) != ATTNCL_OK)
+            continue; // a value of another type is what reading it refuses
+        const attncl_status status = attncl__config_check_keys(&inner);
+        if (status != ATTNCL_OK) {
+            attncl__error_prefix("%s", name);
+            return status;
+        }
+    }
+    return ATTNCL_OK;
+}
 
 static attncl_status set_word(struct json *object, const struct config_key *key)
 {
