@@ -7,19 +7,12 @@
 #include <stdlib.h>
 
 #include "attncl/parameters.h"
-#include "support/golden.h"
+#include "support/loss_graph.h"
 
-enum { MAX_WEIGHTS = 64, LABEL_BYTES = 32, NAME_BYTES = 128 };
+enum { NAME_BYTES = 128 };
 
 // That of test_golden.c, for the same depth of roundings.
 static const double tolerance = 30 * 14 * 6e-8;
-
-struct problem {
-    struct golden golden;
-    attncl_model *model;
-    attncl_graph *g;
-    size_t n;
-};
 
 static const void *stored(const struct golden *golden, const char *name)
 {
@@ -28,48 +21,14 @@ static const void *stored(const struct golden *golden, const char *name)
     return a->data;
 }
 
-static void open_problem(struct problem *p, const char *name)
+static void open_problem(struct loss_graph *p, const char *name)
 {
-    attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
     attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
-    char label[LABEL_BYTES];
 
-    golden_load(&p->golden, name);
-    ck_ok(attncl_model_open(test_context(), p->golden.path, &p->model));
-    ck_ok(attncl_graph_create(test_context(), &p->g));
+    loss_graph_open(p, name);
     desc.dropout = *(const double *)stored(&p->golden, "dropout.p");
     desc.seed = *(const uint64_t *)stored(&p->golden, "dropout.seed");
-    desc.step = attncl_graph_input(p->g, "step", ATTNCL_I32, 0, NULL);
-    ck_ok(attncl_model_loss(p->model, p->g, &desc, p->golden.inputs, p->golden.n_inputs, &loss));
-    p->n = attncl_model_weight_count(p->model);
-    ck_assert_uint_le(p->n, MAX_WEIGHTS);
-    ck_ok(attncl_model_gradient(p->model, p->g, loss, weights, gradients));
-    attncl_graph_output(p->g, "loss", loss);
-    for (size_t i = 0; i < p->n; ++i) {
-        snprintf(label, sizeof label, "%zu", i);
-        attncl_graph_output(p->g, label, gradients[i]);
-    }
-    ck_ok(attncl_graph_compile(p->g, NULL));
-    for (size_t i = 0; i < p->golden.n_inputs; ++i) {
-        const attncl_array *a = &p->golden.inputs[i];
-        ck_ok(attncl_graph_write(p->g, a->name, a->data, a->bytes));
-    }
-}
-
-static void close_problem(struct problem *p)
-{
-    attncl_graph_destroy(p->g);
-    attncl_model_close(p->model);
-    golden_free(&p->golden);
-}
-
-static float loss_at(struct problem *p, int32_t step)
-{
-    float loss;
-    ck_ok(attncl_graph_write(p->g, "step", &step, sizeof step));
-    ck_ok(attncl_graph_run(p->g));
-    ck_ok(attncl_graph_read(p->g, "loss", &loss, sizeof loss));
-    return loss;
+    loss_graph_build(p, &desc, p->golden.inputs, p->golden.n_inputs);
 }
 
 static size_t bytes_of(const attncl_shape *shape)
@@ -81,23 +40,18 @@ static size_t bytes_of(const attncl_shape *shape)
 }
 
 // The gradients take the weights' place, so that they can be read as the file names and cuts them.
-static void replace_weights(struct problem *p)
+static void replace_weights(struct loss_graph *p)
 {
-    char label[LABEL_BYTES];
-    for (size_t i = 0; i < p->n; ++i) {
-        attncl_weight weight = ATTNCL_WEIGHT_INIT;
-        ck_ok(attncl_model_weight_at(p->model, i, &weight));
-        const size_t bytes = bytes_of(&weight.shape);
-        float *gradient = malloc(bytes);
-        ck_assert_ptr_nonnull(gradient);
-        snprintf(label, sizeof label, "%zu", i);
-        ck_ok(attncl_graph_read(p->g, label, gradient, bytes));
-        ck_ok(attncl_tensor_write(weight.tensor, gradient, bytes));
+    for (size_t i = 0; i < p->n_weights; ++i) {
+        attncl_weight weight;
+        float *gradient;
+        const size_t count = loss_graph_gradient(p, i, &weight, &gradient);
+        ck_ok(attncl_tensor_write(weight.tensor, gradient, count * sizeof *gradient));
         free(gradient);
     }
 }
 
-static void check_gradient(struct problem *p, const attncl_param *param)
+static void check_gradient(struct loss_graph *p, const attncl_param *param)
 {
     char name[NAME_BYTES];
     attncl_array got = {.name = name, .dtype = ATTNCL_F32, .rank = param->shape.rank};
@@ -118,12 +72,12 @@ static const char *const names[] = {"dropout_lm_transformer", "dropout_lm_aft_lo
 
 TABLE_TEST(losses_and_gradients_are_those_of_pytorch_with_the_same_masks, names)
 {
-    struct problem p;
+    struct loss_graph p;
     size_t n_gradients = 0;
 
     open_problem(&p, names[_i]);
     const int32_t step = *(const int32_t *)stored(&p.golden, "dropout.step");
-    const float other = loss_at(&p, step + 1), loss = loss_at(&p, step);
+    const float other = loss_graph_run_at(&p, step + 1), loss = loss_graph_run_at(&p, step);
     const attncl_array got = {
         .name = "loss", .dtype = ATTNCL_F32, .data = &loss, .bytes = sizeof loss};
     golden_check_one(&p.golden, &got, tolerance);
@@ -140,5 +94,5 @@ TABLE_TEST(losses_and_gradients_are_those_of_pytorch_with_the_same_masks, names)
     // Beside the parameters and their gradients: p, seed, step, the loss and the inputs.
     ck_assert_uint_eq(2 * n_gradients + 4 + p.golden.n_inputs,
                       attncl_safetensors_count(p.golden.file));
-    close_problem(&p);
+    loss_graph_close(&p);
 }
