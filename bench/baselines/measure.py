@@ -147,7 +147,7 @@ def result_of(case, f, samples, rounds, ours):
         wall={"min_s": min(samples), "q1_s": at[4], "median_s": at[9], "q3_s": at[14], "p95_s": at[18], "max_s": max(samples)},
         samples_s=[shown[(2 * i + 1) * len(shown) // (2 * n)] for i in range(n)],
         compile={"cold_s": f.get("cold_s"), "cached_s": None}, bound=None, roofline_percent=None,
-        memory=None,
+        memory=f.get("memory"),
         tokens=tokens, tokens_per_s=tokens / min(samples) if tokens else None)
     return result
 

@@ -101,6 +101,9 @@ class Worker:
             seconds, y = self.seconds(run)
             y = as_ours(y)
             answer = {"shape": list(y.shape), **probe(y.reshape(-1)), "cold_s": cold_s}
+            if case.family == "train_step" and not self.cuda:
+                from torch_models import faster
+                answer["memory"] = {"peak_bytes": faster.peak_bytes(run, case.module)}
         self.running[f.name] = run
         self.first[f.name] = seconds
         return answer

@@ -54,11 +54,13 @@ static void check_mix(const struct case_data *t, const struct sizes *s, struct c
     check_compare(c, (double)s->T, PART(t, "y", ALL, LAST, channels), y);
 }
 
-#define MIXING(NAME, kind)                                                                         \
+#define BUILD(NAME, kind)                                                                          \
     static attncl_value build_aft_##NAME(struct case_data *t, const struct sizes *s)               \
     {                                                                                              \
         return build_mix(t, s, kind);                                                              \
-    }                                                                                              \
+    }
+#define MIXING(NAME, kind)                                                                         \
+    BUILD(NAME, kind)                                                                              \
     static void check_aft_##NAME(const struct case_data *t, const struct sizes *s,                 \
                                  struct check *c)                                                  \
     {                                                                                              \
@@ -70,10 +72,7 @@ MIXING(local, ATTNCL_AFT_LOCAL)
 MIXING(full, ATTNCL_AFT_FULL)
 MIXING(simple, ATTNCL_AFT_SIMPLE)
 
-static attncl_value build_aft_conv(struct case_data *t, const struct sizes *s)
-{
-    return build_mix(t, s, ATTNCL_AFT_CONV);
-}
+BUILD(conv, ATTNCL_AFT_CONV)
 
 // The first channel of some heads.
 static void check_aft_conv(const struct case_data *t, const struct sizes *s, struct check *c)

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
 //
 // Language models through the model API: the whole text at once, token by token, and a step of
-// training.  Checked on the last batch entry, at every position; decoding must give what the
-// definition gives for the prefix, and losses must fall.
+// training, of a translator too.  Checked on the last batch entry, at every position; decoding must
+// give what the definition gives for the prefix, and losses must fall.
 
 #include "cases/define.h"
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
@@ -20,17 +21,25 @@ struct lm_state {
     int32_t steps;           // of training, taken
 };
 
-// A text for every batch entry, as the models' graphs have it.
-static attncl_array text_input(const struct sizes *s, const char *name)
+// What the case gives the model: the indices that follow array "y".
+enum { MAX_INPUTS = 4 };
+
+static size_t list_inputs(const struct case_data *t, attncl_array inputs[MAX_INPUTS])
 {
-    return (attncl_array){.name = name, .dtype = ATTNCL_I32, .rank = 2, .dim = {s->T, s->B}};
+    size_t n = 0;
+
+    for (const struct case_array *a = case_array_find(t, "y"); ++a < t->arrays + t->n_arrays; ++n) {
+        inputs[n] = (attncl_array){.name = a->name, .dtype = ATTNCL_I32, .rank = a->rank};
+        memcpy(inputs[n].dim, a->dim, sizeof a->dim);
+    }
+    return n;
 }
 
-static attncl_status write_text(struct case_data *t, const char *name)
+static attncl_status write_inputs(struct case_data *t)
 {
-    const struct case_array *a = case_array_find(t, name);
-
-    return attncl_graph_write(t->graph, name, a->data, case_array_bytes(a));
+    for (const struct case_array *a = case_array_find(t, "y"); ++a < t->arrays + t->n_arrays;)
+        TRY(attncl_graph_write(t->graph, a->name, a->data, case_array_bytes(a)));
+    return ATTNCL_OK;
 }
 
 static double all_tokens(const struct sizes *s)
@@ -38,7 +47,12 @@ static double all_tokens(const struct sizes *s)
     return (double)(s->T * s->B);
 }
 
-// The model and its tokens, and an array "y" of this shape for the result.
+static bool is_translator(const struct sizes *s)
+{
+    return strcmp(s->layer, "seq2seq") == 0;
+}
+
+// The model, an array "y" of this shape for the result, and what the model reads.
 static attncl_status open_model(struct case_data *t, int rank, const int64_t *dim)
 {
     const struct sizes *s = &t->c->sizes;
@@ -48,8 +62,14 @@ static attncl_status open_model(struct case_data *t, int rank, const int64_t *di
     t->state = state; // released by close_lm() from here on
     TRY(lm_parameters(t));
     TRY(lm_open(t, &state->model));
-    case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
     case_array_add(t, "y", 0, rank, dim);
+    if (!is_translator(s)) {
+        case_array_indices(t, "tokens", 0, s->V, DIMS(s->T, s->B));
+        return t->status;
+    }
+    case_array_indices(t, "enc_X", 0, s->V, DIMS(s->B, s->S));
+    case_array_indices(t, "dec_X", 0, s->V, DIMS(s->B, s->T));
+    case_array_indices(t, "enc_valid_lens", 1, s->S + 1, DIMS(s->B));
     return t->status;
 }
 
@@ -73,11 +93,12 @@ static attncl_status open_lm(struct case_data *t)
 
     TRY(open_model(t, DIMS(s->T, s->B, s->V)));
     struct lm_state *state = t->state;
-    const attncl_array input = text_input(s, "tokens");
+    attncl_array inputs[MAX_INPUTS];
+    const size_t n = list_inputs(t, inputs);
     const double start = clock_now();
-    TRY(attncl_model_graph(state->model, &input, 1, &t->graph));
+    TRY(attncl_model_graph(state->model, inputs, n, &t->graph));
     t->compile_s = clock_now() - start;
-    return write_text(t, "tokens");
+    return write_inputs(t);
 }
 
 static void check_lm(const struct case_data *t, const struct sizes *s, struct check *c)
@@ -156,13 +177,12 @@ static void add_updates(attncl_graph *g, const attncl_model *model, const attncl
 
 static attncl_status add_step(struct case_data *t, attncl_model *model)
 {
-    const struct sizes *s = &t->c->sizes;
-    const attncl_array inputs[] = {text_input(s, "tokens"), text_input(s, "targets")};
+    attncl_array inputs[MAX_INPUTS];
     attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
-    const size_t n = attncl_model_weight_count(model);
+    const size_t n = attncl_model_weight_count(model), n_inputs = list_inputs(t, inputs);
 
     REQUIRE(n <= MAX_WEIGHTS, ATTNCL_ERR_ARGUMENT, "%s has %zu weights", t->c->name, n);
-    TRY(attncl_model_loss(model, t->graph, NULL, inputs, 2, &loss));
+    TRY(attncl_model_loss(model, t->graph, NULL, inputs, n_inputs, &loss));
     TRY(attncl_model_gradient(model, t->graph, loss, weights, gradients));
     attncl_graph_output(t->graph, "loss", loss);
     attncl_clip_grad_norm(t->graph, n, gradients, 1.0, ATTNCL_CLIP_EPSILON, gradients);
@@ -186,15 +206,15 @@ static attncl_status open_train(struct case_data *t)
 
     TRY(open_model(t, DIMS(N_CHECKED_STEPS)));
     struct lm_state *state = t->state;
-    case_array_indices(t, "targets", 0, s->V, DIMS(s->T, s->B));
+    case_array_indices(t, "targets", 0, s->V,
+                       DIMS(is_translator(s) ? s->B : s->T, is_translator(s) ? s->T : s->B));
     TRY(t->status);
     float *losses = case_array_find(t, "y")->data;
     TRY(attncl_graph_create(t->ctx, &t->graph));
     const double start = clock_now();
     TRY(add_step(t, state->model));
     t->compile_s = clock_now() - start;
-    TRY(write_text(t, "tokens"));
-    TRY(write_text(t, "targets"));
+    TRY(write_inputs(t));
     for (int i = 0; i < N_CHECKED_STEPS; ++i) {
         TRY(run_step(t));
         TRY(attncl_graph_read(t->graph, "loss", &losses[i], sizeof losses[i]));
@@ -208,14 +228,14 @@ static attncl_status settle_train(struct case_data *t)
     return attncl_graph_read(t->graph, "loss", &loss, sizeof loss);
 }
 
-// The first loss is the definition's where that does not take too long.
+// The first loss is the definition's where that does not take too long, and is a language model's.
 static void check_train(const struct case_data *t, const struct sizes *s, struct check *c)
 {
     const struct host *losses = case_whole(t, "y");
     struct host *first = host_new(ATTNCL_F32, DIMS(1)), *got = host_like(first);
     double sum = 0;
 
-    for (int64_t b = 0; b < s->B && s->T * s->B * s->C <= 1 << 14; ++b) {
+    for (int64_t b = 0; b < s->B && !is_translator(s) && s->T * s->B * s->C <= 1 << 14; ++b) {
         const struct part entry = part_one(b);
         ref_cross_entropy_fwd(lm_define(t, PART(t, "tokens", ALL, entry)),
                               PART(t, "targets", ALL, entry), ATTNCL_REDUCE_MEAN, -1, 0, first);

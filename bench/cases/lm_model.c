@@ -10,15 +10,27 @@
 
 #include "base/try.h"
 
-// Keys that a layer does not know are ignored.
+static const char *arch_of(const struct sizes *s)
+{
+    return strcmp(s->layer, "seq2seq") == 0 ? "seq2seq_bahdanau" : "lm";
+}
+
+// Keys that a layer of language models does not know are ignored.
 static void config_text(const struct sizes *s, char text[512])
 {
-    snprintf(text, 512,
-             "{\"layer\": \"%s\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "
-             "\"seq_len\": %d, \"local_window_size\": %d, \"window_size\": %d, \"heads\": %d, "
-             "\"P\": %d, \"d_ff\": %d, \"d_ffn\": %d}",
-             s->layer, (int)s->V, (int)s->C, (int)s->layers, (int)s->T, (int)s->window,
-             (int)s->window, (int)s->heads, (int)s->T, (int)s->F, (int)s->F);
+    const int c = (int)s->C, f = (int)s->F, n = (int)s->layers, t = (int)s->T, v = (int)s->V;
+
+    if (strcmp(s->layer, "seq2seq") == 0)
+        snprintf(text, 512,
+                 "{\"src_vocab_size\": %d, \"tgt_vocab_size\": %d, \"embed_size\": %d, "
+                 "\"num_hiddens\": %d, \"num_layers\": %d}",
+                 v, v, (int)s->E, c, n);
+    else
+        snprintf(text, 512,
+                 "{\"layer\": \"%s\", \"n_vocab\": %d, \"d_model\": %d, \"n_layers\": %d, "
+                 "\"seq_len\": %d, \"local_window_size\": %d, \"window_size\": %d, \"heads\": %d, "
+                 "\"P\": %d, \"d_ff\": %d, \"d_ffn\": %d}",
+                 s->layer, v, c, n, t, (int)s->window, (int)s->window, (int)s->heads, t, f, f);
 }
 
 // Of a parameter's values; the rule of bench/baselines/torch_baselines/registry.py.
@@ -41,7 +53,7 @@ attncl_status lm_parameters(struct case_data *t)
     char config[512];
 
     config_text(&t->c->sizes, config);
-    TRY(attncl_description_create("lm", config, 0, &d));
+    TRY(attncl_description_create(arch_of(&t->c->sizes), config, 0, &d));
     for (size_t i = 0; i < attncl_description_count(d); ++i) {
         const attncl_entry *e = attncl_description_at(d, i);
         if (e->kind == ATTNCL_ENTRY_PARAMETER && !e->optional)
@@ -55,7 +67,8 @@ static attncl_status write_model(const struct case_data *t, const char *path)
 {
     attncl_array arrays[MAX_CASE_ARRAYS] = {0};
     char config[512];
-    const char *const metadata[] = {"attncl.arch", "lm", "attncl.config", config, NULL};
+    const char *const metadata[] = {"attncl.arch", arch_of(&t->c->sizes), "attncl.config", config,
+                                    NULL};
     size_t n = 0;
 
     config_text(&t->c->sizes, config);

@@ -15,6 +15,16 @@ static struct host *rows(const struct case_data *t, const struct sizes *s, const
     return PART(t, name, part_spread(N_CHECKED_ROWS, s->M), ALL);
 }
 
+// check_NAME(): `y` of the result against `want`, which the last argument computes; and its family.
+#define CHECKED(NAME, SUM_LENGTH, Y, DEFINE)                                                       \
+    static void check_##NAME(const struct case_data *t, const struct sizes *s, struct check *c)    \
+    {                                                                                              \
+        struct host *y = Y, *want = host_like(y);                                                  \
+        DEFINE;                                                                                    \
+        check_compare(c, (double)(SUM_LENGTH), y, want);                                           \
+    }                                                                                              \
+    PLAIN_FAMILY(NAME, SUITE_OP)
+
 static attncl_value input(struct case_data *t, const struct sizes *s, double spread)
 {
     return case_input(t, "x", spread, DIMS(s->M, s->N));
@@ -25,15 +35,7 @@ static attncl_value build_softmax(struct case_data *t, const struct sizes *s)
     return attncl_softmax(t->graph, input(t, s, 4), -1);
 }
 
-static void check_softmax(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    struct host *want = host_like(rows(t, s, "y"));
-
-    ref_softmax_fwd(rows(t, s, "x"), want);
-    check_compare(c, (double)s->N, rows(t, s, "y"), want);
-}
-
-PLAIN_FAMILY(softmax, SUITE_OP)
+CHECKED(softmax, s->N, rows(t, s, "y"), ref_softmax_fwd(rows(t, s, "x"), want))
 
 static attncl_value build_masked_softmax(struct case_data *t, const struct sizes *s)
 {
@@ -43,15 +45,8 @@ static attncl_value build_masked_softmax(struct case_data *t, const struct sizes
     return attncl_masked_softmax(t->graph, x, lens);
 }
 
-static void check_masked_softmax(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    struct host *want = host_like(case_whole(t, "y"));
-
-    ref_masked_softmax_fwd(case_whole(t, "x"), case_whole(t, "valid_lens"), want);
-    check_compare(c, (double)s->N, case_whole(t, "y"), want);
-}
-
-PLAIN_FAMILY(masked_softmax, SUITE_OP)
+CHECKED(masked_softmax, s->N, WHOLE("y"),
+        ref_masked_softmax_fwd(WHOLE("x"), WHOLE("valid_lens"), want))
 
 static attncl_value build_layer_norm(struct case_data *t, const struct sizes *s)
 {
@@ -61,28 +56,15 @@ static attncl_value build_layer_norm(struct case_data *t, const struct sizes *s)
     return attncl_layer_norm(t->graph, x, weight, bias, LAYER_NORM_EPS);
 }
 
-static void check_layer_norm(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    check_compare(c, (double)s->N, rows(t, s, "y"),
-                  define_layer_norm(rows(t, s, "x"), WHOLE("weight"), WHOLE("bias")));
-}
-
-PLAIN_FAMILY(layer_norm, SUITE_OP)
+CHECKED(layer_norm, s->N, rows(t, s, "y"),
+        want = define_layer_norm(rows(t, s, "x"), WHOLE("weight"), WHOLE("bias")))
 
 static attncl_value build_gelu(struct case_data *t, const struct sizes *s)
 {
     return attncl_activate(t->graph, input(t, s, 4), ATTNCL_GELU);
 }
 
-static void check_gelu(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    struct host *want = host_like(rows(t, s, "y"));
-
-    ref_activation_fwd(rows(t, s, "x"), ATTNCL_GELU, want);
-    check_compare(c, 1, rows(t, s, "y"), want);
-}
-
-PLAIN_FAMILY(gelu, SUITE_OP)
+CHECKED(gelu, 1, rows(t, s, "y"), ref_activation_fwd(rows(t, s, "x"), ATTNCL_GELU, want))
 
 static attncl_value build_bias_gelu(struct case_data *t, const struct sizes *s)
 {
@@ -116,15 +98,8 @@ static attncl_value build_embedding(struct case_data *t, const struct sizes *s)
     return attncl_embedding(t->graph, tokens, weight, embedding_scale(s));
 }
 
-static void check_embedding(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    struct host *want = host_like(case_whole(t, "y"));
-
-    ref_embedding_fwd(case_whole(t, "tokens"), case_whole(t, "weight"), embedding_scale(s), want);
-    check_compare(c, 1, case_whole(t, "y"), want);
-}
-
-PLAIN_FAMILY(embedding, SUITE_OP)
+CHECKED(embedding, 1, WHOLE("y"),
+        ref_embedding_fwd(WHOLE("tokens"), WHOLE("weight"), embedding_scale(s), want))
 
 // Unreduced, so that each row's loss is checked: a mean would hide a wrong row.
 static attncl_value build_cross_entropy(struct case_data *t, const struct sizes *s)
@@ -135,13 +110,5 @@ static attncl_value build_cross_entropy(struct case_data *t, const struct sizes 
     return attncl_cross_entropy(t->graph, logits, targets, ATTNCL_REDUCE_NONE, -1);
 }
 
-static void check_cross_entropy(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    struct host *want = host_like(case_whole(t, "y"));
-
-    ref_cross_entropy_fwd(case_whole(t, "logits"), case_whole(t, "targets"), ATTNCL_REDUCE_NONE, -1,
-                          0, want);
-    check_compare(c, (double)s->V, case_whole(t, "y"), want);
-}
-
-PLAIN_FAMILY(cross_entropy, SUITE_OP)
+CHECKED(cross_entropy, s->V, WHOLE("y"),
+        ref_cross_entropy_fwd(WHOLE("logits"), WHOLE("targets"), ATTNCL_REDUCE_NONE, -1, 0, want))

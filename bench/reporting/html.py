@@ -29,7 +29,7 @@ def serialise(root):
     return "<!DOCTYPE html>\n" + ET.tostring(root, encoding="unicode", method="html") + "\n"
 
 
-def table(head, rows, caption=None, words=1):
+def table(head, rows, words=1):
     """The first WORDS columns are text, the others numbers.  A cell may be an element; a row may be (class, cells)."""
     def cell(i, content):
         if isinstance(content, ET.Element) and content.tag in ("td", "th"):
@@ -42,8 +42,6 @@ def table(head, rows, caption=None, words=1):
     for row in rows:
         class_, cells = row if isinstance(row, tuple) else (None, row)
         body.append(el("tr", [cell(i, c) for i, c in enumerate(cells)], class_=class_))
-    return el("div", el("table", el("caption", caption) if caption else None,
-                        el("thead", el("tr", [el("th", h, scope="col", class_=None if i < words else "number")
-                                              for i, h in enumerate(head)])),
-                        el("tbody", body)),
-              class_="scroll", tabindex="0", role="region", aria_label=caption or head[0])
+    heads = [el("th", h, scope="col", class_=None if i < words else "number") for i, h in enumerate(head)]
+    return el("div", el("table", el("thead", el("tr", heads)), el("tbody", body)), class_="scroll", tabindex="0",
+              role="region", aria_label=head[0])

@@ -4,7 +4,8 @@ import re
 
 from . import ratios, units
 
-BEGIN, END = "<!-- bench/report --markdown -->\n", "<!-- end of bench/report -->\n"
+BEGIN = {kind: f"<!-- bench/report --markdown {kind} -->\n" for kind in ("headline", "training", "cases")}
+END = "<!-- end of bench/report -->\n"
 
 
 def words(text):
@@ -34,6 +35,16 @@ def cases(pairs):
           units.ratio(p.best_ratio(True)), units.percent(p.ours.roofline_percent), words(p.which())] for p in pairs])
 
 
+def training(pairs):
+    """Steps and gradients, and what a step takes in memory."""
+    def share(p):
+        ours, theirs = p.ours.peak_bytes, p.theirs().peak_bytes
+        return [units.memory(ours), units.memory(theirs), units.ratio(ours / theirs)] if ours and theirs else [""] * 3
+    return table(["case", "ours, ms", "baseline, ms", "ratio", "memory of ours", "of the baseline", "share"], [
+        [words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.theirs().seconds), units.ratio(p.best_ratio()), *share(p)]
+        for p in pairs])
+
+
 def preamble(device, pairs):
     """What was measured where, and how it went."""
     host, runs = device.machine.host, device.machine.runs
@@ -50,18 +61,19 @@ def preamble(device, pairs):
 
 
 def render(joined, kind):
-    """A part for each device that has baselines: "headline" cases, or all "cases"."""
-    parts = []
+    """A part for each device that has baselines: "headline" cases, those of "training", or all "cases"."""
+    wanted = {"cases": lambda r: True, "headline": lambda r: r.headline,
+              "training": lambda r: r.family == "train_step" or r.sizes.get("backward") is True}[kind]
+    make, parts = {"cases": cases, "headline": headline, "training": training}[kind], []
     for device in joined.own():
-        pairs = [p for p in ratios.against(device, small=False) if kind == "cases" or p.ours.headline]
+        pairs = [p for p in ratios.against(device, small=False) if wanted(p.ours)]
         if pairs:
-            parts.append(f"{preamble(device, pairs)}\n{(cases if kind == 'cases' else headline)(pairs)}")
+            parts.append(f"{preamble(device, pairs)}\n{make(pairs)}")
     return "\n".join(parts)
 
 
-def put_into(text, file):
+def put_into(text, file, kind):
     """TEXT in place of what stands between the two marks of FILE's text; None without them."""
-    start, end = file.find(BEGIN), file.find(END)
-    if start < 0 or end < start:
-        return None
-    return file[:start + len(BEGIN)] + "\n" + text + "\n" + file[end:]
+    before, begin, rest = file.partition(BEGIN[kind])
+    _, end, after = rest.partition(END)
+    return before + begin + "\n" + text + "\n" + end + after if end else None

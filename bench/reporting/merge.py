@@ -15,7 +15,7 @@ FAMILIES = {
     "mha_labml": "multi-head attention (labml)", "mha_d2l": "multi-head attention (d2l)", "aft_local": "AFT-local",
     "aft_full": "AFT-full", "aft_simple": "AFT-simple", "aft_conv": "AFT-conv", "gmlp": "gMLP", "gmlp_block": "gMLP block",
     "feedback": "Feedback Transformer", "feedback_kv": "Feedback Transformer, kv", "gru": "GRU",
-    "bahdanau": "Bahdanau decoder", "lm": "language model, forward", "lm_decode": "language model, sampling"}
+    "bahdanau": "Bahdanau decoder", "seq2seq": "seq2seq (Bahdanau)", "lm": "language model, forward", "lm_decode": "language model, sampling"}
 FACTS = ("compute_units", "clock_mhz", "global_memory_bytes", "local_memory_bytes")
 RATES = ("copy_bytes_per_s", "fma_flop_per_s", "to_device_bytes_per_s", "from_device_bytes_per_s")
 LATENCIES = ("launch_s", "launch_queued_s")
@@ -191,6 +191,9 @@ def result_of(entry):
         values[name] = entry.positive(name)
     for name in ("io", "weights", "activations", "scratch", "arena", "state"):
         values[name + "_bytes"] = memory.number(name + "_bytes")
+    # Of a baseline the most that its tensors take, of ours all that a run needs.
+    parts = [values[name + "_bytes"] for name in ("io", "weights", "arena", "state")]
+    values["peak_bytes"] = memory.number("peak_bytes") or (sum(parts) if None not in parts else None)
     latency, sensors = entry.object("latency"), entry.object("sensors")
     values.update(token_s=latency.positive("median_s"), token_p95_s=latency.positive("p95_s"), p99_s=latency.positive("p99_s"),
                   tokens_timed=latency.number("n"), throttled=sensors.flag("throttled"))

@@ -11,10 +11,10 @@
 #include <stdio.h>
 
 #include "base/alloc.h"
+#include "cases/define.h"
 #include "device/clerr.h"
 #include "device/context.h"
 #include "device/source.h"
-#include "harness/case.h"
 #include "launch/command_list.h"
 
 // What these cases share: their kernel, two buffers, and a pattern that shows whether every element
@@ -174,16 +174,9 @@ static attncl_status rig_settle(struct case_data *t)
     return attncl__buffer_read(t->ctx, r->buffer[RIG_TO], 0, &one, sizeof one);
 }
 
-#define FAMILY(NAME, QUANTITY, OPEN, RUN, READ)                                                    \
-    const struct family bench_##NAME = {.name = #NAME,                                             \
-                                        .suite = SUITE_DEVICE,                                     \
-                                        .quantity = (QUANTITY),                                    \
-                                        .open = (OPEN),                                            \
-                                        .run = (RUN),                                              \
-                                        .read = (READ),                                            \
-                                        .settle = rig_settle,                                      \
-                                        .close = rig_close,                                        \
-                                        .check = rig_check};
+#define LIMIT(NAME, QUANTITY, OPEN, RUN, READ)                                                     \
+    FAMILY(NAME, .suite = SUITE_DEVICE, .quantity = (QUANTITY), .open = (OPEN), .run = (RUN),      \
+           .read = (READ), .settle = rig_settle, .close = rig_close, .check = rig_check)
 
 // Vectors that one work-item of a CPU variant copies: 4 KiB of float16.
 enum { CPU_RUN = 64, GPU_GROUP = 256 };
@@ -219,7 +212,7 @@ static attncl_status open_copy(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(copy, QUANTITY_COPY, open_copy, rig_enqueue, rig_read_pattern)
+LIMIT(copy, QUANTITY_COPY, open_copy, rig_enqueue, rig_read_pattern)
 
 static attncl_status run_copy_buffer(struct case_data *t)
 {
@@ -230,7 +223,7 @@ static attncl_status run_copy_buffer(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(copy_buffer, QUANTITY_COPY, open_buffers, run_copy_buffer, rig_read_pattern)
+LIMIT(copy_buffer, QUANTITY_COPY, open_buffers, run_copy_buffer, rig_read_pattern)
 
 static bool to_device(const struct case_data *t)
 {
@@ -274,8 +267,8 @@ static attncl_status read_from_device(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(to_device, QUANTITY_TO_DEVICE, open_transfer, run_transfer, rig_read_pattern)
-FAMILY(from_device, QUANTITY_FROM_DEVICE, open_transfer, run_transfer, read_from_device)
+LIMIT(to_device, QUANTITY_TO_DEVICE, open_transfer, run_transfer, rig_read_pattern)
+LIMIT(from_device, QUANTITY_FROM_DEVICE, open_transfer, run_transfer, read_from_device)
 
 // A run is short, about a millisecond: on a busy machine some runs then meet no other work.
 enum { CHAINS = 8, CPU_ITEMS_PER_UNIT = 128, GPU_ITEMS_PER_UNIT = 8192 };
@@ -322,7 +315,7 @@ static attncl_status read_fma(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(fma, QUANTITY_FMA, open_fma, rig_enqueue, read_fma)
+LIMIT(fma, QUANTITY_FMA, open_fma, rig_enqueue, read_fma)
 
 // Sizes say how many are enqueued before the wait; times are per kernel.
 static attncl_status open_launch(struct case_data *t)
@@ -347,4 +340,4 @@ static attncl_status run_launch(struct case_data *t)
     return ATTNCL_OK;
 }
 
-FAMILY(launch, QUANTITY_LAUNCH, open_launch, run_launch, rig_read_pattern)
+LIMIT(launch, QUANTITY_LAUNCH, open_launch, run_launch, rig_read_pattern)

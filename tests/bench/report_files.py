@@ -240,7 +240,18 @@ def outputs(tool):
         check(len(table) == rows + 2, f"--markdown {kind} has {len(table)} lines of a table")
         columns = {l.replace("\\|", "").count("|") for l in table}
         check(len(columns) == 1 and not any("<b>" in l for l in lines), f"--markdown {kind}: {lines[:6]}")
-    readme = tool.file("before\n<!-- bench/report --markdown -->\nold\n<!-- end of bench/report -->\nafter\n", "R.md")
+    ours, theirs = reports.ours(), reports.baseline()
+    memory = {k + "_bytes": 100 << 20 for k in ("io", "weights", "arena", "state")}
+    for report, held in ((ours, memory), (theirs, {"peak_bytes": 800 << 20})):
+        step, gradient = (r for d in report["devices"] for r in d["results"] if r["case"] in (
+            "softmax 4096x1024", "layer norm 4096x1024"))
+        step.update(family="train_step", memory=held)
+        gradient["sizes"]["backward"] = True
+    table = [l.split("|")[-4:-1] for l in tool.run(tool.file(ours), tool.file(theirs), "--markdown", "training").stdout.splitlines()
+             if l.startswith("|")]
+    check([[c.strip() for c in l] for l in table[2:]] == [["400 MiB", "800 MiB", "0.50"], ["", "", ""]],
+          f"--markdown training: {table}")
+    readme = tool.file("before\n<!-- bench/report --markdown headline -->\nold\n<!-- end of bench/report -->\nafter\n", "R.md")
     for _ in range(2):
         check(tool.run(*files, "--markdown", "--into", readme).returncode == 0, "--into failed")
     with open(readme, encoding="utf-8") as file:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The best that PyTorch offers for what the models compute: cores and forwards that bench/baselines puts in the place of
 the published ones.  Biases, weights and filters that do not change from call to call are prepared."""
+import itertools
 import math
 
 import torch
@@ -190,13 +191,42 @@ def pack(module, rows):
     return Packed(module, rows, False) if isinstance(module, torch.nn.Linear) else module
 
 
+def peak_bytes(step, model):
+    """What tensors take at most in a step of trainer(): weights, Adam's two moments, and what the step allocates."""
+    with torch.autograd.profiler.profile(use_kineto=True, profile_memory=True) as profile:
+        step()
+    found = [(e.start_ns(), e.nbytes()) for e in profile.kineto_results.events() if e.name() == "[memory]"]
+    sums = itertools.accumulate(n for _, n in sorted(found, key=lambda e: e[0]))
+    return 3 * sum(p.nbytes for p in model.parameters()) + max(sums)
+
+
+def project_keys_once(model):
+    """Replaces a Seq2Seq's forward: the keys of the whole text and the scores of all tokens by one GEMM each."""
+    d = model.decoder
+
+    def forward(source, target, lens):
+        outputs, state = model.encode(source)
+        keys, seen = d.attention.W_k(outputs), torch.arange(source.shape[1], device=source.device) < lens[:, None]
+        results = []
+        for x in d.embedding(target).unbind(1):
+            scores = d.attention.w_v(torch.tanh(d.attention.W_q(state[-1])[:, None] + keys)).squeeze(-1)
+            p = torch.softmax(scores.masked_fill(~seen, -1e6), -1)
+            context = torch.bmm(p[:, None], outputs)
+            y, state = d.rnn(torch.cat([context, x[:, None]], -1), state)
+            results.append(y)
+        return d.dense(torch.cat(results, 1))
+    model.forward = forward
+
+
 def trainer(model, rate):
-    """step(tokens, targets) -> loss before it: cross entropy, gradients clipped to norm 1, Adam in one kernel."""
+    """step(targets, *inputs) -> loss before it: cross entropy, gradients clipped to norm 1, Adam in one kernel."""
     adam = torch.optim.Adam(model.parameters(), lr=rate, fused=True)
 
-    def step(tokens, targets):
+    def step(targets, *inputs):
         adam.zero_grad()
-        loss = f.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        logits = model(*inputs)
+        logits = logits[0] if isinstance(logits, tuple) else logits
+        loss = f.cross_entropy(logits.flatten(0, 1), targets.flatten())
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()

@@ -8,6 +8,7 @@ from torch_models.attention import MHA, BatchFirstMHA, additive, einsum_attentio
 from torch_models.gmlp import GMLP, SGU
 from torch_models.transformer import Layer, causal_mask
 
+from .ops import call
 from .registry import formulation
 
 
@@ -44,18 +45,18 @@ def mix_gemm(c):
     return lambda: faster.gemm_mix(q, k, v, faster.prepared_bias(w * window, c.causal) if c.backward else prepared)
 
 
-@formulation("aft_simple", "softmax or cumsum")
-def mix_simple(c):
-    q, k, v = qkv(c, c.T, c.B, c.C)
-    return lambda: faster.simple_mix(q, k, v, c.causal)
+formulation("aft_simple", "softmax or cumsum")(lambda c: call(faster.simple_mix, *qkv(c, c.T, c.B, c.C), c.causal))
 
 
 @formulation("aft_conv", "conv1d", reference=True)
 def mix_conv(c):
     q, v = c.uniform("q", 2, c.T, c.B, c.C), c.uniform("v", 2, c.T, c.B, c.C)
     k, w = c.uniform("k", 2, c.T, c.B, c.heads), c.uniform("pos_bias", 1, c.heads, c.window)
-    taps, head_taps = (faster.prepared_filter(w, n, c.causal) for n in (c.C // c.heads, 1))
-    return lambda: faster.conv_mix(q, k, v, taps, head_taps, c.causal)
+
+    def filters():
+        return [faster.prepared_filter(w, n, c.causal) for n in (c.C // c.heads, 1)]
+    prepared = None if c.backward else filters()
+    return lambda: faster.conv_mix(q, k, v, *(prepared or filters()), c.causal)
 
 
 # -- softmax attention
@@ -132,10 +133,8 @@ def attention_pooling(c):
     return run
 
 
-@formulation("attention_pooling", "softmax")
-def attention_pooling_softmax(c):
-    x, y, at = points(c)
-    return lambda: torch.softmax(-(at[:, None] - x) ** 2 / 2, -1) @ y
+formulation("attention_pooling", "softmax")(lambda c: call(
+    lambda x, y, at: torch.softmax(-(at[:, None] - x) ** 2 / 2, -1) @ y, *points(c)))
 
 
 # -- gMLP and the encoder layer

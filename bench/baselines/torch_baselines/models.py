@@ -4,6 +4,7 @@ computes the whole prefix again for every token."""
 import torch
 from torch_models import faster
 from torch_models.feedback import Feedback, FeedbackLM
+from torch_models.recurrent import Seq2Seq
 from torch_models.transformer import LM
 
 from .registry import formulation
@@ -52,9 +53,18 @@ def train(c, reference):
     """The losses of the first eight steps are the check."""
     if c.layer.startswith("feedback") and not reference:
         return None  # it writes over what gradients need
-    tokens, targets = c.indices("tokens", 0, c.V, c.T, c.B), c.indices("targets", 0, c.V, c.T, c.B).long()
-    take = faster.trainer(model_of(c, reference), 1e-4)
-    step = lambda: take(tokens, targets)  # noqa: E731
+    if c.layer == "seq2seq":
+        model = c.fill(Seq2Seq(c.V, c.V, c.E, c.C, c.layers), bias=BIAS)
+        if not reference:
+            faster.project_keys_once(model)
+        texts = (c.indices("enc_X", 0, c.V, c.B, c.S).long(), c.indices("dec_X", 0, c.V, c.B, c.T).long(),
+                 c.indices("enc_valid_lens", 1, c.S + 1, c.B))
+        targets = c.indices("targets", 0, c.V, c.B, c.T).long()
+    else:
+        model, texts = model_of(c, reference), (c.indices("tokens", 0, c.V, c.T, c.B),)
+        targets = c.indices("targets", 0, c.V, c.T, c.B).long()
+    take = faster.trainer(model, 1e-4)
+    step = lambda: take(targets, *texts)  # noqa: E731
     return step, lambda loss: torch.stack([loss] + [step() for _ in range(7)])
 
 

@@ -12,15 +12,29 @@ from torch_models.transformer import FeedForward
 from .registry import formulation
 
 
-@formulation("softmax", "softmax")
-def softmax(c):
-    x = c.uniform("x", 4, c.M, c.N)
-    return lambda: torch.softmax(x, -1)
+def call(function, *arguments, **settings):
+    return lambda: function(*arguments, **settings)
+
+
+formulation("softmax", "softmax")(lambda c: call(torch.softmax, c.uniform("x", 4, c.M, c.N), -1))
+formulation("gelu", "gelu")(lambda c: call(f.gelu, c.uniform("x", 4, c.M, c.N)))
+formulation("bias_gelu", "gelu(x + b)")(lambda c: call(
+    lambda x, b: f.gelu(x + b), c.uniform("x", 4, c.M, c.N), c.uniform("bias", 1, c.N)))
+formulation("embedding", "embedding")(lambda c: call(
+    lambda *a: f.embedding(*a) * math.sqrt(c.C), c.indices("tokens", 0, c.V, c.M), c.uniform("weight", 1, c.V, c.C)))
+formulation("layer_norm", "layer_norm")(lambda c: call(
+    f.layer_norm, c.uniform("x", 2, c.M, c.N), (c.N,), c.uniform("weight", 1, c.N), c.uniform("bias", 1, c.N)))
+formulation("cross_entropy", "cross_entropy")(lambda c: call(
+    f.cross_entropy, c.uniform("logits", 4, c.M, c.V), c.indices("targets", 0, c.V, c.M), reduction="none"))
+formulation("bmm", "bmm")(lambda c: call(
+    torch.bmm, c.uniform("a", 1, c.B, c.M, c.K), c.uniform("b", 1, c.B, c.K, c.N)))
 
 
 @formulation("masked_softmax", "indexed write (d2l)", reference=True)
 def masked_softmax_d2l(c):
     x, lens = c.uniform("x", 4, c.B, c.M, c.N), c.indices("valid_lens", 0, c.N + 1, c.B, c.M)
+    if c.backward:
+        return None  # the write would change what gradients are computed of
     x = x.clone()  # it is overwritten; writing the same again changes nothing
     return lambda: masked_softmax(x, lens)
 
@@ -30,37 +44,6 @@ def masked_softmax_fill(c):
     x, lens = c.uniform("x", 4, c.B, c.M, c.N), c.indices("valid_lens", 0, c.N + 1, c.B, c.M)
     place = torch.arange(c.N, device=c.device)
     return lambda: torch.softmax(x.masked_fill(place >= lens[..., None], -1e6), -1)
-
-
-@formulation("layer_norm", "layer_norm")
-def layer_norm(c):
-    x, w = c.uniform("x", 2, c.M, c.N), c.uniform("weight", 1, c.N)
-    b = c.uniform("bias", 1, c.N)
-    return lambda: f.layer_norm(x, (c.N,), w, b)
-
-
-@formulation("gelu", "gelu")
-def gelu(c):
-    x = c.uniform("x", 4, c.M, c.N)
-    return lambda: f.gelu(x)
-
-
-@formulation("bias_gelu", "gelu(x + b)")
-def bias_gelu(c):
-    x, b = c.uniform("x", 4, c.M, c.N), c.uniform("bias", 1, c.N)
-    return lambda: f.gelu(x + b)
-
-
-@formulation("embedding", "embedding")
-def embedding(c):
-    tokens, w = c.indices("tokens", 0, c.V, c.M), c.uniform("weight", 1, c.V, c.C)
-    return lambda: f.embedding(tokens, w) * math.sqrt(c.C)
-
-
-@formulation("cross_entropy", "cross_entropy")
-def cross_entropy(c):
-    x, y = c.uniform("logits", 4, c.M, c.V), c.indices("targets", 0, c.V, c.M)
-    return lambda: f.cross_entropy(x, y, reduction="none")
 
 
 @formulation("gemm", "matmul", packed=True)
@@ -73,12 +56,6 @@ def gemm(c):
         return None  # it packs weights as linear maps have them
     b = c.uniform("b", 1, c.K, c.N)
     return lambda: a @ b
-
-
-@formulation("bmm", "bmm")
-def bmm(c):
-    a, b = c.uniform("a", 1, c.B, c.M, c.K), c.uniform("b", 1, c.B, c.K, c.N)
-    return lambda: torch.bmm(a, b)
 
 
 @formulation("linear", "linear", packed=True)

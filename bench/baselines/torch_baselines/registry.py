@@ -101,7 +101,7 @@ class Case:
             name = rename(name)
             array = self.array(data.uniform, name, spread_of(name, p, bias), tuple(p.shape))
             p.data = array.clone() if self.trains else array
-        module = module.to(self.device).eval()
+        self.module = module = module.to(self.device).eval()
         if self.backward:
             self.leaves += module.parameters()
         if prepare:
