@@ -6,67 +6,21 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "attncl/describe.h"
 #include "base/alloc.h"
 #include "base/desc.h"
 #include "base/try.h"
 #include "graph/graph.h"
+#include "model/entry_list.h"
 #include "model/model.h"
-
-enum { N_TEXTS = 5 };
-
-struct described {
-    attncl_entry entry;
-    char *text[N_TEXTS]; // owns name, shape, standard, choices, condition
-};
 
 struct attncl_description {
     attncl_model *model; // without a context: metadata, configuration and settings
     struct param_list params;
     struct symbols *symbols; // NULL: extents are numbers
-    struct described *list;
-    size_t n, capacity;
+    struct entry_list entries;
 };
 
-// -- entries
-
-// Copies the entry and its texts; `type` and `problem` outlive the description.
-static attncl_status add_entry(attncl_description *d, const attncl_entry *entry)
-{
-    struct described new = {.entry = *entry};
-    const char **const texts[N_TEXTS] = {&new.entry.name, &new.entry.shape, &new.entry.standard,
-                                         &new.entry.choices, &new.entry.condition};
-    if (d->n == d->capacity) {
-        const size_t capacity = d->capacity ? d->capacity * 2 : 64;
-        struct described *list = attncl__grow_array(d->list, capacity, sizeof *list);
-        REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", capacity);
-        d->list = list;
-        d->capacity = capacity;
-    }
-    bool complete = true;
-    for (int i = 0; i < N_TEXTS; ++i) {
-        if (!*texts[i])
-            continue;
-        new.text[i] = attncl__copy_text(*texts[i]);
-        complete &= new.text[i] != NULL;
-        *texts[i] = new.text[i];
-    }
-    new.entry.struct_size = sizeof new.entry;
-    d->list[d->n++] = new;
-    REQUIRE(complete, ATTNCL_ERR_NO_MEMORY, "description of %zu entries", d->n);
-    return ATTNCL_OK;
-}
-
-static attncl_status add_with_shape(attncl_description *d, attncl_entry *entry,
-                                    struct strbuf *shape)
-{
-    entry->shape = shape->data;
-    const attncl_status status = shape->failed
-                                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "shape of %s", entry->name)
-                                     : add_entry(d, entry);
-    attncl__strbuf_free(shape);
-    return status;
-}
+// -- parameters
 
 static attncl_status add_tensor(attncl_description *d, attncl_entry entry, int rank,
                                 const int64_t *dim)
@@ -80,7 +34,7 @@ static attncl_status add_tensor(attncl_description *d, attncl_entry entry, int r
     }
     attncl__strbuf_add(&shape, "]");
     entry.rank = rank;
-    return add_with_shape(d, &entry, &shape);
+    return attncl__entry_add_shaped(&d->entries, &entry, &shape);
 }
 
 static attncl_status add_params(attncl_description *d)
@@ -158,7 +112,7 @@ static attncl_status add_value(attncl_description *d, attncl_entry_kind kind, bo
     attncl_entry entry = {
         .kind = kind, .optional = optional, .name = first->name, .type = first->type, .rank = -1};
     attncl__probe_shape(&shape, first, second, is_short, d->symbols);
-    return add_with_shape(d, &entry, &shape);
+    return attncl__entry_add_shaped(&d->entries, &entry, &shape);
 }
 
 static attncl_status add_values(attncl_description *d, const struct builds *builds)
@@ -219,7 +173,7 @@ static attncl_status add_key(attncl_description *d, struct config_keys *keys, si
     if (status == ATTNCL_OK)
         status = name.failed || choices.failed || condition.failed
                      ? FAIL(ATTNCL_ERR_NO_MEMORY, "key %s", key->name)
-                     : add_entry(d, &entry);
+                     : attncl__entry_add(&d->entries, &entry);
     attncl__strbuf_free(&name);
     attncl__strbuf_free(&choices);
     attncl__strbuf_free(&condition);
@@ -314,10 +268,7 @@ void attncl_description_destroy(attncl_description *description)
 {
     if (!description)
         return;
-    for (size_t i = 0; i < description->n; ++i)
-        for (int k = 0; k < N_TEXTS; ++k)
-            attncl__free(description->list[i].text[k]);
-    attncl__free(description->list);
+    attncl__entry_list_free(&description->entries);
     attncl__free(description->symbols);
     attncl__param_list_free(&description->params);
     attncl_model_close(description->model);
@@ -342,12 +293,12 @@ const char *attncl_description_config(const attncl_description *description)
 
 size_t attncl_description_count(const attncl_description *description)
 {
-    return description ? description->n : 0;
+    return description ? description->entries.n : 0;
 }
 
 const attncl_entry *attncl_description_at(const attncl_description *description, size_t i)
 {
-    return description && i < description->n ? &description->list[i].entry : NULL;
+    return description ? attncl__entry_at(&description->entries, i) : NULL;
 }
 
 attncl_status attncl_description_check(const attncl_description *description)

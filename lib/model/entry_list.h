@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// The entries of a description, with their texts.
+#ifndef ATTNCL_MODEL_ENTRY_LIST_H
+#define ATTNCL_MODEL_ENTRY_LIST_H
+
+#include "attncl/describe.h"
+#include "base/strbuf.h"
+
+struct entry_list {
+    struct listed_entry *list; // owned
+    size_t n, capacity;
+};
+
+// Copies the entry and its texts; `type` and `problem` outlive the list.
+attncl_status attncl__entry_add(struct entry_list *entries, const attncl_entry *entry);
+// The same with this shape, which is freed.
+attncl_status attncl__entry_add_shaped(struct entry_list *entries, attncl_entry *entry,
+                                       struct strbuf *shape);
+// NULL past the end.
+const attncl_entry *attncl__entry_at(const struct entry_list *entries, size_t i);
+void attncl__entry_list_free(struct entry_list *entries);
+
+#endif
