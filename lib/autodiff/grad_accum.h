@@ -3,22 +3,12 @@
 #ifndef ATTNCL_AUTODIFF_GRAD_ACCUM_H
 #define ATTNCL_AUTODIFF_GRAD_ACCUM_H
 
-#include "graph/nodes.h"
+#include "autodiff/view_grads.h"
 
 // The gradient of one value: a sum for all of it, and a list for views of parts of it.
 struct grad_slot {
     int whole;           // value id, 0: none
-    int first_view_grad; // of the list, -1: none
-};
-
-// The gradient of a view.
-struct view_grad {
-    struct tensor_desc view; // in elements of the base
-    int64_t low, high;       // the range of elements it spans
-    int value;
-    int next;      // of the same value, -1: none
-    int root;      // of the value; -1: done with
-    int next_hash; // in the same bucket, -1: none
+    int first_view_grad; // of its list, -1: none
 };
 
 struct grad_accum {
@@ -26,10 +16,7 @@ struct grad_accum {
     int n_values; // when the backward pass began; later ones get no gradient
     int *root; // by value: the one that holds its gradient: the base, one for all uses of a tensor
     struct grad_slot *slots; // by root
-    struct view_grad *view_grads;
-    int n_view_grads;
-    size_t view_grads_capacity;
-    int *buckets; // of view_grads_capacity lists of view gradients with one hash
+    struct view_grads view_grads;
 };
 
 // ERR_NO_MEMORY.  Free it in either case; a zeroed struct may be freed too.
