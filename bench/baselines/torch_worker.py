@@ -173,6 +173,7 @@ def main():
     arguments = parser.parse_args()
 
     def make():
+        os.environ.update(KINETO_LOG_LEVEL="99", TORCH_CPP_LOG_LEVEL="ERROR")  # the profiler talks on stderr
         import torch
         return Worker(torch, arguments)
     return serve(make)
