@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: MIT
+//
+// The layer: a dispatch table of the calls that libattncl and CLBlast make.  Entries that are NULL
+// go to the driver.
+
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
+#include <CL/cl_layer.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "faults/layer.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static const cl_icd_dispatch *target;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fault_plan plan;
+static struct fault_report report;
+
+// -- functions called and failed
+
+enum { MAX_FUNCTIONS = 128 };
+static struct {
+    const char *name;
+    size_t n_calls, n_failed;
+} functions[MAX_FUNCTIONS];
+static size_t n_functions;
+
+static size_t function_index(const char *name)
+{
+    size_t i = 0;
+    while (i < n_functions && strcmp(functions[i].name, name) != 0)
+        ++i;
+    if (i == n_functions && n_functions < MAX_FUNCTIONS - 1)
+        functions[n_functions++].name = name;
+    return i;
+}
+
+static bool is_query(const char *name)
+{
+    return strncmp(name, "clGet", 5) == 0;
+}
+
+// Counts a call; the code it must fail with, or CL_SUCCESS.
+static cl_int judge(const char *name)
+{
+    cl_int code = CL_SUCCESS;
+
+    pthread_mutex_lock(&lock);
+    const size_t function = function_index(name);
+    ++functions[function].n_calls;
+    if ((!plan.only || strcmp(plan.only, name) == 0) && (plan.queries || !is_query(name))) {
+        const size_t n = ++report.n_calls;
+        if (plan.at && (n == plan.at || (plan.all && n > plan.at))) {
+            code = plan.code;
+            ++functions[function].n_failed;
+            if (!report.n_failed++)
+                strncpy(report.first, name, sizeof report.first - 1);
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+// -- the ledger: references by handle, in a hash table with open addressing
+
+enum { LEDGER_SLOTS = 1 << 18 };
+static struct {
+    const void *handle;
+    long references;
+    bool is_program; // the library keeps those while their context lives
+} ledger[LEDGER_SLOTS];
+
+// The slot of a handle; a new one's handle is set.
+static size_t slot_of(const void *handle)
+{
+    size_t i = (size_t)((unsigned long long)(size_t)handle * 0x9e3779b97f4a7c15u >> 40);
+
+    for (i %= LEDGER_SLOTS; ledger[i].handle && ledger[i].handle != handle;)
+        i = (i + 1) % LEDGER_SLOTS;
+    ledger[i].handle = handle;
+    return i;
+}
+
+static void created(const void *handle, const char *function)
+{
+    if (!handle)
+        return;
+    pthread_mutex_lock(&lock);
+    const size_t i = slot_of(handle);
+    report.live -= ledger[i].references > 0 && !ledger[i].is_program;
+    ledger[i].references = 1; // a handle may come back after the driver freed its object
+    ledger[i].is_program = strstr(function, "Program") != NULL;
+    report.live += !ledger[i].is_program;
+    pthread_mutex_unlock(&lock);
+}
+
+static void retained(const void *handle)
+{
+    pthread_mutex_lock(&lock);
+    const size_t i = slot_of(handle);
+    report.live += ledger[i].references <= 0 && !ledger[i].is_program;
+    ++ledger[i].references;
+    pthread_mutex_unlock(&lock);
+}
+
+// False for an object that is dead.
+static bool released(const void *handle)
+{
+    pthread_mutex_lock(&lock);
+    const size_t i = slot_of(handle);
+    const bool alive = ledger[i].references > 0;
+    report.over_released += !alive;
+    report.live -= ledger[i].references == 1 && !ledger[i].is_program;
+    ledger[i].references -= alive;
+    pthread_mutex_unlock(&lock);
+    return alive;
+}
+
+// -- calls that return a code
+
+#define CALL(name, parameters, arguments)                                                          \
+    static CL_API_ENTRY cl_int CL_API_CALL layer_##name parameters                                 \
+    {                                                                                              \
+        const cl_int code = judge(#name);                                                          \
+        return code != CL_SUCCESS ? code : target->name arguments;                                 \
+    }
+
+CALL(clGetPlatformIDs, (cl_uint n, cl_platform_id *ids, cl_uint *n_ret), (n, ids, n_ret))
+CALL(clGetPlatformInfo,
+     (cl_platform_id id, cl_platform_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetDeviceIDs,
+     (cl_platform_id platform, cl_device_type type, cl_uint n, cl_device_id *ids, cl_uint *n_ret),
+     (platform, type, n, ids, n_ret))
+CALL(clGetDeviceInfo, (cl_device_id id, cl_device_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetContextInfo, (cl_context id, cl_context_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetCommandQueueInfo,
+     (cl_command_queue id, cl_command_queue_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetMemObjectInfo, (cl_mem id, cl_mem_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetProgramInfo, (cl_program id, cl_program_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetProgramBuildInfo,
+     (cl_program id, cl_device_id device, cl_program_build_info what, size_t n, void *value,
+      size_t *n_ret),
+     (id, device, what, n, value, n_ret))
+CALL(clGetKernelWorkGroupInfo,
+     (cl_kernel id, cl_device_id device, cl_kernel_work_group_info what, size_t n, void *value,
+      size_t *n_ret),
+     (id, device, what, n, value, n_ret))
+CALL(clGetEventInfo, (cl_event id, cl_event_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clGetEventProfilingInfo,
+     (cl_event id, cl_profiling_info what, size_t n, void *value, size_t *n_ret),
+     (id, what, n, value, n_ret))
+CALL(clBuildProgram,
+     (cl_program program, cl_uint n, const cl_device_id *devices, const char *options,
+      void(CL_CALLBACK *notify)(cl_program, void *), void *user),
+     (program, n, devices, options, notify, user))
+CALL(clSetKernelArg, (cl_kernel kernel, cl_uint index, size_t bytes, const void *value),
+     (kernel, index, bytes, value))
+CALL(clFlush, (cl_command_queue queue), (queue))
+
+// A wait that fails has waited.
+static CL_API_ENTRY cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
+{
+    const cl_int code = judge("clFinish"), waited = target->clFinish(queue);
+    return code != CL_SUCCESS ? code : waited;
+}
+
+static CL_API_ENTRY cl_int CL_API_CALL layer_clWaitForEvents(cl_uint n, const cl_event *events)
+{
+    const cl_int code = judge("clWaitForEvents"), waited = target->clWaitForEvents(n, events);
+    return code != CL_SUCCESS ? code : waited;
+}
+
+// -- calls that create an object
+
+#define CREATE(type, name, parameters, arguments)                                                  \
+    static CL_API_ENTRY type CL_API_CALL layer_##name parameters                                   \
+    {                                                                                              \
+        const cl_int code = judge(#name);                                                          \
+        if (code != CL_SUCCESS) {                                                                  \
+            if (ret)                                                                               \
+                *ret = code;                                                                       \
+            return NULL;                                                                           \
+        }                                                                                          \
+        type object = target->name arguments;                                                      \
+        created(object, #name);                                                                    \
+        return object;                                                                             \
+    }
+
+CREATE(cl_context, clCreateContext,
+       (const cl_context_properties *properties, cl_uint n, const cl_device_id *devices,
+        void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
+        cl_int *ret),
+       (properties, n, devices, notify, user, ret))
+CREATE(cl_command_queue, clCreateCommandQueue,
+       (cl_context context, cl_device_id device, cl_command_queue_properties properties,
+        cl_int *ret),
+       (context, device, properties, ret))
+CREATE(cl_mem, clCreateBuffer,
+       (cl_context context, cl_mem_flags flags, size_t bytes, void *host, cl_int *ret),
+       (context, flags, bytes, host, ret))
+CREATE(cl_mem, clCreateSubBuffer,
+       (cl_mem buffer, cl_mem_flags flags, cl_buffer_create_type type, const void *region,
+        cl_int *ret),
+       (buffer, flags, type, region, ret))
+CREATE(cl_program, clCreateProgramWithSource,
+       (cl_context context, cl_uint n, const char **texts, const size_t *bytes, cl_int *ret),
+       (context, n, texts, bytes, ret))
+CREATE(cl_program, clCreateProgramWithBinary,
+       (cl_context context, cl_uint n, const cl_device_id *devices, const size_t *bytes,
+        const unsigned char **binaries, cl_int *statuses, cl_int *ret),
+       (context, n, devices, bytes, binaries, statuses, ret))
+CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *ret),
+       (program, name, ret))
+
+// -- references
+
+#define REFERENCES(type, Name)                                                                     \
+    static CL_API_ENTRY cl_int CL_API_CALL layer_clRetain##Name(type object)                       \
+    {                                                                                              \
+        cl_int code = judge("clRetain" #Name);                                                     \
+        if (code == CL_SUCCESS)                                                                    \
+            code = target->clRetain##Name(object);                                                 \
+        if (code == CL_SUCCESS)                                                                    \
+            retained(object);                                                                      \
+        return code;                                                                               \
+    }                                                                                              \
+    static CL_API_ENTRY cl_int CL_API_CALL layer_clRelease##Name(type object)                      \
+    {                                                                                              \
+        return released(object) ? target->clRelease##Name(object) : CL_INVALID_VALUE;              \
+    }
+
+REFERENCES(cl_context, Context)
+REFERENCES(cl_command_queue, CommandQueue)
+REFERENCES(cl_mem, MemObject)
+REFERENCES(cl_program, Program)
+REFERENCES(cl_kernel, Kernel)
+REFERENCES(cl_event, Event)
+
+// -- commands, which may give an event
+
+#define ENQUEUE(name, parameters, arguments)                                                       \
+    static CL_API_ENTRY cl_int CL_API_CALL layer_##name parameters                                 \
+    {                                                                                              \
+        cl_int code = judge(#name);                                                                \
+        if (code == CL_SUCCESS)                                                                    \
+            code = target->name arguments;                                                         \
+        if (code == CL_SUCCESS && event)                                                           \
+            created(*event, #name);                                                                \
+        return code;                                                                               \
+    }
+
+ENQUEUE(clEnqueueReadBuffer,
+        (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t bytes,
+         void *data, cl_uint n_wait, const cl_event *wait, cl_event *event),
+        (queue, buffer, blocking, offset, bytes, data, n_wait, wait, event))
+ENQUEUE(clEnqueueWriteBuffer,
+        (cl_command_queue queue, cl_mem buffer, cl_bool blocking, size_t offset, size_t bytes,
+         const void *data, cl_uint n_wait, const cl_event *wait, cl_event *event),
+        (queue, buffer, blocking, offset, bytes, data, n_wait, wait, event))
+ENQUEUE(clEnqueueCopyBuffer,
+        (cl_command_queue queue, cl_mem from, cl_mem to, size_t from_offset, size_t to_offset,
+         size_t bytes, cl_uint n_wait, const cl_event *wait, cl_event *event),
+        (queue, from, to, from_offset, to_offset, bytes, n_wait, wait, event))
+ENQUEUE(clEnqueueFillBuffer,
+        (cl_command_queue queue, cl_mem buffer, const void *pattern, size_t pattern_bytes,
+         size_t offset, size_t bytes, cl_uint n_wait, const cl_event *wait, cl_event *event),
+        (queue, buffer, pattern, pattern_bytes, offset, bytes, n_wait, wait, event))
+ENQUEUE(clEnqueueNDRangeKernel,
+        (cl_command_queue queue, cl_kernel kernel, cl_uint n_axes, const size_t *offset,
+         const size_t *global, const size_t *local, cl_uint n_wait, const cl_event *wait,
+         cl_event *event),
+        (queue, kernel, n_axes, offset, global, local, n_wait, wait, event))
+ENQUEUE(clEnqueueMarkerWithWaitList,
+        (cl_command_queue queue, cl_uint n_wait, const cl_event *wait, cl_event *event),
+        (queue, n_wait, wait, event))
+ENQUEUE(clEnqueueBarrierWithWaitList,
+        (cl_command_queue queue, cl_uint n_wait, const cl_event *wait, cl_event *event),
+        (queue, n_wait, wait, event))
+
+// -- the loader
+
+#define ENTRY(name) .name = layer_##name
+static const cl_icd_dispatch entries = {
+    ENTRY(clGetPlatformIDs),
+    ENTRY(clGetPlatformInfo),
+    ENTRY(clGetDeviceIDs),
+    ENTRY(clGetDeviceInfo),
+    ENTRY(clGetContextInfo),
+    ENTRY(clGetCommandQueueInfo),
+    ENTRY(clGetMemObjectInfo),
+    ENTRY(clGetProgramInfo),
+    ENTRY(clGetProgramBuildInfo),
+    ENTRY(clGetKernelWorkGroupInfo),
+    ENTRY(clGetEventInfo),
+    ENTRY(clGetEventProfilingInfo),
+    ENTRY(clBuildProgram),
+    ENTRY(clSetKernelArg),
+    ENTRY(clFlush),
+    ENTRY(clFinish),
+    ENTRY(clWaitForEvents),
+    ENTRY(clCreateContext),
+    ENTRY(clCreateCommandQueue),
+    ENTRY(clCreateBuffer),
+    ENTRY(clCreateSubBuffer),
+    ENTRY(clCreateProgramWithSource),
+    ENTRY(clCreateProgramWithBinary),
+    ENTRY(clCreateKernel),
+    ENTRY(clRetainContext),
+    ENTRY(clReleaseContext),
+    ENTRY(clRetainCommandQueue),
+    ENTRY(clReleaseCommandQueue),
+    ENTRY(clRetainMemObject),
+    ENTRY(clReleaseMemObject),
+    ENTRY(clRetainProgram),
+    ENTRY(clReleaseProgram),
+    ENTRY(clRetainKernel),
+    ENTRY(clReleaseKernel),
+    ENTRY(clRetainEvent),
+    ENTRY(clReleaseEvent),
+    ENTRY(clEnqueueReadBuffer),
+    ENTRY(clEnqueueWriteBuffer),
+    ENTRY(clEnqueueCopyBuffer),
+    ENTRY(clEnqueueFillBuffer),
+    ENTRY(clEnqueueNDRangeKernel),
+    ENTRY(clEnqueueMarkerWithWaitList),
+    ENTRY(clEnqueueBarrierWithWaitList),
+};
+
+EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *value,
+                                                      size_t *n_ret)
+{
+    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+    static const char name[] = "attncl fault injection";
+    const bool is_version = what == CL_LAYER_API_VERSION;
+    const size_t bytes = is_version ? sizeof version : sizeof name;
+
+    if (!is_version && what != CL_LAYER_NAME)
+        return CL_INVALID_VALUE;
+    if (value && n < bytes)
+        return CL_INVALID_VALUE;
+    if (value)
+        memcpy(value, is_version ? (const void *)&version : name, bytes);
+    if (n_ret)
+        *n_ret = bytes;
+    return CL_SUCCESS;
+}
+
+EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *next,
+                                                   cl_uint *n_ret, const cl_icd_dispatch **ret)
+{
+    const cl_uint n_entries = sizeof entries / sizeof(void *);
+
+    if (!next || !n_ret || !ret)
+        return CL_INVALID_VALUE;
+    target = next;
+    *n_ret = n < n_entries ? n : n_entries; // an older loader knows fewer
+    *ret = &entries;
+    return CL_SUCCESS;
+}
+
+// -- the test
+
+EXPORT void fault_layer_set(const struct fault_plan *given)
+{
+    pthread_mutex_lock(&lock);
+    plan = *given;
+    report.n_calls = report.n_failed = 0;
+    report.first[0] = '\0';
+    pthread_mutex_unlock(&lock);
+}
+
+EXPORT void fault_layer_report(struct fault_report *ret)
+{
+    pthread_mutex_lock(&lock);
+    *ret = report;
+    pthread_mutex_unlock(&lock);
+}
+
+EXPORT void fault_layer_each(fault_layer_visit_fn *visit, void *user)
+{
+    for (size_t i = 0; i < n_functions; ++i)
+        visit(functions[i].name, functions[i].n_calls, functions[i].n_failed, user);
+}

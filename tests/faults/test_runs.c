@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT
+// A call of OpenCL fails in a run: what has state is as before, or refuses until it is reset; never
+// is a wrong result OK.
+
+#include <string.h>
+
+#include "attncl/opencl.h"
+#include "attncl/ops.h"
+#include "attncl/optim.h"
+#include "attncl/profile.h"
+#include "device/context.h"
+#include "support/faults.h"
+#include "support/golden.h"
+
+FAULTS_FIXTURE;
+
+enum { MAX_CALLS = 3000, N_STEPS = 4, N_LOGITS = 11, N = 64 };
+
+static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
+                               CL_INVALID_COMMAND_QUEUE};
+
+// From call n on: one fails, or all.
+static void plan(size_t n, int variant)
+{
+    faults_plan((struct fault_plan){.at = n,
+                                    .all = variant >= (int)COUNT_OF(codes),
+                                    .code = codes[variant % (int)COUNT_OF(codes)],
+                                    .queries = true});
+}
+enum { N_VARIANTS = 2 * COUNT_OF(codes) };
+
+static void check_failure(size_t n, const struct fault_report *report, attncl_status status)
+{
+    ck_assert_msg(status != ATTNCL_OK, "call %zu, %s: unnoticed", n, report->first);
+    ck_assert_msg(strstr(attncl_last_error(), report->first) != NULL, "call %zu, %s: \"%s\"", n,
+                  report->first, attncl_last_error());
+}
+
+static attncl_status decode(attncl_decoder *decoder, int first, int end, float *logits)
+{
+    for (int32_t i = first; i < end; ++i) {
+        const attncl_status status =
+            attncl_decoder_step(decoder, &i, logits ? logits + i * N_LOGITS : NULL);
+        if (status != ATTNCL_OK)
+            return status;
+    }
+    return ATTNCL_OK;
+}
+
+static const char *const models[] = {"lm_aft_simple", "lm_gmlp", "lm_transformer", "lm_feedback_kv"};
+
+// Calls of the third step fail, the first ones each, with and without a wait for its logits.
+LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
+{
+    const int variant = _i / 2 % N_VARIANTS;
+    const bool reads = _i % 2 != 0;
+    float want[N_STEPS][N_LOGITS], got[N_STEPS][N_LOGITS];
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_decoder *decoder = NULL;
+
+    golden_load(&golden, models[_i / 2 / N_VARIANTS]);
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_decoder_create(model, 1, &decoder));
+    ck_assert_int_eq(attncl_decoder_vocabulary(decoder), N_LOGITS);
+    ck_ok(decode(decoder, 0, N_STEPS, want[0]));
+    size_t n = 1;
+    for (; n < MAX_CALLS; n += 1 + n / 8) {
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(decode(decoder, 0, 2, reads ? got[0] : NULL));
+        plan(n, variant);
+        attncl_status status = decode(decoder, 2, 3, reads ? got[0] : NULL);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        ck_assert_int_eq(attncl_decoder_position(decoder), 2);
+        memset(got, 0, sizeof got);
+        status = decode(decoder, 2, N_STEPS, got[0]);
+        if (status == ATTNCL_OK) {
+            ck_assert_mem_eq(got[2], want[2], 2 * sizeof want[0]);
+        } else {
+            ck_assert_msg(status == ATTNCL_ERR_STATE, "call %zu, %s: %s", n, report.first,
+                          attncl_last_error());
+            ck_fails(decode(decoder, 2, 3, NULL), ATTNCL_ERR_STATE, "reset");
+        }
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_assert_int_eq(attncl_decoder_position(decoder), 0);
+        ck_ok(decode(decoder, 0, N_STEPS, got[0]));
+        ck_assert_mem_eq(got, want, sizeof want);
+    }
+    ck_assert_uint_gt(n, 4);
+    ck_assert_uint_lt(n, MAX_CALLS);
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+
+// A step that did not wait has failed, and only a wait tells.
+TEST(a_fault_that_a_wait_tells)
+{
+    float want[N_STEPS][N_LOGITS], got[N_STEPS][N_LOGITS];
+    struct golden golden;
+    attncl_model *model = NULL;
+    attncl_decoder *decoder = NULL;
+
+    golden_load(&golden, "lm_gmlp");
+    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    ck_ok(attncl_decoder_create(model, 1, &decoder));
+    ck_ok(decode(decoder, 0, N_STEPS, want[0]));
+    for (int by_user = 0; by_user < 2; ++by_user) {
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(decode(decoder, 0, 1, NULL));
+        FAIL_CALL("clFinish", 1, CL_OUT_OF_RESOURCES);
+        if (by_user)
+            ck_fails(attncl_context_finish(test_context()), ATTNCL_ERR_OPENCL, "clFinish");
+        else
+            ck_fails(decode(decoder, 1, 2, NULL), ATTNCL_ERR_OPENCL, "clFinish");
+        faults_none();
+        ck_fails(decode(decoder, 1, 2, got[0]), ATTNCL_ERR_STATE, "reset");
+        ck_fails(attncl_graph_read(attncl_decoder_graph(decoder), "logits", got[0], sizeof got[0]),
+                 ATTNCL_ERR_STATE, "failed");
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(decode(decoder, 0, N_STEPS, got[0]));
+        ck_assert_mem_eq(got, want, sizeof want);
+    }
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+    golden_free(&golden);
+}
+
+// sum += x, y = 2 x: a graph that updates a tensor of the caller.
+struct updating {
+    attncl_tensor *sum;
+    attncl_graph *g;
+};
+
+static void create_updating(struct updating *u)
+{
+    static const float zeros[N];
+    const int64_t dim[] = {N};
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 1, dim, ATTNCL_F32, zeros, &u->sum));
+    ck_ok(attncl_graph_create(test_context(), &u->g));
+    const attncl_value x = attncl_graph_input(u->g, "x", ATTNCL_F32, 1, dim);
+    const attncl_value y = attncl_add(u->g, x, x);
+    attncl_graph_output(u->g, "y", y);
+    attncl_accumulate(u->g, attncl_graph_weight(u->g, u->sum), x);
+    attncl_accumulate(u->g, attncl_graph_weight(u->g, u->sum), y);
+    ck_ok(attncl_graph_compile(u->g, NULL));
+}
+
+static void destroy_updating(struct updating *u)
+{
+    attncl_graph_destroy(u->g);
+    attncl_tensor_destroy(u->sum);
+}
+
+static attncl_status update(struct updating *u)
+{
+    float x[N], y[N];
+    for (int i = 0; i < N; ++i)
+        x[i] = (float)i;
+    attncl_status status = attncl_graph_write(u->g, "x", x, sizeof x);
+    if (status == ATTNCL_OK)
+        status = attncl_graph_run(u->g);
+    if (status == ATTNCL_OK)
+        status = attncl_graph_read(u->g, "y", y, sizeof y);
+    if (status == ATTNCL_OK)
+        for (int i = 0; i < N; ++i)
+            ck_assert_msg(y[i] == 2 * x[i], "y[%d] = %g", i, (double)y[i]);
+    return status;
+}
+
+static void check_sum(struct updating *u, int n_updates)
+{
+    float sum[N];
+    ck_ok(attncl_tensor_read(u->sum, sum, sizeof sum));
+    for (int i = 0; i < N; ++i)
+        ck_assert_msg(sum[i] == (float)(3 * i * n_updates), "sum[%d] = %g", i, (double)sum[i]);
+}
+
+LOOP_TEST(a_graph_that_updates_weights, 0, N_VARIANTS)
+{
+    static const float zeros[N];
+    struct updating u;
+    float y[N];
+    size_t n = 1;
+
+    create_updating(&u);
+    for (; n < MAX_CALLS; ++n) {
+        ck_ok(attncl_tensor_write(u.sum, zeros, sizeof zeros));
+        ck_ok(update(&u));
+        plan(n, _i);
+        attncl_status status = update(&u);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        if (strcmp(report.first, "clEnqueueWriteBuffer") == 0) { // before the run
+            ck_ok(update(&u));
+            check_sum(&u, 2);
+            continue;
+        }
+        status = attncl_graph_run(u.g);
+        if (status == ATTNCL_OK) { // only the read had failed
+            ck_assert_str_eq(report.first, "clEnqueueReadBuffer");
+            check_sum(&u, 3);
+            continue;
+        }
+        ck_fails(attncl_graph_run(u.g), ATTNCL_ERR_STATE, "reset");
+        ck_fails(attncl_graph_read(u.g, "y", y, sizeof y), ATTNCL_ERR_STATE, "reset");
+        ck_fails(attncl_graph_enqueue(u.g, 0, NULL, NULL), ATTNCL_ERR_STATE, "reset");
+        ck_ok(attncl_graph_reset(u.g));
+        ck_fails(attncl_graph_read(u.g, "y", y, sizeof y), ATTNCL_ERR_STATE, "failed");
+        ck_ok(attncl_tensor_write(u.sum, zeros, sizeof zeros));
+        ck_ok(update(&u));
+        check_sum(&u, 1);
+    }
+    ck_assert_uint_gt(n, 3);
+    ck_assert_uint_lt(n, MAX_CALLS);
+    check_sum(&u, 2);
+    destroy_updating(&u);
+}
+
+// A graph that keeps nothing gives no output of a run that failed, and runs again.
+LOOP_TEST(a_graph_without_state, 0, N_VARIANTS)
+{
+    attncl_graph *g = NULL;
+    const int64_t dim[] = {N};
+    float x[N], y[N];
+    size_t n = 1;
+
+    ck_ok(attncl_graph_create(test_context(), &g));
+    const attncl_value in = attncl_graph_input(g, "x", ATTNCL_F32, 1, dim);
+    attncl_graph_output(g, "y", attncl_add(g, attncl_mul(g, in, in), in));
+    ck_ok(attncl_graph_compile(g, NULL));
+    for (int i = 0; i < N; ++i)
+        x[i] = (float)i;
+    ck_ok(attncl_graph_write(g, "x", x, sizeof x));
+    ck_ok(attncl_graph_run(g));
+    for (; n < MAX_CALLS; ++n) {
+        plan(n, _i);
+        const attncl_status status = attncl_graph_run(g);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        ck_fails(attncl_graph_read(g, "y", y, sizeof y), ATTNCL_ERR_STATE, "failed");
+        ck_ok(attncl_graph_run(g));
+        ck_ok(attncl_graph_read(g, "y", y, sizeof y));
+        for (int i = 0; i < N; ++i)
+            ck_assert(y[i] == x[i] * x[i] + x[i]);
+    }
+    ck_assert_uint_gt(n, 2);
+    ck_assert_uint_lt(n, MAX_CALLS);
+    attncl_graph_destroy(g);
+}
+
+// One buffer of the caller is input and output: runs leave something for the next.
+TEST(a_bound_graph)
+{
+    const int64_t dim[] = {N};
+    attncl_graph *g = NULL;
+    cl_int code;
+    float x[N];
+    cl_mem mem = clCreateBuffer(test_context()->cl, CL_MEM_READ_WRITE, sizeof x, NULL, &code);
+
+    ck_assert_int_eq(code, CL_SUCCESS);
+    ck_ok(attncl_graph_create(test_context(), &g));
+    const attncl_value in = attncl_graph_input(g, "x", ATTNCL_F32, 1, dim);
+    attncl_graph_output(g, "y", attncl_add(g, in, in));
+    ck_ok(attncl_graph_compile(g, NULL));
+    ck_ok(attncl_graph_bind(g, "x", mem, 0));
+    ck_ok(attncl_graph_bind(g, "y", mem, 0));
+    FAIL_CALL("clFlush", 1, CL_OUT_OF_RESOURCES);
+    ck_fails(attncl_graph_run(g), ATTNCL_ERR_OPENCL, "clFlush");
+    faults_none();
+    ck_fails(attncl_graph_run(g), ATTNCL_ERR_STATE, "reset");
+    ck_ok(attncl_graph_reset(g));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_context_finish(test_context()));
+    attncl_graph_destroy(g);
+    clReleaseMemObject(mem);
+}

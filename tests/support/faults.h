@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// Calls of OpenCL that fail when a test wants it, by the layer in faults/layer.c.
+//
+// A file begins with FAULTS_FIXTURE after its includes; CTest sets OPENCL_LAYERS for tests of
+// tests/faults.
+#ifndef ATTNCL_TEST_FAULTS_H
+#define ATTNCL_TEST_FAULTS_H
+
+#include "faults/layer.h"
+#include "support/test.h"
+
+// Each case ends with no fault planned, as many OpenCL objects as it began with, and none released
+// twice.
+#define FAULTS_FIXTURE FIXTURE(faults_begin, faults_end)
+void faults_begin(void);
+void faults_end(void);
+
+void faults_plan(struct fault_plan plan);
+void faults_none(void);
+struct fault_report faults_report(void); // since the last of these two
+void faults_each(fault_layer_visit_fn *visit, void *user);
+
+// The n-th call of a function from now on fails once.
+#define FAIL_CALL(function, n, cl_code)                                                            \
+    faults_plan(                                                                                   \
+        (struct fault_plan){.at = (n), .code = (cl_code), .only = (function), .queries = true})
+
+#endif
