@@ -177,21 +177,29 @@ ATTNCL_API attncl_status attncl_graph_write_as(attncl_graph *g, const char *name
                                                size_t count);
 
 /** Enqueues one run of a compiled graph and returns; attncl_graph_read() waits for it.
- * Errors: ERR_STATE before compiling, ERR_OPENCL, ERR_BLAS.  Since: 0.1. */
+ *
+ * After a run that failed, by this call or as a later wait for the queue tells, there are no outputs:
+ * attncl_graph_read() gives ERR_STATE until a run succeeds.  A graph that keeps something from run to
+ * run, which is state, weights that it updates, or a caller's bound buffers, refuses runs and reads
+ * with ERR_STATE until attncl_graph_reset(); the weights and buffers that the run writes are
+ * undefined, and the caller writes them again.
+ * Errors: ERR_STATE before compiling or after a run that failed, ERR_OPENCL, ERR_BLAS.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_run(attncl_graph *g);
 
 /** Waits for the runs under way and copies an output: `bytes` exactly the output's.
- * Errors: as attncl_graph_write().  Since: 0.1. */
+ * Errors: as attncl_graph_write(); ERR_STATE after a run that failed.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data,
                                            size_t bytes);
 
-/** Zeroes all state.
+/** Zeroes all state.  After a run that failed, the graph runs again; a reset that fails is to be
+ * repeated.
  * Errors: ERR_STATE before compiling, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_reset(attncl_graph *g);
 
 /** Waits for the runs under way and copies a state, F32 or I32: `bytes` exactly the state's.  Layers name
  * state of their own alike; a name that several states have is ERR_ARGUMENT.
- * Errors: ERR_ARGUMENT for the name or the size, ERR_STATE before compiling, ERR_OPENCL.  Since: 0.2. */
+ * Errors: ERR_ARGUMENT for the name or the size, ERR_STATE before compiling or after a run that failed,
+ * ERR_OPENCL.  Since: 0.2. */
 ATTNCL_API attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *data,
                                                  size_t bytes);
 

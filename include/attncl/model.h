@@ -113,7 +113,7 @@ ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batc
 /** NULL is fine.  Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 
-/** Back to position 0.
+/** Back to position 0; after a step that failed, too.
  * Errors: ERR_ARGUMENT, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_decoder_reset(attncl_decoder *decoder);
 
@@ -131,8 +131,12 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
  * Takes one token per sequence.
  * @param tokens  [batch]
  * @param logits  [batch, vocabulary], the scores of the next token; NULL: not wanted (and the call
- * does not wait) ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is
- * then as before.
+ * does not wait)
+ *
+ * ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is then as before.
+ * After any other failure it is as before as well, or undefined: then steps give ERR_STATE until
+ * attncl_decoder_reset().  The position is that before the step.  What fails in a step without
+ * `logits` may be told by a later call, and counts as that step's failure.
  * Errors: ERR_STATE, ERR_ARGUMENT, and those of attncl_graph_run().  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens,

@@ -37,7 +37,7 @@ ATTNCL_API attncl_status attncl_context_adopt(cl_context cl, cl_device_id device
  * Binds a buffer of the caller to an input or output of a compiled graph, from `offset` elements
  * on.  Retained until another buffer is bound or the graph is destroyed.  Used in place when the
  * offset is aligned as the device needs it, else copied on the device within the run.  NULL takes
- * the graph's own buffer again.
+ * the graph's own buffer again.  On failure the binding is as before.
  *
  * ERR_ARGUMENT when there is no such name or the buffer is too small (the message gives both
  * sizes).

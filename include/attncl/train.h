@@ -152,8 +152,9 @@ ATTNCL_API attncl_model *attncl_trainer_model(attncl_trainer *trainer);
  * ranks compute what one does.
  *
  * ERR_STATE when the loss or the norm is not finite: the message names the step, the weights stay
- * as they were, and a further call tries the same step.  After another failure within a step, the
- * trainer refuses with ERR_STATE until attncl_trainer_resume().
+ * as they were, and a further call tries the same step.  After another failure all is as before, and a
+ * further call tries the same step; or it came when weights may have changed: then the trainer refuses
+ * steps, evaluation and checkpoints with ERR_STATE until attncl_trainer_resume().
  * Errors: ERR_STATE, ERR_ARGUMENT (no batch is left), ERR_IO, those of attncl_graph_compile() and
  * attncl_graph_run().  Since: 0.2.
  */

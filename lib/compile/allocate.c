@@ -50,8 +50,7 @@ static attncl_status allocate_arena(const struct lowered *p, struct program *g)
         struct storage *s = &g->storages[at->value ? at->value : p->n_values + at->node];
         s->bytes = at->bytes;
         if (!at->bytes) {
-            attncl__buffer_retain(g->empty);
-            s->mem = g->empty;
+            TRY(attncl__buffer_retain(g->empty, &s->mem));
             continue;
         }
         TRY(attncl__buffer_part(g->ctx, g->arena, offset, at->bytes, &s->mem));
@@ -139,6 +138,9 @@ attncl_status attncl__allocate(const struct lowered *p, struct program *g)
         if (v->kind == VALUE_INPUT || v->kind == VALUE_STATE ||
             (v->kind == VALUE_RESULT && v->is_output))
             TRY(allocate_dedicated(p, g, i));
+        // A node's in-place update of its own loop's result is none from run to run.
+        g->updates |=
+            v->kind == VALUE_STATE || (v->kind != VALUE_RESULT && p->values[i].n_writes > 0);
         if (v->kind == VALUE_STATE)
             g->states[g->n_states++] = (struct state){v->name, v->desc, &g->storages[i]};
     }

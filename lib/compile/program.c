@@ -15,6 +15,7 @@ static void free_bindings(struct io_binding *bindings, int n)
             b->storage->mem = b->own;
         }
         attncl__buffer_release(&b->bound);
+        attncl__free(b->copied);
     }
     attncl__free(bindings);
 }

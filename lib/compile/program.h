@@ -20,12 +20,13 @@ struct io_binding {
     struct tensor_desc desc;
     bool ranged; // elements of an input must lie in [low, high)
     int64_t low, high;
-    int last_node;               // of an output: the last that writes it; -1: none
-    struct storage *storage;     // what the commands use
-    cl_mem own;                  // the graph's own buffer
-    cl_mem bound;                // the caller's buffer, retained; NULL: the graph's own
-    struct storage bound_buffer; // bound but not usable in place: the source or target of the copy
+    int last_node;           // of an output: the last that writes it; -1: none
+    struct storage *storage; // what the commands use
+    cl_mem own;              // the graph's own buffer
+    cl_mem bound;            // the caller's buffer, retained; NULL: the graph's own
+    struct storage *copied;  // bound but not usable in place: the source or target of the copy
     size_t bound_offset;
+    bool is_mixed; // binding has failed, and kernels' arguments may be of either buffer
 };
 
 struct state {
@@ -72,6 +73,14 @@ struct program {
 
     struct command_list command_list;
     struct command_list copy_in, copy_out; // copies of bound buffers
+    bool has_mixed;                        // a binding is
+    bool updates;                          // it has state, or updates weights in place
+
+    // exec/failure.c
+    bool needs_reset, outputs_undefined; // a run has failed
+    bool is_pending;                     // a run was not waited for
+    unsigned long n_faults_before;       // of the context, when it began
+
     struct profile *profile;
     void (*profile_free)(struct profile *profile);
 };

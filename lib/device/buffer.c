@@ -43,10 +43,12 @@ attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t ori
     return ATTNCL_OK;
 }
 
-void attncl__buffer_retain(cl_mem mem)
+attncl_status attncl__buffer_retain(cl_mem mem, cl_mem *ret)
 {
-    if (mem && clRetainMemObject(mem) == CL_SUCCESS)
-        attncl__object_created(OBJECT_BUFFER);
+    TRY_CL(clRetainMemObject(mem));
+    attncl__object_created(OBJECT_BUFFER);
+    *ret = mem;
+    return ATTNCL_OK;
 }
 
 void attncl__buffer_release(cl_mem *mem)
@@ -61,9 +63,11 @@ void attncl__buffer_release(cl_mem *mem)
 attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offset, const void *data,
                                    size_t bytes)
 {
-    if (bytes)
-        TRY_CL(clEnqueueWriteBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL));
-    return ATTNCL_OK;
+    if (!bytes)
+        return ATTNCL_OK;
+    return attncl__transfer_check(
+        ctx, clEnqueueWriteBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL),
+        "clEnqueueWriteBuffer");
 }
 
 attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
@@ -77,9 +81,11 @@ attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_
 attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset, void *data,
                                   size_t bytes)
 {
-    if (bytes)
-        TRY_CL(clEnqueueReadBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL));
-    return ATTNCL_OK;
+    if (!bytes)
+        return ATTNCL_OK;
+    return attncl__transfer_check(
+        ctx, clEnqueueReadBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL),
+        "clEnqueueReadBuffer");
 }
 
 attncl_status attncl__buffer_read_queued(attncl_context *ctx, cl_mem mem, size_t offset, void *data,

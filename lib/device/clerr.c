@@ -109,6 +109,11 @@ attncl_status attncl__cl_status(cl_int code)
     }
 }
 
+bool attncl__cl_is_refusal(cl_int code)
+{
+    return code == CL_INVALID_VALUE || code == CL_INVALID_OPERATION || code == CL_INVALID_DEVICE;
+}
+
 attncl_status attncl__cl_fail(cl_int code, const char *call, const char *file, int line)
 {
     const int name_bytes = (int)strcspn(call, "(");

@@ -260,10 +260,22 @@ attncl_status attncl_context_device(const attncl_context *context, attncl_device
     return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
 }
 
+attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call)
+{
+    // The two are about the call itself, which had something to allocate.
+    if (code != CL_SUCCESS && code != CL_OUT_OF_HOST_MEMORY &&
+        code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
+        atomic_fetch_add(&ctx->n_faults, 1);
+    return CL_CODE(code, call);
+}
+
 attncl_status attncl__queue_finish(attncl_context *ctx)
 {
-    TRY_CL(clFinish(ctx->queue));
-    return ATTNCL_OK;
+    const cl_int code = clFinish(ctx->queue);
+
+    if (code != CL_SUCCESS) // whatever it is, nothing says that the commands are done
+        atomic_fetch_add(&ctx->n_faults, 1);
+    return CL_CODE(code, "clFinish");
 }
 
 attncl_status attncl_context_finish(attncl_context *context)

@@ -51,6 +51,7 @@ struct attncl_context {
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
     pid_t pid;                // of the creator: a forked child must not use the driver
+    atomic_ulong n_faults;    // waits that told of a fault: of any command before them
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
@@ -75,7 +76,8 @@ attncl_status attncl__buffer_create(attncl_context *ctx, size_t bytes, cl_mem *r
 // Part of `parent`; origin a multiple of caps.align_bytes.
 attncl_status attncl__buffer_part(attncl_context *ctx, cl_mem parent, size_t origin, size_t bytes,
                                   cl_mem *ret);
-void attncl__buffer_retain(cl_mem mem);
+// Another reference to `mem`, in *ret.
+attncl_status attncl__buffer_retain(cl_mem mem, cl_mem *ret);
 void attncl__buffer_release(cl_mem *mem);
 // Non-blocking: `data` must stay valid until the queue has finished.
 attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
@@ -118,6 +120,9 @@ void attncl__event_transfer(cl_event event);
 attncl_status attncl__event_is_complete(cl_event event, bool *ret);
 // Waits for the event and returns its device times in ns.  Needs a profiling queue.
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
+
+// Passes the code of a blocking transfer on, and counts what may be a fault of commands before it.
+attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call);
 
 // attncl_context_finish() without the checks of its argument.
 attncl_status attncl__queue_finish(attncl_context *ctx);

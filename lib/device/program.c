@@ -173,18 +173,20 @@ attncl_status attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_
                                     size_t *local_ret, size_t *private_ret)
 {
     size_t group = 0;
-    cl_ulong local = 0, private = 0;
+    cl_ulong local = 0, spilled = 0;
 
     TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof group,
                                     &group, NULL));
     TRY_CL(clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
                                     &local, NULL));
-    // Some drivers do not answer this query; nothing depends on it.
-    if (clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof private,
-                                 &private, NULL) != CL_SUCCESS)
-    private = 0;
+    const cl_int code = clGetKernelWorkGroupInfo(kernel, ctx->device, CL_KERNEL_PRIVATE_MEM_SIZE,
+                                                 sizeof spilled, &spilled, NULL);
+    if (attncl__cl_is_refusal(code)) // some drivers do not answer this query
+        spilled = 0;
+    else
+        TRY(CL_CODE(code, "clGetKernelWorkGroupInfo"));
     *group_ret = group;
     *local_ret = (size_t)local;
-    *private_ret = (size_t) private;
+    *private_ret = (size_t)spilled;
     return ATTNCL_OK;
 }

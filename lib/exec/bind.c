@@ -4,47 +4,65 @@
 // copied in the run.
 
 #include "attncl/opencl.h"
+#include "base/alloc.h"
 #include "base/ckd.h"
+#include "base/try.h"
 #include "exec/exec.h"
 
-// The copies of all inputs, or all outputs, that are not used in place.
-static attncl_status record_copies(struct program *p, bool inputs)
+// What replaces a binding; released by free_change().
+struct change {
+    cl_mem bound;               // the caller's buffer; NULL: none
+    cl_mem use;                 // it or a part of it; NULL: the graph's own buffer
+    struct storage *copied;     // `bound` when it is copied to or from the graph's own; else NULL
+    size_t offset_bytes;        // of the value in `bound`
+    struct command_list copies; // of all inputs, or of all outputs
+};
+
+static void free_change(struct change *change)
 {
-    struct command_list *r = inputs ? &p->copy_in : &p->copy_out;
+    attncl__buffer_release(&change->bound);
+    attncl__buffer_release(&change->use);
+    attncl__free(change->copied);
+    attncl__command_list_free(&change->copies);
+}
+
+// The copies of all inputs, or all outputs, that are not used in place, once `changing` is.
+static attncl_status record_copies(struct program *p, bool inputs,
+                                   const struct io_binding *changing, struct change *change)
+{
+    struct command_list *r = &change->copies;
     struct io_binding *bindings = inputs ? p->inputs : p->outputs;
     const int n = inputs ? p->n_inputs : p->n_outputs;
 
-    attncl__command_list_free(r);
     TRY(attncl__command_list_begin(p->ctx, r));
     for (int i = 0; i < n; ++i) {
         struct io_binding *b = &bindings[i];
-        struct storage *own = b->storage, *bound = &b->bound_buffer;
-        if (!bound->mem)
+        struct storage *own = b->storage;
+        struct storage *bound = b == changing ? change->copied : b->copied;
+        const size_t offset = b == changing ? change->offset_bytes : b->bound_offset;
+        if (!bound)
             continue;
         if (inputs)
-            TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound, b->bound_offset, own, 0,
+            TRY(attncl__command_list_add_copy(r, "copy_bound_input", bound, offset, own, 0,
                                               own->bytes));
         else
-            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, bound,
-                                              b->bound_offset, own->bytes));
+            TRY(attncl__command_list_add_copy(r, "copy_bound_output", own, 0, bound, offset,
+                                              own->bytes));
     }
     return ATTNCL_OK;
 }
 
 // The caller's memory as a (sub-)buffer that starts at the value; NULL when the value must be
 // copied.
-static cl_mem in_place(attncl_context *ctx, cl_mem buffer, size_t offset, size_t bytes)
+static attncl_status in_place(attncl_context *ctx, cl_mem buffer, size_t offset, size_t bytes,
+                              cl_mem *ret)
 {
-    cl_mem part = NULL;
-
-    if (offset == 0) {
-        attncl__buffer_retain(buffer);
-        return buffer;
-    }
-    if (offset % ctx->caps.align_bytes != 0)
-        return NULL;
+    if (offset == 0)
+        return attncl__buffer_retain(buffer, ret);
     // Fails for a buffer that is itself a part of another: then the value is copied.
-    return attncl__buffer_part(ctx, buffer, offset, bytes, &part) == ATTNCL_OK ? part : NULL;
+    if (offset % ctx->caps.align_bytes == 0)
+        (void)attncl__buffer_part(ctx, buffer, offset, bytes, ret);
+    return ATTNCL_OK;
 }
 
 // Whether the buffer has space for the value; the offset in bytes.
@@ -66,6 +84,61 @@ static attncl_status check_buffer(attncl_context *ctx, const struct io_binding *
     return ATTNCL_OK;
 }
 
+static attncl_status copied(const struct io_binding *b, struct change *change)
+{
+    change->copied = attncl__alloc(sizeof *change->copied);
+    REQUIRE(change->copied, ATTNCL_ERR_NO_MEMORY, "the binding of %s", b->name);
+    *change->copied = (struct storage){change->bound, change->offset_bytes + b->storage->bytes};
+    return ATTNCL_OK;
+}
+
+// Kernels use *use, or the graph's own buffer, from now on; *use becomes what they used.  On
+// failure some are mixed up, until the next run mends it.
+static attncl_status rebind(struct program *p, struct io_binding *b, cl_mem *use)
+{
+    cl_mem former = b->storage->mem;
+
+    b->storage->mem = *use ? *use : b->own;
+    b->is_mixed = true;
+    p->has_mixed = true;
+    const attncl_status status = attncl__command_list_rebind(&p->command_list, b->storage);
+    if (status == ATTNCL_OK) {
+        b->is_mixed = false;
+        *use = former == b->own ? NULL : former;
+    } else {
+        b->storage->mem = former;
+    }
+    return status;
+}
+
+attncl_status attncl__bindings_mend(struct program *p)
+{
+    for (int i = 0; p->has_mixed && i < p->n_inputs + p->n_outputs; ++i) {
+        struct io_binding *b = i < p->n_inputs ? &p->inputs[i] : &p->outputs[i - p->n_inputs];
+        if (b->is_mixed)
+            TRY(attncl__command_list_rebind(&p->command_list, b->storage));
+        b->is_mixed = false;
+    }
+    p->has_mixed = false;
+    return ATTNCL_OK;
+}
+
+// Exchanges the binding with the change; the buffer in use is exchanged already.
+static void exchange(struct io_binding *b, struct command_list *copies, struct change *change)
+{
+    const struct command_list former_copies = *copies;
+    cl_mem former = b->bound;
+    struct storage *former_copied = b->copied;
+
+    b->bound = change->bound;
+    b->copied = change->copied;
+    b->bound_offset = change->offset_bytes;
+    *copies = change->copies;
+    change->bound = former;
+    change->copied = former_copied;
+    change->copies = former_copies;
+}
+
 attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem buffer,
                                 int64_t offset)
 {
@@ -80,22 +153,20 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
         b = attncl__program_output(p, name);
     REQUIRE(b, ATTNCL_ERR_ARGUMENT, "the graph has no input or output %s", name);
 
-    struct storage *s = b->storage;
-    size_t offset_bytes = 0;
-    cl_mem use = NULL;
+    attncl_status status = ATTNCL_OK;
+    struct change change = {0};
     if (buffer) {
-        TRY(check_buffer(p->ctx, b, buffer, offset, &offset_bytes));
-        use = in_place(p->ctx, buffer, offset_bytes, s->bytes);
-        attncl__buffer_retain(buffer);
+        TRY_DONE(check_buffer(p->ctx, b, buffer, offset, &change.offset_bytes));
+        TRY_DONE(in_place(p->ctx, buffer, change.offset_bytes, b->storage->bytes, &change.use));
+        TRY_DONE(attncl__buffer_retain(buffer, &change.bound));
+        if (!change.use)
+            TRY_DONE(copied(b, &change));
     }
-    TRY(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer
-    if (s->mem != b->own)
-        attncl__buffer_release(&s->mem);
-    attncl__buffer_release(&b->bound);
-    s->mem = use ? use : b->own;
-    b->bound = buffer;
-    b->bound_buffer = buffer && !use ? (struct storage){buffer, s->bytes} : (struct storage){0};
-    b->bound_offset = offset_bytes;
-    TRY(attncl__command_list_rebind(&p->command_list, s));
-    return record_copies(p, is_input);
+    TRY_DONE(record_copies(p, is_input, b, &change));
+    TRY_DONE(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer
+    TRY_DONE(rebind(p, b, &change.use));
+    exchange(b, is_input ? &p->copy_in : &p->copy_out, &change);
+done:
+    free_change(&change);
+    return status;
 }

@@ -71,8 +71,11 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
     TRY(attncl__program_of(g, &p));
     TRY(attncl__context_usable(p->ctx));
     REQUIRE(p->copy_in.n_commands == 0, ATTNCL_ERR_STATE, "an input is bound to a caller's buffer");
-    TRY(attncl__program_poison(p));
-    const attncl_status status = enqueue(p, reads, n);
+    TRY(attncl__run_begin(p));
+    attncl_status status = attncl__program_poison(p);
+    if (status == ATTNCL_OK)
+        status = enqueue(p, reads, n);
+    (void)attncl__run_end(p, status);
     if (status != ATTNCL_OK) {
         (void)attncl__queue_finish(p->ctx); // the data is the caller's again
         release(reads, n);
@@ -91,8 +94,8 @@ attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads,
     struct program *p = NULL;
 
     TRY(attncl__program_of(g, &p));
-    const attncl_status status = attncl__queue_finish(p->ctx);
+    const attncl_status status = attncl__run_waited(p, attncl__queue_finish(p->ctx));
     release(reads, n);
     TRY(status);
-    return attncl__graph_check_canaries(g);
+    return attncl__run_end(p, attncl__graph_check_canaries(g));
 }

@@ -33,6 +33,25 @@ attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads,
 attncl_status attncl__program_poison(struct program *p);
 attncl_status attncl__graph_check_canaries(attncl_graph *g);
 
+// Gives kernels the buffers that a failed attncl_graph_bind() has mixed up.
+attncl_status attncl__bindings_mend(struct program *p);
+
+// The same for files above: the state is defined; a run counts as failed, for `status`, which is passed on.
+attncl_status attncl__graph_state_defined(attncl_graph *g);
+attncl_status attncl__graph_run_failed(attncl_graph *g, attncl_status status);
+
+// Around a run: refuses when a failed one has left state undefined; passes `status` on and notes a
+// failure.
+attncl_status attncl__run_begin(struct program *p);
+attncl_status attncl__run_end(struct program *p, attncl_status status);
+// A run has failed after it was enqueued.
+void attncl__run_failed(struct program *p);
+// After a wait for the runs: passes `status` on, and notes whether they are complete.
+attncl_status attncl__run_waited(struct program *p, attncl_status status);
+// ERR_STATE after a failed run: until attncl_graph_reset(); or until the next run.
+attncl_status attncl__state_defined(struct program *p);
+attncl_status attncl__outputs_defined(struct program *p);
+
 // The program of a graph; ERR_ARGUMENT for NULL, ERR_STATE for one that is not compiled.
 attncl_status attncl__program_of(const attncl_graph *g, struct program **ret);
 // The same when its context can still run it.

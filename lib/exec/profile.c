@@ -115,6 +115,15 @@ done:
     return status;
 }
 
+static attncl_status run_all(struct program *g, cl_event *events)
+{
+    TRY(attncl__program_poison(g));
+    TRY(attncl__command_list_enqueue(&g->copy_in, 0, NULL, NULL, NULL));
+    TRY(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
+    TRY(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, NULL));
+    return attncl__run_waited(g, attncl__queue_finish(g->ctx));
+}
+
 attncl_status attncl_graph_run_profiled(attncl_graph *graph)
 {
     struct program *g = NULL;
@@ -129,11 +138,8 @@ attncl_status attncl_graph_run_profiled(attncl_graph *graph)
     const size_t n = attncl__command_list_length(&g->command_list);
     cl_event *events = attncl__alloc_array(n, sizeof *events);
     REQUIRE(events, ATTNCL_ERR_NO_MEMORY, "events of %zu commands", n);
-    TRY_DONE(attncl__program_poison(g));
-    TRY_DONE(attncl__command_list_enqueue(&g->copy_in, 0, NULL, NULL, NULL));
-    TRY_DONE(attncl__command_list_enqueue(&g->command_list, 0, NULL, events, NULL));
-    TRY_DONE(attncl__command_list_enqueue(&g->copy_out, 0, NULL, NULL, NULL));
-    TRY_DONE(attncl__queue_finish(g->ctx));
+    TRY_DONE(attncl__run_begin(g));
+    TRY_DONE(attncl__run_end(g, run_all(g, events)));
     TRY_DONE(add_run(g, events));
 done:
     for (size_t i = 0; i < n; ++i)

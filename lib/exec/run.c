@@ -7,32 +7,6 @@
 #include "base/dtype.h"
 #include "exec/exec.h"
 
-attncl_status attncl__program_of(const attncl_graph *g, struct program **ret)
-{
-    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
-    *ret = attncl__graph_program(g);
-    REQUIRE(*ret, ATTNCL_ERR_STATE, "the graph is not compiled");
-    return ATTNCL_OK;
-}
-
-struct io_binding *attncl__program_input(const struct program *p, const char *name)
-{
-    const int i = attncl__name_find(p->input_names, name);
-    return i < 0 ? NULL : &p->inputs[i];
-}
-
-struct io_binding *attncl__program_output(const struct program *p, const char *name)
-{
-    const int i = attncl__name_find(p->output_names, name);
-    return i < 0 ? NULL : &p->outputs[i];
-}
-
-attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
-{
-    TRY(attncl__program_of(g, ret));
-    return attncl__context_usable((*ret)->ctx);
-}
-
 // An input or output that is the graph's own to fill or read.
 static attncl_status find_binding(const struct program *p, bool is_input, const char *name,
                                   struct io_binding **ret)
@@ -156,10 +130,18 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
     TRY(attncl__program_ready(graph, &p));
     REQUIRE((n_wait == 0) == (wait == NULL), ATTNCL_ERR_ARGUMENT,
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
-    TRY(enqueue(p, n_wait, wait, event_ret));
+    TRY(attncl__run_begin(p));
+    TRY(attncl__run_end(p, enqueue(p, n_wait, wait, event_ret)));
     if (event_ret)
         attncl__event_transfer(*event_ret);
     return ATTNCL_OK;
+}
+
+static attncl_status poison_and_run(attncl_graph *g, struct program *p)
+{
+    TRY(attncl__program_poison(p));
+    TRY(enqueue(p, 0, NULL, NULL));
+    return attncl__graph_check_canaries(g);
 }
 
 attncl_status attncl_graph_run(attncl_graph *g)
@@ -167,9 +149,8 @@ attncl_status attncl_graph_run(attncl_graph *g)
     struct program *p = NULL;
 
     TRY(attncl__program_ready(g, &p));
-    TRY(attncl__program_poison(p));
-    TRY(enqueue(p, 0, NULL, NULL));
-    return attncl__graph_check_canaries(g);
+    TRY(attncl__run_begin(p));
+    return attncl__run_end(p, poison_and_run(g, p));
 }
 
 attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, size_t bytes)
@@ -184,7 +165,7 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
             "output %s %s has %zu bytes, capacity for %zu was given", name, SHAPE(&b->desc), have,
             bytes);
     REQUIRE(data || have == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
-    if (have == 0)
-        return attncl__queue_finish(p->ctx);
-    return attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes);
+    TRY(attncl__outputs_defined(p));
+    return attncl__run_waited(p, have ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
+                                      : attncl__queue_finish(p->ctx));
 }

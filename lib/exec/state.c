@@ -16,6 +16,9 @@ attncl_status attncl_graph_reset(attncl_graph *g)
         if (s->bytes)
             TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, s->bytes));
     }
+    if (p->needs_reset || p->is_pending) // a fault of the runs before is not that of those after
+        TRY(attncl__run_waited(p, attncl__queue_finish(p->ctx)));
+    p->needs_reset = false;
     return ATTNCL_OK;
 }
 
@@ -66,7 +69,9 @@ attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *d
 
     TRY(attncl__program_ready(g, &p));
     TRY(find_state(p, name, data, bytes, &s));
-    return bytes ? attncl__buffer_read(p->ctx, s->mem, 0, data, bytes) : ATTNCL_OK;
+    TRY(attncl__state_defined(p));
+    return attncl__run_waited(p, bytes ? attncl__buffer_read(p->ctx, s->mem, 0, data, bytes)
+                                       : attncl__queue_finish(p->ctx));
 }
 
 attncl_status attncl_graph_state_write(attncl_graph *g, const char *name, const void *data,

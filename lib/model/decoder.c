@@ -118,6 +118,7 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
             "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64,
             decoder->position, limit);
 
+    TRY(attncl__graph_state_defined(decoder->graph));
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
     if (decoder->uploads_pending)
         TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
@@ -129,11 +130,14 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
     TRY(attncl__graph_write_queued(decoder->graph, "position", &decoder->position_i32,
                                    sizeof decoder->position_i32));
     TRY(attncl_graph_run(decoder->graph));
+    if (logits) {
+        const size_t n = (size_t)(decoder->batch * decoder->vocabulary);
+        const attncl_status status =
+            attncl_graph_read(decoder->graph, "logits", logits, n * sizeof *logits);
+        if (status != ATTNCL_OK)
+            return attncl__graph_run_failed(decoder->graph, status); // the run cannot be taken back
+        decoder->uploads_pending = false;
+    }
     ++decoder->position;
-    if (!logits)
-        return ATTNCL_OK;
-    TRY(attncl_graph_read(decoder->graph, "logits", logits,
-                          (size_t)(decoder->batch * decoder->vocabulary) * sizeof *logits));
-    decoder->uploads_pending = false;
     return ATTNCL_OK;
 }

@@ -57,6 +57,8 @@ attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
     double loss = 0;
     TRY(attncl__average_exchange(trainer));
     const attncl_status status = mean_loss(trainer, n_batches, &loss);
+    if (status != ATTNCL_OK)
+        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
     TRY(attncl__average_exchange(trainer));
     TRY(status);
     if (loss < trainer->best_loss) {

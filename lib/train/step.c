@@ -182,6 +182,7 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
         attncl__trainer_sums(trainer) ? step_by_sums(trainer, &step) : step_at_once(trainer, &step);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("step %" PRId64, step.step);
+        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
         return status;
     }
     REQUIRE(isfinite(step.loss), ATTNCL_ERR_STATE, "step %" PRId64 ": the loss is %g", step.step,
@@ -190,6 +191,11 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
             "step %" PRId64 ": the norm of the gradients is %g", step.step, step.grad_norm);
     TRY(update_averages(trainer));
     trainer->step = step.step;
-    TRY(attncl__replicas_compare(trainer));
+    const attncl_status compared = attncl__replicas_compare(trainer);
+    if (compared != ATTNCL_OK) {
+        trainer->is_broken = true; // the weights have had their step
+        trainer->step = step.step - 1;
+        return compared;
+    }
     return STRUCT_WRITE(attncl_train_step, step_ret, &step);
 }

@@ -47,7 +47,8 @@ static attncl_status decode(attncl_decoder *decoder, int first, int end, float *
     return ATTNCL_OK;
 }
 
-static const char *const models[] = {"lm_aft_simple", "lm_gmlp", "lm_transformer", "lm_feedback_kv"};
+static const char *const models[] = {"lm_aft_simple", "lm_gmlp", "lm_transformer",
+                                     "lm_feedback_kv"};
 
 // Calls of the third step fail, the first ones each, with and without a wait for its logits.
 LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
