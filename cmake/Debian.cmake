@@ -9,8 +9,21 @@ set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL library development tool)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${PROJECT_BINARY_DIR})
+
+# What changed is in CHANGELOG.md; Debian's changelog names the version.
+set(debian ${PROJECT_BINARY_DIR}/debian)
+file(WRITE ${debian}/changelog "attncl (${PROJECT_VERSION}) unstable; urgency=medium
+
+  * See CHANGELOG.md.
+
+ -- ${CPACK_PACKAGE_CONTACT}  Sun, 22 Nov 2026 12:00:00 +0000
+")
+execute_process(COMMAND gzip -9nc ${debian}/changelog OUTPUT_FILE ${debian}/changelog.gz)
+# By hand, since CPack adds scripts that call ldconfig, where Debian wants a trigger, to the list of shared libraries.
+file(WRITE ${debian}/triggers "activate-noawait ldconfig\n")
+file(WRITE ${debian}/shlibs "libattncl ${attncl_soversion} libattncl${attncl_soversion} (>= ${PROJECT_VERSION})\n")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${debian}/triggers ${debian}/shlibs)
 
 set(library libattncl${attncl_soversion})
 # attncl_package(COMPONENT NAME SECTION DEPENDS RECOMMENDS DESCRIPTION)
@@ -23,14 +36,17 @@ macro(attncl_package component name section depends recommends description)
     set(CPACK_COMPONENT_${upper}_DESCRIPTION "${description}")
     # Only in packages, not with `cmake --install`.
     install(FILES LICENSE DESTINATION share/doc/${name} RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL)
+    install(FILES ${debian}/changelog.gz DESTINATION share/doc/${name} COMPONENT ${component} EXCLUDE_FROM_ALL)
 endmacro()
 attncl_package(library ${library} libs "" "pocl-opencl-icd | opencl-icd"
     "The shared library.  It needs an OpenCL driver: a GPU's, or PoCL for CPUs.")
 attncl_package(development libattncl-dev libdevel "${library} (= ${PROJECT_VERSION}), ocl-icd-opencl-dev | opencl-dev"
     "libclblast-dev, libjansson-dev, libssl-dev"
-    "Headers, the static library, documents, examples.  Linking statically needs the recommended packages.")
+    "Headers, the static library, documents, examples.
+Linking statically needs the recommended packages.")
 attncl_package(tool attncl science "${library} (= ${PROJECT_VERSION})" "gnuplot-nox | gnuplot"
-    "The command line: runs, evaluates and samples models from files.  Pictures need gnuplot.")
+    "The command line: trains, runs, evaluates and samples models from files.
+Pictures need gnuplot.")
 if(attncl_build_mpi)
     list(APPEND CPACK_COMPONENTS_ALL mpi)
     attncl_package(mpi libattncl-mpi libs "${library} (= ${PROJECT_VERSION})" ""

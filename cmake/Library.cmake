@@ -67,6 +67,7 @@ if(attncl_build_mpi)
     set_target_properties(attncl_mpi PROPERTIES C_VISIBILITY_PRESET hidden)
     target_include_directories(attncl_mpi PRIVATE lib)
     target_link_libraries(attncl_mpi PRIVATE MPI::MPI_C)
+    target_link_options(attncl_mpi PRIVATE -Wl,-soname,libattncl_mpi.so)
     attncl_warnings(attncl_mpi)
 endif()
 

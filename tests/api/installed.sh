@@ -20,7 +20,7 @@ if grep -rIl -e "$tmp/first" -e "$root" "$prefix" >&2; then
     say "installed files name the directory they were built or installed in"
     exit 1
 fi
-for file in doc/attncl/LICENSE doc/attncl/README.md doc/attncl/docs/model-files.md attncl/attncl.supp man/man1/attncl.1 \
+for file in doc/attncl/LICENSE doc/attncl/README.md doc/attncl/docs/model-files.md attncl/attncl.supp man/man1/attncl.1.gz \
     bash-completion/completions/attncl zsh/*/_attncl fish/vendor_completions.d/attncl.fish; do
     [ -s "$(echo "$prefix/share/"$file)" ] || { say "share/$file is not installed"; exit 1; }
 done
