@@ -3,29 +3,14 @@
 // JSON objects by Jansson (docs/decisions/0001-jansson-json.md).  A struct json is its json_t under
 // another name.
 
-#include <jansson.h>
 #include <string.h>
 
 #include "base/try.h"
-#include "io/json.h"
+#include "io/json_jansson.h"
 
 static const json_t *jansson(const struct json *object)
 {
     return (const json_t *)(const void *)object;
-}
-
-// Checks the limits, then parses a text of any type that `flags` allow.
-static attncl_status load(const char *text, size_t bytes, const struct json_limits *limits,
-                          size_t flags, json_t **ret)
-{
-    json_error_t error;
-
-    TRY(attncl__json_check(text, bytes, limits));
-    *ret = json_loadb(text, bytes, JSON_REJECT_DUPLICATES | flags, &error);
-    if (!*ret && json_error_code(&error) == json_error_out_of_memory)
-        return FAIL(ATTNCL_ERR_NO_MEMORY, "JSON of %zu bytes", bytes);
-    REQUIRE(*ret, ATTNCL_ERR_FORMAT, "no valid JSON: %s (byte %d)", error.text, error.position);
-    return ATTNCL_OK;
 }
 
 attncl_status attncl__json_parse(const char *text, size_t bytes, const struct json_limits *limits,
@@ -33,7 +18,7 @@ attncl_status attncl__json_parse(const char *text, size_t bytes, const struct js
 {
     json_t *root;
 
-    TRY(load(text, bytes, limits, 0, &root));
+    TRY(attncl__json_load(text, bytes, limits, 0, &root));
     if (!json_is_object(root)) {
         json_decref(root);
         return FAIL(ATTNCL_ERR_FORMAT, "the JSON text is an array, expected an object");
@@ -74,7 +59,7 @@ static attncl_status load_value(const struct json_span *value, const char *key,
                                 const struct json_limits *limits, json_type type,
                                 const char *type_name, json_t **ret)
 {
-    TRY(load(value->text, value->bytes, limits, JSON_DECODE_ANY, ret));
+    TRY(attncl__json_load(value->text, value->bytes, limits, JSON_DECODE_ANY, ret));
     if (json_typeof(*ret) == type)
         return ATTNCL_OK;
     const char *found = type_words(*ret);

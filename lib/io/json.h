@@ -24,6 +24,8 @@ struct json_limits {
     size_t values;    // strings (keys too), numbers, words, objects and arrays
     bool only_digits; // numbers are non-negative integers without sign, fraction, exponent
 };
+// The longest number, in characters, with any limits.
+enum { JSON_MAX_NUMBER = 400 };
 #define JSON_CONFIG_LIMITS (&(const struct json_limits){8, 100000, false})
 
 attncl_status attncl__json_check(const char *text, size_t bytes, const struct json_limits *limits);

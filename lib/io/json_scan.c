@@ -75,6 +75,9 @@ attncl_status attncl__json_check(const char *text, size_t bytes, const struct js
         } else {
             const size_t end = skip_plain(text, bytes, at);
             const int shown = end - at < 40 ? (int)(end - at) : 40;
+            REQUIRE(end - at <= JSON_MAX_NUMBER || !is_number(c), ATTNCL_ERR_FORMAT,
+                    "the number at byte %zu has %zu characters, at most %d are allowed", at,
+                    end - at, JSON_MAX_NUMBER);
             REQUIRE(!limits->only_digits || !is_number(c) || all_digits(text + at, end - at),
                     ATTNCL_ERR_FORMAT, "the number %.*s at byte %zu is not written in digits only",
                     shown, text + at, at);

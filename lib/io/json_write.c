@@ -2,14 +2,13 @@
 //
 // JSON objects: changed and written.
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "base/try.h"
-#include "io/json.h"
+#include "io/json_jansson.h"
 
 static json_t *jansson(const struct json *object)
 {
@@ -35,9 +34,13 @@ attncl_status attncl__json_inner(struct json *object, const char *key, struct js
 
 attncl_status attncl__json_set(struct json *object, const char *key, const char *text)
 {
-    json_error_t error;
-    json_t *value = json_loads(text, JSON_DECODE_ANY, &error);
-    REQUIRE(value, ATTNCL_ERR_FORMAT, "%s: no valid JSON: %s", key, error.text);
+    json_t *value = NULL;
+    const attncl_status status =
+        attncl__json_load(text, strlen(text), JSON_CONFIG_LIMITS, JSON_DECODE_ANY, &value);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", key);
+        return status;
+    }
     return set(object, key, value);
 }
 

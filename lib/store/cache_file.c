@@ -7,8 +7,9 @@
 // Entries of concurrent writers are equally valid, and the last one stays.  The hash detects a file
 // that a power failure left incomplete.
 
+#define OPENSSL_SUPPRESS_DEPRECATED // since 3.0
 #include <assert.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,39 +33,36 @@ static_assert(sizeof(struct header) == 64, "the header is written as it is in me
 
 static const char magic[8] = {'A', 'T', 'T', 'N', 'C', 'L', 'P', 'B'};
 
-// SHA-256 of the concatenated pieces.
-static bool sha256(const struct bytes *pieces, size_t n, unsigned char ret[HASH_BYTES])
+// SHA-256 of the concatenated pieces.  The EVP functions allocate, and libcrypto 3.0 crashes when its
+// start runs out of memory; these older ones do neither.
+static void sha256(const struct bytes *pieces, size_t n, unsigned char ret[HASH_BYTES])
 {
-    EVP_MD_CTX *md = EVP_MD_CTX_new();
-    bool good = md && EVP_DigestInit_ex(md, EVP_sha256(), NULL) == 1;
+    SHA256_CTX hash;
 
-    for (size_t i = 0; good && i < n; ++i)
-        good = EVP_DigestUpdate(md, pieces[i].data, pieces[i].n) == 1;
-    good = good && EVP_DigestFinal_ex(md, ret, NULL) == 1;
-    EVP_MD_CTX_free(md);
-    return good;
+    SHA256_Init(&hash);
+    for (size_t i = 0; i < n; ++i)
+        SHA256_Update(&hash, pieces[i].data, pieces[i].n);
+    SHA256_Final(ret, &hash);
 }
 
-static bool hash_entry(const struct header *h, struct bytes key, struct bytes payload,
+static void hash_entry(const struct header *h, struct bytes key, struct bytes payload,
                        unsigned char ret[HASH_BYTES])
 {
     const struct bytes pieces[] = {{h, offsetof(struct header, hash)}, key, payload};
-    return sha256(pieces, sizeof pieces / sizeof pieces[0], ret);
+    sha256(pieces, sizeof pieces / sizeof pieces[0], ret);
 }
 
-bool attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES])
+void attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES])
 {
     static const char digits[] = "0123456789abcdef";
     unsigned char hash[HASH_BYTES];
 
-    if (!sha256(&key, 1, hash))
-        return false;
+    sha256(&key, 1, hash);
     for (int i = 0; i < HASH_BYTES; ++i) {
         name[2 * i] = digits[hash[i] >> 4];
         name[2 * i + 1] = digits[hash[i] & 15];
     }
     memcpy(name + 2 * HASH_BYTES, ".program", sizeof ".program");
-    return true;
 }
 
 // Why the content is not a valid entry for this key, or NULL.
@@ -82,7 +80,8 @@ static const char *refuse_content(const char *data, size_t n, struct bytes key)
     if (h.key_bytes != key.n || memcmp(data + sizeof h, key.data, key.n) != 0)
         return "of another key";
     const struct bytes payload = {data + sizeof h + key.n, (size_t)h.payload_bytes};
-    if (!hash_entry(&h, key, payload, hash) || memcmp(hash, h.hash, sizeof hash) != 0)
+    hash_entry(&h, key, payload, hash);
+    if (memcmp(hash, h.hash, sizeof hash) != 0)
         return "damaged";
     return NULL;
 }
@@ -96,8 +95,7 @@ bool attncl__cache_entry_read(const struct private_dir *directory, struct bytes 
     char *data = NULL;
     size_t n = 0;
 
-    if (!attncl__cache_entry_name(key, name))
-        return false;
+    attncl__cache_entry_name(key, name);
     if (attncl__private_file_read(directory, name, sizeof(struct header), max_bytes, &data, &n,
                                   &why))
         why = refuse_content(data, n, key);
@@ -131,8 +129,8 @@ bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes
         !ckd_add_size(total, sizeof h, &total) || total > max_bytes)
         return false;
     memcpy(h.magic, magic, sizeof magic);
-    if (!hash_entry(&h, key, payload, h.hash) || !attncl__cache_entry_name(key, name))
-        return false;
+    hash_entry(&h, key, payload, h.hash);
+    attncl__cache_entry_name(key, name);
     const struct bytes pieces[] = {{&h, sizeof h}, key, payload};
     return attncl__private_file_replace(directory, name, pieces, sizeof pieces / sizeof pieces[0]);
 }
@@ -141,6 +139,7 @@ void attncl__cache_entry_remove(const struct private_dir *directory, struct byte
 {
     char name[CACHE_NAME_BYTES];
 
-    if (directory->writable && attncl__cache_entry_name(key, name))
+    attncl__cache_entry_name(key, name);
+    if (directory->writable)
         unlinkat(directory->fd, name, 0);
 }

@@ -28,7 +28,6 @@ bool attncl__cache_entry_write(const struct private_dir *directory, struct bytes
                                struct bytes payload);
 void attncl__cache_entry_remove(const struct private_dir *directory, struct bytes key);
 
-// False when the hash cannot be computed.
-bool attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES]);
+void attncl__cache_entry_name(struct bytes key, char name[CACHE_NAME_BYTES]);
 
 #endif

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// What the files that include <jansson.h> share.
+#ifndef ATTNCL_IO_JSON_JANSSON_H
+#define ATTNCL_IO_JSON_JANSSON_H
+
+#include <jansson.h>
+
+#include "io/json.h"
+
+// Jansson's value of a text within the limits, checked against it: ERR_NO_MEMORY when memory was
+// short in any way, ERR_FORMAT with the place for a mistake.  *ret is the caller's to json_decref().
+attncl_status attncl__json_load(const char *text, size_t bytes, const struct json_limits *limits,
+                                size_t flags, json_t **ret);
+
+// Whether `value` is what the text says.
+bool attncl__json_agrees(const char *text, size_t bytes, json_t *value);
+
+#endif
