@@ -7,13 +7,14 @@
 // g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1.
 //
 //   Work      one work-item = every n-th block of `block` queries of one head; grid (heads of all
-//             batch entries, n).  A block meets the keys twice, a tile of BC at a time: maxima and
-//             totals of its rows, then the gradients.  Tiles that no query sees are skipped
+//             batch entries, n).  A block meets the keys a tile of BC at a time.  Tiles that no query
+//             sees are skipped
 //   Memory    keys and values packed in tiles and keys as rows by attention_cpu_pack.cl; in local
 //             memory queries and g as panels and as rows, p and ds [block][BC], dq, four numbers a row.
 //             dk and dv of each work-item [keys in tiles][pitch], which attention_bwd_cpu_sum.cl adds
-//   Numerics  float; p as attention_cpu.cl computes it; a row that sees no key gives and gets 0.  Masked
-//             scores, a constant, have no gradient.  Sums in a fixed order
+//   Numerics  float; p from the rows' maxima and totals that attention_cpu.cl saved; a row that sees
+//             no key gives and gets 0.  Masked scores, a constant, have no gradient.  Sums in a fixed
+//             order
 //
 //   Macro     Meaning                                           Values
 //   LS        work-group size                                   1
@@ -56,7 +57,7 @@ LOCAL_INLINE void copy_rows(__global const float *from, long from_t, int count, 
     }
 }
 
-LOCAL_INLINE float dot_row(__local const float *a, __global const float *b, int width)
+LOCAL_INLINE float dot_row(__global const float *a, __global const float *b, int width)
 {
     FV sum = (FV)(0.0f);
     int e = 0;
@@ -64,37 +65,14 @@ LOCAL_INLINE float dot_row(__local const float *a, __global const float *b, int 
     for (; e + VW <= width; e += VW)
         sum += VLOAD(a + e) * VLOAD(b + e);
     if (e < width)
-        sum += VLOAD(a + e) * load_part(b + e, width - e, 0.0f);
+        sum += load_part(a + e, width - e, 0.0f) * load_part(b + e, width - e, 0.0f);
     return horizontal_sum(sum);
 }
 
-// Row r takes a tile's scores into its maximum, its total and, relative to it, sum p c.
-LOCAL_INLINE void count_row(const struct block *x, int r, int keys, __global const float *c,
-                            int has_c, __local float *weighted)
-{
-    __local const float *s = x->scores + r * BC;
-    FV row_max = (FV)(-INFINITY), sum = (FV)(0.0f), both = (FV)(0.0f);
-
-    for (int i = 0; i < keys; i += VW)
-        row_max = max_v(VLOAD(s + i), row_max);
-    const float now = max_v(x->row_max[r], horizontal_max(row_max));
-    const float shift = now == -INFINITY ? 0.0f : now;
-    const float factor = exp_nonpos_f(x->row_max[r] - shift);
-    for (int i = 0; i < keys; i += VW) {
-        const FV e = exp_nonpos_v(VLOAD(s + i) - shift);
-        sum += e;
-        if (has_c)
-            both += e * load_some(c + i, keys - i, 0.0f);
-    }
-    x->row_max[r] = now;
-    x->total[r] = x->total[r] * factor + horizontal_sum(sum);
-    weighted[r] = weighted[r] * factor + horizontal_sum(both);
-}
-
-// Scores become weights; x->total is 1 / total by now.
+// Scores become weights; x->total is 1 / total here.
 static inline void weigh_row(const struct block *x, int r, int columns)
 {
-    const float shift = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r], factor = x->total[r];
+    const float shift = x->row_max[r], factor = x->total[r];
     __local float *s = x->scores + r * BC;
 
     for (int i = 0; i < columns; i += VW)
@@ -194,32 +172,6 @@ struct head {
     __global float *dk, *dv;
 };
 
-static inline void count_keys(const struct block *x, const struct gradient *y,
-                              const struct visibility *v, const struct head *h, int from, int to,
-                              int reach)
-{
-    for (int r = 0; r < x->padded; r++) {
-        x->row_max[r] = -INFINITY;
-        x->total[r] = 0.0f;
-    }
-    __local float *weighted = y->ds;
-    for (int r = 0; r < x->count; r++)
-        weighted[r] = 0.0f;
-    for (int j0 = from; j0 < to; j0 += BC) {
-        const int keys = min(BC, to - j0);
-        if (MASKING == BY_LENGTHS && j0 >= reach && !masked_keys_count(x))
-            break;
-        if (!score_tile(x, v, h->keys, j0, keys, reach))
-            continue;
-        for (int r = 0; r < x->count; r++)
-            count_row(x, r, keys, y->c + (long)r * y->n_keys + j0, y->has_c, weighted);
-    }
-    for (int r = 0; r < x->count; r++) {
-        x->total[r] = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
-        y->delta[r] += weighted[r] * x->total[r];
-    }
-}
-
 static inline void add_gradients(const struct block *x, const struct gradient *y,
                                  const struct visibility *v, const struct head *h, int from, int to,
                                  int reach)
@@ -267,18 +219,18 @@ static inline void add_gradients(const struct block *x, const struct gradient *y
     }
 }
 
-// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  c: [B, H, T,
-// S].  packed: keys, from values_at on values, from rows_at on keys as rows.  dq: [B, H, T, width].
+// y, g: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e, likewise g.  weights, c:
+// [B, H, T, S].  rows: [B, H, T], a maximum and 1 / total.  packed: keys, from values_at on values,
+// from rows_at on keys as rows.  dq: [B, H, T, width].
 // sums: dk [work-items of a head][heads][keys in tiles][key_pitch] from dk_at on, and dv alike.
-KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y_b, long y_t,
-                              __global const float *restrict g, long g_b, long g_t,
-                              __global const float *restrict c, int has_c,
-                              __global const float *restrict packed, long values_at, long rows_at,
-                              VISIBILITY_PARAMS, __global float *restrict dq,
-                              __global float *restrict sums, long dk_at, long dv_at, int n_heads,
-                              int n_queries, int n_keys, int width, int value_width, int key_pitch,
-                              int value_pitch, float scale, int block, DROPOUT_PARAMS,
-                              __local float *local_space)
+KERNEL void attention_bwd_cpu(
+    HEADS(q), __global const float *restrict y, long y_b, long y_t,
+    __global const float *restrict g, long g_b, long g_t, __global const float *restrict weights,
+    __global const float *restrict c, int has_c, __global const float *restrict rows,
+    __global const float *restrict packed, long values_at, long rows_at, VISIBILITY_PARAMS,
+    __global float *restrict dq, __global float *restrict sums, long dk_at, long dv_at, int n_heads,
+    int n_queries, int n_keys, int width, int value_width, int key_pitch, int value_pitch,
+    float scale, int block, DROPOUT_PARAMS, __local float *local_space)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int part = get_group_id(1), parts = get_num_groups(1);
@@ -325,7 +277,8 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
         x.i0 = i0;
         x.count = min(block, n_queries - i0);
         x.padded = (x.count + MR - 1) / MR * MR;
-        z.c = c + ((long)head * n_queries + i0) * n_keys;
+        const long row0 = (long)head * n_queries + i0;
+        z.c = c + row0 * n_keys;
         const int from = first_key(&visible, i0) / BC * BC;
         const int to = end_key(&visible, i0 + x.count - 1);
         const int reach = MASKING == BY_LENGTHS ? longest(&visible, i0, i0 + x.count) : n_keys;
@@ -334,13 +287,18 @@ KERNEL void attention_bwd_cpu(HEADS(q), __global const float *restrict y, long y
         pack_rows(&x, gradient, g_t, value_width, z.g);
         copy_rows(query, q_t, x.count, width, z.query_rows, key_pitch);
         copy_rows(gradient, g_t, x.count, value_width, z.g_rows, value_pitch);
-        for (int r = 0; r < x.count; r++)
-            z.delta[r] = dot_row(z.g_rows + r * value_pitch, result + r * y_t, value_width);
-        count_keys(&x, &z, &visible, &tiles, from, to, reach);
+        for (int r = 0; r < x.count; r++) {
+            x.row_max[r] = rows[2 * (row0 + r)];
+            x.total[r] = rows[2 * (row0 + r) + 1];
+            z.delta[r] = dot_row(gradient + r * g_t, result + r * y_t, value_width);
+            if (has_c)
+                z.delta[r] +=
+                    dot_row(weights + (row0 + r) * n_keys, z.c + (long)r * n_keys, n_keys);
+        }
         add_gradients(&x, &z, &visible, &tiles, from, to, reach);
         for (int r = 0; r < x.count; r++)
             for (int d = 0; d < width; d += VW)
-                store_some(VLOAD(x.sums + r * key_pitch + d),
-                           dq + ((long)head * n_queries + i0 + r) * width + d, width - d);
+                store_some(VLOAD(x.sums + r * key_pitch + d), dq + (row0 + r) * width + d,
+                           width - d);
     }
 }

@@ -4,7 +4,8 @@
 //   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i)
 //   dq_i = sum_j ds_ij k_j      dk_j = sum_i ds_ij q_i      dv_j = sum_i m_ij p_ij g_i
 //
-// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1, `rows` what attention_bwd_gpu_rows.cl computed.
+// g is the gradient of y, c that of p where has_c, m the mask of dropout, or 1, delta from
+// attention_bwd_gpu_delta.cl, `rows` from the forward pass.
 //
 //   Work      one work-group of TX x TY work-items = BR rows of one head's result and NE * 4 TX of its
 //             columns; grid (heads of all batch entries, blocks of rows, panels of columns).  Rows
@@ -48,7 +49,7 @@ struct problem {
     struct visibility visible;
     int n_queries, n_keys, width, value_width, has_c;
     float scale;
-    __global const float *c, *rows; // of the head
+    __global const float *c, *rows, *delta; // of the head
     __local float *stage;
     struct weight_mask dropped;
 };
@@ -73,7 +74,7 @@ static inline float weight(const struct problem *x, float product, int query, in
     if (key >= length_of(&x->visible, query))
         score = MASKED_SCORE;
 #endif
-    return exp_nonpos_f(score - x->rows[4 * query]) * x->rows[4 * query + 1];
+    return exp_nonpos_f(score - x->rows[2 * query]) * x->rows[2 * query + 1];
 }
 
 #if DROPOUT
@@ -129,7 +130,7 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
 #if OUTPUT == DV
             d[r][c] = KEPT(r, c) p;
 #else
-            float e = KEPT(r, c) d[r][c] - x->rows[4 * query + 2];
+            float e = KEPT(r, c) d[r][c] - x->delta[query];
             if (x->has_c)
                 e += x->c[(long)query * x->n_keys + key];
             d[r][c] = p * e * x->scale;
@@ -152,13 +153,14 @@ static inline void find_columns(const struct problem *x, int i0, int last, int *
 }
 
 // g: element (b, t, h, e) at b * g_b + t * g_t + h * value_width + e.  c: [B, H, T, S].  rows:
-// [B, H, T][4], a maximum, 1 / total, delta.  to: dq [B, H, T, width], dk [B, H, S, width] or dv
+// [B, H, T], a maximum and 1 / total.  delta: [B, H, T].  to: dq [B, H, T, width], dk [B, H, S, width] or dv
 // [B, H, S, value_width].
 KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float *restrict g,
                               long g_b, long g_t, __global const float *restrict c, int has_c,
                               VISIBILITY_PARAMS, __global const float *restrict rows,
-                              __global float *restrict to, int n_heads, int n_queries, int n_keys,
-                              int width, int value_width, float scale, DROPOUT_PARAMS)
+                              __global const float *restrict delta, __global float *restrict to,
+                              int n_heads, int n_queries, int n_keys, int width, int value_width,
+                              float scale, DROPOUT_PARAMS)
 {
     __local float stage[STAGE], p[BC * ROW_LD];
     __local int flag;
@@ -173,7 +175,8 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
                               has_c,
                               scale,
                               c + (long)head * n_queries * n_keys,
-                              rows + 4 * (long)head * n_queries,
+                              rows + 2 * (long)head * n_queries,
+                              delta + (long)head * n_queries,
                               stage,
                               WEIGHT_MASK_OF(head)};
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};

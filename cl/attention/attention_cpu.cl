@@ -111,10 +111,17 @@ static inline void start_rows(const struct block *x)
     }
 }
 
+// What a row's exponentials are times, and relative to: both 0 where it sees no key.
+static inline float2 row_shift_and_factor(const struct block *x, int r)
+{
+    return (float2)(x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r],
+                    x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r]);
+}
+
 static inline void store_rows(const struct block *x, __global float *y, long y_t, int value_width)
 {
     for (int r = 0; r < x->count; r++, y += y_t) {
-        const float factor = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
+        const float factor = row_shift_and_factor(x, r).y;
         __local const float *o = x->sums + r * x->sum_pitch;
         int e = 0;
         for (; e + VW <= value_width; e += VW)
@@ -130,11 +137,10 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
                                  int n_keys, int keys)
 {
     for (int r = 0; r < x->count; r++, weights += n_keys) {
-        const float shift = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r];
-        const float factor = x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r];
+        const float2 row = row_shift_and_factor(x, r);
         __local const float *s = x->scores + r * BC;
         for (int c = 0; c < keys; c += VW) {
-            const FV p = seen ? exp_nonpos_v(VLOAD(s + c) - shift) * factor : (FV)(0.0f);
+            const FV p = seen ? exp_nonpos_v(VLOAD(s + c) - row.x) * row.y : (FV)(0.0f);
             if (c + VW <= keys)
                 VSTORE(p, weights + c);
             else
@@ -145,12 +151,14 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
 #endif
 
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
+// saved_rows, when save_rows: [B, H, T], a maximum and 1 / total.
 KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
                               VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
-                              __global float *restrict weights, int n_heads, int n_queries,
-                              int n_keys, int width, int value_width, int value_pitch, float scale,
-                              int block, DROPOUT_PARAMS, __local float *queries,
-                              __local float *scores, __local float *sums, __local float *rows)
+                              __global float *restrict weights, __global float *restrict saved_rows,
+                              int save_rows, int n_heads, int n_queries, int n_keys, int width,
+                              int value_width, int value_pitch, float scale, int block,
+                              DROPOUT_PARAMS, __local float *queries, __local float *scores,
+                              __local float *sums, __local float *rows)
 {
     const int head = get_group_id(1), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(0) - 1 - (int)get_group_id(0)) * block;
@@ -188,6 +196,8 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
         add_values(&x, scores, values_of_head + j0 * v_t, v_t, keys);
     }
     store_rows(&x, y + b * y_b + i0 * y_t + (long)h * value_width, y_t, value_width);
+    for (int r = 0; r < count && save_rows; r++)
+        vstore2(row_shift_and_factor(&x, r), (long)head * n_queries + i0 + r, saved_rows);
 
 #if WEIGHTS
     for (int j0 = 0; j0 < n_keys; j0 += BC) {

@@ -120,17 +120,15 @@ static inline void absorb_tile(const struct block *x, const struct weight_mask *
 
 // The weights of a tile, from its scores.
 static inline void store_weights(const struct block *x, int j0, bool seen, float s[4][4],
-                                 const float row_max[4], const float total[4],
+                                 const float row_max[4], const float factor[4],
                                  __global float *weights)
 {
     const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
 
     for (int r = 0; r < 4 && 4 * ty + r < x->count; r++) {
-        const float shift = row_max[r] == -INFINITY ? 0.0f : row_max[r];
-        const float factor = total[r] == 0.0f ? 0.0f : 1.0f / total[r];
         __global float *to = weights + (long)(4 * ty + r) * x->n_keys + j0 + 4 * tx;
         for (int c = 0; c < 4 && j0 + 4 * tx + c < x->n_keys; c++)
-            to[c] = seen ? exp_nonpos_f(s[r][c] - shift) * factor : 0.0f;
+            to[c] = seen ? exp_nonpos_f(s[r][c] - row_max[r]) * factor[r] : 0.0f;
     }
 }
 
@@ -145,16 +143,17 @@ static inline bool masked_keys_count(const struct block *x, const float row_max[
     return in_any(here, x->flag);
 }
 
-// scratch: maximum and total of each row of [B, H, T], for the weights, when keep_rows.  With
-// n_splits > 1 splits of split_keys keys each: from partials_at on the same of each split,
-// [n_splits, B, H, T], then its sums [n_splits, B, H, T, value_width].
+// rows: maximum and 1 / total of each row of [B, H, T], or twice 0, for the weights and the gradients,
+// when keep_rows.  scratch, with n_splits > 1 splits of split_keys keys each: from partials_at on
+// maximum and total of each split, [n_splits, B, H, T], then its sums [n_splits, B, H, T,
+// value_width].
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
 KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               __global float *restrict y, long y_b, long y_t,
-                              __global float *restrict weights, __global float *restrict scratch,
-                              int keep_rows, long partials_at, int n_splits, int split_keys,
-                              int n_heads, int n_queries, int n_keys, int width, int value_width,
-                              float scale, DROPOUT_PARAMS)
+                              __global float *restrict weights, __global float *restrict rows,
+                              int keep_rows, __global float *restrict scratch, long partials_at,
+                              int n_splits, int split_keys, int n_heads, int n_queries, int n_keys,
+                              int width, int value_width, float scale, DROPOUT_PARAMS)
 {
     __local float stage[STAGE], p[BC * ROW_LD], red[BR * (TX + 1)];
     __local int flag;
@@ -181,19 +180,19 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     };
     const int row = 4 * ((int)get_local_id(0) / TX);
     const long first_row = (long)head * n_queries + i0;
-    float row_max[4], total[4];
 
 #if WEIGHTS
-    __global const float *rows = scratch + 2 * first_row;
+    float row_max[4], factor[4];
+    rows += 2 * first_row;
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         row_max[r] = row + r < count ? rows[2 * (row + r)] : 0.0f;
-        total[r] = row + r < count ? rows[2 * (row + r) + 1] : 0.0f;
+        factor[r] = row + r < count ? rows[2 * (row + r) + 1] : 0.0f;
     }
     for (int j0 = 0; j0 < n_keys; j0 += BC) {
         float s[4][4];
         const bool seen = score_tile(&x, &visible, j0, s);
-        store_weights(&x, j0, seen, s, row_max, total, weights + first_row * n_keys);
+        store_weights(&x, j0, seen, s, row_max, factor, weights + first_row * n_keys);
     }
 #else
     const bool whole = n_splits == 1;
@@ -203,6 +202,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     const int last = end_key(&visible, i0 + count - 1);
     const int to = whole ? last : min(last, (split + 1) * split_keys);
     const struct weight_mask dropped = WEIGHT_MASK_OF(head);
+    float row_max[4], total[4];
     float4 sums[4][NE];
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -232,13 +232,13 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     store_sums(sums, factor, count, x.panel_width,
                whole ? y + b * y_b + i0 * y_t + (long)h * value_width + e0 : part_sums,
                whole ? y_t : value_width);
-    __global float *rows = (whole ? scratch : partials) + 2 * first_row;
+    __global float *pairs = (whole ? rows : partials) + 2 * first_row;
     if ((keep_rows || !whole) && e0 == 0 && get_local_id(0) % TX == 0)
 #pragma unroll
         for (int r = 0; r < 4; r++)
             if (row + r < count) {
-                rows[2 * (row + r)] = row_max[r];
-                rows[2 * (row + r) + 1] = total[r];
+                pairs[2 * (row + r)] = whole && row_max[r] == -INFINITY ? 0.0f : row_max[r];
+                pairs[2 * (row + r) + 1] = whole ? factor[r] : total[r];
             }
 #endif
 }

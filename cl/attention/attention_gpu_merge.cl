@@ -18,11 +18,13 @@
 
 #include "common/math.clh"
 
-// scratch: [B, H, T] maxima and totals of whole rows when keep_rows; from parts_at on those of
-// n_splits partial results, [n_splits, B, H, T], then their sums [n_splits, B, H, T, value_width].
+// rows: [B, H, T] maxima and 1 / totals of whole rows when keep_rows.  scratch: from parts_at on maxima
+// and totals of n_splits partial results, [n_splits, B, H, T], then their sums [n_splits, B, H, T,
+// value_width].
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.
 KERNEL void attention_gpu_merge_fwd(__global float *restrict y, long y_b, long y_t,
-                                    __global float *restrict scratch, int keep_rows, long parts_at,
+                                    __global float *restrict rows, int keep_rows,
+                                    __global const float *restrict scratch, long parts_at,
                                     int n_splits, int n_heads, int value_width)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
@@ -46,7 +48,7 @@ KERNEL void attention_gpu_merge_fwd(__global float *restrict y, long y_b, long y
         to[e] = sum * factor;
     }
     if (keep_rows && get_local_id(0) == 0) {
-        scratch[2 * row] = row_max;
-        scratch[2 * row + 1] = total;
+        rows[2 * row] = shift;
+        rows[2 * row + 1] = factor;
     }
 }

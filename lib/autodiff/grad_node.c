@@ -128,6 +128,8 @@ static attncl_value resolve(struct node_grad *s, struct grad_ref ref)
     case REF_KIND_Y:
         if (s->node.cls->saved_for_backward >> ref.index & 1)
             attncl__graph_save_for_backward(s->b->g, s->n);
+        if (!attncl__desc_present(&s->b->g->values[s->node.out[ref.index]].desc))
+            return ATTNCL_NONE_VALUE;
         return attncl__graph_handle(s->b->g, s->node.out[ref.index]);
     case REF_KIND_DY:
         return s->dy[ref.index];

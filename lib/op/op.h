@@ -44,7 +44,7 @@ struct op_class;
 // What feeds a gradient op and where its results go, as data; autodiff/backward.c alone adds nodes.
 //
 //   REF_X(i)    input i of the forward op; absent where that is absent
-//   REF_Y(i)    its output i
+//   REF_Y(i)    its output i; absent where that is absent
 //   REF_DY(i)   the gradient of output i.  An output without a gradient is absent where the gradient
 //               op allows that, zeros elsewhere; a rule without any REF_DY is skipped
 //   REF_DX(i)   the gradient of input i, of its shape or of as many elements; several are summed

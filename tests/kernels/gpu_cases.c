@@ -142,8 +142,8 @@ const struct resource_case resource_cases[] = {
 
     OP_CASE("dropout D 64, gradients", attention_bwd,
             VALUES(.attention = {.scale = 1, .dropout = {.p = 0.1}}), HEADS(2048, 64),
-            HEADS(2048, 64), HEADS(2048, 64), ABSENT, ABSENT, DIM(2048, 1, 16, 64),
-            DIM(2048, 1, 16, 64), ABSENT, INDEX),
+            HEADS(2048, 64), HEADS(2048, 64), ABSENT, ABSENT, DIM(2048, 1, 16, 64), ABSENT,
+            HEADS(2048, 2), DIM(2048, 1, 16, 64), ABSENT, INDEX),
 
     OP_CASE("AFT-local", aft_fwd, VALUES(.window = 64), QKV(4096, 8), DIM(4096, 4096)),
     OP_CASE("AFT-local, short", aft_fwd, VALUES(.window = 64), QKV(256, 1), DIM(256, 256)),

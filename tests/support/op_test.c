@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "exec/exec.h"
-#include "graph/graph.h"
+#include "graph/internal.h"
 
 // A view's rows are VIEW_GAP wider in memory than they seem, and begin at VIEW_START.
 enum { VIEW_GAP = 5, VIEW_START = 3 };
@@ -52,9 +52,11 @@ struct run {
     attncl_graph *g;
     attncl_value in[TEST_MAX_VALUES];
     struct host *fed[TEST_MAX_VALUES]; // NULL: absent or state
+    bool saving;                       // outputs for gradients too
 };
 
-static void build(struct run *r, const void *params, struct host *const *in, int n_in, int n_out)
+static void build(struct run *r, const void *params, struct host *const *in, int n_in,
+                  struct host *const *out, int n_out)
 {
     char name[16];
 
@@ -68,7 +70,11 @@ static void build(struct run *r, const void *params, struct host *const *in, int
             r->in[i] = add_input(r->g, name, in[i], &r->fed[i]);
     }
     const attncl_value first = attncl__graph_add(r->g, r->cls, params, r->in, n_in);
+    if (r->saving && first.id)
+        attncl__graph_save_for_backward(r->g, r->g->n_nodes - 1);
     for (int i = 0; i < n_out; ++i) {
+        if (!out[i])
+            continue;
         snprintf(name, sizeof name, "out%d", i);
         attncl_graph_output(r->g, name, attncl__graph_result(r->g, first, i));
     }
@@ -76,9 +82,13 @@ static void build(struct run *r, const void *params, struct host *const *in, int
 
 static void check_shapes(const struct run *r, struct host *const *out, int n_out)
 {
+    size_t n = 0;
+
     for (int i = 0; i < n_out; ++i) {
         attncl_shape shape;
-        ck_assert(attncl_graph_output_name(r->g, (size_t)i, &shape) != NULL);
+        if (!out[i])
+            continue;
+        ck_assert(attncl_graph_output_name(r->g, n++, &shape) != NULL);
         ck_assert_msg(shape.rank == out[i]->rank, "%s: output %d has rank %d, the test expects %d",
                       r->cls->name, i, shape.rank, out[i]->rank);
         for (int axis = 0; axis < shape.rank; ++axis)
@@ -134,23 +144,25 @@ static attncl_status read_one(const struct run *r, const char *name, bool state,
     return ATTNCL_OK;
 }
 
-attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
-                     struct host *const *out, int n_out)
+static attncl_status run(const char *name, const void *params, struct host *const *in, int n_in,
+                         struct host *const *out, int n_out, bool saving)
 {
     attncl_status status = ATTNCL_OK;
-    struct run r = {.cls = attncl__op_find(name)};
+    struct run r = {.cls = attncl__op_find(name), .saving = saving};
     char port[16];
 
     ck_assert_msg(r.cls != NULL, "there is no op %s", name);
     ck_assert_int_le(n_in, r.cls->n_in);
     TRY_DONE(attncl_graph_create(test_context(), &r.g));
-    build(&r, params, in, n_in, n_out);
+    build(&r, params, in, n_in, out, n_out);
     TRY_DONE(attncl_graph_compile(r.g, NULL));
     check_shapes(&r, out, n_out);
     TRY_DONE(write_inputs(&r, in, n_in));
     TRY_DONE(attncl_graph_run(r.g));
     TRY_DONE(attncl__graph_check_canaries(r.g));
     for (int i = 0; i < n_out; ++i) {
+        if (!out[i])
+            continue;
         snprintf(port, sizeof port, "out%d", i);
         TRY_DONE(read_one(&r, port, false, out[i]));
     }
@@ -162,6 +174,18 @@ attncl_status run_op(const char *name, const void *params, struct host *const *i
 done:
     attncl_graph_destroy(r.g);
     return status;
+}
+
+attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
+                     struct host *const *out, int n_out)
+{
+    return run(name, params, in, n_in, out, n_out, false);
+}
+
+attncl_status run_op_saving(const char *name, const void *params, struct host *const *in, int n_in,
+                            struct host *const *out, int n_out)
+{
+    return run(name, params, in, n_in, out, n_out, true);
 }
 
 void ck_op(const char *name, const void *params, struct host *const *in, int n_in,

@@ -18,6 +18,11 @@
 attncl_status run_op(const char *name, const void *params, struct host *const *in, int n_in,
                      struct host *const *out, int n_out);
 
+// run_op() of an op that saves outputs for its gradients, which are there too; `out` may be NULL
+// where an output is absent.
+attncl_status run_op_saving(const char *name, const void *params, struct host *const *in, int n_in,
+                            struct host *const *out, int n_out);
+
 // run_op(), each result within tolerance of `want`.
 void ck_op(const char *name, const void *params, struct host *const *in, int n_in,
            struct host *const *want, int n_out, double rtol, double atol);

@@ -4,7 +4,8 @@
 //
 //   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over visible j of scale * (q_i . k_j)
 //
-// m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.
+// m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.  For the
+// gradients each row's maximum and one over its total are saved: p_ij = exp(s_ij - maximum) / total.
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/attention/attention_cpu_pack.cl), then blocks of queries run over them
@@ -68,7 +69,15 @@ attncl_status attncl__attention_infer(struct op_sig *sig)
     if (!params->want_weights)
         return ATTNCL_OK;
     const int64_t weights[4] = {q->dim[0], q->dim[1], q->dim[2], v->dim[2]};
-    return attncl__desc_make(ATTNCL_F32, 4, weights, &sig->out[1]);
+    return attncl__desc_make(ATTNCL_F32, 4, weights, &sig->out[ATT_OUT_WEIGHTS]);
+}
+
+attncl_status attncl__attention_rows_desc(const struct op_sig *sig, struct tensor_desc *ret)
+{
+    const struct tensor_desc *q = &sig->in[ATT_IN_Q];
+    const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], 2};
+
+    return attncl__desc_make(ATTNCL_F32, 4, dim, ret);
 }
 
 static attncl_status fwd_infer(struct op_sig *sig)
@@ -76,7 +85,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     const struct attention_fwd_params *params = sig->params;
 
     TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP]));
-    return attncl__attention_infer(sig);
+    TRY(attncl__attention_infer(sig));
+    return sig->save_for_backward ? attncl__attention_rows_desc(sig, &sig->out[ATT_OUT_ROWS])
+                                  : ATTNCL_OK;
 }
 
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -102,7 +113,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in;
-    const bool weights = attncl__desc_present(&call->sig.out[1]);
+    const bool weights = attncl__desc_present(&call->sig.out[ATT_OUT_WEIGHTS]);
     const int64_t n_heads = in[ATT_IN_Q].dim[1], block = p->block;
     struct tensor_desc v = in[ATT_IN_V];
     struct kspec spec =
@@ -122,9 +133,10 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->scratch),
              ATTENTION_HEADS_OF(p->copy_values ? call->scratch : call->in[ATT_IN_V], &v),
              ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
-             arg_mem(call->out[1]), arg_i32(n_heads), arg_i32(p->n_queries), arg_i32(p->n_keys),
-             arg_i32(p->width), arg_i32(p->value_width), arg_i32(p->value_pitch),
-             arg_f32(params->scale), arg_i32(block),
+             arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(call->out[ATT_OUT_ROWS]),
+             arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])), arg_i32(n_heads),
+             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
              DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP]),
              arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
              arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
@@ -162,17 +174,19 @@ static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_attention_bwd,
         .same_params = true,
-        .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_DY(0), REF_DY(1),
-               REF_X(ATT_IN_STEP)},
+        .in = {REF_X(0), REF_X(1), REF_X(2), REF_X(3), REF_X(4), REF_Y(0), REF_Y(ATT_OUT_WEIGHTS),
+               REF_Y(ATT_OUT_ROWS), REF_DY(0), REF_DY(ATT_OUT_WEIGHTS), REF_X(ATT_IN_STEP)},
         .out = {REF_DX(0), REF_DX(1), REF_DX(2)},
     },
 };
 
-// Output 1 is p, [B, H, T, S], where it is wanted.
+// Output 1 is p, [B, H, T, S], where it is wanted; output 2 [B, H, T, 2], each row's maximum and
+// one over its total, 0 and 0 where it sees no key, for the gradients.
 const struct op_class attncl__op_attention_fwd = {
-    .name = OP_CLASS(attention_fwd, 6, 2),
+    .name = OP_CLASS(attention_fwd, 6, 3),
     .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << ATT_IN_STEP,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
+    .saved_for_backward = 1u << ATT_OUT_ROWS,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

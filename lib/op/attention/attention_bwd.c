@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Gradients of softmax attention, recomputing: no [T, S] buffer.
+// Gradients of softmax attention.  p is recomputed from the rows' maxima and totals that the forward
+// pass saved, p_ij = exp(s_ij - maximum) / total: no [T, S] buffer.
 //
 //   dv_j = sum_i m_ij p_ij g_i
 //   ds_ij = scale p_ij (m_ij g_i . v_j + c_ij - delta_i),   delta_i = g_i . y_i + sum_j p_ij c_ij
@@ -10,42 +11,46 @@
 // m the mask of dropout, made again, or 1.
 // CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
-// for the rows' maxima and totals, then one for each (cl/attention/attention_bwd_gpu.cl).
+// for delta, then one for each (cl/attention/attention_bwd_gpu.cl).
 
 #include "op/attention/attention_tiling.h"
 
-enum { IN_Y = ATT_IN_LENS + 1, IN_G, IN_C, IN_STEP };
+enum { IN_Y = ATT_IN_LENS + 1, IN_WEIGHTS, IN_ROWS, IN_G, IN_C, IN_STEP };
 enum { OUT_DQ, OUT_DK, OUT_DV };
 
 // GPU variant: work-items of a work-group, its rows and columns (cl/attention/attention_gpu.clh),
 // and what it takes of local memory.
 enum { GROUP = 128, GROUP_ROWS = 32, GROUP_COLUMNS = 64, GROUP_LOCAL_BYTES = 26 * 1024 };
 
+static attncl_status check_like(const char *name, const struct tensor_desc *d,
+                                const struct tensor_desc *want)
+{
+    TRY(attncl__check_input(name, d, ATTNCL_F32, 4));
+    REQUIRE(attncl__desc_same_shape(d, want), ATTNCL_ERR_SHAPE, "%s is %s, expected %s", name,
+            SHAPE(d), SHAPE(want));
+    return ATTNCL_OK;
+}
+
 static attncl_status bwd_infer(struct op_sig *sig)
 {
-    static const char *const names[] = {"y", "the gradient of y"};
     const struct tensor_desc *q = &sig->in[ATT_IN_Q], *k = &sig->in[ATT_IN_K];
     const struct attention_bwd_params *params = sig->params;
-    struct tensor_desc y;
+    struct tensor_desc y, rows, weights;
 
     TRY(attncl__check_dropout(&params->attention.dropout, &sig->in[IN_STEP]));
     TRY(attncl__attention_infer(sig));
     y = sig->out[0];
-    for (int i = 0; i < 2; ++i) {
-        const struct tensor_desc *x = &sig->in[IN_Y + i];
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 4));
-        REQUIRE(attncl__desc_same_shape(x, &y), ATTNCL_ERR_SHAPE, "%s is %s, expected %s", names[i],
-                SHAPE(x), SHAPE(&y));
-    }
+    TRY(check_like("y", &sig->in[IN_Y], &y));
+    TRY(check_like("the gradient of y", &sig->in[IN_G], &y));
+    TRY(attncl__attention_rows_desc(sig, &rows));
+    TRY(check_like("maxima and totals of the rows", &sig->in[IN_ROWS], &rows));
     if (attncl__desc_present(&sig->in[IN_C])) {
-        const struct tensor_desc *c = &sig->in[IN_C];
-        TRY(attncl__check_input("the gradient of the weights", c, ATTNCL_F32, 4));
-        REQUIRE(c->dim[0] == q->dim[0] && c->dim[1] == q->dim[1] && c->dim[2] == q->dim[2] &&
-                    c->dim[3] == k->dim[2],
-                ATTNCL_ERR_SHAPE,
-                "the gradient of the weights is %s, expected [%" PRId64 ", %" PRId64 ", %" PRId64
-                ", %" PRId64 "]",
-                SHAPE(c), q->dim[0], q->dim[1], q->dim[2], k->dim[2]);
+        const int64_t dim[4] = {q->dim[0], q->dim[1], q->dim[2], k->dim[2]};
+        TRY(attncl__desc_make(ATTNCL_F32, 4, dim, &weights));
+        TRY(check_like("the gradient of the weights", &sig->in[IN_C], &weights));
+        REQUIRE(attncl__desc_present(&sig->in[IN_WEIGHTS]), ATTNCL_ERR_ARGUMENT,
+                "the gradient of the weights is given, the weights are missing");
+        TRY(check_like("weights", &sig->in[IN_WEIGHTS], &weights));
     }
     for (int i = ATT_IN_Q; i <= ATT_IN_V; ++i)
         TRY(attncl__desc_make(ATTNCL_F32, 4, sig->in[i].dim, &sig->out[i]));
@@ -75,13 +80,13 @@ static int64_t iterations(const struct backward_tiling *b)
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
     const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
-    const int64_t each = panels * (2 * p->width + p->value_width + 3) +
+    const int64_t each = panels * (p->width + p->value_width + 2) +
                          strips * (tile / 4 * (block + 1) + block / 6 * (tile + 1)) +
-                         block * ((p->dropout ? 9 : 8) * tile / vw + 8) +
+                         block * ((p->dropout ? 7 : 6) * tile / vw + 8) +
                          (p->masking == MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
 
     return ceil_div(p->n_keys, tile) * (each + tile * (b->key_pitch + b->value_pitch) / vw) +
-           3 * block * (p->width + p->value_width + 4);
+           3 * block * (p->width + p->value_width + 4) + block * (p->n_keys / vw + 1);
 }
 
 static attncl_status choose_blocks(const struct op_sig *sig, struct backward_tiling *b)
@@ -136,7 +141,7 @@ static attncl_status choose_tiling(const struct op_sig *sig, struct backward_til
             "device has %zu with %zu",
             GROUP, GROUP_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
     ret->p.block = GROUP_ROWS;
-    ret->floats = 4 * ret->p.heads * ret->p.n_queries;
+    ret->floats = ret->p.heads * ret->p.n_queries;
     return ATTNCL_OK;
 }
 
@@ -160,6 +165,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 
 #define GRADIENT_OF_WEIGHTS(call)                                                                  \
     arg_mem((call)->in[IN_C]), arg_i32(attncl__desc_present(&(call)->sig.in[IN_C]))
+#define WEIGHTS_AND_GRADIENT(call) arg_mem((call)->in[IN_WEIGHTS]), GRADIENT_OF_WEIGHTS(call)
 
 // y and its gradient share their strides.
 static void result_strides(const struct op_call *call, int64_t *b_ret, int64_t *t_ret)
@@ -181,13 +187,13 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
     return attncl__launch(
         l, &spec, grid_2d(p->heads, b->n_splits, 1, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
-             arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t), GRADIENT_OF_WEIGHTS(call),
-             arg_mem(call->scratch), arg_i64(b->values_at), arg_i64(b->rows_at),
-             ATTENTION_VISIBILITY(call, p), arg_mem(call->out[OUT_DQ]), arg_mem(call->scratch),
-             arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]), arg_i32(p->n_queries),
-             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_i32(b->key_pitch),
-             arg_i32(b->value_pitch), arg_f32(params->scale), arg_i32(p->block),
-             DROPOUT_ARGS(&params->dropout, call->in[IN_STEP]),
+             arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t), WEIGHTS_AND_GRADIENT(call),
+             arg_mem(call->in[IN_ROWS]), arg_mem(call->scratch), arg_i64(b->values_at),
+             arg_i64(b->rows_at), ATTENTION_VISIBILITY(call, p), arg_mem(call->out[OUT_DQ]),
+             arg_mem(call->scratch), arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]),
+             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_i32(b->key_pitch), arg_i32(b->value_pitch), arg_f32(params->scale),
+             arg_i32(p->block), DROPOUT_ARGS(&params->dropout, call->in[IN_STEP]),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
@@ -221,35 +227,25 @@ static attncl_status launch_cpu(struct launcher *l, const struct op_call *call,
     return launch_sum(l, call, b, OUT_DV);
 }
 
-static struct kspec group_spec(const struct attention_tiling *p, const char *file,
-                               const char *kernel, int64_t sum_vectors)
+static attncl_status launch_delta(struct launcher *l, const struct op_call *call,
+                                  const struct attention_tiling *p)
 {
-    struct kspec spec = kspec_begin(file, kernel);
-
-    kspec_set_vw_ls(&spec, p->vw, GROUP);
-    kspec_int(&spec, "NE", sum_vectors);
-    kspec_int(&spec, "MASKING", p->masking);
-    return spec;
-}
-
-static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
-                                 const struct attention_tiling *p)
-{
-    const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *in = call->sig.in;
-    const struct kspec spec =
-        group_spec(p, "attention/attention_bwd_gpu_rows.cl", "attention_bwd_gpu_rows", 1);
+    enum { LANES_PER_ROW = 16 };
+    const int64_t rows = p->heads * p->n_queries;
+    struct kspec spec =
+        kspec_begin("attention/attention_bwd_gpu_delta.cl", "attention_bwd_gpu_delta");
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    return attncl__launch(l, &spec, grid_2d(p->heads, ceil_div(p->n_queries, p->block), GROUP, 1),
-                          ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
-                               arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
-                               arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
-                               GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p),
-                               arg_mem(call->scratch), arg_i32(in[ATT_IN_Q].dim[1]),
-                               arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width),
-                               arg_i32(p->value_width), arg_f32(params->scale)));
+    kspec_set_vw_ls(&spec, 1, GROUP);
+    kspec_int(&spec, "LANES_PER_ROW", LANES_PER_ROW);
+    kspec_int(&spec, "VECS_PER_LANE", 0);
+    return attncl__launch(l, &spec, grid_1d(ceil_div(rows, GROUP / LANES_PER_ROW), GROUP),
+                          ARGS(arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
+                               arg_mem(call->in[IN_G]), WEIGHTS_AND_GRADIENT(call),
+                               arg_mem(call->scratch), arg_i64(rows),
+                               arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
+                               arg_i32(p->n_keys), arg_i32(p->value_width)));
 }
 
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
@@ -258,11 +254,13 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *result = &call->sig.out[out];
     const int64_t sum_vectors = result->dim[3] > GROUP_COLUMNS ? 2 : 1;
-    struct kspec spec =
-        group_spec(p, "attention/attention_bwd_gpu.cl", "attention_bwd_gpu", sum_vectors);
+    struct kspec spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
+    kspec_set_vw_ls(&spec, p->vw, GROUP);
+    kspec_int(&spec, "NE", sum_vectors);
+    kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "OUTPUT", out);
     return attncl__launch(
@@ -271,10 +269,10 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
                 ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
              ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
-             GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->scratch),
-             arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
-             arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             DROPOUT_ARGS(&params->dropout, call->in[IN_STEP])));
+             GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
+             arg_mem(call->scratch), arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
+             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
+             arg_f32(params->scale), DROPOUT_ARGS(&params->dropout, call->in[IN_STEP])));
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
@@ -284,13 +282,13 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     TRY(choose_tiling(&call->sig, &b));
     if (!b.p.gpu)
         return launch_cpu(l, call, &b);
-    TRY(launch_rows(l, call, &b.p));
+    TRY(launch_delta(l, call, &b.p));
     for (int out = OUT_DQ; out <= OUT_DV; ++out)
         TRY(launch_gpu(l, call, &b.p, out));
     return ATTNCL_OK;
 }
 
-// A pair of query and key: the scores twice, and four products of vectors.
+// A pair of query and key: five products of vectors.
 static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     (void)bytes_ret; // those of inputs and outputs
@@ -298,12 +296,13 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     const double heads = (double)(q->dim[0] * q->dim[1]);
     const double pairs = heads * attncl__attention_pairs(sig);
 
-    *flop_ret = pairs * (8 * (double)q->dim[3] + 4 * (double)v->dim[3] + 12);
+    *flop_ret = pairs * (6 * (double)q->dim[3] + 4 * (double)v->dim[3] + 8);
 }
 
 const struct op_class attncl__op_attention_bwd = {
-    .name = OP_CLASS(attention_bwd, 9, 3),
-    .optional = 1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_C | 1u << IN_STEP,
+    .name = OP_CLASS(attention_bwd, 11, 3),
+    .optional =
+        1u << ATT_IN_MASK | 1u << ATT_IN_LENS | 1u << IN_WEIGHTS | 1u << IN_C | 1u << IN_STEP,
     .any_view = 1u << ATT_IN_Q | 1u << ATT_IN_K | 1u << ATT_IN_V,
     .infer = bwd_infer,
     .scratch = bwd_scratch,

@@ -43,6 +43,14 @@ static attncl_status choose_tile(struct launcher *l, struct attention_tiling *p)
                 attncl_last_error());
 }
 
+// Where the rows' maxima and totals go: an output, the scratch, or nowhere.
+static struct span rows_of(const struct op_call *call, const struct attention_tiling *p)
+{
+    if (attncl__desc_present(&call->sig.out[ATT_OUT_ROWS]))
+        return call->out[ATT_OUT_ROWS];
+    return p->row_floats ? call->scratch : (struct span){NULL};
+}
+
 // Computes y or its partial results; or, from the rows' saved maxima and totals, the weights.
 static attncl_status launch_attention(struct launcher *l, const struct op_call *call,
                                       const struct attention_tiling *p, bool weights)
@@ -53,6 +61,7 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
     const int64_t n_panels = ceil_div(p->value_width, (int64_t)4 * p->tile->tx * p->tile->ne);
     const int64_t n_splits = weights ? 1 : p->n_splits;
     const size_t group = (size_t)(p->tile->tx * p->tile->ty);
+    const struct span rows = rows_of(call, p);
     int64_t y_b, y_t;
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
@@ -62,11 +71,12 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
                 weights ? 1 : n_panels * n_splits, group, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
              ATTENTION_HEADS(call, ATT_IN_V), ATTENTION_VISIBILITY(call, p), arg_mem(call->out[0]),
-             arg_i64(y_b), arg_i64(y_t), arg_mem(call->out[1]), arg_mem(call->scratch),
-             arg_i32(p->row_floats > 0), arg_i64(p->row_floats), arg_i32(n_splits),
-             arg_i32(n_splits > 1 ? p->split_keys : 0), arg_i32(in[ATT_IN_Q].dim[1]),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale), DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP])));
+             arg_i64(y_b), arg_i64(y_t), arg_mem(call->out[ATT_OUT_WEIGHTS]), arg_mem(rows),
+             arg_i32(rows.storage != NULL), arg_mem(call->scratch), arg_i64(p->row_floats),
+             arg_i32(n_splits), arg_i32(n_splits > 1 ? p->split_keys : 0),
+             arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
+             DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP])));
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct op_call *call,
@@ -75,13 +85,14 @@ static attncl_status launch_merge(struct launcher *l, const struct op_call *call
     enum { MERGE_GROUP = 64 };
     size_t group = l->caps->max_group < MERGE_GROUP ? l->caps->max_group : MERGE_GROUP;
     struct kspec spec = kspec_begin("attention/attention_gpu_merge.cl", "attention_gpu_merge_fwd");
+    const struct span rows = rows_of(call, p);
     int64_t y_b, y_t;
 
     attncl__attention_strides(&call->sig, &call->sig.out[0], &y_b, &y_t);
     kspec_set_vw_ls(&spec, 1, group);
     return attncl__launch(l, &spec, grid_2d(p->heads, p->n_queries, group, 1),
-                          ARGS(arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t),
-                               arg_mem(call->scratch), arg_i32(p->row_floats > 0),
+                          ARGS(arg_mem(call->out[0]), arg_i64(y_b), arg_i64(y_t), arg_mem(rows),
+                               arg_i32(rows.storage != NULL), arg_mem(call->scratch),
                                arg_i64(p->row_floats), arg_i32(p->n_splits),
                                arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->value_width)));
 }
@@ -95,5 +106,7 @@ attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *ca
     TRY(launch_attention(l, call, &p, false));
     if (p.n_splits > 1)
         TRY(launch_merge(l, call, &p));
-    return p.row_floats ? launch_attention(l, call, &p, true) : ATTNCL_OK;
+    return attncl__desc_present(&call->sig.out[ATT_OUT_WEIGHTS])
+               ? launch_attention(l, call, &p, true)
+               : ATTNCL_OK;
 }

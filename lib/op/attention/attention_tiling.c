@@ -117,11 +117,11 @@ static void choose_splits(const struct device_caps *caps, struct attention_tilin
         p->partial_floats = p->n_splits * p->heads * p->n_queries * (p->value_width + 2);
 }
 
-static void tile_gpu(const struct device_caps *caps, struct attention_tiling *p, bool weights)
+static void tile_gpu(const struct device_caps *caps, struct attention_tiling *p, bool scratch_rows)
 {
     p->block = 4 * p->tile->ty;
     p->key_tile = 4 * p->tile->tx;
-    p->row_floats = weights ? 2 * p->heads * p->n_queries : 0;
+    p->row_floats = scratch_rows ? 2 * p->heads * p->n_queries : 0;
     choose_splits(caps, p);
 }
 
@@ -153,7 +153,9 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
     if (!ret->tile)
         return tile_cpu(sig->caps, ret, v->stride[2]);
     ret->gpu = true;
-    tile_gpu(sig->caps, ret, attncl__desc_present(&sig->out[1]));
+    tile_gpu(sig->caps, ret,
+             attncl__desc_present(&sig->out[ATT_OUT_WEIGHTS]) &&
+                 !attncl__desc_present(&sig->out[ATT_OUT_ROWS]));
     return ATTNCL_OK;
 }
 

@@ -7,7 +7,8 @@
 #include "op/op.h"
 
 enum attention_input { ATT_IN_Q, ATT_IN_K, ATT_IN_V, ATT_IN_MASK, ATT_IN_LENS };
-enum { ATT_IN_STEP = ATT_IN_LENS + 1 }; // of the forward op
+enum { ATT_IN_STEP = ATT_IN_LENS + 1 };         // of the forward op
+enum { ATT_OUT_WEIGHTS = 1, ATT_OUT_ROWS = 2 }; // of the forward op
 
 // What hides keys beside the range; MASKING of cl/attention/attention.clh.
 enum attention_masking { MASKING_NONE, MASKING_MASK, MASKING_LENS };
@@ -37,8 +38,9 @@ struct attention_tiling {
     // GPU variant: keys are split among `n_splits` work-groups; their rows and sums are merged.
     const struct attention_tile_config *tile;
     int64_t n_splits, split_keys;
-    int64_t row_floats;     // with weights: maximum and total of each row
-    int64_t partial_floats; // with splits: the same of each split, then its sums
+    int64_t
+        row_floats; // with weights, unless they are an output: maximum and 1 / total of each row
+    int64_t partial_floats; // with splits: maximum and total of each split's rows, then its sums
 };
 
 // ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.
@@ -68,6 +70,9 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
 
 // Shapes of attention_fwd: checks all inputs, describes y.
 attncl_status attncl__attention_infer(struct op_sig *sig);
+
+// What the forward op saves of its rows, [B, H, T, 2].
+attncl_status attncl__attention_rows_desc(const struct op_sig *sig, struct tensor_desc *ret);
 
 // y or its like, [T, B, H, E] or [B, T, H, E]: from a batch entry, and from a query, to the next.
 void attncl__attention_strides(const struct op_sig *sig, const struct tensor_desc *y,

@@ -76,6 +76,42 @@ static double usual_scale(const struct inputs *x)
     return (float)(1 / sqrt((double)x->q->dim[3]));
 }
 
+// Rows of the saved [B, H, T, 2]: the largest score, and the largest weight, one over the total.
+static void check_saved_rows(const struct inputs *x, const struct ref_attention *a,
+                             const struct attention_fwd_params *params, const struct host *p,
+                             double relative)
+{
+    const int64_t n_queries = x->q->dim[2], n_keys = x->k->dim[2], width = x->q->dim[3];
+    const int64_t n_rows = p->dim[0] * p->dim[1] * n_queries;
+    const bool time_first = params->layout == ATTNCL_LAYOUT_TIME_FIRST;
+    struct host *rows = host_new(ATTNCL_F32, DIMS(p->dim[0], p->dim[1], n_queries, 2));
+    struct host *y =
+        host_new(ATTNCL_F32, DIMS(time_first ? n_queries : p->dim[0],
+                                  time_first ? p->dim[0] : n_queries, p->dim[1], x->v->dim[3]));
+    struct host *got_p = host_like(p), *lens = (struct host *)a->valid_lens;
+
+    ck_ok(run_op_saving("attention_fwd", params,
+                        HOSTS(x->q, x->k, x->v, (struct host *)a->mask, lens),
+                        HOSTS(y, params->want_weights ? got_p : NULL, rows)));
+    for (int64_t row = 0; row < n_rows; ++row) {
+        const double *weight = p->data + row * n_keys;
+        const double *q = x->q->data + row * width;
+        const double *k = x->k->data + row / n_queries * n_keys * width;
+        int64_t best = 0;
+        double score = 0;
+        for (int64_t j = 1; j < n_keys; ++j)
+            best = weight[j] > weight[best] ? j : best;
+        for (int64_t d = 0; d < width; ++d)
+            score += a->scale * q[d] * k[best * width + d];
+        const bool sees = n_keys > 0 && weight[best] > 0;
+        if (lens && sees && best >= lens->data[row / n_queries / p->dim[1]])
+            score = -1e6;
+        ck_assert_double_eq_tol(rows->data[2 * row], sees ? score : 0, relative);
+        ck_assert_double_eq_tol(rows->data[2 * row + 1], sees ? weight[best] : 0,
+                                relative * (sees ? weight[best] : 1));
+    }
+}
+
 static void check(struct size n, struct ref_attention a, bool time_first)
 {
     const struct inputs x = random_inputs(n);
@@ -121,6 +157,40 @@ TEST(keys_shared_out)
     check(n, (struct ref_attention){0}, false);
     check(n, (struct ref_attention){.causal = true, .window = 100}, true);
     check(n, (struct ref_attention){.valid_lens = lens}, false);
+}
+
+TEST(rows_saved_for_gradients)
+{
+    struct host *mask = host_mask(5, 0.1, DIMS(37, 135, 1)),
+                *lens = host_with(ATTNCL_I32, (const double[]){0, 70}, DIMS(2));
+    const struct ref_attention kinds[] = {{0}, {.causal = 1}, {.mask = mask}, {.valid_lens = lens}};
+
+    for (int64_t j = 0; j < 135; ++j) // the first query sees nothing
+        mask->data[j] = 0;
+    for (size_t i = 0; i < COUNT_OF(kinds); ++i) {
+        const struct inputs x =
+            random_inputs((struct size){i == 3 ? 2 : 1, heads(), 37, 135, 6, 5});
+        struct ref_attention a = kinds[i];
+        struct host *p = host_new(ATTNCL_F32, DIMS(x.q->dim[0], heads(), 37, 135));
+        a.scale = usual_scale(&x);
+        ref_attention_weights(&a, x.q, x.k, p);
+        for (int want_weights = 0; want_weights < 2; ++want_weights) {
+            const struct attention_fwd_params params = {.scale = (float)a.scale,
+                                                        .causal = a.causal,
+                                                        .layout = ATTNCL_LAYOUT_BATCH_FIRST,
+                                                        .want_weights = want_weights};
+            check_saved_rows(&x, &a, &params, p, 1e-5);
+        }
+        if (on_simulator())
+            return;
+    }
+    // Keys shared out among work-groups in the GPU variant.
+    const struct inputs x = random_inputs((struct size){1, 1, 3, 530, 8, 20});
+    const struct ref_attention a = {.scale = usual_scale(&x)};
+    const struct attention_fwd_params params = {.scale = (float)a.scale};
+    struct host *p = host_new(ATTNCL_F32, DIMS(1, 1, 3, 530));
+    ref_attention_weights(&a, x.q, x.k, p);
+    check_saved_rows(&x, &a, &params, p, 1e-5);
 }
 
 // The weights that are asked for are those before dropout.

@@ -58,6 +58,12 @@ static struct host *new_weights(const struct problem *p)
     return host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], q->dim[2], p->x.k->dim[2]));
 }
 
+// Of the maxima and totals that the forward op saves.
+static struct host *new_rows(const struct host *q)
+{
+    return host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], q->dim[2], 2));
+}
+
 static void check(const struct problem *p)
 {
     const struct ref_attention_data *x = &p->x;
@@ -81,11 +87,16 @@ static void check(const struct problem *p)
     struct host *step = p->a.dropout.p > 0 ? host_new(ATTNCL_I32, 0, NULL) : NULL;
     if (step)
         step->data[0] = p->a.dropout.step;
-    forward(p, y, new_weights(p));
+    struct host *weights = new_weights(p), *got_y = host_like(y), *rows = new_rows(x->q);
+    forward(p, y, weights);
+    ck_ok(run_op_saving("attention_fwd", &params.attention,
+                        HOSTS(x->q, x->k, x->v, mask, lens, step), HOSTS(got_y, NULL, rows)));
     ref_attention_bwd(&p->a, x, p->time_first, false, want[0], want[1], want[2]);
     ref_attention_bwd(&p->a, x, p->time_first, true, size[0], size[1], size[2]);
-    ck_ok(run_op("attention_bwd", &params, HOSTS(x->q, x->k, x->v, mask, lens, y, x->g, x->c, step),
-                 HOSTS(got[0], got[1], got[2])));
+    ck_ok(run_op(
+        "attention_bwd", &params,
+        HOSTS(x->q, x->k, x->v, mask, lens, y, x->c ? weights : NULL, rows, x->g, x->c, step),
+        HOSTS(got[0], got[1], got[2])));
     for (int i = 0; i < 3; ++i)
         ck_terms(got[i], want[i], size[i], tolerance, tiny, names[i]);
 }
@@ -270,10 +281,18 @@ TEST(refusals)
     struct host *q = host_new(ATTNCL_F32, DIMS(2, 3, 4, 8)),
                 *k = host_new(ATTNCL_F32, DIMS(2, 3, 5, 8));
     struct host *y = host_new(ATTNCL_F32, DIMS(2, 4, 3, 8)),
-                *bad = host_new(ATTNCL_F32, DIMS(4, 2, 3, 8));
+                *bad = host_new(ATTNCL_F32, DIMS(4, 2, 3, 8)), *rows = new_rows(q),
+                *weights = host_new(ATTNCL_F32, DIMS(2, 3, 4, 5));
+#define REFUSED(status, words, ...)                                                                \
+    ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, __VA_ARGS__), status, words)
 
-    ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, bad), ATTNCL_ERR_SHAPE,
-               "the gradient of y is [4, 2, 3, 8], expected [2, 4, 3, 8]");
-    ck_refused("attention_bwd", &params, HOSTS(q, k, k, NULL, NULL, y, y, q), ATTNCL_ERR_SHAPE,
-               "expected [2, 3, 4, 5]");
+    REFUSED(ATTNCL_ERR_SHAPE, "the gradient of y is [4, 2, 3, 8], expected [2, 4, 3, 8]", NULL,
+            rows, bad);
+    REFUSED(ATTNCL_ERR_SHAPE, "totals of the rows is [2, 3, 4, 8], expected [2, 3, 4, 2]", NULL, q,
+            y);
+    REFUSED(ATTNCL_ERR_SHAPE, "expected [2, 3, 4, 5]", weights, rows, y, q);
+    REFUSED(ATTNCL_ERR_SHAPE, "weights is [2, 3, 4, 8], expected [2, 3, 4, 5]", q, rows, y,
+            weights);
+    REFUSED(ATTNCL_ERR_ARGUMENT, "the weights are missing", NULL, rows, y, weights);
+#undef REFUSED
 }
