@@ -20,10 +20,11 @@ file(WRITE ${debian}/changelog "attncl (${PROJECT_VERSION}) unstable; urgency=me
  -- ${CPACK_PACKAGE_CONTACT}  Sun, 22 Nov 2026 12:00:00 +0000
 ")
 execute_process(COMMAND gzip -9nc ${debian}/changelog OUTPUT_FILE ${debian}/changelog.gz)
-# By hand, since CPack adds scripts that call ldconfig, where Debian wants a trigger, to the list of shared libraries.
+# Debian wants a trigger of ldconfig; CPack adds scripts that call it too.
 file(WRITE ${debian}/triggers "activate-noawait ldconfig\n")
 file(WRITE ${debian}/shlibs "libattncl ${attncl_soversion} libattncl${attncl_soversion} (>= ${PROJECT_VERSION})\n")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${debian}/triggers ${debian}/shlibs)
+set(CPACK_DEBIAN_MPI_PACKAGE_CONTROL_EXTRA ${debian}/triggers)
 
 set(library libattncl${attncl_soversion})
 # attncl_package(COMPONENT NAME SECTION DEPENDS RECOMMENDS DESCRIPTION)
