@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "device/internal.h"
+#include "device/platform.h"
 #include "device/quirks.h"
 
 // Extensions' queries: cl_nv_device_attribute_query, cl_amd_device_attribute_query, OpenCL 3.0.
@@ -20,28 +21,35 @@ enum {
 // The minima of OpenCL 1.2 for devices of the full profile.
 enum { MIN_ALIGN_BYTES = 128, MIN_LOCAL_BYTES = 32768 };
 
-static unsigned number(cl_device_id id, cl_device_info what)
+// The answer to a query of an extension, or of another version; 0 when the driver does not know it.
+static attncl_status extension(cl_device_id id, cl_device_info what, unsigned *ret)
 {
     cl_uint x = 0;
-    return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
+    const cl_int code = clGetDeviceInfo(id, what, sizeof x, &x, NULL);
+
+    TRY(CL_CODE(attncl__cl_is_refusal(code) ? CL_SUCCESS : code, "clGetDeviceInfo"));
+    *ret = attncl__cl_is_refusal(code) ? 0 : x;
+    return ATTNCL_OK;
 }
 
 // A driver may answer a query that it does not know with success and any value, so each vendor is
 // asked its own query only.
-static unsigned group_multiple(cl_device_id id, const attncl_device_info *info,
-                               enum device_vendor vendor)
+static attncl_status group_multiple(cl_device_id id, const attncl_device_info *info,
+                                    enum device_vendor vendor, unsigned *ret)
 {
-    size_t multiple = 0;
+    unsigned multiple = 0;
+    size_t preferred = 0;
 
-    if (vendor == VENDOR_NVIDIA)
-        multiple = number(id, NV_WARP_SIZE);
-    else if (vendor == VENDOR_AMD)
-        multiple = number(id, AMD_WAVEFRONT_WIDTH);
-    else if (strncmp(info->opencl_version, "OpenCL 3", 8) != 0 ||
-             clGetDeviceInfo(id, PREFERRED_GROUP_MULTIPLE, sizeof multiple, &multiple, NULL) !=
-                 CL_SUCCESS)
-        multiple = 0;
-    return multiple >= 1 && multiple <= 1024 ? (unsigned)multiple : 1;
+    if (vendor == VENDOR_NVIDIA) {
+        TRY(extension(id, NV_WARP_SIZE, &multiple));
+    } else if (vendor == VENDOR_AMD) {
+        TRY(extension(id, AMD_WAVEFRONT_WIDTH, &multiple));
+    } else if (strncmp(info->opencl_version, "OpenCL 3", 8) == 0) {
+        TRY(DEVICE_ANSWER(id, PREFERRED_GROUP_MULTIPLE, &preferred));
+        multiple = preferred <= 1024 ? (unsigned)preferred : 0;
+    }
+    *ret = multiple >= 1 && multiple <= 1024 ? multiple : 1;
+    return ATTNCL_OK;
 }
 
 static void override_variant(struct device_caps *caps, const char *variant)
@@ -56,15 +64,22 @@ static void override_variant(struct device_caps *caps, const char *variant)
     }
 }
 
-void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const char *variant,
-                       struct device_caps *ret)
+attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
+                                const char *variant, struct device_caps *ret)
 {
     const enum device_vendor vendor = attncl__quirks_vendor(info);
     const bool is_cpu = info->type == ATTNCL_DEVICE_CPU;
-    const unsigned align_bits = number(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN);
-    cl_bool unified = CL_FALSE;
+    cl_uint align_bits = 0, address_bits = 0;
+    unsigned multiple = 1, major = 0, minor = 0, unified = 0;
 
-    clGetDeviceInfo(id, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof unified, &unified, NULL);
+    TRY(extension(id, CL_DEVICE_HOST_UNIFIED_MEMORY, &unified)); // deprecated since OpenCL 2.0
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, &align_bits));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_ADDRESS_BITS, &address_bits));
+    TRY(group_multiple(id, info, vendor, &multiple));
+    if (vendor == VENDOR_NVIDIA) {
+        TRY(extension(id, NV_COMPUTE_CAPABILITY_MAJOR, &major));
+        TRY(extension(id, NV_COMPUTE_CAPABILITY_MINOR, &minor));
+    }
     struct device_caps caps = {
         .vendor = vendor,
         .variant = is_cpu ? VARIANT_CPU : VARIANT_GPU,
@@ -78,17 +93,16 @@ void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const ch
         .max_buffer_bytes = info->max_buffer_bytes,
         .align_bytes = MIN_ALIGN_BYTES,
         .vector_width = is_cpu ? (info->vector_width >= 16 ? 16 : 8) : 4,
-        .group_multiple = group_multiple(id, info, vendor),
-        .address_bits = number(id, CL_DEVICE_ADDRESS_BITS) == 32 ? 32 : 64,
+        .group_multiple = multiple,
+        .address_bits = address_bits == 32 ? 32 : 64,
         .clblast_allowed = true,
-        .host_unified = unified != CL_FALSE,
+        .host_unified = unified != 0,
     };
     while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)
         caps.align_bytes *= 2;
-    if (vendor == VENDOR_NVIDIA)
-        caps.nv_compute_capability =
-            10 * number(id, NV_COMPUTE_CAPABILITY_MAJOR) + number(id, NV_COMPUTE_CAPABILITY_MINOR);
+    caps.nv_compute_capability = 10 * major + minor;
     attncl__quirks_apply(info, &caps);
     override_variant(&caps, variant);
     *ret = caps;
+    return ATTNCL_OK;
 }

@@ -112,7 +112,8 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
 // The steps that need device and queue.
 static attncl_status finish_context(attncl_context *ctx, const attncl_context_options *options)
 {
-    attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_VARIANT), &ctx->caps);
+    TRY(attncl__caps_fill(ctx->device, &ctx->info, attncl__context_env(ctx, ENV_VARIANT),
+                          &ctx->caps));
     TRY(attncl__programs_create(&ctx->programs));
     attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s kernel variants", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,

@@ -6,8 +6,8 @@
 #include "device/context.h"
 
 // `variant`: ATTNCL_VARIANT's value or NULL.
-void attncl__caps_fill(cl_device_id id, const attncl_device_info *info, const char *variant,
-                       struct device_caps *ret);
+attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
+                                const char *variant, struct device_caps *ret);
 
 // Builds the program of a kernel file and its macros, from the program cache where it has it.
 // *source_ret: the source, the caller's to free, when the program is to be stored, else unchanged.

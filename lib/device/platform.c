@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
 //
-// Platforms and devices, as the loader lists them.  A driver's answers are untrusted data.  A query
-// that fails leaves zero or an empty text.
+// Platforms and devices, as the loader lists them.  A driver's answers are untrusted data.
+//
+// Names tell quirks apart, and numbers decide variants and limits: a query that fails is an error.
 
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/log.h"
 #include "device/clerr.h"
 #include "device/platform.h"
 
@@ -27,91 +27,122 @@ static void copy_trimmed(const char *text, char *out, size_t capacity)
     if (n >= capacity)
         for (n = capacity - 1; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;)
             --n;
-    memcpy(out, text, n);
+    memmove(out, text, n); // may be the same
     out[n] = '\0';
     for (; *out; ++out)
         if ((unsigned char)*out < 0x20 || *out == 0x7f)
             *out = ' ';
 }
 
-void attncl__device_text(cl_device_id id, cl_device_info what, char *out, size_t capacity)
-{
-    size_t bytes = 0;
+// The query of a device's or platform's text, of either kind.
+typedef cl_int query_fn(const void *id, cl_uint what, size_t bytes, void *value, size_t *bytes_ret);
 
-    out[0] = '\0';
-    if (clGetDeviceInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MAX_TEXT_BYTES)
-        return;
+static cl_int query_device(const void *id, cl_uint what, size_t bytes, void *value,
+                           size_t *bytes_ret)
+{
+    return clGetDeviceInfo((cl_device_id)(uintptr_t)id, what, bytes, value, bytes_ret);
+}
+
+static cl_int query_platform(const void *id, cl_uint what, size_t bytes, void *value,
+                             size_t *bytes_ret)
+{
+    return clGetPlatformInfo((cl_platform_id)(uintptr_t)id, what, bytes, value, bytes_ret);
+}
+
+static attncl_status query_text(query_fn *query, const char *call, const void *id, cl_uint what,
+                                char **ret)
+{
+    attncl_status status = ATTNCL_OK;
+    size_t bytes = 0;
+    char *text = NULL;
+
+    const cl_int code = query(id, what, 0, NULL, &bytes);
+    const bool unknown = attncl__cl_is_refusal(code) || bytes > MAX_TEXT_BYTES;
+    TRY(CL_CODE(unknown ? CL_SUCCESS : code, call));
     // One byte more, zeroed, in case the driver omits the terminating zero.
-    char *text = attncl__alloc_zero(bytes + 1);
-    if (text && clGetDeviceInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
-        copy_trimmed(text, out, capacity);
+    text = attncl__alloc_zero(unknown ? 1 : bytes + 1);
+    REQUIRE(text, ATTNCL_ERR_NO_MEMORY, "a driver's text of %zu bytes", bytes);
+    if (!unknown)
+        TRY_DONE(CL_CODE(query(id, what, bytes, text, NULL), call));
+    *ret = text;
+    text = NULL;
+
+done:
     attncl__free(text);
+    return status;
 }
 
-void attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out, size_t capacity)
+attncl_status attncl__device_text_whole(cl_device_id id, cl_device_info what, char **ret)
 {
-    size_t bytes = 0;
+    TRY(query_text(query_device, "clGetDeviceInfo", id, what, ret));
+    copy_trimmed(*ret, *ret, strlen(*ret) + 1);
+    return ATTNCL_OK;
+}
 
-    out[0] = '\0';
-    if (clGetPlatformInfo(id, what, 0, NULL, &bytes) != CL_SUCCESS || bytes > MAX_TEXT_BYTES)
-        return;
-    char *text = attncl__alloc_zero(bytes + 1);
-    if (text && clGetPlatformInfo(id, what, bytes, text, NULL) == CL_SUCCESS)
-        copy_trimmed(text, out, capacity);
+static attncl_status device_text(cl_device_id id, cl_device_info what, char *out, size_t capacity)
+{
+    char *text = NULL;
+
+    TRY(query_text(query_device, "clGetDeviceInfo", id, what, &text));
+    copy_trimmed(text, out, capacity);
     attncl__free(text);
+    return ATTNCL_OK;
 }
 
-static uint32_t number32(cl_device_id id, cl_device_info what)
+attncl_status attncl__platform_text(cl_platform_id id, cl_platform_info what, char *out,
+                                    size_t capacity)
 {
-    cl_uint x = 0;
-    return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
-}
+    char *text = NULL;
 
-static uint64_t number64(cl_device_id id, cl_device_info what)
-{
-    cl_ulong x = 0;
-    return clGetDeviceInfo(id, what, sizeof x, &x, NULL) == CL_SUCCESS ? x : 0;
+    TRY(query_text(query_platform, "clGetPlatformInfo", id, what, &text));
+    copy_trimmed(text, out, capacity);
+    attncl__free(text);
+    return ATTNCL_OK;
 }
 
 // A simulator may claim every type at once; it counts as a CPU.
-static attncl_device_type type_of(cl_device_id id)
+static attncl_device_type type_of(cl_device_type type)
 {
-    cl_device_type type = 0;
-
-    if (clGetDeviceInfo(id, CL_DEVICE_TYPE, sizeof type, &type, NULL) != CL_SUCCESS)
-        return ATTNCL_DEVICE_OTHER;
     if (type & CL_DEVICE_TYPE_CPU)
         return ATTNCL_DEVICE_CPU;
     return type & CL_DEVICE_TYPE_GPU ? ATTNCL_DEVICE_GPU : ATTNCL_DEVICE_OTHER;
 }
 
+static attncl_status describe_texts(cl_device_id id, attncl_device_info *info)
+{
+    cl_platform_id platform = NULL;
+
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_PLATFORM, &platform));
+    TRY(attncl__platform_text(platform, CL_PLATFORM_NAME, info->platform_name,
+                              sizeof info->platform_name));
+    TRY(device_text(id, CL_DEVICE_NAME, info->name, sizeof info->name));
+    TRY(device_text(id, CL_DEVICE_VENDOR, info->vendor, sizeof info->vendor));
+    TRY(device_text(id, CL_DRIVER_VERSION, info->driver_version, sizeof info->driver_version));
+    TRY(device_text(id, CL_DEVICE_VERSION, info->opencl_version, sizeof info->opencl_version));
+    return device_text(id, CL_DEVICE_OPENCL_C_VERSION, info->opencl_c_version,
+                       sizeof info->opencl_c_version);
+}
+
 attncl_status attncl__device_describe(cl_device_id id, attncl_device_info *ret)
 {
-    attncl_device_info info = {.type = type_of(id)};
-    cl_platform_id platform = NULL;
+    attncl_device_info info = {0};
+    cl_device_type type = 0;
     cl_bool available = CL_FALSE;
     size_t max_group = 0;
 
-    TRY_CL(clGetDeviceInfo(id, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL));
-    attncl__platform_text(platform, CL_PLATFORM_NAME, info.platform_name,
-                          sizeof info.platform_name);
-    attncl__device_text(id, CL_DEVICE_NAME, info.name, sizeof info.name);
-    attncl__device_text(id, CL_DEVICE_VENDOR, info.vendor, sizeof info.vendor);
-    attncl__device_text(id, CL_DRIVER_VERSION, info.driver_version, sizeof info.driver_version);
-    attncl__device_text(id, CL_DEVICE_VERSION, info.opencl_version, sizeof info.opencl_version);
-    attncl__device_text(id, CL_DEVICE_OPENCL_C_VERSION, info.opencl_c_version,
-                        sizeof info.opencl_c_version);
-    info.compute_units = number32(id, CL_DEVICE_MAX_COMPUTE_UNITS);
-    info.clock_mhz = number32(id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
-    info.global_memory_bytes = number64(id, CL_DEVICE_GLOBAL_MEM_SIZE);
-    info.max_buffer_bytes = number64(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    info.local_memory_bytes = number64(id, CL_DEVICE_LOCAL_MEM_SIZE);
-    info.vector_width = number32(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-    if (clGetDeviceInfo(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof max_group, &max_group, NULL) ==
-        CL_SUCCESS)
-        info.max_work_group = max_group;
-    if (clGetDeviceInfo(id, CL_DEVICE_AVAILABLE, sizeof available, &available, NULL) == CL_SUCCESS)
-        info.available = available != CL_FALSE;
+    TRY(describe_texts(id, &info));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_TYPE, &type));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_COMPUTE_UNITS, &info.compute_units));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_CLOCK_FREQUENCY, &info.clock_mhz));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_GLOBAL_MEM_SIZE, &info.global_memory_bytes));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, &info.max_buffer_bytes));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_LOCAL_MEM_SIZE, &info.local_memory_bytes));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, &info.vector_width));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, &max_group));
+    TRY(DEVICE_ANSWER(id, CL_DEVICE_AVAILABLE, &available));
+    info.type = type_of(type);
+    info.max_work_group = max_group;
+    info.available = available != CL_FALSE;
     *ret = info;
     return ATTNCL_OK;
 }
@@ -124,14 +155,13 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
     cl_device_id *ids = NULL;
     cl_uint n = 0;
 
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n) != CL_SUCCESS || n == 0 ||
-        n > MAX_OBJECTS)
+    const cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
+    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && (n == 0 || n > MAX_OBJECTS)))
         return ATTNCL_OK;
+    TRY(CL_CODE(code, "clGetDeviceIDs"));
     ids = attncl__alloc_array(n, sizeof(cl_device_id));
     REQUIRE(ids, ATTNCL_ERR_NO_MEMORY, "%u device ids", n);
-    if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL) != CL_SUCCESS)
-        goto done;
-
+    TRY_DONE(CL_CALL(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL)));
     struct device_entry *grown =
         attncl__grow_array(list->entries, list->n + n, sizeof(struct device_entry));
     if (!grown) {
@@ -143,8 +173,7 @@ static attncl_status add_platform(struct device_list *list, cl_platform_id platf
         struct device_entry *entry = &list->entries[list->n];
 
         *entry = (struct device_entry){.platform = platform, .id = ids[i]};
-        if (attncl__device_describe(ids[i], &entry->info) != ATTNCL_OK)
-            continue;
+        TRY_DONE(attncl__device_describe(ids[i], &entry->info));
         entry->info.platform = index;
         entry->info.device = (int)i;
         ++list->n;
@@ -178,7 +207,11 @@ attncl_status attncl__devices_list(struct device_list *ret)
     for (cl_uint i = 0; i < n; ++i) {
         const size_t before = list.n;
 
-        TRY_DONE(add_platform(&list, platforms[i], index));
+        status = add_platform(&list, platforms[i], index);
+        if (status != ATTNCL_OK) {
+            attncl__error_prefix("OpenCL platform %u of %u", i + 1, n);
+            goto done;
+        }
         index += list.n > before;
     }
 

@@ -15,37 +15,34 @@
 #include "device/internal.h"
 #include "device/platform.h"
 
-static void add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
+static attncl_status add_device_text(struct strbuf *t, cl_device_id id, cl_device_info what)
 {
-    size_t n = 0;
+    char *value = NULL;
 
-    if (clGetDeviceInfo(id, what, 0, NULL, &n) != CL_SUCCESS || n > 1 << 20)
-        n = 0;
-    char *value = attncl__alloc_zero(n + 1);
-    if (value && n)
-        attncl__device_text(id, what, value, n + 1);
-    attncl__strbuf_add(t, "%s\n", value ? value : "");
-    t->failed = t->failed || !value;
+    TRY(attncl__device_text_whole(id, what, &value));
+    attncl__strbuf_add(t, "%s\n", value);
     attncl__free(value);
+    return ATTNCL_OK;
 }
 
 // Size and time of the driver's file: a rebuilt driver may keep its version number.  A platform
 // with cl_khr_icd begins with a pointer to its functions; the first one leads to the file.
-static void add_driver_file(struct strbuf *t, cl_platform_id platform)
+static attncl_status add_driver_file(struct strbuf *t, cl_platform_id platform)
 {
     char extensions[1024];
     struct stat st;
     Dl_info info;
 
-    attncl__platform_text(platform, CL_PLATFORM_EXTENSIONS, extensions, sizeof extensions);
+    TRY(attncl__platform_text(platform, CL_PLATFORM_EXTENSIONS, extensions, sizeof extensions));
     if (!strstr(extensions, "cl_khr_icd"))
-        return;
+        return ATTNCL_OK;
     void *const *const *first_word = (void *const *const *)platform;
     if (!*first_word || !dladdr(**first_word, &info) || !info.dli_fname ||
         stat(info.dli_fname, &st) != 0)
-        return;
+        return ATTNCL_OK;
     attncl__strbuf_add(t, "%s %lld %lld\n", info.dli_fname, (long long)st.st_size,
                        (long long)st.st_mtime);
+    return ATTNCL_OK;
 }
 
 struct lines {
@@ -88,30 +85,34 @@ static void add_driver_environment(struct strbuf *t)
     attncl__free(l.lines);
 }
 
-char *attncl__program_device_key(const attncl_context *ctx)
+static attncl_status add_all(const attncl_context *ctx, struct strbuf *t)
 {
     static const cl_device_info texts[] = {
         CL_DEVICE_NAME,    CL_DEVICE_VENDOR,     CL_DEVICE_VERSION,          CL_DRIVER_VERSION,
         CL_DEVICE_PROFILE, CL_DEVICE_EXTENSIONS, CL_DEVICE_OPENCL_C_VERSION,
     };
-    char version[256] = "";
+    char version[256];
     cl_platform_id platform = NULL;
     cl_uint vendor_id = 0, address_bits = 0;
-    struct strbuf t = STRBUF_EMPTY;
 
-    if (clGetDeviceInfo(ctx->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL) ==
-        CL_SUCCESS)
-        attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version);
-    clGetDeviceInfo(ctx->device, CL_DEVICE_VENDOR_ID, sizeof vendor_id, &vendor_id, NULL);
-    clGetDeviceInfo(ctx->device, CL_DEVICE_ADDRESS_BITS, sizeof address_bits, &address_bits, NULL);
-    attncl__strbuf_add(&t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
+    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_PLATFORM, &platform));
+    TRY(attncl__platform_text(platform, CL_PLATFORM_VERSION, version, sizeof version));
+    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_VENDOR_ID, &vendor_id));
+    TRY(DEVICE_ANSWER(ctx->device, CL_DEVICE_ADDRESS_BITS, &address_bits));
+    attncl__strbuf_add(t, "libattncl %s\n%s\n%s\n%u %u\n", ATTNCL_VERSION_STRING,
                        ctx->info.platform_name, version, vendor_id, address_bits);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; ++i)
-        add_device_text(&t, ctx->device, texts[i]);
-    if (platform)
-        add_driver_file(&t, platform);
-    add_driver_environment(&t);
-    if (t.failed)
+        TRY(add_device_text(t, ctx->device, texts[i]));
+    TRY(add_driver_file(t, platform));
+    add_driver_environment(t);
+    return ATTNCL_OK;
+}
+
+char *attncl__program_device_key(const attncl_context *ctx)
+{
+    struct strbuf t = STRBUF_EMPTY;
+
+    if (add_all(ctx, &t) != ATTNCL_OK || t.failed)
         attncl__strbuf_free(&t);
     return t.data;
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT
+// A query of platforms, devices or limits fails: an error with the call's name, never another device,
+// kernel variant or limit.
+
+#include <string.h>
+
+#include "attncl/opencl.h"
+#include "base/alloc.h"
+#include "device/context.h"
+#include "support/faults.h"
+
+FAULTS_FIXTURE;
+
+enum { MAX_CALLS = 1000 };
+
+static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY};
+
+static void check_failure(size_t n, const struct fault_report *report, attncl_status status)
+{
+    ck_assert_msg(status != ATTNCL_OK, "call %zu, %s: unnoticed", n, report->first);
+    ck_assert_msg(strstr(attncl_last_error(), report->first) != NULL, "call %zu, %s: \"%s\"", n,
+                  report->first, attncl_last_error());
+}
+
+static bool same_caps(const attncl_context *a, const attncl_context *b)
+{
+    struct device_caps caps = a->caps, other = b->caps;
+    caps.tuned = other.tuned = NULL;
+    return memcmp(&caps, &other, sizeof caps) == 0 &&
+           memcmp(&a->info, &b->info, sizeof a->info) == 0;
+}
+
+TABLE_TEST(counting_devices, codes)
+{
+    size_t count, n = 1;
+    ck_ok(attncl_device_count(&count));
+    const size_t want = count;
+    for (; n < MAX_CALLS; ++n) {
+        count = 99;
+        faults_plan((struct fault_plan){.at = n, .code = codes[_i], .queries = true});
+        const attncl_status status = attncl_device_count(&count);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        ck_assert_uint_eq(count, 99);
+    }
+    ck_assert_uint_eq(count, want);
+    ck_assert_uint_gt(n, 4);
+}
+
+TABLE_TEST(creating_a_context, codes)
+{
+    attncl_context *ctx = NULL;
+    size_t n = 1;
+    const size_t heap = attncl__alloc_live();
+    const size_t live = faults_report().live;
+    for (; n < MAX_CALLS; ++n) {
+        faults_plan((struct fault_plan){.at = n, .code = codes[_i], .queries = true});
+        const attncl_status status = attncl_context_create(NULL, &ctx);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        ck_assert_ptr_null(ctx);
+        ck_assert_uint_eq(attncl__alloc_live(), heap);
+        ck_assert_uint_eq(faults_report().live, live);
+    }
+    ck_assert_uint_gt(n, 20);
+    ck_assert_uint_lt(n, MAX_CALLS);
+    ck_assert(same_caps(ctx, test_context()));
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+TABLE_TEST(adopting_a_context, codes)
+{
+    attncl_context *own = test_context(), *ctx = NULL;
+    size_t n = 1;
+    for (; n < MAX_CALLS; ++n) {
+        faults_plan((struct fault_plan){.at = n, .code = codes[_i], .queries = true});
+        const attncl_status status =
+            attncl_context_adopt(own->cl, own->device, own->queue, NULL, &ctx);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        ck_assert_ptr_null(ctx);
+    }
+    ck_assert_uint_gt(n, 20);
+    ck_assert(same_caps(ctx, own));
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+// Heap failures give no blank names either.
+TEST(short_memory)
+{
+    size_t count, n = 1;
+    ck_ok(attncl_device_count(&count));
+    for (; n < MAX_CALLS; ++n) {
+        attncl__alloc_fail_at(n);
+        const attncl_status status = attncl_device_count(&count);
+        const bool failed = attncl__alloc_has_failed();
+        attncl__alloc_fail_at(0);
+        if (!failed)
+            break;
+        ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
+    }
+    ck_assert_uint_gt(n, 4);
+}
