@@ -123,8 +123,11 @@ int ranks_end(int status)
     if (status == TOOL_OK &&
         attncl_ranks_barrier(ranks) != ATTNCL_OK) // its limit, which a close has not
         status = tool_failed();
-    if (status != TOOL_OK)
+    if (status != TOOL_OK && attncl_ranks_size(ranks) > 1) {
+        const struct timespec pause = {.tv_nsec = 200000000};
+        nanosleep(&pause, NULL); // MPICH's launcher drops a message that it has not forwarded
         attncl_ranks_abort(ranks);
+    }
     attncl_ranks_close(ranks);
     ranks = NULL;
     return status;

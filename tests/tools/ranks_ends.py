@@ -38,14 +38,15 @@ def start(ranks, n, name):
 
 
 def end(ranks, process, name, limit_s):
-    """Waits for all of it; what was printed as errors."""
+    """Waits for all of it, the processes that the launcher leaves behind too; what was printed."""
     began = time.monotonic()
-    _, err = process.communicate(timeout=300)
-    ranks.check(process.returncode != 0 and err != "", "%s: status %d, %s" % (name, process.returncode, err))
-    ranks.check(time.monotonic() - began < limit_s, "%s: the end took %.1f s" % (name, time.monotonic() - began))
+    text = "".join(process.communicate(timeout=300))
+    ranks.check(process.returncode != 0 and text, "%s: status %d, %s" % (name, process.returncode, text))
+    while processes(ranks.path(name)) and time.monotonic() - began < limit_s:
+        time.sleep(0.05)
     left = processes(ranks.path(name))
-    ranks.check(not left, "%s: processes %s are left" % (name, left))
-    return err
+    ranks.check(not left, "%s: after %d s processes %s are left" % (name, limit_s, left))
+    return text
 
 
 def resume(ranks, name, numbers):
@@ -84,9 +85,9 @@ def test_stopped(ranks, _root):
     os.environ["ATTNCL_RANKS_TIMEOUT"] = "3"
     process = start(ranks, 3, "stopped")
     os.kill(processes(ranks.path("stopped"))[1], signal.SIGSTOP)
-    err = end(ranks, process, "stopped", 3 + 10)
+    text = end(ranks, process, "stopped", 3 + 10)
     del os.environ["ATTNCL_RANKS_TIMEOUT"]
-    ranks.check("of 3 has waited 3 s for the others" in err, "stopped: %s" % err)
+    ranks.check("of 3 has waited 3 s for the others" in text, "stopped: %s" % text)
     resume(ranks, "stopped", (2,))
 
 
