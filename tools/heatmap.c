@@ -4,12 +4,12 @@
 // biases among its parameters, a panel per batch entry (down) and head (across).
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "matrix_stack.h"
 #include "picture.h"
 
 // What an output's axes are: b batch, h head, m batch times heads, q query, k key.  A missing b, h
@@ -33,18 +33,6 @@ static const struct weights_output outputs[] = {
 };
 static const struct weights_output of_a_layer = {NULL, NULL, "qkbh", NULL};
 enum { N_OUTPUTS = sizeof outputs / sizeof outputs[0] };
-
-// Panels of one picture.
-enum { MAX_ROWS = 8, MAX_COLUMNS = 8 };
-
-// Matrices of queries times keys, a grid of them.
-struct stack {
-    const char *name;
-    const float *data;
-    int64_t n_batch, n_heads, n_queries, n_keys;
-    int64_t batch_step, head_step, query_step, key_step;
-    double low, high;
-};
 
 float *array_floats(attncl_context *context, const attncl_array *array)
 {
@@ -70,7 +58,7 @@ float *array_floats(attncl_context *context, const attncl_array *array)
     return values;
 }
 
-static void set_axis(struct stack *s, char axis, int64_t extent, int64_t step, int64_t heads)
+static void set_axis(struct matrix_stack *s, char axis, int64_t extent, int64_t step, int64_t heads)
 {
     switch (axis) {
     case 'b':
@@ -92,7 +80,8 @@ static void set_axis(struct stack *s, char axis, int64_t extent, int64_t step, i
 }
 
 // False when the array has more axes than names; leading names without an axis are left out.
-static bool read_axes(struct stack *s, const attncl_array *array, const char *axes, int64_t heads)
+static bool read_axes(struct matrix_stack *s, const attncl_array *array, const char *axes,
+                      int64_t heads)
 {
     const int n = (int)strlen(axes);
     int64_t step = 1;
@@ -105,85 +94,6 @@ static bool read_axes(struct stack *s, const attncl_array *array, const char *ax
         step *= array->dim[i];
     }
     return step > 0; // an empty array has no picture
-}
-
-static struct matrix_view panel(const struct stack *s, int64_t batch, int64_t head)
-{
-    return (struct matrix_view){s->data + batch * s->batch_step + head * s->head_step, s->n_queries,
-                                s->n_keys, s->query_step, s->key_step};
-}
-
-static double max_abs(const struct stack *s)
-{
-    double max = 0;
-
-    for (int64_t b = 0; b < s->n_batch; b++)
-        for (int64_t h = 0; h < s->n_heads; h++) {
-            const struct matrix_view m = panel(s, b, h);
-            max = fmax(max, matrix_max_abs(&m));
-        }
-    return max;
-}
-
-// A file name of an array's: letters, digits, dots, dashes.
-static void clean_name(const char *name, char *clean, size_t capacity)
-{
-    size_t n = 0;
-    for (; name[n] && n + 1 < capacity; n++) {
-        const char c = name[n];
-        const bool plain = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-                           (c >= 'a' && c <= 'z') || c == '-' || c == '_' || (c == '.' && n > 0);
-        clean[n] = c;
-        if (!plain)
-            clean[n] = '_';
-    }
-    clean[n] = '\0';
-}
-
-// The panels from batch entry b0 and head h0 on.
-static int draw_page(const struct stack *s, const char *path, int64_t b0, int64_t h0)
-{
-    const int64_t rows = s->n_batch - b0 < MAX_ROWS ? s->n_batch - b0 : MAX_ROWS;
-    const int64_t columns = s->n_heads - h0 < MAX_COLUMNS ? s->n_heads - h0 : MAX_COLUMNS;
-    struct picture picture;
-    char title[160];
-
-    if (picture_open(path, (int)rows, (int)columns, &picture) != TOOL_OK)
-        return TOOL_FAILED;
-    for (int64_t b = b0; b < b0 + rows; b++)
-        for (int64_t h = h0; h < h0 + columns; h++) {
-            const struct matrix_view m = panel(s, b, h);
-            int used = snprintf(title, sizeof title, "%.100s", s->name);
-            if (s->n_batch > 1)
-                used += snprintf(title + used, sizeof title - (size_t)used, ", batch %lld",
-                                 (long long)b);
-            if (s->n_heads > 1)
-                snprintf(title + used, sizeof title - (size_t)used, ", head %lld", (long long)h);
-            picture_heatmap(&picture, title, "keys", "queries", &m, s->low, s->high);
-        }
-    return picture_close(&picture, TOOL_OK);
-}
-
-static int draw_stack(const struct stack *s, const char *directory)
-{
-    const bool one = s->n_batch <= MAX_ROWS && s->n_heads <= MAX_COLUMNS;
-    char clean[160], path[4096];
-
-    clean_name(s->name, clean, sizeof clean);
-    for (int64_t b = 0; b < s->n_batch; b += MAX_ROWS)
-        for (int64_t h = 0; h < s->n_heads; h += MAX_COLUMNS) {
-            int n;
-            if (one)
-                n = snprintf(path, sizeof path, "%s/%s.png", directory, clean);
-            else
-                n = snprintf(path, sizeof path, "%s/%s-batch%lld-head%lld.png", directory, clean,
-                             (long long)b, (long long)h);
-            if (n < 0 || (size_t)n >= sizeof path)
-                return tool_error("%s: the path is too long", directory);
-            if (draw_page(s, path, b, h) != TOOL_OK)
-                return TOOL_FAILED;
-        }
-    return TOOL_OK;
 }
 
 bool is_shown_attention(const attncl_array *array)
@@ -203,15 +113,15 @@ static const struct weights_output *find_output(const char *arch, const attncl_a
 }
 
 // Draws and frees the values.
-static int draw_values(struct stack *s, float *values, const char *directory, int *n_drawn)
+static int draw_values(struct matrix_stack *s, float *values, const char *directory, int *n_drawn)
 {
     s->data = values;
-    s->high = max_abs(s);
+    s->high = stack_max_abs(s);
     if (s->low < 0) { // biases: as far below 0 as above
         s->high = s->high > 0 ? s->high : 1;
         s->low = -s->high;
     }
-    const int status = draw_stack(s, directory);
+    const int status = stack_draw(s, directory);
     free(values);
     ++*n_drawn;
     return status;
@@ -225,7 +135,7 @@ static int draw_weights(const struct session *session, const attncl_results *res
     for (size_t i = 0; status == TOOL_OK && i < attncl_results_count(results); i++) {
         const attncl_array *array = attncl_results_at(results, i);
         const struct weights_output *output = find_output(attncl_model_arch(session->model), array);
-        struct stack s = {.name = array->name};
+        struct matrix_stack s = {.name = array->name};
         if (!output)
             continue;
         const int64_t heads =
@@ -259,7 +169,7 @@ static int draw_bias(const struct session *session, const attncl_array *array,
     const bool table = name_ends_with(array->name, "pos_bias") && array->rank == 2;
     const bool conv = name_ends_with(array->name, "w") && array->rank == 2;
     const int64_t n_max = 256; // of AFT-conv, whose biases repeat along the diagonal
-    struct stack s = {.name = array->name, .n_batch = 1, .n_heads = 1};
+    struct matrix_stack s = {.name = array->name, .n_batch = 1, .n_heads = 1};
 
     if (!table && !conv)
         return TOOL_OK;
