@@ -195,18 +195,16 @@ static attncl_status add_first_tokens(attncl_graph *g, int64_t bos, int64_t n, a
     return ATTNCL_OK;
 }
 
-// One token [B, 1] after another; lists of n_steps.
-static void add_steps(attncl_graph *g, const struct decoder *decoder,
-                      const attncl_bahdanau_source *source, int64_t n_steps, attncl_value token,
-                      attncl_value *states, attncl_value *tokens, attncl_value *weights)
+// The token [B, 1] after `token`, and the step's attention weights.
+static attncl_value add_step(attncl_graph *g, const struct decoder *decoder,
+                             const attncl_bahdanau_source *source, attncl_value token,
+                             attncl_value *states, attncl_value *weights_ret)
 {
-    for (int64_t t = 0; t < n_steps && attncl_graph_status(g) == ATTNCL_OK; ++t) {
-        const attncl_value x = attncl_embedding(g, token, decoder->embedding, 1.0f);
-        const attncl_value xi = attncl_bahdanau_input(g, &decoder->bahdanau, x);
-        const attncl_value y =
-            attncl_bahdanau_step(g, &decoder->bahdanau, source, xi, states, &weights[t]);
-        tokens[t] = token = attncl_argmax(g, project(g, decoder, y));
-    }
+    const attncl_value x = attncl_embedding(g, token, decoder->embedding, 1.0f);
+    const attncl_value xi = attncl_bahdanau_input(g, &decoder->bahdanau, x);
+    const attncl_value y =
+        attncl_bahdanau_step(g, &decoder->bahdanau, source, xi, states, weights_ret);
+    return attncl_argmax(g, project(g, decoder, y));
 }
 
 static attncl_status predict_build(struct build *b, const void *settings)
@@ -230,7 +228,9 @@ static attncl_status predict_build(struct build *b, const void *settings)
     attncl_graph_push_scope(g, "decoder");
     attncl_bahdanau_source source = ATTNCL_BAHDANAU_SOURCE_INIT;
     attncl_bahdanau_attend(g, &decoder.bahdanau, outputs, lens, &source);
-    add_steps(g, &decoder, &source, s->n_steps, bos, rnn.states, tokens, weights);
+    for (int64_t t = 0; t < s->n_steps && attncl_graph_status(g) == ATTNCL_OK; ++t)
+        tokens[t] =
+            add_step(g, &decoder, &source, t ? tokens[t - 1] : bos, rnn.states, &weights[t]);
     attncl_graph_pop_scope(g);
     attncl_graph_output(g, "tokens", attncl_concat(g, (size_t)s->n_steps, tokens, 1));
     attncl_graph_output(g, "attention_weights", attncl_concat(g, (size_t)s->n_steps, weights, 1));
