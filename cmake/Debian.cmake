@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Debian packages, by `cpack` in the build directory: libattncl0.1, libattncl-dev, attncl.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_CONTACT "libattncl authors <noreply@libattncl.invalid>")

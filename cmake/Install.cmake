@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake --install: headers, both libraries, the command line, documents, and the files by which CMake and pkg-config find them.
 # Four components, each a Debian package (cmake/Debian.cmake): library, development, tool, and where MPI is found, mpi.
 include(CMakePackageConfigHelpers)

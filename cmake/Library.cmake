@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The library: one set of objects, a shared library with the public symbols and a static one.  Every file below lib/ is
 # a source; lib/op/op_list.def names the ops, lib/model/arch_list.def the architectures.
 file(GLOB_RECURSE lib_sources CONFIGURE_DEPENDS lib/*.c)

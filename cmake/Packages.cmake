@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What the library links: the OpenCL loader, CLBlast, jansson (JSON), libcrypto (SHA-256), threads.  What is missing is
 # named with its Debian package.
 set(THREADS_PREFER_PTHREAD_FLAG ON)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # ref/prototypes.h: the references of the ops, declared from their definitions in tests/ref/OP.c, so that adding one adds
 # no line elsewhere.  Generated when CMake configures, and again when one of the files changes.
 set(attncl_reference_files "")

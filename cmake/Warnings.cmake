@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Warnings, hardening and sanitizers: attncl_warnings(target) for every target of ours.
 function(attncl_warnings target)
     target_compile_options(${target} PRIVATE

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DROOT=cl -DFILES=a;b -DOUT=x.c [-DNAME=y] -P embed.cmake: writes the files as byte arrays into the table y.
 cmake_minimum_required(VERSION 3.18)
 if(NOT DEFINED NAME)

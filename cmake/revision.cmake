@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # cmake -DROOT=directory -DOUT=revision.h -P revision.cmake: which commit this is; the file changes only when that does.
 cmake_minimum_required(VERSION 3.18)
 find_program(git git)
