@@ -1,41 +1,45 @@
 // SPDX-License-Identifier: MIT
-// Gradient of attention-free mixing's biases, CPU variant.  Host side: lib/op/aft/aft_bwd.c
+// Gradient of attention-free mixing's biases, CPU variant.  Host side: lib/op/aft/aft_bwd_table.c
 //
 //   dw_ij += sum over channels of p_ij (a_i v_j - g_i y_i),   a = g sigmoid(q),
 //   p_ij = e^(w_ij + k_j - L_i), as a product of factors
-//     e^(w_ij - peak_i) [ (e^(max_exponent - L_i + peak_i) a_i) (e^(k_j - max_exponent) v_j)
-//                         - (e^(max_exponent - L_i + peak_i) g_i y_i) e^(k_j - max_exponent) ]
+//     e^(w_ij - peak_i) [ (e^(highest - L_i + peak_i) a_i) (e^(k_j - highest) v_j)
+//                         - (e^(highest - L_i + peak_i) g_i y_i) e^(k_j - highest) ]
 //
-//   Work      one work-item = a block of ROWS queries i and the keys j near them, over all lanes of
-//             the channel block, CHUNK lanes at a time; tiles of TI x TJ pairs
-//   Memory    packed keys of the panels inside the window once per block, what queries have once;
-//             local memory: five numbers for each query and channel of the lanes
-//   Numerics  lanes whose exponents do not fit a product (as aft/aft_cpu_product.clh says) are taken
-//             exponential by exponential; pairs in a fixed order
+//   Work      one work-item = `blocks` blocks of ROWS queries i and the keys j near them, over all
+//             lanes of the channel block, `chunk` lanes at a time; tiles of ROWS queries and two
+//             vectors of keys
+//   Memory    packed keys inside the window once per work-item, what queries have once; local
+//             memory: two numbers for each query and channel of a chunk
+//   Numerics  lanes whose exponents do not fit a product are taken exponential by exponential; pairs
+//             in a fixed order
 //
 //   Macro     Meaning                                                        Values
-//   VW        channels of a lane                                             16, 8, 4
+//   VW        channels of a lane, keys of a vector                           16, 8, 4
 //   LS        work-group size                                                1
 //   ROWS      rows of a block                                                12
-//   PANEL     blocks of a panel                                              8
-//   CHUNK     lanes at a time                                                1 .. 32
-//   BACKWARD  sources are queries: no                                        0
+//   BLOCKS    blocks of a work-item, at most                                 8
 //   MASKED    a mask tensor says what is seen, at any distance               0, 1
 
-#ifndef CHUNK
-#error "CHUNK: lanes at a time"
+#ifndef BLOCKS
+#error "BLOCKS: blocks of a work-item, at most"
 #endif
 
-#include "aft/aft_bias.clh"
-#include "aft/aft_cpu.clh"
-#include "common/transpose_reduce.clh"
+#include "aft/aft_bias_lane.clh"
+#include "common/transpose.clh"
 
-// Queries and keys of a tile, whose VW sums are reduced together; TI a divisor of ROWS, TJ of a
-// panel's rows.
-#define TI 4
-#define TJ (VW / TI)
+// Queries of a tile whose sums stay in registers together: of 32 registers, or of 16.
+#if VW == 16
+#define TILE_ROWS ROWS
+#else
+#define TILE_ROWS (ROWS / 2)
+#endif
 
-// What e^(max_exponent - bottom) may be, and e^(max_exponent - L + peak).
+// Vectors of a block's queries; floats of one half of its factors, the last store's excess included.
+#define ROW_VECTORS        ((ROWS + VW - 1) / VW)
+#define HALF_FLOATS(chunk) ((chunk)*VW * ROWS + VW)
+
+// What e^(highest - lowest) may be, and e^(highest - L + peak).
 #define MAX_SPAN   85.0f
 #define MAX_FACTOR REACH
 
@@ -57,9 +61,11 @@ struct lane {
             lane_width(l, channels)                                                                \
     }
 
-// A block of queries, the keys [from, to) near them, their largest seen biases.
+// A block of queries, the keys [from, to) near them, their largest seen biases.  product: bit u says
+// that lane u of the chunk is one.
 struct queries {
     int t0, rows, from, to;
+    uint product;
     float peak[ROWS];
 };
 
@@ -71,174 +77,187 @@ static inline void queries_find(struct queries *x, const struct bias *w, int blo
     x->to = min(w->steps, x->t0 + x->rows - 1 + w->window);
     if (w->causal)
         x->to = min(x->to, x->t0 + x->rows);
-    for (int r = 0; r < ROWS; ++r) {
-        const int i = min(x->t0 + r, w->steps - 1);
-        float peak = NOTHING;
-        for (int j = max(0, i - w->window + 1); j < min(w->steps, i + w->window); ++j)
-            peak = fmax(peak, bias_one(w, i, j));
-        x->peak[r] = peak > NOTHING ? peak : 0.0f;
-    }
+    find_peaks(w, x->t0, x->from, x->to, x->peak);
 }
 
-// parts [ROWS][3][VW] of a lane: a_i, g_i y_i and L_i.
-LOCAL_INLINE void queries_load(const struct queries *x, const struct lane *l, int steps,
-                               __local float *parts)
+// factors of a lane: [VW][ROWS] of the values, and `other` on of the rest; zeros and false where the
+// product does not hold.  The last floats of a store are the next channel's.
+LOCAL_INLINE bool queries_pack(const struct queries *x, const struct lane *l, int steps, FV highest,
+                               FV lowest, __local float *factors, int other)
 {
-    for (int r = 0; r < ROWS; ++r, parts += 3 * VW) {
-        const long at = min(x->t0 + r, steps - 1) * l->row;
-        const FV g = lane_load(l->g + at, l->width);
-        VSTORE(g * sigmoid_v(lane_load(l->q + at, l->width)), parts);
-        VSTORE(g * lane_load(l->y + at, l->width), parts + VW);
-        VSTORE(lane_load(l->log + at, l->width), parts + 2 * VW);
-    }
-}
+    FV a[ROW_VECTORS][VW], b[ROW_VECTORS][VW];
+    IV good = highest - lowest <= (FV)(MAX_SPAN);
 
-// factors [ROWS][2][VW] of a lane; zeros and false where the product does not hold.
-LOCAL_INLINE bool queries_pack(const struct queries *x, __local const float *parts, FV max_exponent,
-                               FV bottom, __local float *factors)
-{
-    IV good = max_exponent - bottom <= (FV)(MAX_SPAN);
-
-    for (int r = 0; r < ROWS; ++r, parts += 3 * VW) {
-        const FV z = (max_exponent - VLOAD(parts + 2 * VW)) + (FV)(x->peak[r]);
-        const FV e = exp_v(z);
-        good &= z <= (FV)(MAX_FACTOR);
-        VSTORE(e * VLOAD(parts), factors + r * 2 * VW);
-        VSTORE(-e * VLOAD(parts + VW), factors + r * 2 * VW + VW);
+    UNROLL
+    for (int r = 0; r < ROW_VECTORS * VW; ++r) {
+        a[r / VW][r % VW] = b[r / VW][r % VW] = (FV)(0.0f);
+        if (r < ROWS) {
+            const long at = min(x->t0 + r, steps - 1) * l->row;
+            const FV z = (highest - lane_load(l->log + at, l->width)) + (FV)(x->peak[r]);
+            const FV e = exp_v(z) * lane_load(l->g + at, l->width);
+            good &= z <= (FV)(MAX_FACTOR);
+            a[r / VW][r % VW] = e * sigmoid_v(lane_load(l->q + at, l->width));
+            b[r / VW][r % VW] = -e * lane_load(l->y + at, l->width);
+        }
     }
     const bool product = all(good);
-    for (int i = 0; i < 2 * ROWS && !product; ++i)
-        VSTORE((FV)(0.0f), factors + i * VW);
+    UNROLL
+    for (int i = 0; i < ROW_VECTORS; ++i) {
+        transpose_square(a[i]);
+        transpose_square(b[i]);
+    }
+    UNROLL
+    for (int c = 0; c < VW; ++c)
+        UNROLL
+    for (int i = 0; i < ROW_VECTORS; ++i) {
+        VSTORE(product ? a[i][c] : (FV)(0.0f), factors + c * ROWS + i * VW);
+        VSTORE(product ? b[i][c] : (FV)(0.0f), factors + other + c * ROWS + i * VW);
+    }
     return product;
 }
 
-// Element TJ r + z: the product of query r and key z, added over `lanes` lanes.
-LOCAL_INLINE FV multiply_tile(__global const float *packed, long lane_floats,
-                              __local const float *factors, int lanes)
-{
-    FV s[TI * TJ];
+// multiply_1, multiply_2: sums [TILE_ROWS][N] of queries times N vectors of keys over `count` channels
+// of both halves, `other` apart in the factors.  keys: at the first channel; half_floats, group_floats:
+// to the other half, to the next VW keys.  The sums are copied so that they stay in registers.
+#define DEFINE_MULTIPLY(N)                                                                         \
+    LOCAL_INLINE void multiply_##N(__global const float *keys, long half_floats,                   \
+                                   long group_floats, __local const float *factors, int other,     \
+                                   int count, FV(*sums)[2])                                        \
+    {                                                                                              \
+        FV s[TILE_ROWS][N];                                                                        \
+        UNROLL for (int i = 0; i < TILE_ROWS * N; ++i) s[i / N][i % N] = (FV)(0.0f);               \
+        for (int half_way = 0; half_way < 2; ++half_way) {                                         \
+            for (int c = 0; c < count; ++c) {                                                      \
+                FV e[N];                                                                           \
+                UNROLL for (int v = 0; v < N; ++v) e[v] = VLOAD(keys + v * group_floats + c * VW); \
+                UNROLL for (int i = 0; i < TILE_ROWS * N; ++i) s[i / N][i % N] +=                  \
+                    (FV)(factors[c * ROWS + i / N]) * e[i % N];                                    \
+            }                                                                                      \
+            keys += half_floats;                                                                   \
+            factors += other;                                                                      \
+        }                                                                                          \
+        UNROLL for (int i = 0; i < TILE_ROWS * N; ++i) sums[i / N][i % N] = s[i / N][i % N];       \
+    }
+DEFINE_MULTIPLY(1)
+DEFINE_MULTIPLY(2)
 
-    UNROLL
-    for (int i = 0; i < TI * TJ; ++i)
-        s[i] = (FV)(0.0f);
-    for (int u = 0; u < lanes; ++u, packed += lane_floats, factors += ROWS * 2 * VW)
-        UNROLL
-    for (int half_way = 0; half_way < 2; ++half_way) {
-        FV f[TI];
-        UNROLL
-        for (int r = 0; r < TI; ++r)
-            f[r] = VLOAD(factors + (2 * r + half_way) * VW);
-        UNROLL
-        for (int z = 0; z < TJ; ++z) {
-            const FV e = VLOAD(packed + (2 * z + 1 - half_way) * VW);
-            UNROLL
-            for (int r = 0; r < TI; ++r)
-                s[r * TJ + z] += f[r] * e;
+// Adds sums of query t and keys j, j + 1 ... to the table, times e^(bias - peak).
+static inline void add_keys(const struct bias *w, int t, int j, float peak, FV sums,
+                            __global float *row)
+{
+    const IV distance = LANES + (j - t);
+    const FV bias = bias_lane(w, t, j);
+    const IV is =
+        (bias > (FV)(NOTHING)) & (distance < (IV)(w->window)) & (-distance < (IV)(w->window));
+
+    sums *= exp_nonpos_v(bias - (FV)(peak));
+    if (all(is))
+        VSTORE(VLOAD(row + j) + sums, row + j);
+    else if (any(is)) {
+        float x[VW];
+        int there[VW];
+        VSTORE(sums, x);
+        IVSTORE(is, there);
+        for (int i = 0; i < VW; ++i)
+            if (there[i])
+                row[j + i] += x[i];
+    }
+}
+
+// One tile over the lanes of a chunk, keys from VW * group on.
+LOCAL_INLINE void add_tile(const struct queries *x, const struct bias *w,
+                           __global const float *keys, long half_floats, int group,
+                           __local const float *factors, int other, int count, int n_vectors,
+                           __global float *table, int table_row)
+{
+    __global const float *tile_keys = keys + group * 2 * half_floats;
+
+    for (int r0 = 0; r0 < x->rows; r0 += TILE_ROWS) {
+        FV sums[TILE_ROWS][2];
+        if (n_vectors == 1)
+            multiply_1(tile_keys, half_floats, 2 * half_floats, factors + r0, other, count, sums);
+        else
+            multiply_2(tile_keys, half_floats, 2 * half_floats, factors + r0, other, count, sums);
+        for (int r = 0; r < min(TILE_ROWS, x->rows - r0); ++r) {
+            const int t = x->t0 + r0 + r;
+            for (int v = 0; v < n_vectors; ++v)
+                add_keys(w, t, (group + v) * VW, x->peak[r0 + r], sums[r][v],
+                         table + (long)t * table_row);
         }
     }
-    return transpose_reduce(s);
 }
 
-// A tile of the table: queries i, i + 1 ... of a block, keys j, j + 1 ... of [from, to).
-struct tile {
-    int i, j, from, to;
-};
-
-// Which of the tile's pairs have a bias, and that less the query's peak.
-LOCAL_INLINE void tile_biases(const struct tile *tile, const struct queries *x,
-                              const struct bias *w, bool has[VW], float biases[VW])
+// Pairs of a query and a key, an exponential for each channel.
+LOCAL_INLINE FV exact_pair(const struct lane *l, int t, int z, float bias)
 {
-    const int t0 = x->t0 + tile->i;
-    const bool whole = !MASKED && tile->i + TI <= x->rows && tile->j >= tile->from &&
-                       tile->j + TJ <= tile->to && t0 + TI - 1 - tile->j < w->window &&
-                       tile->j + TJ - 1 - t0 < w->window && (!w->causal || tile->j + TJ - 1 <= t0);
+    const FV exponent =
+        (key_load(l->k + z * l->k_row, l->width) - lane_load(l->log + t * l->row, l->width)) +
+        (FV)(bias);
+    const FV p = exp_nonpos_v(min_v(exponent, (FV)(0.0f)));
+    const FV q = lane_load(l->q + t * l->row, l->width), v = lane_load(l->v + z * l->row, l->width),
+             y = lane_load(l->y + t * l->row, l->width), g = lane_load(l->g + t * l->row, l->width);
 
-    for (int r = 0; r < TI; ++r)
-        for (int z = 0; z < TJ; ++z) {
-            const int t = t0 + r, key = tile->j + z;
-            const bool is =
-                whole || (tile->i + r < x->rows && key >= tile->from && key < tile->to &&
-                          abs(t - key) < w->window && bias_seen(w, t, key));
-            const float bias = is ? w->table[(long)t * w->row + key] : NOTHING;
-            has[r * TJ + z] = bias > NOTHING;
-            biases[r * TJ + z] = bias - x->peak[tile->i + r];
-        }
+    return p * (g * sigmoid_v(q) * v - g * y);
 }
 
-LOCAL_INLINE void tile_add(const struct tile *tile, const struct queries *x, const struct bias *w,
-                           FV sums, __global float *table, int table_row)
-{
-    bool has[VW];
-    float biases[VW], all_of[VW];
-
-    tile_biases(tile, x, w, has, biases);
-    VSTORE(exp_nonpos_v(VLOAD(biases)) * sums, all_of);
-    for (int i = 0; i < VW; ++i)
-        if (has[i])
-            table[(long)(x->t0 + tile->i + i / TJ) * table_row + tile->j + i % TJ] += all_of[i];
-}
-
-// table: of (i, j) at table_start + i * table_row + j, added to.  scratch: from aft_cpu_sources.
-// factors: CHUNK * ROWS * 5 * VW floats.
-KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratch, long lane_floats,
-                              long ranges_at, BIAS_PARAMS, int steps, int batch, int channels,
-                              int lane0, int lanes, int window, int causal,
-                              __global float *restrict table, long table_start, int table_row,
+// table: of (i, j) at table_start + i * table_row + j, added to.  scratch: keys and, at ranges_at,
+// ranges from aft_bwd_cpu_keys.  factors: 2 * HALF_FLOATS(chunk) floats for
+// each of `blocks`.
+KERNEL void aft_bwd_cpu_table(PAIR_PARAMS, __global const float *restrict scratch, long ranges_at,
+                              BIAS_PARAMS, int steps, int batch, int channels, int lane0, int lanes,
+                              int window, int causal, __global float *restrict table,
+                              long table_start, int table_row, int chunk, int blocks,
                               __local float *factors)
 {
-    const int panel_rows = PANEL * ROWS, stride = ROWS * 2 * VW, parts_stride = ROWS * 3 * VW;
-    __local float *parts = factors + CHUNK * stride;
+    const long half_floats = (long)lanes * VW * VW;
+    const int place = (int)get_num_groups(0) - 1 - (int)get_group_id(0);
     const struct bias w = BIAS_OF_ARGUMENTS;
-    struct queries x;
+    const int all_blocks = (steps + ROWS - 1) / ROWS, n = min(blocks, all_blocks - place * blocks);
+    const int other = HALF_FLOATS(chunk);
+    struct queries x[BLOCKS];
+    int from = steps, to = 0;
 
     table += table_start;
-    queries_find(&x, &w, (int)get_num_groups(0) - 1 - (int)get_group_id(0));
-    for (int lane = 0; lane < lanes; lane += CHUNK) {
-        for (int u = 0; u < min(CHUNK, lanes - lane); ++u) {
-            const struct lane l = LANE_AT(lane0 + lane + u);
-            queries_load(&x, &l, steps, parts + u * parts_stride);
-        }
-        for (int panel = x.from / panel_rows; panel * panel_rows < x.to; ++panel) {
-            const int n = min(CHUNK, lanes - lane), first = panel * panel_rows;
-            const int from = max(x.from, first), to = min(x.to, first + panel_rows);
-            __global const float *packed = scratch + lane * lane_floats;
-            uint product = 0; // bit u: of lane u
-            for (int u = 0; u < n; ++u) {
-                __global const float *range = packed + u * lane_floats + ranges_at + panel * 2 * VW;
-                if (queries_pack(&x, parts + u * parts_stride, VLOAD(range), VLOAD(range + VW),
-                                 factors + u * stride))
-                    product |= 1u << u;
+    for (int b = 0; b < n; ++b) {
+        queries_find(x + b, &w, place * blocks + b);
+        from = min(from, x[b].from);
+        to = max(to, x[b].to);
+    }
+    for (int lane = 0; lane < lanes; lane += chunk) {
+        const int count = min(chunk, lanes - lane);
+        for (int b = 0; b < n; ++b) {
+            x[b].product = 0;
+            for (int u = 0; u < count; ++u) {
+                const struct lane l = LANE_AT(lane0 + lane + u);
+                __global const float *range = scratch + ranges_at + (lane + u) * 2 * VW;
+                if (queries_pack(x + b, &l, steps, VLOAD(range), VLOAD(range + VW),
+                                 factors + b * 2 * other + u * VW * ROWS, other))
+                    x[b].product |= 1u << u;
             }
-            for (int j = first + (from - first) / TJ * TJ; j < to && product; j += TJ)
-                for (int i = 0; i < x.rows; i += TI) {
-                    const struct tile tile = {i, j, from, to};
-                    if (x.t0 + i + TI - 1 <= j - window || x.t0 + i >= j + TJ - 1 + window ||
-                        (causal && j > x.t0 + i + TI - 1))
-                        continue;
-                    tile_add(&tile, &x, &w,
-                             multiply_tile(packed + (long)j * 2 * VW, lane_floats,
-                                           factors + i * 2 * VW, n),
-                             table, table_row);
-                }
-            if (product == (n < 32 ? (1u << n) - 1 : ~0u))
+        }
+        __global const float *keys = scratch + (long)lane * VW * VW;
+        for (int group = from / VW; group * VW < to; group += 2)
+            for (int b = 0; b < n; ++b) {
+                __local const float *own = factors + b * 2 * other;
+                const bool first = group * VW < x[b].to && (group + 1) * VW > x[b].from,
+                           second = (group + 1) * VW < x[b].to && (group + 2) * VW > x[b].from;
+                if (x[b].product && (first || second))
+                    add_tile(x + b, &w, keys, half_floats, group + !first, own, other, count * VW,
+                             first + second, table, table_row);
+            }
+        for (int b = 0; b < n; ++b) {
+            if (x[b].product == (count < 32 ? (1u << count) - 1 : ~0u))
                 continue;
-            for (int r = 0; r < x.rows; ++r)
-                for (int z = from; z < to; ++z) {
-                    const int t = x.t0 + r;
+            for (int t = x[b].t0; t < x[b].t0 + x[b].rows; ++t)
+                for (int z = x[b].from; z < x[b].to; ++z) {
                     const float bias = bias_one(&w, t, z);
                     FV sum = (FV)(0.0f);
                     if (abs(t - z) >= window || !(bias > NOTHING))
                         continue;
-                    for (int u = 0; u < n; ++u) {
-                        if (product >> u & 1)
-                            continue;
+                    for (int u = 0; u < count; ++u) {
                         const struct lane l = LANE_AT(lane0 + lane + u);
-                        __local const float *f = parts + u * parts_stride + r * 3 * VW;
-                        const FV exponent = (key_load(l.k + z * l.k_row, l.width) -
-                                             lane_load(l.log + t * l.row, l.width)) +
-                                            (FV)(bias);
-                        const FV p = exp_nonpos_v(min_v(exponent, (FV)(0.0f)));
-                        sum += p * (VLOAD(f) * lane_load(l.v + z * l.row, l.width) - VLOAD(f + VW));
+                        if (!(x[b].product >> u & 1))
+                            sum += exact_pair(&l, t, z, bias);
                     }
                     table[(long)t * table_row + z] += horizontal_sum(sum);
                 }

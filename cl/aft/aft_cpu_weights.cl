@@ -13,72 +13,8 @@
 //   ROWS      rows of a block                                               12
 //   MASKED    a mask tensor says what is seen, at any distance              0, 1
 
+#include "aft/aft_bias_lane.clh"
 #include "aft/aft_cpu_targets.clh"
-
-static inline int all_steps(const struct bias *w, int source)
-{
-    return source + VW <= w->steps;
-}
-
-// Biases of VW sources from `source` on; NOTHING where unseen or past the last.
-static inline FV bias_lane(const struct bias *w, int target, int source)
-{
-    const IV column = LANES + source;
-    FV x = (FV)(0.0f);
-    if (w->window > 0 && source - target < w->window && target - source - (VW - 1) < w->window) {
-        __global const float *row = w->table + ((long)target * w->row + source);
-#if PER_HEAD
-        // Distances beyond the window have no value.
-        if (target - source < w->window && source + VW - 1 - target < w->window)
-            x = VLOAD(row);
-        else {
-            float e[VW];
-            for (int i = 0; i < VW; ++i)
-                e[i] = abs(source + i - target) < w->window ? row[i] : 0.0f;
-            x = VLOAD(e);
-        }
-#else
-        if (all_steps(w, source))
-            x = VLOAD(row);
-        else
-            x = load_part(row, max(0, w->steps - source), 0.0f);
-        const IV distance = column - target;
-        x = ((distance < w->window) & (-distance < w->window)) ? x : (FV)(0.0f);
-#endif
-    }
-#if MASKED
-    __global const uchar *mask = w->mask + target * w->mask_row + (long)source * w->mask_column;
-    IV seen;
-    if (all_steps(w, source) && w->mask_column == 1)
-        seen = CAT(convert_int, VW)(CAT(vload, VW)(0, mask));
-    else {
-        int m[VW];
-        for (int i = 0; i < VW; ++i)
-            m[i] = source + i < w->steps ? mask[(long)i * w->mask_column] : 0;
-        seen = IVLOAD(m);
-    }
-    x = (seen == 0) ? (FV)(NOTHING) : x;
-#else
-    if (w->causal)
-        x = ((column - target) * w->causal > 0) ? (FV)(NOTHING) : x;
-#endif
-    return (column < w->steps) ? x : (FV)(NOTHING);
-}
-
-// Largest seen bias of each target row over sources [from, to); 0 where a row sees nothing.
-static inline void find_peaks(const struct bias *w, int t0, int from, int to, float peak[ROWS])
-{
-    for (int r = 0; r < ROWS; ++r) {
-        FV m = (FV)(NOTHING);
-        for (int j = from; j < to; j += VW)
-            m = max_v(bias_lane(w, min(t0 + r, w->steps - 1), j), m);
-        float x[VW], max_exponent = NOTHING;
-        VSTORE(m, x);
-        for (int i = 0; i < VW; ++i)
-            max_exponent = fmax(max_exponent, x[i]);
-        peak[r] = max_exponent > NOTHING ? max_exponent : 0.0f;
-    }
-}
 
 // weights: [to - from, and up to VW - 1 more][ROWS]; seen: 1 for each block of sources of which any
 // is seen, perhaps for its neighbour too, when there is a mask

@@ -14,15 +14,13 @@
 // window alone.
 
 #include "op/aft/aft_bwd_passes.h"
+#include "op/aft/aft_bwd_table.h"
 #include "op/aft/aft_channel_block.h"
 
 enum { IN_Y = AFT_IN_Y, IN_LOG = AFT_IN_LOG, IN_G = AFT_IN_G };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
-enum { TABLE_LANES = 32 };   // CHUNK of the CPU variant's table, at most
-enum { PAIR_QUERIES = 8 };   // QUERIES of the GPU variant's
-enum { PAIR_CHANNELS = 16 }; // and CHANNELS
-enum { SLACK = 16 };         // floats around the turned biases that vectors may read
+enum { SLACK = 16 }; // floats around the turned biases that vectors may read
 
 // The forward op's own checks come first.
 static attncl_status bwd_infer(struct op_sig *sig)
@@ -80,83 +78,25 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// One series in both directions, and where its dw goes.
-struct series {
-    struct aft_channel_block forward, backward;
-    struct aft_matrix q, log, y, g;
-    struct span table;
-    int64_t table_start, table_row;
-};
-
-#define TABLE_TENSORS(s)                                                                           \
-    AFT_MATRIX((s)->forward.source[0]), AFT_MATRIX((s)->forward.source[1]), AFT_MATRIX((s)->log),  \
-        AFT_MATRIX((s)->q), AFT_MATRIX((s)->y), AFT_MATRIX((s)->g)
-#define TABLE(s) arg_mem((s)->table), arg_i64((s)->table_start), arg_i32((s)->table_row)
-
-static size_t table_local_bytes(const struct aft_tiling *p, int64_t lanes)
-{
-    return sizeof(float) * (size_t)lanes * AFT_ROWS * 5 * p->vw;
-}
-
-static attncl_status launch_table(struct launcher *l, const struct series *s)
-{
-    const struct aft_channel_block *f = &s->forward;
-    const struct aft_tiling *p = f->p;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_cpu_table.cl", "aft_bwd_cpu_table");
-    int64_t lanes = p->block_lanes < TABLE_LANES ? p->block_lanes : TABLE_LANES;
-
-    while (lanes > 1 && table_local_bytes(p, lanes) > l->caps->local_bytes)
-        lanes /= 2;
-    TRY(attncl__aft_sources(l, f));
-    kspec_int(&spec, "ROWS", AFT_ROWS);
-    kspec_int(&spec, "PANEL", AFT_PANEL);
-    kspec_int(&spec, "CHUNK", lanes);
-    kspec_int(&spec, "BACKWARD", 0);
-    kspec_int(&spec, "MASKED", p->masked);
-    return attncl__launch(l, &spec, grid_1d(p->blocks, 1),
-                          ARGS(TABLE_TENSORS(s), arg_mem(f->scratch), arg_i64(p->lane_floats),
-                               arg_i64(p->ranges_at), AFT_BIAS(f), AFT_RANGE(f), arg_i32(p->window),
-                               arg_i32(f->causal), TABLE(s),
-                               arg_local(table_local_bytes(p, lanes))));
-}
-
-static attncl_status launch_pairs(struct launcher *l, const struct series *s)
-{
-    const struct aft_channel_block *f = &s->forward;
-    const struct aft_tiling *p = f->p;
-    const int64_t keys = (int64_t)p->local / PAIR_QUERIES;
-    struct kspec spec = attncl__aft_spec(p, "aft/aft_bwd_gpu_pairs.cl", "aft_bwd_gpu_pairs");
-
-    kspec_int(&spec, "QUERIES", PAIR_QUERIES);
-    kspec_int(&spec, "CHANNELS", PAIR_CHANNELS);
-    kspec_int(&spec, "MASKED", p->masked);
-    return attncl__launch(l, &spec,
-                          grid_2d(ceil_div(2 * p->window - 1 + PAIR_QUERIES - 1, keys),
-                                  ceil_div(p->steps, PAIR_QUERIES), p->local, 1),
-                          ARGS(TABLE_TENSORS(s), AFT_BIAS(f), arg_i32(p->steps), arg_i32(p->batch),
-                               arg_i32(p->channels), arg_i32(p->lanes), arg_i32(p->window),
-                               arg_i32(f->causal), TABLE(s)));
-}
-
-static attncl_status launch_channel_blocks(struct launcher *l, struct series *s)
+static attncl_status launch_channel_blocks(struct launcher *l, struct aft_series *s)
 {
     const struct aft_tiling *p = s->forward.p;
 
     if (!p->cpu && p->window > 0)
-        TRY(launch_pairs(l, s));
+        TRY(attncl__aft_bwd_pairs(l, s));
     for (int64_t lane = 0; lane < p->lanes; lane += p->block_lanes) {
         const int64_t lanes = p->lanes - lane < p->block_lanes ? p->lanes - lane : p->block_lanes;
         s->forward.lane0 = s->backward.lane0 = lane;
         s->forward.lanes = s->backward.lanes = lanes;
         if (p->cpu && p->window > 0)
-            TRY(launch_table(l, s));
+            TRY(attncl__aft_bwd_table(l, s));
         TRY(attncl__aft_launch_channel_block(l, &s->backward));
     }
     return ATTNCL_OK;
 }
 
 static void find_mask(const struct op_call *call, const struct aft_tiling *p, int64_t b,
-                      struct series *s)
+                      struct aft_series *s)
 {
     const struct tensor_desc *mask = &call->sig.in[AFT_IN_MASK];
 
@@ -178,7 +118,7 @@ static attncl_status launch_series(struct launcher *l, const struct op_call *cal
 #define INPUT(i) attncl__aft_matrix(p, &in[i], call->in[i], b, first)
     const struct aft_matrix k =
         attncl__aft_matrix(p, &in[AFT_IN_K], call->in[AFT_IN_K], b, p->per_head ? head : first);
-    struct series s = {
+    struct aft_series s = {
         .forward =
             {
                 .p = p,

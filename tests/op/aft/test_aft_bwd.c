@@ -145,6 +145,18 @@ LOOP_TEST(extremes, 0, 16)
     check(&x);
 }
 
+// Several blocks of queries and chunks of channels in a work-item, one channel that no product fits.
+LOOP_TEST(long_and_wide, 0, 4)
+{
+    const struct ref_aft_data x = random_problem(397, 1, 281, _i / 2 ? 397 : 40, _i % 2, 0);
+
+    if (on_simulator())
+        return;
+    for (int64_t t = 0; t < 397; t += 3)
+        x.k->data[t * 281 + 261] -= 200;
+    check(&x);
+}
+
 LOOP_TEST(empty_is_fine, 0, 2)
 {
     const struct ref_aft_data x = random_problem(0, 2, 3, 3, 0, _i);
