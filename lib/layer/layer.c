@@ -20,6 +20,14 @@ bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t si
     return status == ATTNCL_OK;
 }
 
+void attncl__layer_struct_write(attncl_graph *g, const char *type, void *to, const void *from,
+                                size_t size)
+{
+    const attncl_status status = attncl__struct_write(type, to, from, size);
+    if (status != ATTNCL_OK)
+        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+}
+
 void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, const void *from,
                             size_t n)
 {

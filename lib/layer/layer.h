@@ -14,6 +14,12 @@ bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t si
                           const void *from);
 #define LAYER_STRUCT(g, type, to, from) attncl__layer_struct((g), #type, (to), sizeof(type), (from))
 
+// Copies a struct back to a caller's of any version.
+void attncl__layer_struct_write(attncl_graph *g, const char *type, void *to, const void *from,
+                                size_t size);
+#define LAYER_STRUCT_WRITE(g, type, to, from)                                                      \
+    attncl__layer_struct_write((g), #type, (to), (from), sizeof(type))
+
 // The same for an array whose elements lie as far apart as the first one's struct_size; defaults are
 // zero.  Released with attncl__free(); NULL: the graph has failed.
 void *attncl__layer_structs(attncl_graph *g, const char *type, size_t size, const void *from,

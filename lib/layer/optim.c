@@ -4,7 +4,6 @@
 // compiled graph serves every step.
 
 #include "attncl/optim.h"
-#include "base/struct.h"
 #include "layer/layer.h"
 
 static bool read_desc(attncl_graph *g, const attncl_adam_desc *given, attncl_adam_desc *ret)
@@ -74,9 +73,7 @@ void attncl_adam_step(attncl_graph *g, const attncl_adam_desc *desc, attncl_valu
         if (attncl__given(old.max_exp_avg_sq))
             after.max_exp_avg_sq = attncl__graph_result(g, after.param, 3);
     }
-    const attncl_status status = STRUCT_WRITE(attncl_adam_values, after_ret, &after);
-    if (status != ATTNCL_OK)
-        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+    LAYER_STRUCT_WRITE(g, attncl_adam_values, after_ret, &after);
 }
 
 void attncl_adam_update(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
@@ -134,9 +131,7 @@ void attncl_sgd_step(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value 
         if (d.momentum != 0)
             after.momentum_buffer = attncl__graph_result(g, after.param, 1);
     }
-    const attncl_status status = STRUCT_WRITE(attncl_sgd_values, after_ret, &after);
-    if (status != ATTNCL_OK)
-        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+    LAYER_STRUCT_WRITE(g, attncl_sgd_values, after_ret, &after);
 }
 
 void attncl_sgd_update(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,

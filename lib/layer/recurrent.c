@@ -15,7 +15,6 @@
 #include "attncl/ops.h"
 #include "attncl/recurrent.h"
 #include "base/alloc.h"
-#include "base/struct.h"
 #include "layer/layer.h"
 
 // Index `at` of an axis of a value of three, as a view of two.
@@ -159,9 +158,7 @@ void attncl_bahdanau_attend(attncl_graph *g, const attncl_bahdanau_params *param
         source.values = outputs;
         source.valid_lens = valid_lens;
     }
-    const attncl_status status = STRUCT_WRITE(attncl_bahdanau_source, source_ret, &source);
-    if (status != ATTNCL_OK)
-        GRAPH_FAIL(g, status, "%s", attncl_last_error());
+    LAYER_STRUCT_WRITE(g, attncl_bahdanau_source, source_ret, &source);
 }
 
 // The columns of the first layer's W_ih from `begin` on, or before it.

@@ -71,6 +71,13 @@ attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *co
     return ATTNCL_OK;
 }
 
+attncl_status attncl__infer_step(struct op_sig *sig, int n)
+{
+    for (int i = 0; i < n; ++i)
+        TRY(attncl__desc_make(ATTNCL_F32, sig->in[0].rank, sig->in[0].dim, &sig->out[i]));
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,
                                  const char *s_letter, int64_t b)
 {

@@ -148,6 +148,8 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
 attncl_status attncl__check_rates_inputs(const struct op_sig *sig);
 attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *const *names,
                                         int n_names, int rates, int64_t n_rates);
+// The first n outputs are like the parameter.
+attncl_status attncl__infer_step(struct op_sig *sig, int n);
 
 // ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
 // device's iteration cap is lower.  `iterations`: an upper bound.

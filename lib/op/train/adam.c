@@ -72,10 +72,7 @@ static attncl_status update_infer(struct op_sig *sig)
 static attncl_status step_infer(struct op_sig *sig)
 {
     TRY(update_infer(sig));
-    for (int i = 0; i < (is_amsgrad(sig) ? 4 : 3); ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, sig->in[IN_PARAM].rank, sig->in[IN_PARAM].dim,
-                              &sig->out[i]));
-    return ATTNCL_OK;
+    return attncl__infer_step(sig, is_amsgrad(sig) ? 4 : 3);
 }
 
 // out: parameter, mean, mean square and largest mean square after the step.

@@ -63,10 +63,7 @@ static attncl_status check_inputs(struct op_sig *sig)
 static attncl_status step_infer(struct op_sig *sig)
 {
     TRY(check_inputs(sig));
-    for (int i = 0; i < 1 + has_momentum(sig); ++i)
-        TRY(attncl__desc_make(ATTNCL_F32, sig->in[IN_PARAM].rank, sig->in[IN_PARAM].dim,
-                              &sig->out[i]));
-    return ATTNCL_OK;
+    return attncl__infer_step(sig, has_momentum(sig) ? 2 : 1);
 }
 
 static attncl_status update_infer(struct op_sig *sig)
