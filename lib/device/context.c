@@ -270,6 +270,12 @@ attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const cha
     return CL_CODE(code, call);
 }
 
+void attncl__queue_drain(attncl_context *ctx)
+{
+    if (clFinish(ctx->queue) != CL_SUCCESS)
+        atomic_fetch_add(&ctx->n_faults, 1);
+}
+
 attncl_status attncl__queue_finish(attncl_context *ctx)
 {
     const cl_int code = clFinish(ctx->queue);

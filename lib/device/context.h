@@ -124,6 +124,10 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
 // Passes the code of a blocking transfer on, and counts what may be a fault of commands before it.
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call);
 
+// Waits at the end of something, when a fault is no one's failure any more, or another failure is to be
+// told: the thread's last message stays.
+void attncl__queue_drain(attncl_context *ctx);
+
 // attncl_context_finish() without the checks of its argument.
 attncl_status attncl__queue_finish(attncl_context *ctx);
 

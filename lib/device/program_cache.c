@@ -102,9 +102,16 @@ static char *kernel_names(cl_program program)
     return NULL;
 }
 
+static bool is_shortage(cl_int code)
+{
+    return code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY;
+}
+
 // Gives the binary to the driver.  NULL when it rejects it or finds other kernels than were stored.
+// *invalid_ret: the entry is to blame, and not a shortage.
 static cl_program from_binary(const attncl_context *ctx, const char *names,
-                              const unsigned char *binary, size_t n, const char *options)
+                              const unsigned char *binary, size_t n, const char *options,
+                              bool *invalid_ret)
 {
     cl_int code = CL_SUCCESS, per_device = CL_SUCCESS;
 
@@ -113,12 +120,15 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
     if (code != CL_SUCCESS || per_device != CL_SUCCESS) {
         if (program)
             clReleaseProgram(program);
+        *invalid_ret = !is_shortage(code);
         return NULL;
     }
     char *now = NULL;
-    if (clBuildProgram(program, 1, &ctx->device, options, NULL, NULL) == CL_SUCCESS)
+    code = clBuildProgram(program, 1, &ctx->device, options, NULL, NULL);
+    if (code == CL_SUCCESS)
         now = kernel_names(program);
     const bool same = now && strcmp(now, names) == 0;
+    *invalid_ret = code == CL_SUCCESS ? now && !same : !is_shortage(code);
     attncl__free(now);
     if (same)
         return program;
@@ -131,6 +141,7 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
     cl_program program = NULL;
     struct strbuf key = STRBUF_EMPTY;
     void *payload = NULL;
+    bool invalid = true;
     size_t n = 0;
 
     if (!ctx->cache || !make_key(ctx, source, options, &key))
@@ -141,10 +152,10 @@ cl_program attncl__cache_load(const attncl_context *ctx, const char *source, con
     const char *end = memchr(payload, '\0', n);
     if (end) {
         const size_t skip = (size_t)(end - (const char *)payload) + 1;
-        program =
-            from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip, options);
+        program = from_binary(ctx, payload, (const unsigned char *)payload + skip, n - skip,
+                              options, &invalid);
     }
-    if (!program) {
+    if (!program && invalid) {
         attncl__log(ATTNCL_LOG_WARN, "program cache: the driver refuses an entry");
         attncl__cache_entry_remove(&ctx->cache->directory, key_bytes);
     }

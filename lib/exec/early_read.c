@@ -77,7 +77,7 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
         status = enqueue(p, reads, n);
     (void)attncl__run_end(p, status);
     if (status != ATTNCL_OK) {
-        (void)attncl__queue_finish(p->ctx); // the data is the caller's again
+        attncl__queue_drain(p->ctx); // the data is the caller's again
         release(reads, n);
     }
     return status;

@@ -48,7 +48,7 @@ void attncl_graph_destroy(attncl_graph *g)
     if (!g)
         return;
     if (g->program) {
-        attncl__queue_finish(g->ctx);
+        attncl__queue_drain(g->ctx);
         g->program_free(g->program);
     }
     for (int i = 0; i < g->n_values; ++i) {

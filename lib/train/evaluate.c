@@ -3,6 +3,7 @@
 // Held-out loss: every target of the held-out part once.
 
 #include <math.h>
+#include <stdio.h>
 
 #include "base/alloc.h"
 #include "base/try.h"
@@ -48,6 +49,16 @@ done:
     return status;
 }
 
+// The weights come back; the failure that is told is the first.
+static attncl_status give_up(attncl_trainer *t, attncl_status status)
+{
+    char message[1024];
+    snprintf(message, sizeof message, "%s", attncl_last_error());
+    attncl__trainer_drop_graphs(t); // those whose runs failed refuse others
+    (void)attncl__average_exchange(t);
+    return FAIL(status, "%s", message);
+}
+
 attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
 {
     REQUIRE(trainer && loss_ret, ATTNCL_ERR_ARGUMENT, "trainer or loss_ret is NULL");
@@ -58,9 +69,8 @@ attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
     TRY(attncl__average_exchange(trainer));
     const attncl_status status = mean_loss(trainer, n_batches, &loss);
     if (status != ATTNCL_OK)
-        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
+        return give_up(trainer, status);
     TRY(attncl__average_exchange(trainer));
-    TRY(status);
     if (loss < trainer->best_loss) {
         trainer->best_loss = loss;
         trainer->best_step = trainer->step;

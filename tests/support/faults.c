@@ -59,7 +59,7 @@ void faults_plan(struct fault_plan plan)
 
 void faults_none(void)
 {
-    set(&(struct fault_plan){.at = 0});
+    set(&(struct fault_plan){.queries = true});
 }
 
 struct fault_report faults_report(void)
