@@ -54,7 +54,7 @@ typedef struct attncl_entry {
         }                                                                                          \
     }
 
-/** The name of architecture `i`; NULL beyond the last.
+/** The name of architecture `i`, static; NULL beyond the last.
  * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_arch_name(size_t i);
 

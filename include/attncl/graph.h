@@ -69,7 +69,7 @@ ATTNCL_API void attncl_graph_destroy(attncl_graph *graph);
 
 /* building */
 
-/** A named input, F32, I32 or U8 (masks: non-zero = visible), filled by attncl_graph_write() before
+/** A named input of the shape `dim`, F32, I32 or U8 (masks: non-zero = visible), filled by attncl_graph_write() before
  * a run.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_input(attncl_graph *g, const char *name, attncl_dtype dtype,
@@ -81,16 +81,16 @@ ATTNCL_API attncl_value attncl_graph_input(attncl_graph *g, const char *name, at
 ATTNCL_API attncl_value attncl_graph_index_input(attncl_graph *g, const char *name, int rank,
                                                  const int64_t *dim, int64_t low, int64_t high);
 
-/** A tensor's value.  The tensor is borrowed and must outlive the graph.
+/** A tensor's value, of its shape.  The tensor is borrowed and must outlive the graph.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_weight(attncl_graph *g, attncl_tensor *tensor);
 
-/** Elements known now, copied: tables and masks.  Types as attncl_graph_input(), in that very type.
+/** Elements known now, copied, of the shape `dim`: tables and masks.  Types as attncl_graph_input(), in that very type.
  * Errors: as attncl_tensor_create(), kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtype, int rank,
                                               const int64_t *dim, const void *data);
 
-/** Memory, F32 or I32, that ops update in place and that keeps its content from run to run; starts
+/** Memory of the shape `dim`, F32 or I32, that ops update in place and that keeps its content from run to run; starts
  * as zeros.  attncl_graph_reset() zeroes it again.
  * Errors: as attncl_graph_input().  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype,
@@ -225,7 +225,7 @@ ATTNCL_API size_t attncl_graph_output_count(const attncl_graph *g);
  * Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_graph_input_name(const attncl_graph *g, size_t i,
                                                attncl_shape *shape_ret);
-/** The same for output `i`.  Errors: none.  Since: 0.1. */
+/** The same for output `i`, borrowed.  Errors: none.  Since: 0.1. */
 ATTNCL_API const char *attncl_graph_output_name(const attncl_graph *g, size_t i,
                                                 attncl_shape *shape_ret);
 

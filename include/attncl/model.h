@@ -105,8 +105,8 @@ ATTNCL_API int64_t attncl_model_decoder_limit(const attncl_model *model);
  * O(position) per gMLP or transformer layer. */
 typedef struct attncl_decoder attncl_decoder;
 
-/** A decoder for `batch` sequences side by side, at position 0.  ERR_UNSUPPORTED when the model is
- * not an lm.
+/** A decoder for `batch` sequences side by side, at position 0, owned by the caller and released by
+ * attncl_decoder_destroy().  ERR_UNSUPPORTED when the model is not an lm.
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Since: 0.1. */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                                attncl_decoder **decoder_ret);

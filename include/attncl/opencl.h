@@ -20,9 +20,9 @@
 ATTNCL_BEGIN
 
 /**
- * A context inside the caller's OpenCL context, device and queue.  The three are retained, and
- * released by attncl_context_destroy().  The queue must be in-order; work of the library is
- * enqueued into it.
+ * A context, owned by the caller, inside the caller's OpenCL context, device and queue.  The three
+ * are retained, and released by attncl_context_destroy().  The queue must be in-order; work of the
+ * library is enqueued into it.
  *
  * `options` may be NULL; its `device` is ignored.  ERR_ARGUMENT when the queue is out-of-order or
  * belongs to another context or device.

@@ -27,13 +27,13 @@ ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis
 ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
                                               attncl_value valid_lens);
 
-/** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have;
- * biased variance.
+/** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have, in
+ * the shape of x; biased variance.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
                                           attncl_value bias, float eps);
 
-/** Elementwise activation.
+/** Elementwise activation, in the shape of x.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind);
 
@@ -69,7 +69,7 @@ typedef struct attncl_linear_desc {
         sizeof(attncl_linear_desc), ATTNCL_IDENTITY, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT          \
     }
 
-/** attncl_linear() with its epilogue in the same kernel; desc NULL: none.
+/** attncl_linear() with its epilogue in the same kernel, [..., out]; desc NULL: none.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear_desc *desc,
                                             attncl_value x, attncl_value weight, attncl_value bias);
@@ -134,7 +134,8 @@ ATTNCL_API attncl_value attncl_cross_entropy_smoothed(attncl_graph *g, attncl_va
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_argmax(attncl_graph *g, attncl_value x);
 
-/** n values, F32 or I32, one after another along an axis; all other extents are alike.
+/** n values, F32 or I32, one after another along an axis; all other extents are alike, and the
+ * shape of the result is theirs, with the sum along that axis.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_concat(attncl_graph *g, size_t n, const attncl_value *values,
                                       int axis);

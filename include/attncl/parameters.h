@@ -41,7 +41,7 @@ ATTNCL_API attncl_status attncl_model_create(attncl_context *context, const char
 /**
  * Opens the parameters of a safetensors file as a model of an architecture and configuration that
  * are given, whatever its metadata says.
- * @param model_ret  as of attncl_model_create()
+ * @param model_ret  owned by the caller, released by attncl_model_close()
  * Errors: as attncl_model_open().  Since: 0.2.
  */
 ATTNCL_API attncl_status attncl_model_open_as(attncl_context *context, const char *path,

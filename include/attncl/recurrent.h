@@ -63,7 +63,7 @@ ATTNCL_API attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *par
  * @param layers  n_layers of them, at least 1, borrowed for the call
  * @param states  n_layers states: each layer's before the first step (null: zeros), replaced by
  * that after the last
- * @return        the last layer's output
+ * @return        the last layer's output, of the shape that attncl_gru() gives
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_gru_layers(attncl_graph *g, const attncl_gru_params *layers,

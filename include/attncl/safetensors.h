@@ -29,7 +29,7 @@ typedef struct attncl_safetensors attncl_safetensors;
  */
 ATTNCL_API attncl_status attncl_safetensors_open(const char *path, attncl_safetensors **file_ret);
 
-/** The same from memory, which is copied.
+/** The same from memory, which is copied; the file is owned by the caller as well.
  * Errors: ERR_FORMAT, ERR_NO_MEMORY.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_safetensors_parse(const void *data, size_t bytes,
                                                   attncl_safetensors **file_ret);
@@ -45,7 +45,7 @@ ATTNCL_API size_t attncl_safetensors_count(const attncl_safetensors *file);
  * Errors: none.  Since: 0.1. */
 ATTNCL_API const attncl_array *attncl_safetensors_at(const attncl_safetensors *file, size_t i);
 
-/** The tensor of that name, or NULL.
+/** The tensor of that name, or NULL.  Borrowed.
  * Errors: none.  Since: 0.1. */
 ATTNCL_API const attncl_array *attncl_safetensors_find(const attncl_safetensors *file,
                                                        const char *name);
