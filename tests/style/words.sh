@@ -25,7 +25,8 @@ refuse() {
 refuse "prints" '\b(printf|puts|putchar|perror)\(|\bstd(out|err)\b'
 refuse "ends the process" '\b(abort|exit|_Exit|quick_exit)\('
 refuse "heap outside the allocator" '\b(malloc|calloc|realloc|free|strdup|strndup|asprintf)\(' base/alloc.c
-refuse "environment outside env.c" '\b(getenv|secure_getenv|setenv|putenv)\(' base/env.c
+refuse "environment outside env.c" '\b(getenv|secure_getenv|setenv|putenv)\(|\benviron\b' base/env.c
+refuse "cleanup by another label than done" '\bgoto +([^d]|d[^o]|do[^n]|don[^e]|done[^;])'
 
 calls=$(cd "$root" && grep -rnE --include='*.c' '\bclSetKernelArg *\(' lib | wc -l)
 if [ "$calls" -gt 1 ]; then

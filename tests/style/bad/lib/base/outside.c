@@ -6,7 +6,10 @@
 void outside(void)
 {
     char *text = malloc(10);
+    if (!text)
+        goto cleanup;
     printf("%s %s", text, getenv("HOME"));
     free(text);
+cleanup:
     abort();
 }
