@@ -87,7 +87,7 @@ typedef struct attncl_train_step {
     size_t struct_size;
     int64_t step;         /**< from 1 on */
     double loss;          /**< before the step */
-    double grad_norm;     /**< before clipping by norm */
+    double grad_norm;     /**< before clipping */
     double learning_rate; /**< of this step */
     int64_t n_tokens;     /**< targets that counted, of all ranks */
 } attncl_train_step;

@@ -170,6 +170,12 @@ static attncl_status update_averages(attncl_trainer *t)
     return ATTNCL_OK;
 }
 
+// The sign of a NaN means nothing and is not shown.
+static double unsigned_nan(double x)
+{
+    return isnan(x) ? fabs(x) : x;
+}
+
 attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret)
 {
     REQUIRE(trainer && step_ret, ATTNCL_ERR_ARGUMENT, "trainer or step_ret is NULL");
@@ -186,9 +192,10 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
         return status;
     }
     REQUIRE(isfinite(step.loss), ATTNCL_ERR_STATE, "step %" PRId64 ": the loss is %g", step.step,
-            step.loss);
+            unsigned_nan(step.loss));
     REQUIRE(isfinite(step.grad_norm), ATTNCL_ERR_STATE,
-            "step %" PRId64 ": the norm of the gradients is %g", step.step, step.grad_norm);
+            "step %" PRId64 ": the norm of the gradients is %g", step.step,
+            unsigned_nan(step.grad_norm));
     TRY(update_averages(trainer));
     trainer->step = step.step;
     const attncl_status compared = attncl__replicas_compare(trainer);

@@ -135,26 +135,35 @@ static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate,
     }
 }
 
-// Clips into `clipped` and returns the norm before.
-static attncl_value clip(attncl_trainer *t, attncl_graph *g, const attncl_value *gradients,
-                         attncl_value *clipped)
+// The norm of the gradients as they are.
+static attncl_value norm_of(attncl_trainer *t, attncl_graph *g, const attncl_value *gradients)
 {
-    const struct train_settings *s = &t->config.settings;
-    const double no_limit = 1; // any: what it clips is not used
-    for (size_t i = 0; i < t->n_trained; ++i)
-        clipped[i] = gradients[i];
-    if (s->grad_value_clip > 0)
-        attncl_clip_grad_value(g, t->n_trained, gradients, s->grad_value_clip, clipped);
-    if (s->grad_norm_clip > 0)
-        return attncl_clip_grad_norm(g, t->n_trained, clipped, s->grad_norm_clip, s->clip, clipped);
-
+    const double any = 1; // the clipped gradients are not used
     attncl_value *unused = attncl__alloc_array(t->n_trained, sizeof *unused);
     if (!unused)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "%zu gradients", t->n_trained);
     const attncl_value norm =
-        attncl_clip_grad_norm(g, t->n_trained, clipped, no_limit, s->clip, unused);
+        attncl_clip_grad_norm(g, t->n_trained, gradients, any, t->config.settings.clip, unused);
     attncl__free(unused);
     return norm;
+}
+
+// Clips into `clipped`, values before the norm, and returns the norm before both.
+static attncl_value clip(attncl_trainer *t, attncl_graph *g, const attncl_value *gradients,
+                         attncl_value *clipped)
+{
+    const struct train_settings *s = &t->config.settings;
+    const bool by_value = s->grad_value_clip > 0, by_norm = s->grad_norm_clip > 0;
+    attncl_value norm = by_value || !by_norm ? norm_of(t, g, gradients) : ATTNCL_NONE_VALUE;
+    for (size_t i = 0; i < t->n_trained; ++i)
+        clipped[i] = gradients[i];
+    if (by_value)
+        attncl_clip_grad_value(g, t->n_trained, gradients, s->grad_value_clip, clipped);
+    if (!by_norm)
+        return norm;
+    const attncl_value between =
+        attncl_clip_grad_norm(g, t->n_trained, clipped, s->grad_norm_clip, s->clip, clipped);
+    return by_value ? norm : between;
 }
 
 attncl_status attncl__update_add(attncl_trainer *t, attncl_graph *g, attncl_value loss,

@@ -90,7 +90,7 @@ def disagreements(tool, directory, model, train):
     got = [line for line in lines if "loss" in line]
     if len(got) != N_STEPS:
         return [f"{len(got)} steps"]
-    keys = ("loss", "lr") if "grad_value_clip" in train else ("loss", "grad_norm", "lr")
+    keys = ("loss", "grad_norm", "lr")
     found = {key: apart([line[key] for line in got], [line[key] for line in want]) for key in keys}
 
     # The model that was written, in PyTorch, on the first batch: the averaged one where there is an average.
