@@ -1,10 +1,21 @@
 # SPDX-License-Identifier: MIT
 """op_files.py ROOT: every op of lib/op/op_list.def has its kernel (NAME.cl, or NAME_cpu*.cl and NAME_gpu*.cl), reference
 and test, of one name.  Instead of a kernel file, lib/op/FAMILY/NAME.c may say "No kernel: reason"; instead of a
-reference file, the test may name another below tests/ref, or say "Reference: what it is"."""
+reference file, the test may name another below tests/ref, or say "Reference: what it is".  The host file has one order:
+infer, scratch, launch, of several ops one after another; gradient rules before the class that states them."""
 import pathlib
 import re
 import sys
+
+
+ORDER = re.compile("((I*S*L+)+(G*C)+)+")
+PARTS = re.compile(r"^static attncl_status (?:\w+_)?(infer|scratch|launch)\(|^static const struct (grad_rule)|"
+                   r"^const struct (op_class)", re.M)
+
+
+def in_order(text):
+    letter = {"infer": "I", "scratch": "S", "launch": "L", "grad_rule": "G", "op_class": "C"}
+    return ORDER.fullmatch("".join(letter[part[1] or part[2] or part[3]] for part in PARTS.finditer(text)))
 
 
 def main(root):
@@ -15,6 +26,8 @@ def main(root):
         family, name = op.split("/")
         host, test = root / f"lib/op/{op}.c", root / f"tests/op/{family}/test_{name}.c"
         text = {f: f.read_text() if f.exists() else "" for f in (host, test)}
+        if host.exists() and not in_order(text[host]):
+            complaints.append(f"{op}: not in the order infer, scratch, launch, gradient rule, class")
         for file, instead, said_in in ((host, None, None), (root / f"cl/{op}.cl", "No kernel: ", host), (test, None, None),
                                        (root / f"tests/ref/{name}.c", "Reference: |tests/ref/[a-z_]+\\.c", test)):
             found = file.exists() or list(file.parent.glob(f"{file.stem}_[cg]pu*.cl"))
