@@ -280,9 +280,10 @@ def main():
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)),
                         help="PyTorch's, default as many as the library gets")
     parser.add_argument("--no-compile", action="store_true", help="without torch.compile, as --quick and --small are")
+    parser.add_argument("--brief", action="store_true", help="PyTorch as with --quick: the tuned malloc alone, short rounds")
     arguments, arguments.options = parser.parse_known_args()
 
-    arguments.quick = "--quick" in arguments.options
+    arguments.quick = arguments.brief or "--quick" in arguments.options
     short = arguments.quick or "--small" in arguments.options
     arguments.no_compile |= short
     if arguments.baseline_budget is None:

@@ -29,7 +29,6 @@ class Worker:
         if self.cuda and not torch.cuda.is_available():
             raise RuntimeError("PyTorch has no CUDA device")
         self.running, self.first = {}, {}  # by formulation: what is timed, seconds of the first run
-        self.trains = False
         torch.set_num_threads(arguments.threads)
 
     def mode(self):
@@ -93,14 +92,13 @@ class Worker:
             run, as_ours = made if isinstance(made, tuple) else (made, lambda y: y)
             if case.backward:
                 run, as_ours = case.with_gradients(lambda run=run, as_ours=as_ours: as_ours(run())), lambda y: y
-            cold_s = None
             if self.arguments.compile:
                 torch.compiler.reset()
                 run = torch.compile(run, dynamic=False)
-                cold_s = self.seconds(run)[0]
-            seconds, y = self.seconds(run)
-            y = as_ours(y)
-            answer = {"shape": list(y.shape), **probe(y.reshape(-1)), "cold_s": cold_s}
+            cold_s, y = self.seconds(run)
+            y = as_ours(y)  # of the first run: each one of training gives another
+            seconds = self.seconds(run)[0] if self.arguments.compile else cold_s
+            answer = {"shape": list(y.shape), **probe(y.reshape(-1)), "cold_s": cold_s if self.arguments.compile else None}
             if case.family == "train_step" and not self.cuda:
                 from torch_models import faster
                 answer["memory"] = {"peak_bytes": faster.peak_bytes(run, case.module)}

@@ -34,6 +34,16 @@ struct host *lm_define(const struct case_data *t, const struct host *tokens);
 #define PLAIN_FAMILY(NAME, SUITE)                                                                  \
     FAMILY(NAME, .suite = (SUITE), .build = build_##NAME, .check = check_##NAME)
 
+// One whose check compares the part Y of the result with `want`, which the last argument computes.
+#define CHECKED(NAME, SUITE, SUM_LENGTH, Y, ...)                                                   \
+    static void check_##NAME(const struct case_data *t, const struct sizes *s, struct check *c)    \
+    {                                                                                              \
+        struct host *y = Y, *want = host_like(y);                                                  \
+        __VA_ARGS__;                                                                               \
+        check_compare(c, (double)(SUM_LENGTH), y, want);                                           \
+    }                                                                                              \
+    PLAIN_FAMILY(NAME, SUITE)
+
 // The epsilon of every layer norm here, as PyTorch's default.
 #define LAYER_NORM_EPS 1e-5f
 

@@ -70,13 +70,8 @@ static attncl_value build_linear(struct case_data *t, const struct sizes *s)
     return attncl_linear(t->graph, x, MAP("weight", s->N, s->K), ARRAY("bias", 1, s->N));
 }
 
-static void check_linear(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    check_compare(c, (double)s->K, PART(t, "y", rows_of(s), ALL),
-                  define_linear(PART(t, "x", rows_of(s), ALL), WHOLE("weight"), WHOLE("bias")));
-}
-
-PLAIN_FAMILY(linear, SUITE_OP)
+CHECKED(linear, SUITE_OP, s->K, PART(t, "y", rows_of(s), ALL),
+        want = define_linear(PART(t, "x", rows_of(s), ALL), WHOLE("weight"), WHOLE("bias")))
 
 static attncl_value build_feed_forward(struct case_data *t, const struct sizes *s)
 {
@@ -86,13 +81,6 @@ static attncl_value build_feed_forward(struct case_data *t, const struct sizes *
     return attncl_feed_forward(t->graph, &params, ATTNCL_GELU, x, ATTNCL_NONE_VALUE);
 }
 
-static void check_feed_forward(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    const struct ref_ffn params = {FFN_FIELDS("", WHOLE, WHOLE)};
-    struct host *x = PART(t, "x", rows_of(s), ALL), *y = host_like(x);
-
-    ref_feed_forward(&params, ATTNCL_GELU, x, y);
-    check_compare(c, (double)(s->C + s->F), PART(t, "y", rows_of(s), ALL), y);
-}
-
-PLAIN_FAMILY(feed_forward, SUITE_LAYER)
+CHECKED(feed_forward, SUITE_LAYER, s->C + s->F, PART(t, "y", rows_of(s), ALL),
+        ref_feed_forward(&(const struct ref_ffn){FFN_FIELDS("", WHOLE, WHOLE)}, ATTNCL_GELU,
+                         PART(t, "x", rows_of(s), ALL), want))

@@ -14,16 +14,9 @@ static attncl_value build_spatial_gate(struct case_data *t, const struct sizes *
     return attncl_spatial_gating_unit(t->graph, &params, z, s->causal, ATTNCL_NONE_VALUE);
 }
 
-static void check_spatial_gate(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    const struct ref_sgu params = {GATE_FIELDS(WHOLE)};
-    struct host *y = host_new(ATTNCL_F32, DIMS(s->T, 1, s->F / 2));
-
-    ref_spatial_gating_unit(&params, s->causal, PART(t, "z", ALL, LAST, ALL), NULL, y);
-    check_compare(c, (double)(s->F / 2 + s->T), PART(t, "y", ALL, LAST, ALL), y);
-}
-
-PLAIN_FAMILY(spatial_gate, SUITE_OP)
+CHECKED(spatial_gate, SUITE_OP, s->F / 2 + s->T, PART(t, "y", ALL, LAST, ALL),
+        ref_spatial_gating_unit(&(const struct ref_sgu){GATE_FIELDS(WHOLE)}, s->causal,
+                                PART(t, "z", ALL, LAST, ALL), NULL, want))
 
 static attncl_value build_gmlp_block(struct case_data *t, const struct sizes *s)
 {
@@ -35,16 +28,10 @@ static attncl_value build_gmlp_block(struct case_data *t, const struct sizes *s)
     return attncl_gmlp_block(t->graph, &params, x, s->causal, ATTNCL_NONE_VALUE);
 }
 
-static void check_gmlp_block(const struct case_data *t, const struct sizes *s, struct check *c)
-{
-    const struct ref_gmlp params = {.sgu = {GATE_FIELDS(WHOLE)}, GMLP_FIELDS(WHOLE, WHOLE)};
-    struct host *x = PART(t, "x", ALL, LAST, ALL), *y = host_like(x);
-
-    ref_gmlp_block(&params, s->causal, x, NULL, y);
-    check_compare(c, (double)(2 * s->C + s->F + s->T), PART(t, "y", ALL, LAST, ALL), y);
-}
-
-PLAIN_FAMILY(gmlp_block, SUITE_LAYER)
+CHECKED(gmlp_block, SUITE_LAYER, 2 * s->C + s->F + s->T, PART(t, "y", ALL, LAST, ALL),
+        ref_gmlp_block(&(const struct ref_gmlp){.sgu = {GATE_FIELDS(WHOLE)},
+                                                GMLP_FIELDS(WHOLE, WHOLE)},
+                       s->causal, PART(t, "x", ALL, LAST, ALL), NULL, want))
 
 #define ENCODER_MIXING_FIELDS(MAP, ARRAY)                                                          \
     MIXING_FIELDS("", "", MAP, ARRAY), .pos_bias = ARRAY("pos_bias", 1, s->T, s->T)

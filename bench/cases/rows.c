@@ -15,16 +15,6 @@ static struct host *rows(const struct case_data *t, const struct sizes *s, const
     return PART(t, name, part_spread(N_CHECKED_ROWS, s->M), ALL);
 }
 
-// check_NAME(): `y` of the result against `want`, which the last argument computes; and its family.
-#define CHECKED(NAME, SUM_LENGTH, Y, DEFINE)                                                       \
-    static void check_##NAME(const struct case_data *t, const struct sizes *s, struct check *c)    \
-    {                                                                                              \
-        struct host *y = Y, *want = host_like(y);                                                  \
-        DEFINE;                                                                                    \
-        check_compare(c, (double)(SUM_LENGTH), y, want);                                           \
-    }                                                                                              \
-    PLAIN_FAMILY(NAME, SUITE_OP)
-
 static attncl_value input(struct case_data *t, const struct sizes *s, double spread)
 {
     return case_input(t, "x", spread, DIMS(s->M, s->N));
@@ -35,7 +25,7 @@ static attncl_value build_softmax(struct case_data *t, const struct sizes *s)
     return attncl_softmax(t->graph, input(t, s, 4), -1);
 }
 
-CHECKED(softmax, s->N, rows(t, s, "y"), ref_softmax_fwd(rows(t, s, "x"), want))
+CHECKED(softmax, SUITE_OP, s->N, rows(t, s, "y"), ref_softmax_fwd(rows(t, s, "x"), want))
 
 static attncl_value build_masked_softmax(struct case_data *t, const struct sizes *s)
 {
@@ -45,7 +35,7 @@ static attncl_value build_masked_softmax(struct case_data *t, const struct sizes
     return attncl_masked_softmax(t->graph, x, lens);
 }
 
-CHECKED(masked_softmax, s->N, WHOLE("y"),
+CHECKED(masked_softmax, SUITE_OP, s->N, WHOLE("y"),
         ref_masked_softmax_fwd(WHOLE("x"), WHOLE("valid_lens"), want))
 
 static attncl_value build_layer_norm(struct case_data *t, const struct sizes *s)
@@ -56,7 +46,7 @@ static attncl_value build_layer_norm(struct case_data *t, const struct sizes *s)
     return attncl_layer_norm(t->graph, x, weight, bias, LAYER_NORM_EPS);
 }
 
-CHECKED(layer_norm, s->N, rows(t, s, "y"),
+CHECKED(layer_norm, SUITE_OP, s->N, rows(t, s, "y"),
         want = define_layer_norm(rows(t, s, "x"), WHOLE("weight"), WHOLE("bias")))
 
 static attncl_value build_gelu(struct case_data *t, const struct sizes *s)
@@ -64,7 +54,7 @@ static attncl_value build_gelu(struct case_data *t, const struct sizes *s)
     return attncl_activate(t->graph, input(t, s, 4), ATTNCL_GELU);
 }
 
-CHECKED(gelu, 1, rows(t, s, "y"), ref_activation_fwd(rows(t, s, "x"), ATTNCL_GELU, want))
+CHECKED(gelu, SUITE_OP, 1, rows(t, s, "y"), ref_activation_fwd(rows(t, s, "x"), ATTNCL_GELU, want))
 
 static attncl_value build_bias_gelu(struct case_data *t, const struct sizes *s)
 {
@@ -98,7 +88,7 @@ static attncl_value build_embedding(struct case_data *t, const struct sizes *s)
     return attncl_embedding(t->graph, tokens, weight, embedding_scale(s));
 }
 
-CHECKED(embedding, 1, WHOLE("y"),
+CHECKED(embedding, SUITE_OP, 1, WHOLE("y"),
         ref_embedding_fwd(WHOLE("tokens"), WHOLE("weight"), embedding_scale(s), want))
 
 // Unreduced, so that each row's loss is checked: a mean would hide a wrong row.
@@ -110,5 +100,5 @@ static attncl_value build_cross_entropy(struct case_data *t, const struct sizes 
     return attncl_cross_entropy(t->graph, logits, targets, ATTNCL_REDUCE_NONE, -1);
 }
 
-CHECKED(cross_entropy, s->V, WHOLE("y"),
+CHECKED(cross_entropy, SUITE_OP, s->V, WHOLE("y"),
         ref_cross_entropy_fwd(WHOLE("logits"), WHOLE("targets"), ATTNCL_REDUCE_NONE, -1, 0, want))
