@@ -41,6 +41,18 @@ def known_names():
         check(False, f"x is there; spread {spread}, shape {shape} was not refused")
 
 
+def compiled_steps(torch, cases):
+    """A compiled step of training is run once more than an eager one; the losses compared are the first ones all the same."""
+    torch.compile = lambda run, **_: run
+    options = argparse.Namespace(device="cpu", threads=1, compile=True, setting="")
+    worker = torch_worker.Worker(torch, options)
+    for case in cases:
+        for f in worker.open({"case": case})["formulations"]:
+            check(measure.distance(f, case) <= measure.PROBE_LIMIT, f"{case['case']}, compiled: {measure.distance(f, case)}")
+            check(f["memory"]["peak_bytes"] > case["memory"]["weights_bytes"], f"{case['case']}: memory {f['memory']}")
+        worker.close({})
+
+
 def main():
     try:
         import torch
@@ -49,8 +61,8 @@ def main():
         sys.exit(77)
     known_names()
     options = argparse.Namespace(device="cpu", threads=len(os.sched_getaffinity(0)), compile=False, setting="")
-    worker, n, faults = torch_worker.Worker(torch, options), 0, []
-    for case in library_results():
+    worker, n, faults, cases = torch_worker.Worker(torch, options), 0, [], library_results()
+    for case in cases:
         found = worker.open({"case": case})["formulations"]
         worker.close({})
         n += len(found)
@@ -59,6 +71,7 @@ def main():
             if not isinstance(far, float) or far > measure.PROBE_LIMIT:
                 faults.append(f"{case['case']}, {f['variant']}: {far}")
     check(not faults and n > 60, f"{n} formulations compared:\n" + "\n".join(faults))
+    compiled_steps(torch, [case for case in cases if case["family"] == "train_step"])
 
 
 if __name__ == "__main__":
