@@ -3,9 +3,9 @@
 //
 //   Work      LANES_PER_ROW work-items share a block of `block` rows, always the same columns of each, and
 //             LS / LANES_PER_ROW blocks make a work-group; CPU variant: one work-item walks `per_group` blocks
-//   Memory    reads x and dy and writes dx once, and a row of partial sums for each block.  Where
-//             rows are not held, reads x three times and dy twice, all but the first from cache,
-//             and updates the partial sums row by row in cache
+//   Memory    reads x and dy and writes dx once, and a row of partial sums for each block.  CPU variant,
+//             and where rows are not held: reads x three times and dy twice, all but the first from
+//             cache, and updates the partial sums row by row in cache
 //   Numerics  mean and variance as in layer_norm.cl, from the whole row's mean; sums over rows in
 //             their order
 //
@@ -32,6 +32,35 @@ static inline void add_vector(struct sums *s, FV d, FV g)
     s->gd += g * d;
 }
 
+#if LS == 1
+
+// FOR_ROW_VECS() written out, whole vectors without branches: forward and backward 1.15 times as fast
+// where the rows lie in cache.  dw, db: the sums over rows so far.
+static inline void row_bwd(__global const float *x, __global const float *weight,
+                           __global const float *dy, __global float *dx, __global float *dw,
+                           __global float *db, int width, float eps)
+{
+    const float count = (float)width, near = item_sum(x, width) / count;
+    struct sums s = {(FV)(0.0f), (FV)(0.0f), (FV)(0.0f), (FV)(0.0f)};
+
+    MAP_ROW_VECS(c, n, width,
+                 add_vector(&s, row_vec_load(x, c, n, near) - near,
+                            row_vec_load(dy, c, n, 0.0f) * row_vec_load(weight, c, n, 0.0f)));
+    const float2 d = (float2)(horizontal_sum(s.d), horizontal_sum(s.dd));
+    const float g_sum = horizontal_sum(s.g), gd_sum = horizontal_sum(s.gd);
+    const float rest = d.x / count, scale = norm_scale(d, count, eps);
+    const float g_mean = g_sum / count, gh_mean = (gd_sum - rest * g_sum) * scale / count;
+
+    MAP_ROW_VECS(c, n, width, const FV h = ((row_vec_load(x, c, n, 0.0f) - near) - rest) * scale;
+                 const FV d_y = row_vec_load(dy, c, n, 0.0f);
+                 const FV g = d_y * row_vec_load(weight, c, n, 0.0f);
+                 row_vec_store(scale * ((g - g_mean) - h * gh_mean), dx, c, n);
+                 row_vec_store(row_vec_load(dw, c, n, 0.0f) + d_y * h, dw, c, n);
+                 row_vec_store(row_vec_load(db, c, n, 0.0f) + d_y, db, c, n));
+}
+
+#else
+
 // A sum over rows: a register where columns are held, else memory.
 static inline void add_to(FV *held, __global float *sum, FV v, int c, int n)
 {
@@ -42,6 +71,8 @@ static inline void add_to(FV *held, __global float *sum, FV v, int c, int n)
 #endif
 }
 
+#endif
+
 // x, dy, dx: [rows, width]; parts: [blocks, 2, width], the sums of dy h and of dy, where
 // h = (x - mean) scale
 KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
@@ -50,6 +81,17 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
                                 __global float *restrict parts, int width, long rows, int block,
                                 long blocks, int per_group, float eps)
 {
+#if LS == 1
+    FOR_ROWS (part, blocks, per_group) {
+        __global float *dw = parts + 2 * part * width, *db = dw + width;
+        const long end = min((part + 1) * block, rows);
+
+        MAP_ROW_VECS(c, n, 2 * width, row_vec_store((FV)(0.0f), dw, c, n));
+        for (long row = part * block; row < end; ++row)
+            row_bwd(x + row * width, weight, dy + row * width, dx + row * width, dw, db, width,
+                    eps);
+    }
+#else
     ROW_REDUCE_LOCALS(tmp, 5);
 
     FOR_ROWS (part, blocks, per_group) {
@@ -106,4 +148,5 @@ KERNEL void layer_norm_bwd_rows(__global const float *restrict x,
         }
 #endif
     }
+#endif
 }
