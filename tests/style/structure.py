@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 """structure.py ROOT [MANY]: what holds for the tree as a whole.
 
-Directories of ten (MANY) or more files have a README of at most a page; docs/architecture.md and lib/README.md allow lib/ what
-tests/style/layers.cmake allows it; functions and files of lib/, tools/ and bench/ are short; every status code has a test
-that provokes it; sources name their licence."""
+Directories of ten (MANY) or more files have a README of at most a page, and those of lib/ name their files;
+docs/architecture.md and lib/README.md allow lib/ what tests/style/layers.cmake allows it; functions and files of lib/,
+tools/ and bench/ are short; every status code has a test that provokes it; sources name their licence."""
+import fnmatch
 import re
 import sys
 from pathlib import Path
@@ -41,6 +42,16 @@ def check_readmes(root, many):
         is_guide = directory.parent.name != "examples"  # experiments have their results there
         if len(names) >= many and is_guide and readme.exists() and readme.read_text().count("\n") > PAGE:
             yield f"{readme.relative_to(root)}: longer than {PAGE} lines"
+
+
+def check_named(root):
+    """The README of a directory of lib/, or of the one above, names each of its C files: try.h, error.c, arch_* ..."""
+    for name, path in files(root):
+        if path.suffix == ".c" and name.startswith("lib/"):
+            readmes = [d / "README.md" for d in (path.parent, path.parent.parent) if d != root / "lib"]
+            words = set(re.findall(r"[a-z0-9_*]+", "".join(text_of(root, r) for r in readmes)))
+            if not any(fnmatch.fnmatch(path.stem, word) for word in words - {"*", "**"}):
+                yield f"{name}: not named in {readmes[0].relative_to(root)}"
 
 
 def check_layers(root):
@@ -94,7 +105,7 @@ def check_licences(root):
 
 def main(root, many="10"):
     root = Path(root)
-    findings = [*check_readmes(root, int(many)), *check_layers(root), *check_sizes(root), *check_status(root),
+    findings = [*check_readmes(root, int(many)), *check_named(root), *check_layers(root), *check_sizes(root), *check_status(root),
                 *check_licences(root)]
     print("\n".join(findings) or "as it should be")
     return bool(findings)
