@@ -17,6 +17,9 @@ example's keys, `{i}` is each layer, letters are free axes: B batch, T positions
 K queries and keys of batch-first attention, `...` any number. A buffer follows from the configuration: a file may lack it.
 With `--config JSON` shapes are those of your model; `docs/model-files.md` says what the keys mean.
 
+`P.*, as NAME` stands for the tensors of section NAME, with P before their names, and for what its keys change there;
+`those of NAME` for its keys. `attncl inspect` prints them one by one.
+
 Parameters have the names of the modules that an architecture follows, so that a `state_dict()` fits as it is. A boolean mask
 says what is visible; PyTorch's own masks (`attn_mask`, `key_padding_mask`) say what is hidden (True = hidden).
 """
@@ -62,7 +65,7 @@ SOURCES = {
 }
 # What another layer needs besides the example.
 LAYERS = {"aft_local": {"seq_len": 40, "local_window_size": 8}, "aft_full": {"seq_len": 40}, "aft_simple": {},
-          "aft_conv": {"window_size": 7}, "gmlp": {"seq_len": 40, "d_ffn": 256}, "feedback": {"P": 24}, "feedback_kv": {"P": 24}}
+          "aft_conv": {"window_size": 7}, "gmlp": {"seq_len": 40, "d_ffn": 192}, "feedback": {"P": 24}, "feedback_kv": {"P": 24}}
 LAYERS_SHOWN = {"transformer_layer": ("aft_local", "aft_full", "aft_simple", "aft_conv", "gmlp"), "lm": ("feedback", "feedback_kv")}
 SAME_AS_LM = {"lm_sample": "The model is [lm](#lm): its keys and tensors, and",
               "train": "The model inside is [lm](#lm) or [seq2seq_bahdanau](#seq2seq_bahdanau): their keys and tensors, and"}
@@ -73,10 +76,61 @@ def inspect(tool, arch, *options):
     return done.stdout if done.returncode == 0 else None
 
 
+def items(text):
+    """The lines, each with its continuations."""
+    return [item for item in re.split(r"\n(?! {14})", text.rstrip()) if item]
+
+
+def entry(item):
+    return re.sub(" +", " ", re.sub(r"\n {14}", " ", item))
+
+
 def entries(text):
     """The lines of tensors, inputs and outputs."""
-    lines = re.sub(r"\n {14}", " ", text).splitlines()
-    return [re.sub(" +", " ", line) for line in lines if line.split()[0] in ("parameter", "buffer", "input", "output")]
+    return [entry(item) for item in items(text) if item.split()[0] in ("parameter", "buffer", "input", "output")]
+
+
+def is_tensor(item):
+    return item.startswith(("parameter", "buffer"))
+
+
+def below(prefix, lines):
+    """The lines of tensors with a prefix before their names."""
+    return {re.sub(r"^([-+] )?(parameter|buffer) ", lambda kind: kind[0] + prefix, line) for line in lines}
+
+
+class Known:
+    """The sections so far, each in full: lines of keys, tensors, and of changes by "key = value"."""
+
+    def __init__(self):
+        self.keys, self.tensors, self.changes = {}, {}, {}
+
+    def parts(self, lines):
+        """Which sections' tensors are among these, as prefix and name, the largest first."""
+        names = [line.split()[1] for line in lines]
+        prefixes = sorted({name[:dot] for name in names for dot in [0, *(at.end() for at in re.finditer(r"\.", name))]}, key=len)
+        found, left = [], set(lines)
+        for prefix in prefixes:
+            here = {line for line in left if line.split()[1].startswith(prefix)}
+            for arch, tensors in self.tensors.items():
+                if len(tensors) > 1 and below(prefix, tensors) == here:
+                    found.append((prefix, arch))
+                    left -= here
+                    break
+        return found
+
+    def refer(self, found, tensors):
+        """The lines of tensors, those of a part as one."""
+        out = []
+        for item in tensors:
+            part = next(((p, arch) for p, arch in found if entry(item) in below(p, self.tensors[arch])), None)
+            line = f"{'parameter':<14}{part[0]}*, as {part[1]}" if part else item
+            out += [line] if line not in out else []
+        return out
+
+    def said(self, found, change):
+        """What the sections of the parts say of a change."""
+        return {line for prefix, arch in found for line in below(prefix, self.changes[arch].get(change, ()))}
 
 
 def other_values(key):
@@ -88,14 +142,10 @@ def other_values(key):
 
 
 def changes(tool, arch, key, value, config, base):
+    """What a value of a key removes and adds."""
     text = inspect(tool, arch, "--symbols", "--config", json.dumps({**config, key: value}))
-    if text is None:
-        return []
-    lines = entries(text)
-    removed, added = [e for e in base if e not in lines], [e for e in lines if e not in base]
-    if not removed + added:
-        return []
-    return ["", f"{key} = {json.dumps(value)}", *(f"- {e}" for e in removed), *(f"+ {e}" for e in added)]
+    lines = entries(text) if text else base
+    return [*(f"- {e}" for e in base if e not in lines), *(f"+ {e}" for e in lines if e not in base)]
 
 
 def without_model(tool, text):
@@ -108,20 +158,33 @@ def without_model(tool, text):
     return "\n".join(kept).replace("\0", "\n" + " " * 14)
 
 
-def section(tool, arch):
+def section(tool, arch, known):
     described = json.loads(inspect(tool, arch, "--json"))
     text, config = inspect(tool, arch), json.loads(described["config"])
     head = ["", f"## {arch}", ""]
     if arch in SAME_AS_LM:
         return [*head, SAME_AS_LM[arch], "", "```text", *without_model(tool, text).splitlines()[1:], "```"]
     whose, module, page = SOURCES[arch]
-    out = [*head, f"After {whose}: [{module}]({page}).", "", "```text", *text.rstrip().splitlines()[1:]]
-    for key in described["keys"]:
-        for value in other_values(key):
-            out += changes(tool, arch, key["name"], value, config, entries(text))
+    example, *lines = items(text)[1:]
+    keys, tensors = [item for item in lines if item.startswith("key")], [item for item in lines if is_tensor(item)]
+    base = entries(text)
+    all_changes = {f"{key['name']} = {json.dumps(value)}": changes(tool, arch, key["name"], value, config, base)
+                   for key in described["keys"] for value in other_values(key)}
+    parts = known.parts([entry(item) for item in tensors])
+    same_keys = next((part for _, part in parts if set(known.keys[part]) <= set(keys)), None)
+    out = [*head, f"After {whose}: [{module}]({page}).", "", "```text", example]
+    if same_keys:
+        out.append(f"{'key':<14}those of {same_keys}")
+    out += [item for item in keys if not same_keys or item not in known.keys[same_keys]]
+    out += [*known.refer(parts, tensors), *(item for item in lines if item not in keys + tensors)]
+    for change, made in all_changes.items():
+        new = [line for line in made if line not in known.said(parts, change)]
+        out += ["", change, *new] if new else []
     for layer in LAYERS_SHOWN.get(arch, ()):
         other = inspect(tool, arch, "--symbols", "--config", json.dumps({**config, "layer": layer, **LAYERS[layer]}))
-        out += ["", f'layer = "{layer}", all tensors', *(e for e in entries(other) if e.startswith(("parameter", "buffer")))]
+        other = [e for e in entries(other) if is_tensor(e)]
+        out += ["", f'layer = "{layer}", all tensors', *(entry(item) for item in known.refer(known.parts(other), other))]
+    known.keys[arch], known.tensors[arch], known.changes[arch] = keys, [entry(item) for item in tensors], all_changes
     return [*out, "```"]
 
 
@@ -164,7 +227,8 @@ def check_names(tool, arch):
 def main(tool, root=None):
     known = pathlib.Path(__file__).parents[2] / "lib/model/arch_list.def"
     archs = re.findall(r"^ARCH\(\w+, (\w+)\)", known.read_text(), re.M)
-    text = HEAD + "\n".join(line for arch in archs for line in section(tool, arch)) + "\n"
+    known = Known()
+    text = HEAD + "\n".join(line for arch in archs for line in section(tool, arch, known)) + "\n"
     if not root:
         sys.stdout.write(text)
         return
