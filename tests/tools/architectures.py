@@ -129,8 +129,9 @@ class Known:
         return out
 
     def said(self, found, change):
-        """What the sections of the parts say of a change."""
-        return {line for prefix, arch in found for line in below(prefix, self.changes[arch].get(change, ()))}
+        """What the sections of the parts say of a change of tensors."""
+        return {line for prefix, arch in found
+                for line in below(prefix, (made for made in self.changes[arch].get(change, ()) if is_tensor(made[2:])))}
 
 
 def other_values(key):
