@@ -159,16 +159,31 @@ static void encoder_load(struct params *p, const void *settings)
 }
 
 // Layers that mix along the first axis alone have swapped the axes of x.
-static attncl_status class_output(struct build *b, const struct layers_settings *s, attncl_value x)
+static attncl_status class_output(struct build *b, const struct layers_settings *s, attncl_value x,
+                                  attncl_value valid_lens)
 {
     const bool is_swapped = s->batch_first && s->encoder.block.kind != BLOCK_TRANSFORMER;
     const attncl_layout layout =
         s->batch_first && !is_swapped ? ATTNCL_LAYOUT_BATCH_FIRST : ATTNCL_LAYOUT_TIME_FIRST;
     attncl_value y;
-    TRY(attncl__classes(b, &s->classes, layout, x, &y));
+    TRY(attncl__classes(b, &s->classes, layout, x, valid_lens, &y));
     if (is_swapped && s->classes.pool == POOL_NONE)
         y = swap_axes(b->graph, y);
     attncl__output(b, "output", y);
+    return ATTNCL_OK;
+}
+
+// How many positions of each sequence are no padding.  Layers that mix by position take none.
+static attncl_status length_input(struct build *b, const struct layers_settings *s,
+                                  struct block_call *call)
+{
+    const attncl_array *x = attncl__input_find(b, s->embed.n_vocab > 0 ? "tokens" : "x");
+    const int64_t n_batch = x->dim[s->batch_first ? 0 : 1];
+    if (s->encoder.block.kind != BLOCK_TRANSFORMER || !attncl__input_given(b, "valid_lens"))
+        return ATTNCL_OK;
+    TRY(attncl__input_int(b, "valid_lens", 1, &n_batch, &call->valid_lens));
+    if (b->probe && call->mask.id) // both are described, one of them is given
+        call->valid_lens = ATTNCL_NONE_VALUE;
     return ATTNCL_OK;
 }
 
@@ -180,9 +195,10 @@ static attncl_status encoder_build(struct build *b, const void *settings)
     REQUIRE(!b->for_loss || s->classes.n > 0, ATTNCL_ERR_UNSUPPORTED,
             "the encoder has no classes to compare with targets: n_classes is 0");
     TRY(layer_inputs(b, s, &call, &x));
+    TRY(length_input(b, s, &call));
     x = attncl__encoder(b, &s->encoder, &call, x);
     if (s->classes.n > 0)
-        return class_output(b, s, x);
+        return class_output(b, s, x, call.valid_lens);
     layer_output(b, s, x);
     return ATTNCL_OK;
 }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 //
-// scores = classifier(mean of x over the positions, its first position, or each of them)
+// scores = classifier(mean of x over the valid positions, its first position, or each of them)
 
 #include "model/block_classes.h"
 
 #include "attncl/ops.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "graph/graph.h"
 
 attncl_status attncl__classes_configure(struct config *config, int64_t width,
                                         struct classes_settings *ret)
@@ -49,6 +50,21 @@ static attncl_status add_parts(attncl_graph *g, int64_t n_rows, int64_t n_seq, a
     return ATTNCL_OK;
 }
 
+// Of the positions that are valid: softmax of equal scores gives each the same part of one.
+static attncl_value valid_mean(attncl_graph *g, attncl_layout layout, attncl_value x,
+                               attncl_value valid_lens)
+{
+    static const int to_batch_first[] = {1, 0, 2};
+    if (layout == ATTNCL_LAYOUT_TIME_FIRST)
+        x = attncl_permute(g, x, to_batch_first);
+    const attncl_shape shape = attncl_graph_shape(g, x);
+    const int64_t scores[3] = {shape.dim[0], 1, shape.dim[1]};
+    const int64_t pooled[2] = {shape.dim[0], shape.dim[2]};
+    const attncl_value parts =
+        attncl_masked_softmax(g, attncl__graph_zeros(g, 3, scores), valid_lens);
+    return attncl_reshape(g, attncl_bmm(g, parts, x), 2, pooled);
+}
+
 // A GEMM with the parts of one: over the first axis of [T, B C], or the middle one of [B, T, C].
 static attncl_status mean(attncl_graph *g, attncl_layout layout, attncl_value x, attncl_value *ret)
 {
@@ -74,11 +90,14 @@ static attncl_value first(attncl_graph *g, attncl_layout layout, attncl_value x)
 }
 
 attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
-                              attncl_layout layout, attncl_value x, attncl_value *y_ret)
+                              attncl_layout layout, attncl_value x, attncl_value valid_lens,
+                              attncl_value *y_ret)
 {
     attncl_value weight, bias;
     TRY(attncl_graph_status(b->graph));
-    if (s->pool == POOL_MEAN)
+    if (s->pool == POOL_MEAN && valid_lens.id)
+        x = valid_mean(b->graph, layout, x, valid_lens);
+    else if (s->pool == POOL_MEAN)
         TRY(mean(b->graph, layout, x, &x));
     if (s->pool == POOL_FIRST)
         x = first(b->graph, layout, x);

@@ -18,6 +18,7 @@ attncl_status attncl__classes_configure(struct config *config, int64_t width,
 void attncl__classes_load(struct params *p, const struct classes_settings *s);
 // x [T, B, C] or, by the layout, [B, T, C] -> [B, N], or without pooling [T, B, N], [B, T, N].
 attncl_status attncl__classes(struct build *b, const struct classes_settings *s,
-                              attncl_layout layout, attncl_value x, attncl_value *y_ret);
+                              attncl_layout layout, attncl_value x, attncl_value valid_lens,
+                              attncl_value *y_ret);
 
 #endif

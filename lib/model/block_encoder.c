@@ -124,6 +124,7 @@ static attncl_attention_inputs self_attention(const struct block_call *call, att
                                      .key = z,
                                      .value = z,
                                      .mask = call->mask,
+                                     .valid_lens = call->valid_lens,
                                      .residual = x};
 }
 

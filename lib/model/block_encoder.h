@@ -33,7 +33,8 @@ int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch
 // position of a causal sequence.
 struct block_call {
     bool causal;
-    attncl_value mask; // null: none
+    attncl_value mask;       // null: none
+    attncl_value valid_lens; // [B], how many positions are seen; null: all.  As `layout`
     attncl_value position;
     attncl_layout layout; // batch first: layers of kind BLOCK_TRANSFORMER alone
 };

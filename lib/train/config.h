@@ -21,6 +21,7 @@ struct train_settings {
     enum dataset_order order;
     enum pair_form pair_form;
     bool time_first; // sequences of a batch are columns: [T, B]
+    bool with_lens;  // a labelled source says how long it is
     int64_t min_frequency;
     int64_t eval_every, checkpoint_every, keep, patience, sample;
     int64_t seed;

@@ -29,7 +29,7 @@ attncl_status attncl__train_data_form(const struct arch_class *arch, const struc
                                       struct train_settings *s)
 {
     bool batch_first = false, present;
-    const char *pool = "mean";
+    const char *pool = "mean", *layer = "";
     s->pair_form = PAIR_SENTENCES;
     s->time_first = strcmp(arch->name, "lm") == 0;
     if (strcmp(arch->name, "encoder") != 0)
@@ -37,7 +37,9 @@ attncl_status attncl__train_data_form(const struct arch_class *arch, const struc
     TRY(attncl__json_bool(model, "batch_first", &present, &batch_first));
     TRY(attncl__json_text(model, "pool", &present, &pool));
     s->pair_form = strcmp(pool, "none") == 0 ? PAIR_TAGS : PAIR_CLASS;
+    TRY(attncl__json_text(model, "layer", &present, &layer));
     s->time_first = !batch_first;
+    s->with_lens = strcmp(layer, "transformer") == 0; // the others take no lengths
     return ATTNCL_OK;
 }
 

@@ -30,6 +30,7 @@ struct dataset_options {
     int64_t seq_len;    // T; of a pair: the length of source and target
     enum pair_form pair_form;
     bool time_first;       // labelled pairs: [T, B] instead of [B, T]
+    bool with_lens;        // labelled pairs: valid_lens [B] too
     int64_t valid_len;     // T of the held-out windows of text and tokens; 0: seq_len
     double valid_fraction; // the last characters, tokens or pairs are held out; 0: none
     enum dataset_order order;
@@ -56,7 +57,7 @@ struct dataset;
 
 // A UTF-8 text by characters; token ids in a safetensors file ("tokens" [n]); pairs of a TSV file
 // ("source TAB target", a line each), whose words are prepared as d2l does, or with labels as targets
-// (batches of "tokens" and "targets"); or ready batches ("tokens"
+// (batches of "tokens", "valid_lens" where wanted, and "targets"); or ready batches ("tokens"
 // and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and "enc_valid_lens" [N, B], which
 // may be missing).
 attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,

@@ -31,11 +31,16 @@ static void fill_labels(const struct pair_dataset *p, int64_t pair, int64_t b, s
 {
     const bool time_first = p->base.options.time_first;
     const int64_t B = batch->array[SOURCE].dim[time_first ? 1 : 0];
+    const size_t place[N_SIDES] = {[SOURCE] = 0, [TARGET] = batch->n - 1};
+    const int32_t pad = p->words[SOURCE].reserved[WORD_PAD];
 
+    if (p->base.options.with_lens)
+        for (int64_t t = 0; t < p->length[SOURCE]; ++t)
+            attncl__batch_data(batch, 1)[b] += p->ids[SOURCE][pair * p->length[SOURCE] + t] != pad;
     for (int side = 0; side < N_SIDES; ++side) {
         const int64_t T = p->length[side];
         const int32_t *ids = p->ids[side] + pair * T;
-        int32_t *to = attncl__batch_data(batch, (size_t)side);
+        int32_t *to = attncl__batch_data(batch, place[side]);
         for (int64_t t = 0; t < T; ++t) {
             to[time_first ? t * B + b : b * T + t] = ids[t];
             batch->n_targets += side == TARGET && ids[t] != p->base.pad;
@@ -51,13 +56,15 @@ static attncl_status create_batch(const struct pair_dataset *p, int64_t B, struc
                                             {"dec_X", 2, {B, T}},
                                             {"enc_valid_lens", 1, {B}},
                                             {"targets", 2, {B, T}}};
-    const struct batch_array classes[] = {{"tokens", 2, {rows, columns}}, {"targets", 1, {B}}};
-    const struct batch_array tags[] = {{"tokens", 2, {rows, columns}},
-                                       {"targets", 2, {rows, columns}}};
+    const struct batch_array tokens = {"tokens", 2, {rows, columns}}, lens = {"valid_lens", 1, {B}};
+    const struct batch_array label = {"targets", 1, {B}}, tags = {"targets", 2, {rows, columns}};
+    const struct batch_array targets = o->pair_form == PAIR_CLASS ? label : tags;
 
     if (o->pair_form == PAIR_SENTENCES)
         return attncl__batch_create(sentences, 4, ret);
-    return attncl__batch_create(o->pair_form == PAIR_CLASS ? classes : tags, N_SIDES, ret);
+    if (o->with_lens)
+        return attncl__batch_create((const struct batch_array[]){tokens, lens, targets}, 3, ret);
+    return attncl__batch_create((const struct batch_array[]){tokens, targets}, 2, ret);
 }
 
 attncl_status attncl__pairs_batch(struct dataset *d, enum dataset_split split, int64_t index,

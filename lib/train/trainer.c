@@ -38,6 +38,7 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
         .seq_len = s->seq_len,
         .pair_form = s->pair_form,
         .time_first = s->time_first,
+        .with_lens = s->with_lens,
         .valid_len = s->valid_len,
         .valid_fraction = s->valid_fraction,
         .order = s->order,

@@ -60,7 +60,7 @@ GRADIENTS = {
     "encoder_aft_batch_first", "lm_post_norm", "encoder_tokens_batch_first",
     "lm_feedback_eps", "gelu_tanh", "feed_forward_gelu_tanh",
     "lm_aft_post_norm", "lm_feedback_tied", "classes_mean", "classes_mean_batch_first", "classes_first",
-    "classes_none"}
+    "classes_none", "classes_mean_lens", "classes_mean_batch_first_lens", "classes_none_lens"}
 
 
 def case(name, arch, config, params, inputs, expected, keep_types=False):
@@ -732,6 +732,9 @@ class Classifier(TokenEncoder):
     def forward(self, tokens, mask):
         y = super().forward(tokens, mask)
         pool = self.pool
+        if pool == "mean" and mask is not None:  # [1, T, B]
+            seen = mask[0].unsqueeze(2).double()
+            return self.classifier((y * seen).sum(0) / seen.sum(0))
         return self.classifier(y.mean(0) if pool == "mean" else y[0] if pool == "first" else y)
 
 
@@ -750,6 +753,16 @@ def classifiers():
         y = m(tokens, None)
         case("classes_" + name, "encoder", c, state(m), {"tokens": tokens.T.contiguous() if "batch_first" in c else tokens},
              {"output": y.transpose(0, 1) if name == "none" else y})
+    # Sequences of which the last positions are padding.
+    torch.manual_seed(35)
+    lens = torch.tensor([4, 7])
+    for name, more in (("mean", {}), ("mean_batch_first", {"batch_first": True}), ("none", {"pool": "none"})):
+        c = {**keys, "layer": "transformer", "heads": 2, **more}
+        m = module(Classifier(c))
+        m.pool = c.get("pool", "mean")
+        case(f"classes_{name}_lens", "encoder", c, state(m), {
+            "tokens": tokens.T.contiguous() if "batch_first" in c else tokens, "valid_lens": lens.int()},
+            {"output": m(tokens, (torch.arange(7)[:, None] < lens).unsqueeze(0))})
 
 
 def with_masks(name, arch, c, m, place, p, inputs, logits):

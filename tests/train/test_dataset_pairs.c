@@ -214,6 +214,27 @@ TEST(classes_are_whole_targets)
     attncl__dataset_close(d);
 }
 
+TEST(labelled_pairs_say_how_long_their_sources_are)
+{
+    static const int32_t lens[] = {3, 1, 3}; // the last source is cut
+    struct dataset_options o = {.batch_size = 3,
+                                .seq_len = 3,
+                                .min_frequency = 1,
+                                .pair_form = PAIR_CLASS,
+                                .with_lens = true};
+    struct dataset *d = opened(moods, &o);
+    struct batch b = {0};
+
+    ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 0, &b));
+    ck_assert_uint_eq(b.n, 3);
+    ck_assert_str_eq(b.array[1].name, "valid_lens");
+    ck_assert_int_eq(b.array[1].rank, 1);
+    ck_assert_mem_eq(b.array[1].data, lens, sizeof lens);
+    ck_assert_str_eq(b.array[2].name, "targets");
+    attncl__batch_free(&b);
+    attncl__dataset_close(d);
+}
+
 // Marks begin no word, tags stay in upper case; what is cut off or padding does not count.
 TEST(tags_belong_to_words)
 {
