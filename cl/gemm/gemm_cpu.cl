@@ -7,8 +7,8 @@
 //             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
 //             longest sums, first)
 //   Memory    blocks of tile_k: B is packed into `b_pack` [panel][k][NR], zeros beyond n; a transposed A into `a_pack`
-//             [panel][k][MR], with gaps, A_ROWS rows of C at a time.  Sums of earlier blocks, and of earlier launches
-//             [0, k_from), are in C
+//             [panel][k][MR], with gaps, A_ROWS rows of C at a time; DIRECT: both are read where they are.  Sums of
+//             earlier blocks, and of earlier launches [0, k_from), are in C
 //   Numerics  float; one chain of FMAs (fused where the device does) per block, blocks added in order.
 //             CAUSAL: element (i, j > i) of A is neither read nor multiplied, so row i is right whatever later rows of
 //             B hold
@@ -19,6 +19,8 @@
 //   NV            vectors across a panel of columns                    1 .. 4
 //   TRANS_A       A is [k, m]                                          0 | 1
 //   TRANS_B       B is [n, k]                                          0 | 1
+//   DIRECT        neither A nor B is packed                            0 | 1; 1: TRANS_A and not TRANS_B, n a multiple
+//                                                                      of a panel's columns
 //   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
 //   ACT           activation of the epilogue                           0 .. 6
@@ -46,20 +48,21 @@ struct a_panel {
 
 // sums [MR][NV] = a panel of A times a packed one of B, kc terms, and a bias of its columns;
 // absent: NULL
-LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *b, int kc,
+LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *b, long ldb, int kc,
                                   __global const float *bias, FV (*sums)[NV])
 {
     const int end = CAUSAL ? min(a->k_all, kc) : kc;
     int k = 0;
 
-#if TRANS_A
+#if TRANS_A && !DIRECT
 #define A_AT(r) a->at[k * MR + r]
 #else
+    const long row_step = DIRECT ? 1 : a->ld, k_step = DIRECT ? a->ld : 1;
     A_SPACE const float *row[MR]; // a missing row repeats the last one and is not stored
 #pragma unroll
     for (int r = 0; r < MR; r++)
-        row[r] = a->at + min(r, a->height - 1) * a->ld;
-#define A_AT(r) row[r][k]
+        row[r] = a->at + min(r, a->height - 1) * row_step;
+#define A_AT(r) row[r][k * k_step]
 #endif
 #pragma unroll
     for (int r = 0; r < MR; r++)
@@ -76,7 +79,7 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *
             prefetch_l2(row[r] + a->prefetch_distance + k);
 #endif
 #pragma unroll 4
-        for (; k < stop; k++, b += NR) {
+        for (; k < stop; k++, b += ldb) {
             FV bv[NV];
 #pragma unroll
             for (int v = 0; v < NV; v++)
@@ -91,7 +94,7 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, __local const float *
         }
     }
 #if CAUSAL
-    for (const int last = min(a->k_all + a->height - 1, kc); k < last; k++, b += NR)
+    for (const int last = min(a->k_all + a->height - 1, kc); k < last; k++, b += ldb)
 #pragma unroll
         for (int r = 1; r < MR; r++)
             if (k < a->k_all + r) {
@@ -185,11 +188,15 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
         const int kc = min(tile_k, k_end - k0);
         const bool with_bias = (flags & EPI_BIAS_COL) && kc == k_all;
 
+#if !DIRECT
         for (int j = 0; j < columns; j += NR)
             pack_b(b + (TRANS_B ? (j0 + j) * ldb + k0 : k0 * ldb + j0 + j), ldb,
                    min(NR, columns - j), kc, b_pack + j * kc);
+#endif
         for (int i = 0; i < rows; i += MR) {
-#if TRANS_A
+#if DIRECT
+            A_SPACE const float *a_at = a + k0 * lda + i0 + i;
+#elif TRANS_A
             if (i % A_ROWS == 0)
                 pack_a(a + k0 * lda + i0 + i, lda, min(A_ROWS, rows - i), m - i0 - i, kc, a_pack);
             A_SPACE const float *a_at = a_pack + i % A_ROWS / MR * A_PANEL(kc);
@@ -206,8 +213,15 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
                 const struct c_panel c_panel = {
                     c + i * ldc + j, ldc,   i0 + i, j0 + j,
                     height,          width, k0 > 0, k0 + kc == k_all && !epilogue_is_empty(left)};
+#if DIRECT
+                B_SPACE const float *b_at = b + k0 * ldb + j0 + j;
+                const long b_ld = ldb;
+#else
+                B_SPACE const float *b_at = b_pack + j * kc;
+                const long b_ld = NR;
+#endif
                 FV sums[MR][NV];
-                multiply_panels(&a_panel, b_pack + j * kc, kc, started ? bias + j0 + j : 0, sums);
+                multiply_panels(&a_panel, b_at, b_ld, kc, started ? bias + j0 + j : 0, sums);
                 store_panel(&c_panel, left, sums);
             }
         }

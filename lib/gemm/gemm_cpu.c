@@ -24,6 +24,8 @@ enum { CPU_PACK_BYTES = 288 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_P
 enum { CPU_MIN_K = 64, CPU_SMALL_TILE = 24 * 64 };
 // With a transposed A: tiles per core, and the minimum length of a split of k.
 enum { CPU_WIDE_PER_CORE = 2, CPU_MIN_SPLIT_K = 1024 };
+// Without packing: elements of C, and of a row of A or B, at most.
+enum { CPU_MAX_DIRECT = 65536, CPU_MAX_DIRECT_ROW = 512 };
 enum { CPU_K_MULTIPLE = 16 }; // whole squares for the transposing copy
 struct cpu_tile {
     int m, n, k;
@@ -42,6 +44,16 @@ enum { N_CPU_WIDE_TILES = 7, N_CPU_TILES = sizeof cpu_tile_configs / sizeof cpu_
 static int64_t round_up(int64_t x, int64_t to)
 {
     return ceil_div(x, to) * to;
+}
+
+// True when a transposed A and a plain B are read where they are: a C so small does not use copied
+// elements often enough.  Their rows must be short, too: of blocks of longer ones too many lines would
+// fall in the same cache sets.  Blocks of k are long: not where loops are limited.
+static bool is_direct(const struct device_caps *caps, const struct gemm *g, int panel)
+{
+    return caps->max_loop_iterations == 0 && g->trans_a && !g->trans_b && g->n % panel == 0 &&
+           g->m * g->n <= CPU_MAX_DIRECT && g->m <= CPU_MAX_DIRECT_ROW &&
+           g->n <= CPU_MAX_DIRECT_ROW;
 }
 
 static size_t b_pack_bytes(const struct cpu_tile *t, int panel)
@@ -82,6 +94,10 @@ static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct
     t.k = (int)round_up(ceil_div(g->k, ceil_div(g->k, t.k)), CPU_K_MULTIPLE);
     while (t.k > 1 && a_pack_bytes(g, &t) + b_pack_bytes(&t, panel) > max_bytes)
         t.k = (t.k + 1) / 2;
+    if (is_direct(caps, g, panel)) {
+        const int64_t fit = (int64_t)(CPU_PACK_BYTES / sizeof(float)) / (t.m + t.n);
+        t.k = (int)(fit < g->k ? fit / CPU_K_MULTIPLE * CPU_K_MULTIPLE : g->k);
+    }
     return t;
 }
 
@@ -188,6 +204,7 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     TRY(attncl__gemm_check_groups(g, tiles_m * tiles_n));
     kspec_set_vw_ls(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
+    kspec_int(&spec, "DIRECT", is_direct(l->caps, g, panel));
     kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     attncl__gemm_add_macros(&spec, g);
     for (int64_t k = 0; k < g->k; k += k_step) {

@@ -162,6 +162,21 @@ TEST(tall_tiles_of_a_transposed_a)
                               .gap = (int)i, .caps = &single));
 }
 
+// A transposed A and a plain B of short rows are not copied: rows that fill no panel, several blocks
+// of k, the whole epilogue.
+TEST(short_rows_of_a_transposed_a)
+{
+    static const int rows[] = {17, 37, 128, 331};
+    struct device_caps single = test_context()->caps;
+
+    single.compute_units = 1;
+    for (size_t i = 0; i < COUNT_OF(rows); ++i)
+        gemm_check(&GEMM_CASE(1 + (int)i % 3, rows[i], i < 3 ? 64 * (int)i + 64 : 128,
+                              i % 2 ? 1201 : 1024, .trans_a = true, .bias = GEMM_BIAS_COLUMN,
+                              .activation = GEMM_ACT_GELU, .gate = i % 2, .residual = true,
+                              .gap = (int)i, .caps = &single));
+}
+
 // A long sum into a small C uses split-K with splits of equal length, if there are any.
 TEST(long_sums_use_split_k)
 {
