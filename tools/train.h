@@ -53,6 +53,11 @@ int64_t run_last_step(const struct run_directory *run);
 int run_open(struct run_directory *run, int64_t step);
 void run_close(struct run_directory *run);
 
+// Removes all checkpoints but the last `keep`.
+int run_prune(const struct run_directory *run, int64_t keep);
+
+// -- its files (run_files.c)
+
 // Replaces a file of the directory.
 int run_write(const struct run_directory *run, const char *name, const char *text);
 
@@ -60,10 +65,13 @@ int run_write(const struct run_directory *run, const char *name, const char *tex
 int run_log(struct run_directory *run, json_t *line);
 int run_log_sync(struct run_directory *run); // to the disk
 
-// Removes all checkpoints but the last `keep`.
-int run_prune(const struct run_directory *run, int64_t keep);
+// Drops the lines of the log after `step`, and one that was cut off.
+int run_cut_log(const char *path, int64_t step);
 
-// Draws RUN/curve.svg from the log.
+// Reports errno of a path.  Returns TOOL_FAILED.
+int run_failed_with(const char *path);
+
+// Draws RUN/curve.svg from the log (train_curve.c).
 int run_draw_curve(const struct run_directory *run);
 
 // -- what is printed (train_report.c)

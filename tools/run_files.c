@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+//
+// The files of a training.  Every file but the log is replaced as a whole.  The log only grows; a
+// resumed training drops the lines after its checkpoint, and with them one that was cut off.
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "train.h"
+
+int run_failed_with(const char *path)
+{
+    return tool_error("%s: %s", path, strerror(errno));
+}
+
+static int write_all(int fd, const char *data, size_t bytes)
+{
+    while (bytes > 0) {
+        const ssize_t put = write(fd, data, bytes);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return TOOL_FAILED;
+        data += put;
+        bytes -= (size_t)put;
+    }
+    return TOOL_OK;
+}
+
+// A new file beside the old one, on the disk before it takes its place.
+static int replace(const char *path, const char *data, size_t bytes)
+{
+    char part[RUN_PATH_BYTES + sizeof ".part"];
+    int status = TOOL_OK;
+
+    snprintf(part, sizeof part, "%s.part", path);
+    output_file_begin();
+    const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0 || write_all(fd, data, bytes) != TOOL_OK || fsync(fd) != 0)
+        status = run_failed_with(path);
+    if (fd >= 0 && close(fd) != 0 && status == TOOL_OK)
+        status = run_failed_with(path);
+    if (status == TOOL_OK && rename(part, path) != 0)
+        status = run_failed_with(path);
+    if (status != TOOL_OK)
+        unlink(part);
+    output_file_end();
+    return status;
+}
+
+int run_write(const struct run_directory *run, const char *name, const char *text)
+{
+    return replace(IN_RUN(run, name), text, strlen(text));
+}
+
+// -- the log
+
+// The bytes of a file, with a zero after them, free() them; NULL: it is not there, or (reported) cannot
+// be read.
+static char *read_file(const char *path, size_t *bytes_ret, int *status)
+{
+    FILE *file = fopen(path, "rb");
+    char *data = NULL;
+    struct stat info;
+
+    *bytes_ret = 0;
+    if (!file) {
+        if (errno != ENOENT)
+            *status = run_failed_with(path);
+        return NULL;
+    }
+    if (fstat(fileno(file), &info) == 0)
+        data = malloc((size_t)info.st_size + 1);
+    if (data) {
+        *bytes_ret = fread(data, 1, (size_t)info.st_size, file);
+        data[*bytes_ret] = '\0';
+    } else {
+        *status = run_failed_with(path);
+    }
+    fclose(file);
+    return data;
+}
+
+// The length of the lines up to `step`, from the begin on: they stand in order.
+static size_t length_to(const char *data, size_t bytes, int64_t step)
+{
+    size_t kept = 0;
+
+    while (kept < bytes) {
+        const char *end = memchr(data + kept, '\n', bytes - kept);
+        if (!end)
+            break;
+        json_t *line = json_loadb(data + kept, (size_t)(end - data) - kept, 0, NULL);
+        const json_t *at = json_object_get(line, "step");
+        const bool keep = json_is_integer(at) && json_integer_value(at) <= step;
+        json_decref(line);
+        if (!keep)
+            break;
+        kept = (size_t)(end - data) + 1;
+    }
+    return kept;
+}
+
+int run_cut_log(const char *path, int64_t step)
+{
+    int status = TOOL_OK;
+    size_t bytes;
+    char *data = read_file(path, &bytes, &status);
+
+    if (data) {
+        const size_t kept = length_to(data, bytes, step);
+        if (kept < bytes)
+            status = replace(path, data, kept);
+    }
+    free(data);
+    return status;
+}
+
+int run_log(struct run_directory *run, json_t *line)
+{
+    char *text = line ? json_dumps(line, JSON_COMPACT) : NULL;
+    char *whole = text ? malloc(strlen(text) + 2) : NULL;
+    int status = TOOL_OK;
+
+    if (whole) {
+        sprintf(whole, "%s\n", text);
+        if (write_all(run->log, whole, strlen(whole)) != TOOL_OK)
+            status = run_failed_with(IN_RUN(run, "log.jsonl"));
+    } else {
+        status = tool_error("out of memory");
+    }
+    free(whole);
+    free(text);
+    json_decref(line);
+    return status;
+}
+
+int run_log_sync(struct run_directory *run)
+{
+    return fsync(run->log) == 0 ? TOOL_OK : run_failed_with(IN_RUN(run, "log.jsonl"));
+}
