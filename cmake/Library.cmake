@@ -79,4 +79,4 @@ target_include_directories(attncl_internal INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}
 
 # Link options with which tests/support/launch_mock.c stands in for the functions of lib/launch.
 set(attncl_wrap_launch -Wl,--wrap=attncl__launch -Wl,--wrap=attncl__kernel_is_launchable
-                       -Wl,--wrap=attncl__kernel_has_no_spills -Wl,--undefined=__wrap_attncl__launch)
+                       -Wl,--wrap=attncl__kernel_has_no_spills -Wl,--wrap=attncl__kernel_limits -Wl,--undefined=__wrap_attncl__launch)

@@ -12,9 +12,9 @@
 #include "graph/nodes.h"
 
 // The passes that need no device memory.
-attncl_status attncl__plan(const attncl_graph *g, struct lowered *p)
+attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct lowered *p)
 {
-    TRY(attncl__lower(g, p));
+    TRY(attncl__lower(g, fit, p));
     attncl__eliminate_dead(p);
     TRY(attncl__fuse(p));
     TRY(attncl__find_lifetimes(p));
@@ -42,40 +42,50 @@ static attncl_status check_limits(const struct lowered *p, const attncl_compile_
     return ATTNCL_OK;
 }
 
+// After a failure: whether `fit` now has smaller work-groups for the op that failed.
+static attncl_status lower_refused(const struct lowered *p, struct fit *fit, attncl_status failure,
+                                   bool *lowered_ret)
+{
+    const attncl_status status = attncl__fit_lower(fit, &p->refused, p->caps, lowered_ret);
+
+    return status == ATTNCL_OK ? failure : status;
+}
+
 attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *report_ret)
 {
+    attncl_status status = ATTNCL_OK;
+    struct fit fit = {0};
+    bool again = false;
+
     REQUIRE(g && report_ret, ATTNCL_ERR_ARGUMENT, "graph or report_ret is NULL");
     TRY(attncl_graph_status(g));
-
-    attncl_status status = ATTNCL_OK;
-    struct lowered p = {0};
-    TRY_DONE(attncl__plan(g, &p));
-    TRY_DONE(STRUCT_WRITE(attncl_memory_report, report_ret, &p.report));
-done:
-    attncl__lowered_free(&p);
+    do {
+        struct lowered p = {0};
+        again = false;
+        status = attncl__plan(g, &fit, &p);
+        status = status == ATTNCL_OK ? STRUCT_WRITE(attncl_memory_report, report_ret, &p.report)
+                                     : lower_refused(&p, &fit, status, &again);
+        attncl__lowered_free(&p);
+    } while (again);
+    attncl__fit_free(&fit);
     return status;
 }
 
-attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options *options)
+// *lowered_ret: it failed, and the ops' work-groups that `fit` has now are worth another attempt.
+static attncl_status compile(attncl_graph *g, const attncl_compile_options *options,
+                             struct fit *fit, bool *lowered_ret)
 {
-    attncl_compile_options o = ATTNCL_COMPILE_OPTIONS_INIT;
-    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
-    if (options)
-        TRY(STRUCT_READ(attncl_compile_options, &o, options));
-    TRY(attncl_graph_status(g));
-    REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
-    assert(!g->in_loop);
-    TRY(attncl__context_usable(g->ctx));
-
     attncl_status status = ATTNCL_OK;
     struct lowered p = {0};
     struct program *program = attncl__alloc_zero(sizeof *program);
+
+    *lowered_ret = false;
     REQUIRE(program, ATTNCL_ERR_NO_MEMORY, "program of %d nodes", g->n_nodes);
     program->ctx = g->ctx;
     program->input_names = &g->input_names;
     program->output_names = &g->output_names;
-    TRY_DONE(attncl__plan(g, &p));
-    TRY_DONE(check_limits(&p, &o));
+    TRY_DONE(attncl__plan(g, fit, &p));
+    TRY_DONE(check_limits(&p, options));
     TRY_DONE(attncl__allocate(&p, program));
     TRY_DONE(attncl__record(&p, program));
     attncl__log(ATTNCL_LOG_INFO,
@@ -86,7 +96,30 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     program = NULL; // ownership has passed to the graph
 done:
     attncl__program_free(program);
+    if (status != ATTNCL_OK)
+        status = lower_refused(&p, fit, status, lowered_ret);
     attncl__lowered_free(&p);
+    return status;
+}
+
+attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options *options)
+{
+    attncl_compile_options o = ATTNCL_COMPILE_OPTIONS_INIT;
+    attncl_status status = ATTNCL_OK;
+    struct fit fit = {0};
+    bool again = false;
+
+    REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
+    if (options)
+        TRY(STRUCT_READ(attncl_compile_options, &o, options));
+    TRY(attncl_graph_status(g));
+    REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
+    assert(!g->in_loop);
+    TRY(attncl__context_usable(g->ctx));
+    do
+        status = compile(g, &o, &fit, &again);
+    while (again);
+    attncl__fit_free(&fit);
     return status;
 }
 

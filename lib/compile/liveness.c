@@ -21,6 +21,8 @@ static attncl_status query_scratch(struct lowered *p, size_t *max_items_ret)
         const attncl_status status = node->cls->scratch(&sig, &node->scratch_bytes);
         if (status != ATTNCL_OK) {
             attncl__lowered_prefix(node);
+            if (status == ATTNCL_ERR_UNSUPPORTED)
+                p->refused = (struct refused_op){node->cls, {.refused = true}};
             return status;
         }
     }

@@ -45,10 +45,11 @@ static size_t max_arity(void)
     return max;
 }
 
-attncl_status attncl__lower(const attncl_graph *g, struct lowered *p)
+attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p)
 {
     *p = (struct lowered){
         .caps = &g->ctx->caps,
+        .fit = fit,
         .canaries = g->canaries,
         .n_values = g->n_values,
         .n_nodes = g->n_nodes,

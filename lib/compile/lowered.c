@@ -48,7 +48,7 @@ void attncl__lowered_prefix(const struct lowered_node *node)
 void attncl__lowered_sig_of(const struct lowered *p, const struct op_class *cls, const int *inputs,
                             struct op_sig *sig)
 {
-    *sig = (struct op_sig){.caps = p->caps,
+    *sig = (struct op_sig){.caps = attncl__fit_caps(p->fit, cls, p->caps),
                            .n_in = cls->n_in,
                            .n_out = cls->n_out,
                            .in = p->descs,

@@ -7,6 +7,7 @@
 #ifndef ATTNCL_COMPILE_LOWERED_H
 #define ATTNCL_COMPILE_LOWERED_H
 
+#include "compile/fit.h"
 #include "compile/memory_plan.h"
 #include "graph/nodes.h"
 
@@ -50,8 +51,10 @@ struct placement {
 struct pool_block;
 
 struct lowered {
-    const struct device_caps *caps;
-    bool canaries; // around every value
+    const struct device_caps *caps; // the device's; of an op: attncl__fit_caps()
+    const struct fit *fit;
+    struct refused_op refused; // which made a pass fail
+    bool canaries;             // around every value
     struct lowered_value *values;
     int n_values; // [0] is the null value
     struct lowered_node *nodes;
@@ -92,16 +95,16 @@ attncl_status attncl__lowered_replace(struct lowered *p, int n, const struct op_
 void attncl__lowered_remove(struct lowered *p, int n);
 
 // The passes before memory is allocated: what attncl_graph_memory() reports.
-attncl_status attncl__plan(const attncl_graph *g, struct lowered *p);
+attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct lowered *p);
 
 // The passes, in their order.  The copy is the caller's to free, in case of a failure too.
-attncl_status attncl__lower(const attncl_graph *g, struct lowered *p);
+attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p);
 void attncl__eliminate_dead(struct lowered *p);
 attncl_status attncl__fuse(struct lowered *p);
 attncl_status attncl__find_lifetimes(struct lowered *p);
 // Then attncl__memory_plan() of the items; and with a device:
 struct program;
 attncl_status attncl__allocate(const struct lowered *p, struct program *program);
-attncl_status attncl__record(const struct lowered *p, struct program *program);
+attncl_status attncl__record(struct lowered *p, struct program *program);
 
 #endif

@@ -36,6 +36,8 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
     if (empty && !node->cls->state)
         return ATTNCL_OK;
 
+    l->caps = sig->caps;
+    l->refusal = (struct launch_refusal){0};
     const attncl_status status = node->cls->launch(l, &call);
     if (status != ATTNCL_OK)
         attncl__lowered_prefix(node);
@@ -78,10 +80,9 @@ static void tell_progress(const struct lowered *p, const struct program *g, int 
         ctx->compile_progress((size_t)n_done, (size_t)p->n_nodes, ctx->progress_user);
 }
 
-attncl_status attncl__record(const struct lowered *p, struct program *g)
+attncl_status attncl__record(struct lowered *p, struct program *g)
 {
-    struct launcher l = {.caps = p->caps,
-                         .command_list = &g->command_list,
+    struct launcher l = {.command_list = &g->command_list,
                          .gemm = attncl__context_env(g->ctx, ENV_GEMM)};
     size_t loop_start = 0;
 
@@ -93,7 +94,10 @@ attncl_status attncl__record(const struct lowered *p, struct program *g)
         const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
         if (loop && loop->first == n)
             loop_start = g->command_list.n_commands;
-        TRY(record_node(p, g, &l, n));
+        const attncl_status status = record_node(p, g, &l, n);
+        if (status == ATTNCL_ERR_UNSUPPORTED)
+            p->refused = (struct refused_op){p->nodes[n].cls, l.refusal};
+        TRY(status);
         if (loop && loop->last == n)
             attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
         tell_progress(p, g, n + 1);

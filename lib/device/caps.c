@@ -21,6 +21,9 @@ enum {
 // The minima of OpenCL 1.2 for devices of the full profile.
 enum { MIN_ALIGN_BYTES = 128, MIN_LOCAL_BYTES = 32768 };
 
+// Smaller work-groups share nothing: the CPU variant has one work-item in each.
+enum { MIN_GPU_GROUP = 4 };
+
 // The answer to a query of an extension, or of another version; 0 when the driver does not know it.
 static attncl_status extension(cl_device_id id, cl_device_info what, unsigned *ret)
 {
@@ -100,6 +103,8 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     };
     while (caps.align_bytes < align_bits / 8 && caps.align_bytes < 65536)
         caps.align_bytes *= 2;
+    if (caps.max_group < MIN_GPU_GROUP)
+        caps.variant = VARIANT_CPU;
     caps.nv_compute_capability = 10 * major + minor;
     attncl__quirks_apply(info, &caps);
     override_variant(&caps, variant);

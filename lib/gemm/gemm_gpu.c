@@ -210,8 +210,10 @@ attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char ho
     const bool tuned = tuned_gpu_tile(l, g, &tuned_tile);
     const struct gpu_tile *t = tuned ? &tuned_tile : choose_gpu_tile(l, g);
 
-    REQUIRE(t, ATTNCL_ERR_UNSUPPORTED, "no tile variant of the GEMM runs on this device: %s",
-            attncl_last_error());
+    REQUIRE(t, ATTNCL_ERR_UNSUPPORTED,
+            "no tile variant of the GEMM runs in the device's %zu work-items and %zu bytes of "
+            "local memory",
+            l->caps->max_group, l->caps->local_bytes);
     // Half of the cap, since a block of k loops over its elements and again over its float4s.
     const int64_t limit = (int64_t)l->caps->max_loop_iterations / 2;
     const int64_t k_step = limit > t->bk ? limit / t->bk * t->bk : g->k;

@@ -18,15 +18,16 @@ static attncl_status open_kernel(const struct launcher *l, const struct kspec *s
 
 // A kernel's limits depend on its registers and may be below the device's.  Not every driver counts
 // local memory that is passed as an argument.
-static attncl_status check_limits(const struct launcher *l, const struct kspec *spec,
-                                  cl_kernel kernel, size_t local, size_t local_arg_bytes,
-                                  size_t *private_ret)
+static attncl_status check_limits(struct launcher *l, const struct kspec *spec, cl_kernel kernel,
+                                  size_t local, size_t local_arg_bytes, size_t *private_ret)
 {
     size_t group = 0, local_bytes = 0;
 
     TRY(attncl__kernel_limits(l->command_list->ctx, kernel, &group, &local_bytes, private_ret));
     if (local_bytes < local_arg_bytes)
         local_bytes = local_arg_bytes;
+    if (local > group || local_bytes > l->caps->local_bytes)
+        l->refusal = (struct launch_refusal){true, local > group ? group : 0};
     REQUIRE(local <= group, ATTNCL_ERR_UNSUPPORTED,
             "%s needs work-groups of %zu work-items, the device can run %zu", spec->kernel, local,
             group);

@@ -23,11 +23,18 @@ struct span {
     struct storage *storage;
 };
 
+// Whether a kernel was refused because the device cannot run its work-groups, for the last reason.
+struct launch_refusal {
+    bool refused;
+    size_t max_group; // the largest that the device runs of this kernel; 0: no size would help
+};
+
 // The context of an op's launch function.
 struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
     const char *gemm; // ATTNCL_GEMM's value or NULL
+    struct launch_refusal refusal;
 };
 
 // -- a kernel specialisation: source file, entry, and macros

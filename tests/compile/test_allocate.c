@@ -42,7 +42,7 @@ static struct fixture begin(bool canaries)
     attncl_graph_output(f.g, "z", attncl_reshape(f.g, f.z, 1, (int64_t[]){4 * N}));
     attncl_graph_output(f.g, "empty", add(f.g, f.empty, f.empty));
     f.program->ctx = test_context();
-    ck_ok(attncl__plan(f.g, &f.p));
+    ck_ok(attncl__plan(f.g, NULL, &f.p));
     return f;
 }
 

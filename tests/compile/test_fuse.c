@@ -22,7 +22,7 @@ static int count_kind(const attncl_graph *g, const struct op_class *cls, int kin
     struct lowered p = {0};
     int count = 0;
 
-    ck_ok(attncl__lower(g, &p));
+    ck_ok(attncl__lower(g, NULL, &p));
     attncl__eliminate_dead(&p);
     ck_ok(attncl__fuse(&p));
     for (int n = 0; n < p.n_nodes; ++n) {

@@ -24,7 +24,7 @@ static struct fixture begin(void)
     f.flat = attncl_reshape(f.g, f.y, 1, (int64_t[]){N * N});
     f.z = attncl__graph_add(f.g, &attncl__op_add_fwd, NULL, IN(f.flat, f.flat));
     attncl_graph_output(f.g, "z", f.z);
-    ck_ok(attncl__lower(f.g, &f.p));
+    ck_ok(attncl__lower(f.g, NULL, &f.p));
     return f;
 }
 

@@ -25,7 +25,7 @@ static attncl_status record(const attncl_graph *g, struct lowered *p, struct pro
 {
     *ret = attncl__alloc_zero(sizeof **ret);
     (*ret)->ctx = test_context();
-    ck_ok(attncl__plan(g, p));
+    ck_ok(attncl__plan(g, NULL, p));
     ck_ok(attncl__allocate(p, *ret));
     return attncl__record(p, *ret);
 }

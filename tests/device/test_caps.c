@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "device/context.h"
+#include "device/internal.h"
 #include "device/quirks.h"
 #include "support/test.h"
 
@@ -89,6 +90,26 @@ static struct device_caps caps_with(const char *variant, int ignore)
         unsetenv("ATTNCL_VARIANT");
     free(old);
     return caps;
+}
+
+// A GPU whose work-groups have one work-item, as drivers without barriers report it.
+TEST(a_gpu_without_work_groups_takes_the_cpu_variant)
+{
+    static const struct {
+        uint64_t max_group;
+        enum kernel_variant variant;
+    } gpus[] = {{1, VARIANT_CPU}, {2, VARIANT_CPU}, {4, VARIANT_GPU}};
+    attncl_device_info info = test_context()->info;
+    struct device_caps caps;
+
+    strcpy(info.platform_name, "Some platform");
+    strcpy(info.vendor, "Maker");
+    info.type = ATTNCL_DEVICE_GPU;
+    for (size_t i = 0; i < sizeof gpus / sizeof gpus[0]; ++i) {
+        info.max_work_group = gpus[i].max_group;
+        ck_ok(attncl__caps_fill(test_context()->device, &info, NULL, &caps));
+        ck_assert_int_eq(caps.variant, gpus[i].variant);
+    }
 }
 
 TEST(the_variant_can_be_overridden)

@@ -121,7 +121,7 @@ TEST(values_live_across_iterations_have_their_own_memory)
     attncl_graph_output(g, "y", add(g, add(g, stack, x), x));
     attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
     struct lowered p = {0};
-    ck_ok(attncl__plan(g, &p));
+    ck_ok(attncl__plan(g, NULL, &p));
     ck_apart(&p, outside);
     ck_apart(&p, stack);
     attncl__lowered_free(&p);

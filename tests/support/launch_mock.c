@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
 
+#include <stdlib.h>
+
+#include "device/context.h"
 #include "support/launch_mock.h"
 
 static const struct launch_mock *current;
@@ -16,6 +19,10 @@ bool __real_attncl__kernel_is_launchable(struct launcher *l, const struct kspec 
                                          size_t local);
 bool __real_attncl__kernel_has_no_spills(struct launcher *l, const struct kspec *spec,
                                          size_t local);
+attncl_status __real_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                           size_t *local_ret, size_t *private_ret);
+attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                           size_t *local_ret, size_t *private_ret);
 attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                                     const struct arg *args, size_t n_args);
 bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec,
@@ -40,6 +47,18 @@ attncl_status __wrap_attncl__launch(struct launcher *l, const struct kspec *spec
 static bool is_launchable(const struct kspec *spec, size_t local, bool no_spills)
 {
     return !current->is_launchable || current->is_launchable(current->user, spec, local, no_spills);
+}
+
+attncl_status __wrap_attncl__kernel_limits(attncl_context *ctx, cl_kernel kernel, size_t *group_ret,
+                                           size_t *local_ret, size_t *private_ret)
+{
+    const char *most = getenv("TEST_KERNEL_GROUP");
+    const attncl_status status =
+        __real_attncl__kernel_limits(ctx, kernel, group_ret, local_ret, private_ret);
+
+    if (most && *group_ret > (size_t)atol(most))
+        *group_ret = (size_t)atol(most);
+    return status;
 }
 
 bool __wrap_attncl__kernel_is_launchable(struct launcher *l, const struct kspec *spec, size_t local)

@@ -6,6 +6,9 @@
 
 #include "launch/launch.h"
 
+// With TEST_KERNEL_GROUP=N in the environment no kernel runs in work-groups of more than N work-items, as its driver
+// says when asked: a device whose kernels take many registers.
+
 struct launch_mock {
     // Stands in for attncl__kernel_is_launchable() and, with no_spills,
     // attncl__kernel_has_no_spills().  NULL: every kernel is.

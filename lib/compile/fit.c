@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+
+#include "compile/fit.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+struct fitted_op {
+    const struct op_class *cls;
+    struct device_caps caps;
+};
+
+void attncl__fit_free(struct fit *fit)
+{
+    attncl__free(fit->ops);
+    *fit = (struct fit){0};
+}
+
+static struct fitted_op *find(const struct fit *fit, const struct op_class *cls)
+{
+    for (int i = 0; fit && i < fit->n; ++i)
+        if (fit->ops[i].cls == cls)
+            return &fit->ops[i];
+    return NULL;
+}
+
+const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
+                                           const struct device_caps *device)
+{
+    const struct fitted_op *op = find(fit, cls);
+
+    return op ? &op->caps : device;
+}
+
+// Kernels know work-groups of powers of two, and none of two work-items.
+static size_t group_below(size_t limit)
+{
+    size_t group = 1;
+
+    while (2 * group <= limit)
+        group *= 2;
+    return group >= 4 ? group : 1;
+}
+
+attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
+                                const struct device_caps *device, bool *lowered_ret)
+{
+    const struct op_class *cls = refused->cls;
+    const struct launch_refusal *reason = &refused->reason;
+    const size_t group = group_below(reason->max_group);
+
+    *lowered_ret = false;
+    if (!cls || !reason->refused)
+        return ATTNCL_OK;
+    struct device_caps caps = *attncl__fit_caps(fit, cls, device);
+    if (caps.variant == VARIANT_CPU)
+        return ATTNCL_OK;
+    // Where fewer work-items do not help, as with local memory or in a kernel with groups of one size.
+    if (reason->max_group == 0 || group >= caps.max_group || group == 1)
+        caps.variant = VARIANT_CPU;
+    else
+        caps.max_group = group;
+    attncl__log(ATTNCL_LOG_INFO, "%s: %s; recorded again %s", cls->name, attncl_last_error(),
+                caps.variant == VARIANT_CPU ? "in the CPU variant" : "with smaller work-groups");
+
+    struct fitted_op *op = find(fit, cls);
+    if (!op) {
+        struct fitted_op *grown = attncl__grow_array(fit->ops, (size_t)fit->n + 1, sizeof *grown);
+        REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "the work-groups of %s", cls->name);
+        fit->ops = grown;
+        op = &fit->ops[fit->n++];
+    }
+    *op = (struct fitted_op){cls, caps};
+    *lowered_ret = true;
+    return ATTNCL_OK;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Ops whose kernels a device refuses in the work-groups that its capabilities allow: they are recorded again with
+// smaller ones, in the end with the CPU variant's, of one work-item each.
+#ifndef ATTNCL_COMPILE_FIT_H
+#define ATTNCL_COMPILE_FIT_H
+
+#include "op/op.h"
+
+// The capabilities of the classes that were lowered.  Empty at first.
+struct fit {
+    struct fitted_op *ops;
+    int n;
+};
+void attncl__fit_free(struct fit *fit);
+
+// The device's own, where the class was not lowered.  fit: may be NULL, for none.
+const struct device_caps *attncl__fit_caps(const struct fit *fit, const struct op_class *cls,
+                                           const struct device_caps *device);
+
+// The class that could not be planned or recorded, and why not.
+struct refused_op {
+    const struct op_class *cls;
+    struct launch_refusal reason;
+};
+
+// *lowered_ret: whether there are smaller work-groups to try.
+attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
+                                const struct device_caps *device, bool *lowered_ret);
+
+#endif
