@@ -57,11 +57,9 @@ LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
     const bool reads = _i % 2 != 0;
     float want[N_STEPS][N_LOGITS], got[N_STEPS][N_LOGITS];
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
 
-    golden_load(&golden, models[_i / 2 / N_VARIANTS]);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, models[_i / 2 / N_VARIANTS]);
     ck_ok(attncl_decoder_create(model, 1, &decoder));
     ck_assert_int_eq(attncl_decoder_vocabulary(decoder), N_LOGITS);
     ck_ok(decode(decoder, 0, N_STEPS, want[0]));
@@ -94,8 +92,7 @@ LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
     ck_assert_uint_gt(n, 4);
     ck_assert_uint_lt(n, MAX_CALLS);
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // A step that did not wait has failed, and only a wait tells.
@@ -103,11 +100,9 @@ TEST(a_fault_that_a_wait_tells)
 {
     float want[N_STEPS][N_LOGITS], got[N_STEPS][N_LOGITS];
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
 
-    golden_load(&golden, "lm_gmlp");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "lm_gmlp");
     ck_ok(attncl_decoder_create(model, 1, &decoder));
     ck_ok(decode(decoder, 0, N_STEPS, want[0]));
     for (int by_user = 0; by_user < 2; ++by_user) {
@@ -127,8 +122,7 @@ TEST(a_fault_that_a_wait_tells)
         ck_assert_mem_eq(got, want, sizeof want);
     }
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // sum += x, y = 2 x: a graph that updates a tensor of the caller.

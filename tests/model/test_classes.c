@@ -51,11 +51,9 @@ TEST(the_loss_is_the_cross_entropy_of_a_class_for_each_sequence)
 {
     static const int32_t targets[2] = {4, 1};
     struct golden golden;
-    attncl_model *model = NULL;
     float scores[2][5], loss = 0;
     double want = 0;
-    golden_load(&golden, "classes_mean");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "classes_mean");
     attncl_array in[2] = {*golden_input(&golden, "tokens"),
                           {.name = "targets",
                            .dtype = ATTNCL_I32,
@@ -76,13 +74,10 @@ TEST(the_loss_is_the_cross_entropy_of_a_class_for_each_sequence)
     in[1].dim[0] = 1;
     ck_fails(loss_of(model, in, &loss), ATTNCL_ERR_SHAPE,
              "input targets has shape [1], expected [2]");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 
-    golden_load(&golden, "encoder_bert");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    model = golden_open(&golden, "encoder_bert");
     in[0] = *golden_input(&golden, "tokens");
     ck_fails(loss_of(model, in, &loss), ATTNCL_ERR_UNSUPPORTED, "n_classes is 0");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

@@ -127,18 +127,13 @@ LOOP_TEST(the_limit_is_kept, 0, N_NAMES)
 TEST(only_language_models_decode)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
-    golden_load(&golden, "gmlp_block");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "gmlp_block");
     ck_fails(attncl_decoder_create(model, 1, &decoder), ATTNCL_ERR_UNSUPPORTED, "gmlp_block");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 
-    golden_load(&golden, "lm_gmlp");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    model = golden_open(&golden, "lm_gmlp");
     ck_fails(attncl_decoder_create(model, 0, &decoder), ATTNCL_ERR_ARGUMENT, "batch is 0");
     ck_assert_ptr_null(decoder);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

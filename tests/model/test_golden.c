@@ -177,33 +177,26 @@ LOOP_TEST(no_mask_is_a_mask_of_ones, 0, 5)
     free(ones);
     attncl_results_destroy(with);
     attncl_results_destroy(without);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(a_model_tells_about_itself)
 {
     struct golden golden;
-    attncl_model *model = NULL;
-    golden_load(&golden, "lm_aft_local");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "lm_aft_local");
     ck_assert_str_eq(attncl_model_arch(model), "lm");
     ck_assert_int_eq(attncl_model_config_int(model, "seq_len", -1), 12);
     ck_assert_int_eq(attncl_model_config_int(model, "absent", -1), -1);
     ck_assert_int_eq(attncl_model_config_int(model, "layer", -1), -1);
     ck_assert_str_eq(attncl_model_metadata(model, "attncl.arch"), "lm");
     ck_assert_ptr_null(attncl_model_metadata(model, "attncl.vocab"));
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(a_model_holds_its_context)
 {
     struct golden golden;
-    attncl_model *model = NULL;
-    golden_load(&golden, "softmax"); // no parameter that would hold it
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "softmax"); // no parameter that would hold it
     ck_fails(attncl_context_destroy(test_context()), ATTNCL_ERR_STATE, "");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

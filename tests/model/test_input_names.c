@@ -9,14 +9,6 @@
 #include "attncl/describe.h"
 #include "support/golden.h"
 
-static attncl_model *open_golden(const char *name, struct golden *golden)
-{
-    attncl_model *model = NULL;
-    golden_load(golden, name);
-    ck_ok(attncl_model_open(test_context(), golden->path, &model));
-    return model;
-}
-
 static void refuse(attncl_model *model, const struct golden *golden, const char *words)
 {
     attncl_results *results = NULL;
@@ -58,7 +50,7 @@ static size_t misspell_all(const char *name)
     attncl_safetensors *file = NULL;
     const attncl_entry *entry;
     size_t n = 0;
-    attncl_model *model = open_golden(name, &golden);
+    attncl_model *model = golden_open(&golden, name);
     ck_ok(attncl_safetensors_open(golden.path, &file));
     ck_ok(attncl_description_create_for(file, &d));
     for (size_t i = 0; (entry = attncl_description_at(d, i)) != NULL; ++i) {
@@ -69,8 +61,7 @@ static size_t misspell_all(const char *name)
     }
     attncl_description_destroy(d);
     attncl_safetensors_close(file);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
     return n;
 }
 
@@ -98,7 +89,7 @@ TEST(an_input_of_another_name_is_refused_whatever_its_type)
     static const attncl_dtype types[] = {ATTNCL_F4, ATTNCL_F6_E2M3, ATTNCL_C64, ATTNCL_F8_E4M3};
     static const unsigned char data[8];
     struct golden golden;
-    attncl_model *model = open_golden("softmax", &golden);
+    attncl_model *model = golden_open(&golden, "softmax");
     attncl_array *another = &golden.inputs[golden.n_inputs++];
     for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i) {
         *another = (attncl_array){
@@ -112,40 +103,36 @@ TEST(an_input_of_another_name_is_refused_whatever_its_type)
                                       .bytes = 8};
         refuse(model, &golden, "input another is not known; inputs: x");
     }
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(a_cotangent_of_no_output_is_refused)
 {
     struct golden golden;
-    attncl_model *model = open_golden("dot_product_attention", &golden);
+    attncl_model *model = golden_open(&golden, "dot_product_attention");
     golden.inputs[golden.n_inputs] = golden.inputs[0];
     golden.inputs[golden.n_inputs++].name = "cotangent.outputs";
     refuse(model, &golden,
            "input cotangent.outputs: there is no output outputs, nearest: output; outputs: output, "
            "attention_weights");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(all_missing_inputs_are_named)
 {
     struct golden golden;
-    attncl_model *model = open_golden("mha", &golden);
+    attncl_model *model = golden_open(&golden, "mha");
     golden.n_inputs = 0;
     refuse(model, &golden, "inputs query, key, value are missing");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // What only another configuration reads is refused too: without amsgrad it would change nothing.
 TEST(an_input_that_this_configuration_ignores_is_refused)
 {
     struct golden golden;
-    attncl_model *model = open_golden("optimizer_step_adam", &golden);
+    attncl_model *model = golden_open(&golden, "optimizer_step_adam");
     give_input(&golden, "none")->name = "max_exp_avg_sq";
     refuse(model, &golden, "input max_exp_avg_sq is not known, nearest: exp_avg_sq; inputs: ");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

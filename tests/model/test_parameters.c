@@ -43,22 +43,17 @@ static void check_parameters(attncl_model *model, const struct golden *golden)
 TABLE_TEST(parameters_are_those_of_the_file, names)
 {
     struct golden golden;
-    attncl_model *model = NULL;
-    golden_load(&golden, names[_i]);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, names[_i]);
     check_parameters(model, &golden);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TABLE_TEST(a_saved_model_is_the_same, names)
 {
     static const char *const metadata[] = {"attncl.vocab", "abc", "note", "new", NULL};
     struct golden golden;
-    attncl_model *model = NULL;
     const char *path = IN_DIRECTORY("saved.safetensors");
-    golden_load(&golden, names[_i]);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, names[_i]);
     ck_ok(attncl_model_save(model, path, NULL));
     ck_ok(attncl_model_save(model, path, metadata)); // replaces
     attncl_model_close(model);
@@ -69,8 +64,7 @@ TABLE_TEST(a_saved_model_is_the_same, names)
     ck_assert_str_eq(attncl_model_metadata(model, "attncl.config"),
                      attncl_safetensors_metadata(golden.file, "attncl.config"));
     ck_fails(attncl_model_save(model, IN_DIRECTORY("none/x"), NULL), ATTNCL_ERR_IO, "none/x");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(a_written_parameter_is_read_back)
@@ -96,8 +90,7 @@ TEST(a_written_parameter_is_read_back)
     ck_fails(attncl_model_param_read(model, "none", got, 4), ATTNCL_ERR_ARGUMENT, "none");
     attncl_param param = ATTNCL_PARAM_INIT;
     ck_fails(attncl_model_param_at(model, 1000, &param), ATTNCL_ERR_ARGUMENT, "1000");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // -- loss and gradients
@@ -122,14 +115,12 @@ static const int32_t targets[T * B] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4
 TEST(a_step_along_the_gradient_lowers_the_loss)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_graph *g = NULL;
     attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
     attncl_weight weight = ATTNCL_WEIGHT_INIT;
     char name[32];
     float before, after;
-    golden_load(&golden, "lm_feedback");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "lm_feedback");
     ck_ok(attncl_graph_create(test_context(), &g));
     const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
                                ints("targets", targets, 2, shape_tb)};
@@ -177,8 +168,7 @@ TEST(a_step_along_the_gradient_lowers_the_loss)
     }
     attncl_results_destroy(results);
     attncl_graph_destroy(g);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // Calls attncl_model_loss() in a graph of its own.
@@ -196,13 +186,11 @@ static attncl_status try_loss(attncl_model *model, const attncl_loss_desc *desc,
 TEST(a_loss_refuses_what_it_cannot_compute)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
     const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
                                ints("targets", targets, 2, shape_tb),
                                ints("target", targets, 2, shape_tb)};
-    golden_load(&golden, "lm_feedback");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "lm_feedback");
     ck_ok(try_loss(model, &desc, in, 2));
     ck_fails(try_loss(model, &desc, in, 1), ATTNCL_ERR_ARGUMENT, "targets is missing");
     ck_fails(try_loss(model, &desc, in, 3), ATTNCL_ERR_ARGUMENT, "input target is not known");
@@ -212,13 +200,10 @@ TEST(a_loss_refuses_what_it_cannot_compute)
     desc.label_smoothing = 0;
     desc.dropout = -0.5;
     ck_fails(try_loss(model, &desc, in, 2), ATTNCL_ERR_ARGUMENT, "dropout is -0.5");
-    attncl_model_close(model);
-    golden_free(&golden);
-    golden_load(&golden, "mha");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    golden_close(&golden, model);
+    model = golden_open(&golden, "mha");
     ck_fails(try_loss(model, NULL, in, 2), ATTNCL_ERR_UNSUPPORTED, "arch mha has no loss");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // Keys have no bias: their rows of the stacked one stay zero, in models of any depth.

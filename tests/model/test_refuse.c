@@ -141,8 +141,7 @@ TEST(what_may_be_absent_or_extra_is_tolerated)
         ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
         golden_check(&golden, results, 1e-4);
         attncl_results_destroy(results);
-        attncl_model_close(model);
-        golden_free(&golden);
+        golden_close(&golden, model);
     }
 }
 
@@ -194,18 +193,15 @@ LOOP_TEST(a_bad_input_is_refused, 0, N_BAD_INPUTS)
              bad->words);
     ck_assert_ptr_null(results);
     ck_assert_ptr_null(strchr(attncl_last_error(), '\n'));
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(gradients_that_cannot_be)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_results *results = NULL;
     attncl_graph *g = NULL;
-    golden_load(&golden, "transpose_qkv");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "transpose_qkv");
     golden.inputs[golden.n_inputs] = golden.inputs[0];
     golden.inputs[golden.n_inputs++].name = "cotangent.output";
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
@@ -213,11 +209,9 @@ TEST(gradients_that_cannot_be)
              "arch transpose_qkv has no gradients, input cotangent.output asks for them");
     ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
              "cotangent.output");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 
-    golden_load(&golden, "linear");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    model = golden_open(&golden, "linear");
     golden.inputs[golden.n_inputs] = golden.inputs[0];
     golden.inputs[golden.n_inputs++].name = "cotangent.weight";
     ck_fails(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL),
@@ -231,19 +225,15 @@ TEST(gradients_that_cannot_be)
              ATTNCL_ERR_ARGUMENT, "input 1 has no name");
     ck_assert_ptr_null(results);
     ck_assert_ptr_null(g);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(sampling_is_not_one_graph)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_graph *g = NULL;
-    golden_load(&golden, "lm_sample");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "lm_sample");
     ck_fails(attncl_model_graph(model, golden.inputs, golden.n_inputs, &g), ATTNCL_ERR_UNSUPPORTED,
              "lm_sample");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

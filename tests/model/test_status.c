@@ -77,13 +77,10 @@ TEST(err_state)
 TEST(err_unsupported)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
-    golden_load(&golden, "softmax");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "softmax");
     ck_fails(attncl_decoder_create(model, 1, &decoder), ATTNCL_ERR_UNSUPPORTED, "softmax");
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 TEST(err_no_device)

@@ -87,19 +87,16 @@ LOOP_TEST(repeated_runs_create_nothing, 0, N_NAMES)
     }
     ck_same_level(before, level_now());
     attncl_graph_destroy(g);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 LOOP_TEST(repeated_steps_create_nothing, 0, N_NAMES)
 {
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
     const int32_t tokens[3] = {1, 2, 3};
     float logits[3 * 11];
-    golden_load(&golden, names[_i]);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, names[_i]);
     ck_ok(attncl_decoder_create(model, 3, &decoder));
     struct level before = {0};
     for (int i = 0; i <= N_RUNS; ++i) {
@@ -111,8 +108,7 @@ LOOP_TEST(repeated_steps_create_nothing, 0, N_NAMES)
     }
     ck_same_level(before, level_now());
     attncl_decoder_destroy(decoder);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // A tensor is a child of its context: opening makes one for each parameter, a graph adds itself and

@@ -27,10 +27,8 @@ TEST(a_length_may_exceed_an_int)
          .bytes = sizeof lens},
     };
     struct golden golden;
-    attncl_model *model = NULL;
     attncl_results *huge = NULL, *exact = NULL;
-    golden_load(&golden, "masked_softmax");
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
+    attncl_model *model = golden_open(&golden, "masked_softmax");
     ck_ok(attncl_model_run(model, inputs, 2, &huge, NULL));
     inputs[1].data = capped;
     ck_ok(attncl_model_run(model, inputs, 2, &exact, NULL));
@@ -40,8 +38,7 @@ TEST(a_length_may_exceed_an_int)
     ck_assert_float_gt(x[K - 1], 0.5f);
     attncl_results_destroy(huge);
     attncl_results_destroy(exact);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }
 
 // No target is negative, so nothing is padding.
@@ -74,6 +71,5 @@ TEST(a_negative_pad_pads_nothing)
     ck_ok(attncl_model_run(model, inputs, 2, &results, NULL));
     ck_assert_double_eq_tol(*(const float *)attncl_results_at(results, 0)->data, expected, 1e-6);
     attncl_results_destroy(results);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

@@ -39,6 +39,20 @@ void golden_free(struct golden *golden)
     golden->file = NULL;
 }
 
+attncl_model *golden_open(struct golden *ret, const char *name)
+{
+    attncl_model *model = NULL;
+    golden_load(ret, name);
+    ck_ok(attncl_model_open(test_context(), ret->path, &model));
+    return model;
+}
+
+void golden_close(struct golden *golden, attncl_model *model)
+{
+    attncl_model_close(model);
+    golden_free(golden);
+}
+
 attncl_array *golden_input(struct golden *golden, const char *name)
 {
     for (size_t i = 0; i < golden->n_inputs; ++i)
@@ -172,13 +186,10 @@ void golden_rewrite(const struct golden *golden, const char *path, struct golden
 void golden_run(const char *name, double tolerance)
 {
     struct golden golden;
-    attncl_model *model = NULL;
+    attncl_model *model = golden_open(&golden, name);
     attncl_results *results = NULL;
-    golden_load(&golden, name);
-    ck_ok(attncl_model_open(test_context(), golden.path, &model));
     ck_ok(attncl_model_run(model, golden.inputs, golden.n_inputs, &results, NULL));
     golden_check(&golden, results, tolerance);
     attncl_results_destroy(results);
-    attncl_model_close(model);
-    golden_free(&golden);
+    golden_close(&golden, model);
 }

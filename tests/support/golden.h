@@ -19,6 +19,11 @@ struct golden {
 
 void golden_load(struct golden *ret, const char *name); // "lm_gmlp"
 void golden_free(struct golden *golden);
+
+// The same with the file's model.
+attncl_model *golden_open(struct golden *ret, const char *name);
+void golden_close(struct golden *golden, attncl_model *model);
+
 attncl_array *golden_input(struct golden *golden, const char *name);
 const attncl_array *golden_expected(const struct golden *golden, const char *name);
 

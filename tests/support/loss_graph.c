@@ -9,8 +9,7 @@ enum { MAX_WEIGHTS = 64, LABEL_BYTES = 32 };
 
 void loss_graph_open(struct loss_graph *p, const char *name)
 {
-    golden_load(&p->golden, name);
-    ck_ok(attncl_model_open(test_context(), p->golden.path, &p->model));
+    p->model = golden_open(&p->golden, name);
     ck_ok(attncl_graph_create(test_context(), &p->g));
     p->n_weights = attncl_model_weight_count(p->model);
     ck_assert_uint_le(p->n_weights, MAX_WEIGHTS);
@@ -42,8 +41,7 @@ void loss_graph_build(struct loss_graph *p, const attncl_loss_desc *desc, const 
 void loss_graph_close(struct loss_graph *p)
 {
     attncl_graph_destroy(p->g);
-    attncl_model_close(p->model);
-    golden_free(&p->golden);
+    golden_close(&p->golden, p->model);
 }
 
 float loss_graph_run(struct loss_graph *p)
