@@ -16,13 +16,6 @@ enum { N = 12 };
 static const int64_t shape34[] = {3, 4}, shape43[] = {4, 3}, shape32[] = {3, 2};
 static const float ramp[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
-static attncl_graph *new_graph(void)
-{
-    attncl_graph *g = NULL;
-    ck_ok(attncl_graph_create(test_context(), &g));
-    return g;
-}
-
 static attncl_value input(attncl_graph *g, const char *name, const int64_t dim[2])
 {
     return attncl_graph_input(g, name, ATTNCL_F32, 2, dim);
@@ -63,7 +56,7 @@ static void run_and_check(attncl_graph *g, const float *want, int n)
 
 TEST(uses_are_summed)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
     float want[N];
 
@@ -75,7 +68,7 @@ TEST(uses_are_summed)
 
 TEST(a_tensor_given_twice_is_one)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     attncl_tensor *w = NULL;
     float want[N];
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, ramp, &w));
@@ -91,7 +84,7 @@ TEST(a_tensor_given_twice_is_one)
 
 TEST(halves)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
     const attncl_value a = attncl_slice(g, x, 1, 0, 2), b = attncl_slice(g, x, 1, 2, 4);
 
@@ -101,7 +94,7 @@ TEST(halves)
 
 TEST(a_slice_a_permutation_and_a_reshape)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
     const attncl_value w = attncl_graph_constant(g, ATTNCL_F32, 2, shape43, ramp);
     const attncl_value turned = attncl_permute(g, x, (const int[]){1, 0});
@@ -124,7 +117,7 @@ TEST(a_slice_a_permutation_and_a_reshape)
 // More slices than are placed at a time, two of them overlapping.
 TEST(many_slices)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_reshape(g, input(g, "x", shape34), 2, (const int64_t[]){12, 1});
     const int64_t one[2] = {1, 1};
     attncl_value y[N + 1], dx, dy[N + 1];
@@ -146,7 +139,7 @@ TEST(many_slices)
 
 TEST(of_a_view)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
 
     ask(g, attncl_mul(g, x, x), attncl_slice(g, x, 1, 1, 3));
@@ -155,7 +148,7 @@ TEST(of_a_view)
 
 TEST(zeros_where_nothing_flows)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34), other = input(g, "other", shape32);
     static const float none[6];
 
@@ -165,7 +158,7 @@ TEST(zeros_where_nothing_flows)
 
 TEST(a_scalar_needs_no_dy)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
     attncl_value y[2], dx;
 
@@ -178,7 +171,7 @@ TEST(a_scalar_needs_no_dy)
 
 TEST(unneeded_gradients_are_left_out)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34), w = input(g, "w", shape34);
     const attncl_value y = attncl_mul(g, attncl_mul(g, w, w), x), dy = ones(g, shape34);
     attncl_value dx;
@@ -194,7 +187,7 @@ TEST(unneeded_gradients_are_left_out)
 TEST(a_deep_graph)
 {
     enum { DEPTH = 30000 };
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34), dy = ones(g, shape34);
     attncl_value y = x, dx;
 
@@ -208,7 +201,7 @@ TEST(a_deep_graph)
 
 TEST(runs_create_nothing)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
     struct object_counts before, after;
 
@@ -234,7 +227,7 @@ TEST(runs_create_nothing)
 
 TEST(an_op_without_gradient_is_named)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = input(g, "x", shape34);
     attncl_value dx;
 
@@ -252,7 +245,7 @@ TEST(an_op_without_gradient_is_named)
 
 TEST(refusals)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     attncl_value x = input(g, "x", shape34), dx;
     const attncl_value narrow = ones(g, shape32);
 
@@ -260,13 +253,13 @@ TEST(refusals)
     ck_fails(attncl_graph_status(g), ATTNCL_ERR_SHAPE, "dy 0 is [3, 2], its y is [3, 4]");
     attncl_graph_destroy(g);
 
-    g = new_graph();
+    g = test_graph();
     x = input(g, "x", shape34);
     attncl_graph_gradient(g, 1, &x, NULL, 1, &x, &dx);
     ck_fails(attncl_graph_status(g), ATTNCL_ERR_SHAPE, "without a dy");
     attncl_graph_destroy(g);
 
-    g = new_graph();
+    g = test_graph();
     x = attncl_graph_input(g, "x", ATTNCL_I32, 2, shape34);
     attncl_graph_gradient(g, 1, &x, NULL, 1, &x, &dx);
     ck_fails(attncl_graph_status(g), ATTNCL_ERR_DTYPE, "I32");

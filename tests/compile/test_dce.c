@@ -13,10 +13,9 @@ TEST(only_what_is_needed_stays)
 {
     const int64_t dim[] = {1, 4, 1, 1, 8}, n = 1, rows[] = {4, 8};
     const struct feedback_store_fwd_params params = {0};
-    attncl_graph *g = NULL;
     struct lowered p = {0};
 
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, rows);
     const attncl_value y = add(g, x, x), dead = add(g, y, y);
     add(g, dead, x);

@@ -13,13 +13,6 @@ static attncl_value add(attncl_graph *g, attncl_value a, attncl_value b)
     return attncl__graph_add(g, &attncl__op_add_fwd, NULL, IN(a, b));
 }
 
-static attncl_graph *new_graph(void)
-{
-    attncl_graph *g = NULL;
-    ck_ok(attncl_graph_create(test_context(), &g));
-    return g;
-}
-
 // The passes up to recording.  The caller frees both.
 static attncl_status record(const attncl_graph *g, struct lowered *p, struct program **ret)
 {
@@ -40,7 +33,7 @@ static void end(attncl_graph *g, struct lowered *p, struct program *program)
 // Nodes 0, 2 and 3 have commands; node 1 is dead, node 4 computes no element.
 TEST(live_nodes_in_their_order)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     struct lowered p;
     struct program *program;
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
@@ -73,7 +66,7 @@ LOOP_TEST(loops_are_recorded_once, 0, 3)
 {
     static const int64_t trip_counts[] = {3, 1, 0};
     const int64_t trip_count = trip_counts[_i];
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     struct lowered p;
     struct program *program;
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
@@ -106,7 +99,7 @@ static attncl_status refuse(struct launcher *l, const struct op_call *call)
 TEST(a_failure_names_scope_and_op)
 {
     struct op_class refused = attncl__op_add_fwd;
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     struct lowered p;
     struct program *program;
     refused.launch = refuse;

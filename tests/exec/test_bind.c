@@ -129,9 +129,8 @@ TEST(a_run_waits_for_events_and_gives_one)
 
 TEST(an_empty_graph_still_gives_an_event)
 {
-    attncl_graph *g = NULL;
     cl_event done = NULL;
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     ck_ok(attncl_graph_compile(g, NULL));
     ck_ok(attncl_graph_enqueue(g, 0, NULL, &done));
     ck_assert_ptr_nonnull(done);
@@ -161,8 +160,7 @@ TEST(inside_the_callers_context)
 
 TEST(canaries_detect_an_overwrite)
 {
-    attncl_graph *g = NULL;
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     g->canaries = true; // whatever the environment says
     attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
     attncl_graph_push_scope(g, "first");

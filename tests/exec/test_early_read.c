@@ -12,8 +12,7 @@ enum { N = 64 };
 // Outputs in the order they are named in: late = x + x + x + x, early = x + x, and none = x's view.
 static attncl_graph *chain(void)
 {
-    attncl_graph *g = NULL;
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
     const attncl_value early = attncl_add(g, x, x);
     attncl_graph_output(g, "late", attncl_add(g, early, early));

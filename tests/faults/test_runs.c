@@ -222,12 +222,11 @@ LOOP_TEST(a_graph_that_updates_weights, 0, N_VARIANTS)
 // A graph that keeps nothing gives no output of a run that failed, and runs again.
 LOOP_TEST(a_graph_without_state, 0, N_VARIANTS)
 {
-    attncl_graph *g = NULL;
     const int64_t dim[] = {N};
     float x[N], y[N];
     size_t n = 1;
 
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const attncl_value in = attncl_graph_input(g, "x", ATTNCL_F32, 1, dim);
     attncl_graph_output(g, "y", attncl_add(g, attncl_mul(g, in, in), in));
     ck_ok(attncl_graph_compile(g, NULL));
@@ -258,13 +257,12 @@ LOOP_TEST(a_graph_without_state, 0, N_VARIANTS)
 TEST(a_bound_graph)
 {
     const int64_t dim[] = {N};
-    attncl_graph *g = NULL;
     cl_int code;
     float x[N];
     cl_mem mem = clCreateBuffer(test_context()->cl, CL_MEM_READ_WRITE, sizeof x, NULL, &code);
 
     ck_assert_int_eq(code, CL_SUCCESS);
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const attncl_value in = attncl_graph_input(g, "x", ATTNCL_F32, 1, dim);
     attncl_graph_output(g, "y", attncl_add(g, in, in));
     ck_ok(attncl_graph_compile(g, NULL));

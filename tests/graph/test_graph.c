@@ -17,13 +17,6 @@ enum { N = 12 };
 static const int64_t shape34[] = {3, 4};
 static const float ramp[N] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
 
-static attncl_graph *new_graph(void)
-{
-    attncl_graph *g = NULL;
-    ck_ok(attncl_graph_create(test_context(), &g));
-    return g;
-}
-
 static attncl_value op2(attncl_graph *g, const char *name, attncl_value a, attncl_value b)
 {
     return attncl__graph_add(g, attncl__op_find(name), NULL, IN(a, b));
@@ -40,7 +33,7 @@ static void check_floats(attncl_graph *g, const char *name, const float *want, i
 
 TEST(runs_again_with_new_inputs)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
     attncl_graph_output(g, "y", op2(g, "add_fwd", x, x));
     ck_ok(attncl_graph_compile(g, NULL));
@@ -60,7 +53,7 @@ TEST(runs_again_with_new_inputs)
 
 TEST(inputs_convert_and_start_as_zeros)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
     const attncl_value zero = attncl_graph_input(g, "zero", ATTNCL_F32, 2, shape34);
     attncl_graph_output(g, "y", op2(g, "add_fwd", x, zero));
@@ -117,7 +110,7 @@ TEST(compiling_tells_its_progress)
 
 TEST(the_first_failure_is_kept_with_its_scope)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     attncl_graph_push_scope(g, "encoder");
     attncl_graph_push_scope(g, "layers.3");
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
@@ -144,7 +137,7 @@ TEST(builders_refuse_misuse)
                 {ATTNCL_ERR_ARGUMENT, "no value"},    {ATTNCL_ERR_SHAPE, "2^48"},
                 {ATTNCL_ERR_SHAPE, "rank 9"}};
     for (int i = 0; i < 7; ++i) {
-        attncl_graph *g = new_graph();
+        attncl_graph *g = test_graph();
         const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
         switch (i) {
         case 0:
@@ -180,11 +173,11 @@ TEST(values_of_another_graph_are_refused)
         "x 0 of a gradient is a value of another graph", "x is a value of another graph",
         "a view of a value of another graph"};
     const struct tensor_desc view = {.dtype = ATTNCL_F32, .rank = 1, .dim = {12}, .stride = {1}};
-    attncl_graph *other = new_graph();
+    attncl_graph *other = test_graph();
     const attncl_value foreign = attncl_graph_input(other, "x", ATTNCL_F32, 2, shape34);
 
     for (int i = 0; i < 5; ++i) {
-        attncl_graph *g = new_graph();
+        attncl_graph *g = test_graph();
         attncl_value dx;
         const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
         ck_assert_int_eq(attncl_graph_shape(g, foreign).rank, -1);
@@ -206,7 +199,7 @@ TEST(values_of_another_graph_are_refused)
 
 TEST(views_are_copied_for_ops_that_need_it)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
     struct tensor_desc columns = *attncl__graph_desc(g, x); // columns 1 and 2
     columns.dim[1] = 2;
@@ -227,7 +220,7 @@ TEST(views_are_copied_for_ops_that_need_it)
 
 TEST(one_value_may_be_several_outputs)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
     const attncl_value y = op2(g, "add_fwd", x, x);
     attncl_graph_output(g, "same", x);
@@ -252,7 +245,7 @@ TEST(one_value_may_be_several_outputs)
 // x -> n additions -> y.
 static attncl_graph *chain(int n, int64_t width)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, &width);
     for (int i = 0; i < n; ++i)
         x = op2(g, "add_fwd", x, x);
@@ -286,7 +279,7 @@ TEST(memory_is_reused_and_reported_before_it_is_taken)
 
 TEST(what_nothing_needs_is_not_computed)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, shape34);
     op2(g, "add_fwd", op2(g, "add_fwd", x, x), x);
     attncl_graph_output(g, "y", op2(g, "mul_fwd", x, x));
@@ -317,7 +310,7 @@ TEST(steady_state_makes_nothing)
 
 TEST(index_inputs_are_checked)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const int64_t three = 3;
     const attncl_value t = attncl_graph_index_input(g, "tokens", 1, &three, 0, 17);
     attncl_graph_output(g, "y", t);
@@ -343,7 +336,7 @@ TEST(tensors_serve_several_graphs)
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, ramp, &w));
     attncl_graph *g[2];
     for (int i = 0; i < 2; ++i) {
-        g[i] = new_graph();
+        g[i] = test_graph();
         const attncl_value x = attncl_graph_input(g[i], "x", ATTNCL_F32, 2, shape34);
         attncl_graph_output(g[i], "y",
                             op2(g[i], i ? "add_fwd" : "mul_fwd", x, attncl_graph_weight(g[i], w)));
@@ -368,7 +361,7 @@ TEST(tensors_serve_several_graphs)
 
 TEST(empty_values_are_fine)
 {
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 2, (int64_t[]){0, 4});
     attncl_graph_output(g, "y", op2(g, "add_fwd", op2(g, "add_fwd", x, x), x));
     ck_ok(attncl_graph_compile(g, NULL));
@@ -449,7 +442,7 @@ TEST(graphs_run_from_several_threads)
 TEST(tensors_are_written)
 {
     attncl_tensor *t = NULL;
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     float doubled[N];
     ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &t));
     const attncl_value x = attncl_graph_weight(g, t);
@@ -470,7 +463,7 @@ TEST(state_is_read_and_written_by_name)
     const int64_t one = 1;
     int32_t counted = -1;
     attncl_shape shape;
-    attncl_graph *g = new_graph();
+    attncl_graph *g = test_graph();
     attncl_graph_state(g, "seen", ATTNCL_F32, 2, shape34);
     attncl_graph_state(g, "count", ATTNCL_I32, 1, &one);
     attncl_graph_state(g, "twice", ATTNCL_I32, 1, &one);

@@ -30,9 +30,8 @@ TABLE_TEST(scores_match_pytorch, names)
 
 static attncl_status loss_of(attncl_model *model, const attncl_array *inputs, float *loss_ret)
 {
-    attncl_graph *g = NULL;
     attncl_value loss;
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     attncl_status status = attncl_model_loss(model, g, NULL, inputs, 2, &loss);
     if (status == ATTNCL_OK) {
         attncl_graph_output(g, "loss", loss);

@@ -115,13 +115,12 @@ static const int32_t targets[T * B] = {2, 3, 4, 5, 6, 7, 8, 9, 10, 0, 1, 2, 3, 4
 TEST(a_step_along_the_gradient_lowers_the_loss)
 {
     struct golden golden;
-    attncl_graph *g = NULL;
     attncl_value loss, weights[MAX_WEIGHTS], gradients[MAX_WEIGHTS];
     attncl_weight weight = ATTNCL_WEIGHT_INIT;
     char name[32];
     float before, after;
     attncl_model *model = golden_open(&golden, "lm_feedback");
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
                                ints("targets", targets, 2, shape_tb)};
     ck_ok(attncl_model_loss(model, g, NULL, in, 2, &loss));
@@ -175,9 +174,8 @@ TEST(a_step_along_the_gradient_lowers_the_loss)
 static attncl_status try_loss(attncl_model *model, const attncl_loss_desc *desc,
                               const attncl_array *inputs, size_t n)
 {
-    attncl_graph *g = NULL;
     attncl_value loss;
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const attncl_status status = attncl_model_loss(model, g, desc, inputs, n, &loss);
     attncl_graph_destroy(g);
     return status;
@@ -214,7 +212,6 @@ TEST(rows_without_a_parameter_have_no_gradient)
         "{\"layer\": \"feedback\", \"d_model\": 4, \"heads\": 2, \"d_ff\": 4, "
         "\"n_layers\": 9, \"n_vocab\": 11, \"P\": 6}";
     attncl_model *model = NULL;
-    attncl_graph *g = NULL;
     attncl_value loss, *weights, *gradients;
     attncl_weight weight = ATTNCL_WEIGHT_INIT;
     const attncl_array in[] = {ints("tokens", tokens, 2, shape_tb),
@@ -222,7 +219,7 @@ TEST(rows_without_a_parameter_have_no_gradient)
     float got[ROWS];
     int n_found = 0;
     ck_ok(attncl_model_create(test_context(), "lm", config, 1, &model));
-    ck_ok(attncl_graph_create(test_context(), &g));
+    attncl_graph *g = test_graph();
     const size_t n = attncl_model_weight_count(model);
     weights = malloc(2 * n * sizeof *weights);
     ck_assert_ptr_nonnull(weights);

@@ -69,6 +69,13 @@ attncl_context *test_context(void)
     return context;
 }
 
+attncl_graph *test_graph(void)
+{
+    attncl_graph *g = NULL;
+    ck_ok(attncl_graph_create(context, &g));
+    return g;
+}
+
 // A case, or a fixture when `test` is NULL.
 static struct entry {
     int line;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "attncl/context.h"
+#include "attncl/graph.h"
 #include "attncl/status.h"
 
 // TEST(name) { ... }: a case.  LOOP_TEST: a case for each _i of [first, end); TABLE_TEST: for each
@@ -69,5 +70,6 @@ void test_add_fixture(int line, SFun up, SFun down, bool each);
 void device_up(void);
 void device_down(void);
 attncl_context *test_context(void); // the fixture's context
+attncl_graph *test_graph(void);     // a new one there, the caller's
 
 #endif
