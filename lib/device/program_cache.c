@@ -102,13 +102,15 @@ static char *kernel_names(cl_program program)
     return NULL;
 }
 
-static bool is_shortage(cl_int code)
+// Whether a driver's code is about the binary, and not about what else failed.
+static bool is_about_binary(cl_int code)
 {
-    return code == CL_OUT_OF_RESOURCES || code == CL_OUT_OF_HOST_MEMORY;
+    return code == CL_INVALID_BINARY || code == CL_INVALID_PROGRAM || code == CL_INVALID_VALUE ||
+           code == CL_BUILD_PROGRAM_FAILURE || code == CL_INVALID_BUILD_OPTIONS;
 }
 
 // Gives the binary to the driver.  NULL when it rejects it or finds other kernels than were stored.
-// *invalid_ret: the entry is to blame, and not a shortage.
+// *invalid_ret: whether the entry is to blame.
 static cl_program from_binary(const attncl_context *ctx, const char *names,
                               const unsigned char *binary, size_t n, const char *options,
                               bool *invalid_ret)
@@ -120,7 +122,7 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
     if (code != CL_SUCCESS || per_device != CL_SUCCESS) {
         if (program)
             clReleaseProgram(program);
-        *invalid_ret = !is_shortage(code);
+        *invalid_ret = per_device != CL_SUCCESS || is_about_binary(code);
         return NULL;
     }
     char *now = NULL;
@@ -128,7 +130,7 @@ static cl_program from_binary(const attncl_context *ctx, const char *names,
     if (code == CL_SUCCESS)
         now = kernel_names(program);
     const bool same = now && strcmp(now, names) == 0;
-    *invalid_ret = code == CL_SUCCESS ? now && !same : !is_shortage(code);
+    *invalid_ret = code == CL_SUCCESS ? now && !same : is_about_binary(code);
     attncl__free(now);
     if (same)
         return program;

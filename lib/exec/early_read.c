@@ -49,6 +49,13 @@ static void release(struct early_read *reads, size_t n)
         attncl__event_release(&reads[i].done);
 }
 
+// The data is the caller's again; a message of the failure before stays.
+static void abandon(struct program *p, struct early_read *reads, size_t n)
+{
+    attncl__queue_drain(p->ctx);
+    release(reads, n);
+}
+
 static attncl_status enqueue(struct program *p, struct early_read *reads, size_t n)
 {
     struct io_binding *output = NULL;
@@ -77,8 +84,7 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
         status = enqueue(p, reads, n);
     (void)attncl__run_end(p, status);
     if (status != ATTNCL_OK) {
-        attncl__queue_drain(p->ctx); // the data is the caller's again
-        release(reads, n);
+        abandon(p, reads, n);
     }
     return status;
 }
@@ -98,4 +104,12 @@ attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads,
     release(reads, n);
     TRY(status);
     return attncl__run_end(p, attncl__graph_check_canaries(g));
+}
+
+void attncl__early_reads_abandon(attncl_graph *g, struct early_read *reads, size_t n)
+{
+    struct program *p = attncl__graph_program(g);
+
+    abandon(p, reads, n);
+    attncl__run_failed(p);
 }

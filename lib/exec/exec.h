@@ -27,6 +27,8 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
 attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret);
 // Waits for the run, and checks canaries as attncl_graph_run() does.
 attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads, size_t n);
+// The same after a failure, whose message stays.
+void attncl__early_reads_abandon(attncl_graph *g, struct early_read *reads, size_t n);
 
 // With ATTNCL_GUARD: fills everything that a run will write with poison; checks the canaries around
 // every value, and names the first op whose neighbour was overwritten.

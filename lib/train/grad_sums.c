@@ -180,8 +180,11 @@ attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g)
         if (status == ATTNCL_OK)
             status = begin_bucket(t, i);
     }
-    const attncl_status ended = g ? attncl__early_reads_end(g, s->reads, t->n_trained) : ATTNCL_OK;
-    return status == ATTNCL_OK ? ended : status;
+    if (status == ATTNCL_OK)
+        return g ? attncl__early_reads_end(g, s->reads, t->n_trained) : ATTNCL_OK;
+    if (g)
+        attncl__early_reads_abandon(g, s->reads, t->n_trained);
+    return status;
 }
 
 static attncl_status send_tensors(attncl_trainer *t)

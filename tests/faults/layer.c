@@ -3,14 +3,20 @@
 // The layer: a dispatch table of the calls that libattncl and CLBlast make.  Entries that are NULL
 // go to the driver.
 
+#define _GNU_SOURCE              // dladdr, program_invocation_short_name
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
 #include <CL/cl_layer.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "faults/layer.h"
 
+#define CALLER __builtin_return_address(0)
 #define EXPORT __attribute__((visibility("default")))
 
 static const cl_icd_dispatch *target;
@@ -42,19 +48,71 @@ static bool is_query(const char *name)
     return strncmp(name, "clGet", 5) == 0;
 }
 
+// -- where calls come from: the address after the call, which the loader passes on by a jump
+
+enum { SITE_SLOTS = 1 << 12 };
+static struct site {
+    const void *address;
+    const char *function;
+    size_t n_calls, n_failed;
+} sites[SITE_SLOTS];
+
+// NULL: no more space.
+static struct site *site_of(const void *address, const char *function)
+{
+    size_t i = (size_t)address % SITE_SLOTS;
+
+    for (size_t n = 0; n < SITE_SLOTS; ++n, i = (i + 1) % SITE_SLOTS) {
+        if (!sites[i].address)
+            sites[i] = (struct site){.address = address, .function = function};
+        if (sites[i].address == address && strcmp(sites[i].function, function) == 0)
+            return &sites[i];
+    }
+    return NULL;
+}
+
+// At the program's end: "offset function calls failures" of the program's own sites, for sites.py.
+__attribute__((destructor)) static void write_sites(void)
+{
+    const char *directory = getenv("ATTNCL_FAULTS_SITES");
+    char path[4096];
+    Dl_info info;
+
+    if (!directory)
+        return;
+    snprintf(path, sizeof path, "%s/%s.sites", directory, program_invocation_short_name);
+    FILE *file = fopen(path, "w");
+    for (size_t i = 0; file && i < SITE_SLOTS; ++i) {
+        const struct site *s = &sites[i];
+        if (!s->address || !dladdr(s->address, &info) ||
+            !strstr(info.dli_fname, program_invocation_short_name))
+            continue;
+        fprintf(file, "%zx %s %zu %zu\n",
+                (size_t)((const char *)s->address - (const char *)info.dli_fbase), s->function,
+                s->n_calls, s->n_failed);
+    }
+    if (file)
+        fclose(file);
+}
+
 // Counts a call; the code it must fail with, or CL_SUCCESS.
-static cl_int judge(const char *name)
+static cl_int judge(const char *name, const void *from)
 {
     cl_int code = CL_SUCCESS;
 
     pthread_mutex_lock(&lock);
     const size_t function = function_index(name);
+    struct site *const site = site_of(from, name);
     ++functions[function].n_calls;
+    if (site)
+        ++site->n_calls;
     if ((!plan.only || strcmp(plan.only, name) == 0) && (plan.queries || !is_query(name))) {
         const size_t n = ++report.n_calls;
         if (plan.at && (n == plan.at || (plan.all && n > plan.at))) {
             code = plan.code;
             ++functions[function].n_failed;
+            if (site)
+                ++site->n_failed;
             if (!report.n_failed++)
                 strncpy(report.first, name, sizeof report.first - 1);
         }
@@ -123,7 +181,7 @@ static bool released(const void *handle)
 #define CALL(name, parameters, arguments)                                                          \
     static CL_API_ENTRY cl_int CL_API_CALL layer_##name parameters                                 \
     {                                                                                              \
-        const cl_int code = judge(#name);                                                          \
+        const cl_int code = judge(#name, CALLER);                                                  \
         return code != CL_SUCCESS ? code : target->name arguments;                                 \
     }
 
@@ -169,13 +227,14 @@ CALL(clFlush, (cl_command_queue queue), (queue))
 // A wait that fails has waited.
 static CL_API_ENTRY cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
 {
-    const cl_int code = judge("clFinish"), waited = target->clFinish(queue);
+    const cl_int code = judge("clFinish", CALLER), waited = target->clFinish(queue);
     return code != CL_SUCCESS ? code : waited;
 }
 
 static CL_API_ENTRY cl_int CL_API_CALL layer_clWaitForEvents(cl_uint n, const cl_event *events)
 {
-    const cl_int code = judge("clWaitForEvents"), waited = target->clWaitForEvents(n, events);
+    const cl_int code = judge("clWaitForEvents", CALLER),
+                 waited = target->clWaitForEvents(n, events);
     return code != CL_SUCCESS ? code : waited;
 }
 
@@ -184,7 +243,7 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clWaitForEvents(cl_uint n, const cl
 #define CREATE(type, name, parameters, arguments)                                                  \
     static CL_API_ENTRY type CL_API_CALL layer_##name parameters                                   \
     {                                                                                              \
-        const cl_int code = judge(#name);                                                          \
+        const cl_int code = judge(#name, CALLER);                                                  \
         if (code != CL_SUCCESS) {                                                                  \
             if (ret)                                                                               \
                 *ret = code;                                                                       \
@@ -226,7 +285,7 @@ CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int 
 #define REFERENCES(type, Name)                                                                     \
     static CL_API_ENTRY cl_int CL_API_CALL layer_clRetain##Name(type object)                       \
     {                                                                                              \
-        cl_int code = judge("clRetain" #Name);                                                     \
+        cl_int code = judge("clRetain" #Name, CALLER);                                             \
         if (code == CL_SUCCESS)                                                                    \
             code = target->clRetain##Name(object);                                                 \
         if (code == CL_SUCCESS)                                                                    \
@@ -250,7 +309,7 @@ REFERENCES(cl_event, Event)
 #define ENQUEUE(name, parameters, arguments)                                                       \
     static CL_API_ENTRY cl_int CL_API_CALL layer_##name parameters                                 \
     {                                                                                              \
-        cl_int code = judge(#name);                                                                \
+        cl_int code = judge(#name, CALLER);                                                        \
         if (code == CL_SUCCESS)                                                                    \
             code = target->name arguments;                                                         \
         if (code == CL_SUCCESS && event)                                                           \

@@ -4,11 +4,13 @@
 
 #define _GNU_SOURCE // nftw
 #include <check.h>
+#include <dirent.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "support/directory.h"
@@ -74,6 +76,18 @@ void directory_write_bytes(const char *name, const void *data, size_t bytes)
 void directory_write(const char *name, const char *text)
 {
     directory_write_bytes(name, text, strlen(text));
+}
+
+void directory_empty(const char *name)
+{
+    char path[FILE_BYTES];
+    DIR *opened = opendir(directory_path(name, path));
+
+    ck_assert_ptr_nonnull(opened);
+    for (const struct dirent *entry; (entry = readdir(opened)) != NULL;)
+        if (*entry->d_name != '.')
+            ck_assert_int_eq(unlinkat(dirfd(opened), entry->d_name, 0), 0);
+    closedir(opened);
 }
 
 static int count_one(const char *path, const struct stat *st, int type, struct FTW *ftw)

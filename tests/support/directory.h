@@ -23,6 +23,9 @@ const char *directory_path(const char *name, char path[FILE_BYTES]);
 void directory_write(const char *name, const char *text);
 void directory_write_bytes(const char *name, const void *data, size_t bytes);
 
+// Removes the files of directory/name.
+void directory_empty(const char *name);
+
 // How many regular files are below it; how many entries of any kind it has itself.
 size_t directory_count(void);
 size_t directory_entries(void);

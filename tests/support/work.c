@@ -125,7 +125,7 @@ attncl_status work_trainer(const char *keys, struct strbuf *result)
         status = train(trainer, result);
     attncl_trainer_destroy(trainer);
     remove(IN_DIRECTORY("checkpoint"));
-    ck_assert_uint_eq(directory_entries(), 2); // the text, the cache
+    ck_assert_uint_eq(directory_entries(), 3); // the text, the caches
     return status;
 }
 
@@ -208,9 +208,13 @@ static attncl_status read_early(attncl_graph *g, attncl_graph *empty, struct str
         status = CL_CODE(clWaitForEvents(1, &done), "clWaitForEvents");
     if (done)
         clReleaseEvent(done);
-    const attncl_status ended = attncl__early_reads_end(g, &read, 1);
-    add(result, y, sizeof y);
-    return status == ATTNCL_OK ? ended : status;
+    if (status == ATTNCL_OK) {
+        status = attncl__early_reads_end(g, &read, 1);
+        add(result, y, sizeof y);
+    } else {
+        attncl__early_reads_abandon(g, &read, 1);
+    }
+    return status;
 }
 
 attncl_status work_events(const char *unused, struct strbuf *result)
@@ -275,20 +279,31 @@ attncl_status work_adopted(const char *unused, struct strbuf *result)
     return status;
 }
 
-attncl_status work_cache(const char *unused, struct strbuf *result)
+static attncl_status run_cached(const char *name, struct strbuf *result)
 {
     char path[FILE_BYTES];
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
     attncl_context *ctx = NULL;
 
-    (void)unused;
-    options.cache_dir = directory_path("cache", path);
+    options.cache_dir = directory_path(name, path);
     setenv("ATTNCL_CACHE", "rw", 1);
     attncl_status status = attncl_context_create(&options, &ctx);
     setenv("ATTNCL_CACHE", "off", 1);
     if (status == ATTNCL_OK)
         status = run_small(ctx, false, result);
     ck_ok(attncl_context_destroy(ctx));
+    return status;
+}
+
+attncl_status work_cache(const char *name, struct strbuf *result)
+{
+    return run_cached(name, result);
+}
+
+attncl_status work_cold(const char *name, struct strbuf *result)
+{
+    const attncl_status status = run_cached(name, result);
+    directory_empty(name);
     return status;
 }
 
@@ -300,7 +315,8 @@ void work_begin(void)
                     "gfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcbagfedcba"
                     "acegbdfacegbdfacegbdfacegbdfacegbdfacegbdfacegbdfacegbdfacegbdfacegbdf");
     struct strbuf unused = STRBUF_EMPTY;
-    ck_ok(work_cache(NULL, &unused)); // fills it
+    ck_ok(work_cache("cache", &unused)); // fills it
+    ck_ok(work_cold("cold", &unused));
     attncl__strbuf_free(&unused);
 }
 

@@ -17,6 +17,7 @@ work_fn work_bound;   // a graph in buffers of the caller, at this offset
 work_fn work_events;  // reads of outputs as they are completed, lists of events
 work_fn work_profile; // a profiled run, in a context of its own
 work_fn work_adopted; // a context inside that of the caller
+work_fn work_cold;    // the same that writes it
 work_fn work_cache;   // a context of its own that reads the program cache
 
 // Before and after all work: a directory with the files that it needs.
