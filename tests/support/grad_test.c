@@ -111,7 +111,8 @@ static double compare(const struct gradients *t, int i, const struct host *want)
     ck_ok(attncl_graph_read(t->g, name, got, host_bytes(want)));
     for (int64_t k = 0; k < want->count; ++k) {
         const double error = fabs(got[k] - want->data[k]);
-        worst = error <= worst ? worst : error; // NaN stays
+        if (!(error <= worst) && !isnan(worst)) // NaN stays
+            worst = error;
         largest = fmax(largest, fabs(want->data[k]));
     }
     return largest > 0 ? worst / largest : worst;

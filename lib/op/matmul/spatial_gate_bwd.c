@@ -108,20 +108,37 @@ static attncl_status show(struct launcher *l, const struct op_call *call, int ma
                                arg_i32(params->causal), arg_i32(p.rows_per_group)));
 }
 
-static struct gemm_matrix whole(struct span span, int64_t ld)
+static struct gemm_matrix part(struct span span, int64_t start, int64_t ld)
 {
-    return (struct gemm_matrix){.span = span, .ld = ld};
+    return (struct gemm_matrix){.span = span, .start = start, .ld = ld};
+}
+
+// Rows of a block: under a causal mask each has a GEMM of its own, of the columns that it sees.
+static int64_t block_rows(const struct op_call *call, int64_t length)
+{
+    enum { N_BLOCKS = 4, MIN_ROWS = 48 };
+    const struct spatial_gate_fwd_params *params = call->sig.params;
+    const int64_t rows = ceil_div(length, N_BLOCKS);
+
+    if (!params->causal)
+        return length;
+    return rows > MIN_ROWS ? rows : MIN_ROWS;
 }
 
 static attncl_status weight_launch(struct launcher *l, const struct op_call *call)
 {
     const int64_t *dim = call->sig.in[1].dim;
-    const int64_t length = dim[0], columns = dim[1] * dim[2];
-    const struct gemm g = GEMM_OF(1, length, length, columns, .a = whole(call->in[1], columns),
-                                  .b = whole(call->in[2], columns),
-                                  .c = whole(call->scratch, length), .trans_b = true);
+    const int64_t length = dim[0], columns = dim[1] * dim[2], rows = block_rows(call, length);
+    const struct spatial_gate_fwd_params *params = call->sig.params;
 
-    TRY(attncl__gemm(l, &g));
+    for (int64_t i = 0; i < length; i += rows) {
+        const int64_t end = i + rows < length ? i + rows : length;
+        const struct gemm g = GEMM_OF(
+            1, end - i, params->causal ? end : length, columns,
+            .a = part(call->in[1], i * columns, columns), .b = part(call->in[2], 0, columns),
+            .c = part(call->scratch, i * length, length), .trans_b = true);
+        TRY(attncl__gemm(l, &g));
+    }
     return show(l, call, 3, call->scratch, length, call->out[0], call->sig.in[0].dim[0]);
 }
 
@@ -129,12 +146,21 @@ static attncl_status input_launch(struct launcher *l, const struct op_call *call
 {
     const int64_t *dim = call->sig.in[1].dim;
     const int64_t length = dim[0], columns = dim[1] * dim[2], n = call->sig.in[0].dim[1];
-    const struct gemm g = GEMM_OF(1, length, columns, length, .a = whole(call->scratch, length),
-                                  .b = whole(call->in[1], columns),
-                                  .c = whole(call->out[0], columns), .trans_a = true);
+    const int64_t rows = block_rows(call, length);
 
     TRY(show(l, call, 2, call->in[0], n, call->scratch, length));
-    return attncl__gemm(l, &g);
+    for (int64_t j = 0; j < length; j += rows) {
+        const int64_t end = j + rows < length ? j + rows : length;
+        // W' has zeros above its diagonal: the first j rows have none of these columns.
+        const int64_t first = rows < length ? j : 0;
+        const struct gemm g =
+            GEMM_OF(1, end - j, columns, length - first,
+                    .a = part(call->scratch, first * length + j, length),
+                    .b = part(call->in[1], first * columns, columns),
+                    .c = part(call->out[0], j * columns, columns), .trans_a = true);
+        TRY(attncl__gemm(l, &g));
+    }
+    return ATTNCL_OK;
 }
 
 // bias [n], ds -> dbias [n]
@@ -162,13 +188,16 @@ static attncl_status bias_launch(struct launcher *l, const struct op_call *call)
                                arg_i32(p.rows_per_group)));
 }
 
+// Causal: the lower triangle only, as of the forward op.
 static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
+    const struct spatial_gate_fwd_params *params = sig->params;
     const double length = (double)sig->in[1].dim[0];
     const double count = (double)attncl__desc_count(&sig->in[1]);
+    const double pairs = params->causal ? length * (length + 1) / 2 : length * length;
 
-    *flop_ret = 2 * length * count;
-    *bytes_ret = 8 * (count + length * length);
+    *flop_ret = length == 0 ? 0 : 2 * pairs * (count / length);
+    *bytes_ret = 4 * (2 * count + 2 * pairs);
 }
 
 const struct op_class attncl__op_spatial_gate_bwd_gate = {

@@ -31,6 +31,18 @@ TEST(meets_finite_differences)
     check(&plain, host_mask(6, 0.5, DIMS(1, 5, 1)));
 }
 
+// Under a causal mask rows are multiplied in blocks, each with what it sees.
+TEST(blocks_of_causal_rows)
+{
+    const struct spatial_gate_fwd_params causal = {1};
+    const int steps = on_simulator() ? 50 : 101;
+    struct host *w = host_random(1, DIMS(steps + 2, steps + 2)),
+                *bias = host_random(2, DIMS(steps + 2));
+    struct host *u = host_random(3, DIMS(steps, 1, 2)), *z1 = host_random(4, DIMS(steps, 1, 2));
+
+    ck_gradients("spatial_gate_fwd", &causal, HOSTS(w, bias, u, z1, NULL), 017, forward, 2e-5);
+}
+
 TEST(refusals)
 {
     const struct spatial_gate_fwd_params plain = {0};
