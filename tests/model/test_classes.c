@@ -54,12 +54,7 @@ TEST(the_loss_is_the_cross_entropy_of_a_class_for_each_sequence)
     double want = 0;
     attncl_model *model = golden_open(&golden, "classes_mean");
     attncl_array in[2] = {*golden_input(&golden, "tokens"),
-                          {.name = "targets",
-                           .dtype = ATTNCL_I32,
-                           .rank = 1,
-                           .dim = {2},
-                           .data = targets,
-                           .bytes = sizeof targets}};
+                          {"targets", ATTNCL_I32, 1, {2}, targets, sizeof targets}};
     ck_ok(loss_of(model, in, &loss));
     memcpy(scores, golden_expected(&golden, "output")->data, sizeof scores);
     for (int b = 0; b < 2; ++b) {

@@ -179,12 +179,7 @@ static void check_change(const struct golden *golden, struct golden_change chang
 static void check_changes(const char *name)
 {
     static const float zeros[18];
-    const attncl_array with = {.name = "",
-                               .dtype = ATTNCL_F32,
-                               .rank = 3,
-                               .dim = {9, 1, 2},
-                               .data = zeros,
-                               .bytes = sizeof zeros};
+    const attncl_array with = {"", ATTNCL_F32, 3, {9, 1, 2}, zeros, sizeof zeros};
     struct golden golden;
     attncl_description *d;
     const attncl_entry *e;
@@ -277,12 +272,7 @@ static void describe_file(const char *path, attncl_safetensors **file, attncl_de
 TEST(says_what_a_file_lacks)
 {
     static const float zeros[64];
-    const attncl_array wrong = {.name = "",
-                                .dtype = ATTNCL_F32,
-                                .rank = 1,
-                                .dim = {5},
-                                .data = zeros,
-                                .bytes = 5 * sizeof *zeros};
+    const attncl_array wrong = {"", ATTNCL_F32, 1, {5}, zeros, 5 * sizeof *zeros};
     struct golden golden;
     attncl_safetensors *file;
     attncl_description *d;

@@ -16,12 +16,7 @@ static const int32_t targets[T * B] = {2, 3, 4, 5, 6, 0, 1, 2, 3, 4, 5, 6, 0, 1,
 
 static attncl_array ints(const char *name, const int32_t *data)
 {
-    return (attncl_array){.name = name,
-                          .dtype = ATTNCL_I32,
-                          .rank = 2,
-                          .dim = {shape_tb[0], shape_tb[1]},
-                          .data = data,
-                          .bytes = sizeof tokens};
+    return (attncl_array){name, ATTNCL_I32, 2, {shape_tb[0], shape_tb[1]}, data, sizeof tokens};
 }
 
 enum { NO_DESC = -1 };

@@ -311,12 +311,7 @@ TEST(the_seed_decides)
 TEST(a_new_model_runs)
 {
     const int32_t tokens[6] = {0, 1, 2, 3, 4, 0};
-    const attncl_array in = {.name = "tokens",
-                             .dtype = ATTNCL_I32,
-                             .rank = 2,
-                             .dim = {3, 2},
-                             .data = tokens,
-                             .bytes = sizeof tokens};
+    const attncl_array in = {"tokens", ATTNCL_I32, 2, {3, 2}, tokens, sizeof tokens};
     attncl_model *model = create("lm", small, 1);
     attncl_results *results = NULL;
     ck_ok(attncl_model_run(model, &in, 1, &results, NULL));

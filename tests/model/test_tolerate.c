@@ -13,18 +13,8 @@ TEST(a_length_may_exceed_an_int)
     static const float scores[B * Q * K] = {1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3};
     static const int64_t lens[B] = {INT64_C(1) << 40, 2}, capped[B] = {K, 2};
     attncl_array inputs[] = {
-        {.name = "X",
-         .dtype = ATTNCL_F32,
-         .rank = 3,
-         .dim = {B, Q, K},
-         .data = scores,
-         .bytes = sizeof scores},
-        {.name = "valid_lens",
-         .dtype = ATTNCL_I64,
-         .rank = 1,
-         .dim = {B},
-         .data = lens,
-         .bytes = sizeof lens},
+        {"X", ATTNCL_F32, 3, {B, Q, K}, scores, sizeof scores},
+        {"valid_lens", ATTNCL_I64, 1, {B}, lens, sizeof lens},
     };
     struct golden golden;
     attncl_results *huge = NULL, *exact = NULL;
@@ -48,18 +38,8 @@ TEST(a_negative_pad_pads_nothing)
     static const int32_t targets[2] = {0, 1};
     static const double expected = 0.81326168751822283; // (log(1 + e) + log(1 + 1 / e)) / 2
     const attncl_array inputs[] = {
-        {.name = "logits",
-         .dtype = ATTNCL_F32,
-         .rank = 2,
-         .dim = {2, 2},
-         .data = logits,
-         .bytes = sizeof logits},
-        {.name = "targets",
-         .dtype = ATTNCL_I32,
-         .rank = 1,
-         .dim = {2},
-         .data = targets,
-         .bytes = sizeof targets},
+        {"logits", ATTNCL_F32, 2, {2, 2}, logits, sizeof logits},
+        {"targets", ATTNCL_I32, 1, {2}, targets, sizeof targets},
     };
     struct golden golden;
     attncl_model *model = NULL;
