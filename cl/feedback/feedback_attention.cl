@@ -4,7 +4,7 @@
 //
 //   joint   s_j = (q + u) . (k_j + U_j) * scale
 //   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale
-//   y = sum_j softmax(s)_j v_j
+//   y = sum_j m_j softmax(s)_j v_j,   m the mask of dropout, or 1
 //
 //   Work      a work-group takes one head of one batch entry: scores of BLOCK memories, AT_ONCE of them
 //             by one work-item, then their values, work-item i vectors i, i + LS ... of the columns
@@ -14,20 +14,23 @@
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
 //   LS        work-group size, a power of two          1 (CPU) .. 256
-//   BLOCK     memories scored before values are read   a multiple of 16
+//   BLOCK     memories scored before values are read   a multiple of 4 VW
 //   AT_ONCE   memories scored side by side             1 (GPU), VW (CPU)
 //   HAS_TAIL  the width is no multiple of VW           0, 1
 //   SPLIT     split scores                             0, 1
 //   WEIGHTS   the weights are an output too            0, 1
+//   DROPOUT   they are dropped before they meet values 0, 1
 
+#include "common/dropout.clh"
 #include "common/math.clh"
 #include "common/reduce.clh"
 #if AT_ONCE > 1
 #include "common/transpose_reduce.clh"
 #endif
 
-#if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL || !defined SPLIT || !defined WEIGHTS
-#error "BLOCK, AT_ONCE, HAS_TAIL, SPLIT and WEIGHTS must be defined"
+#if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL || !defined SPLIT ||                   \
+    !defined WEIGHTS || !defined DROPOUT
+#error "BLOCK, AT_ONCE, HAS_TAIL, SPLIT, WEIGHTS and DROPOUT must be defined"
 #endif
 
 // One head's query and its biases, `width` floats each.
@@ -140,9 +143,32 @@ LOCAL_INLINE float exponentials(__local float *scores, int n, float row_max)
     return horizontal_sum(sum);
 }
 
+#if DROPOUT
+// The first n of BLOCK scores, whose first is of `block`.
+LOCAL_INLINE void drop_scores(const struct dropout *d, ulong block, __local float *scores, int n)
+{
+#if LS == 1 && VW > 1
+    for (int j = 0; j < n; j += 4 * VW) {
+        FV e[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            e[k] = VLOAD(scores + j + k * VW);
+        drop_vectors(d, block + j / 4, e);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            VSTORE(e[k], scores + j + k * VW);
+    }
+#else
+    for (int j = 4 * (int)get_local_id(0); j < n; j += 4 * LS)
+        vstore4(drop_four(d, block + j / 4, vload4(0, scores + j)), 0, scores + j);
+#endif
+}
+#endif
+
 // q: [B, H width], rows q_stride apart; keys, values: element (j, b, h, c) at start + j * memory +
 // b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
-// position: [1], how many of the n_memories there are yet; read when `growing`
+// position: [1], how many of the n_memories there are yet; read when `growing`: the mask is then of
+// row position[0] of [positions, B, H, n_memories]
 // y: [B, H width]; weights: [n_memories, B, H]
 KERNEL void
 feedback_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
@@ -153,7 +179,7 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
                        __global const float *restrict place_bias,
                        __global const int *restrict position, __global float *restrict y,
                        __global float *restrict weights, int growing, int n_memories, int n_places,
-                       int width, float scale)
+                       int width, float scale, DROPOUT_PARAMS)
 {
     __local float scores[BLOCK];
     GROUP_SPACE(tmp);
@@ -168,6 +194,11 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
     const struct query query = {q + q_start + b * q_stride + (long)h * width, u + (long)h * width,
                                 width};
     float row_max = -INFINITY, sum = 0.0f;
+#if DROPOUT
+    const struct dropout dropout = DROPOUT_OF;
+    const long mask_row = ((growing ? count : 0) * (long)get_num_groups(1) + b) * n_heads + h;
+    const long mask_block = mask_row * ((n_memories + 3) / 4);
+#endif
 
     keys += key_start + b * key_batch + h * key_head;
     values += value_start + b * value_batch + h * value_head;
@@ -207,6 +238,12 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
         const float decay = exp_nonpos_f(row_max - base);
         sum = sum * decay + GROUP_SUM(exponentials(scores, padded, base), tmp);
         row_max = larger;
+#if DROPOUT
+        drop_scores(&dropout, (ulong)(mask_block + first / 4), scores, n);
+#if LS > 1
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+#endif
 
         // Pass 3: values.
         add_values(y, width, decay, scores, values + first * value_memory, value_memory, n);

@@ -3,16 +3,18 @@
 // lib/op/feedback/feedback_attention_bwd.c
 //
 //   joint   s_j = (q + u) . (k_j + U_j) * scale
-//   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale,      p = softmax(s),  y = sum_j p_j v_j
+//   split   s_j = ((q + u) . k_j + q . U_j + w_j) * scale,      p = softmax(s),  y = sum_j m_j p_j v_j
 //
-//   dp_j = dy . v_j + dp of the weights,   ds_j = p_j (dp_j - sum_i p_i dp_i) scale
-//   dq = sum_j ds_j (k_j + U_j),   dk_j = ds_j (q + u),   dv_j = p_j dy
+//   dp_j = m_j dy . v_j + dp of the weights,   ds_j = p_j (dp_j - sum_i p_i dp_i) scale
+//   dq = sum_j ds_j (k_j + U_j),   dk_j = ds_j (q + u),   dv_j = m_j p_j dy
 //   dU_j = sum_b ds_j (q + u), split: ds_j q;   dw_j = sum_b ds_j
 //   du = sum_b dq, split: sum_b sum_j ds_j k_j
 //
 //   Work      query: a work-group takes one head of one batch entry; memory: one memory of those;
 //             positions: one head of one position, the last of all u
-//   Memory    `scores` holds p and ds, [2][batch][heads][memories]; each is read once more
+//   m: the mask of dropout, made again, or 1
+//
+//   Memory    `scores` holds m p and ds, [2][batch][heads][memories]; each is read once more
 //   Numerics  the softmax is relative to the largest score; no memory gives 0; sums over batch
 //             entries and memories are in order
 //
@@ -20,12 +22,14 @@
 //   VW        floats in a vector                       1 (GPU) | 4 | 8 | 16
 //   LS        work-group size, a power of two          1 (CPU) .. 256
 //   SPLIT     split scores                             0, 1
+//   DROPOUT   weights are dropped                      0, 1
 
+#include "common/dropout.clh"
 #include "common/math.clh"
 #include "common/reduce.clh"
 
-#ifndef SPLIT
-#error "SPLIT: split scores"
+#if !defined SPLIT || !defined DROPOUT
+#error "SPLIT: split scores; DROPOUT: weights are dropped"
 #endif
 
 // How many of the memories there are, and the position of the first.
@@ -62,6 +66,41 @@ static inline float dot_rows(__global const float *a, __global const float *b, i
     return horizontal_sum(all);
 }
 
+#if DROPOUT
+// The elements [0, n) of a row, in place; all work-items see them before and after.
+static inline void drop_row(const struct dropout *d, ulong block, __global float *x, int n)
+{
+#if LS == 1 && VW > 1
+    for (int j = 0; j < n; j += 4 * VW) {
+        FV e[4];
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            e[k] = j + k * VW < n ? load_some(x + j + k * VW, n - j - k * VW, 0.0f) : (FV)(0.0f);
+        drop_vectors(d, block + j / 4, e);
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            if (j + k * VW < n)
+                store_some(e[k], x + j + k * VW, n - j - k * VW);
+    }
+#else
+#if LS > 1
+    barrier(CLK_GLOBAL_MEM_FENCE);
+#endif
+    for (int j = 4 * (int)get_local_id(0); j < n; j += 4 * LS) {
+        float e[4];
+        for (int k = 0; k < 4; k++)
+            e[k] = j + k < n ? x[j + k] : 0.0f;
+        vstore4(drop_four(d, block + j / 4, vload4(0, e)), 0, e);
+        for (int k = 0; k < 4 && j + k < n; k++)
+            x[j + k] = e[k];
+    }
+#if LS > 1
+    barrier(CLK_GLOBAL_MEM_FENCE);
+#endif
+#endif
+}
+#endif
+
 // q, dy: [B, H width], rows of q q_stride apart; keys, values: element (j, b, h, c) at start + j *
 // memory + b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]
 // dweights: [n_memories, B, H], read when has_dweights
@@ -75,7 +114,7 @@ KERNEL void feedback_attention_bwd_query(
     __global const int *restrict position, __global const float *restrict dy,
     __global const float *restrict dweights, int has_dweights, __global float *restrict dq,
     __global float *scores, __global float *restrict du_parts, int growing, int n_memories,
-    int n_places, int width, float scale)
+    int n_places, int width, float scale, DROPOUT_PARAMS)
 {
     GROUP_SPACE(tmp);
     const int lid = (int)get_local_id(0);
@@ -103,11 +142,23 @@ KERNEL void feedback_attention_bwd_query(
     }
     row_max = GROUP_MAX(row_max, tmp);
 
+#if DROPOUT
+    const struct dropout dropout = DROPOUT_OF;
+    const ulong block = (ulong)(((growing ? count : 0) * n_rows + row) * ((n_memories + 3) / 4));
+    for (int j = lid; j < count; j += LS)
+        ds[j] = dot_rows(dy + row * width, v + j * value_memory, width);
+    drop_row(&dropout, block, ds, count);
+#endif
+
     // Pass 2: exponentials and the gradients of the weights; their sums.
     for (int j = lid; j < count; j += LS) {
         const float e = exp_nonpos_f(p[j] - row_max);
-        const float dp = dot_rows(dy + row * width, v + j * value_memory, width) +
-                         (has_dweights ? dweights[j * n_rows + row] : 0.0f);
+#if DROPOUT
+        const float of_y = ds[j];
+#else
+        const float of_y = dot_rows(dy + row * width, v + j * value_memory, width);
+#endif
+        const float dp = of_y + (has_dweights ? dweights[j * n_rows + row] : 0.0f);
         p[j] = e;
         ds[j] = dp;
         total += e;
@@ -123,6 +174,9 @@ KERNEL void feedback_attention_bwd_query(
         p[j] *= factor;
         ds[j] = p[j] * (ds[j] - mean) * scale;
     }
+#if DROPOUT
+    drop_row(&dropout, block, p, count);
+#endif
 #if LS > 1
     barrier(CLK_GLOBAL_MEM_FENCE);
 #endif

@@ -25,13 +25,16 @@ typedef struct attncl_feedback_params {
     attncl_value key_pos_embeddings;         /**< [P, H, D]; row P - distance */
     attncl_value query_pos_bias;             /**< [H, D] */
     attncl_value key_pos_bias;               /**< [P, H]: split scores; null: joint */
+    const attncl_dropout_desc *dropout;      /**< of the weights [B, H, S] before they meet the
+                                                values, borrowed; NULL: none.  Of a sequence's
+                                                step t: row t of [T, B, H, T - 1] */
 } attncl_feedback_params;
 
 #define ATTNCL_FEEDBACK_PARAMS_INIT                                                                \
     {                                                                                              \
         sizeof(attncl_feedback_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,   \
             ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,            \
-            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT                                                   \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL                                             \
     }
 
 /**
@@ -64,12 +67,15 @@ typedef struct attncl_feedback_layer_params {
     const attncl_ffn_params *ffn;                  /**< borrowed for the call */
     attncl_activation activation;
     double norm_eps; /**< of both layer norms; 0: 1e-5 */
+    /** Of what the attention and the feed-forward network add to x, borrowed; NULL: none.  Of a
+     * sequence's step t: row t of [T, B, C]; so is ffn's. */
+    const attncl_dropout_desc *attn_dropout, *ffn_dropout;
 } attncl_feedback_layer_params;
 
 #define ATTNCL_FEEDBACK_LAYER_PARAMS_INIT                                                          \
     {                                                                                              \
         sizeof(attncl_feedback_layer_params), ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL,          \
-            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY, 0                         \
+            ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT, NULL, ATTNCL_IDENTITY, 0, NULL, NULL             \
     }
 
 /** x [B, C], memory [S, B, C] or null -> [B, C].  Without memory x passes by the attention.

@@ -2,7 +2,7 @@
 //
 // Feedback attention, and a layer of a feedback transformer (Fan et al. 2020):
 //
-//     x += attn(LN(x), memories) unless there is none;   x += FF(LN(x))
+//     x += dropout(attn(LN(x), memories)) unless there is none;   x += dropout(FF(LN(x)))
 
 #include <inttypes.h>
 
@@ -27,11 +27,17 @@ attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_para
 
     const attncl_value none = ATTNCL_NONE_VALUE;
     const attncl_value q = attncl__layer_project(g, "query", query, p->query_weight, none, none);
-    const struct feedback_attention_fwd_params params = {m->slot, m->adds, weights_ret != NULL};
-    const attncl_value y =
-        attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
-                          IN(q, m->keys, m->values, p->key_pos_embeddings, p->query_pos_bias,
-                             p->key_pos_bias, m->position, m->gradients));
+    struct feedback_attention_fwd_params params = {
+        .slot = m->slot, .adds = m->adds, .want_weights = weights_ret != NULL};
+    attncl_dropout_desc dropout;
+    if (!attncl__layer_dropout(g, p->dropout, &dropout, &params.dropout) ||
+        !attncl__layer_absent(g, dropout.residual, "the residual of a dropout of weights") ||
+        !attncl__layer_absent(g, dropout.position, "the position of a dropout of weights"))
+        return none;
+    const attncl_value y = attncl__graph_add(g, &attncl__op_feedback_attention_fwd, &params,
+                                             IN(q, m->keys, m->values, p->key_pos_embeddings,
+                                                p->query_pos_bias, p->key_pos_bias, m->position,
+                                                m->gradients, dropout.p > 0 ? dropout.step : none));
     if (weights_ret)
         *weights_ret = attncl__graph_result(g, y, 1);
     attncl_graph_push_scope(g, "output");
@@ -80,14 +86,58 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
     return attention(g, &p, n_heads, &in, weights_ret);
 }
 
-attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x)
+// dropout(y) + x
+static attncl_value drop(attncl_graph *g, attncl_dropout_desc desc, attncl_value y, attncl_value x,
+                         attncl_value position)
 {
+    desc.position = position;
+    desc.residual = x;
+    return attncl_dropout(g, y, &desc);
+}
+
+attncl_feedback_params attncl__feedback_attn_params(const struct feedback_layer *p)
+{
+    attncl_feedback_params attn = p->attn;
+    attn.dropout = &p->drop_weights;
+    return attn;
+}
+
+attncl_value attncl__feedback_attn_residual(const struct feedback_layer *p, attncl_value x)
+{
+    return p->drop_attn.p > 0 ? ATTNCL_NONE_VALUE : x;
+}
+
+attncl_value attncl__feedback_drop_attn(attncl_graph *g, const struct feedback_layer *p,
+                                        attncl_value y, attncl_value x, attncl_value position)
+{
+    return p->drop_attn.p > 0 ? drop(g, p->drop_attn, y, x, position) : y;
+}
+
+attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
+                                  attncl_value position)
+{
+    attncl_dropout_desc hidden = p->drop_hidden;
+    attncl_ffn_params ffn = p->ffn;
+    const bool drops = p->drop_ffn.p > 0;
+    hidden.position = position;
+    ffn.dropout = &hidden;
     const attncl_value z = attncl__feedback_normalise(g, "norm_ff", x, p->norm_ffn_weight,
                                                       p->norm_ffn_bias, p->norm_eps);
     attncl_graph_push_scope(g, "feed_forward");
-    const attncl_value y = attncl_feed_forward(g, &p->ffn, p->activation, z, x);
+    const attncl_value y =
+        attncl_feed_forward(g, &ffn, p->activation, z, drops ? ATTNCL_NONE_VALUE : x);
     attncl_graph_pop_scope(g);
-    return y;
+    return drops ? drop(g, p->drop_ffn, y, x, position) : y;
+}
+
+// A copy, to which the layer gives position and residual.
+static bool read_dropout(attncl_graph *g, const attncl_dropout_desc *given,
+                         attncl_dropout_desc *ret)
+{
+    struct dropout_fwd_params params;
+    return attncl__layer_dropout(g, given, ret, &params) &&
+           attncl__layer_absent(g, ret->residual, "the residual of a layer's dropout") &&
+           attncl__layer_absent(g, ret->position, "the position of a layer's dropout");
 }
 
 bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_params *params,
@@ -97,8 +147,14 @@ bool attncl__feedback_layer_read(attncl_graph *g, const attncl_feedback_layer_pa
     *ret = (struct feedback_layer){0};
     if (!LAYER_STRUCT(g, attncl_feedback_layer_params, &p, params) ||
         !LAYER_STRUCT(g, attncl_feedback_params, &ret->attn, p.attn) ||
-        !LAYER_STRUCT(g, attncl_ffn_params, &ret->ffn, p.ffn))
+        !LAYER_STRUCT(g, attncl_ffn_params, &ret->ffn, p.ffn) ||
+        !read_dropout(g, ret->attn.dropout, &ret->drop_weights) ||
+        !read_dropout(g, p.attn_dropout, &ret->drop_attn) ||
+        !read_dropout(g, ret->ffn.dropout, &ret->drop_hidden) ||
+        !read_dropout(g, p.ffn_dropout, &ret->drop_ffn))
         return false;
+    ret->attn.dropout = NULL;
+    ret->ffn.dropout = NULL;
     ret->norm_attn_weight = p.norm_attn_weight;
     ret->norm_attn_bias = p.norm_attn_bias;
     ret->norm_ffn_weight = p.norm_ffn_weight;
@@ -118,11 +174,15 @@ attncl_value attncl_feedback_layer(attncl_graph *g, const attncl_feedback_layer_
     if (attncl__given(memory) && attncl__layer_shape(g, memory, "memory", &d) && d.dim[0] != 0) {
         const attncl_value z = attncl__feedback_normalise(
             g, "norm_self_attn", x, p.norm_attn_weight, p.norm_attn_bias, p.norm_eps);
-        const attncl_attention_inputs in = {
-            .query = z, .key = memory, .value = memory, .residual = x};
+        const attncl_feedback_params attn = attncl__feedback_attn_params(&p);
+        const attncl_attention_inputs in = {.query = z,
+                                            .key = memory,
+                                            .value = memory,
+                                            .residual = attncl__feedback_attn_residual(&p, x)};
         attncl_graph_push_scope(g, "attn");
-        x = attention(g, &p.attn, n_heads, &in, NULL);
+        const attncl_value y = attention(g, &attn, n_heads, &in, NULL);
+        x = attncl__feedback_drop_attn(g, &p, y, x, ATTNCL_NONE_VALUE);
         attncl_graph_pop_scope(g);
     }
-    return attncl__feedback_ffn(g, &p, x);
+    return attncl__feedback_ffn(g, &p, x, ATTNCL_NONE_VALUE);
 }

@@ -9,13 +9,15 @@
 #include "attncl/feedback.h"
 #include "layer/layer.h"
 
-// A layer's and a model's parameters: copies of the caller's structs.
+// A layer's and a model's parameters: copies of the caller's structs; attn.dropout and ffn.dropout are
+// NULL, copied too.
 struct feedback_layer {
     attncl_value norm_attn_weight, norm_attn_bias, norm_ffn_weight, norm_ffn_bias;
     attncl_feedback_params attn;
     attncl_ffn_params ffn;
     attncl_activation activation;
     float norm_eps;
+    attncl_dropout_desc drop_weights, drop_attn, drop_hidden, drop_ffn;
 };
 struct feedback_model {
     struct feedback_layer *layers;
@@ -46,8 +48,18 @@ attncl_value attncl__feedback_attend(attncl_graph *g, const attncl_feedback_para
                                      attncl_value query, const struct feedback_memories *m,
                                      attncl_value residual, attncl_value *weights_ret);
 
+// The parts of a layer.  position: I32 [1], of the masks of dropout; null: x is all there is.
+//
+// What attention adds to x: a layer's attention drops its weights, and is given a residual unless what
+// it adds is dropped, which _drop_attn() then does.
+attncl_feedback_params attncl__feedback_attn_params(const struct feedback_layer *p);
+attncl_value attncl__feedback_attn_residual(const struct feedback_layer *p, attncl_value x);
+attncl_value attncl__feedback_drop_attn(attncl_graph *g, const struct feedback_layer *p,
+                                        attncl_value y, attncl_value x, attncl_value position);
+
 // x + FF(LN(x))
-attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x);
+attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *p, attncl_value x,
+                                  attncl_value position);
 
 // A model's steps: what they share.
 struct feedback_steps {

@@ -90,9 +90,12 @@ static attncl_value layer_step(attncl_graph *g, const struct feedback_steps *s, 
     const attncl_value z = attncl__feedback_normalise(g, "norm_self_attn", x, p->norm_attn_weight,
                                                       p->norm_attn_bias, p->norm_eps);
     attncl_graph_push_scope(g, "attn");
-    x = attncl__feedback_attend(g, &p->attn, z, &m, x, NULL);
+    const attncl_feedback_params attn = attncl__feedback_attn_params(p);
+    const attncl_value y =
+        attncl__feedback_attend(g, &attn, z, &m, attncl__feedback_attn_residual(p, x), NULL);
+    x = attncl__feedback_drop_attn(g, p, y, x, s->position);
     attncl_graph_pop_scope(g);
-    x = attncl__feedback_ffn(g, p, x);
+    x = attncl__feedback_ffn(g, p, x, s->position);
     attncl_graph_pop_scope(g);
     return x;
 }

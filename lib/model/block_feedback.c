@@ -160,29 +160,50 @@ void attncl__feedback_load(struct params *p, const struct feedback_settings *s)
     transformer_params(p, s, NULL, NULL, &ignored);
 }
 
+// A layer's places of dropout, in the order of the forward pass.
+struct layer_dropout {
+    attncl_dropout_desc weights, attn, hidden, ffn;
+};
+
+static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts,
+                       attncl_feedback_layer_params *layer, struct layer_dropout *ret)
+{
+    ret->weights = attncl__dropout_next(sites);
+    ret->attn = attncl__dropout_next(sites);
+    ret->hidden = attncl__dropout_next(sites);
+    ret->ffn = attncl__dropout_next(sites);
+    parts->attn.dropout = &ret->weights;
+    layer->attn_dropout = &ret->attn;
+    parts->ffn.dropout = &ret->hidden;
+    layer->ffn_dropout = &ret->ffn;
+}
+
 // With a position one step of x, else all of them.
 static attncl_status build_steps(struct build *b, const struct feedback_settings *s, attncl_value x,
                                  attncl_value position, attncl_value *y_ret,
                                  attncl_value *memory_ret)
 {
-    REQUIRE(b->dropout.p == 0, ATTNCL_ERR_UNSUPPORTED,
-            "dropout is %g, layers of a feedback transformer have none", b->dropout.p);
     attncl_feedback_transformer_params params;
     const size_t n = (size_t)s->n_layers;
     attncl_feedback_layer_params *layers = attncl__alloc_array(n, sizeof *layers);
     struct feedback_parts *parts = attncl__alloc_array(n, sizeof *parts);
-    if (!layers || !parts) {
+    struct layer_dropout *dropped = attncl__alloc_array(n, sizeof *dropped);
+    if (!layers || !parts || !dropped) {
         attncl__free(layers);
         attncl__free(parts);
+        attncl__free(dropped);
         return FAIL(ATTNCL_ERR_NO_MEMORY, "%zu layers", n);
     }
     transformer_params(&b->params, s, parts, layers, &params);
+    for (size_t i = 0; i < n; ++i)
+        drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
     *y_ret = position.id
                  ? attncl_feedback_transformer_step(b->graph, &params, attncl__feedback_limit(s), x,
                                                     position, memory_ret)
                  : attncl_feedback_transformer(b->graph, &params, x, memory_ret);
     attncl__free(layers);
     attncl__free(parts);
+    attncl__free(dropped);
     return attncl_graph_status(b->graph);
 }
 

@@ -23,7 +23,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.p
 from support.safetensors_file import write  # noqa: E402
 from torch_models.aft import AFT  # noqa: E402
 from torch_models.attention import MHA, BatchFirstMHA, additive, attend, masked_softmax  # noqa: E402
-from torch_models.dropout import DroppedSeq2Seq, Masks, drop_layers  # noqa: E402
+from torch_models.dropout import DroppedSeq2Seq, Masks, drop_feedback_layers, drop_layers  # noqa: E402
 from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
 from torch_models.gmlp import GMLP, SGU  # noqa: E402
 from torch_models.recurrent import Seq2Seq  # noqa: E402
@@ -778,6 +778,16 @@ def with_masks(name, arch, c, m, place, p, inputs, logits):
         {"loss": loss, **{"grad." + k: g for k, g in zip(params, grads)}}, keep_types=True)
 
 
+def dropout_feedback(c):
+    torch.manual_seed(35)
+    for layer, p, n in (("feedback", 0.2, 8), ("feedback_kv", 0.1, 6)):
+        k = {**c, "layer": layer, "heads": 2, "P": 12}
+        m = module(FeedbackLM(k))
+        tokens, targets = torch.randint(0, 11, (n, 3)), torch.randint(0, 11, (n, 3))
+        with_masks("lm_" + layer, "lm", k, m, lambda masks: drop_feedback_layers(m.transformer.layers, masks, n), p,
+                   {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
+
+
 def dropout():
     """Axes of no multiple of four; keys that fill whole vectors and leave a rest."""
     torch.manual_seed(34)
@@ -792,6 +802,7 @@ def dropout():
         with_masks(name, "lm", k, m, lambda masks: drop_layers(m.encoder.layers, masks), p,
                    {"tokens": tokens, "targets": targets}, lambda m: m(tokens))
 
+    feedback = c
     c = {"src_vocab_size": 8, "tgt_vocab_size": 7, "embed_size": 4, "num_hiddens": 5, "num_layers": 3}
     m = module(DroppedSeq2Seq(**c))
     source, target, targets = torch.randint(0, 8, (3, 6)), torch.randint(0, 7, (3, 4)), torch.randint(0, 7, (3, 4))
@@ -799,6 +810,7 @@ def dropout():
     with_masks("seq2seq_bahdanau", "seq2seq_bahdanau", c, m, m.place, 0.2,
                {"enc_X": source, "dec_X": target, "enc_valid_lens": lens, "targets": targets},
                lambda m: m(source, target, lens))
+    dropout_feedback(feedback)
 
 
 def main():

@@ -126,20 +126,6 @@ TEST(a_probability_near_0_keeps_all)
     loss_graph_close(&p);
 }
 
-TEST(feedback_layers_refuse)
-{
-    const attncl_array in[] = {ints("tokens", tokens), ints("targets", targets)};
-    attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
-    struct loss_graph p;
-    attncl_value loss;
-
-    loss_graph_open(&p, "lm_feedback");
-    desc.dropout = 0.1;
-    ck_fails(attncl_model_loss(p.model, p.g, &desc, in, 2, &loss), ATTNCL_ERR_UNSUPPORTED,
-             "dropout is 0.1, layers of a feedback transformer have none");
-    loss_graph_close(&p);
-}
-
 TEST(a_block_without_places_drops_nothing)
 {
     const float loss = plain_loss("lm_gmlp");

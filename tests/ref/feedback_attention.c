@@ -24,6 +24,12 @@ static double score(const struct ref_feedback *x, int64_t count, int64_t j, int6
     return sum / sqrt((double)width);
 }
 
+double ref_feedback_factor(const struct ref_feedback *x, int64_t count, int64_t row, int64_t j)
+{
+    const int64_t first = x->grows ? count * x->q->dim[0] * x->u->dim[0] : 0;
+    return x->dropout.p > 0 ? ref_dropout_factor(&x->dropout, first + row, x->k->dim[0], j) : 1;
+}
+
 void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, struct host *y,
                                 struct host *weights, struct host *bound)
 {
@@ -48,8 +54,9 @@ void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, str
             double mean = 0, spread = 0;
             for (int64_t j = 0; j < count; ++j) {
                 const double v = x->v->data[((j * batch + b) * n_heads + h) * width + c];
-                mean += p[j] / sum * v;
-                spread += p[j] / sum * fabs(v);
+                const double weight = p[j] / sum * ref_feedback_factor(x, count, row, j);
+                mean += weight * v;
+                spread += weight * fabs(v);
             }
             y->data[row * width + c] = mean;
             bound->data[row * width + c] = off * spread + 1e-37;

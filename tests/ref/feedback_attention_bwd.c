@@ -2,7 +2,7 @@
 //
 // s_j = ((q + u) . k_j + q . U_j + w_j) scale, or (q + u) . (k_j + U_j) scale;  y = sum_j p_j v_j
 //
-//   ds_j = p_j (dp_j - sum_i p_i dp_i) scale,   dp_j = dy . v_j + dweights_j
+//   ds_j = p_j (dp_j - sum_i p_i dp_i) scale,   dp_j = m_j dy . v_j + dweights_j
 //   and each operand's gradient is ds_j times what it is multiplied by
 
 #include <math.h>
@@ -70,7 +70,7 @@ void ref_feedback_attention_bwd(const struct ref_feedback *x, int64_t count, con
             for (int64_t c = 0; c < width; ++c) {
                 s += (head.q[c] + head.u[c]) * k[c] +
                      (head.split ? head.q[c] : head.q[c] + head.u[c]) * at[c];
-                ds[j] += head.dy[c] * v[c];
+                ds[j] += ref_feedback_factor(x, count, row, j) * head.dy[c] * v[c];
             }
             p[j] = s * scale;
         }
@@ -78,8 +78,9 @@ void ref_feedback_attention_bwd(const struct ref_feedback *x, int64_t count, con
         for (int64_t j = 0; j < count; ++j) {
             const int64_t memory = (j * batch * n_heads + row) * width;
             const int64_t place = (first + j) * n_heads + h;
-            add_memory(&head, p[j], ds[j], x->k->data + memory, x->places->data + place * width,
-                       d->k->data + memory, d->v->data + memory, d->places->data + place * width);
+            add_memory(&head, ref_feedback_factor(x, count, row, j) * p[j], ds[j],
+                       x->k->data + memory, x->places->data + place * width, d->k->data + memory,
+                       d->v->data + memory, d->places->data + place * width);
             if (head.split)
                 d->place_bias->data[place] += ds[j];
         }

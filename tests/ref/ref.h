@@ -97,10 +97,14 @@ void ref_additive_attention_bwd(struct host *const *in, bool sizes, struct host 
 
 // -- feedback
 struct ref_feedback {
-    struct host *q, *k, *v;  // [B, H D], [S, B, H, D]
-    struct host *places, *u; // [P, H, D], [H, D]
-    struct host *place_bias; // [P, H], NULL: joint scores
+    struct host *q, *k, *v;     // [B, H D], [S, B, H, D]
+    struct host *places, *u;    // [P, H, D], [H, D]
+    struct host *place_bias;    // [P, H], NULL: joint scores
+    struct ref_dropout dropout; // of the weights [B, H, S] before they meet the values
+    bool grows;                 // the mask is of row `count` of [steps, B, H, S]
 };
+// What the weight of memory j of row b H + h is multiplied by.
+double ref_feedback_factor(const struct ref_feedback *x, int64_t count, int64_t row, int64_t j);
 // The first `count` memories.  bound: how far y may be off; weights may be NULL.
 void ref_feedback_attention_fwd(const struct ref_feedback *x, int64_t count, struct host *y,
                                 struct host *weights, struct host *bound);

@@ -70,6 +70,31 @@ def drop_layers(layers, masks):
         layer.drop_ff = masks.next_site()
 
 
+class Step(nn.Module):
+    """A site of a step of a sequence: each call is the next row t of [T, B, C], from `first` on.  With `n_memories` what
+    is dropped are weights [j, B, H] of the t memories there are, of [T, B, H, n_memories]."""
+
+    def __init__(self, site, first, n_memories=None):
+        super().__init__()
+        self.site, self.t, self.n_memories = site, first, n_memories
+
+    def forward(self, x):
+        t, self.t = self.t, self.t + 1
+        if self.n_memories is None:
+            return self.site(x, t * len(x))
+        factors = self.site.factors((*x.shape[1:], self.n_memories), t * x[0].numel())
+        return x * factors[..., :len(x)].permute(2, 0, 1)
+
+
+def drop_feedback_layers(layers, masks, n_steps):
+    """drop_layers() for one pass of a feedback transformer's sequence, whose first step has no attention."""
+    for layer in layers:
+        layer.attn.drop = Step(masks.next_site(), 1, n_steps - 1)
+        layer.drop_attn = Step(masks.next_site(), 1)
+        layer.feed_forward.drop = Step(masks.next_site(), 0)
+        layer.drop_ff = Step(masks.next_site(), 0)
+
+
 class DroppedSeq2Seq(Seq2Seq):
     """Layer by layer and step by step.  forward() gives the logits."""
 

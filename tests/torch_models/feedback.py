@@ -34,6 +34,7 @@ class FeedbackAttention(nn.Module):
         self.key_pos_embeddings = nn.Parameter(torch.randn(n, h, d // h))
         self.query_pos_bias = nn.Parameter(torch.randn(h, d // h))
         self.key_pos_bias = nn.Parameter(torch.randn(n, h)) if score == "split" else None
+        self.drop = nn.Identity()
 
     def forward(self, query, key, value):
         q = self.query(query)
@@ -46,7 +47,7 @@ class FeedbackAttention(nn.Module):
             s = torch.einsum("bhc,jbhc->jbh", q + self.query_pos_bias, k)
             s = s + torch.einsum("bhc,jhc->jbh", q, positions) + self.key_pos_bias[-n:][:, None]
         p = torch.softmax(s / math.sqrt(q.shape[-1]), 0)
-        return self.output(torch.einsum("jbh,jbhc->bhc", p, v).flatten(1)), p
+        return self.output(torch.einsum("jbh,jbhc->bhc", self.drop(p), v).flatten(1)), p
 
 
 class FeedbackLayer(nn.Module):
@@ -55,11 +56,12 @@ class FeedbackLayer(nn.Module):
         self.attn = FeedbackAttention(c, precomputed)
         self.feed_forward = feed_forward_of(c)
         self.norm_self_attn, self.norm_ff = nn.LayerNorm([c["d_model"]]), nn.LayerNorm([c["d_model"]])
+        self.drop_attn, self.drop_ff = nn.Identity(), nn.Identity()
 
     def forward(self, x, key, value):
         if key is not None:
-            x = x + self.attn(self.norm_self_attn(x), key, value)[0]
-        return x + self.feed_forward(self.norm_ff(x))
+            x = x + self.drop_attn(self.attn(self.norm_self_attn(x), key, value)[0])
+        return x + self.drop_ff(self.feed_forward(self.norm_ff(x)))
 
 
 class Feedback(nn.Module):

@@ -4,10 +4,13 @@
 //
 //   joint   s_jbh = (q_bh + u_h) . (k_jbh + U_jh) / sqrt(D)
 //   split   s_jbh = ((q_bh + u_h) . k_jbh + q_bh . U_jh + w_jh) / sqrt(D)
-//   y_bh = sum_j softmax_j(s_jbh) v_jbh
+//   y_bh = sum_j m_bhj softmax_j(s_jbh) v_jbh
 //
 // U_j and w_j are the rows P - distance of their tables: the newest memory has distance 1.  With a
 // position, only the first so many memories are there yet (cl/feedback/feedback_attention.cl).
+//
+// m is the mask of dropout, [B, H, S], row `position` of a larger one where there is a position, or 1;
+// the weights that are asked for are those before it.
 //
 // Such a memory is a cache's slots, which have no gradient as values do: the gradients of its keys
 // and values are added to slots `slot` and slot + 1 of DCACHE, a cache like it, while steps go
@@ -16,10 +19,11 @@
 
 #include <math.h>
 
+#include "op/dropout_mask.h"
 #include "op/op.h"
 #include "op/row_launch.h"
 
-enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DCACHE, N_INPUTS };
+enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DCACHE, STEP, N_INPUTS };
 
 static attncl_status check_memories(const struct op_sig *sig)
 {
@@ -73,6 +77,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(check_memories(sig));
     TRY(check_places(sig));
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[STEP]));
     TRY(attncl__infer_like_first(sig));
     if (!params->want_weights)
         return ATTNCL_OK;
@@ -86,6 +91,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     // A block's values of one head stay in a core's first cache on a CPU; on a GPU every work-item
     // of a work-group scores a memory or more.
     enum { CPU_BLOCK = 64, GPU_BLOCK = 256 };
+    const struct feedback_attention_fwd_params *params = call->sig.params;
     const bool cpu = l->caps->variant == VARIANT_CPU;
     const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS], *v = &in[VALUES];
     const int64_t width = k->dim[3];
@@ -98,6 +104,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_int(&p.spec, "HAS_TAIL", width % p.vw != 0);
     kspec_int(&p.spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
     kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
+    kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     return attncl__launch(
@@ -109,8 +116,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              arg_mem(call->in[U]), arg_mem(call->in[PLACE_BIAS]), arg_mem(call->in[POSITION]),
              arg_mem(call->out[0]), arg_mem(call->out[1]),
              arg_i32(attncl__desc_present(&in[POSITION])), arg_i32(k->dim[0]),
-             arg_i32(in[PLACES].dim[0]), arg_i32(width),
-             arg_f32((float)(1 / sqrt((double)width)))));
+             arg_i32(in[PLACES].dim[0]), arg_i32(width), arg_f32((float)(1 / sqrt((double)width))),
+             DROPOUT_ARGS(&params->dropout, call->in[STEP])));
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.
@@ -132,21 +139,22 @@ static bool is_growing(const struct op_sig *sig)
     return !is_whole(sig) && attncl__desc_present(&sig->in[DCACHE]);
 }
 
-// REF_TEMP(0): p and ds of every memory; REF_TEMP(1): parts of du.
+// REF_TEMP(0): m p and ds of every memory; REF_TEMP(1): parts of du.
 #define QUERY_IN                                                                                   \
     REF_X(Q), REF_X(KEYS), REF_X(VALUES), REF_X(PLACES), REF_X(U), REF_X(PLACE_BIAS),              \
         REF_X(POSITION), REF_DY(0)
 static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_feedback_attention_bwd_query,
-        .in = {QUERY_IN, REF_DY(1)},
+        .same_params = true,
+        .in = {QUERY_IN, REF_DY(1), REF_X(STEP)},
         .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_whole,
     },
     {
         .op = OP_feedback_attention_bwd_accumulate,
         .same_params = true,
-        .in = {QUERY_IN, REF_X(DCACHE)},
+        .in = {QUERY_IN, REF_X(DCACHE), REF_X(STEP)},
         .out = {REF_DX(Q), REF_TEMP(0), REF_TEMP(1)},
         .when = is_growing,
     },
@@ -167,7 +175,7 @@ static const struct grad_rule fwd_grad[] = {
 // Output 1 is p, [S, B, H], where want_weights.
 const struct op_class attncl__op_feedback_attention_fwd = {
     .name = OP_CLASS(feedback_attention_fwd, N_INPUTS, 2),
-    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE,
+    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DCACHE | 1u << STEP,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
     .infer = fwd_infer,

@@ -2,7 +2,7 @@
 //
 // Backward pass of feedback attention (cl/feedback/feedback_attention_bwd.cl has the formulas).
 //
-//   query        dq; p and ds of every memory, and each batch entry's part of du, for the others
+//   query        dq; m p and ds of every memory, and each batch entry's part of du, for the others
 //   accumulate   the same, and adds to the gradients of the keys and values in a cache's slots, as
 //                the steps of a feedback transformer do one after another, last step first
 //   memory       dk, dv
@@ -12,15 +12,17 @@
 
 #include <math.h>
 
+#include "op/dropout_mask.h"
 #include "op/op.h"
 #include "op/row_launch.h"
 
-enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS };
+enum { Q, KEYS, VALUES, PLACES, U, PLACE_BIAS, POSITION, DY, DWEIGHTS, STEP };
 enum { ACCUMULATE_CACHE = DWEIGHTS }; // input of _accumulate in that position
 enum { OUT_DQ, OUT_SCORES, OUT_DU_PARTS };
 
 static attncl_status query_infer(struct op_sig *sig)
 {
+    const struct feedback_attention_fwd_params *params = sig->params; // and of _accumulate
     const struct tensor_desc *q = &sig->in[Q], *k = &sig->in[KEYS], *dy = &sig->in[DY];
 
     TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
@@ -30,6 +32,7 @@ static attncl_status query_infer(struct op_sig *sig)
             SHAPE(q));
     REQUIRE(k->dim[1] == q->dim[0] && k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
             "key is %s, query is %s", SHAPE(k), SHAPE(q));
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[STEP]));
     const int64_t scores[4] = {2, k->dim[1], k->dim[2], k->dim[0]};
     TRY(attncl__desc_make(ATTNCL_F32, 2, q->dim, &sig->out[OUT_DQ]));
     TRY(attncl__desc_make(ATTNCL_F32, 4, scores, &sig->out[OUT_SCORES]));
@@ -51,12 +54,13 @@ static struct row_args rows_of(const struct tensor_desc *d)
         arg_i64((d)->stride[2])
 
 static struct group_launch pass_of(const struct launcher *l, const char *kernel, bool split,
-                                   int64_t width)
+                                   bool drops, int64_t width)
 {
     struct group_launch p = attncl__group_launch(l->caps, "feedback/feedback_attention_bwd.cl",
                                                  kernel, width > 64 ? width : 64);
 
     kspec_int(&p.spec, "SPLIT", split);
+    kspec_int(&p.spec, "DROPOUT", drops);
     return p;
 }
 
@@ -64,9 +68,11 @@ static attncl_status append_query(struct launcher *l, const struct op_call *call
                                   struct span dweights)
 {
     const struct tensor_desc *in = call->sig.in, *k = &in[KEYS];
+    const struct feedback_attention_fwd_params *params = call->sig.params;
     const struct row_args q = rows_of(&in[Q]);
-    const struct group_launch p = pass_of(l, "feedback_attention_bwd_query",
-                                          attncl__desc_present(&in[PLACE_BIAS]), k->dim[3]);
+    const struct group_launch p =
+        pass_of(l, "feedback_attention_bwd_query", attncl__desc_present(&in[PLACE_BIAS]),
+                params->dropout.p > 0, k->dim[3]);
 
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
@@ -77,7 +83,8 @@ static attncl_status append_query(struct launcher *l, const struct op_call *call
              arg_mem(call->out[OUT_DQ]), arg_mem(call->out[OUT_SCORES]),
              arg_mem(call->out[OUT_DU_PARTS]), arg_i32(attncl__desc_present(&in[POSITION])),
              arg_i32(k->dim[0]), arg_i32(in[PLACES].dim[0]), arg_i32(k->dim[3]),
-             arg_f32((float)(1 / sqrt((double)k->dim[3])))));
+             arg_f32((float)(1 / sqrt((double)k->dim[3]))),
+             DROPOUT_ARGS(&params->dropout, call->in[STEP])));
 }
 
 static attncl_status query_launch(struct launcher *l, const struct op_call *call)
@@ -98,7 +105,7 @@ static attncl_status append_memory(struct launcher *l, const struct memory_call 
 {
     const struct row_args q = rows_of(m->q_desc);
     const struct group_launch p =
-        pass_of(l, "feedback_attention_bwd_memory", false, m->keys.dim[3]);
+        pass_of(l, "feedback_attention_bwd_memory", false, false, m->keys.dim[3]);
 
     return attncl__launch(
         l, &p.spec, grid_3d(m->keys.dim[2], m->keys.dim[1], m->keys.dim[0], p.local, 1),
@@ -211,7 +218,7 @@ static attncl_status places_launch(struct launcher *l, const struct op_call *cal
     const struct row_args q = rows_of(&in[P_Q]);
     const int64_t n_heads = places->dim[1], width = places->dim[2];
     const struct group_launch p = pass_of(l, "feedback_attention_bwd_positions",
-                                          attncl__desc_present(&in[P_PLACE_BIAS]), width);
+                                          attncl__desc_present(&in[P_PLACE_BIAS]), false, width);
 
     return attncl__launch(
         l, &p.spec, grid_2d(n_heads, places->dim[0] + 1, p.local, 1),
@@ -239,8 +246,8 @@ static void memory_cost(const struct op_sig *sig, double *flop_ret, double *byte
 }
 
 const struct op_class attncl__op_feedback_attention_bwd_query = {
-    .name = OP_CLASS(feedback_attention_bwd_query, 9, 3),
-    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS,
+    .name = OP_CLASS(feedback_attention_bwd_query, 10, 3),
+    .optional = 1u << PLACE_BIAS | 1u << POSITION | 1u << DWEIGHTS | 1u << STEP,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
     .infer = query_infer,
@@ -249,8 +256,8 @@ const struct op_class attncl__op_feedback_attention_bwd_query = {
 };
 
 const struct op_class attncl__op_feedback_attention_bwd_accumulate = {
-    .name = OP_CLASS(feedback_attention_bwd_accumulate, 9, 3),
-    .optional = 1u << PLACE_BIAS,
+    .name = OP_CLASS(feedback_attention_bwd_accumulate, 10, 3),
+    .optional = 1u << PLACE_BIAS | 1u << STEP,
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
     .state = 1u << ACCUMULATE_CACHE,

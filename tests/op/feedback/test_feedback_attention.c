@@ -28,6 +28,13 @@ static void ck_within(const struct host *got, const struct host *want, const str
     ck_assert_msg(worst <= 1, "off by %g times what rounding explains", worst);
 }
 
+static struct host *step_of(const struct ref_dropout *d)
+{
+    struct host *step = host_new(ATTNCL_I32, 0, NULL);
+    step->data[0] = d->step;
+    return step;
+}
+
 // position: NULL or how many memories there are.
 static void check(const struct ref_feedback *x, struct host *position)
 {
@@ -38,9 +45,14 @@ static void check(const struct ref_feedback *x, struct host *position)
                           : position->data[0] > n ? n
                                                   : (int64_t)position->data[0];
 
+    const struct feedback_attention_fwd_params params = {
+        .dropout = {x->dropout.p, x->dropout.seed, x->dropout.site}};
+
     ref_feedback_attention_fwd(x, count, want, NULL, bound);
-    ck_ok(run_op("feedback_attention_fwd", NULL,
-                 HOSTS(x->q, x->k, x->v, x->places, x->u, x->place_bias, position), HOSTS(got)));
+    ck_ok(run_op("feedback_attention_fwd", &params,
+                 HOSTS(x->q, x->k, x->v, x->places, x->u, x->place_bias, position, NULL,
+                       x->dropout.p > 0 ? step_of(&x->dropout) : NULL),
+                 HOSTS(got)));
     ck_within(got, want, bound);
 }
 
@@ -77,6 +89,21 @@ LOOP_TEST(a_growing_memory_is_read_up_to_its_position, 0, 2)
                 x.k->data[j] = x.v->data[j] = NAN;
         struct ref_feedback seen = x;
         check(&seen, host_index(positions[i]));
+    }
+}
+
+LOOP_TEST(weights_are_dropped_before_they_meet_the_values, 0, 2)
+{
+    static const struct shape shapes[] = {
+        {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {66, 2, 3, 16, 66}, {323, 1, 2, 19, 330}};
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
+        struct ref_feedback x = random_operands(shapes[i], _i);
+        x.dropout = (struct ref_dropout){0.3, 0x123456789u, 5, 77};
+        check(&x, NULL);
+        x.grows = true;
+        check(&x, host_index((double)(shapes[i].n - 1)));
+        x.dropout.p = 1;
+        check(&x, host_index((double)shapes[i].n));
     }
 }
 

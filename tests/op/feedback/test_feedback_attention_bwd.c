@@ -30,6 +30,15 @@ static struct ref_feedback random_operands(struct shape s, bool split)
     };
 }
 
+static const struct ref_dropout some_dropped = {0.3, 0x123456789u, 5, 77};
+
+static struct host *step_of(const struct ref_dropout *d)
+{
+    struct host *step = host_new(ATTNCL_I32, 0, NULL);
+    step->data[0] = d->step;
+    return step;
+}
+
 static struct ref_feedback zeros_like(const struct ref_feedback *x)
 {
     return (struct ref_feedback){
@@ -57,23 +66,31 @@ static void check_places(const struct ref_feedback *x, struct host *scores, stru
         ck_near(got.place_bias, want->place_bias, 0, atol * (double)x->q->dim[0]);
 }
 
-LOOP_TEST(matches_the_reference, 0, 2)
+// Every other run has dropout.
+LOOP_TEST(matches_the_reference, 0, 4)
 {
     static const struct shape shapes[] = {
         {1, 1, 1, 1, 1}, {2, 3, 2, 5, 4}, {17, 2, 3, 16, 17}, {65, 1, 1, 33, 90}, {5, 1, 1, 130, 9},
     };
     for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
         const struct shape s = shapes[i];
-        const struct ref_feedback x = random_operands(s, _i);
+        const bool split = _i % 2, drops = _i >= 2;
+        const struct feedback_attention_bwd_query_params params = {
+            .attention.dropout = {drops ? some_dropped.p : 0, some_dropped.seed,
+                                  some_dropped.site}};
+        struct ref_feedback x = random_operands(s, split);
         const struct ref_feedback got = zeros_like(&x), want = zeros_like(&x);
         struct host *dy = host_random(7, DIMS(s.batch, s.n_heads * s.width));
-        struct host *dweights = _i ? host_random(8, DIMS(s.n, s.batch, s.n_heads)) : NULL;
+        struct host *dweights = split ? host_random(8, DIMS(s.n, s.batch, s.n_heads)) : NULL;
         struct host *scores = host_new(ATTNCL_F32, DIMS(2, s.batch, s.n_heads, s.n));
         struct host *parts = host_like(x.q);
 
+        if (drops)
+            x.dropout = some_dropped;
         ref_feedback_attention_bwd(&x, s.n, dy, dweights, &want);
-        ck_ok(run_op("feedback_attention_bwd_query", NULL,
-                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, NULL, dy, dweights),
+        ck_ok(run_op("feedback_attention_bwd_query", &params,
+                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, NULL, dy, dweights,
+                           drops ? step_of(&some_dropped) : NULL),
                      HOSTS(got.q, scores, parts)));
         ck_near(got.q, want.q, 0, atol_for(s));
         ck_ok(run_op("feedback_attention_bwd_memory", NULL, HOSTS(x.q, x.u, scores, dy, x.k),
@@ -94,13 +111,16 @@ static double *in_slot(const struct host *cache, int64_t slot, int64_t memory, i
 
 // A backward step adds to the memories there are at its position; the last step's starts them,
 // unless told that they are started.
-LOOP_TEST(growing_memories_gather_gradients, 0, 2)
+LOOP_TEST(growing_memories_gather_gradients, 0, 4)
 {
     const struct shape s = {6, 2, 2, 5, 9};
     for (int i = 0; i < 4; ++i) {
         const int count = i < 3 ? 3 * i : 6;
-        const struct feedback_attention_fwd_params params = {1, i == 3, 0};
-        const struct ref_feedback x = random_operands(s, _i);
+        const struct feedback_attention_fwd_params params = {
+            .slot = 1,
+            .adds = i == 3,
+            .dropout = {_i >= 2 ? some_dropped.p : 0, some_dropped.seed, some_dropped.site}};
+        struct ref_feedback x = random_operands(s, _i % 2);
         const struct ref_feedback want = zeros_like(&x);
         struct host *dy = host_random(7, DIMS(2, 10)), *position = host_new(ATTNCL_I32, DIMS(1));
         struct host *cache = host_random(9, DIMS(4, 2, 2, 6, 5)), *before = host_like(cache);
@@ -108,11 +128,15 @@ LOOP_TEST(growing_memories_gather_gradients, 0, 2)
         struct host *parts = host_like(x.q);
 
         position->data[0] = count;
+        x.grows = true;
+        if (_i >= 2)
+            x.dropout = some_dropped;
         for (int64_t e = 0; e < cache->count; ++e)
             before->data[e] = cache->data[e];
         ref_feedback_attention_bwd(&x, count, dy, NULL, &want);
         ck_ok(run_op("feedback_attention_bwd_accumulate", &params,
-                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, position, dy, cache),
+                     HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, position, dy, cache,
+                           _i >= 2 ? step_of(&some_dropped) : NULL),
                      HOSTS(dq, scores, parts)));
         ck_near(dq, want.q, 0, atol_for(s));
         for (int64_t e = 0; e < x.k->count; ++e) {
@@ -131,10 +155,12 @@ LOOP_TEST(growing_memories_gather_gradients, 0, 2)
 
 static void forward(const void *params, struct host *const *in, struct host *const *out)
 {
-    const struct ref_feedback x = {
+    struct ref_feedback x = {
         .q = in[0], .k = in[1], .v = in[2], .places = in[3], .u = in[4], .place_bias = in[5]};
 
-    (void)params;
+    const struct feedback_attention_fwd_params *p = params;
+    if (p && p->dropout.p > 0)
+        x.dropout = some_dropped;
     ref_feedback_attention_fwd(&x, in[1]->dim[0], out[0], out[1], host_like(out[0]));
 }
 
@@ -143,17 +169,23 @@ LOOP_TEST(meets_finite_differences, 0, 2)
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, _i);
     const unsigned wanted = _i ? 0x3f : 0x1f;
     const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
+    const struct feedback_attention_fwd_params dropped = {
+        .dropout = {some_dropped.p, some_dropped.seed, some_dropped.site}};
 
     ck_gradients("feedback_attention_fwd", NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias),
                  wanted, forward, 1e-5);
     ck_gradients("feedback_attention_fwd", &with_weights,
                  HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias), wanted, forward, 1e-5);
+    ck_gradients(
+        "feedback_attention_fwd", &dropped,
+        HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias, NULL, NULL, step_of(&some_dropped)),
+        wanted, forward, 1e-5);
 }
 
 TEST(refusals)
 {
     const struct ref_feedback x = random_operands((struct shape){3, 2, 2, 3, 4}, false);
-    const struct feedback_attention_fwd_params params = {3, 0, 0};
+    const struct feedback_attention_fwd_params params = {.slot = 3};
     struct host *dy = host_new(ATTNCL_F32, DIMS(2, 5)), *one = host_new(ATTNCL_I32, DIMS(1));
     struct host *cache = host_new(ATTNCL_F32, DIMS(4, 2, 2, 3, 3));
 
