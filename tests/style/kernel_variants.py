@@ -86,6 +86,15 @@ def editor_flags(clangd, file):
             yield from re.split(r",\s+", added[1])
 
 
+def undecided(clangd, root):
+    """Kernel files to which no fragment of .clangd gives a variant, or several do."""
+    for file in sorted(root.glob("cl/*/*.cl*")):
+        name = file.relative_to(root).as_posix()
+        sizes = [flag for flag in editor_flags(clangd, name) if flag.startswith("-DLS=")]
+        if len(sizes) != 1:
+            yield f".clangd gives {name} {len(sizes)} values of LS"
+
+
 def main(root, clang=None):
     clang = clang or next((c for c in ("clang-15", "clang-14", "clang-16", "clang") if shutil.which(c)), None)
     if not clang:
@@ -93,6 +102,7 @@ def main(root, clang=None):
         return 77
     cl = pathlib.Path(root, "cl")
     clangd = pathlib.Path(root, ".clangd")
+    complaints = [*undecided(clangd.read_text(), clangd.parent)] if clangd.exists() else []
     commands = {}
     for file in sorted(cl.glob("*/*.cl")):
         for chosen in combinations(macro_table(file, cl)):
@@ -110,7 +120,7 @@ def main(root, clang=None):
         run = subprocess.run(command, capture_output=True, text=True)
         return run.returncode and f"{' '.join(command)}\n{run.stderr[:600]}"
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [f for f in pool.map(failure, commands.values()) if f]
+        failures = complaints + [f for f in pool.map(failure, commands.values()) if f]
     print("\n".join(failures) or f"{len(commands)} variants compile")
     return bool(failures) or not commands
 
