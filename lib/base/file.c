@@ -96,6 +96,43 @@ static attncl_status write_part(int fd, const struct file_part *part)
     return ATTNCL_OK;
 }
 
+enum { MAX_LINKS = 40 }; // as Linux follows
+
+// Whether `path` is a symbolic link; then its text, from the directory the link is in, takes its place.
+static attncl_status follow_link(char path[PATH_MAX], bool *followed_ret)
+{
+    char text[PATH_MAX];
+    struct stat info;
+
+    *followed_ret = false;
+    if (lstat(path, &info) != 0 || !S_ISLNK(info.st_mode))
+        return ATTNCL_OK;
+    const ssize_t n = readlink(path, text, sizeof text);
+    REQUIRE(n >= 0, ATTNCL_ERR_IO, "%s", strerror(errno));
+    const char *slash = text[0] == '/' ? NULL : strrchr(path, '/');
+    const size_t directory = slash ? (size_t)(slash - path) + 1 : 0;
+    REQUIRE((size_t)n < sizeof text - directory, ATTNCL_ERR_IO, "%s", strerror(ENAMETOOLONG));
+    memcpy(path + directory, text, (size_t)n);
+    path[directory + (size_t)n] = '\0';
+    *followed_ret = true;
+    return ATTNCL_OK;
+}
+
+// The file to create where there is none: the target of a symbolic link that leads nowhere yet.
+static attncl_status resolve_new(const char *path, char target[PATH_MAX])
+{
+    bool followed = true;
+
+    REQUIRE(strlen(path) > 0 && strlen(path) < PATH_MAX, ATTNCL_ERR_IO, "%s",
+            strerror(*path ? ENAMETOOLONG : ENOENT));
+    strcpy(target, path);
+    for (int i = 0; followed; ++i) {
+        REQUIRE(i <= MAX_LINKS, ATTNCL_ERR_IO, "%s", strerror(ELOOP));
+        TRY(follow_link(target, &followed));
+    }
+    return ATTNCL_OK;
+}
+
 // The file to replace: the target of a symbolic link, never a device, FIFO or directory.
 static attncl_status resolve(const char *path, char target[PATH_MAX])
 {
@@ -103,10 +140,7 @@ static attncl_status resolve(const char *path, char target[PATH_MAX])
 
     if (stat(path, &info) != 0) {
         REQUIRE(errno == ENOENT, ATTNCL_ERR_IO, "%s", strerror(errno));
-        REQUIRE(strlen(path) > 0 && strlen(path) < PATH_MAX, ATTNCL_ERR_IO, "%s",
-                strerror(*path ? ENAMETOOLONG : ENOENT));
-        strcpy(target, path);
-        return ATTNCL_OK;
+        return resolve_new(path, target);
     }
     REQUIRE(!S_ISDIR(info.st_mode), ATTNCL_ERR_IO, "is a directory");
     REQUIRE(S_ISREG(info.st_mode), ATTNCL_ERR_IO, "is no regular file");

@@ -329,6 +329,34 @@ TEST(an_old_file_is_replaced_and_a_link_kept)
     attncl_safetensors_close(old);
 }
 
+TEST(a_link_that_leads_nowhere_yet_is_followed)
+{
+    const char *link = IN_DIRECTORY("link"), *inner = IN_DIRECTORY("inner"),
+               *target = IN_DIRECTORY("target");
+    struct stat info;
+
+    ck_assert_int_eq(symlink("inner", link), 0);
+    ck_assert_int_eq(symlink(target, inner), 0);
+    ck_ok(attncl_safetensors_write(link, NULL, 0, NULL));
+    ck_assert_int_eq(lstat(link, &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_int_eq(lstat(target, &info), 0);
+    ck_assert(S_ISREG(info.st_mode));
+    ck_assert_uint_eq(directory_entries(), 3);
+}
+
+TEST(a_link_into_no_directory_is_refused)
+{
+    const char *link = IN_DIRECTORY("link");
+    struct stat info;
+
+    ck_assert_int_eq(symlink("nowhere/target", link), 0);
+    ck_fails(attncl_safetensors_write(link, NULL, 0, NULL), ATTNCL_ERR_IO, "No such file");
+    ck_assert_int_eq(lstat(link, &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_uint_eq(directory_entries(), 1);
+}
+
 TEST(the_new_file_has_the_usual_permissions)
 {
     struct stat info;
