@@ -65,13 +65,26 @@ void output_file_end(void)
         _exit(SIGNAL_STATUS + interrupted);
 }
 
+int output_flush(void)
+{
+    static bool reported;
+    const bool flushed = fflush(stdout) == 0;
+    const int reason = errno;
+
+    if (flushed && !ferror(stdout))
+        return TOOL_OK;
+    if (reported)
+        return TOOL_FAILED;
+    reported = true;
+    return flushed ? tool_error("cannot write to standard output")
+                   : tool_error("cannot write to standard output: %s", strerror(reason));
+}
+
 int output_end(int status)
 {
-    const bool failed = fflush(stdout) != 0 || ferror(stdout);
-
     progress_clear();
-    // What was printed must have arrived: a full disk is a failure.
-    return failed && status == TOOL_OK ? tool_error("cannot write to standard output") : status;
+    const int flushed = output_flush();
+    return status == TOOL_OK ? flushed : status;
 }
 
 bool output_interrupted(void)

@@ -46,8 +46,8 @@ static int append(struct continuation *t, int32_t token)
     return TOOL_OK;
 }
 
-// Tokens `from` to n - 1 of the text, as characters or numbers.  False when the output takes no more.
-static bool print_tokens(const struct continuation *t, size_t from, FILE *out)
+// Tokens `from` to n - 1 of the text, as characters or numbers.
+static void print_tokens(const struct continuation *t, size_t from, FILE *out)
 {
     const struct session *s = t->session;
     const struct vocabulary *v = &s->vocabulary;
@@ -59,13 +59,15 @@ static bool print_tokens(const struct continuation *t, size_t from, FILE *out)
         else
             fwrite(v->text + v->start[token], 1, v->start[token + 1] - v->start[token], out);
     }
-    return fflush(out) == 0 && !ferror(out);
 }
 
-static bool print_new(const struct continuation *t, size_t from)
+static int print_new(const struct continuation *t, size_t from)
 {
     progress_clear();
-    return t->request->json || print_tokens(t, from, stdout);
+    if (t->request->json)
+        return TOOL_OK;
+    print_tokens(t, from, stdout);
+    return output_flush();
 }
 
 static int generate(struct continuation *t, struct sampler *sampler, int64_t length)
@@ -73,7 +75,7 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
     struct session *s = t->session;
 
     if (length == 0)
-        print_new(t, 0);
+        return print_new(t, 0);
     for (int64_t i = 0; i < length; i++) {
         int32_t token;
         if (sampler_next(sampler, s->tokens, s->n_tokens, &token) != TOOL_OK)
@@ -81,8 +83,8 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
         const size_t printed = i == 0 ? 0 : s->n_tokens;
         if (append(t, token) != TOOL_OK)
             return TOOL_FAILED;
-        if (!print_new(t, printed))
-            break; // the end of the program reports it
+        if (print_new(t, printed) != TOOL_OK)
+            return TOOL_FAILED;
     }
     return TOOL_OK;
 }
@@ -101,8 +103,12 @@ static int report(const struct continuation *t, double seconds)
     for (size_t i = 0; i < s->n_tokens; i++)
         json_array_append_new(tokens, json_integer(s->tokens[i]));
     FILE *memory = t->request->tokens ? NULL : open_memstream(&characters, &bytes);
-    if (memory && print_tokens(t, 0, memory) && fclose(memory) == 0)
-        text = json_stringn(characters, bytes);
+    if (memory) {
+        print_tokens(t, 0, memory);
+        const bool failed = ferror(memory) != 0;
+        if (fclose(memory) == 0 && !failed)
+            text = json_stringn(characters, bytes);
+    }
     free(characters);
     return json_print(json_pack("{so so sI so so}", "text", text ? text : json_null(), "tokens",
                                 tokens, "prompt_tokens", (json_int_t)t->n_prompt,

@@ -71,6 +71,9 @@ int output_take_interrupt(void);
 // Whether a file can be written there, before work is done for it.  Returns an exit status; what is wrong is reported.
 int output_check(const char *path);
 
+// Hands what was printed to standard output.  Returns an exit status; the first failure is reported.
+int output_flush(void);
+
 // The status to exit with: of a failure where standard output did not take everything.
 int output_end(int status);
 

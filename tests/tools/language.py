@@ -144,6 +144,15 @@ def main(tool, _root):
         refused("'x' is not a token number", "sample", at("lm"), "--tokens", "1 x")
         refused("no token number", "sample", at("lm"), "--tokens", " ")
 
+        if os.path.exists("/dev/full"):  # without --length it would not end by itself
+            with open("/dev/full", "w") as full:
+                for more in ([], ["--length", "2"], ["--length", "0"], ["--length", "2", "--json"]):
+                    done = subprocess.run([tool, "sample", at("lm"), "--prompt", prompt, "--crop", *more], stdout=full,
+                                          stderr=subprocess.PIPE, timeout=120)
+                    said = done.stderr.decode()
+                    check(done.returncode == 1 and said == "attncl: cannot write to standard output: No space left on device\n",
+                          "sample to a full disk: status %d, %s" % (done.returncode, said))
+
         write(at("no_vocab"), tensors, {k: v for k, v in metadata.items() if k != "attncl.vocab"})
         write(at("short_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:]}))
         write(at("double_vocab"), tensors, dict(metadata, **{"attncl.vocab": VOCAB[1:] + "a"}))
