@@ -48,8 +48,7 @@ add_library(attncl::attncl ALIAS attncl)
 add_library(attncl::attncl_static ALIAS attncl_static)
 target_link_libraries(attncl PRIVATE ${attncl_links} INTERFACE $<BUILD_INTERFACE:OpenCL::OpenCL>) # attncl/opencl.h
 target_link_libraries(attncl_static PUBLIC ${attncl_links})
-target_link_options(attncl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map
-                    -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
+target_link_options(attncl PRIVATE -Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/cmake/attncl.map -Wl,--as-needed)
 file(STRINGS include/attncl/version.h version_line REGEX "ATTNCL_VERSION_STRING")
 if(NOT version_line MATCHES "\"${PROJECT_VERSION}\"")
     message(FATAL_ERROR "CMakeLists.txt says version ${PROJECT_VERSION}, include/attncl/version.h says ${version_line}")
