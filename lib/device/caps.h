@@ -45,6 +45,7 @@ struct device_caps {
     unsigned address_bits;          // of the device's size_t: 32 or 64
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
+    bool keeps_programs; // the driver has a program cache of its own, and is slow to give a binary
     bool builtin_prefetch;    // kernels gain by the compiler's __builtin_prefetch
     struct tune_table *tuned; // of this device (launch/tuned.h); NULL: none
 };

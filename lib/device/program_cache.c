@@ -4,7 +4,8 @@
 //
 // Binaries are stored when the context is destroyed, not when they are built: by then PoCL has
 // added machine code for every work-group size in use, so that the next process compiles nothing
-// (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).
+// (0.9 ms per program, against 18 ms from source with PoCL's own cache warm).  PoCL takes as long to give its
+// binaries as it took to compile: by default its programs are not stored (docs/decisions/0003-program-cache.md).
 
 #include <string.h>
 
@@ -46,12 +47,12 @@ static void find_directory(const attncl_context *ctx, const char *given, struct 
 struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory)
 {
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
-    const bool writable = !mode || strcmp(mode, "rw") == 0;
+    const bool writable = mode ? strcmp(mode, "rw") == 0 : !ctx->caps.keeps_programs;
     const char *why = "out of memory";
     struct strbuf path = STRBUF_EMPTY;
     struct disk_cache *cache = NULL;
 
-    if (attncl__privileged() || (!writable && strcmp(mode, "ro") != 0))
+    if (attncl__privileged() || (mode && !writable && strcmp(mode, "ro") != 0))
         return NULL;
     find_directory(ctx, directory, &path);
     if (!path.data)
@@ -63,8 +64,9 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *dir
     if (attncl__private_dir_open(path.data, writable, &cache->directory, &why))
         cache->device_key = attncl__program_device_key(ctx);
     if (!cache->device_key) {
-        attncl__log(ATTNCL_LOG_WARN, "no program cache in %s: %s", path.data,
-                    why ? why : "out of memory");
+        // Nothing is missing where a driver that keeps programs by itself finds no directory.
+        attncl__log(writable || mode ? ATTNCL_LOG_WARN : ATTNCL_LOG_DEBUG,
+                    "no program cache in %s: %s", path.data, why ? why : "out of memory");
         attncl__cache_close(cache);
         cache = NULL;
     }

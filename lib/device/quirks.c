@@ -38,6 +38,7 @@ struct quirk {
     bool no_clblast;
     bool cpu_variant;
     bool builtin_prefetch;
+    bool keeps_programs;
 };
 
 static const struct quirk quirks[] = {
@@ -50,6 +51,10 @@ static const struct quirk quirks[] = {
     // prefetch() does nothing.  Skinny GEMMs take two thirds of their time with the compiler's
     // builtin.
     {.vendor = VENDOR_POCL, .builtin_prefetch = true},
+
+    // Asked for a program's binary it compiles every kernel once more, for work-groups of any size: as long as
+    // the first run took.  What it compiles it keeps on disk.
+    {.vendor = VENDOR_POCL, .keeps_programs = true},
 
     // The CPU's vectors hold 16 floats, whatever native width the driver reports.
     {.type = ATTNCL_DEVICE_CPU, .name = "avx512", .vector_width = 16},
@@ -132,5 +137,7 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
             caps->variant = VARIANT_CPU;
         if (q->builtin_prefetch)
             caps->builtin_prefetch = true;
+        if (q->keeps_programs)
+            caps->keeps_programs = true;
     }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Programs: built once, by the first thread that needs them, and kept on disk.
 
+#define _GNU_SOURCE // RTLD_NEXT
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -239,6 +241,38 @@ TEST(modes_and_places)
         setenv("XDG_CACHE_HOME", xdg, 1);
     free(home);
     free(xdg);
+}
+
+// In the place of OpenCL's: counts what asks for binaries.
+static int n_binaries_asked;
+
+cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t bytes, void *value,
+                        size_t *bytes_ret)
+{
+    cl_int (*real)(cl_program, cl_program_info, size_t, void *, size_t *) = NULL;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "clGetProgramInfo");
+    n_binaries_asked += what == CL_PROGRAM_BINARY_SIZES || what == CL_PROGRAM_BINARIES;
+    return real(program, what, bytes, value, bytes_ret);
+}
+
+// PoCL compiles again for it, which would delay the process's end.
+TEST(a_driver_with_a_cache_of_its_own_is_asked_for_binaries_on_request_only)
+{
+    const bool keeps = vendor() == VENDOR_POCL;
+
+    unsetenv("ATTNCL_CACHE");
+    n_binaries_asked = 0;
+    ck_assert_int_eq(live_once("#define VALUE 3\n"), 3);
+    ck_assert_int_eq(n_binaries_asked == 0, keeps);
+    ck_assert_int_eq(n_warned, 0);
+    setenv("ATTNCL_CACHE", "rw", 1);
+    ck_assert_int_eq(live_once("#define VALUE 4\n"), 4);
+    ck_assert_int_gt(n_binaries_asked, 0);
+    // What is there is used by default, too.
+    unsetenv("ATTNCL_CACHE");
+    ck_assert_int_eq(live_once("#define VALUE 4\n"), 4);
+    ck_assert_int_eq(n_cached, 1);
 }
 
 static attncl_context *shared;
