@@ -4,6 +4,10 @@
  * Single operations as graph builders.  All are F32 unless said otherwise; each returns the null
  * value once the graph has failed.  Letters: B batch, T sequence, C channels, V vocabulary.
  *
+ * NaN and infinity in inputs do what the formulas say by IEEE 754: they reach the elements whose
+ * formula reads them, and no others; inf - inf and 0 * inf are NaN.  Nothing is reported.  Where an
+ * op differs or a formula leaves it open, the op says so.
+ *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_OPS_H
@@ -14,26 +18,28 @@
 
 ATTNCL_BEGIN
 
-/** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  A row of -inf
- * only gives zeros.
+/** softmax over `axis` (negative counts from the end); x any shape of rank >= 1.  -inf gives 0, a
+ * row of -inf only zeros; NaN and +inf make their row NaN.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_softmax(attncl_graph *g, attncl_value x, int axis);
 
 /**
  * softmax over the last axis of x [B, Q, K] in which positions >= valid_lens score -1e6.
  * @param valid_lens  I32 [B] or [B, Q]; null: plain softmax.  Length 0 gives 1/K everywhere.
+ * What x has at these positions has no effect, NaN included.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_masked_softmax(attncl_graph *g, attncl_value x,
                                               attncl_value valid_lens);
 
 /** (x - mean) / sqrt(var + eps) * weight + bias over the trailing axes that weight and bias have, in
- * the shape of x; biased variance.
+ * the shape of x; biased variance.  NaN and infinity in x make their row NaN.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_layer_norm(attncl_graph *g, attncl_value x, attncl_value weight,
                                           attncl_value bias, float eps);
 
-/** Elementwise activation, in the shape of x.
+/** Elementwise activation, in the shape of x.  NaN stays NaN, for ReLU too; infinity gives the limit:
+ * at -inf, GELU and SiLU are 0, where x Phi(x) and x sigmoid(x) as formulas would be NaN.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_activate(attncl_graph *g, attncl_value x, attncl_activation kind);
 
@@ -110,7 +116,8 @@ ATTNCL_API attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, d
 /**
  * log sum exp(logits) - logits[target]: logits [..., V], targets I32 [...].  NONE -> [...], else a
  * scalar []. A target equal to `pad` counts 0 and, for the mean, not in the divisor; pad < 0: none;
- * all padding gives 0.
+ * all padding gives 0.  A NaN or +inf among a position's logits makes its loss NaN; -inf counts
+ * nothing, at the target the loss is +inf.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */
 ATTNCL_API attncl_value attncl_cross_entropy(attncl_graph *g, attncl_value logits,

@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: MIT
+// NaN and infinity in the inputs of ops: where the reference has a NaN, an infinity or a finite number, the device
+// has the same.  What differs on purpose is said in include/attncl/ops.h, and in the table below.
+
+#include <math.h>
+
+#include "attncl/ops.h"
+#include "ref/ref.h"
+#include "support/op_test.h"
+
+enum { MAX_IN = 5 };
+
+struct example {
+    const char *op;
+    int kind; // the activation
+    // Inputs, and the result's shape and type.
+    int (*inputs)(struct host **in, struct host **out);
+    void (*reference)(struct host *const *in, int kind, struct host *out);
+};
+
+static int one_input(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(3, 21));
+    *out = host_like(in[0]);
+    return 1;
+}
+
+static int two_inputs(struct host **in, struct host **out)
+{
+    one_input(in, out);
+    in[1] = host_random(2, DIMS(3, 21));
+    return 2;
+}
+
+static int masked(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(2, 3, 21));
+    in[1] = host_with(ATTNCL_I32, (double[]){21, 9}, DIMS(2));
+    *out = host_like(in[0]);
+    return 2;
+}
+
+static int normed(struct host **in, struct host **out)
+{
+    one_input(in, out);
+    in[1] = host_random(3, DIMS(21));
+    in[2] = host_random(4, DIMS(21));
+    return 3;
+}
+
+static int biased(struct host **in, struct host **out)
+{
+    one_input(in, out);
+    in[1] = host_random(3, DIMS(21));
+    return 2;
+}
+
+static int linear(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(5, 21));
+    in[1] = host_random(2, DIMS(19, 21));
+    in[2] = host_random(3, DIMS(19));
+    in[3] = in[4] = NULL;
+    *out = host_new(ATTNCL_F32, DIMS(5, 19));
+    return 5;
+}
+
+static int product(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(2, 5, 21));
+    in[1] = host_random(2, DIMS(2, 21, 19));
+    *out = host_new(ATTNCL_F32, DIMS(2, 5, 19));
+    return 2;
+}
+
+static int looked_up(struct host **in, struct host **out)
+{
+    in[0] = host_with(ATTNCL_I32, (double[]){1, 4, 0, 1}, DIMS(4));
+    in[1] = host_random(2, DIMS(5, 21));
+    *out = host_new(ATTNCL_F32, DIMS(4, 21));
+    return 2;
+}
+
+static int positioned(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(3, 2, 21));
+    in[1] = host_random(2, DIMS(4, 21));
+    *out = host_like(in[0]);
+    return 2;
+}
+
+static int scored(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(3, 21));
+    in[1] = host_with(ATTNCL_I32, (double[]){1, 20, 7}, DIMS(3));
+    *out = host_new(ATTNCL_F32, DIMS(3));
+    return 2;
+}
+
+static int largest(struct host **in, struct host **out)
+{
+    one_input(in, out);
+    *out = host_new(ATTNCL_I32, DIMS(3));
+    return 1;
+}
+
+// Of a query each; two heads.
+static int attended(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(1, 2, 5, 8));
+    in[1] = host_random(2, DIMS(1, 2, 9, 8));
+    in[2] = host_random(3, DIMS(1, 2, 9, 8));
+    in[3] = in[4] = NULL;
+    *out = host_new(ATTNCL_F32, DIMS(1, 5, 2, 8));
+    return 5;
+}
+
+static int mixed(struct host **in, struct host **out)
+{
+    for (unsigned i = 0; i < 3; ++i)
+        in[i] = host_random(i + 1, DIMS(5, 2, 19));
+    in[3] = host_random(4, DIMS(5, 5));
+    in[4] = NULL;
+    *out = host_like(in[0]);
+    return 5;
+}
+
+static void ref_of_softmax(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_softmax_fwd(in[0], out);
+}
+
+static void ref_of_masked(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_masked_softmax_fwd(in[0], in[1], out);
+}
+
+static void ref_of_norm(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_layer_norm_fwd(in[0], in[1], in[2], 1e-5, out);
+}
+
+static void ref_of_activation(struct host *const *in, int kind, struct host *out)
+{
+    ref_activation_fwd(in[0], kind, out);
+    for (int64_t i = 0; i < out->count; ++i) // x times 0 at -inf: the limit
+        if (in[0]->data[i] == -INFINITY &&
+            (kind == ATTNCL_GELU || kind == ATTNCL_SILU || kind == ATTNCL_GELU_TANH))
+            out->data[i] = 0;
+}
+
+static void ref_of_biased(struct host *const *in, int kind, struct host *out)
+{
+    for (int64_t i = 0; i < out->count; ++i)
+        out->data[i] = ref_activate(in[0]->data[i] + in[1]->data[i % in[1]->count], kind);
+}
+
+static void ref_of_sum(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_add_fwd(in[0], in[1], out);
+}
+
+static void ref_of_product(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_mul_fwd(in[0], in[1], out);
+}
+
+static void ref_of_linear(struct host *const *in, int kind, struct host *out)
+{
+    ref_linear_fwd(in, kind, out);
+}
+
+static void ref_of_bmm(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_bmm_fwd(in[0], in[1], out);
+}
+
+static void ref_of_embedding(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_embedding_fwd(in[0], in[1], 2, out);
+}
+
+static void ref_of_positions(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_add_positions_fwd(in[0], in[1], ATTNCL_LAYOUT_TIME_FIRST, out);
+}
+
+static void ref_of_loss(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_cross_entropy_fwd(in[0], in[1], ATTNCL_REDUCE_NONE, -1, 0, out);
+}
+
+static void ref_of_argmax(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_argmax_fwd(in[0], out);
+}
+
+static void ref_of_attention(struct host *const *in, int kind, struct host *out)
+{
+    const struct ref_attention a = {.scale = 0.5, .causal = kind};
+    struct host *weights = host_new(ATTNCL_F32, DIMS(1, 2, 5, 9));
+
+    ref_attention_weights(&a, in[0], in[1], weights);
+    ref_attention_mix(weights, in[2], false, out);
+}
+
+static void ref_of_mixing(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_aft_fwd(&(struct ref_aft_data){in[0], in[1], in[2], .pos_bias = in[3]}, out,
+                host_like(out));
+}
+
+static const struct example examples[] = {
+    {"softmax_fwd", 0, one_input, ref_of_softmax},
+    {"masked_softmax_fwd", 0, masked, ref_of_masked},
+    {"layer_norm_fwd", 0, normed, ref_of_norm},
+    {"activation_fwd", ATTNCL_IDENTITY, one_input, ref_of_activation},
+    {"activation_fwd", ATTNCL_GELU, one_input, ref_of_activation},
+    {"activation_fwd", ATTNCL_RELU, one_input, ref_of_activation},
+    {"activation_fwd", ATTNCL_SIGMOID, one_input, ref_of_activation},
+    {"activation_fwd", ATTNCL_TANH, one_input, ref_of_activation},
+    {"activation_fwd", ATTNCL_SILU, one_input, ref_of_activation},
+    {"activation_fwd", ATTNCL_GELU_TANH, one_input, ref_of_activation},
+    {"bias_activation_fwd", ATTNCL_RELU, biased, ref_of_biased},
+    {"add_fwd", 0, two_inputs, ref_of_sum},
+    {"mul_fwd", 0, two_inputs, ref_of_product},
+    {"linear_fwd", ATTNCL_IDENTITY, linear, ref_of_linear},
+    {"linear_fwd", ATTNCL_RELU, linear, ref_of_linear},
+    {"bmm_fwd", 0, product, ref_of_bmm},
+    {"embedding_fwd", 0, looked_up, ref_of_embedding},
+    {"add_positions_fwd", 0, positioned, ref_of_positions},
+    {"cross_entropy_fwd", 0, scored, ref_of_loss},
+    {"argmax_fwd", 0, largest, ref_of_argmax},
+    {"attention_fwd", 0, attended, ref_of_attention},
+    {"attention_fwd", 1, attended, ref_of_attention}, // causal: keys that a query does not see
+    {"aft_fwd", 0, mixed, ref_of_mixing},
+};
+
+static const void *params_of(const struct example *e)
+{
+    static struct layer_norm_fwd_params norm;
+    static struct embedding_fwd_params embedding;
+    static struct cross_entropy_fwd_params loss;
+    static struct add_positions_fwd_params positions;
+    static struct attention_fwd_params attention;
+    static struct aft_fwd_params mixing;
+    static int32_t kind;
+
+    norm.eps = 1e-5f;
+    embedding.scale = 2;
+    loss = (struct cross_entropy_fwd_params){ATTNCL_REDUCE_NONE, -1, 0};
+    positions.layout = ATTNCL_LAYOUT_TIME_FIRST;
+    attention = (struct attention_fwd_params){
+        .scale = 0.5f, .causal = e->kind, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
+    kind = e->kind;
+    return e->inputs == attended     ? (const void *)&attention
+           : e->inputs == mixed      ? (const void *)&mixing
+           : e->inputs == normed     ? (const void *)&norm
+           : e->inputs == looked_up  ? (const void *)&embedding
+           : e->inputs == scored     ? (const void *)&loss
+           : e->inputs == positioned ? (const void *)&positions
+                                     : (const void *)&kind;
+}
+
+static bool alike(double got, double want)
+{
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(want) || isinf(got))
+        return got == want;
+    return fabs(got - want) <= 1e-4 * (1 + fabs(want));
+}
+
+// Each special value in the first, a middle and the last element of each input.
+TABLE_TEST(are_where_the_reference_has_them, examples)
+{
+    static const double specials[] = {NAN, INFINITY, -INFINITY};
+    const struct example *e = &examples[_i];
+    struct host *in[MAX_IN], *got;
+    const int n = e->inputs(in, &got);
+    struct host *want = host_like(got);
+
+    for (int i = 0; i < n; ++i)
+        for (int s = 0; in[i] && in[i]->dtype == ATTNCL_F32 && s < 9; ++s) {
+            double *at = &in[i]->data[s / 3 * (in[i]->count - 1) / 2];
+            const double old = *at;
+            *at = specials[s % 3];
+            e->reference(in, e->kind, want);
+            ck_ok(run_op(e->op, params_of(e), in, n, HOSTS(got)));
+            for (int64_t j = 0; j < got->count; ++j)
+                ck_assert_msg(alike(got->data[j], want->data[j]),
+                              "%s %d: %g in input %d makes [%lld] %g, expected %g", e->op, e->kind,
+                              specials[s % 3], i, (long long)j, got->data[j], want->data[j]);
+            *at = old;
+        }
+}
