@@ -54,8 +54,7 @@ static attncl_status linear_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// An input as a matrix of rows; an absent one is absent.
-static struct gemm_matrix rows_of(const struct op_call *call, int input)
+struct gemm_matrix attncl__linear_rows(const struct op_call *call, int input)
 {
     const struct tensor_desc *d = &call->sig.in[input];
 
@@ -64,7 +63,7 @@ static struct gemm_matrix rows_of(const struct op_call *call, int input)
     return (struct gemm_matrix){call->in[input], d->start, attncl__rows(d).stride, 0};
 }
 
-static int64_t rows_count(const struct tensor_desc *d)
+int64_t attncl__linear_row_count(const struct tensor_desc *d)
 {
     int64_t count = 1;
 
@@ -77,7 +76,8 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[WEIGHT];
 
-    return GEMM_OF(1, rows_count(&sig->in[X]), weight->dim[0], weight->dim[1], .trans_b = true);
+    return GEMM_OF(1, attncl__linear_row_count(&sig->in[X]), weight->dim[0], weight->dim[1],
+                   .trans_b = true);
 }
 
 static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -94,15 +94,15 @@ struct gemm attncl__linear_operands(const struct op_call *call,
     const bool has_bias = attncl__desc_present(&call->sig.in[BIAS]);
     struct gemm g = attncl__linear_gemm(&call->sig);
 
-    g.a = rows_of(call, X);
-    g.b = rows_of(call, WEIGHT);
+    g.a = attncl__linear_rows(call, X);
+    g.b = attncl__linear_rows(call, WEIGHT);
     g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
     g.bias_kind = has_bias ? GEMM_BIAS_COLUMN : GEMM_BIAS_NONE;
     if (has_bias)
         g.bias = call->in[BIAS];
     g.activation = (enum gemm_activation)params->activation;
-    g.gate = rows_of(call, GATE);
-    g.residual = rows_of(call, RESIDUAL);
+    g.gate = attncl__linear_rows(call, GATE);
+    g.residual = attncl__linear_rows(call, RESIDUAL);
     return g;
 }
 

@@ -9,19 +9,9 @@
 //
 // What the epilogue of a linear map does to p is undone first (activation_bwd.c).
 
-#include "gemm/gemm.h"
 #include "op/matmul/column_sum.h"
-#include "op/op.h"
+#include "op/matmul/linear.h"
 #include "op/row_launch.h"
-
-static int64_t rows_count(const struct tensor_desc *d)
-{
-    int64_t count = 1;
-
-    for (int i = 0; i < d->rank - 1; ++i)
-        count *= d->dim[i];
-    return count;
-}
 
 static attncl_status check_pair(const struct op_sig *sig, const char *other)
 {
@@ -49,8 +39,8 @@ static attncl_status weight_infer(struct op_sig *sig)
     const struct tensor_desc *d = &sig->in[0], *x = &sig->in[1];
 
     TRY(check_pair(sig, "x"));
-    REQUIRE(x->rank == d->rank && rows_count(x) == rows_count(d), ATTNCL_ERR_SHAPE,
-            "d is %s, x is %s: their rows must correspond", SHAPE(d), SHAPE(x));
+    REQUIRE(x->rank == d->rank && attncl__linear_row_count(x) == attncl__linear_row_count(d),
+            ATTNCL_ERR_SHAPE, "d is %s, x is %s: their rows must correspond", SHAPE(d), SHAPE(x));
     return attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){d->dim[d->rank - 1], x->dim[x->rank - 1]},
                              &sig->out[0]);
 }
@@ -67,7 +57,7 @@ static attncl_status bias_infer(struct op_sig *sig)
 static struct column_sum rows_of_bias(const struct op_sig *sig)
 {
     const struct tensor_desc *d = &sig->in[0];
-    return (struct column_sum){1, rows_count(d), d->dim[d->rank - 1]};
+    return (struct column_sum){1, attncl__linear_row_count(d), d->dim[d->rank - 1]};
 }
 
 static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -77,26 +67,20 @@ static attncl_status bias_scratch(const struct op_sig *sig, size_t *bytes_ret)
     return ATTNCL_OK;
 }
 
-// An input as a matrix of rows.
-static struct gemm_matrix matrix_of(const struct op_call *call, int input)
-{
-    const struct tensor_desc *d = &call->sig.in[input];
-    return (struct gemm_matrix){call->in[input], d->start, attncl__rows(d).stride, 0};
-}
-
 // Sizes and form of a GEMM, no operands.
 static struct gemm input_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[1];
 
-    return GEMM_OF(1, rows_count(&sig->in[0]), weight->dim[1], weight->dim[0]);
+    return GEMM_OF(1, attncl__linear_row_count(&sig->in[0]), weight->dim[1], weight->dim[0]);
 }
 
 static struct gemm weight_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *dw = &sig->out[0];
 
-    return GEMM_OF(1, dw->dim[0], dw->dim[1], rows_count(&sig->in[0]), .trans_a = true);
+    return GEMM_OF(1, dw->dim[0], dw->dim[1], attncl__linear_row_count(&sig->in[0]),
+                   .trans_a = true);
 }
 
 static attncl_status input_scratch(const struct op_sig *sig, size_t *bytes_ret)
@@ -122,8 +106,8 @@ static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
 
 static attncl_status append_linear(struct launcher *l, const struct op_call *call, struct gemm g)
 {
-    g.a = matrix_of(call, 0);
-    g.b = matrix_of(call, 1);
+    g.a = attncl__linear_rows(call, 0);
+    g.b = attncl__linear_rows(call, 1);
     g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
     return append_gemm(l, call, g);
 }

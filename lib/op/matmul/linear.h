@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What linear_fwd (gemm.c) and fused_norm_linear_fwd (fused_norm_linear.c) share: inputs, outputs,
-// the GEMM.
+// What linear_fwd (gemm.c), its gradients (gemm_bwd.c) and fused_norm_linear_fwd
+// (fused_norm_linear.c) share: inputs, outputs, the GEMM.
 #ifndef ATTNCL_OP_MATMUL_LINEAR_H
 #define ATTNCL_OP_MATMUL_LINEAR_H
 
@@ -15,6 +15,10 @@ enum linear_input {
     LINEAR_RESIDUAL,
     N_LINEAR_INPUTS
 };
+
+// An input as a matrix of rows, and how many; an absent one is absent.
+struct gemm_matrix attncl__linear_rows(const struct op_call *call, int input);
+int64_t attncl__linear_row_count(const struct tensor_desc *d);
 
 // Sizes and form, no operands.
 struct gemm attncl__linear_gemm(const struct op_sig *sig);
