@@ -74,8 +74,7 @@ static attncl_status read_adamw(struct config *config, struct optim_settings *s)
     TRY(attncl__config_number(config, "learning_rate", 0, &adam->learning_rate));
     TRY(read_betas(config, adam));
     TRY(attncl__config_number_or(config, "eps", 0, adam->eps, &adam->eps));
-    TRY(attncl__config_number_or(config, "weight_decay", 0, adam->weight_decay,
-                                 &adam->weight_decay));
+    TRY(attncl__config_number_or(config, "weight_decay", 0, 0, &adam->weight_decay));
     return attncl__config_bool_or(config, "amsgrad", false, &s->amsgrad);
 }
 

@@ -538,8 +538,9 @@ def clipped(grads, limit, style):
     return [g * factor for g in grads], norm
 
 
-def torch_optimizer(params, kind, learning_rate, **keys):
-    return {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}[kind](params, learning_rate, **keys)
+def torch_optimizer(params, kind, learning_rate, weight_decay=0, **keys):
+    optimizers = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}
+    return optimizers[kind](params, learning_rate, weight_decay=weight_decay, **keys)
 
 
 def train(name, c, m, inputs, output, **settings):
@@ -613,7 +614,7 @@ def torch_training():
          "local_window_size": 3, "seq_len": 8, "d_ff": 8}
     for name, optimizer in (
             ("lm_sgd", {"kind": "sgd", "learning_rate": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
-            ("lm_adamw", {"kind": "adamw", "learning_rate": 0.01})):
+            ("lm_adamw", {"kind": "adamw", "learning_rate": 0.01, "weight_decay": 0.01})):
         tokens, targets = torch.randint(0, 7, (4, 7, 2)), torch.randint(0, 7, (4, 7, 2))
         train(name, c, module(LM(c)), {"tokens": tokens, "targets": targets}, lambda m, batch: m(batch["tokens"]),
               optimizer=optimizer)

@@ -49,7 +49,7 @@ class Optimizer:
         kind, self.taken = s["kind"], 0
         unknown = set(s) - {"kind", "learning_rate", "weight_decay"} - (SGD_KEYS if kind == "sgd" else ADAM_KEYS)
         assert not unknown, unknown
-        lr, self.decay = s["learning_rate"], s.get("weight_decay", 0.01 if kind == "adamw" else 0)
+        lr, self.decay = s["learning_rate"], s.get("weight_decay", 0)
         if kind == "sgd":
             self.torch = torch.optim.SGD(params, lr, weight_decay=self.decay, **{k: s[k] for k in SGD_KEYS if k in s})
             return
