@@ -30,6 +30,7 @@ static const struct command {
     {"plot", "MODEL INPUT FILE.png", "draws a positional encoding or attention pooling",
      command_plot},
     {"tune", "", "measures tiles and work-group sizes and keeps what is faster", command_tune},
+    {"selftest", "", "whether a device computes what it should", command_selftest},
     {"help", "[COMMAND]", "this text, or a command's options", command_help},
 };
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

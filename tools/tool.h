@@ -27,6 +27,7 @@ int command_sample(int argc, char **argv);
 int command_plot(int argc, char **argv);
 int command_train(int argc, char **argv);
 int command_tune(int argc, char **argv);
+int command_selftest(int argc, char **argv);
 
 // One line on stderr, "attncl: ...".  Returns TOOL_FAILED.
 int tool_error(const char *format, ...) __attribute__((format(printf, 1, 2)));

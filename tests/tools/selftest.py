@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""selftest.py TOOL ROOT: attncl selftest passes on this device in a minute, and names the op whose kernel is wrong.
+
+Kernels are changed in a copy of cl/, one at a time.  Standard library only.  Exit status 77 when there is no device.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+# A file, what is changed in it, and the op that is wrong then.
+CHANGES = [
+    ("norm/softmax.cl", [("1.0f / sum", "1.001f / sum"), ("1.0f / r.sum", "1.001f / r.sum")], "softmax"),
+    ("embedding/embedding.cl", [("n, 0.0f) * scale", "n, 0.0f) * -scale")], "embedding"),
+    ("aft/aft_bwd.cl", [("sigmoid_v(-load_some(q", "sigmoid_v(load_some(q")], "aft_full"),  # in its gradient alone
+    ("norm/softmax.cl", [("KERNEL void", "KERNEL broken")], "softmax"),  # does not compile
+]
+
+
+def main(tool, root):
+    failures = []
+
+    def check(ok, what):
+        if not ok:
+            failures.append(what)
+            print(what, file=sys.stderr)
+
+    def selftest(*options, **environment):
+        done = subprocess.run([tool, "selftest", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600,
+                              env=dict(os.environ, ATTNCL_CACHE="off", ATTNCL_TUNE="off", **environment))
+        return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+    if subprocess.run([tool, "devices"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
+        print("skipped: no device", file=sys.stderr)
+        return 77
+    start = time.monotonic()
+    status, out, err = selftest()
+    seconds = time.monotonic() - start
+    check(status == 0 and err == "" and " checks passed on " in out, "selftest: status %d, %s%s" % (status, out, err))
+    check(out.count("\n") > 30 and "FAIL" not in out, "selftest: " + out)
+    print("%.1f s" % seconds)
+
+    status, out, err = selftest("--json")
+    report = json.loads(out)
+    check(status == 0 and report["passed"] and all(c["passed"] for c in report["checks"]), "--json: " + out)
+    check(report["driver_version"] and report["device"] and len(report["checks"]) > 30, "--json: " + out)
+
+    status, out, err = selftest("--device", "no such device")
+    check(status == 1 and err.count("\n") == 1 and "no such device" in err, "--device: status %d, %s" % (status, err))
+
+    with tempfile.TemporaryDirectory() as tmp:
+        for i, (path, changes, op) in enumerate(CHANGES):
+            copy = os.path.join(tmp, str(i))
+            shutil.copytree(os.path.join(root, "cl"), copy)
+            with open(os.path.join(copy, path)) as file:
+                text = changed = file.read()
+            for old, new in changes:
+                changed = changed.replace(old, new)
+            check(changed != text, "%s: nothing to change" % path)
+            with open(os.path.join(copy, path), "w") as file:
+                file.write(changed)
+            status, out, err = selftest("--json", ATTNCL_CL_DIR=copy)
+            failed = [c["op"] for c in json.loads(out)["checks"] if not c["passed"]]
+            said = err.split("\n")[-2:]  # a driver's compiler may write lines of its own before
+            check(status == 1 and op in failed and op in said[0] and said[1] == "" and "add" not in failed,
+                  "%s changed: status %d, %s fail, %s" % (path, status, failed, err))
+            check(json.loads(out)["passed"] is False, "%s changed: passed" % path)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+// attncl selftest: what it computes on the device, and the same in double precision on the host.
+#ifndef ATTNCL_TOOL_SELFTEST_H
+#define ATTNCL_TOOL_SELFTEST_H
+
+#include "tool.h"
+
+enum { CHECK_MAX_IN = 5 };
+
+// Shape and values of an array: F32 in [low, high], or I32 in [low, high).
+struct check_array {
+    attncl_dtype dtype;
+    int rank;
+    int64_t dim[4];
+    double low, high;
+};
+
+struct check {
+    const char *op; // what a failure names
+    attncl_value (*build)(attncl_graph *g, const struct check *c, const attncl_value *in);
+    // `in`, `out`: the elements in C order.
+    void (*reference)(const struct check *c, double *const *in, double *out);
+    bool has_gradient;
+    int kind; // an attncl_activation or attncl_aft_kind
+    int causal;
+    struct check_array out;
+    struct check_array in[CHECK_MAX_IN]; // rank 0 after the last one
+};
+
+extern const struct check selftest_checks[];
+extern const size_t selftest_n_checks;
+
+// Of its elements.
+int64_t check_count(const struct check_array *a);
+
+// softmax of n numbers; x and y may be the same.
+void check_softmax_row(const double *x, int64_t n, double *y);
+
+// Checks of selftest_products.c.
+attncl_value check_build_linear(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_linear(const struct check *c, double *const *in, double *out);
+attncl_value check_build_bmm(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_bmm(const struct check *c, double *const *in, double *out);
+attncl_value check_build_attention(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_attention(const struct check *c, double *const *in, double *out);
+attncl_value check_build_aft(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_aft(const struct check *c, double *const *in, double *out);
+
+#endif
