@@ -98,16 +98,10 @@ LOOP_TEST(layers_match_the_reference, 0, (int)COUNT_OF(kinds) * N_VISIBILITIES)
 
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
-    const attncl_value in = rig_in(&b, x), seen = rig_in(&b, mask);
-    rig_out(&b,
-            attncl_aft(b.g, &desc, &params,
-                       &(attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
-                                                  .query = in,
-                                                  .key = in,
-                                                  .value = in,
-                                                  .mask = seen,
-                                                  .residual = in}),
-            y);
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
+    in.query = in.key = in.value = in.residual = rig_in(&b, x);
+    in.mask = rig_in(&b, mask);
+    rig_out(&b, attncl_aft(b.g, &desc, &params, &in), y);
     rig_run_once(&b);
 
     ref_layer(kind, &ref, visible == CAUSAL, x, mask, want);
@@ -119,27 +113,22 @@ TEST(query_key_and_value_are_apart)
 {
     const attncl_aft_desc desc = describe(&kinds[2], 0);
     const struct ref_aft ref = random_params(&kinds[2]);
-    struct host *x[3], *m[3], *mixed, *scale, *y, *want;
+    struct host *x[3], *m[3];
     struct rig b;
     for (unsigned i = 0; i < 3; ++i) {
         x[i] = host_random(30 + i, DIMS(T, B, C));
         m[i] = host_like(x[i]);
     }
-    mixed = host_like(x[0]);
-    scale = host_like(x[0]);
-    y = host_like(x[0]);
-    want = host_like(x[0]);
+    struct host *mixed = host_like(x[0]), *scale = host_like(x[0]);
+    struct host *y = host_like(x[0]), *want = host_like(x[0]);
 
     rig_open(&b);
     const attncl_aft_params params = feed(&b, &ref);
-    const attncl_value q = rig_in(&b, x[0]), k = rig_in(&b, x[1]), v = rig_in(&b, x[2]);
-    rig_out(&b,
-            attncl_aft(b.g, &desc, &params,
-                       &(attncl_attention_inputs){.struct_size = sizeof(attncl_attention_inputs),
-                                                  .query = q,
-                                                  .key = k,
-                                                  .value = v}),
-            y);
+    attncl_attention_inputs in = ATTNCL_ATTENTION_INPUTS_INIT;
+    in.query = rig_in(&b, x[0]);
+    in.key = rig_in(&b, x[1]);
+    in.value = rig_in(&b, x[2]);
+    rig_out(&b, attncl_aft(b.g, &desc, &params, &in), y);
     rig_run_once(&b);
 
     ref_dense(x[0], ref.query_weight, ref.query_bias, m[0]);

@@ -18,7 +18,7 @@
 enum { MAX_OPEN = 16 };
 
 static char directory[DIRECTORY_BYTES];
-static size_t n_files, heap_before;
+static size_t n_files, n_entries, heap_before;
 
 const char *directory_up(void)
 {
@@ -94,30 +94,25 @@ static int count_one(const char *path, const struct stat *st, int type, struct F
 {
     (void)path;
     (void)type;
-    (void)ftw;
     n_files += S_ISREG(st->st_mode) != 0;
+    n_entries += ftw->level == 1;
     return 0;
+}
+
+static void count(void)
+{
+    n_files = n_entries = 0;
+    ck_assert_int_eq(nftw(directory, count_one, MAX_OPEN, FTW_PHYS), 0);
 }
 
 size_t directory_count(void)
 {
-    n_files = 0;
-    ck_assert_int_eq(nftw(directory, count_one, MAX_OPEN, FTW_PHYS), 0);
+    count();
     return n_files;
-}
-
-static int count_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)path;
-    (void)st;
-    (void)type;
-    n_files += ftw->level == 1;
-    return 0;
 }
 
 size_t directory_entries(void)
 {
-    n_files = 0;
-    ck_assert_int_eq(nftw(directory, count_entry, MAX_OPEN, FTW_PHYS), 0);
-    return n_files;
+    count();
+    return n_entries;
 }
