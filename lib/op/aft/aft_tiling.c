@@ -8,7 +8,7 @@
 // Scratch of a channel block: its target, its maximum, and the minimum of lanes that share packed
 // weights.
 enum {
-    CHANNEL_BLOCK_BYTES = 6 << 20,
+    CHANNEL_BLOCK_BYTES = 2 << 20,
     MAX_CHANNEL_BLOCK_BYTES = 12 << 20,
     CHANNEL_BLOCK_LANES = 16,
     MIN_CHANNEL_BLOCK_LANES = 4
