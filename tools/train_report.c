@@ -45,15 +45,17 @@ void train_show_step(const struct train_progress *p)
 
 void train_print_evaluation(const struct train_progress *p)
 {
-    char left[TIME_BYTES];
+    char left[TIME_BYTES], accuracy[32] = "";
 
+    if (isfinite(p->best.accuracy))
+        snprintf(accuracy, sizeof accuracy, ", accuracy %.4f", p->best.accuracy);
     progress_clear();
     printf(
-        "step %lld/%lld: loss %.4f nats, held out %.6f nats (%.4f bits per %s%s); %.0f tokens/s, "
+        "step %lld/%lld: loss %.4f nats, held out %.6f nats (%.4f bits per %s%s)%s; %.0f tokens/s, "
         "%s left\n",
         (long long)p->last.step, (long long)p->n_steps, p->last.loss, p->valid_loss,
         p->valid_loss * BITS_PER_NAT, p->unit, p->best.best_step == p->last.step ? ", best" : "",
-        p->tokens_per_s, time_text(seconds_left(p), left));
+        accuracy, p->tokens_per_s, time_text(seconds_left(p), left));
     fflush(stdout);
 }
 

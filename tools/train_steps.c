@@ -74,6 +74,17 @@ static int print_sample(struct training *t)
     return TOOL_OK;
 }
 
+static int log_evaluation(struct training *t)
+{
+    const struct train_progress *p = &t->progress;
+    json_t *line = json_pack("{sI so}", "step", (json_int_t)p->last.step, "valid_loss",
+                             json_number(p->valid_loss));
+
+    if (isfinite(p->best.accuracy))
+        json_object_set_new(line, "valid_accuracy", json_number(p->best.accuracy));
+    return run_log(&t->run, line);
+}
+
 static int evaluate(struct training *t)
 {
     struct train_progress *p = &t->progress;
@@ -82,9 +93,7 @@ static int evaluate(struct training *t)
         return tool_failed();
     if (training_update(t) != TOOL_OK)
         return TOOL_FAILED;
-    if (t->writes &&
-        run_log(&t->run, json_pack("{sI so}", "step", (json_int_t)p->last.step, "valid_loss",
-                                   json_number(p->valid_loss))) != TOOL_OK)
+    if (t->writes && log_evaluation(t) != TOOL_OK)
         return TOOL_FAILED;
     if (p->best.best_step == p->last.step && save_model(t, "best.safetensors") != TOOL_OK)
         return TOOL_FAILED;

@@ -75,11 +75,13 @@ typedef struct attncl_train_state {
     double best_loss;  /**< of all evaluations; infinite before the first */
     int64_t best_step; /**< steps taken at it */
     int64_t n_worse;   /**< evaluations since */
+    double accuracy; /**< at the last evaluation, the share of the held-out targets whose class had
+                            the highest score; NaN where the targets are no labels, and before it */
 } attncl_train_state;
 
 #define ATTNCL_TRAIN_STATE_INIT                                                                    \
     {                                                                                              \
-        sizeof(attncl_train_state), 0, 0, 0, 0                                                     \
+        sizeof(attncl_train_state), 0, 0, 0, 0, 0                                                  \
     }
 
 /** A step that was taken. */
@@ -162,7 +164,7 @@ ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_tra
 
 /**
  * The mean loss in nats per target of the held-out part, every target once, without dropout and label
- * smoothing, and remembers the best.  With `ema`, of the averaged weights.
+ * smoothing, and remembers the best, and of labels the accuracy (attncl_train_state).  With `ema`, of the averaged weights.
  * Errors: ERR_STATE (no held-out part, or as attncl_trainer_step()), those of
  * attncl_graph_compile() and attncl_graph_run().  Since: 0.2.
  */

@@ -68,10 +68,23 @@ static attncl_status check_names(const attncl_graph *g, const attncl_array *inpu
     return ATTNCL_OK;
 }
 
+attncl_status attncl__model_scores_loss(attncl_model *model, attncl_graph *g,
+                                        const attncl_loss_desc *desc, const attncl_array *inputs,
+                                        size_t n, attncl_value *loss_ret, attncl_value *scores_ret)
+{
+    TRY(attncl_graph_status(g));
+    struct build b = {.graph = g, .inputs = inputs, .n_inputs = n};
+    b.params = (struct params){.table = &model->params, .graph = g};
+    TRY(attncl__loss_build(&b, model->arch, model->settings, desc, loss_ret));
+    *scores_ret = b.scores;
+    return check_names(g, inputs, n);
+}
+
 attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g, const attncl_loss_desc *desc,
                                 const attncl_array *inputs, size_t n, attncl_value *loss_ret)
 {
     attncl_loss_desc d = ATTNCL_LOSS_DESC_INIT;
+    attncl_value scores;
 
     REQUIRE(model && g && loss_ret && (inputs || n == 0), ATTNCL_ERR_ARGUMENT,
             "model, g, inputs or loss_ret is NULL");
@@ -79,9 +92,5 @@ attncl_status attncl_model_loss(attncl_model *model, attncl_graph *g, const attn
         REQUIRE(inputs[i].name, ATTNCL_ERR_ARGUMENT, "input %zu has no name", i);
     if (desc)
         TRY(STRUCT_READ(attncl_loss_desc, &d, desc));
-    TRY(attncl_graph_status(g));
-    struct build b = {.graph = g, .inputs = inputs, .n_inputs = n};
-    b.params = (struct params){.table = &model->params, .graph = g};
-    TRY(attncl__loss_build(&b, model->arch, model->settings, &d, loss_ret));
-    return check_names(g, inputs, n);
+    return attncl__model_scores_loss(model, g, &d, inputs, n, loss_ret, &scores);
 }

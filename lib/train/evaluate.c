@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Held-out loss: every target of the held-out part once.
+// Held-out loss, and accuracy of labels: every target of the held-out part once.
 
 #include <math.h>
 #include <stdio.h>
@@ -9,8 +9,26 @@
 #include "base/try.h"
 #include "train/trainer.h"
 
-// Adds up one batch: loss times targets, and targets.
-static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sum, double *n)
+// Loss times targets, targets, and those whose class had the highest score.
+enum { SUM_LOSS, SUM_TARGETS, SUM_RIGHT, N_SUMS };
+
+static attncl_status count_right(attncl_trainer *t, attncl_graph *g, const struct batch *batch,
+                                 double *right)
+{
+    const attncl_array *targets = &batch->array[batch->n - 1];
+    const size_t count = targets->bytes / sizeof(int32_t);
+    const int32_t *target = targets->data;
+    int32_t *found = attncl__alloc(targets->bytes);
+    REQUIRE(found, ATTNCL_ERR_NO_MEMORY, "%zu classes", count);
+    const attncl_status status = attncl_graph_read(g, "class", found, targets->bytes);
+    for (size_t i = 0; status == ATTNCL_OK && i < count; ++i)
+        *right += target[i] != t->config.settings.pad && found[i] == target[i];
+    attncl__free(found);
+    return status;
+}
+
+// Adds up one batch.
+static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sums)
 {
     attncl_status status = ATTNCL_OK;
     struct batch batch = {0};
@@ -23,27 +41,32 @@ static attncl_status add_batch(attncl_trainer *t, int64_t index, double *sum, do
     const double n_targets = (double)attncl__part_count_targets(t, &batch);
     TRY_DONE(attncl_graph_read(g, "loss", &loss, sizeof loss));
     if (n_targets > 0)
-        *sum += (double)loss * n_targets;
-    *n += n_targets;
+        sums[SUM_LOSS] += (double)loss * n_targets;
+    sums[SUM_TARGETS] += n_targets;
+    if (attncl__trainer_has_labels(t))
+        TRY_DONE(count_right(t, g, &batch, &sums[SUM_RIGHT]));
 done:
     attncl__batch_free(&batch);
     return status;
 }
 
 // Ranks take turns; sums of each batch are kept apart, so that any number of ranks adds them up alike.
-static attncl_status mean_loss(attncl_trainer *t, int64_t n_batches, double *ret)
+static attncl_status mean_loss(attncl_trainer *t, int64_t n_batches, double *loss_ret,
+                               double *accuracy_ret)
 {
     const int64_t n_ranks = attncl_ranks_size(t->ranks), rank = attncl_ranks_rank(t->ranks);
-    double *sums = attncl__alloc_array((size_t)n_batches, 2 * sizeof *sums);
+    double *sums = attncl__alloc_array((size_t)n_batches, N_SUMS * sizeof *sums);
     REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "losses of %lld batches", (long long)n_batches);
     attncl_status status = ATTNCL_OK;
-    double total[2] = {0, 0};
+    double total[N_SUMS] = {0};
     for (int64_t i = rank; i < n_batches; i += n_ranks)
-        TRY_DONE(add_batch(t, i, &sums[2 * i], &sums[2 * i + 1]));
-    TRY_DONE(attncl_ranks_sum_double(t->ranks, sums, 2 * (size_t)n_batches));
-    for (int64_t i = 0; i < 2 * n_batches; ++i)
-        total[i % 2] += sums[i];
-    *ret = total[1] > 0 ? total[0] / total[1] : 0;
+        TRY_DONE(add_batch(t, i, &sums[N_SUMS * i]));
+    TRY_DONE(attncl_ranks_sum_double(t->ranks, sums, N_SUMS * (size_t)n_batches));
+    for (int64_t i = 0; i < N_SUMS * n_batches; ++i)
+        total[i % N_SUMS] += sums[i];
+    const double n = total[SUM_TARGETS];
+    *loss_ret = n > 0 ? total[SUM_LOSS] / n : 0;
+    *accuracy_ret = n > 0 && attncl__trainer_has_labels(t) ? total[SUM_RIGHT] / n : NAN;
 done:
     attncl__free(sums);
     return status;
@@ -65,9 +88,9 @@ attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
     TRY(attncl__trainer_usable(trainer));
     const int64_t n_batches = attncl__dataset_count(trainer->data, SPLIT_VALID);
     REQUIRE(n_batches > 0, ATTNCL_ERR_STATE, "there is no held-out part to evaluate");
-    double loss = 0;
+    double loss = 0, accuracy = NAN;
     TRY(attncl__average_exchange(trainer));
-    const attncl_status status = mean_loss(trainer, n_batches, &loss);
+    const attncl_status status = mean_loss(trainer, n_batches, &loss, &accuracy);
     if (status != ATTNCL_OK)
         return give_up(trainer, status);
     TRY(attncl__average_exchange(trainer));
@@ -78,6 +101,7 @@ attncl_status attncl_trainer_evaluate(attncl_trainer *trainer, double *loss_ret)
     } else {
         trainer->n_worse += 1;
     }
+    trainer->accuracy = accuracy;
     *loss_ret = loss;
     return ATTNCL_OK;
 }

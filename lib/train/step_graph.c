@@ -12,6 +12,7 @@
 #include "attncl/optim.h"
 #include "base/alloc.h"
 #include "base/try.h"
+#include "model/loss.h"
 #include "train/trainer.h"
 
 void attncl__trainer_drop_graphs(attncl_trainer *t)
@@ -36,8 +37,11 @@ static attncl_status add_loss(attncl_trainer *t, attncl_graph *g, const struct b
         if (s->dropout > 0)
             desc.step = attncl_graph_index_input(g, "batch_number", 0, NULL, 0, INT32_MAX);
     }
-    TRY(attncl_model_loss(t->model, g, &desc, batch->array, batch->n, loss_ret));
+    attncl_value scores;
+    TRY(attncl__model_scores_loss(t->model, g, &desc, batch->array, batch->n, loss_ret, &scores));
     attncl_graph_output(g, "loss", *loss_ret);
+    if (!trains && attncl__trainer_has_labels(t))
+        attncl_graph_output(g, "class", attncl_argmax(g, scores));
     return attncl_graph_status(g);
 }
 

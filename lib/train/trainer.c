@@ -178,6 +178,7 @@ attncl_status attncl_trainer_create(attncl_context *context, const char *config_
     t->context = context;
     t->ranks = o.ranks;
     t->next_index = -1;
+    t->accuracy = NAN;
     t->best_loss = INFINITY;
     const attncl_status status = fill(t, config_json, &o);
     if (status != ATTNCL_OK) {
@@ -242,6 +243,7 @@ attncl_status attncl_trainer_state(const attncl_trainer *trainer, attncl_train_s
         .best_loss = trainer->best_loss,
         .best_step = trainer->best_step,
         .n_worse = trainer->n_worse,
+        .accuracy = trainer->accuracy,
     };
     return STRUCT_WRITE(attncl_train_state, state_ret, &state);
 }

@@ -69,7 +69,8 @@ struct attncl_trainer {
     struct part next;   // prepared while a step ran
     int64_t next_index; // which batch that is; -1: none
 
-    int64_t step; // taken
+    int64_t step;    // taken
+    double accuracy; // of the last evaluation; NaN: none, or the targets are no labels
     double best_loss;
     int64_t best_step, n_worse;
     bool is_broken; // a step was left half done
@@ -132,6 +133,12 @@ int64_t attncl__part_count_targets(const attncl_trainer *t, const struct batch *
 
 // Writes the batch and, where the graph has them, the numbers of a step.
 attncl_status attncl__trainer_write_batch(attncl_graph *g, const struct batch *batch);
+
+// Targets are labels, whose share of right ones evaluation counts.
+static inline bool attncl__trainer_has_labels(const attncl_trainer *t)
+{
+    return t->config.settings.pair_form != PAIR_SENTENCES;
+}
 
 // ERR_STATE after a step that was left half done.
 attncl_status attncl__trainer_usable(const attncl_trainer *t);

@@ -100,12 +100,19 @@ def labels(c):
         run, data = c.at("of-" + name), c.save(name + ".tsv", text)
         out = c.works("train", c.save(name + ".json", encoder_with(5, **model)), "--pairs", data, "--out", run)
         c.check("bits per label" in out, "%s: what is printed: %s" % (name, out))
-        got = log_of(run)[-1].get("valid_loss", 9)
+        last = log_of(run)[-1]
+        got = last.get("valid_loss", 9)
         c.check(got < 0.05, "%s: the held-out loss is %g" % (name, got))
+        c.check(last.get("valid_accuracy") == 1 and "accuracy 1.0000;" in out, "%s: accuracy %s: %s" % (name, last, out))
         metadata = json.loads(c.works("inspect", "--json", os.path.join(run, "model.safetensors")))["metadata"]
         c.check(metadata.get("attncl.labels") == expected, "%s: labels %s" % (name, metadata.get("attncl.labels")))
         c.check(metadata.get("attncl.source_vocab", "").startswith("<unk>\n<pad>\n"), "%s: words" % name)
         c.works("train", "--pairs", data, "--out", run, "--resume", "--steps", "82")
+    untrained = encoder_with(5, pool="none")
+    untrained["train"].update(steps=1, eval_every=1, optimizer={"kind": "sgd", "learning_rate": 0})
+    c.works("train", c.save("untrained.json", untrained), "--pairs", c.at("tags.tsv"), "--out", c.at("untrained"))
+    right = 2 * 9 * log_of(c.at("untrained"))[-1].get("valid_accuracy", 1)  # of two words in nine lines
+    c.check(abs(right - round(right)) < 1e-9 and right < 18, "before training %s are right" % right)
     write(c.at("words"), {"tokens": ("I32", (2, 1), [4, 5])})
     c.works("run", os.path.join(c.at("of-classes"), "best.safetensors"), c.at("words"), c.at("scores"))
     c.refused("line 2: 2 words in the source, 1 labels", "train", c.at("tags.json"), "--out", c.at("never"), "--pairs",
