@@ -5,7 +5,7 @@
 
 #include "tool.h"
 
-enum { CHECK_MAX_IN = 5 };
+enum { CHECK_MAX_IN = 5, CHECK_MAX_KEYS = 64 };
 
 // Shape and values of an array: F32 in [low, high], or I32 in [low, high).
 struct check_array {
@@ -35,8 +35,11 @@ int64_t check_count(const struct check_array *a);
 
 // softmax of n numbers; x and y may be the same.
 void check_softmax_row(const double *x, int64_t n, double *y);
+// Layer norm of n numbers.
+void check_norm_row(const double *x, const double *weight, const double *bias, int64_t n,
+                    double *y);
 
-// Checks of selftest_products.c.
+// Checks of selftest_products.c and selftest_layers.c.
 attncl_value check_build_linear(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_linear(const struct check *c, double *const *in, double *out);
 attncl_value check_build_bmm(attncl_graph *g, const struct check *c, const attncl_value *in);
@@ -45,5 +48,13 @@ attncl_value check_build_attention(attncl_graph *g, const struct check *c, const
 void check_ref_attention(const struct check *c, double *const *in, double *out);
 attncl_value check_build_aft(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_aft(const struct check *c, double *const *in, double *out);
+attncl_value check_build_additive(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_additive(const struct check *c, double *const *in, double *out);
+attncl_value check_build_gru(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_gru(const struct check *c, double *const *in, double *out);
+attncl_value check_build_gating(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_gating(const struct check *c, double *const *in, double *out);
+attncl_value check_build_mixing(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_mixing(const struct check *c, double *const *in, double *out);
 
 #endif

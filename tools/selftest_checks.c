@@ -73,19 +73,24 @@ static attncl_value build_norm(attncl_graph *g, const struct check *c, const att
     return attncl_layer_norm(g, in[0], in[1], in[2], 1e-5f);
 }
 
+void check_norm_row(const double *x, const double *weight, const double *bias, int64_t n, double *y)
+{
+    double mean = 0, variance = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        mean += x[i] / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        variance += (x[i] - mean) * (x[i] - mean) / (double)n;
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (x[i] - mean) / sqrt(variance + 1e-5f) * weight[i] + bias[i];
+}
+
 static void ref_norm(const struct check *c, double *const *in, double *out)
 {
     const int64_t n = last_axis(&c->out);
 
-    for (int64_t row = 0; row < check_count(&c->out); row += n) {
-        double mean = 0, variance = 0;
-        for (int64_t i = 0; i < n; i++)
-            mean += in[0][row + i] / (double)n;
-        for (int64_t i = 0; i < n; i++)
-            variance += (in[0][row + i] - mean) * (in[0][row + i] - mean) / (double)n;
-        for (int64_t i = 0; i < n; i++)
-            out[row + i] = (in[0][row + i] - mean) / sqrt(variance + 1e-5f) * in[1][i] + in[2][i];
-    }
+    for (int64_t i = 0; i < check_count(&c->out); i += n)
+        check_norm_row(in[0] + i, in[1], in[2], n, out + i);
 }
 
 static attncl_value build_loss(attncl_graph *g, const struct check *c, const attncl_value *in)
@@ -355,5 +360,53 @@ const struct check selftest_checks[] = {
      1,
      OUT(19, 2, 19),
      {ROWS(19, 2, 19), ROWS(19, 2, 19), ROWS(19, 2, 19), ROWS(19, 19)}},
+    {"aft_simple",
+     check_build_mixing,
+     check_ref_mixing,
+     true,
+     ATTNCL_AFT_SIMPLE,
+     0,
+     OUT(9, 2, 19),
+     {ROWS(9, 2, 19), ROWS(9, 2, 19), ROWS(9, 2, 19)}},
+    {"aft_conv",
+     check_build_mixing,
+     check_ref_mixing,
+     true,
+     ATTNCL_AFT_CONV,
+     0,
+     OUT(9, 2, 20),
+     {ROWS(9, 2, 20), ROWS(9, 2, 4), ROWS(9, 2, 20), ROWS(4, 5)}},
+    {"additive_attention",
+     check_build_additive,
+     check_ref_additive,
+     true,
+     0,
+     0,
+     OUT(2, 5, 21),
+     {ROWS(2, 5, 19), ROWS(2, 7, 19), ROWS(2, 7, 21), ROWS(19)}},
+    {"gru",
+     check_build_gru,
+     check_ref_gru,
+     true,
+     0,
+     0,
+     OUT(4, 3, 17),
+     {ROWS(4, 3, 9), F(-0.5, 0.5, 51, 9), ROWS(51), F(-0.5, 0.5, 51, 17), ROWS(51)}},
+    {"spatial_gate",
+     check_build_gating,
+     check_ref_gating,
+     true,
+     0,
+     0,
+     OUT(11, 2, 19),
+     {ROWS(11, 2, 38), ROWS(19), ROWS(19), ROWS(11, 11), ROWS(11)}},
+    {"causal spatial_gate",
+     check_build_gating,
+     check_ref_gating,
+     true,
+     0,
+     1,
+     OUT(11, 2, 19),
+     {ROWS(11, 2, 38), ROWS(19), ROWS(19), ROWS(11, 11), ROWS(11)}},
 };
 const size_t selftest_n_checks = sizeof selftest_checks / sizeof selftest_checks[0];

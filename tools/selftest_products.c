@@ -63,7 +63,7 @@ void check_ref_attention(const struct check *c, double *const *in, double *out)
 {
     const int64_t heads = c->in[0].dim[0] * c->in[0].dim[1], t = c->in[0].dim[2];
     const int64_t s = c->in[1].dim[2], d = c->in[0].dim[3];
-    double p[64];
+    double p[CHECK_MAX_KEYS];
 
     for (int64_t row = 0; row < heads * t; row++) {
         const int64_t head = row / t, n = c->causal ? row % t + s - t + 1 : s;
@@ -96,7 +96,7 @@ attncl_value check_build_aft(attncl_graph *g, const struct check *c, const attnc
 void check_ref_aft(const struct check *c, double *const *in, double *out)
 {
     const int64_t t = c->out.dim[0], lanes = c->out.dim[1] * c->out.dim[2];
-    double p[64];
+    double p[CHECK_MAX_KEYS];
 
     for (int64_t at = 0; at < t * lanes; at++) {
         const int64_t i = at / lanes, n = c->causal ? i + 1 : t;
