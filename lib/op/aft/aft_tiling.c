@@ -5,8 +5,7 @@
 
 #include "op/aft/aft_tiling.h"
 
-// Scratch of a channel block: its target, its maximum, and the minimum of lanes that share packed
-// weights.
+// Scratch of a channel block: its target, its maximum, and the minimum of lanes of a block.
 enum {
     CHANNEL_BLOCK_BYTES = 2 << 20,
     MAX_CHANNEL_BLOCK_BYTES = 12 << 20,
