@@ -59,14 +59,16 @@ struct dataset;
 // ("source TAB target", a line each), whose words are prepared as d2l does, or with labels as targets
 // (batches of "tokens", "valid_lens" where wanted, and "targets"); or ready batches ("tokens"
 // and "targets" [N, T, B], or "enc_X", "dec_X", "targets" [N, B, T] and "enc_valid_lens" [N, B], which
-// may be missing).
+// may be missing; of labels "tokens" of rank 3, "valid_lens" [N, B], which may be missing, and
+// "targets", [N, B] of classes, like "tokens" of tags).
 attncl_status attncl__dataset_open_text(const char *path, const struct dataset_options *options,
                                         struct dataset **ret);
 attncl_status attncl__dataset_open_tokens(const char *path, const struct dataset_options *options,
                                           struct dataset **ret);
 attncl_status attncl__dataset_open_pairs(const char *path, const struct dataset_options *options,
                                          struct dataset **ret);
-attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret);
+attncl_status attncl__dataset_open_batches(const char *path, enum pair_form form,
+                                           struct dataset **ret);
 // From now on the batches of SPLIT_TRAIN are the ready ones of a file; all else stays as the data say.
 attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path);
 void attncl__dataset_close(struct dataset *d); // accepts NULL

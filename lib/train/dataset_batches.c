@@ -11,12 +11,13 @@
 
 struct ready {
     struct dataset base;
+    enum pair_form form; // PAIR_SENTENCES: a text, too
     size_t n;
     struct batch_array array[BATCH_MAX_ARRAYS]; // of one batch
     int32_t *ids[BATCH_MAX_ARRAYS];             // of all
 };
 
-// What a file may hold, the batch's order; both kinds end with the targets.
+// What a file may hold, the batch's order; every kind ends with the targets.
 struct expected {
     const char *name;
     int rank;
@@ -28,6 +29,34 @@ static const struct expected of_pairs[] = {{"enc_X", 3, false, 0},
                                            {"dec_X", 3, false, 1},
                                            {"enc_valid_lens", 2, true, -1},
                                            {"targets", 3, false, 1}};
+
+static const struct expected of_classes[] = {
+    {"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 2, false, 1}};
+static const struct expected of_tags[] = {
+    {"tokens", 3, false, 0}, {"valid_lens", 2, true, -1}, {"targets", 3, false, 1}};
+
+struct kind {
+    const struct expected *list;
+    size_t n;
+    const char *names;
+};
+#define KIND(list, names)                                                                          \
+    {                                                                                              \
+        (list), sizeof(list) / sizeof(list)[0], names                                              \
+    }
+static const struct kind kinds[] = {
+    KIND(of_text, "tokens and targets, or enc_X, dec_X, enc_valid_lens and targets"),
+    KIND(of_pairs, "tokens and targets, or enc_X, dec_X, enc_valid_lens and targets"),
+    KIND(of_classes, "tokens, valid_lens and targets"),
+    KIND(of_tags, "tokens, valid_lens and targets"),
+};
+
+static const struct kind *kind_of(const struct ready *r, const attncl_safetensors *file)
+{
+    if (r->form == PAIR_SENTENCES)
+        return &kinds[attncl_safetensors_find(file, "enc_X") != NULL];
+    return &kinds[r->form == PAIR_CLASS ? 2 : 3];
+}
 
 static void close_ready(struct dataset *d)
 {
@@ -55,12 +84,14 @@ static attncl_status ready_batch(struct dataset *d, enum dataset_split split, in
 static const struct dataset_class ready_class = {close_ready, ready_batch, false};
 
 // All arrays have as many batches and rows: [N, T, B] both of a text, [N, B, ...] all of pairs, where
-// dec_X has the shape of targets.
+// dec_X has the shape of targets.  Whether B is the first axis of labelled batches, the model knows.
 static attncl_status check_shape(const struct ready *r, const attncl_array *array, int64_t N,
                                  const attncl_array *like)
 {
     const char *path = r->base.file.path;
-    const int n_axes = strcmp(array->name, "enc_X") == 0 || array->rank == 2 ? 2 : 3;
+    const int n_axes = r->form != PAIR_SENTENCES                               ? 1
+                       : strcmp(array->name, "enc_X") == 0 || array->rank == 2 ? 2
+                                                                               : 3;
 
     for (int k = 0; k < array->rank; ++k)
         REQUIRE(array->dim[k] >= 1, ATTNCL_ERR_FORMAT, "%s: axis %d of %s is empty", path, k,
@@ -102,25 +133,25 @@ static bool is_one_of(const struct expected *e, size_t n, const char *name)
     return false;
 }
 
-static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *file)
+static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *file,
+                                 enum pair_form form)
 {
     struct ready *r = (struct ready *)d;
+    r->form = form;
     const char *path = d->file.path;
-    const bool pairs = attncl_safetensors_find(file, "enc_X") != NULL;
-    const struct expected *e = pairs ? of_pairs : of_text;
-    const size_t n = pairs ? sizeof of_pairs / sizeof *e : sizeof of_text / sizeof *e;
+    const struct kind *kind = kind_of(r, file);
+    const struct expected *e = kind->list;
+    const size_t n = kind->n;
+    const int rank = e[n - 1].rank;
     const attncl_array *targets = attncl_safetensors_find(file, "targets");
 
     for (size_t i = 0; i < attncl_safetensors_count(file); ++i) {
         const char *name = attncl_safetensors_at(file, i)->name;
-        REQUIRE(
-            is_one_of(e, n, name), ATTNCL_ERR_FORMAT,
-            "%s: array \"%s\" is not of batches, which are tokens and targets, or enc_X, dec_X, "
-            "enc_valid_lens and targets",
-            path, name);
+        REQUIRE(is_one_of(e, n, name), ATTNCL_ERR_FORMAT,
+                "%s: array \"%s\" is not of batches, which are %s", path, name, kind->names);
     }
-    REQUIRE(targets && targets->rank == 3, ATTNCL_ERR_FORMAT,
-            "%s: holds no array \"targets\" of 3 axes", path);
+    REQUIRE(targets && targets->rank == rank, ATTNCL_ERR_FORMAT,
+            "%s: holds no array \"targets\" of %d axes", path, rank);
     for (size_t i = 0; i < n; ++i) {
         const attncl_array *array = attncl_safetensors_find(file, e[i].name);
         REQUIRE(array || e[i].optional, ATTNCL_ERR_FORMAT, "%s: holds no array \"%s\"", path,
@@ -132,9 +163,28 @@ static attncl_status read_arrays(struct dataset *d, const attncl_safetensors *fi
     return ATTNCL_OK;
 }
 
-attncl_status attncl__dataset_open_batches(const char *path, struct dataset **ret)
+static attncl_status read_sentences(struct dataset *d, const attncl_safetensors *file)
 {
-    return attncl__dataset_open_arrays(&ready_class, sizeof(struct ready), path, NULL, read_arrays,
+    return read_arrays(d, file, PAIR_SENTENCES);
+}
+
+static attncl_status read_classes(struct dataset *d, const attncl_safetensors *file)
+{
+    return read_arrays(d, file, PAIR_CLASS);
+}
+
+static attncl_status read_tags(struct dataset *d, const attncl_safetensors *file)
+{
+    return read_arrays(d, file, PAIR_TAGS);
+}
+
+attncl_status attncl__dataset_open_batches(const char *path, enum pair_form form,
+                                           struct dataset **ret)
+{
+    return attncl__dataset_open_arrays(&ready_class, sizeof(struct ready), path, NULL,
+                                       form == PAIR_CLASS  ? read_classes
+                                       : form == PAIR_TAGS ? read_tags
+                                                           : read_sentences,
                                        ret);
 }
 
@@ -142,7 +192,7 @@ attncl_status attncl__dataset_use_batches(struct dataset *d, const char *path)
 {
     struct dataset *ready = NULL;
 
-    TRY(attncl__dataset_open_batches(path, &ready));
+    TRY(attncl__dataset_open_batches(path, d->options.pair_form, &ready));
     attncl__dataset_close(d->ready);
     d->ready = ready;
     return ATTNCL_OK;

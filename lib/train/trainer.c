@@ -54,7 +54,7 @@ static attncl_status open_data(attncl_trainer *t, const attncl_trainer_options *
             "none of data, tokens, pairs and batches is given");
     TRY(check_kind(t->config.arch, o));
     if (n_given == 0)
-        return attncl__dataset_open_batches(o->batches, &t->data);
+        return attncl__dataset_open_batches(o->batches, s->pair_form, &t->data);
     if (o->data)
         TRY(attncl__dataset_open_text(o->data, &options, &t->data));
     if (o->tokens)

@@ -108,6 +108,18 @@ def labels(c):
         c.check(metadata.get("attncl.labels") == expected, "%s: labels %s" % (name, metadata.get("attncl.labels")))
         c.check(metadata.get("attncl.source_vocab", "").startswith("<unk>\n<pad>\n"), "%s: words" % name)
         c.works("train", "--pairs", data, "--out", run, "--resume", "--steps", "82")
+    ready = encoder_with(5, pool="mean", batch_first=True)
+    ready["train"].update(steps=60, eval_every=0)
+    tokens = [(i * i * 7 + i // 3) % 6 for i in range(60 * 8 * 5)]
+    classes = [int(tokens[5 * i] > 2) for i in range(60 * 8)]
+    arrays = {"tokens": ("I32", (60, 8, 5), tokens), "targets": ("I32", (60, 8), classes),
+              "valid_lens": ("I32", (60, 8), [1] * (60 * 8))}
+    write(c.at("ready"), arrays)
+    c.works("train", c.save("ready.json", ready), "--batches", c.at("ready"), "--out", c.at("of-ready"))
+    losses = [line["loss"] for line in log_of(c.at("of-ready"))]
+    c.check(losses[0] > 0.3 and losses[-1] < 0.05, "ready batches of classes: %s" % losses[::10])
+    write(c.at("ready"), {**arrays, "targets": ("I32", (60, 8, 1), classes)})
+    c.refused('no array "targets" of 2 axes', "train", c.at("ready.json"), "--batches", c.at("ready"), "--out", c.at("no"))
     untrained = encoder_with(5, pool="none")
     untrained["train"].update(steps=1, eval_every=1, optimizer={"kind": "sgd", "learning_rate": 0})
     c.works("train", c.save("untrained.json", untrained), "--pairs", c.at("tags.tsv"), "--out", c.at("untrained"))

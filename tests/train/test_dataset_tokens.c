@@ -43,7 +43,7 @@ static void refuse_batches(attncl_status status, const char *words)
 {
     struct dataset *d = NULL;
 
-    ck_fails(attncl__dataset_open_batches(IN_DIRECTORY("data"), &d), status, words);
+    ck_fails(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_SENTENCES, &d), status, words);
     ck_assert_ptr_null(d);
 }
 
@@ -114,7 +114,7 @@ TEST(ready_batches_of_a_text)
 
     count_up();
     write_arrays(arrays, 2);
-    ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), &d));
+    ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_SENTENCES, &d));
     ck_assert_int_eq(attncl__dataset_count(d, SPLIT_TRAIN), 2);
     ck_assert_int_eq(attncl__dataset_count(d, SPLIT_VALID), 0);
     ck_ok(attncl__dataset_batch(d, SPLIT_TRAIN, 1, &b));
@@ -141,7 +141,7 @@ TEST(ready_batches_of_pairs)
     count_up();
     for (size_t n = 3; n <= 4; ++n) {
         write_arrays(arrays, n);
-        ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), &d));
+        ck_ok(attncl__dataset_open_batches(IN_DIRECTORY("data"), PAIR_SENTENCES, &d));
         attncl__dataset_vocabularies(d, &source, &target);
         ck_assert_int_eq(source, 24);
         ck_assert_int_eq(target, 30);
