@@ -27,7 +27,7 @@ from torch_models.dropout import DroppedSeq2Seq, Masks, drop_feedback_layers, dr
 from torch_models.feedback import Feedback, FeedbackAttention, FeedbackLayer, FeedbackLM  # noqa: E402
 from torch_models.gmlp import GMLP, SGU  # noqa: E402
 from torch_models.recurrent import Seq2Seq  # noqa: E402
-from torch_models.transformer import LM, Encoder, FeedForward, Layer, TokenEncoder, sinusoid  # noqa: E402
+from torch_models.transformer import LM, Classifier, Encoder, FeedForward, Layer, TokenEncoder, sinusoid  # noqa: E402
 
 DTYPES = {"float64": "F64", "float32": "F32", "float16": "F16", "int64": "I64", "int32": "I32", "bool": "BOOL",
           "uint8": "U8", "bfloat16": "BF16"}
@@ -723,20 +723,6 @@ def torch_modules():
                                             pos="no_pos", norm_first=False, final_norm=True))
     del tied["embed_scale"]
     language_model("lm_feedback_tied", dict(tied, layer="feedback", heads=2, P=11, n_layers=1), FeedbackLM)
-
-
-class Classifier(TokenEncoder):
-    def __init__(self, c):
-        super().__init__(c)
-        self.classifier = nn.Linear(c["d_model"], c["n_classes"])
-
-    def forward(self, tokens, mask):
-        y = super().forward(tokens, mask)
-        pool = self.pool
-        if pool == "mean" and mask is not None:  # [1, T, B]
-            seen = mask[0].unsqueeze(2).double()
-            return self.classifier((y * seen).sum(0) / seen.sum(0))
-        return self.classifier(y.mean(0) if pool == "mean" else y[0] if pool == "first" else y)
 
 
 def classifiers():

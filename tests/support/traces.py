@@ -72,7 +72,23 @@ def pair_batches(n, train, model):
             for name, values in lists.items()}
 
 
+def class_batches(n, train, n_vocab):
+    """Whether a sentence has more of the upper words: tokens [N, T, B], valid_lens and targets [N, B]"""
+    source, steps, size = random.Random(SEED), train["seq_len"], train["batch_size"]
+    lists = {"tokens": [], "valid_lens": [], "targets": []}
+    for _ in range(n):
+        lens = [source.randrange(1, steps + 1) for _ in range(size)]
+        rows = [[source.randrange(2, n_vocab) for _ in range(k)] for k in lens]
+        lists["tokens"] += [row[t] if t < len(row) else PAD for t in range(steps) for row in rows]
+        lists["valid_lens"] += lens
+        lists["targets"] += [int(2 * sum(w > n_vocab // 2 for w in row) > len(row)) for row in rows]
+    return {name: ("I32", [n, steps, size] if name == "tokens" else [n, size], values) for name, values in lists.items()}
+
+
 def write_batches(path, config):
     train, model = config["train"], config["model"]
     n = train["steps"] * train.get("accumulate", 1)
-    write(path, text_batches(n, train, model["n_vocab"]) if config["arch"] == "lm" else pair_batches(n, train, model))
+    if config["arch"] == "seq2seq_bahdanau":
+        return write(path, pair_batches(n, train, model))
+    make = text_batches if config["arch"] == "lm" else class_batches
+    return write(path, make(n, train, model["n_vocab"]))

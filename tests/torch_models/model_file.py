@@ -10,7 +10,7 @@ from support.safetensors_file import load, write
 
 from .feedback import FeedbackLM
 from .recurrent import Seq2Seq
-from .transformer import LM
+from .transformer import LM, Classifier
 
 DTYPES = {"F64": torch.float64, "F32": torch.float32, "I64": torch.int64, "I32": torch.int32}
 SHAPE_KEYS = ("src_vocab_size", "tgt_vocab_size", "embed_size", "num_hiddens", "num_layers")
@@ -38,8 +38,12 @@ def model_of(arch, c, names=()):
     """A module without meaningful values.  `names`: of the parameters in the file."""
     if arch == "seq2seq_bahdanau":
         return Seq2Seq(*(c[key] for key in SHAPE_KEYS))
+    if arch == "encoder":
+        model = Classifier(c)
+        model.pool = c.get("pool", "mean")
+        return model
     if arch != "lm":
-        raise ValueError(f"arch {arch}, expected lm or seq2seq_bahdanau")
+        raise ValueError(f"arch {arch}, expected lm, encoder or seq2seq_bahdanau")
     c = completed(c, names)
     model = FeedbackLM(c) if c["layer"].startswith("feedback") else LM(c)
     for norm in model.modules():

@@ -128,6 +128,20 @@ class TokenEncoder(Encoder):
         return super().forward(self.src_embed(tokens), mask)
 
 
+class Classifier(TokenEncoder):
+    def __init__(self, c):
+        super().__init__(c)
+        self.classifier = nn.Linear(c["d_model"], c["n_classes"])
+
+    def forward(self, tokens, mask):
+        y = super().forward(tokens, mask)
+        pool = self.pool
+        if pool == "mean" and mask is not None:  # [1, T, B]
+            seen = mask[0].unsqueeze(2).to(y.dtype)
+            return self.classifier((y * seen).sum(0) / seen.sum(0))
+        return self.classifier(y.mean(0) if pool == "mean" else y[0] if pool == "first" else y)
+
+
 class LM(nn.Module):
     def __init__(self, c):
         super().__init__()

@@ -95,6 +95,10 @@ def clip(params, train):
 
 
 def logits_of(model, batch):
+    if hasattr(model, "classifier"):  # time first, [T, B]
+        lens, tokens = batch.get("valid_lens"), batch["tokens"]
+        places = torch.arange(len(tokens), device=tokens.device)
+        return model(tokens, None if lens is None else (places[:, None] < lens).unsqueeze(0))
     if "tokens" in batch:
         return model(batch["tokens"])
     lens = batch.get("enc_valid_lens")
@@ -105,7 +109,7 @@ def logits_of(model, batch):
 
 def loss_of(model, batch, train):
     """The mean over the targets that are not padding, 0 where all are; and the number of these."""
-    logits, targets, pad = logits_of(model, batch).flatten(0, 1), batch["targets"].flatten(), train.get("pad", -1)
+    logits, targets, pad = logits_of(model, batch).flatten(0, -2), batch["targets"].flatten(), train.get("pad", -1)
     n = int((targets != pad).sum())
     total = F.cross_entropy(logits, targets, ignore_index=pad, reduction="sum",
                             label_smoothing=train.get("label_smoothing", 0))
