@@ -28,9 +28,11 @@
 #include "common/transpose_reduce.clh"
 #endif
 
-#if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL || !defined SPLIT ||                   \
-    !defined WEIGHTS || !defined DROPOUT
-#error "BLOCK, AT_ONCE, HAS_TAIL, SPLIT, WEIGHTS and DROPOUT must be defined"
+#if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL
+#error "BLOCK, AT_ONCE and HAS_TAIL must be defined"
+#endif
+#if !defined SPLIT || !defined WEIGHTS || !defined DROPOUT
+#error "SPLIT, WEIGHTS and DROPOUT must be defined"
 #endif
 
 // One head's query and its biases, `width` floats each.
