@@ -30,8 +30,9 @@ struct check {
 extern const struct check selftest_checks[];
 extern const size_t selftest_n_checks;
 
-// Of its elements.
+// Of its elements, and of its last axis.
 int64_t check_count(const struct check_array *a);
+int64_t check_last_axis(const struct check_array *a);
 
 // softmax of n numbers; x and y may be the same.
 void check_softmax_row(const double *x, int64_t n, double *y);
@@ -39,7 +40,29 @@ void check_softmax_row(const double *x, int64_t n, double *y);
 void check_norm_row(const double *x, const double *weight, const double *bias, int64_t n,
                     double *y);
 
-// Checks of selftest_products.c and selftest_layers.c.
+// Checks of selftest_rows.c, selftest_elements.c, selftest_products.c and selftest_layers.c.
+attncl_value check_build_softmax(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_softmax(const struct check *c, double *const *in, double *out);
+attncl_value check_build_masked(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_masked(const struct check *c, double *const *in, double *out);
+attncl_value check_build_norm(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_norm(const struct check *c, double *const *in, double *out);
+attncl_value check_build_loss(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_loss(const struct check *c, double *const *in, double *out);
+attncl_value check_build_argmax(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_argmax(const struct check *c, double *const *in, double *out);
+attncl_value check_build_activation(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_activation(const struct check *c, double *const *in, double *out);
+attncl_value check_build_sum(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_sum(const struct check *c, double *const *in, double *out);
+attncl_value check_build_product(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_product(const struct check *c, double *const *in, double *out);
+attncl_value check_build_concat(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_concat(const struct check *c, double *const *in, double *out);
+attncl_value check_build_transpose(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_transpose(const struct check *c, double *const *in, double *out);
+attncl_value check_build_embedding(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_embedding(const struct check *c, double *const *in, double *out);
 attncl_value check_build_linear(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_linear(const struct check *c, double *const *in, double *out);
 attncl_value check_build_bmm(attncl_graph *g, const struct check *c, const attncl_value *in);
