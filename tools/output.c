@@ -2,10 +2,12 @@
 //
 // What a command leaves: JSON on stdout, and files that an interruption does not leave half-written.
 
-#define _POSIX_C_SOURCE 200809L // sigaction, strndup
+#define _POSIX_C_SOURCE 200809L // sigwait, strndup
 #include <errno.h>
 #include <math.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,25 +17,47 @@
 
 enum { SIGNAL_STATUS = 128 }; // a shell's status of a process that a signal ended
 
-static volatile sig_atomic_t n_writing, interrupted;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static int n_writing; // under the lock
+static atomic_int interrupted;
 
-static void on_signal(int signal)
+// Waits for signals, which all other threads block.
+static void *take_signals(void *set)
 {
-    interrupted = signal;
-    if (n_writing == 0)
-        _exit(SIGNAL_STATUS + signal);
+    int signal;
+
+    while (sigwait(set, &signal) == 0) {
+        pthread_mutex_lock(&lock);
+        interrupted = signal;
+        if (n_writing == 0)
+            _exit(SIGNAL_STATUS + signal);
+        pthread_mutex_unlock(&lock);
+    }
+    return NULL;
 }
 
+// In a thread of its own instead of a handler: a driver's compiler, LLVM's, replaces handlers by its own,
+// and what is compiled when a signal comes fails then.
 void output_begin(void)
 {
     static const int signals[] = {SIGINT, SIGTERM};
+    static sigset_t set;
+    pthread_t thread;
 
+    sigemptyset(&set);
     for (int i = 0; i < 2; i++) {
-        struct sigaction old, action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+        struct sigaction old;
         // What the caller ignores stays so: a job in the background.
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &action, NULL);
+            sigaddset(&set, signals[i]);
     }
+    // Threads that are made later inherit what is blocked.
+    if (pthread_sigmask(SIG_BLOCK, &set, NULL) != 0)
+        return;
+    if (pthread_create(&thread, NULL, take_signals, &set) != 0)
+        pthread_sigmask(SIG_UNBLOCK, &set, NULL); // a signal ends the process at once
+    else
+        pthread_detach(thread);
 }
 
 int output_check(const char *path)
@@ -55,14 +79,18 @@ int output_check(const char *path)
 
 void output_file_begin(void)
 {
+    pthread_mutex_lock(&lock);
     n_writing++;
+    pthread_mutex_unlock(&lock);
 }
 
 void output_file_end(void)
 {
+    pthread_mutex_lock(&lock);
     n_writing--;
     if (interrupted && n_writing == 0)
         _exit(SIGNAL_STATUS + interrupted);
+    pthread_mutex_unlock(&lock);
 }
 
 int output_flush(void)
@@ -94,9 +122,8 @@ bool output_interrupted(void)
 
 int output_take_interrupt(void)
 {
-    const int signal = interrupted;
+    const int signal = atomic_exchange(&interrupted, 0);
 
-    interrupted = 0;
     return signal ? SIGNAL_STATUS + signal : 0;
 }
 
