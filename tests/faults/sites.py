@@ -43,7 +43,7 @@ def places(program, addresses):
     if all(line.startswith("?") for line in lines):
         print("skipped: the programs have no debug information")
         sys.exit(SKIPPED)
-    found = [re.search(r"/(lib/\w+/\w+\.c:\d+)", os.path.normpath(line)) for line in lines]
+    found = [re.search(r"(?:^|/)(lib/\w+/\w+\.c:\d+)", os.path.normpath(line)) for line in lines]
     return [match[1] if match else None for match in found]
 
 
