@@ -199,12 +199,13 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
     const unsigned vw = l->caps->vector_width;
     const int64_t tiles_m = ceil_div(g->m, t->m), tiles_n = ceil_div(g->n, t->n);
     const int64_t k_step = cpu_k_step(l->caps, g, t, panel);
+    const bool direct = is_direct(l->caps, g, panel);
     struct kspec spec = kspec_begin("gemm/gemm_cpu.cl", "gemm_cpu_tile");
 
     TRY(attncl__gemm_check_groups(g, tiles_m * tiles_n));
     kspec_set_vw_ls(&spec, vw, 1);
     kspec_int(&spec, "NV", cpu_vectors(vw));
-    kspec_int(&spec, "DIRECT", is_direct(l->caps, g, panel));
+    kspec_int(&spec, "DIRECT", direct);
     kspec_int(&spec, "USE_PREFETCH", l->caps->builtin_prefetch);
     attncl__gemm_add_macros(&spec, g);
     for (int64_t k = 0; k < g->k; k += k_step) {
@@ -217,7 +218,11 @@ static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
         attncl__gemm_add_matrix(&args, &g->a);
         attncl__gemm_add_matrix(&args, &g->b);
         attncl__gemm_add_matrix(&args, &g->c);
-        arg_list_add(&args, ARGS(arg_local(b_pack_bytes(t, panel)), arg_local(a_pack_bytes(g, t))));
+        if (direct) // of a kernel that does not touch them; an argument has at least one element
+            arg_list_add(&args, ARGS(arg_local(sizeof(float)), arg_local(sizeof(float))));
+        else
+            arg_list_add(&args,
+                         ARGS(arg_local(b_pack_bytes(t, panel)), arg_local(a_pack_bytes(g, t))));
         attncl__gemm_add_epilogue(&args, g);
         TRY(attncl__launch(l, &spec, grid_1d(tiles_m * tiles_n * g->batch, 1), args.arg, args.n));
     }
