@@ -39,7 +39,7 @@ def training(pairs):
     """Steps and gradients, and what a step takes in memory."""
     def share(p):
         ours, theirs = p.ours.peak_bytes, p.theirs().peak_bytes
-        return [units.memory(ours), units.memory(theirs), units.ratio(ours / theirs)] if ours and theirs else [""] * 3
+        return [units.memory(ours), units.memory(theirs), units.ratio(ours and theirs and ours / theirs)]
     return table(["case", "ours, ms", "baseline, ms", "ratio", "memory of ours", "of the baseline", "share"], [
         [words(p.ours.case), units.ms(p.ours.seconds), units.ms(p.theirs().seconds), units.ratio(p.best_ratio()), *share(p)]
         for p in pairs])
@@ -52,11 +52,11 @@ def preamble(device, pairs):
     dates = ", ".join(sorted({r["date"][:10] for r in runs if r["date"]}))
     bad = sum(r.outcome in ("wrong", "failed") for r in device.results.values())
     mean, interval = units.ratio(units.geometric_mean([p.best_ratio() for p in pairs])), ratios.mean_interval(pairs)
-    text = (f"{device.title()} ({device.program}) against {'; '.join(ratios.sides(pairs))} on "
-            f"{host['cpu'] or 'an unknown CPU'}{threads}, {dates}. Medians; of {len(pairs)} cases "
-            f"{sum(p.best_ratio() >= 1 for p in pairs)} are at least as fast as the fastest baseline; geometric mean "
-            f"{mean}{f' (95 %: {interval})' if interval else ''}, lowest {units.ratio(min(p.best_ratio() for p in pairs))}; "
-            f"{bad} wrong or failed.")
+    text = (f"{sum(p.best_ratio() >= 1 for p in pairs)} of {len(pairs)} cases are at least as fast as the fastest baseline; "
+            f"geometric mean {mean}{f' (95 %: {interval})' if interval else ''}, lowest "
+            f"{units.ratio(min(p.best_ratio() for p in pairs))}; {bad} wrong or failed. Medians on "
+            f"{host['cpu'] or 'an unknown CPU'}{threads}, {dates}: {device.title()}; {device.program}; against "
+            f"{'; '.join(ratios.sides(pairs))}.")
     return words(text) + "\n"
 
 

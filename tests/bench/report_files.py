@@ -249,7 +249,7 @@ def outputs(tool):
         gradient["sizes"]["backward"] = True
     table = [l.split("|")[-4:-1] for l in tool.run(tool.file(ours), tool.file(theirs), "--markdown", "training").stdout.splitlines()
              if l.startswith("|")]
-    check([[c.strip() for c in l] for l in table[2:]] == [["400 MiB", "800 MiB", "0.50"], ["", "", ""]],
+    check([[c.strip() for c in l] for l in table[2:]] == [["400 MiB", "800 MiB", "0.50"], ["44.5 MiB", "–", "–"]],
           f"--markdown training: {table}")
     readme = tool.file("before\n<!-- bench/report --markdown headline -->\nold\n<!-- end of bench/report -->\nafter\n", "R.md")
     for _ in range(2):
