@@ -230,7 +230,7 @@ KERNEL void attention_bwd_cpu(
     __global const float *restrict packed, long values_at, long rows_at, VISIBILITY_PARAMS,
     __global float *restrict dq, __global float *restrict sums, long dk_at, long dv_at, int n_heads,
     int n_queries, int n_keys, int width, int value_width, int key_pitch, int value_pitch,
-    float scale, int block, DROPOUT_PARAMS, __local float *local_space)
+    float scale, int block, WEIGHT_MASK_PARAMS, __local float *local_space)
 {
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int part = get_group_id(1), parts = get_num_groups(1);

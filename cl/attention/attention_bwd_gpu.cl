@@ -160,7 +160,7 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
                               VISIBILITY_PARAMS, __global const float *restrict rows,
                               __global const float *restrict delta, __global float *restrict to,
                               int n_heads, int n_queries, int n_keys, int width, int value_width,
-                              float scale, DROPOUT_PARAMS)
+                              float scale, WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE], p[BC * ROW_LD];
     __local int flag;

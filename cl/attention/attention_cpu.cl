@@ -157,7 +157,7 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               __global float *restrict weights, __global float *restrict saved_rows,
                               int save_rows, int n_heads, int n_queries, int n_keys, int width,
                               int value_width, int value_pitch, float scale, int block,
-                              DROPOUT_PARAMS, __local float *queries, __local float *scores,
+                              WEIGHT_MASK_PARAMS, __local float *queries, __local float *scores,
                               __local float *sums, __local float *rows)
 {
     const int head = get_group_id(1), b = head / n_heads, h = head - b * n_heads;

@@ -153,7 +153,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               __global float *restrict weights, __global float *restrict rows,
                               int keep_rows, __global float *restrict scratch, long partials_at,
                               int n_splits, int split_keys, int n_heads, int n_queries, int n_keys,
-                              int width, int value_width, float scale, DROPOUT_PARAMS)
+                              int width, int value_width, float scale, WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE], p[BC * ROW_LD], red[BR * (TX + 1)];
     __local int flag;

@@ -69,18 +69,24 @@ static inline void drop_span(const struct dropout *d, ulong block, __global cons
 #endif
 
 // [count] in spans of `width`, the last of which may be shorter; blocks: those of a span.
-// position: the place of x's first block is position[0] * all_blocks; has_position 0: 0.
+// position: the first block is position[0] * all_blocks + first_block; has_position 0: first_block.
+// After part_spans spans come gap_blocks blocks that x has not.
 KERNEL void dropout_spans_fwd(__global const float *restrict x,
                               __global const float *restrict residual, __global float *restrict y,
                               long count, int width, int per_group,
                               __global const int *restrict position, int has_position,
-                              long all_blocks, DROPOUT_PARAMS)
+                              long all_blocks, long first_block, long part_spans, long gap_blocks,
+                              DROPOUT_PARAMS)
 {
     const struct dropout d = DROPOUT_OF;
     const long blocks = (width + 3) / 4, first = (long)get_group_id(0) * per_group;
-    const long before = has_position ? position[0] * all_blocks : 0;
+    const long before = first_block + (has_position ? position[0] * all_blocks : 0);
 
-    for (long span = first; span < first + per_group && span * width < count; span++)
-        drop_span(&d, (ulong)(before + span * blocks), x + span * width, residual + span * width,
-                  y + span * width, (int)min((long)width, count - span * width));
+    for (long span = first; span < first + per_group && span * width < count; span++) {
+        const long gaps = gap_blocks ? span / part_spans * gap_blocks : 0;
+        const long block = before + span * blocks + gaps;
+
+        drop_span(&d, (ulong)block, x + span * width, residual + span * width, y + span * width,
+                  (int)min((long)width, count - span * width));
+    }
 }

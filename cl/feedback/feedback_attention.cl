@@ -181,7 +181,7 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
                        __global const float *restrict place_bias,
                        __global const int *restrict position, __global float *restrict y,
                        __global float *restrict weights, int growing, int n_memories, int n_places,
-                       int width, float scale, DROPOUT_PARAMS)
+                       int width, float scale, DROPOUT_PARAMS, int batch_begin, int batch_total)
 {
     __local float scores[BLOCK];
     GROUP_SPACE(tmp);
@@ -198,7 +198,8 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
     float row_max = -INFINITY, sum = 0.0f;
 #if DROPOUT
     const struct dropout dropout = DROPOUT_OF;
-    const long mask_row = ((growing ? count : 0) * (long)get_num_groups(1) + b) * n_heads + h;
+    const long entry = (growing ? count : 0) * (long)batch_total + batch_begin + b;
+    const long mask_row = entry * n_heads + h;
     const long mask_block = mask_row * ((n_memories + 3) / 4);
 #endif
 

@@ -114,7 +114,7 @@ KERNEL void feedback_attention_bwd_query(
     __global const int *restrict position, __global const float *restrict dy,
     __global const float *restrict dweights, int has_dweights, __global float *restrict dq,
     __global float *scores, __global float *restrict du_parts, int growing, int n_memories,
-    int n_places, int width, float scale, DROPOUT_PARAMS)
+    int n_places, int width, float scale, DROPOUT_PARAMS, int batch_begin, int batch_total)
 {
     GROUP_SPACE(tmp);
     const int lid = (int)get_local_id(0);
@@ -144,7 +144,8 @@ KERNEL void feedback_attention_bwd_query(
 
 #if DROPOUT
     const struct dropout dropout = DROPOUT_OF;
-    const ulong block = (ulong)(((growing ? count : 0) * n_rows + row) * ((n_memories + 3) / 4));
+    const long entry = (growing ? count : 0) * (long)batch_total + batch_begin + b;
+    const ulong block = (ulong)((entry * n_heads + h) * ((n_memories + 3) / 4));
     for (int j = lid; j < count; j += LS)
         ds[j] = dot_rows(dy + row * width, v + j * value_memory, width);
     drop_row(&dropout, block, ds, count);

@@ -30,12 +30,17 @@ typedef struct attncl_dropout_desc {
     attncl_value position; /**< I32 [1], or null: the value is row `position` of a larger one */
     attncl_value residual; /**< like the value, or null: added to the result by the same kernel;
                               attncl_dropout() alone */
+    int64_t batch_begin,
+        batch_total; /**< the value holds the entries from batch_begin on of a batch of
+                                         batch_total, whose mask it gets; 0, 0: all of it */
+    int batch_axis; /**< where those entries lie; of attncl_dropout() and attncl_feed_forward(), other
+                       layers know it.  Never the last axis */
 } attncl_dropout_desc;
 
 #define ATTNCL_DROPOUT_DESC_INIT                                                                   \
     {                                                                                              \
         sizeof(attncl_dropout_desc), 0, 0, 0, ATTNCL_VALUE_INIT, ATTNCL_VALUE_INIT,                \
-            ATTNCL_VALUE_INIT                                                                      \
+            ATTNCL_VALUE_INIT, 0, 0, 0                                                             \
     }
 
 /**

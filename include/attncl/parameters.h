@@ -131,11 +131,14 @@ typedef struct attncl_loss_desc {
     double dropout;         /**< p in [0, 1], where the architecture's training has dropout */
     uint64_t seed;          /**< of dropout */
     attncl_value step;      /**< I32 [], of dropout: another number, other elements; null: 0 */
+    int64_t batch_begin,
+        batch_total; /**< of dropout: the inputs are the sequences from batch_begin on of
+                                         a batch of batch_total, and get its masks; 0, 0: all */
 } attncl_loss_desc;
 
 #define ATTNCL_LOSS_DESC_INIT                                                                      \
     {                                                                                              \
-        sizeof(attncl_loss_desc), -1, 0, 0, 0, ATTNCL_VALUE_INIT                                   \
+        sizeof(attncl_loss_desc), -1, 0, 0, 0, ATTNCL_VALUE_INIT, 0, 0                             \
     }
 
 /**

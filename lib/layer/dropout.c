@@ -12,7 +12,9 @@ bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
     *params_ret = (struct dropout_fwd_params){0};
     if (given && !LAYER_STRUCT(g, attncl_dropout_desc, ret, given))
         return false;
-    *params_ret = (struct dropout_fwd_params){ret->p, ret->seed, ret->site};
+    *params_ret = (struct dropout_fwd_params){
+        ret->p, ret->seed, ret->site, ret->batch_axis, ret->batch_begin, ret->batch_total,
+    };
     return !attncl__graph_failed(g);
 }
 

@@ -90,6 +90,7 @@ attncl_value attncl_feedback_attention(attncl_graph *g, const attncl_feedback_pa
 static attncl_value drop(attncl_graph *g, attncl_dropout_desc desc, attncl_value y, attncl_value x,
                          attncl_value position)
 {
+    desc.batch_axis = 0;
     desc.position = position;
     desc.residual = x;
     return attncl_dropout(g, y, &desc);
@@ -119,6 +120,7 @@ attncl_value attncl__feedback_ffn(attncl_graph *g, const struct feedback_layer *
     attncl_dropout_desc hidden = p->drop_hidden;
     attncl_ffn_params ffn = p->ffn;
     const bool drops = p->drop_ffn.p > 0;
+    hidden.batch_axis = 0;
     hidden.position = position;
     ffn.dropout = &hidden;
     const attncl_value z = attncl__feedback_normalise(g, "norm_ff", x, p->norm_ffn_weight,

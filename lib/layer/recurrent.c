@@ -67,6 +67,17 @@ attncl_value attncl_gru_cell(attncl_graph *g, const attncl_gru_params *params, a
     return LAYER_STRUCT(g, attncl_gru_params, &p, params) ? cell(g, &p, xi, h) : ATTNCL_NONE_VALUE;
 }
 
+static attncl_value drop_sequence(attncl_graph *g, const attncl_dropout_desc *desc, attncl_value x,
+                                  attncl_layout layout)
+{
+    struct dropout_fwd_params params;
+    attncl_dropout_desc d;
+    if (!attncl__layer_dropout(g, desc, &d, &params))
+        return x;
+    d.batch_axis = layout == ATTNCL_LAYOUT_BATCH_FIRST ? 0 : 1;
+    return attncl_dropout(g, x, &d);
+}
+
 attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl_value x,
                         attncl_value h0, attncl_layout layout, attncl_value *last_ret)
 {
@@ -81,7 +92,7 @@ attncl_value attncl_gru(attncl_graph *g, const attncl_gru_params *params, attncl
     if (d.dim[steps] < 1)
         return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE, "x is %s, T must be at least 1", SHAPE(&d));
 
-    x = attncl_dropout(g, x, p.dropout);
+    x = drop_sequence(g, p.dropout, x, layout);
     const attncl_value xi = attncl_linear(g, x, p.weight_ih, p.bias_ih);
     const attncl_value y = add_gru(g, &p, xi, h0, layout);
     if (last_ret)
@@ -202,6 +213,7 @@ static attncl_value drop_step(attncl_graph *g, const attncl_dropout_desc *desc, 
     attncl_dropout_desc d;
     if (!attncl__layer_dropout(g, desc, &d, &params) || d.p == 0)
         return x;
+    d.batch_axis = 0;
     d.position = attncl_graph_constant(g, ATTNCL_I32, 1, &one, &row);
     return attncl_dropout(g, x, &d);
 }

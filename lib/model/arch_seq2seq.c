@@ -132,7 +132,7 @@ static void add_teacher(struct build *b, const struct seq2seq_settings *s, struc
 {
     attncl_graph *g = b->graph;
     struct decoder decoder = decoder_params(&b->params, s, rnn->layers);
-    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout);
+    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, 0);
     attncl_value weights;
     decoder.bahdanau.dropout = &dropped;
     attncl__rnn_drop(rnn, &b->dropout);

@@ -96,16 +96,23 @@ static attncl_value residual_in(const struct build *b, attncl_value x)
     return b->dropout.p > 0 ? ATTNCL_NONE_VALUE : x;
 }
 
-static attncl_value add_residual(struct build *b, attncl_value y, attncl_value x)
+static int batch_axis(const struct block_call *call)
 {
-    return b->dropout.p > 0 ? attncl__dropout_add(b->graph, &b->dropout, y, x) : y;
+    return call->layout == ATTNCL_LAYOUT_BATCH_FIRST ? 0 : 1;
+}
+
+static attncl_value add_residual(struct build *b, const struct block_call *call, attncl_value y,
+                                 attncl_value x)
+{
+    return b->dropout.p > 0 ? attncl__dropout_add(b->graph, &b->dropout, batch_axis(call), y, x)
+                            : y;
 }
 
 // x + FF(z)
-static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, attncl_value z,
-                                 attncl_value x)
+static attncl_value feed_forward(struct build *b, const struct ffn_settings *s,
+                                 const struct block_call *call, attncl_value z, attncl_value x)
 {
-    const attncl_dropout_desc hidden = attncl__dropout_next(&b->dropout);
+    const attncl_dropout_desc hidden = attncl__dropout_next(&b->dropout, batch_axis(call));
     attncl_ffn_params params = ATTNCL_FFN_PARAMS_INIT;
     attncl__params_enter(&b->params, "feed_forward");
     attncl__ffn_params(&b->params, s, &params);
@@ -113,7 +120,7 @@ static attncl_value feed_forward(struct build *b, const struct ffn_settings *s, 
     const attncl_value y =
         attncl_feed_forward(b->graph, &params, s->activation, z, residual_in(b, x));
     attncl__params_leave(&b->params);
-    return add_residual(b, y, x);
+    return add_residual(b, call, y, x);
 }
 
 static attncl_attention_inputs self_attention(const struct block_call *call, attncl_value z,
@@ -138,7 +145,7 @@ static attncl_value aft(struct build *b, const struct aft_settings *s,
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
     return is_step ? attncl_aft_step(b->graph, &desc, &params, z, call->position, x)
-                   : add_residual(b, attncl_aft(b->graph, &desc, &params, &in), x);
+                   : add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
 }
 
 // [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.
@@ -165,13 +172,13 @@ static attncl_value mha(struct build *b, const struct mha_settings *s,
                                                 call->position, x);
     desc.causal = call->causal;
     desc.layout = call->layout;
-    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout);
+    const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));
     desc.dropout = &dropped;
     const attncl_value y = attncl_multi_head_attention(b->graph, &desc, &params, s->heads, &in,
                                                        b->shows_attention ? &weights : NULL);
     if (b->shows_attention)
         show_attention(b, weights);
-    return add_residual(b, y, x);
+    return add_residual(b, call, y, x);
 }
 
 static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
@@ -204,7 +211,7 @@ attncl_value attncl__block(struct build *b, const struct block_settings *s,
     x = norm_if(after, b, s, "norm_self_attn", x);
 
     z = norm_if(before, b, s, "norm_ff", x);
-    x = feed_forward(b, &s->ffn, z, x);
+    x = feed_forward(b, &s->ffn, call, z, x);
     return norm_if(after, b, s, "norm_ff", x);
 }
 

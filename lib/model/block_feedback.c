@@ -168,10 +168,10 @@ struct layer_dropout {
 static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts,
                        attncl_feedback_layer_params *layer, struct layer_dropout *ret)
 {
-    ret->weights = attncl__dropout_next(sites);
-    ret->attn = attncl__dropout_next(sites);
-    ret->hidden = attncl__dropout_next(sites);
-    ret->ffn = attncl__dropout_next(sites);
+    ret->weights = attncl__dropout_next(sites, 0);
+    ret->attn = attncl__dropout_next(sites, 0);
+    ret->hidden = attncl__dropout_next(sites, 0);
+    ret->ffn = attncl__dropout_next(sites, 0);
     parts->attn.dropout = &ret->weights;
     layer->attn_dropout = &ret->attn;
     parts->ffn.dropout = &ret->hidden;

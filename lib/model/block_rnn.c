@@ -64,7 +64,7 @@ void attncl__rnn_free(struct rnn *rnn)
 void attncl__rnn_drop(struct rnn *rnn, struct dropout_sites *sites)
 {
     for (size_t k = 1; k < rnn->n; ++k) {
-        rnn->dropped[k] = attncl__dropout_next(sites);
+        rnn->dropped[k] = attncl__dropout_next(sites, 0);
         rnn->layers[k].dropout = &rnn->dropped[k];
     }
 }

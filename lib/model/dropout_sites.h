@@ -10,15 +10,16 @@
 struct dropout_sites {
     double p; // 0: nothing is dropped
     uint64_t seed;
-    attncl_value step; // I32 []
-    uint32_t n;        // met so far
+    attncl_value step;                // I32 []
+    uint32_t n;                       // met so far
+    int64_t batch_begin, batch_total; // of attncl_loss_desc
 };
 
-// Of the next place, whose number is taken where p is not 0.
-attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites);
+// Of the next place, where the batch is axis `batch_axis`; its number is taken where p is not 0.
+attncl_dropout_desc attncl__dropout_next(struct dropout_sites *sites, int batch_axis);
 
 // dropout(y) + residual at the next place.
-attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, attncl_value y,
-                                 attncl_value residual);
+attncl_value attncl__dropout_add(attncl_graph *g, struct dropout_sites *sites, int batch_axis,
+                                 attncl_value y, attncl_value residual);
 
 #endif

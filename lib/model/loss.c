@@ -24,7 +24,13 @@ static void begin_dropout(struct build *b, const attncl_loss_desc *desc)
 {
     const int32_t first = 0;
 
-    b->dropout = (struct dropout_sites){.p = desc->dropout, .seed = desc->seed, .step = desc->step};
+    b->dropout = (struct dropout_sites){
+        .p = desc->dropout,
+        .seed = desc->seed,
+        .step = desc->step,
+        .batch_begin = desc->batch_begin,
+        .batch_total = desc->batch_total,
+    };
     if (!desc->step.id)
         b->dropout.step = attncl_graph_constant(b->graph, ATTNCL_I32, 0, NULL, &first);
 }

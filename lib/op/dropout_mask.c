@@ -18,6 +18,18 @@ attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
     return attncl__check_input("step", step, ATTNCL_I32, 0);
 }
 
+attncl_status attncl__check_dropout_batch(const struct dropout_fwd_params *mask, int64_t n)
+{
+    if (mask->batch_total == 0 && mask->batch_begin == 0)
+        return ATTNCL_OK;
+    REQUIRE(mask->batch_begin >= 0 && mask->batch_begin <= mask->batch_total &&
+                n <= mask->batch_total - mask->batch_begin,
+            ATTNCL_ERR_ARGUMENT,
+            "dropout of %" PRId64 " entries from %" PRId64 " on of a batch of %" PRId64, n,
+            mask->batch_begin, mask->batch_total);
+    return ATTNCL_OK;
+}
+
 uint32_t attncl__dropout_threshold(double p)
 {
     const double words = ceil(p * 4294967296.0);

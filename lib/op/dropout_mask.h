@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The mask of dropout, a function of seed, site, step and the element's place (cl/common/dropout.clh):
-// what ops that have one check and pass to their kernels.
+// what ops that have one check and pass to their kernels.  A value that holds part of a batch gets that
+// part of the whole batch's mask.
 #ifndef ATTNCL_OP_DROPOUT_MASK_H
 #define ATTNCL_OP_DROPOUT_MASK_H
 
@@ -10,6 +11,15 @@
 // an I32 []; absent where p is 0.
 attncl_status attncl__check_dropout(const struct dropout_fwd_params *mask,
                                     const struct tensor_desc *step);
+
+// ERR_ARGUMENT unless `n` entries from batch_begin on are part of batch_total, where that is given.
+attncl_status attncl__check_dropout_batch(const struct dropout_fwd_params *mask, int64_t n);
+
+// Entries of the whole batch, of which the value has n.
+static inline int64_t attncl__dropout_batch(const struct dropout_fwd_params *mask, int64_t n)
+{
+    return mask->batch_total > 0 ? mask->batch_total : n;
+}
 
 // The least word of the generator that keeps an element, and what a kept one is multiplied by.
 uint32_t attncl__dropout_threshold(double p);

@@ -60,7 +60,12 @@ attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part
             attncl_array *array = &part.batch.array[i];
             const int axis = batch_axis(t, array);
             const int64_t n = array->dim[axis];
-            cut(array, axis, rank * n / n_ranks, (rank + 1) * n / n_ranks);
+            const int64_t begin = rank * n / n_ranks;
+            if (t->config.settings.dropout > 0) {
+                part.batch.begin = begin;
+                part.batch.total = n;
+            }
+            cut(array, axis, begin, (rank + 1) * n / n_ranks);
             part.is_empty |= array->bytes == 0;
         }
         part.n_targets = attncl__part_count_targets(t, &part.batch);

@@ -33,7 +33,9 @@ static attncl_status add_loss(attncl_trainer *t, attncl_graph *g, const struct b
     if (trains) {
         desc.label_smoothing = s->label_smoothing;
         desc.dropout = s->dropout;
-        desc.seed = (uint64_t)s->seed + ((uint64_t)attncl_ranks_rank(t->ranks) << 32);
+        desc.seed = (uint64_t)s->seed;
+        desc.batch_begin = batch->begin;
+        desc.batch_total = batch->total;
         if (s->dropout > 0)
             desc.step = attncl_graph_index_input(g, "batch_number", 0, NULL, 0, INT32_MAX);
     }
@@ -120,6 +122,8 @@ static bool fits(const struct shaped_graph *shaped, enum graph_kind kind, const 
     const size_t n = batch ? batch->n : 0;
     if (shaped->kind != kind || shaped->n != n)
         return false;
+    if (batch && (shaped->begin != batch->begin || shaped->total != batch->total))
+        return false; // other masks of dropout
     for (size_t i = 0; i < n; ++i) {
         const attncl_array *a = &shaped->array[i], *b = &batch->array[i];
         if (a->rank != b->rank || strcmp(a->name, b->name) != 0 ||
@@ -142,7 +146,12 @@ attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
         attncl__grow_list(t->graphs, t->n_graphs, &t->graphs_capacity, sizeof *graphs);
     REQUIRE(graphs, ATTNCL_ERR_NO_MEMORY, "%zu graphs", t->n_graphs + 1);
     t->graphs = graphs;
-    struct shaped_graph shaped = {.kind = kind, .n = batch ? batch->n : 0};
+    struct shaped_graph shaped = {.kind = kind};
+    if (batch) {
+        shaped.n = batch->n;
+        shaped.begin = batch->begin;
+        shaped.total = batch->total;
+    }
     for (size_t i = 0; i < shaped.n; ++i) {
         shaped.array[i] = batch->array[i];
         shaped.array[i].data = NULL;

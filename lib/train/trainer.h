@@ -44,6 +44,7 @@ struct shaped_graph {
     enum graph_kind kind;
     size_t n;
     attncl_array array[BATCH_MAX_ARRAYS]; // without data
+    int64_t begin, total;                 // as of a batch
     attncl_graph *graph;
 };
 

@@ -116,6 +116,80 @@ TABLE_TEST(probability_0_changes_no_bit, dropping)
     loss_graph_close(&without);
 }
 
+// Inputs of sequences [begin, begin + n) of an axis, of which both arrays have `all`.
+static attncl_array some(const attncl_array *whole, int axis, int64_t begin, int64_t n,
+                         int32_t *memory)
+{
+    attncl_array part = *whole;
+    const int64_t all = whole->dim[axis], inner = axis == 0 ? whole->dim[1] : 1;
+    const int64_t count = whole->dim[0] * whole->dim[1] / all * n;
+    for (int64_t i = 0; i < count; ++i)
+        memory[i] = ((const int32_t *)
+                         whole->data)[(i / (n * inner) * all + begin) * inner + i % (n * inner)];
+    part.dim[axis] = n;
+    part.data = memory;
+    part.bytes = (size_t)count * sizeof *memory;
+    return part;
+}
+
+static const char *const batched[] = {"lm_transformer_learned", "lm_aft_full",
+                                      "lm_post_norm",           "lm_feedback",
+                                      "lm_feedback_kv",         "seq2seq_bahdanau"};
+
+// Loss and gradients of a batch are the means over its parts.
+TABLE_TEST(parts_of_a_batch_have_its_masks, batched)
+{
+    const char *name = batched[_i];
+    const bool pairs = strcmp(name, "seq2seq_bahdanau") == 0;
+    const int axis = pairs ? 0 : 1;
+    const int64_t all = shape_tb[axis], cut = 1;
+    const attncl_array in[] = {ints("targets", targets), ints(pairs ? "enc_X" : "tokens", tokens),
+                               ints("dec_X", tokens)};
+    struct loss_graph whole, part[2];
+    double sum = 0;
+
+    open_problem(&whole, name, 0.3);
+    const float loss = loss_graph_run_at(&whole, 4);
+    for (int k = 0; k < 2; ++k) {
+        static int32_t memory[3][T * B];
+        const int64_t begin = k ? cut : 0, n = k ? all - cut : cut;
+        attncl_loss_desc desc = ATTNCL_LOSS_DESC_INIT;
+        attncl_array some_in[3];
+        desc.dropout = 0.3;
+        desc.seed = 12345;
+        desc.batch_begin = begin;
+        desc.batch_total = all;
+        for (int i = 0; i < 3; ++i)
+            some_in[i] = some(&in[i], axis, begin, n, memory[i]);
+        loss_graph_open(&part[k], name);
+        loss_graph_build(&part[k], &desc, some_in, pairs ? 3 : 2);
+        sum += (double)n / (double)all * loss_graph_run_at(&part[k], 4);
+    }
+    ck_assert_msg(fabs(sum - loss) < 1e-5 * loss, "%s: %.9g, its parts %.9g", name, loss, sum);
+    for (size_t i = 0; i < whole.n_weights; ++i) {
+        attncl_weight weight;
+        float *dx, *dx_part[2];
+        const size_t count = loss_graph_gradient(&whole, i, &weight, &dx);
+        double largest = 0.05; // below it roundings of larger terms count
+        for (int k = 0; k < 2; ++k)
+            loss_graph_gradient(&part[k], i, &weight, &dx_part[k]);
+        for (size_t j = 0; j < count; ++j)
+            largest = fmax(largest, fabs((double)dx[j]));
+        for (size_t j = 0; j < count; ++j) {
+            const double share = (double)cut / (double)all;
+            const double mean = share * dx_part[0][j] + (1 - share) * dx_part[1][j];
+            ck_assert_msg(fabs(mean - dx[j]) < 1e-5 * largest, "%s, %s: %g, its parts %g", name,
+                          weight.name, dx[j], mean);
+        }
+        free(dx);
+        free(dx_part[0]);
+        free(dx_part[1]);
+    }
+    loss_graph_close(&whole);
+    loss_graph_close(&part[0]);
+    loss_graph_close(&part[1]);
+}
+
 TEST(a_probability_near_0_keeps_all)
 {
     const float loss = plain_loss("lm_transformer");

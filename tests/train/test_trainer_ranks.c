@@ -24,7 +24,8 @@ enum { STEPS = 50, SAVED = 20, DIES_AFTER = 23, TEXT_BYTES = 1500 };
     "{\"arch\": \"lm\", \"model\": {\"layer\": \"transformer\", \"d_model\": 16, \"heads\": 2, "   \
     "\"d_ff\": 16, \"n_layers\": 2}, \"train\": {\"batch_size\": 5, \"seq_len\": 8, " more         \
     "\"steps\": 50, \"optimizer\": {\"learning_rate\": 0.01}}}"
-static const char *const configs[] = {CONFIG(""), CONFIG("\"accumulate\": 2, \"ema\": 0.9, ")};
+static const char *const configs[] = {CONFIG(""), CONFIG("\"accumulate\": 2, \"ema\": 0.9, "),
+                                      CONFIG("\"dropout\": 0.2, ")};
 
 static const char *variable(const char *name, const char *otherwise)
 {
@@ -148,7 +149,7 @@ TABLE_TEST(any_number_of_ranks_trains_alike, configs)
         return;
     write_text();
     snprintf(more, sizeof more, "RANKS_CONFIG=%d", _i);
-    setenv("RANKS_CONFIG", _i ? "1" : "0", 1);
+    setenv("RANKS_CONFIG", strchr(more, '=') + 1, 1);
     train(NULL, NULL, IN_DIRECTORY("one"), STEPS);
     unsetenv("RANKS_CONFIG");
     for (int n = 2; n <= 4; n += 2) {

@@ -86,6 +86,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_dropout(&params->dropout, &sig->in[ATT_IN_STEP]));
     TRY(attncl__attention_infer(sig));
+    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[ATT_IN_Q].dim[0]));
     return sig->save_for_backward ? attncl__attention_rows_desc(sig, &sig->out[ATT_OUT_ROWS])
                                   : ATTNCL_OK;
 }
@@ -137,7 +138,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_i32(attncl__desc_present(&call->sig.out[ATT_OUT_ROWS])), arg_i32(n_heads),
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
              arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
-             DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP]),
+             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p),
              arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
              arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
 }

@@ -39,6 +39,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_dropout(&params->attention.dropout, &sig->in[IN_STEP]));
     TRY(attncl__attention_infer(sig));
+    TRY(attncl__check_dropout_batch(&params->attention.dropout, q->dim[0]));
     y = sig->out[0];
     TRY(check_like("y", &sig->in[IN_Y], &y));
     TRY(check_like("the gradient of y", &sig->in[IN_G], &y));
@@ -193,7 +194,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_mem(call->scratch), arg_i64(b->dk_at), arg_i64(b->dv_at), arg_i32(q->dim[1]),
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
              arg_i32(b->key_pitch), arg_i32(b->value_pitch), arg_f32(params->scale),
-             arg_i32(p->block), DROPOUT_ARGS(&params->dropout, call->in[IN_STEP]),
+             arg_i32(p->block), ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p),
              arg_local(sizeof(float) * (size_t)b->local)));
 }
 
@@ -272,7 +273,8 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
              GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
              arg_mem(call->scratch), arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale), DROPOUT_ARGS(&params->dropout, call->in[IN_STEP])));
+             arg_f32(params->scale),
+             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p)));
 }
 
 static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)

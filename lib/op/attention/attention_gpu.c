@@ -76,7 +76,7 @@ static attncl_status launch_attention(struct launcher *l, const struct op_call *
              arg_i32(n_splits), arg_i32(n_splits > 1 ? p->split_keys : 0),
              arg_i32(in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
              arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
-             DROPOUT_ARGS(&params->dropout, call->in[ATT_IN_STEP])));
+             ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p)));
 }
 
 static attncl_status launch_merge(struct launcher *l, const struct op_call *call,

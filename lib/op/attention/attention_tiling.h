@@ -68,6 +68,11 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
         arg_i32((mask)->dim[2]), arg_i32((mask)->dim[2] > 1), arg_mem((call)->in[ATT_IN_LENS]),    \
         arg_i32((lens)->rank > 1), arg_i32((lens)->rank > 1 ? (lens)->dim[1] : 1)
 
+// What WEIGHT_MASK_PARAMS of cl/attention/attention.clh takes.
+#define ATTENTION_WEIGHT_MASK(mask, step, call, p)                                                 \
+    DROPOUT_ARGS(mask, step),                                                                      \
+        arg_i64((mask)->batch_begin *(call)->sig.in[ATT_IN_Q].dim[1] * (p)->n_queries)
+
 // Shapes of attention_fwd: checks all inputs, describes y.
 attncl_status attncl__attention_infer(struct op_sig *sig);
 

@@ -5,13 +5,24 @@
 //   y = x / (1 - p) where the element is kept, else 0   [+ residual]
 //
 // Blocks of four elements of the last axis, which counts as padded to a multiple of 4, have one
-// counter of the generator.  With a position the array is row `position` of a larger one.  dx is the
-// same op on dy: the mask is computed again.
+// counter of the generator.  With a position the array is row `position` of a larger one; with a
+// batch_total it is part of a larger batch.  dx is the same op on dy: the mask is computed again.
 
 #include "op/dropout_mask.h"
 #include "op/row_launch.h"
 
 enum { X, STEP, POSITION, RESIDUAL };
+
+static attncl_status check_batch(const struct dropout_fwd_params *params,
+                                 const struct tensor_desc *x)
+{
+    if (params->batch_total == 0)
+        return attncl__check_dropout_batch(params, 0);
+    REQUIRE(params->batch_axis >= 0 && params->batch_axis < x->rank - 1, ATTNCL_ERR_ARGUMENT,
+            "dropout's batch is axis %" PRId64 " of x %s, must be before the last",
+            params->batch_axis, SHAPE(x));
+    return attncl__check_dropout_batch(params, x->dim[params->batch_axis]);
+}
 
 static attncl_status fwd_infer(struct op_sig *sig)
 {
@@ -20,6 +31,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
 
     TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
     TRY(attncl__check_dropout(params, &sig->in[STEP]));
+    TRY(check_batch(params, x));
     if (x->rank > 0)
         TRY(attncl__check_width("the last axis of x", x->dim[x->rank - 1]));
     if (attncl__desc_present(&sig->in[POSITION]))
@@ -32,27 +44,57 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__infer_like_first(sig);
 }
 
+// How x's rows, all axes but the last, lie among those of the whole batch.
+struct batch_rows {
+    int64_t all;         // of the whole batch
+    int64_t first;       // of x's rows
+    int64_t n_part, gap; // so many are consecutive, then so many are other parts'
+};
+
+static struct batch_rows batch_rows(const struct dropout_fwd_params *params,
+                                    const struct tensor_desc *x, int64_t n_rows)
+{
+    if (params->batch_total == 0)
+        return (struct batch_rows){.all = n_rows, .n_part = n_rows};
+    const int axis = (int)params->batch_axis;
+    const int64_t n = x->dim[axis];
+    int64_t inner = 1;
+    for (int i = axis + 1; i < x->rank - 1; ++i)
+        inner *= x->dim[i];
+    return (struct batch_rows){
+        .all = n_rows / n * params->batch_total,
+        .first = params->batch_begin * inner,
+        .n_part = n * inner,
+        .gap = (params->batch_total - n) * inner,
+    };
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct dropout_fwd_params *params = call->sig.params;
     const struct tensor_desc *x = &call->sig.in[X];
     const int64_t count = attncl__desc_count(x), width = x->rank > 0 ? x->dim[x->rank - 1] : 1;
-    const int64_t all_blocks = count / width * ceil_div(width, 4);
+    if (count == 0)
+        return ATTNCL_OK;
+    const struct batch_rows rows = batch_rows(params, x, count / width);
     struct elementwise_launch p =
         attncl__elementwise_launch(l->caps, "elementwise/dropout.cl", "dropout_spans_fwd", count);
-    // Rows of whole blocks are one line of blocks, cut as suits the device.
-    const bool whole = width % 4 == 0;
+    // Rows of whole blocks are one line of blocks, cut as suits the device, where no other part's rows
+    // lie between.
+    const bool whole = width % 4 == 0 && rows.gap == 0;
+    const int64_t blocks = ceil_div(width, 4);
     const int64_t span = whole ? 4 * ceil_div(p.per_group, 4) : width;
     const int64_t per_group = whole || p.per_group < width ? 1 : p.per_group / width;
 
     p.grid = grid_1d(ceil_div(count, span * per_group), p.grid.local[0]);
     kspec_int(&p.spec, "RESIDUAL", attncl__desc_present(&call->sig.in[RESIDUAL]));
-    return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[X]), arg_mem(call->in[RESIDUAL]),
-                               arg_mem(call->out[0]), arg_i64(count), arg_i32(span),
-                               arg_i32(per_group), arg_mem(call->in[POSITION]),
-                               arg_i32(attncl__desc_present(&call->sig.in[POSITION])),
-                               arg_i64(all_blocks), DROPOUT_ARGS(params, call->in[STEP])));
+    return attncl__launch(
+        l, &p.spec, p.grid,
+        ARGS(arg_mem(call->in[X]), arg_mem(call->in[RESIDUAL]), arg_mem(call->out[0]),
+             arg_i64(count), arg_i32(span), arg_i32(per_group), arg_mem(call->in[POSITION]),
+             arg_i32(attncl__desc_present(&call->sig.in[POSITION])), arg_i64(rows.all * blocks),
+             arg_i64(rows.first * blocks), arg_i64(whole ? INT64_MAX : rows.n_part),
+             arg_i64(rows.gap * blocks), DROPOUT_ARGS(params, call->in[STEP])));
 }
 
 static const struct grad_rule fwd_grad[] = {

@@ -78,6 +78,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(check_memories(sig));
     TRY(check_places(sig));
     TRY(attncl__check_dropout(&params->dropout, &sig->in[STEP]));
+    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[KEYS].dim[1]));
     TRY(attncl__infer_like_first(sig));
     if (!params->want_weights)
         return ATTNCL_OK;
@@ -117,7 +118,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
              arg_mem(call->out[0]), arg_mem(call->out[1]),
              arg_i32(attncl__desc_present(&in[POSITION])), arg_i32(k->dim[0]),
              arg_i32(in[PLACES].dim[0]), arg_i32(width), arg_f32((float)(1 / sqrt((double)width))),
-             DROPOUT_ARGS(&params->dropout, call->in[STEP])));
+             DROPOUT_ARGS(&params->dropout, call->in[STEP]), arg_i32(params->dropout.batch_begin),
+             arg_i32(attncl__dropout_batch(&params->dropout, k->dim[1]))));
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.

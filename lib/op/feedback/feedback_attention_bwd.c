@@ -33,6 +33,7 @@ static attncl_status query_infer(struct op_sig *sig)
     REQUIRE(k->dim[1] == q->dim[0] && k->dim[2] * k->dim[3] == q->dim[1], ATTNCL_ERR_SHAPE,
             "key is %s, query is %s", SHAPE(k), SHAPE(q));
     TRY(attncl__check_dropout(&params->dropout, &sig->in[STEP]));
+    TRY(attncl__check_dropout_batch(&params->dropout, sig->in[KEYS].dim[1]));
     const int64_t scores[4] = {2, k->dim[1], k->dim[2], k->dim[0]};
     TRY(attncl__desc_make(ATTNCL_F32, 2, q->dim, &sig->out[OUT_DQ]));
     TRY(attncl__desc_make(ATTNCL_F32, 4, scores, &sig->out[OUT_SCORES]));
@@ -84,7 +85,8 @@ static attncl_status append_query(struct launcher *l, const struct op_call *call
              arg_mem(call->out[OUT_DU_PARTS]), arg_i32(attncl__desc_present(&in[POSITION])),
              arg_i32(k->dim[0]), arg_i32(in[PLACES].dim[0]), arg_i32(k->dim[3]),
              arg_f32((float)(1 / sqrt((double)k->dim[3]))),
-             DROPOUT_ARGS(&params->dropout, call->in[STEP])));
+             DROPOUT_ARGS(&params->dropout, call->in[STEP]), arg_i32(params->dropout.batch_begin),
+             arg_i32(attncl__dropout_batch(&params->dropout, k->dim[1]))));
 }
 
 static attncl_status query_launch(struct launcher *l, const struct op_call *call)

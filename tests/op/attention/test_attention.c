@@ -43,7 +43,7 @@ static void check_all(const struct inputs *x, const struct ref_attention *a, boo
     struct attention_fwd_params params = {
         (float)a->scale, a->causal,
         a->window,       time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
-        false,           {a->dropout.p, a->dropout.seed, a->dropout.site}};
+        false,           {.p = a->dropout.p, .seed = a->dropout.seed, .site = a->dropout.site}};
     const int64_t n_batch = x->q->dim[0], n_heads = x->q->dim[1], n_queries = x->q->dim[2];
     const int64_t n_keys = x->k->dim[2], value_width = x->v->dim[3];
     const double relative = 2 * score_error(x, a->scale, exact) + ((double)n_keys + 16) * unit;

@@ -73,7 +73,7 @@ static void check(const struct problem *p)
          p->a.window,
          p->time_first ? ATTNCL_LAYOUT_TIME_FIRST : ATTNCL_LAYOUT_BATCH_FIRST,
          false,
-         {p->a.dropout.p, p->a.dropout.seed, p->a.dropout.site}}};
+         {.p = p->a.dropout.p, .seed = p->a.dropout.seed, .site = p->a.dropout.site}}};
     struct host *mask = (struct host *)p->a.mask, *lens = (struct host *)p->a.valid_lens;
     struct host *y = host_like(x->g), *in[] = {x->q, x->k, x->v};
     struct host *got[3], *want[3], *size[3];

@@ -19,7 +19,7 @@ static struct host *host_step(uint32_t step)
 
 static void check(struct host *x, struct ref_dropout d, int64_t position, struct host *residual)
 {
-    const struct dropout_fwd_params params = {d.p, d.seed, d.site};
+    const struct dropout_fwd_params params = {.p = d.p, .seed = d.seed, .site = d.site};
     struct host *want = host_new(ATTNCL_F32, x->rank, x->dim);
     struct host *at = position >= 0 ? host_index((double)position) : NULL;
 
@@ -52,6 +52,45 @@ TEST(a_position_is_a_row_of_a_larger_array)
     check(host_random(4, DIMS(7, 64)), d, 70000000, NULL); // blocks beyond 2^32
 }
 
+// Entries [begin, begin + n) of an axis.
+static struct host *cut(const struct host *x, int axis, int64_t begin, int64_t n)
+{
+    int64_t dim[8], inner = 1;
+
+    for (int i = 0; i < x->rank; ++i)
+        dim[i] = i == axis ? n : x->dim[i];
+    for (int i = axis + 1; i < x->rank; ++i)
+        inner *= x->dim[i];
+    struct host *part = host_new(ATTNCL_F32, x->rank, dim);
+    for (int64_t i = 0; i < part->count; ++i)
+        part->data[i] = x->data[(i / (n * inner) * x->dim[axis] + begin) * inner + i % (n * inner)];
+    return part;
+}
+
+static void check_part(struct host *x, int axis, int64_t begin, int64_t n, int64_t position)
+{
+    const struct ref_dropout d = {0.4, 9, 1, 3};
+    const struct dropout_fwd_params params = {d.p, d.seed, d.site, axis, begin, x->dim[axis]};
+    struct host *whole = host_like(x), *part = cut(x, axis, begin, n);
+    struct host *at = position >= 0 ? host_index((double)position) : NULL;
+
+    ref_dropout_fwd(&d, x, position >= 0 ? position : 0, NULL, whole);
+    ck_op("dropout_fwd", &params, HOSTS(part, host_step(d.step), at),
+          HOSTS(cut(whole, axis, begin, n)), roundings, 0);
+}
+
+TEST(part_of_a_batch_has_that_part_of_its_mask)
+{
+    for (int64_t width = 1; width < 10; ++width) {
+        check_part(host_random(1, DIMS(5, 4, width)), 0, 1, 3, -1);
+        check_part(host_random(2, DIMS(5, 4, width)), 1, 1, 2, -1);
+        check_part(host_random(3, DIMS(4, width)), 0, 3, 1, 6);
+    }
+    check_part(host_random(4, DIMS(6, 7, 3, 64)), 1, 2, 5, -1);
+    check_part(host_random(5, DIMS(3, 5, 300)), 1, 4, 1, 2);
+    check_part(host_random(6, DIMS(3, 5, 64)), 1, 0, 5, -1); // all of it
+}
+
 LOOP_TEST(probabilities, 0, 6)
 {
     static const double p[] = {0, 1, 1e-9, 0.1, 0.999999, 1 - 1e-12};
@@ -63,7 +102,7 @@ LOOP_TEST(probabilities, 0, 6)
 // Ones through the op.
 static struct host *mask(int64_t count, struct ref_dropout d)
 {
-    const struct dropout_fwd_params params = {d.p, d.seed, d.site};
+    const struct dropout_fwd_params params = {.p = d.p, .seed = d.seed, .site = d.site};
     struct host *x = host_new(ATTNCL_F32, DIMS(count)), *y = host_like(x);
 
     for (int64_t i = 0; i < count; ++i)
@@ -155,11 +194,17 @@ TEST(without_probability_there_is_no_node)
 
 TEST(refusals)
 {
-    const struct dropout_fwd_params none = {-0.1, 0, 0}, half = {0.5, 0, 0}, far = {0.5, 0, -1};
+    const struct dropout_fwd_params none = {.p = -0.1}, half = {.p = 0.5},
+                                    far = {.p = 0.5, .site = -1};
+    const struct dropout_fwd_params columns = {0.5, 0, 0, 1, 0, 9}, beyond = {0.5, 0, 0, 0, 3, 4};
     struct host *x = host_new(ATTNCL_F32, DIMS(2, 3)), *step = host_step(0);
 
     ck_refused("dropout_fwd", &none, HOSTS(x, step), ATTNCL_ERR_ARGUMENT, "p is -0.1");
     ck_refused("dropout_fwd", &far, HOSTS(x, step), ATTNCL_ERR_ARGUMENT, "site is -1");
+    ck_refused("dropout_fwd", &columns, HOSTS(x, step), ATTNCL_ERR_ARGUMENT,
+               "batch is axis 1 of x [2, 3]");
+    ck_refused("dropout_fwd", &beyond, HOSTS(x, step), ATTNCL_ERR_ARGUMENT,
+               "2 entries from 3 on of a batch of 4");
     ck_refused("dropout_fwd", &half, HOSTS(x, x), ATTNCL_ERR_DTYPE, "step is F32");
     ck_refused("dropout_fwd", &half, HOSTS(x, host_index(0)), ATTNCL_ERR_SHAPE, "step");
     ck_refused("dropout_fwd", &half, HOSTS(x, step, NULL, host_new(ATTNCL_F32, DIMS(3, 2))),

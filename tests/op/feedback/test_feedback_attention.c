@@ -46,7 +46,7 @@ static void check(const struct ref_feedback *x, struct host *position)
                                                   : (int64_t)position->data[0];
 
     const struct feedback_attention_fwd_params params = {
-        .dropout = {x->dropout.p, x->dropout.seed, x->dropout.site}};
+        .dropout = {.p = x->dropout.p, .seed = x->dropout.seed, .site = x->dropout.site}};
 
     ref_feedback_attention_fwd(x, count, want, NULL, bound);
     ck_ok(run_op("feedback_attention_fwd", &params,

@@ -76,8 +76,9 @@ LOOP_TEST(matches_the_reference, 0, 4)
         const struct shape s = shapes[i];
         const bool split = _i % 2, drops = _i >= 2;
         const struct feedback_attention_bwd_query_params params = {
-            .attention.dropout = {drops ? some_dropped.p : 0, some_dropped.seed,
-                                  some_dropped.site}};
+            .attention.dropout = {.p = drops ? some_dropped.p : 0,
+                                  .seed = some_dropped.seed,
+                                  .site = some_dropped.site}};
         struct ref_feedback x = random_operands(s, split);
         const struct ref_feedback got = zeros_like(&x), want = zeros_like(&x);
         struct host *dy = host_random(7, DIMS(s.batch, s.n_heads * s.width));
@@ -119,7 +120,9 @@ LOOP_TEST(growing_memories_gather_gradients, 0, 4)
         const struct feedback_attention_fwd_params params = {
             .slot = 1,
             .adds = i == 3,
-            .dropout = {_i >= 2 ? some_dropped.p : 0, some_dropped.seed, some_dropped.site}};
+            .dropout = {.p = _i >= 2 ? some_dropped.p : 0,
+                        .seed = some_dropped.seed,
+                        .site = some_dropped.site}};
         struct ref_feedback x = random_operands(s, _i % 2);
         const struct ref_feedback want = zeros_like(&x);
         struct host *dy = host_random(7, DIMS(2, 10)), *position = host_new(ATTNCL_I32, DIMS(1));
@@ -170,7 +173,7 @@ LOOP_TEST(meets_finite_differences, 0, 2)
     const unsigned wanted = _i ? 0x3f : 0x1f;
     const struct feedback_attention_fwd_params with_weights = {.want_weights = true};
     const struct feedback_attention_fwd_params dropped = {
-        .dropout = {some_dropped.p, some_dropped.seed, some_dropped.site}};
+        .dropout = {.p = some_dropped.p, .seed = some_dropped.seed, .site = some_dropped.site}};
 
     ck_gradients("feedback_attention_fwd", NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, x.place_bias),
                  wanted, forward, 1e-5);
