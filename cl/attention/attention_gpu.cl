@@ -179,11 +179,11 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
         &flag,
     };
     const int row = 4 * ((int)get_local_id(0) / TX);
-    const long first_row = (long)head * n_queries + i0;
+    const long block_row = (long)head * n_queries + i0;
 
 #if WEIGHTS
     float row_max[4], factor[4];
-    rows += 2 * first_row;
+    rows += 2 * block_row;
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         row_max[r] = row + r < count ? rows[2 * (row + r)] : 0.0f;
@@ -192,7 +192,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     for (int j0 = 0; j0 < n_keys; j0 += BC) {
         float s[4][4];
         const bool seen = score_tile(&x, &visible, j0, s);
-        store_weights(&x, j0, seen, s, row_max, factor, weights + first_row * n_keys);
+        store_weights(&x, j0, seen, s, row_max, factor, weights + block_row * n_keys);
     }
 #else
     const bool whole = n_splits == 1;
@@ -224,7 +224,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     reduce_rows(total, false, red, total);
     __global float *partials = scratch + partials_at + split * n_rows * 2;
     __global float *part_sums = scratch + partials_at + n_splits * n_rows * 2 +
-                                (split * n_rows + first_row) * value_width + e0;
+                                (split * n_rows + block_row) * value_width + e0;
     float factor[4]; // divided by the totals, unless partial results are merged
 #pragma unroll
     for (int r = 0; r < 4; r++)
@@ -232,7 +232,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
     store_sums(sums, factor, count, x.panel_width,
                whole ? y + b * y_b + i0 * y_t + (long)h * value_width + e0 : part_sums,
                whole ? y_t : value_width);
-    __global float *pairs = (whole ? rows : partials) + 2 * first_row;
+    __global float *pairs = (whole ? rows : partials) + 2 * block_row;
     if ((keep_rows || !whole) && e0 == 0 && get_local_id(0) % TX == 0)
 #pragma unroll
         for (int r = 0; r < 4; r++)
