@@ -23,6 +23,8 @@ static const struct command {
     {"devices", "", "the OpenCL devices there are", command_devices},
     {"inspect", "FILE | --arch NAME", "what a model file or an architecture consists of",
      command_inspect},
+    {"convert", "MODEL OUTPUT", "a model file with its matrices in another float type",
+     command_convert},
     {"run", "MODEL INPUT OUTPUT", "runs a model file on the arrays of INPUT", command_run},
     {"eval", "MODEL TEXT", "how well a language model predicts a text", command_eval},
     {"sample", "MODEL", "writes text with a language model", command_sample},

@@ -21,6 +21,7 @@ enum { OUTPUT_COLUMNS = 100 };
 // The subcommands: argv[0] is the subcommand's name.  Return an exit status.
 int command_devices(int argc, char **argv);
 int command_inspect(int argc, char **argv);
+int command_convert(int argc, char **argv);
 int command_run(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_sample(int argc, char **argv);

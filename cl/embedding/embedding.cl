@@ -10,20 +10,28 @@
 //   VW             floats in a vector                                   1 | 4 | 8 | 16
 //   LS             work-group size, a power of two                      1 .. 256
 //   LANES_PER_ROW  work-items that share a row, a power of two          1 where LS is 1 | 4 .. LS where LS > 1
+//   WTYPE          as in weights.clh: type of the table                  0 | 1 | 2
 //   VECS_PER_LANE  nothing of a row is cached                           0
 
 #include "common/row_tiling.clh"
+#include "common/weights.clh"
+
+// The part of a vector that lies below n columns.
+static inline FV load_row(__global const WEIGHT *w, int c, int n)
+{
+    return c + VW <= n ? load_weights(w + c) : load_weights_part(w + c, n - c);
+}
 
 // tokens: [rows]; weight: [n_tokens, width]; y: [rows, width]
 KERNEL void embedding_rows_fwd(__global const int *restrict tokens,
-                               __global const float *restrict weight, __global float *restrict y,
+                               __global const WEIGHT *restrict weight, __global float *restrict y,
                                int n_tokens, int width, long rows, int per_group, float scale)
 {
     FOR_ROWS (row, rows, per_group) {
         const int token = row < rows ? clamp(tokens[row], 0, n_tokens - 1) : 0;
-        __global const float *w = weight + (long)token * width;
+        __global const WEIGHT *w = weight + (long)token * width;
 
         MAP_ROW_VECS(c, n, row < rows ? width : 0,
-                     row_vec_store(row_vec_load(w, c, n, 0.0f) * scale, y + row * width, c, n));
+                     row_vec_store(load_row(w, c, n) * scale, y + row * width, c, n));
     }
 }

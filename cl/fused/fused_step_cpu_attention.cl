@@ -18,7 +18,7 @@
 //   Macro      Meaning                                              Values
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of a head's width            4 | 8 | 16
-//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH   as in skinny_gemm.clh, HAS_K_TAIL = 0
+//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
 
 #include "common/attention_row.clh"
 #include "fused/channel_block.clh"
@@ -31,8 +31,8 @@ LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys
 
     for (int i = 0; i < CHUNK; i += COLS_PER_PASS) {
         if (i < n)
-            VSTORE(scale * dot_product_block(q, 0, 1, keys + i * row, row, n - i, width,
-                                             COLS_PER_PASS * row),
+            VSTORE(scale * dot_product_block(q, 0, 1, keys + i * row, STORED_FLOAT, row, n - i,
+                                             width, COLS_PER_PASS * row),
                    block);
         for (int o = 0; o < COLS_PER_PASS; ++o)
             scores[i + o] = i + o < n ? block[o] : -INFINITY;

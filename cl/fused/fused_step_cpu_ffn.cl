@@ -15,7 +15,7 @@
 //   Macro      Meaning                                              Values
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of all widths                4 | 8 | 16
-//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH   as in skinny_gemm.clh, HAS_K_TAIL = 0
+//   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
 //   ACT        the activation                                       0 .. 6
 
 #include "common/epilogue.clh"
@@ -26,10 +26,10 @@
 // rows: [m, d]; hidden: [m, block_width]
 KERNEL void fused_step_cpu_ffn(PRENORM_PARAMS, __global float *restrict residual_out, int f,
                                int block_width, int d_out, int prefetch_rows_1, int prefetch_rows_2,
-                               int has_b1, __global const float *restrict w1,
-                               __global const float *restrict b1, __global const float *restrict w2,
-                               __global float *restrict out, __local float *restrict rows,
-                               __local float *restrict hidden)
+                               int has_b1, __global const WEIGHT *restrict w1,
+                               __global const float *restrict b1,
+                               __global const WEIGHT *restrict w2, __global float *restrict out,
+                               __local float *restrict rows, __local float *restrict hidden)
 {
     const int group = (int)get_group_id(0), first = group * block_width,
               width = min(block_width, f - first);

@@ -11,7 +11,7 @@
 //   Memory    reads each row of B once from memory, and once per ROWS_PER_PASS rows of A from the first-level cache.
 //             Nothing is packed: packing would take as long as the GEMM.  Prefetches the rows of B `prefetch_rows` after
 //             the current ones.  With NORM, normalised rows are in local memory, padded with zeros to whole vectors
-//   Numerics  float; VW chains of FMAs for each element, summed by a tree; layer norm as in layer_norm.cl
+//   Numerics  float, of weights as they are stored; VW chains of FMAs for each element, summed by a tree; layer norm as in layer_norm.cl
 //
 //   Macro         Meaning                                              Values
 //   LS            work-group size                                      1
@@ -21,6 +21,7 @@
 //   HAS_K_TAIL    k is no multiple of VW                               0 | 1
 //   NORM          the rows of A are normalised                         0 | 1
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
+//   WTYPE         as in weights.clh                                    0 | 1 | 2
 //   ACT           activation of the epilogue                           0 .. 6
 
 #ifndef NORM
@@ -63,7 +64,7 @@ LOCAL_INLINE void normalise(__global const float *x, int k, __global const float
 #endif
 
 // The columns j0 .. j0 + columns - 1 of C, VW at most.
-LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __global const float *b,
+LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __global const WEIGHT *b,
                                 long ldb, long prefetch_distance, int k, int j0, int columns,
                                 const struct epilogue *e, __global float *c, long ldc)
 {
@@ -88,7 +89,7 @@ LOCAL_INLINE void store_columns(A_SPACE const float *a, long lda, int m, __globa
 
 KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item, int prefetch_rows,
                             __global const float *restrict a_base, long a_start, long lda,
-                            long a_batch, __global const float *restrict b_base, long b_start,
+                            long a_batch, __global const WEIGHT *restrict b_base, long b_start,
                             long ldb, long b_batch, __global float *restrict c_base, long c_start,
                             long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS)
 {
@@ -96,7 +97,7 @@ KERNEL void gemm_cpu_skinny(int m, int n, int k, int groups_n, int cols_per_item
     const int first = (int)get_group_id(0) % groups_n * cols_per_item;
     const int end = min(first + cols_per_item, n);
     __global const float *from = a_base + a_start + entry * a_batch;
-    __global const float *b = b_base + b_start + entry * b_batch;
+    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch;
     const struct epilogue e = EPILOGUE_OF(entry);
 

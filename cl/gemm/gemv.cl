@@ -14,11 +14,13 @@
 //   VW        vector width                                         1 | 4 | 8 | 16
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
 //   MAX_ROWS  maximum rows of A                                    1 | 4
+//   WTYPE     as in weights.clh: type of B                         0 | 1 | 2
 //   ACT       activation of the epilogue                           0 .. 6
 
 #include "common/reduce.clh"
 #include "common/types.clh"
 #include "common/vector.clh"
+#include "common/weights.clh"
 
 #if !defined NV || !defined MAX_ROWS
 #error "NV and MAX_ROWS must be defined"
@@ -29,7 +31,7 @@
 #define COLS_PER_GROUP 4
 
 KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *restrict a_base,
-                     long a_start, long lda, long a_batch, __global const float *restrict b_base,
+                     long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
                      long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
 {
@@ -37,7 +39,7 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
     const int entry = (int)get_group_id(0) / groups_n;
     const int j0 = (int)get_group_id(0) % groups_n * COLS_PER_GROUP;
     __global const float *a = a_base + a_start + entry * a_batch;
-    __global const float *b = b_base + b_start + entry * b_batch;
+    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch;
     const struct epilogue e = EPILOGUE_OF(entry);
     FV sum[MAX_ROWS][COLS_PER_GROUP];
@@ -58,8 +60,8 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
         }
 #pragma unroll
         for (int o = 0; o < COLS_PER_GROUP; o++) {
-            __global const float *from = b + min(j0 + o, n - 1) * ldb + k0;
-            const FV w = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
+            __global const WEIGHT *from = b + min(j0 + o, n - 1) * ldb + k0;
+            const FV w = left >= VW ? load_weights(from) : load_weights_part(from, left);
 #pragma unroll
             for (int r = 0; r < MAX_ROWS; r++)
                 sum[r][o] += x[r] * w;
@@ -77,14 +79,14 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
 }
 
 KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *restrict a_base,
-                      long a_start, long lda, long a_batch, __global const float *restrict b_base,
+                      long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
                       long b_start, long ldb, long b_batch, __global float *restrict c_base,
                       long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
 {
     const int entry = (int)get_group_id(0) / groups_n;
     const int j0 = ((int)get_group_id(0) % groups_n * LS + (int)get_local_id(0)) * (NV * VW);
     __global const float *a = a_base + a_start + entry * a_batch;
-    __global const float *b = b_base + b_start + entry * b_batch + j0;
+    __global const WEIGHT *b = b_base + b_start + entry * b_batch + j0;
     __global float *c = c_base + c_start + entry * c_batch;
     const struct epilogue e = EPILOGUE_OF(entry);
     const int columns = min(NV * VW, n - j0);
@@ -100,7 +102,7 @@ KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *r
         for (int i = 0; i < k; i++, b += ldb)
 #pragma unroll
             for (int v = 0; v < NV; v++) {
-                const FV w = VLOAD(b + v * VW);
+                const FV w = load_weights(b + v * VW);
 #pragma unroll
                 for (int r = 0; r < MAX_ROWS; r++)
                     sum[r][v] += (FV)(a[min(r, m - 1) * lda + i]) * w;
@@ -123,9 +125,9 @@ KERNEL void gemv_axpy(int m, int n, int k, int groups_n, __global const float *r
             float one[VW];
             FV part = (FV)(0.0f);
             for (int i = 0; i < k; i++) {
-                __global const float *from = b + i * ldb + x;
+                __global const WEIGHT *from = b + i * ldb + x;
                 part += (FV)(a[r * lda + i]) *
-                        (width == VW ? VLOAD(from) : load_part(from, width, 0.0f));
+                        (width == VW ? load_weights(from) : load_weights_part(from, width));
             }
             VSTORE(part, one);
             for (int s = 0; s < width; s++)

@@ -17,7 +17,8 @@ ATTNCL_BEGIN
 typedef struct attncl_model attncl_model;
 
 /**
- * Opens a model file and uploads its weights, once for every graph made of it.
+ * Opens a model file and uploads its weights, once for every graph made of it.  F16 and BF16 matrices of linear maps and
+ * embeddings stay so on the device.
  *
  * ERR_IO, ERR_FORMAT (damaged file or one of another format, metadata missing, configuration not
  * acceptable, a key that no configuration of the architecture reads, a parameter missing or of a

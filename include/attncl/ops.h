@@ -57,7 +57,8 @@ ATTNCL_API attncl_value attncl_add(attncl_graph *g, attncl_value a, attncl_value
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_mul(attncl_graph *g, attncl_value a, attncl_value b);
 
-/** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out].
+/** x W^T + b: x [..., in], weight [out, in], bias [out] or null -> [..., out].  A weight of F16 or BF16
+ * is read as it is and widened exactly; its gradient is F32.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_linear(attncl_graph *g, attncl_value x, attncl_value weight,
                                       attncl_value bias);
@@ -84,7 +85,7 @@ ATTNCL_API attncl_value attncl_linear_fused(attncl_graph *g, const attncl_linear
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_bmm(attncl_graph *g, attncl_value a, attncl_value b);
 
-/** Rows of weight [V, C] at tokens (I32, any shape) times scale -> [..., C].
+/** Rows of weight [V, C], F32, F16 or BF16, at tokens (I32, any shape) times scale -> [..., C].
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1. */
 ATTNCL_API attncl_value attncl_embedding(attncl_graph *g, attncl_value tokens, attncl_value weight,
                                          float scale);

@@ -66,7 +66,8 @@ ATTNCL_API attncl_status attncl_model_save(attncl_model *model, const char *path
 typedef struct attncl_param {
     size_t struct_size;
     const char *name; /**< "encoder.layers.0.norm_ff.weight", borrowed from the model */
-    attncl_shape shape;
+    attncl_shape
+        shape;     /**< its dtype is how the device keeps it: F32, or as the file F16 or BF16 */
     int trainable; /**< 0: a buffer, which follows from the configuration */
 } attncl_param;
 
@@ -83,12 +84,13 @@ ATTNCL_API size_t attncl_model_param_count(const attncl_model *model);
 ATTNCL_API attncl_status attncl_model_param_at(const attncl_model *model, size_t i,
                                                attncl_param *param_ret);
 
-/** Waits for the runs under way and copies a parameter: `bytes` exactly its own, F32.
+/** Waits for the runs under way and copies a parameter, as F32 in any case: `bytes` exactly its own.
  * Errors: ERR_ARGUMENT for the name or the size, ERR_OPENCL.  Since: 0.2. */
 ATTNCL_API attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
                                                  size_t bytes);
 
-/** Replaces a parameter for every graph of the model.  Blocks until `data` may be reused.
+/** Replaces a parameter for every graph of the model, from F32, rounded where the device keeps 16 bits.
+ * Blocks until `data` may be reused.
  * Errors: as attncl_model_param_read().  Since: 0.2. */
 ATTNCL_API attncl_status attncl_model_param_write(attncl_model *model, const char *name,
                                                   const void *data, size_t bytes);

@@ -22,15 +22,15 @@ typedef struct attncl_tensor attncl_tensor;
 /**
  * Creates a tensor and uploads its elements.
  *
- * @param dtype       type on the device: F32, I32 or U8
+ * @param dtype       type on the device: F32, I32, U8, or F16 and BF16 for weights that ops read so
  * @param dim         `rank` extents, row-major, borrowed for the call
- * @param data_dtype  type of `data`: any float type for F32, any integer type or BOOL for I32 and
+ * @param data_dtype  type of `data`: any float type for a float type, any integer type or BOOL for I32 and
  * U8
  * @param data        the elements in C order, borrowed for the call; NULL: zeros
  * @param tensor_ret  owned by the caller, released by attncl_tensor_destroy() after every graph
  * that uses it
  *
- * ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Any thread.
+ * ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY; ERR_ARGUMENT for a number that F16 cannot hold.  Any thread.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, ERR_DEVICE_MEMORY.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, int rank,

@@ -95,9 +95,9 @@ static bool check_real(attncl_graph *g, const char *name, size_t i, attncl_value
                    i);
     else if (!value)
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "%s %zu of a gradient is missing", name, i);
-    else if (value->desc.dtype != ATTNCL_F32)
-        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s %zu of a gradient is %s, only F32 has gradients", name,
-                   i, attncl_dtype_name(value->desc.dtype));
+    else if (!attncl__is_float(value->desc.dtype))
+        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s %zu of a gradient is %s, only floats have gradients",
+                   name, i, attncl_dtype_name(value->desc.dtype));
     return !attncl__graph_failed(g);
 }
 

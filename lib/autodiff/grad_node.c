@@ -74,7 +74,7 @@ void attncl__backward_check(const struct backward *b, int n)
     const bool in_loop = node->loop >= 0 && !b->g->in_loop; // of an open one, all nodes are in it
     bool has_all = !in_loop;
     for (int i = 0; i < node->cls->n_in; ++i)
-        if (attncl__backward_requires_grad(b, node->in[i]) && sig.in[i].dtype == ATTNCL_F32 &&
+        if (attncl__backward_requires_grad(b, node->in[i]) && attncl__is_float(sig.in[i].dtype) &&
             !(node->cls->shape_only >> i & 1))
             has_all = has_all && has_gradient(node->cls, &sig, i);
     if (!has_all)

@@ -2,6 +2,7 @@
 //
 // Element types on the host.
 
+#include <math.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -139,8 +140,28 @@ static bool int_at(attncl_dtype type, const unsigned char *p, int64_t *ret)
 #undef INT_CASE
 }
 
-static void convert_floats(attncl_dtype from_type, const unsigned char *from, attncl_dtype to_type,
-                           unsigned char *to, size_t count)
+// The nearest value of a type with so many fraction bits and this least exponent, ties to even.
+static uint16_t to_16_bits(double x, int fraction_bits, int min_exponent)
+{
+    const uint32_t sign = signbit(x) ? 0x8000u : 0;
+    const uint32_t infinity = 0x7fffu >> fraction_bits << fraction_bits;
+    const double magnitude = fabs(x);
+
+    if (isnan(x))
+        return (uint16_t)(sign | infinity | 1u << (fraction_bits - 1));
+    if (magnitude == 0 || isinf(x))
+        return (uint16_t)(sign | (magnitude == 0 ? 0 : infinity));
+    const int own = ilogb(magnitude), exponent = own < min_exponent ? min_exponent : own;
+    if (exponent > -min_exponent + 1)
+        return (uint16_t)(sign | infinity);
+    const double steps = nearbyint(ldexp(magnitude, fraction_bits - exponent));
+    // The leading one of a normal number adds 1 to the exponent's field, which begins at 1.
+    const uint32_t bits = ((uint32_t)(exponent - min_exponent) << fraction_bits) + (uint32_t)steps;
+    return (uint16_t)(sign | (bits < infinity ? bits : infinity));
+}
+
+static attncl_status convert_floats(attncl_dtype from_type, const unsigned char *from,
+                                    attncl_dtype to_type, unsigned char *to, size_t count)
 {
     const size_t step = attncl_dtype_bytes(from_type);
 
@@ -148,11 +169,19 @@ static void convert_floats(attncl_dtype from_type, const unsigned char *from, at
         const double x = float_at(from_type, from + i * step);
         if (to_type == ATTNCL_F64) {
             memcpy(to + i * sizeof x, &x, sizeof x);
+        } else if (attncl__is_16_bit(to_type)) {
+            const uint16_t bits =
+                to_type == ATTNCL_F16 ? to_16_bits(x, 10, -14) : to_16_bits(x, 7, -126);
+            REQUIRE(!isfinite(x) || isfinite(float_at(to_type, (const unsigned char *)&bits)),
+                    ATTNCL_ERR_ARGUMENT, "element %zu is %g, which does not fit %s", i, x,
+                    attncl_dtype_name(to_type));
+            memcpy(to + i * sizeof bits, &bits, sizeof bits);
         } else {
             const float f = (float)x;
             memcpy(to + i * sizeof f, &f, sizeof f);
         }
     }
+    return ATTNCL_OK;
 }
 
 static attncl_status convert_ints(attncl_dtype from_type, const unsigned char *from,
@@ -182,7 +211,7 @@ attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_d
                               void *to, size_t count)
 {
     const bool to_flag = to_type == ATTNCL_BOOL || to_type == ATTNCL_U8;
-    const bool to_float = to_type == ATTNCL_F32 || to_type == ATTNCL_F64;
+    const bool to_float = attncl__is_float(to_type);
     const bool to_int = to_type == ATTNCL_I32 || to_type == ATTNCL_I64;
     const bool same = from_type == to_type && attncl_dtype_bytes(to_type) > 0 && !to_flag;
 
@@ -195,8 +224,15 @@ attncl_status attncl__convert(attncl_dtype from_type, const void *from, attncl_d
     if (same)
         memcpy(to, from, count * attncl_dtype_bytes(to_type));
     else if (to_float)
-        convert_floats(from_type, from, to_type, to, count);
+        return convert_floats(from_type, from, to_type, to, count);
     else
         return convert_ints(from_type, from, to_type, to, count);
     return ATTNCL_OK;
+}
+
+attncl_status attncl_elements_convert(attncl_dtype from_type, const void *from,
+                                      attncl_dtype to_type, void *to, size_t count)
+{
+    REQUIRE((from && to) || count == 0, ATTNCL_ERR_ARGUMENT, "from or to is NULL");
+    return attncl__convert(from_type, from, to_type, to, count);
 }

@@ -14,11 +14,15 @@
 // are neither.
 bool attncl__is_float(attncl_dtype dtype);
 bool attncl__is_integer(attncl_dtype dtype);
+static inline bool attncl__is_16_bit(attncl_dtype dtype) // float types of 16 bits
+{
+    return dtype == ATTNCL_F16 || dtype == ATTNCL_BF16;
+}
 
 size_t attncl__dtype_bits(attncl_dtype dtype);      // of one element; 0 for an unknown type
 attncl_dtype attncl__dtype_named(const char *text); // "F32"; ATTNCL_DTYPE_NONE for another text
 
-// Converts `count` elements.  Allowed: any float to F32 or F64; any integer or BOOL to I32 or I64;
+// attncl_elements_convert() of arguments that are right.  Allowed: any float to any float, rounded to nearest even; any integer or BOOL to I32 or I64;
 // BOOL or any integer to U8 or BOOL, which are flags here (non-zero = 1); any other type to itself.
 // An integer that does not fit fails with ERR_ARGUMENT and names its index (elements before it are
 // written); another pair of types fails with ERR_DTYPE. `from` may be unaligned; the two must not

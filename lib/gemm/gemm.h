@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // GEMM with an epilogue, batched and strided.  The backend depends on device and shape:
 //
-//   C = act(A B + bias) * gate + residual         per batch entry; row-major, all float
+//   C = act(A B + bias) * gate + residual         per batch entry; row-major, float
 //
 // A is [m, k] or, transposed, [k, m]; B is [k, n] or [n, k]; C is [m, n].
 #ifndef ATTNCL_GEMM_GEMM_H
@@ -37,6 +37,7 @@ struct gemm_norm {
 struct gemm {
     int64_t batch, m, n, k;
     struct gemm_matrix a, b, c;
+    attncl_dtype b_dtype; // F16 or BF16: weights as they are stored, batch 1; else float
     bool trans_a, trans_b;
     bool causal; // A is square, lower triangular, not transposed: (i, j > i) is not read
     enum gemm_bias bias_kind;
@@ -53,8 +54,8 @@ struct gemm {
 // GEMM_OF(batch, m, n, k, .member = value, ...)
 #define GEMM_OF(...) ((struct gemm){.batch = __VA_ARGS__})
 
-// Bytes of scratch for split-K, 0 where it is of no use.  Depends on the GEMM's sizes and layout
-// only, so that planning and launching agree.
+// Bytes of scratch for split-K and for 16-bit weights as floats, 0 where they are of no use.  Depends
+// on the GEMM's sizes, types and layout only, so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
 // True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate

@@ -35,6 +35,8 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
 
     if (g->norm.weight.storage)
         return (struct choice){BACKEND_SKINNY, "skinny, normalised"};
+    if (attncl__is_16_bit(g->b_dtype))
+        return (struct choice){BACKEND_SKINNY, "skinny, weights of 16 bits"};
     if (l->gemm && strcmp(l->gemm, "native") == 0)
         return choose_native(l->caps, g, "ATTNCL_GEMM=native");
     if (unsupported)
@@ -116,8 +118,9 @@ size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g
 {
     if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemm_is_skinny(caps, g))
         return 0;
-    return caps->variant == VARIANT_CPU ? attncl__gemm_cpu_scratch(caps, g)
-                                        : attncl__gemm_gpu_scratch(caps, g);
+    return attncl__gemm_weights_scratch(caps, g) + (caps->variant == VARIANT_CPU
+                                                        ? attncl__gemm_cpu_scratch(caps, g)
+                                                        : attncl__gemm_gpu_scratch(caps, g));
 }
 
 attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
@@ -133,7 +136,7 @@ static struct gemm as_one_row(const struct gemm *g)
     struct gemm t = *g;
 
     if (g->n != 1 || g->m == 1 || g->causal || !column_is_dense || g->c.ld != 1 ||
-        (g->gate.span.storage && g->gate.ld != 1) ||
+        attncl__is_16_bit(g->b_dtype) || (g->gate.span.storage && g->gate.ld != 1) ||
         (g->residual.span.storage && g->residual.ld != 1))
         return t;
     t.m = 1;
@@ -181,7 +184,9 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
     if (problem->k == 0)
         return attncl__gemm_apply_epilogue(l, problem, GEMM_SUMS_ZERO, 0);
 
-    const struct gemm g = as_one_row(problem);
+    struct gemm g = *problem;
+    TRY(attncl__gemm_weights_to_float(l, &g));
+    g = as_one_row(&g);
     const struct choice choice = choose(l, &g);
     switch (choice.backend) {
     case BACKEND_CLBLAST:

@@ -24,6 +24,11 @@ bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
                                   char how[GEMM_HOW_BYTES]);
 
+// Weights of 16 bits become floats at the end of the scratch, unless the GEMM is skinny: `g` then reads
+// those, and has so many bytes of scratch less.
+size_t attncl__gemm_weights_scratch(const struct device_caps *caps, const struct gemm *g);
+attncl_status attncl__gemm_weights_to_float(struct launcher *l, struct gemm *g);
+
 // True when the GEMM has an activation, a bias, a gate or a residual.
 bool attncl__gemm_has_epilogue(const struct gemm *g);
 

@@ -60,6 +60,7 @@ static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm 
     kspec_set_vw_ls(&spec, cpu ? caps->vector_width : 1, local);
     kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
+    kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
 }
@@ -79,11 +80,12 @@ void attncl__skinny_gemm_macros(const struct device_caps *caps, int64_t m, struc
 }
 
 // At least the next pass, and PREFETCH_BYTES.
-int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k)
+int64_t attncl__skinny_gemm_prefetch_rows(const struct device_caps *caps, int64_t m, int64_t k,
+                                          attncl_dtype dtype)
 {
     enum { PREFETCH_BYTES = 8192 };
     const int64_t cols = skinny_gemm_cols_per_pass(caps, m),
-                  bytes = cols * k * (int64_t)sizeof(float);
+                  bytes = cols * k * (attncl__is_16_bit(dtype) ? 2 : 4);
     return cols * ceil_div(PREFETCH_BYTES, bytes > 0 ? bytes : 1);
 }
 
@@ -95,6 +97,7 @@ static struct kspec skinny_spec(const struct device_caps *caps, const struct gem
     attncl__skinny_gemm_macros(caps, g->m, &spec);
     kspec_int(&spec, "HAS_K_TAIL", g->k % vw != 0);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
 }
@@ -131,8 +134,8 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
             "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n, g->batch);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
     if (row_dots) {
-        arg_list_add(&args, ARGS(arg_i32(columns),
-                                 arg_i32(attncl__skinny_gemm_prefetch_rows(l->caps, g->m, g->k))));
+        arg_list_add(&args, ARGS(arg_i32(columns), arg_i32(attncl__skinny_gemm_prefetch_rows(
+                                                       l->caps, g->m, g->k, g->b_dtype))));
     }
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);

@@ -56,8 +56,10 @@ attncl_status attncl_tensor_create(attncl_context *context, attncl_dtype dtype, 
 {
     REQUIRE(context && tensor_ret && (dim || rank == 0), ATTNCL_ERR_ARGUMENT,
             "context, dim or tensor_ret is NULL");
-    REQUIRE(dtype == ATTNCL_F32 || dtype == ATTNCL_I32 || dtype == ATTNCL_U8, ATTNCL_ERR_DTYPE,
-            "a tensor on the device is F32, I32 or U8, not %s", attncl_dtype_name(dtype));
+    REQUIRE(dtype == ATTNCL_F32 || attncl__is_16_bit(dtype) || dtype == ATTNCL_I32 ||
+                dtype == ATTNCL_U8,
+            ATTNCL_ERR_DTYPE, "a tensor on the device is F32, F16, BF16, I32 or U8, not %s",
+            attncl_dtype_name(dtype));
     TRY(attncl__context_usable(context));
 
     attncl_status status = ATTNCL_OK;

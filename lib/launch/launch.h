@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/desc.h"
+#include "base/dtype.h"
 #include "base/try.h"
 #include "device/caps.h"
 #include "launch/tuned.h"
@@ -73,6 +74,12 @@ static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
 {
     kspec_int(k, "VW", (int64_t)vw);
     kspec_int(k, "LS", (int64_t)ls);
+}
+
+// WTYPE, the type of weights (cl/common/weights.clh): F16, BF16, or any other for float.
+static inline void kspec_set_wtype(struct kspec *k, attncl_dtype dtype)
+{
+    kspec_int(k, "WTYPE", dtype == ATTNCL_F16 ? 1 : dtype == ATTNCL_BF16 ? 2 : 0);
 }
 
 // -- the range: work-groups of a fixed size; never NULL local sizes, never offsets

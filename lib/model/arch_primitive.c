@@ -152,7 +152,7 @@ static void linear_params(struct params *p, const struct linear_settings *s,
                           attncl_value *weight_ret, attncl_value *bias_ret)
 {
     const struct param_init init = attncl__init_fan_in(s->in);
-    *weight_ret = PARAM(p, "weight", init, s->out, s->in);
+    *weight_ret = attncl__param_kept(p, "weight", init, s->out, s->in);
     *bias_ret = PARAM_IF(s->bias, p, "bias", init, s->out);
 }
 

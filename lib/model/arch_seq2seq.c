@@ -52,7 +52,8 @@ static struct encoder encoder_params(struct params *p, const struct seq2seq_sett
     const struct rnn_settings rnn = {s->embed, s->hidden, s->n_layers, true};
     struct encoder encoder;
     attncl__params_enter(p, "encoder");
-    encoder.embedding = PARAM(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
+    encoder.embedding =
+        attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_source, s->embed);
     attncl__params_enter(p, "rnn");
     attncl__rnn_params(p, &rnn, layers);
     attncl__params_leave(p);
@@ -81,11 +82,12 @@ static struct decoder decoder_params(struct params *p, const struct seq2seq_sett
     decoder.bahdanau.query_weight = PARAM(p, "W_q.weight", linear, hidden, hidden);
     decoder.bahdanau.score_weight = PARAM(p, "w_v.weight", linear, 1, hidden);
     attncl__params_leave(p);
-    decoder.embedding = PARAM(p, "embedding.weight", INIT_NORMAL, s->n_target, s->embed);
+    decoder.embedding =
+        attncl__param_kept(p, "embedding.weight", INIT_NORMAL, s->n_target, s->embed);
     attncl__params_enter(p, "rnn");
     attncl__rnn_params(p, &rnn, layers);
     attncl__params_leave(p);
-    decoder.dense_weight = PARAM(p, "dense.weight", linear, s->n_target, hidden);
+    decoder.dense_weight = attncl__param_kept(p, "dense.weight", linear, s->n_target, hidden);
     decoder.dense_bias = PARAM(p, "dense.bias", linear, s->n_target);
     attncl__params_leave(p);
     return decoder;

@@ -25,7 +25,7 @@ static attncl_status embedding_configure(struct config *config, void *settings)
 
 static attncl_value embedding_weight(struct params *p, const struct embedding_settings *s)
 {
-    return PARAM(p, "weight", INIT_NORMAL, s->count, s->width);
+    return attncl__param_kept(p, "weight", INIT_NORMAL, s->count, s->width);
 }
 
 static void embedding_load(struct params *p, const void *settings)

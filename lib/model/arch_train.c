@@ -72,6 +72,7 @@ static attncl_status train_configure(struct config *config, void *settings)
 static void train_load(struct params *p, const void *settings)
 {
     const struct train_settings *s = settings;
+    p->all_floats = true;
     s->inner->load(p, s->inner_settings);
 }
 

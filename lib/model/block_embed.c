@@ -51,7 +51,7 @@ attncl_status attncl__embed_configure(struct config *config, int64_t width, int6
 static attncl_value weight_param(struct params *p, const struct embed_settings *s)
 {
     const char *name = s->positions == EMBED_NO_POSITIONS ? "weight" : "linear.weight";
-    return PARAM(p, name, INIT_NORMAL, s->n_vocab, s->width);
+    return attncl__param_kept(p, name, INIT_NORMAL, s->n_vocab, s->width);
 }
 
 static void embed_params(struct params *p, const struct embed_settings *s, attncl_value *weight_ret,

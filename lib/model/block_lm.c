@@ -75,7 +75,8 @@ static void projection_params(struct params *p, const struct lm_settings *s,
     const int64_t n_vocab = s->embed.n_vocab, width = s->embed.width;
     const struct param_init init = attncl__init_fan_in(width);
     attncl__params_enter(p, "%s", projection_name(s));
-    *weight_ret = PARAM_IF(!s->tied, p, "weight", init, n_vocab, width);
+    *weight_ret =
+        s->tied ? attncl_value_none() : attncl__param_kept(p, "weight", init, n_vocab, width);
     *bias_ret = s->generator_bias == PRESENT_IF_IN_FILE
                     ? PARAM_OPTIONAL(p, "bias", n_vocab)
                     : PARAM_IF(s->generator_bias == PRESENT_ALWAYS, p, "bias", init, n_vocab);

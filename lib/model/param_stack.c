@@ -77,8 +77,9 @@ attncl_value attncl__param_stack_end(struct param_stack *s)
     attncl__params_name(p, s->name, full);
     if (p->graph)
         return attncl__params_fetch(p, full, rank, dim);
+    const attncl_shape shape = attncl__param_shape(ATTNCL_F32, rank, dim);
     if (!p->list && p->status == ATTNCL_OK)
-        p->status = attncl__param_table_add(p->table, full, rank, dim, ATTNCL_F32, s->rows);
+        p->status = attncl__param_table_add(p->table, full, &shape, ATTNCL_F32, s->rows);
     attncl__free(s->rows);
     s->rows = NULL;
     return ATTNCL_NONE_VALUE;

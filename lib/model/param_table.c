@@ -23,23 +23,24 @@ void attncl__param_table_free(struct param_table *table)
     *table = (struct param_table){0};
 }
 
-static attncl_shape shape_of(int rank, const int64_t *dim)
+attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *dim)
 {
-    attncl_shape shape = {.dtype = ATTNCL_F32, .rank = rank};
+    attncl_shape shape = {.dtype = dtype, .rank = rank};
     memcpy(shape.dim, dim, (size_t)rank * sizeof shape.dim[0]);
     return shape;
 }
 
-attncl_status attncl__param_table_add(struct param_table *t, const char *name, int rank,
-                                      const int64_t *dim, attncl_dtype dtype, const void *data)
+attncl_status attncl__param_table_add(struct param_table *t, const char *name,
+                                      const attncl_shape *shape, attncl_dtype dtype,
+                                      const void *data)
 {
     struct param *list = attncl__grow_list(t->list, t->n, &t->capacity, sizeof *list);
     REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "parameter table of %zu", t->n + 1);
     t->list = list;
-    struct param param = {.name = attncl__copy_text(name), .shape = shape_of(rank, dim)};
+    struct param param = {.name = attncl__copy_text(name), .shape = *shape};
     REQUIRE(param.name, ATTNCL_ERR_NO_MEMORY, "name of parameter %s", name);
-    const attncl_status status =
-        attncl_tensor_create(t->context, ATTNCL_F32, rank, dim, dtype, data, &param.tensor);
+    const attncl_status status = attncl_tensor_create(t->context, shape->dtype, shape->rank,
+                                                      shape->dim, dtype, data, &param.tensor);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("parameter %s", name);
         attncl__free(param.name);
@@ -76,8 +77,8 @@ attncl_status attncl__param_table_add_whole(struct param_table *t)
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,
                                            int rank, const int64_t *dim)
 {
-    return add_piece(t,
-                     (struct param_piece){(char *)name, t->n, first, dim[0], shape_of(rank, dim)});
+    return add_piece(t, (struct param_piece){(char *)name, t->n, first, dim[0],
+                                             attncl__param_shape(ATTNCL_F32, rank, dim)});
 }
 
 bool attncl__param_is_whole(const struct param_table *t, const struct param_piece *piece)

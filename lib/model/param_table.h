@@ -24,6 +24,8 @@ struct param_piece {
     attncl_shape shape;
 };
 
+attncl_shape attncl__param_shape(attncl_dtype dtype, int rank, const int64_t *dim);
+
 struct param_table {
     attncl_context *context;
     struct param *list;
@@ -34,9 +36,10 @@ struct param_table {
 };
 void attncl__param_table_free(struct param_table *table);
 
-// Uploads F32 elements from another float type and appends them under a name.
-attncl_status attncl__param_table_add(struct param_table *t, const char *name, int rank,
-                                      const int64_t *dim, attncl_dtype dtype, const void *data);
+// Uploads float elements, kept as those of shape.dtype, and appends them under a name.
+attncl_status attncl__param_table_add(struct param_table *t, const char *name,
+                                      const attncl_shape *shape, attncl_dtype dtype,
+                                      const void *data);
 // Appends a parameter of the file: all of the last tensor, or rows of the one that comes next.
 attncl_status attncl__param_table_add_whole(struct param_table *t);
 attncl_status attncl__param_table_add_rows(struct param_table *t, const char *name, int64_t first,

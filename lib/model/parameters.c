@@ -4,10 +4,12 @@
 
 #include "attncl/parameters.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/desc.h"
+#include "base/dtype.h"
 #include "base/struct.h"
 #include "base/try.h"
 #include "graph/graph.h"
@@ -45,9 +47,10 @@ static size_t shape_bytes(attncl_shape shape)
     return bytes;
 }
 
-// Where a parameter is, which must have so many bytes.
+// Where a parameter is, which must have so many bytes of floats.
 static attncl_status locate(attncl_model *model, const char *name, const void *data, size_t bytes,
-                            attncl_tensor **tensor_ret, size_t *offset_ret)
+                            attncl_tensor **tensor_ret, size_t *offset_ret,
+                            attncl_dtype *stored_ret)
 {
     REQUIRE(model && name && data, ATTNCL_ERR_ARGUMENT, "model, name or data is NULL");
     const struct param_piece *piece = attncl__param_table_find(&model->params, name);
@@ -57,7 +60,34 @@ static attncl_status locate(attncl_model *model, const char *name, const void *d
             have, bytes);
     *tensor_ret = model->params.list[piece->param].tensor;
     *offset_ret = piece->n_rows ? have / (size_t)piece->n_rows * (size_t)piece->first : 0;
+    *stored_ret = piece->shape.dtype;
+    assert(*stored_ret == ATTNCL_F32 || *offset_ret == 0); // those of 16 bits are whole tensors
     return ATTNCL_OK;
+}
+
+// Between floats and a tensor of 16-bit elements.
+static attncl_status read_converted(attncl_tensor *tensor, attncl_dtype stored, float *data,
+                                    size_t count)
+{
+    void *narrow = attncl__alloc_array(count, sizeof(uint16_t));
+    REQUIRE(narrow, ATTNCL_ERR_NO_MEMORY, "%zu elements to convert", count);
+    attncl_status status = attncl_tensor_read(tensor, narrow, count * sizeof(uint16_t));
+    if (status == ATTNCL_OK)
+        status = attncl__convert(stored, narrow, ATTNCL_F32, data, count);
+    attncl__free(narrow);
+    return status;
+}
+
+static attncl_status write_converted(attncl_tensor *tensor, attncl_dtype stored, const float *data,
+                                     size_t count)
+{
+    void *narrow = attncl__alloc_array(count, sizeof(uint16_t));
+    REQUIRE(narrow, ATTNCL_ERR_NO_MEMORY, "%zu elements to convert", count);
+    attncl_status status = attncl__convert(ATTNCL_F32, data, stored, narrow, count);
+    if (status == ATTNCL_OK)
+        status = attncl_tensor_write(tensor, narrow, count * sizeof(uint16_t));
+    attncl__free(narrow);
+    return status;
 }
 
 attncl_status attncl_model_param_read(attncl_model *model, const char *name, void *data,
@@ -65,8 +95,10 @@ attncl_status attncl_model_param_read(attncl_model *model, const char *name, voi
 {
     attncl_tensor *tensor;
     size_t offset;
-    TRY(locate(model, name, data, bytes, &tensor, &offset));
-    return attncl__tensor_read_part(tensor, offset, data, bytes);
+    attncl_dtype stored;
+    TRY(locate(model, name, data, bytes, &tensor, &offset, &stored));
+    return stored == ATTNCL_F32 ? attncl__tensor_read_part(tensor, offset, data, bytes)
+                                : read_converted(tensor, stored, data, bytes / sizeof(float));
 }
 
 attncl_status attncl_model_param_write(attncl_model *model, const char *name, const void *data,
@@ -74,8 +106,10 @@ attncl_status attncl_model_param_write(attncl_model *model, const char *name, co
 {
     attncl_tensor *tensor;
     size_t offset;
-    TRY(locate(model, name, data, bytes, &tensor, &offset));
-    return attncl__tensor_write_part(tensor, offset, data, bytes);
+    attncl_dtype stored;
+    TRY(locate(model, name, data, bytes, &tensor, &offset, &stored));
+    return stored == ATTNCL_F32 ? attncl__tensor_write_part(tensor, offset, data, bytes)
+                                : write_converted(tensor, stored, data, bytes / sizeof(float));
 }
 
 // -- saving

@@ -73,15 +73,17 @@ static attncl_status make(const struct params *p, const char *name, const struct
     float *data = attncl__alloc_array(count, sizeof *data);
     REQUIRE(data, ATTNCL_ERR_NO_MEMORY, "%zu elements of parameter %s", count, name);
     attncl__initial_fill(p->initial, name, init, data, count);
-    attncl_status status = attncl__param_table_add(p->table, name, rank, dim, ATTNCL_F32, data);
+    const attncl_shape shape = attncl__param_shape(ATTNCL_F32, rank, dim);
+    attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, data);
     if (status == ATTNCL_OK)
         status = attncl__param_table_add_whole(p->table);
     attncl__free(data);
     return status;
 }
 
+// `kept`: 16-bit elements stay so on the device.
 static attncl_status load(const struct params *p, const char *name, const struct param_init *init,
-                          int rank, const int64_t *dim)
+                          int rank, const int64_t *dim, bool kept)
 {
     if (attncl__param_table_find(p->table, name)) // a weight that is used twice
         return ATTNCL_OK;
@@ -89,7 +91,9 @@ static attncl_status load(const struct params *p, const char *name, const struct
         return make(p, name, init, rank, dim);
     const attncl_array *a = attncl_safetensors_find(p->file, name);
     assert(a); // the list has been checked
-    TRY(attncl__param_table_add(p->table, name, rank, dim, a->dtype, a->data));
+    const attncl_shape shape = attncl__param_shape(
+        kept && !p->all_floats && attncl__is_16_bit(a->dtype) ? a->dtype : ATTNCL_F32, rank, dim);
+    TRY(attncl__param_table_add(p->table, name, &shape, a->dtype, a->data));
     return attncl__param_table_add_whole(p->table);
 }
 
@@ -99,8 +103,8 @@ attncl_value attncl__params_fetch(struct params *p, const char *name, int rank, 
     return p->table ? fetch(p, name) : attncl__graph_placeholder(p->graph, ATTNCL_F32, rank, dim);
 }
 
-attncl_value attncl__param(struct params *p, const char *name, struct param_init init, int rank,
-                           const int64_t *dim)
+static attncl_value param(struct params *p, const char *name, struct param_init init, int rank,
+                          const int64_t *dim, bool kept)
 {
     char full[PARAM_NAME_BYTES];
     attncl__params_name(p, name, full);
@@ -108,8 +112,20 @@ attncl_value attncl__param(struct params *p, const char *name, struct param_init
         return attncl__params_fetch(p, full, rank, dim);
     if (p->status == ATTNCL_OK)
         p->status = p->list ? attncl__param_list_add(p->list, full, rank, dim, PARAM_REQUIRED)
-                            : load(p, full, &init, rank, dim);
+                            : load(p, full, &init, rank, dim, kept);
     return ATTNCL_NONE_VALUE;
+}
+
+attncl_value attncl__param(struct params *p, const char *name, struct param_init init, int rank,
+                           const int64_t *dim)
+{
+    return param(p, name, init, rank, dim, false);
+}
+
+attncl_value attncl__param_kept(struct params *p, const char *name, struct param_init init,
+                                int64_t rows, int64_t columns)
+{
+    return param(p, name, init, 2, (const int64_t[]){rows, columns}, true);
 }
 
 bool attncl__param_given(const struct params *p, const char *name)
@@ -155,7 +171,7 @@ void attncl__param_linear(struct params *p, const char *name, int64_t out, int64
 {
     const struct param_init init = attncl__init_fan_in(in);
     attncl__params_enter(p, "%s", name);
-    *weight_ret = PARAM(p, "weight", init, out, in);
+    *weight_ret = attncl__param_kept(p, "weight", init, out, in);
     *bias_ret = PARAM_IF(bias, p, "bias", init, out);
     attncl__params_leave(p);
 }
@@ -174,7 +190,8 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
     float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
     REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "%s %s", name, SHAPE(&d));
     attncl__sinusoid_fill(table, n, width);
-    attncl_status status = attncl__param_table_add(p->table, name, 3, dim, ATTNCL_F32, table);
+    const attncl_shape shape = attncl__param_shape(ATTNCL_F32, 3, dim);
+    attncl_status status = attncl__param_table_add(p->table, name, &shape, ATTNCL_F32, table);
     if (status == ATTNCL_OK)
         status = attncl__param_table_add_whole(p->table);
     attncl__free(table);
@@ -198,7 +215,7 @@ attncl_value attncl__param_sinusoid(struct params *p, const char *name, int64_t 
         return ATTNCL_NONE_VALUE;
     }
     p->status = p->file && attncl_safetensors_find(p->file, full)
-                    ? load(p, full, NULL, rank, rank == 2 ? flat : dim)
+                    ? load(p, full, NULL, rank, rank == 2 ? flat : dim, false)
                     : derive_sinusoid(p, full, n_needed, width);
     if (p->status == ATTNCL_OK)
         p->table->list[p->table->n - 1].fixed = true;

@@ -20,10 +20,11 @@ struct params {
     struct param_table *table;      // loading, fetching; NULL: the graph's weights are placeholders
     const attncl_safetensors *file; // loading; listing: NULL when there is none
     const struct initial *initial;  // loading a new model, without a file; else NULL
-    attncl_graph *graph;            // fetching; else NULL
-    attncl_status status;           // listing, loading: the first failure, its message kept
-    size_t next;                    // fetching: where the next name is expected
-    char prefix[PARAM_NAME_BYTES];  // "encoder.layers.3."
+    bool all_floats;      // loading: what the file has in 16 bits becomes F32, to be trained
+    attncl_graph *graph;  // fetching; else NULL
+    attncl_status status; // listing, loading: the first failure, its message kept
+    size_t next;          // fetching: where the next name is expected
+    char prefix[PARAM_NAME_BYTES]; // "encoder.layers.3."
     size_t marks[PARAM_MAX_DEPTH];
     int depth;
 };
@@ -48,6 +49,11 @@ attncl_value attncl__param(struct params *p, const char *name, struct param_init
 // The same where `given` says whether the model has it; else the null value.
 #define PARAM_IF(given, p, name, init, ...)                                                        \
     ((given) ? PARAM((p), (name), (init), __VA_ARGS__) : attncl_value_none())
+
+// The same for a matrix [rows, columns] that only linear maps and embeddings read: it stays in 16 bits on the
+// device where the file has it so.
+attncl_value attncl__param_kept(struct params *p, const char *name, struct param_init init,
+                                int64_t rows, int64_t columns);
 
 // A parameter that the file may lack, and a new model does: then the null value in every graph.
 attncl_value attncl__param_optional(struct params *p, const char *name, int rank,

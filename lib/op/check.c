@@ -37,6 +37,13 @@ attncl_status attncl__check_input(const char *name, const struct tensor_desc *d,
     return ATTNCL_OK;
 }
 
+attncl_status attncl__check_weights(const char *name, const struct tensor_desc *d, int rank)
+{
+    REQUIRE(d->dtype == ATTNCL_F32 || attncl__is_16_bit(d->dtype), ATTNCL_ERR_DTYPE,
+            "%s is %s, must be F32, F16 or BF16", name, attncl_dtype_name(d->dtype));
+    return attncl__check_input(name, d, d->dtype, rank);
+}
+
 attncl_status attncl__check_index(const char *name, const struct tensor_desc *d)
 {
     TRY(attncl__check_input(name, d, ATTNCL_I32, 1));

@@ -142,6 +142,9 @@ attncl_status attncl__infer_like_first(struct op_sig *sig);
 attncl_status attncl__check_input(const char *name, const struct tensor_desc *d, attncl_dtype dtype,
                                   int rank);
 
+// The same for weights that a kernel reads as they are stored: F32, F16 or BF16.
+attncl_status attncl__check_weights(const char *name, const struct tensor_desc *d, int rank);
+
 // What the optimisers' ops share.  rates: input 0 is the steps taken, I32 [], 1 a learning rate, F32 []
 // or absent.  step: each input that has a name is F32 of the shape of input 0, the parameter; the last
 // one may be absent; input `rates` is F32 [n_rates].

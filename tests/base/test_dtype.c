@@ -91,6 +91,45 @@ TEST(doubles_round_to_nearest_even)
     ck_assert(out[7] == 1.0f && isnan(out[8]) && out[9] == 0x1.fffffep127f);
 }
 
+// Every value of a 16-bit type comes back; between two neighbours the nearest is taken, from the middle the even one.
+static void check_rounding(attncl_dtype dtype, unsigned pattern, double low, double high)
+{
+    const double middle = (low + high) / 2;
+    const double in[] = {low, nextafter(middle, low), middle, nextafter(middle, high), high};
+    uint16_t out[5];
+
+    ck_ok(attncl__convert(ATTNCL_F64, in, dtype, out, 5));
+    const unsigned want[] = {pattern, pattern, pattern + pattern % 2, pattern + 1, pattern + 1};
+    for (int i = 0; i < 5; ++i)
+        ck_assert_msg(out[i] == want[i], "%s of %a is %04x, expected %04x",
+                      attncl_dtype_name(dtype), in[i], out[i], want[i]);
+}
+
+TEST(floats_round_to_16_bits)
+{
+    const float beyond[] = {1, 65519.99f, -65520}, infinite[] = {INFINITY, -INFINITY, NAN, -0.0f};
+    uint16_t out[4];
+
+    for (unsigned pattern = 0; pattern < 0x7bff; ++pattern)
+        check_rounding(ATTNCL_F16, pattern, small_float(pattern, 5, 10),
+                       small_float(pattern + 1, 5, 10));
+    for (unsigned pattern = 0; pattern < 0x7f7f; ++pattern)
+        check_rounding(ATTNCL_BF16, pattern, small_float(pattern, 8, 7),
+                       small_float(pattern + 1, 8, 7));
+    ck_fails(attncl_elements_convert(ATTNCL_F32, beyond, ATTNCL_F16, out, 3), ATTNCL_ERR_ARGUMENT,
+             "element 2 is -65520, which does not fit F16");
+    ck_assert_uint_eq(out[1], 0x7bff);
+    ck_ok(attncl_elements_convert(ATTNCL_F32, beyond, ATTNCL_BF16, out, 3));
+    ck_ok(attncl_elements_convert(ATTNCL_F32, infinite, ATTNCL_F16, out, 4));
+    ck_assert(out[0] == 0x7c00 && out[1] == 0xfc00 && (out[2] & 0x7fff) == 0x7e00 &&
+              out[3] == 0x8000);
+    ck_ok(attncl_elements_convert(ATTNCL_F32, infinite, ATTNCL_BF16, out, 4));
+    ck_assert(out[0] == 0x7f80 && out[1] == 0xff80 && (out[2] & 0x7fff) == 0x7fc0 &&
+              out[3] == 0x8000);
+    ck_fails(attncl_elements_convert(ATTNCL_F32, NULL, ATTNCL_F16, out, 1), ATTNCL_ERR_ARGUMENT,
+             "NULL");
+}
+
 TEST(floats_widen_and_stay)
 {
     const float in[] = {1.5f, -0.0f, INFINITY, 0x1p-149f};
@@ -182,7 +221,7 @@ TEST(other_pairs_are_refused_by_name)
     static const attncl_dtype pairs[][2] = {
         {ATTNCL_F32, ATTNCL_I32},
         {ATTNCL_I32, ATTNCL_F32},
-        {ATTNCL_F32, ATTNCL_F16},
+        {ATTNCL_F32, ATTNCL_F8_E4M3},
         {ATTNCL_F32, ATTNCL_BOOL},
         {ATTNCL_I32, ATTNCL_I16},
         {ATTNCL_DTYPE_NONE, ATTNCL_F32},

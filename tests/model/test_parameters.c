@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attncl/attncl.h"
@@ -91,6 +92,115 @@ TEST(a_written_parameter_is_read_back)
     attncl_param param = ATTNCL_PARAM_INIT;
     ck_fails(attncl_model_param_at(model, 1000, &param), ATTNCL_ERR_ARGUMENT, "1000");
     golden_close(&golden, model);
+}
+
+// -- weights of 16 bits
+
+// Converts a matrix to memory that *kept then owns.
+static void *converted(const attncl_array *a, attncl_dtype from, const void *data, attncl_dtype to,
+                       void **kept)
+{
+    const size_t count = a->bytes / attncl_dtype_bytes(a->dtype);
+    *kept = malloc(count * attncl_dtype_bytes(to));
+    ck_assert(*kept != NULL);
+    ck_ok(attncl_elements_convert(from, data, to, *kept, count));
+    return *kept;
+}
+
+// The golden file with its matrices in another type, and the same values as F32.
+static void write_stored(const struct golden *golden, attncl_dtype dtype, const char *stored,
+                         const char *floats)
+{
+    enum { MAX_ARRAYS = 128, MAX_KEYS = 8 };
+    attncl_array narrow[MAX_ARRAYS], wide[MAX_ARRAYS];
+    void *kept[2 * MAX_ARRAYS] = {NULL};
+    const char *metadata[2 * MAX_KEYS + 1] = {NULL};
+    const size_t n = attncl_safetensors_count(golden->file);
+
+    ck_assert_uint_le(n, MAX_ARRAYS);
+    for (size_t i = 0; i < MAX_KEYS; ++i)
+        metadata[2 * i] = attncl_safetensors_metadata_at(golden->file, i, &metadata[2 * i + 1]);
+    for (size_t i = 0; i < n; ++i) {
+        const attncl_array *a = attncl_safetensors_at(golden->file, i);
+        narrow[i] = wide[i] = *a;
+        if (a->dtype != ATTNCL_F32 || a->rank < 2)
+            continue;
+        narrow[i].data = converted(a, a->dtype, a->data, dtype, &kept[2 * i]);
+        narrow[i].dtype = dtype;
+        narrow[i].bytes = a->bytes / 2;
+        wide[i].data = converted(a, dtype, narrow[i].data, ATTNCL_F32, &kept[2 * i + 1]);
+    }
+    ck_ok(attncl_safetensors_write(stored, narrow, n, metadata));
+    ck_ok(attncl_safetensors_write(floats, wide, n, metadata));
+    for (size_t i = 0; i < 2 * n; ++i)
+        free(kept[i]);
+}
+
+static attncl_results *run_model(attncl_model *model, const struct golden *golden)
+{
+    attncl_results *results = NULL;
+    ck_ok(attncl_model_run(model, golden->inputs, golden->n_inputs, &results, NULL));
+    return results;
+}
+
+// Outputs and gradients of a model whose weights stay in 16 bits, against the same weights as floats.
+static const struct {
+    const char *name;
+    attncl_dtype dtype;
+} stored_models[] = {{"lm_aft_local", ATTNCL_F16},
+                     {"lm_gpt2", ATTNCL_BF16},
+                     {"feedback_transformer_grad", ATTNCL_F16},
+                     {"seq2seq_bahdanau_grad", ATTNCL_BF16},
+                     {"lm_gpt2_grad", ATTNCL_F16}};
+
+TABLE_TEST(weights_of_16_bits_stay_so, stored_models)
+{
+    static float data[1 << 16], other[1 << 16];
+    attncl_param param = ATTNCL_PARAM_INIT;
+    struct golden golden;
+    char stored[FILE_BYTES], floats[FILE_BYTES];
+    attncl_model *a = NULL, *b = NULL;
+    size_t n_stored = 0;
+
+    golden_load(&golden, stored_models[_i].name);
+    directory_path("stored.safetensors", stored);
+    directory_path("floats.safetensors", floats);
+    write_stored(&golden, stored_models[_i].dtype, stored, floats);
+    ck_ok(attncl_model_open(test_context(), stored, &a));
+    ck_ok(attncl_model_open(test_context(), floats, &b));
+
+    for (size_t i = 0; i < attncl_model_param_count(a); ++i) {
+        ck_ok(attncl_model_param_at(a, i, &param));
+        size_t bytes = sizeof(float);
+        for (int k = 0; k < param.shape.rank; ++k)
+            bytes *= (size_t)param.shape.dim[k];
+        n_stored += param.shape.dtype == stored_models[_i].dtype;
+        ck_ok(attncl_model_param_read(a, param.name, data, bytes));
+        ck_ok(attncl_model_param_read(b, param.name, other, bytes));
+        ck_assert_msg(memcmp(data, other, bytes) == 0, "%s differs", param.name);
+        ck_ok(attncl_model_param_write(a, param.name, other, bytes)); // and is written as read
+    }
+    ck_assert_uint_ge(n_stored, 2);
+
+    attncl_results *got = run_model(a, &golden), *want = run_model(b, &golden);
+    ck_assert_uint_eq(attncl_results_count(got), attncl_results_count(want));
+    for (size_t i = 0; i < attncl_results_count(want); ++i) {
+        const attncl_array *x = attncl_results_at(got, i), *y = attncl_results_at(want, i);
+        double largest = 0, worst = 0;
+        ck_assert_int_eq(x->dtype, y->dtype);
+        ck_assert_uint_eq(x->bytes, y->bytes);
+        for (size_t k = 0; x->dtype == ATTNCL_F32 && k < x->bytes / sizeof(float); ++k) {
+            const double p = (double)((const float *)x->data)[k],
+                         q = (double)((const float *)y->data)[k];
+            largest = fmax(largest, fabs(q));
+            worst = fmax(worst, fabs(p - q));
+        }
+        ck_assert_msg(worst <= 1e-5 * largest, "%s: %g of %g", x->name, worst, largest);
+    }
+    attncl_results_destroy(got);
+    attncl_results_destroy(want);
+    attncl_model_close(b);
+    golden_close(&golden, a);
 }
 
 // -- loss and gradients

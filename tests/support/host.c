@@ -80,6 +80,15 @@ size_t host_bytes(const struct host *h)
     return (size_t)h->count * attncl_dtype_bytes(h->dtype);
 }
 
+static void convert(attncl_dtype from_type, const void *from, attncl_dtype to_type, void *to,
+                    size_t n)
+{
+    const attncl_status status = attncl__convert(from_type, from, to_type, to, n);
+
+    assert(status == ATTNCL_OK);
+    (void)status;
+}
+
 void *host_pack(const struct host *h)
 {
     void *bytes = arena_alloc(host_bytes(h));
@@ -87,6 +96,8 @@ void *host_pack(const struct host *h)
     for (int64_t i = 0; i < h->count; ++i) {
         if (h->dtype == ATTNCL_F32)
             ((float *)bytes)[i] = (float)h->data[i];
+        else if (attncl__is_16_bit(h->dtype))
+            convert(ATTNCL_F64, &h->data[i], h->dtype, (uint16_t *)bytes + i, 1);
         else if (h->dtype == ATTNCL_I32)
             ((int32_t *)bytes)[i] = (int32_t)h->data[i];
         else
@@ -105,6 +116,14 @@ void host_unpack(struct host *h, const void *bytes)
         else
             h->data[i] = ((const uint8_t *)bytes)[i];
     }
+}
+
+struct host *host_stored(struct host *h, attncl_dtype dtype)
+{
+    h->dtype = dtype;
+    const void *bytes = host_pack(h);
+    convert(dtype, bytes, ATTNCL_F64, h->data, (size_t)h->count);
+    return h;
 }
 
 // splitmix64: every seed gives an independent stream.

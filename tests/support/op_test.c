@@ -22,22 +22,30 @@ static struct host *widened(const struct host *h)
     memcpy(dim, h->dim, sizeof dim);
     dim[last] += VIEW_GAP;
     struct host *wide = host_new(h->dtype, h->rank, dim);
-    for (int64_t i = 0; h->dtype == ATTNCL_F32 && i < wide->count; ++i)
+    for (int64_t i = 0; attncl__is_float(h->dtype) && i < wide->count; ++i)
         wide->data[i] = NAN;
     for (int64_t i = 0; i < h->count; ++i)
         wide->data[i / h->dim[last] * dim[last] + VIEW_START + i % h->dim[last]] = h->data[i];
     return wide;
 }
 
-// The graph's input for `h`, named "in0", "in1" ...; *fed is what to write into it.
+// An input of the graph, or a weight of 16-bit elements, which an input has not.
+static attncl_value add_array(attncl_graph *g, const char *name, const struct host *h)
+{
+    return attncl__is_16_bit(h->dtype)
+               ? attncl_graph_constant(g, h->dtype, h->rank, h->dim, host_pack(h))
+               : attncl_graph_input(g, name, h->dtype, h->rank, h->dim);
+}
+
+// The graph's value for `h`, named "in0", "in1" ...; *fed is what to write into it.
 static attncl_value add_input(attncl_graph *g, const char *name, struct host *h, struct host **fed)
 {
     *fed = h;
     if (!h->as_view)
-        return attncl_graph_input(g, name, h->dtype, h->rank, h->dim);
+        return add_array(g, name, h);
 
     *fed = widened(h);
-    const attncl_value base = attncl_graph_input(g, name, h->dtype, (*fed)->rank, (*fed)->dim);
+    const attncl_value base = add_array(g, name, *fed);
     const struct tensor_desc *desc = attncl__graph_desc(g, base);
     if (!desc)
         return base;
@@ -119,7 +127,7 @@ static attncl_status write_inputs(const struct run *r, struct host *const *in, i
     for (int i = 0; i < n_in; ++i) {
         const bool state = in[i] && !r->fed[i];
         const struct host *h = state ? in[i] : r->fed[i];
-        if (!h || h->count == 0)
+        if (!h || h->count == 0 || attncl__is_16_bit(h->dtype))
             continue;
         snprintf(name, sizeof name, "in%d", i);
         if (state)

@@ -11,7 +11,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     int64_t dim[ATTNCL_MAX_RANK];
 
     TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, -1));
-    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
+    TRY(attncl__check_weights("weight", weight, 2));
     REQUIRE(tokens->rank < ATTNCL_MAX_RANK, ATTNCL_ERR_SHAPE, "tokens %s has %d axes, at most %d",
             SHAPE(tokens), tokens->rank, ATTNCL_MAX_RANK - 1);
     REQUIRE(weight->dim[0] >= 1, ATTNCL_ERR_SHAPE, "weight is %s: it has no row", SHAPE(weight));
@@ -27,9 +27,11 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const struct tensor_desc *tokens = &call->sig.in[0], *weight = &call->sig.in[1];
     const struct embedding_fwd_params *params = call->sig.params;
     const int64_t rows = attncl__desc_count(tokens), width = weight->dim[1];
-    const struct row_launch p = attncl__choose_row_tiling(
-        l, &(struct row_problem){kspec_begin("embedding/embedding.cl", "embedding_rows_fwd"), rows,
-                                 width, 0, width % 4 == 0});
+    struct kspec spec = kspec_begin("embedding/embedding.cl", "embedding_rows_fwd");
+
+    kspec_set_wtype(&spec, weight->dtype);
+    const struct row_launch p =
+        attncl__choose_row_tiling(l, &(struct row_problem){spec, rows, width, 0, width % 4 == 0});
 
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
@@ -42,7 +44,8 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 {
     const double count = (double)attncl__desc_count(&sig->out[0]);
     *flop_ret = count;
-    *bytes_ret = 8 * count + 4 * (double)attncl__desc_count(&sig->in[0]);
+    *bytes_ret = (4 + (double)attncl_dtype_bytes(sig->in[1].dtype)) * count +
+                 4 * (double)attncl__desc_count(&sig->in[0]);
 }
 
 static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,

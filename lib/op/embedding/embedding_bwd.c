@@ -16,7 +16,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     const struct tensor_desc *tokens = &sig->in[0], *weight = &sig->in[1], *dy = &sig->in[2];
 
     TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, -1));
-    TRY(attncl__check_input("weight", weight, ATTNCL_F32, 2));
+    TRY(attncl__check_weights("weight", weight, 2)); // only its shape is read
     TRY(attncl__check_input("dy", dy, ATTNCL_F32, tokens->rank + 1));
     REQUIRE(attncl__desc_count(dy) == attncl__desc_count(tokens) * weight->dim[1], ATTNCL_ERR_SHAPE,
             "tokens is %s, weight is %s, dy is %s", SHAPE(tokens), SHAPE(weight), SHAPE(dy));

@@ -65,8 +65,8 @@ static attncl_status check_projections(const struct op_sig *sig)
     const struct tensor_desc *first = &sig->in[FUSED_WQ], *out = &sig->in[FUSED_WO];
     const int64_t d = attncl__fused_step_width(sig);
 
-    TRY(attncl__check_input(names[0], first, ATTNCL_F32, 2));
-    TRY(attncl__check_input(n == 1 ? "w2" : "wo", out, ATTNCL_F32, 2));
+    TRY(attncl__check_weights(names[0], first, 2));
+    TRY(attncl__check_weights(n == 1 ? "w2" : "wo", out, 2));
     REQUIRE(first->dim[1] == d, ATTNCL_ERR_SHAPE, "%s is %s, x has %" PRId64 " channels", names[0],
             SHAPE(first), d);
     for (int i = 1; i < 2 * n; ++i) {
@@ -74,7 +74,8 @@ static attncl_status check_projections(const struct op_sig *sig)
         const bool bias = i % 2;
         if (bias && !attncl__desc_present(x))
             continue;
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, bias ? 1 : 2));
+        TRY(bias ? attncl__check_input(names[i], x, ATTNCL_F32, 1)
+                 : attncl__check_weights(names[i], x, 2));
         REQUIRE(x->dim[0] == first->dim[0] && (bias || x->dim[1] == d), ATTNCL_ERR_SHAPE,
                 "%s is %s, %s is %s", names[i], SHAPE(x), names[0], SHAPE(first));
     }
@@ -163,6 +164,9 @@ bool attncl__fused_step_supported(const struct op_sig *sig)
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; ++i)
         if (widths[i] < 1 || widths[i] % vw || widths[i] > INT32_MAX / 16)
             return false;
+    for (int i = 0; i < inner_of(sig)->n_projections; ++i)
+        if (sig->in[FUSED_WQ + 2 * i].dtype != sig->in[FUSED_WO].dtype)
+            return false;
     for (int i = 0; i < sig->n_in; ++i)
         if (attncl__desc_present(&sig->in[i]) &&
             (sig->in[i].start != 0 || !attncl__desc_contiguous(&sig->in[i])))
@@ -187,15 +191,17 @@ static void add_shared(const struct device_caps *caps, const struct op_call *cal
     for (int i = 0; i < n_projections; ++i)
         has_bias |= attncl__desc_present(&sig->in[FUSED_BQ + 2 * i]) << i;
     arg_list_add(
-        to, ARGS(arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
-                 arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
-                 arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
-                 arg_mem(call->in[FUSED_PARTIALS_BIAS]), arg_mem(call->in[FUSED_NORM_W]),
-                 arg_mem(call->in[FUSED_NORM_B]), arg_f32(params->eps),
-                 arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(attncl__fused_step_channels(sig)),
-                 arg_i32(width), arg_i32(sig->in[FUSED_WO].dim[0]),
-                 arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d)),
-                 arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width)), arg_i32(has_bias)));
+        to,
+        ARGS(arg_i32(m), arg_i32(d), arg_i32(has_partials ? sig->in[FUSED_PARTIALS].dim[0] : 0),
+             arg_i32(attncl__desc_present(&sig->in[FUSED_PARTIALS_BIAS])),
+             arg_mem(call->in[FUSED_X]), arg_mem(call->in[FUSED_PARTIALS]),
+             arg_mem(call->in[FUSED_PARTIALS_BIAS]), arg_mem(call->in[FUSED_NORM_W]),
+             arg_mem(call->in[FUSED_NORM_B]), arg_f32(params->eps),
+             arg_mem(call->out[FUSED_RESIDUAL_OUT]), arg_i32(attncl__fused_step_channels(sig)),
+             arg_i32(width), arg_i32(sig->in[FUSED_WO].dim[0]),
+             arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, d, sig->in[FUSED_WO].dtype)),
+             arg_i32(attncl__skinny_gemm_prefetch_rows(caps, m, width, sig->in[FUSED_WO].dtype)),
+             arg_i32(has_bias)));
     for (int i = 0; i < 2 * n_projections; ++i)
         arg_list_add(to, ARGS(arg_mem(call->in[FUSED_WQ + i])));
     arg_list_add(to, ARGS(arg_mem(call->in[FUSED_WO]), arg_mem(call->out[FUSED_PARTIAL_SUMS]),
@@ -221,6 +227,7 @@ static attncl_status launch(struct launcher *l, const struct op_call *call)
             inner->name, attncl__fused_step_rows(sig), channels, (int)params->n_blocks);
     attncl__skinny_gemm_macros(l->caps, attncl__fused_step_rows(sig), &spec);
     kspec_int(&spec, "HAS_K_TAIL", 0);
+    kspec_set_wtype(&spec, sig->in[FUSED_WO].dtype);
     if (inner->macros)
         inner->macros(sig, &spec);
     add_shared(l->caps, call, &args);
@@ -236,8 +243,8 @@ static void cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
     const double weights = (double)weights_count(sig);
 
     *flop_ret = m * (2 * weights + 8 * d);
-    *bytes_ret =
-        4 * (weights + 2 * m * d + (double)attncl__desc_count(&sig->out[FUSED_PARTIAL_SUMS]));
+    *bytes_ret = (double)attncl_dtype_bytes(sig->in[FUSED_WO].dtype) * weights +
+                 4 * (2 * m * d + (double)attncl__desc_count(&sig->out[FUSED_PARTIAL_SUMS]));
     if (inner_of(sig)->cost)
         inner_of(sig)->cost(sig, flop_ret, bytes_ret);
 }

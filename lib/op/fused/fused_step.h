@@ -75,7 +75,7 @@ attncl_status attncl__fused_step_check(const struct op_sig *sig, const struct op
 int32_t attncl__fused_step_blocks(const struct op_sig *sig);
 
 // Whether the kernel runs on this device, with params->n_blocks blocks: few rows, contiguous
-// inputs, widths of whole vectors, enough local memory.
+// inputs, weights of one type, widths of whole vectors, enough local memory.
 bool attncl__fused_step_supported(const struct op_sig *sig);
 
 #endif

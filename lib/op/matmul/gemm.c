@@ -2,7 +2,7 @@
 //
 // GEMMs.
 //
-//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in], b [out],
+//   linear   y = act(x W^T + b) * gate + residual      x [..., in], W [out, in] F32, F16 or BF16, b [out],
 //            p = x W^T + b                             y, p [..., out]
 //   bmm      y_i = a_i b_i                             a [B, n, m], b [B, m, p], y [B, n, p]
 //
@@ -27,7 +27,8 @@ static attncl_status linear_infer(struct op_sig *sig)
     int64_t dim[ATTNCL_MAX_RANK];
 
     for (int i = 0; i < N_LINEAR_INPUTS; ++i)
-        REQUIRE(!attncl__desc_present(&sig->in[i]) || sig->in[i].dtype == ATTNCL_F32,
+        REQUIRE(!attncl__desc_present(&sig->in[i]) || sig->in[i].dtype == ATTNCL_F32 ||
+                    (i == WEIGHT && attncl__is_16_bit(sig->in[i].dtype)),
                 ATTNCL_ERR_DTYPE, "%s is %s, linear needs F32", linear_names[i],
                 attncl_dtype_name(sig->in[i].dtype));
     REQUIRE(x->rank >= 1, ATTNCL_ERR_SHAPE, "linear needs at least one axis, x has none");
@@ -77,7 +78,7 @@ struct gemm attncl__linear_gemm(const struct op_sig *sig)
     const struct tensor_desc *weight = &sig->in[WEIGHT];
 
     return GEMM_OF(1, attncl__linear_row_count(&sig->in[X]), weight->dim[0], weight->dim[1],
-                   .trans_b = true);
+                   .b_dtype = weight->dtype, .trans_b = true);
 }
 
 static attncl_status linear_scratch(const struct op_sig *sig, size_t *bytes_ret)

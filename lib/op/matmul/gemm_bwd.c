@@ -13,11 +13,10 @@
 #include "op/matmul/linear.h"
 #include "op/row_launch.h"
 
-static attncl_status check_pair(const struct op_sig *sig, const char *other)
+static attncl_status check_d(const struct tensor_desc *d)
 {
-    TRY(attncl__check_input("d", &sig->in[0], ATTNCL_F32, -1));
-    TRY(attncl__check_input(other, &sig->in[1], ATTNCL_F32, -1));
-    REQUIRE(sig->in[0].rank >= 1, ATTNCL_ERR_SHAPE, "d is a scalar, linear needs an axis");
+    TRY(attncl__check_input("d", d, ATTNCL_F32, -1));
+    REQUIRE(d->rank >= 1, ATTNCL_ERR_SHAPE, "d is a scalar, linear needs an axis");
     return ATTNCL_OK;
 }
 
@@ -26,7 +25,8 @@ static attncl_status input_infer(struct op_sig *sig)
     const struct tensor_desc *d = &sig->in[0], *weight = &sig->in[1];
     int64_t dim[ATTNCL_MAX_RANK];
 
-    TRY(check_pair(sig, "weight"));
+    TRY(check_d(d));
+    TRY(attncl__check_weights("weight", weight, -1));
     REQUIRE(weight->rank == 2 && weight->dim[0] == d->dim[d->rank - 1], ATTNCL_ERR_SHAPE,
             "weight is %s, d is %s: expected [out, in] and [..., out]", SHAPE(weight), SHAPE(d));
     memcpy(dim, d->dim, sizeof dim);
@@ -38,7 +38,8 @@ static attncl_status weight_infer(struct op_sig *sig)
 {
     const struct tensor_desc *d = &sig->in[0], *x = &sig->in[1];
 
-    TRY(check_pair(sig, "x"));
+    TRY(check_d(d));
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
     REQUIRE(x->rank == d->rank && attncl__linear_row_count(x) == attncl__linear_row_count(d),
             ATTNCL_ERR_SHAPE, "d is %s, x is %s: their rows must correspond", SHAPE(d), SHAPE(x));
     return attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){d->dim[d->rank - 1], x->dim[x->rank - 1]},
@@ -49,8 +50,7 @@ static attncl_status bias_infer(struct op_sig *sig)
 {
     const struct tensor_desc *d = &sig->in[0];
 
-    TRY(attncl__check_input("d", d, ATTNCL_F32, -1));
-    REQUIRE(d->rank >= 1, ATTNCL_ERR_SHAPE, "d is a scalar, linear needs an axis");
+    TRY(check_d(d));
     return attncl__desc_make(ATTNCL_F32, 1, &d->dim[d->rank - 1], &sig->out[0]);
 }
 
@@ -72,7 +72,8 @@ static struct gemm input_gemm(const struct op_sig *sig)
 {
     const struct tensor_desc *weight = &sig->in[1];
 
-    return GEMM_OF(1, attncl__linear_row_count(&sig->in[0]), weight->dim[1], weight->dim[0]);
+    return GEMM_OF(1, attncl__linear_row_count(&sig->in[0]), weight->dim[1], weight->dim[0],
+                   .b_dtype = weight->dtype);
 }
 
 static struct gemm weight_gemm(const struct op_sig *sig)

@@ -28,6 +28,19 @@ TEST(matches_the_reference)
     check(host_new(ATTNCL_I32, DIMS(0)), host_random(2, DIMS(3, 4)), 1.0f);
 }
 
+TEST(tables_of_16_bits)
+{
+    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+
+    for (int i = 0; i < 2; ++i) {
+        check(host_ints(1, 0, 11, DIMS(5, 3)), host_stored(host_random(2, DIMS(11, 37)), types[i]),
+              1.0f);
+        check(host_ints(1, 0, 11, DIMS(40)), host_stored(host_random(2, DIMS(11, 64)), types[i]),
+              22.6f);
+        check(host_ints(1, 0, 3, 0, NULL), host_stored(host_random(2, DIMS(3, 5)), types[i]), 0.5f);
+    }
+}
+
 TEST(a_token_outside_reads_no_other_memory)
 {
     const struct embedding_fwd_params params = {1};

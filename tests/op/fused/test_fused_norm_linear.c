@@ -62,6 +62,18 @@ static void check(const struct fused_norm_linear *f)
     ck_assert_msg(worst <= 1, "error is %g times the bound", worst);
 }
 
+TEST(weights_of_16_bits)
+{
+    check(
+        &(struct fused_norm_linear){.x = host_random(1, DIMS(1, 32)),
+                                    .weight = host_stored(host_random(2, DIMS(65, 32)), ATTNCL_F16),
+                                    .bias = host_random(3, DIMS(65))});
+    check(&(struct fused_norm_linear){.x = host_random(4, DIMS(7, 37)),
+                                      .weight =
+                                          host_stored(host_random(5, DIMS(20, 37)), ATTNCL_BF16),
+                                      .activation = ATTNCL_GELU});
+}
+
 // Chosen to hit: one row and two, several, all that are allowed; columns of one work-item, and of
 // several with a rest; rows of less than a vector, a whole number, a ragged tail.
 TEST(matches_the_reference)

@@ -38,7 +38,8 @@ struct weights {
     struct host *in[3], *bias[3], *out, *table;
 };
 
-static struct weights weights_of(const struct layer *l)
+// Weights of this type.
+static struct weights weights_of(const struct layer *l, attncl_dtype stored)
 {
     const int amplified = l->kind == FUSED_AFT ? 1 : 0; // keys; queries
     struct weights w = {
@@ -51,7 +52,11 @@ static struct weights weights_of(const struct layer *l)
         w.bias[i] = l->biased ? host_random(36 + (unsigned)i, DIMS(l->channels)) : NULL;
         if (l->kind != FUSED_FFN)
             host_scale(w.in[i], (i == amplified ? l->scale : 1) / sqrt((double)l->d));
+        if (stored != ATTNCL_F32)
+            host_stored(w.in[i], stored);
     }
+    if (stored != ATTNCL_F32)
+        host_stored(w.out, stored);
     return w;
 }
 
@@ -133,10 +138,10 @@ static struct fused_step_fwd_params params_of(const struct layer *l)
     };
 }
 
-static void check(const struct layer *l)
+static void check_stored(const struct layer *l, attncl_dtype stored)
 {
     const int64_t ring = l->kind == FUSED_AFT ? (l->window > 0 ? l->window : 1) : l->steps;
-    const struct weights w = weights_of(l);
+    const struct weights w = weights_of(l, stored);
     const struct fused_step_fwd_params params = params_of(l);
     const bool aft = l->kind == FUSED_AFT, ffn = l->kind == FUSED_FFN;
     struct host *y = host_new(ATTNCL_F32, DIMS(l->steps, l->m, l->channels)), *size = host_like(y);
@@ -169,6 +174,11 @@ static void check(const struct layer *l)
     }
 }
 
+static void check(const struct layer *l)
+{
+    check_stored(l, ATTNCL_F32);
+}
+
 static const struct layer layers[] = {
     // AFT.  Rings that wrap, one that never fills, none; few and many rows; keys far apart.
     {FUSED_AFT, 1, 16, 16, 16, 0, 5, 1, true, 2, 0, 1, true, 0},
@@ -196,6 +206,12 @@ LOOP_TEST(matches_the_references, 0, COUNT_OF(layers))
     check(&layers[_i]);
 }
 
+// Two of each kind.
+LOOP_TEST(weights_of_16_bits, 0, 6)
+{
+    check_stored(&layers[3 * _i], _i % 2 ? ATTNCL_F16 : ATTNCL_BF16);
+}
+
 // More keys than are scored at once.
 TEST(many_keys)
 {
@@ -207,7 +223,7 @@ TEST(many_keys)
 static attncl_status attempt(const struct layer *l, const struct fused_step_fwd_params *params,
                              struct host *second, struct host *out, struct host *keys)
 {
-    const struct weights w = weights_of(l);
+    const struct weights w = weights_of(l, ATTNCL_F32);
     const struct stream s = stream_at(l, 0);
     const bool ffn = l->kind == FUSED_FFN;
     struct host *at = ffn ? NULL : host_new(ATTNCL_I32, DIMS(1));
@@ -270,7 +286,7 @@ TEST(refuses_feed_forward)
     ck_fails(attempt(&l, &params, NULL, other, NULL), ATTNCL_ERR_SHAPE,
              "w2 is [16, 48], w1 is [32, 16]");
     const struct stream s = stream_at(&l, 0), many = stream_at(&wide, 0);
-    const struct weights w = weights_of(&l);
+    const struct weights w = weights_of(&l, ATTNCL_F32);
     ck_refused("fused_step_fwd", &params,
                HOSTS(s.x, s.norm_weight, s.norm_bias, many.partials, s.bias, w.in[0], NULL, NULL,
                      NULL, NULL, NULL, w.out),

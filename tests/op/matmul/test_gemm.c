@@ -70,6 +70,50 @@ TEST(linear_takes_views)
                                   .gate = host_view(host_random(17, DIMS(1, 23)))});
 }
 
+// Rows that are read as they are and rows for which the weights become floats first; whole vectors and ragged tails; a
+// single column, which other weights take as a row.
+static const struct {
+    int64_t rows, in, out;
+} stored_shapes[] = {{1, 64, 48},  {2, 33, 65},   {4, 16, 3},  {5, 37, 70}, {16, 128, 31},
+                     {17, 40, 64}, {70, 129, 67}, {40, 24, 1}, {3, 24, 1},  {3, 0, 5}};
+
+TABLE_TEST(linear_reads_weights_of_16_bits, stored_shapes)
+{
+    const int64_t rows = stored_shapes[_i].rows, in = stored_shapes[_i].in,
+                  out = stored_shapes[_i].out;
+    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+
+    for (int i = 0; i < 2; ++i) {
+        struct host *weight = host_stored(host_random(31, DIMS(out, in)), types[i]);
+        check_linear(&(struct linear){.x = host_random(30, DIMS(rows, in)), .weight = weight});
+        check_linear(&(struct linear){.x = host_view(host_random(32, DIMS(rows, in))),
+                                      .weight = host_view(weight),
+                                      .bias = host_random(33, DIMS(out)),
+                                      .gate = host_random(34, DIMS(rows, out)),
+                                      .residual = host_random(35, DIMS(rows, out)),
+                                      .activation = ATTNCL_GELU});
+    }
+}
+
+TEST(weights_of_16_bits_are_read_exactly)
+{
+    // The least subnormal, the least normal and the largest of each type, and a number that neither rounds.
+    const double f16[] = {0x1p-24, 0x1p-14, 65504, 1.5},
+                 bf16[] = {0x1p-120, 0x1p-126, 0x1.fep127, 1.5};
+
+    for (int i = 0; i < 2; ++i) {
+        struct host *weight = host_stored(host_with(ATTNCL_F32, i ? bf16 : f16, DIMS(4, 1)),
+                                          i ? ATTNCL_BF16 : ATTNCL_F16);
+        struct host *x = host_with(ATTNCL_F32, (const double[]){1}, DIMS(1, 1));
+        struct host *got = host_new(ATTNCL_F32, DIMS(1, 4));
+        struct linear_fwd_params params = {0};
+        ck_ok(run_op("linear_fwd", &params, HOSTS(x, weight), HOSTS(got)));
+        for (int k = 0; k < 4; ++k)
+            ck_assert_msg(got->data[k] == (i ? bf16 : f16)[k], "%a instead of %a", got->data[k],
+                          (i ? bf16 : f16)[k]);
+    }
+}
+
 TEST(linear_of_empty_axes)
 {
     check_linear(
@@ -101,6 +145,8 @@ TEST(linear_refusals)
                "weight is [5]");
     ck_refused("linear_fwd", &params, HOSTS(none, w), ATTNCL_ERR_SHAPE, "one axis");
     ck_refused("linear_fwd", &params, HOSTS(ints, w), ATTNCL_ERR_DTYPE, "x is I32");
+    ck_refused("linear_fwd", &params, HOSTS(x, w, host_stored(host_random(4, DIMS(3)), ATTNCL_F16)),
+               ATTNCL_ERR_DTYPE, "bias is F16");
     params.activation = 9;
     ck_refused("linear_fwd", &params, HOSTS(x, w), ATTNCL_ERR_ARGUMENT, "activation 9");
 }

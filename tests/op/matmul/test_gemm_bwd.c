@@ -39,6 +39,21 @@ TABLE_TEST(linear_matches_the_reference, shapes)
     ck_near(db, want_db, 1e-6, rounding(s.rows));
 }
 
+// Through frozen weights of 16 bits, few rows and many.
+TABLE_TEST(linear_input_of_weights_of_16_bits, shapes)
+{
+    const struct shape s = shapes[_i];
+    struct host *d = host_random(1, DIMS(s.rows, s.out));
+    struct host *want = host_new(ATTNCL_F32, DIMS(s.rows, s.in));
+    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+
+    for (int i = 0; i < 2; ++i) {
+        struct host *w = host_stored(host_random(3, DIMS(s.out, s.in)), types[i]);
+        ref_linear_bwd_input(d, w, want);
+        ck_op("linear_bwd_input", NULL, HOSTS(d, w), HOSTS(want), 1e-6, rounding(s.out));
+    }
+}
+
 // More rows than a block, more columns than a chunk, ragged both.
 TEST(bias_in_two_passes)
 {
