@@ -102,12 +102,30 @@ const struct op_class attncl__op_activation_fwd = {
     .grad = GRAD_RULES(fwd_grad),
 };
 
+// ReLU's slope is known from its result: the argument is not kept.
+static bool is_relu(const struct op_sig *sig)
+{
+    const struct bias_activation_fwd_params *params = sig->params;
+    return params->kind == ATTNCL_RELU;
+}
+
+static bool needs_argument(const struct op_sig *sig)
+{
+    return !is_relu(sig);
+}
+
 // REF_TEMP(0): the gradient of x + bias.
 static const struct grad_rule bias_grad[] = {
     {.op = OP_activation_bwd,
      .same_params = true,
      .in = {REF_Y(ARGUMENT), REF_DY(0)},
-     .out = {REF_TEMP(0)}},
+     .out = {REF_TEMP(0)},
+     .when = needs_argument},
+    {.op = OP_activation_bwd,
+     .same_params = true,
+     .in = {REF_Y(0), REF_DY(0)},
+     .out = {REF_TEMP(0)},
+     .when = is_relu},
     {.in = {REF_TEMP(0)}, .out = {REF_DX(0)}},
     {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(1)}},
 };

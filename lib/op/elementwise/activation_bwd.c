@@ -5,6 +5,8 @@
 //
 //   activation   y = f(x)            dx = dy f'(x)
 //   epilogue     y = f(p) gate + r   dp = dy gate f'(p)      dgate = dy f(p)
+//
+// ReLU's slope at y is that at x, so the argument may be y.
 
 #include "attncl/kinds.h"
 #include "op/op.h"

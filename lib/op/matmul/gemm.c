@@ -140,6 +140,19 @@ static bool changes_argument(const struct op_sig *sig)
     return params->activation != GEMM_ACT_NONE || attncl__desc_present(&sig->in[GATE]);
 }
 
+// ReLU's slope is known from its result, where that is all of y: p is not kept.
+static bool is_relu(const struct op_sig *sig)
+{
+    const struct linear_fwd_params *params = sig->params;
+    return params->activation == GEMM_ACT_RELU && !attncl__desc_present(&sig->in[GATE]) &&
+           !attncl__desc_present(&sig->in[RESIDUAL]);
+}
+
+static bool needs_argument(const struct op_sig *sig)
+{
+    return changes_argument(sig) && !is_relu(sig);
+}
+
 static bool adds_only(const struct op_sig *sig)
 {
     return !changes_argument(sig);
@@ -151,7 +164,12 @@ static const struct grad_rule linear_grad[] = {
      .same_params = true,
      .in = {REF_Y(ARGUMENT), REF_DY(Y), REF_X(GATE)},
      .out = {REF_TEMP(0), REF_DX(GATE)},
-     .when = changes_argument},
+     .when = needs_argument},
+    {.op = OP_linear_bwd_epilogue,
+     .same_params = true,
+     .in = {REF_Y(Y), REF_DY(Y)},
+     .out = {REF_TEMP(0)},
+     .when = is_relu},
     {.in = {REF_DY(Y)}, .out = {REF_TEMP(0)}, .when = adds_only},
     {.op = OP_linear_bwd_input, .in = {REF_TEMP(0), REF_X(WEIGHT)}, .out = {REF_DX(X)}},
     {.op = OP_linear_bwd_weight, .in = {REF_TEMP(0), REF_X(X)}, .out = {REF_DX(WEIGHT)}},

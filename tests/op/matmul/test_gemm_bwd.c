@@ -4,9 +4,12 @@
 
 #include <math.h>
 
+#include "attncl/gradient.h"
 #include "attncl/kinds.h"
+#include "attncl/ops.h"
 #include "ref/ref.h"
 #include "support/grad_test.h"
+#include "support/layer_test.h"
 
 static const double u = 6e-8;
 
@@ -83,11 +86,45 @@ TEST(epilogues_meet_finite_differences)
     struct host *b = host_random(7, DIMS(7)), *gate = host_random(8, DIMS(2, 3, 7));
     struct host *r = host_random(9, DIMS(2, 3, 7));
     const struct linear_fwd_params none = {ATTNCL_IDENTITY}, gelu = {ATTNCL_GELU},
-                                   tanh_of = {ATTNCL_TANH};
+                                   tanh_of = {ATTNCL_TANH}, relu = {ATTNCL_RELU};
 
     ck_gradients("linear_fwd", &none, HOSTS(x, w, b, NULL, r), 027, linear, 1e-5);
     ck_gradients("linear_fwd", &gelu, HOSTS(x, w, b, NULL, NULL), 7, linear, 1e-5);
     ck_gradients("linear_fwd", &tanh_of, HOSTS(x, w, b, gate, r), 037, linear, 1e-5);
+    ck_gradients("linear_fwd", &relu, HOSTS(x, w, b, NULL, NULL), 7, linear, 1e-5);
+    ck_gradients("linear_fwd", &relu, HOSTS(x, w, b, NULL, r), 027, linear, 1e-5);
+    ck_gradients("linear_fwd", &relu, HOSTS(x, w, b, gate, NULL), 017, linear, 1e-5);
+}
+
+// All values between nodes, for the gradients of w and v in v f(w x).
+static size_t gradient_bytes(attncl_activation activation)
+{
+    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    attncl_value dy, y, grads[2];
+    struct rig rig;
+
+    rig_open(&rig);
+    const attncl_value x = rig_in(&rig, host_new(ATTNCL_F32, DIMS(64, 16)));
+    const attncl_value w = rig_in(&rig, host_new(ATTNCL_F32, DIMS(256, 16)));
+    const attncl_value v = rig_in(&rig, host_new(ATTNCL_F32, DIMS(8, 256)));
+    desc.activation = activation;
+    dy = rig_in(&rig, host_new(ATTNCL_F32, DIMS(64, 8)));
+    y = attncl_linear(rig.g, attncl_linear_fused(rig.g, &desc, x, w, ATTNCL_NONE_VALUE), v,
+                      ATTNCL_NONE_VALUE);
+    attncl_graph_gradient(rig.g, 1, &y, &dy, 2, (attncl_value[]){w, v}, grads);
+    rig_out(&rig, grads[0], host_new(ATTNCL_F32, DIMS(256, 16)));
+    rig_out(&rig, grads[1], host_new(ATTNCL_F32, DIMS(8, 256)));
+    ck_ok(rig_compile(&rig));
+    ck_ok(attncl_graph_memory(rig.g, &report));
+    rig_close(&rig);
+    return report.activations_bytes;
+}
+
+TEST(relu_keeps_its_result_alone)
+{
+    ck_assert_uint_eq(gradient_bytes(ATTNCL_GELU) - gradient_bytes(ATTNCL_RELU),
+                      sizeof(float) * 64 * 256);
 }
 
 TEST(bmm_meets_finite_differences)
