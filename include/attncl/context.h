@@ -113,7 +113,8 @@ ATTNCL_API attncl_status attncl_context_create(const attncl_context_options *opt
 
 /**
  * Releases the device.  NULL is fine.  ERR_STATE, and nothing happens, while a tensor, graph or
- * model of the context lives; the message names one.
+ * model of the context lives; the message names one. Waits for commands that are still queued; that
+ * one of them failed is a warning in the log (attncl_log_set()), and the device is released.
  * Errors: ERR_STATE.  Since: 0.1.
  */
 ATTNCL_API attncl_status attncl_context_destroy(attncl_context *context);

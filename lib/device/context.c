@@ -249,7 +249,11 @@ attncl_status attncl_context_destroy(attncl_context *context)
     REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
             n, n == 1 ? "object is" : "objects are", kind);
     // Some drivers lose queued work when the queue is released first.
-    clFinish(context->queue);
+    const cl_int code = clFinish(context->queue);
+    if (code != CL_SUCCESS) // too late for a caller to act on
+        attncl__log(ATTNCL_LOG_WARN,
+                    "a context is destroyed whose last commands failed: clFinish: %s",
+                    attncl__cl_name(code));
     release(context);
     return ATTNCL_OK;
 }

@@ -2,8 +2,10 @@
 // A query of platforms, devices or limits fails: an error with the call's name, never another device,
 // kernel variant or limit.
 
+#include <stdio.h>
 #include <string.h>
 
+#include "attncl/log.h"
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "device/context.h"
@@ -11,7 +13,7 @@
 
 FAULTS_FIXTURE;
 
-enum { MAX_CALLS = 1000 };
+enum { MAX_CALLS = 1000, MAX_TEXT = 512 };
 
 static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY};
 
@@ -109,4 +111,24 @@ TEST(short_memory)
         ck_assert_int_eq(status, ATTNCL_ERR_NO_MEMORY);
     }
     ck_assert_uint_gt(n, 4);
+}
+
+static void keep_warning(attncl_log_level level, const char *text, void *user)
+{
+    if (level == ATTNCL_LOG_WARN)
+        snprintf(user, MAX_TEXT, "%s", text);
+}
+
+// The context is destroyed, and the log is what tells it.
+TABLE_TEST(a_wait_at_the_end_of_a_context, codes)
+{
+    char warning[MAX_TEXT] = "";
+    attncl_context *ctx = NULL;
+    ck_ok(attncl_context_create(NULL, &ctx));
+    attncl_log_set(keep_warning, warning, ATTNCL_LOG_WARN);
+    FAIL_CALL("clFinish", 1, codes[_i]);
+    ck_ok(attncl_context_destroy(ctx));
+    attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
+    ck_assert_uint_eq(faults_report().n_failed, 1);
+    ck_assert_msg(strstr(warning, "clFinish: CL_") != NULL, "\"%s\"", warning);
 }

@@ -130,6 +130,8 @@ static const char *const rare[] = {
     "clGetEventProfilingInfo",
 };
 
+static size_t n_injected; // faults that fired
+
 static size_t n_samples(void)
 {
     const char *text = getenv("ATTNCL_FAULTS_SAMPLES");
@@ -186,7 +188,7 @@ static bool inject(const struct piece *piece, const struct kind *kind, const cha
                    const struct strbuf *want)
 {
     const size_t live = faults_report().live, heap = attncl__alloc_live(),
-                 files = directory_count();
+                 files = directory_count(), descriptors = faults_descriptors();
     struct strbuf got = STRBUF_EMPTY;
 
     if (kind->heap)
@@ -212,6 +214,9 @@ static bool inject(const struct piece *piece, const struct kind *kind, const cha
                   kind->name, n, report.first);
     ck_assert_msg(directory_count() == files, "%s: %s, number %zu, %s: other files", piece->what,
                   kind->name, n, report.first);
+    ck_assert_msg(faults_descriptors() == descriptors, "%s: %s, number %zu, %s: descriptors leak",
+                  piece->what, kind->name, n, report.first);
+    n_injected += fired;
     if (fired)
         run_well(piece, kind->name, want);
     return fired;
@@ -258,4 +263,5 @@ static void check_function(const char *function, size_t n_calls, size_t n_failed
 TEST(every_function_has_failed)
 {
     faults_each(check_function, NULL);
+    printf("%zu faults\n", n_injected);
 }

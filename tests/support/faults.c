@@ -2,6 +2,7 @@
 //
 // Finds the layer that the OpenCL loader has loaded: the same file gives the same handle.
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 
@@ -13,6 +14,7 @@ static fault_layer_set_fn *set;
 static fault_layer_report_fn *report;
 static fault_layer_each_fn *each;
 static struct fault_report before;
+static size_t descriptors_before;
 
 static void *symbol(void *layer, const char *name)
 {
@@ -36,12 +38,25 @@ static void find_layer(void)
     *(void **)&each = symbol(layer, "fault_layer_each");
 }
 
+size_t faults_descriptors(void)
+{
+    size_t n = 0;
+    DIR *list = opendir("/dev/fd");
+
+    while (list && readdir(list))
+        ++n;
+    if (list)
+        closedir(list);
+    return n;
+}
+
 void faults_begin(void)
 {
     if (!set)
         find_layer();
     faults_none();
     before = faults_report();
+    descriptors_before = faults_descriptors();
 }
 
 void faults_end(void)
@@ -50,6 +65,7 @@ void faults_end(void)
     const struct fault_report after = faults_report();
     ck_assert_uint_eq(after.live, before.live);
     ck_assert_uint_eq(after.over_released, before.over_released);
+    ck_assert_uint_eq(faults_descriptors(), descriptors_before);
 }
 
 void faults_plan(struct fault_plan plan)

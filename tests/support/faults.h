@@ -9,8 +9,8 @@
 #include "faults/layer.h"
 #include "support/test.h"
 
-// Each case ends with no fault planned, as many OpenCL objects as it began with, and none released
-// twice.
+// Each case ends with no fault planned, as many OpenCL objects and open descriptors as it began with,
+// and no object released twice.
 #define FAULTS_FIXTURE FIXTURE(faults_begin, faults_end)
 void faults_begin(void);
 void faults_end(void);
@@ -19,6 +19,7 @@ void faults_plan(struct fault_plan plan);
 void faults_none(void);
 struct fault_report faults_report(void); // since the last of these two
 void faults_each(fault_layer_visit_fn *visit, void *user);
+size_t faults_descriptors(void); // open in this process; 0 where the system does not list them
 
 // The n-th call of a function from now on fails once.
 #define FAIL_CALL(function, n, cl_code)                                                            \
