@@ -118,8 +118,11 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s kernel variants", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,
                 ctx->caps.variant == VARIANT_CPU ? "CPU" : "GPU");
-    ctx->caps.tuned = attncl__tuning_load(
-        &(struct tuning_key){ctx->info.name, ctx->info.driver_version, ctx->ignore_environment});
+    const struct tuning_key key = {ctx->info.name, ctx->info.driver_version,
+                                   ctx->ignore_environment};
+    if (!ctx->tunes)
+        TRY(attncl__tuning_check_named(&key));
+    ctx->caps.tuned = attncl__tuning_load(&key);
     ctx->cache = attncl__cache_open(ctx, options->cache_dir);
     return ATTNCL_OK;
 }
@@ -144,8 +147,8 @@ static attncl_status open_device(attncl_context *ctx, const struct device_entry 
     return ATTNCL_OK;
 }
 
-attncl_status attncl_context_create(const attncl_context_options *options,
-                                    attncl_context **context_ret)
+static attncl_status create(const attncl_context_options *options, bool tunes,
+                            attncl_context **context_ret)
 {
     attncl_status status = ATTNCL_OK;
     attncl_context *ctx = NULL;
@@ -156,6 +159,7 @@ attncl_status attncl_context_create(const attncl_context_options *options,
     REQUIRE(context_ret, ATTNCL_ERR_ARGUMENT, "context_ret is NULL");
     TRY(read_options(options, &o));
     TRY_DONE(new_context(&o, &ctx));
+    ctx->tunes = tunes;
     TRY_DONE(attncl__devices_list(&list));
     TRY_DONE(attncl__device_select(
         &list, o.device ? o.device : attncl__context_env(ctx, ENV_DEVICE), &index));
@@ -168,6 +172,18 @@ done:
     release(ctx);
     attncl__devices_free(&list);
     return status;
+}
+
+attncl_status attncl_context_create(const attncl_context_options *options,
+                                    attncl_context **context_ret)
+{
+    return create(options, false, context_ret);
+}
+
+attncl_status attncl__context_create_tuning(const attncl_context_options *options,
+                                            attncl_context **context_ret)
+{
+    return create(options, true, context_ret);
 }
 
 // The queue must be one of this context and device, and in order.

@@ -48,6 +48,7 @@ struct attncl_context {
     bool adopted;
     bool profile;
     bool ignore_environment;
+    bool tunes; // the file of its tuning entries may be missing: it will be written
     attncl_compile_progress_fn compile_progress; // may be NULL
     void *progress_user;
     pid_t pid;                // of the creator: a forked child must not use the driver
@@ -59,6 +60,10 @@ struct attncl_context {
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
 };
+
+// attncl_context_create() for tuning: ATTNCL_TUNE may name a file that is not there yet.
+attncl_status attncl__context_create_tuning(const attncl_context_options *options,
+                                            attncl_context **context_ret);
 
 // The environment variable's value for this context: NULL when it ignores the environment.
 const char *attncl__context_env(const attncl_context *ctx, enum env_var var);

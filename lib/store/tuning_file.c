@@ -16,7 +16,7 @@
 struct location {
     char *directory, *path;
     const char *name; // in path
-    bool explicit;    // named by ATTNCL_TUNE, so that its absence is logged
+    bool explicit;    // named by ATTNCL_TUNE
 };
 
 static void free_location(struct location *p)
@@ -86,9 +86,8 @@ struct tune_table *attncl__tuning_load(const struct tuning_key *key)
     if (!find_location(key, &location, &why))
         return NULL;
     if (!read_file(&location, &data, &n, &why)) {
-        if (why || location.explicit)
-            attncl__log(ATTNCL_LOG_WARN, "%s: no tuning entries, %s", location.path,
-                        why ? why : "not there");
+        if (why)
+            attncl__log(ATTNCL_LOG_WARN, "%s: no tuning entries, %s", location.path, why);
         goto done;
     }
     table = attncl__alloc_zero(sizeof *table);
@@ -116,6 +115,26 @@ void attncl__tuning_free(struct tune_table *table)
         return;
     attncl__free(table->path);
     attncl__free(table);
+}
+
+attncl_status attncl__tuning_check_named(const struct tuning_key *key)
+{
+    struct location location = {.name = NULL};
+    const char *why = NULL;
+
+    if (!find_location(key, &location, &why))
+        return ATTNCL_OK;
+    errno = 0;
+    const bool missing = location.explicit && access(location.path, F_OK) != 0 &&
+                         (errno == ENOENT || errno == ENOTDIR);
+    const attncl_status status =
+        missing ? FAIL(ATTNCL_ERR_ARGUMENT,
+                       "environment variable ATTNCL_TUNE is %.200s: there is no such file, attncl "
+                       "tune writes it",
+                       location.path)
+                : ATTNCL_OK;
+    free_location(&location);
+    return status;
 }
 
 attncl_status attncl__tuning_check_path(const struct tuning_key *key)
@@ -178,7 +197,7 @@ attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tu
             why);
     // A file that may not be trusted is not read, and is replaced.
     const bool found = read_file(&location, &old, &n, &why);
-    if (!found && !why && !has_entries(table))
+    if (!found && !why && !has_entries(table) && !location.explicit)
         goto done;
     attncl__tuned_merge(old, found ? n : 0, key->device, key->driver, table, measured, &text);
     TRY_DONE(write_file(&location, &text));

@@ -20,12 +20,15 @@ struct tuning_key {
 struct tune_table *attncl__tuning_load(const struct tuning_key *key);
 void attncl__tuning_free(struct tune_table *table);
 
+// ERR_ARGUMENT when ATTNCL_TUNE names a file that is not there.
+attncl_status attncl__tuning_check_named(const struct tuning_key *key);
+
 // ERR_IO when the file cannot be written: worth knowing before measuring.
 attncl_status attncl__tuning_check_path(const struct tuning_key *key);
 
 // Writes the table's entries for everything `measured`.  Creates file and directory when they are
-// missing. *path_ret, the file, is the caller's (attncl__free); unchanged when there was nothing to
-// write.  ERR_IO when the file cannot be written.
+// missing; without an entry, only where ATTNCL_TUNE names it.  *path_ret, the file, is the caller's
+// (attncl__free); unchanged when nothing was written.  ERR_IO when the file cannot be written.
 attncl_status attncl__tuning_store(const struct tuning_key *key, const struct tune_table *table,
                                    const bool measured[N_TUNABLES][TUNE_MAX_CLASSES],
                                    char **path_ret);

@@ -187,7 +187,9 @@ static attncl_status store(struct tuner *t)
     const struct tuning_key key = key_of(t->ctx);
     char *path = NULL;
 
-    if (t->options.check || t->summary.n_measured == 0)
+    // A file that ATTNCL_TUNE names is there after tuning, which other contexts ask for.
+    if (t->options.check ||
+        (t->summary.n_measured == 0 && attncl__tuning_check_named(&key) == ATTNCL_OK))
         return ATTNCL_OK;
     TRY(attncl__tuning_store(&key, t->ctx->caps.tuned, t->measured, &path));
     if (path)
@@ -223,7 +225,7 @@ attncl_status attncl_device_tune(const attncl_context_options *device,
 
     TRY(read_options(options, &t.options));
     t.deadline += t.options.seconds;
-    TRY(attncl_context_create(device, &t.ctx));
+    TRY(attncl__context_create_tuning(device, &t.ctx));
     TRY_DONE(prepare(&t));
     TRY_DONE(tune_all(&t));
     TRY_DONE(store(&t));

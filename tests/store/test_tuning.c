@@ -226,7 +226,9 @@ TEST(the_file_is_in_the_users_configuration)
     ck_assert_ptr_null(attncl__tuning_load(&(struct tuning_key){"dev", "drv", true}));
     setenv("ATTNCL_TUNE", IN_DIRECTORY("nothing"), 1);
     ck_assert(!finds_entries());
-    ck_assert_ptr_nonnull(strstr(log_text, "not there"));
+    ck_fails(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", false}),
+             ATTNCL_ERR_ARGUMENT, "there is no such file");
+    ck_ok(attncl__tuning_check_named(&(struct tuning_key){"dev", "drv", true}));
     unsetenv("ATTNCL_TUNE");
     setenv("XDG_CONFIG_HOME", "relative", 1);
     char *home = getenv("HOME") ? attncl__copy_text(getenv("HOME")) : NULL;
