@@ -70,8 +70,15 @@ static int32_t choose(struct sampler *p)
 // Reads what the decoder has not read yet.
 static int read_text(struct sampler *p, const int32_t *tokens, size_t n)
 {
+    enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
+
     if (!p->decoder && attncl_decoder_create(p->model, 1, &p->decoder) != ATTNCL_OK)
         return tool_failed();
+    if (p->n_read == 0 && n >= AT_ONCE) {
+        if (attncl_decoder_prefill(p->decoder, (int64_t)n, tokens, p->scores) != ATTNCL_OK)
+            return tool_failed();
+        p->n_read = n;
+    }
     for (; p->n_read < n; p->n_read++)
         if (attncl_decoder_step(p->decoder, &tokens[p->n_read],
                                 p->n_read + 1 == n ? p->scores : NULL) != ATTNCL_OK)

@@ -143,6 +143,23 @@ ATTNCL_API int64_t attncl_decoder_vocabulary(const attncl_decoder *decoder);
 ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens,
                                              float *logits);
 
+/**
+ * Takes the next n tokens of each sequence, a prompt: as n steps do, but for rounding.  At position 0
+ * they are computed at once, by a graph that is compiled at the first prompt of about this length (the
+ * last four lengths are kept) and shares the decoder's state; later on, and where the device has not
+ * the memory or loops for it, one after another.
+ * @param n       at least 1
+ * @param tokens  [n, batch]
+ * @param logits  [batch, vocabulary], the scores of the token after the last; NULL: not wanted
+ *
+ * ERR_STATE beyond the limit, ERR_ARGUMENT for a token out of range; the state is then as before.
+ * After any other failure it is as after a failed attncl_decoder_step().
+ * Errors: as attncl_decoder_step(), and those of attncl_graph_compile().  Threads: one at a time per
+ * model and its decoders.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n,
+                                                const int32_t *tokens, float *logits);
+
 /** The step's graph, borrowed, for profiles.
  * Errors: none.  Since: 0.1. */
 ATTNCL_API attncl_graph *attncl_decoder_graph(attncl_decoder *decoder);

@@ -2,6 +2,8 @@
 //
 // Allocation: buffers of their own for inputs, outputs and state, one arena for what nodes pass on.
 
+#include <string.h>
+
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "compile/lowered.h"
@@ -96,6 +98,37 @@ done:
     return status;
 }
 
+// The state called `name` of `owner` that has `n_before` of the name before it; NULL: none.
+static const struct state *find_state(const struct program *owner, const char *name, int n_before)
+{
+    for (int i = 0; i < owner->n_states; ++i)
+        if (strcmp(owner->states[i].name, name) == 0 && n_before-- == 0)
+            return &owner->states[i];
+    return NULL;
+}
+
+// A state with memory of its own, or that of the graph's state owner.
+static attncl_status allocate_state(const struct lowered *p, struct program *g, int value)
+{
+    const struct value *v = p->values[value].origin;
+    struct storage *s = &g->storages[value];
+    const struct state *shared = NULL;
+    int n_before = 0;
+
+    for (int i = 0; i < g->n_states; ++i)
+        n_before += strcmp(g->states[i].name, v->name) == 0;
+    g->states[g->n_states++] = (struct state){v->name, v->desc, s};
+    if (g->state_owner)
+        shared = find_state(g->state_owner, v->name, n_before);
+    if (!shared)
+        return allocate_dedicated(p, g, value);
+    REQUIRE(attncl__desc_same_shape(&v->desc, &shared->desc) && v->desc.dtype == shared->desc.dtype,
+            ATTNCL_ERR_SHAPE, "state %s is %s, the one to share is %s", v->name, SHAPE(&v->desc),
+            SHAPE(&shared->desc));
+    s->bytes = shared->storage->bytes;
+    return attncl__buffer_retain(shared->storage->mem, &s->mem);
+}
+
 // The last node that writes a value, or the last of that node's loop; -1: none writes it.
 static int last_writer(const struct lowered *p, const struct lowered_value *v)
 {
@@ -135,14 +168,13 @@ attncl_status attncl__allocate(const struct lowered *p, struct program *g)
     TRY(allocate_arena(p, g));
     for (int i = 1; i < p->n_values; ++i) {
         const struct value *v = p->values[i].origin;
-        if (v->kind == VALUE_INPUT || v->kind == VALUE_STATE ||
-            (v->kind == VALUE_RESULT && v->is_output))
+        if (v->kind == VALUE_INPUT || (v->kind == VALUE_RESULT && v->is_output))
             TRY(allocate_dedicated(p, g, i));
+        if (v->kind == VALUE_STATE)
+            TRY(allocate_state(p, g, i));
         // A node's in-place update of its own loop's result is none from run to run.
         g->updates |=
             v->kind == VALUE_STATE || (v->kind != VALUE_RESULT && p->values[i].n_writes > 0);
-        if (v->kind == VALUE_STATE)
-            g->states[g->n_states++] = (struct state){v->name, v->desc, &g->storages[i]};
     }
     bind_own(p, g, p->inputs, p->n_inputs, g->inputs);
     bind_own(p, g, p->outputs, p->n_outputs, g->outputs);

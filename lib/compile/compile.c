@@ -82,6 +82,7 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     *lowered_ret = false;
     REQUIRE(program, ATTNCL_ERR_NO_MEMORY, "program of %d nodes", g->n_nodes);
     program->ctx = g->ctx;
+    program->state_owner = g->state_owner ? g->state_owner->program : NULL;
     program->input_names = &g->input_names;
     program->output_names = &g->output_names;
     TRY_DONE(attncl__plan(g, fit, &p));
@@ -91,6 +92,7 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     attncl__log(ATTNCL_LOG_INFO,
                 "graph: %d nodes, %zu commands, arena %zu bytes (%zu without reuse)", p.n_nodes,
                 program->command_list.n_commands, p.report.arena_bytes, p.report.unshared_bytes);
+    program->state_owner = NULL;
     g->program = program;
     g->program_free = attncl__program_free;
     program = NULL; // ownership has passed to the graph

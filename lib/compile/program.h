@@ -58,6 +58,7 @@ struct program {
     const struct name_table *input_names, *output_names; // of the graph
     struct state *states;
     int n_states;
+    const struct program *state_owner; // while it is compiled; NULL: none
     struct program_node *nodes;
     int n_nodes;
 

@@ -30,6 +30,9 @@ attncl_status attncl__early_reads_end(attncl_graph *g, struct early_read *reads,
 // The same after a failure, whose message stays.
 void attncl__early_reads_abandon(attncl_graph *g, struct early_read *reads, size_t n);
 
+// Waits for the runs of a compiled graph.
+attncl_status attncl__graph_wait(attncl_graph *g);
+
 // With ATTNCL_GUARD: fills everything that a run will write with poison; checks the canaries around
 // every value, and names the first op whose neighbour was overwritten.
 attncl_status attncl__program_poison(struct program *p);

@@ -169,3 +169,11 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
     return attncl__run_waited(p, have ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
                                       : attncl__queue_finish(p->ctx));
 }
+
+attncl_status attncl__graph_wait(attncl_graph *g)
+{
+    struct program *p = NULL;
+
+    TRY(attncl__program_ready(g, &p));
+    return attncl__run_waited(p, attncl__queue_finish(p->ctx));
+}

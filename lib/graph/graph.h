@@ -48,6 +48,10 @@ attncl_value attncl__graph_zeros(attncl_graph *g, int rank, const int64_t *dim);
 attncl_value attncl__graph_loop_begin(attncl_graph *g, int64_t trip_count);
 void attncl__graph_loop_end(attncl_graph *g);
 
+// Before compiling: the n-th state of each name that g has is the n-th of that name of `owner`, where
+// it has one; their shapes must be equal.  `owner` is compiled already, and stays until g is.
+void attncl__graph_share_state(attncl_graph *g, const attncl_graph *owner);
+
 // A loop whose index counts from trip_count - 1 down to 0.
 attncl_value attncl__graph_loop_begin_reversed(attncl_graph *g, int64_t trip_count);
 

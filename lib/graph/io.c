@@ -209,3 +209,9 @@ const char *attncl_graph_output_name(const attncl_graph *g, size_t i, attncl_sha
 {
     return g ? name_at(g, g->outputs, g->n_outputs, i, shape_ret) : NULL;
 }
+
+void attncl__graph_share_state(attncl_graph *g, const attncl_graph *owner)
+{
+    assert(owner->program && !g->program);
+    g->state_owner = owner;
+}

@@ -96,8 +96,9 @@ struct attncl_graph {
     int scope_depth;
     const char *scope_override; // of the nodes that are being added; NULL: `scope`
 
-    bool canaries;           // ATTNCL_GUARD
-    struct program *program; // NULL: not compiled
+    bool canaries;                   // ATTNCL_GUARD
+    const attncl_graph *state_owner; // whose state it uses; NULL: none's.  Borrowed until compiled
+    struct program *program;         // NULL: not compiled
     void (*program_free)(struct program *program);
 };
 

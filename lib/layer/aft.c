@@ -7,6 +7,7 @@
 
 #include "attncl/aft.h"
 #include "layer/layer.h"
+#include "layer/prefill.h"
 
 static bool read_desc(attncl_graph *g, const attncl_aft_desc *given, attncl_aft_desc *ret)
 {
@@ -98,27 +99,69 @@ static bool filter_slots(attncl_graph *g, attncl_value pos_bias, int32_t *window
     return true;
 }
 
-// y of one position.  State, per batch entry and channel: (maximum, denominator, numerator) of the
-// keys that have left the window, and the last `window` keys and values in two rings.
+// What decoding keeps, per batch entry and channel: (maximum, denominator, numerator) of the keys
+// that have left the window, and the last `window` keys and values in two rings.
+struct decode_state {
+    int32_t per_head, window;
+    attncl_value sums, ring_k, ring_v;
+};
+
+// `width`: channels of all batch entries.  *pos_bias becomes null for kinds without it.  False: the
+// graph has failed.
+static bool make_state(attncl_graph *g, const attncl_aft_desc *desc, int64_t width,
+                       attncl_value *pos_bias, struct decode_state *s)
+{
+    *s = (struct decode_state){.per_head = desc->kind == ATTNCL_AFT_CONV};
+    if (!(s->per_head ? filter_slots(g, *pos_bias, &s->window)
+                      : mix_variant(g, desc, pos_bias, &s->window)))
+        return false;
+    const int64_t sums_dim[2] = {3, width}, ring_dim[2] = {s->window > 0 ? s->window : 1, width};
+    s->sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
+    s->ring_k = attncl_graph_state(g, "ring_k", ATTNCL_F32, 2, ring_dim);
+    s->ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
+    return !attncl__graph_failed(g);
+}
+
+// y of one position.
 static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc,
                              const attncl_value qkv[3], attncl_value pos_bias,
                              attncl_value position)
 {
-    struct aft_step_fwd_params params = {.per_head = desc->kind == ATTNCL_AFT_CONV};
+    struct decode_state s;
     struct tensor_desc d;
-    if (!(params.per_head ? filter_slots(g, pos_bias, &params.window)
-                          : mix_variant(g, desc, &pos_bias, &params.window)) ||
-        !attncl__layer_axes(g, qkv[0], "x", 2, "[B, C]", &d))
+    if (!attncl__layer_axes(g, qkv[0], "x", 2, "[B, C]", &d) ||
+        !make_state(g, desc, attncl__desc_count(&d), &pos_bias, &s))
         return ATTNCL_NONE_VALUE;
+    const struct aft_step_fwd_params params = {.per_head = s.per_head, .window = s.window};
+    return attncl__graph_add(
+        g, &attncl__op_aft_step_fwd, &params,
+        IN(qkv[0], qkv[1], qkv[2], pos_bias, position, s.sums, s.ring_k, s.ring_v));
+}
 
-    const int64_t width = attncl__desc_count(&d);
-    const int64_t slots = params.window > 0 ? params.window : 1;
-    const int64_t sums_dim[2] = {3, width}, ring_dim[2] = {slots, width};
-    const attncl_value sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
-    const attncl_value ring_k = attncl_graph_state(g, "ring_k", ATTNCL_F32, 2, ring_dim);
-    const attncl_value ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
-    return attncl__graph_add(g, &attncl__op_aft_step_fwd, &params,
-                             IN(qkv[0], qkv[1], qkv[2], pos_bias, position, sums, ring_k, ring_v));
+attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
+                                 const attncl_aft_params *params, attncl_value x, attncl_value last,
+                                 attncl_value residual)
+{
+    const attncl_attention_inputs in = {.query = x, .key = x, .value = x};
+    attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
+    struct decode_state s;
+    struct tensor_desc d;
+    attncl_aft_desc checked;
+    attncl_value qkv[3];
+    if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !read_desc(g, desc, &checked))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in, qkv);
+    attncl_value pos_bias = p.pos_bias;
+    if (!attncl__layer_axes(g, qkv[0], "x", 3, "[T, B, C]", &d) ||
+        !make_state(g, &checked, d.dim[1] * d.dim[2], &pos_bias, &s))
+        return ATTNCL_NONE_VALUE;
+    const struct aft_prefill_fwd_params kept = {.per_head = s.per_head, .window = s.window};
+    attncl__graph_add(g, &attncl__op_aft_prefill_fwd, &kept,
+                      IN(qkv[1], qkv[2], last, s.sums, s.ring_k, s.ring_v));
+    checked.causal = 1;
+    const attncl_value y =
+        attncl_aft_mix(g, &checked, qkv[0], qkv[1], qkv[2], p.pos_bias, ATTNCL_NONE_VALUE);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
 attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,

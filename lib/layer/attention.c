@@ -9,6 +9,7 @@
 #include "attncl/attention.h"
 #include "attncl/ops.h"
 #include "layer/layer.h"
+#include "layer/prefill.h"
 
 static bool read_desc(attncl_graph *g, const attncl_attention_desc *given,
                       attncl_attention_desc *ret)
@@ -152,7 +153,16 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, in.residual);
 }
 
-// y [B, C] of one position.  State: the keys and values of all positions so far.
+// The keys and values [B, C] of all positions so far, which decoding keeps.
+static void make_caches(attncl_graph *g, int64_t limit, int64_t n_batch, int64_t width,
+                        attncl_value *keys_ret, attncl_value *values_ret)
+{
+    const int64_t dim[3] = {limit, n_batch, width};
+    *keys_ret = attncl_graph_state(g, "keys", ATTNCL_F32, 3, dim);
+    *values_ret = attncl_graph_state(g, "values", ATTNCL_F32, 3, dim);
+}
+
+// y [B, C] of one position.
 static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit,
                                 const attncl_attention_inputs *in, attncl_value position)
 {
@@ -162,9 +172,8 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit,
         return ATTNCL_NONE_VALUE;
     const struct attention_step_fwd_params params = {
         .scale = (float)(1 / sqrt((double)(d.dim[1] / n_heads))), .n_heads = (int32_t)n_heads};
-    const int64_t dim[3] = {limit, d.dim[0], d.dim[1]};
-    const attncl_value keys = attncl_graph_state(g, "keys", ATTNCL_F32, 3, dim);
-    const attncl_value values = attncl_graph_state(g, "values", ATTNCL_F32, 3, dim);
+    attncl_value keys, values;
+    make_caches(g, limit, d.dim[0], d.dim[1], &keys, &values);
     return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
                              IN(in->query, in->key, in->value, position, keys, values));
 }
@@ -179,6 +188,34 @@ attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in);
     const attncl_value y = attend_step(g, n_heads, limit, &in, position);
+    return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
+}
+
+attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_mha_params *params,
+                                                  int64_t n_heads, int64_t limit, attncl_value x,
+                                                  attncl_value residual)
+{
+    const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
+    attncl_attention_inputs in = {.query = x, .key = x, .value = x};
+    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
+    attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
+    attncl_value keys, values;
+    struct tensor_desc d;
+    if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
+        return ATTNCL_NONE_VALUE;
+    project_inputs(g, &p, &in);
+    if (!attncl__layer_axes(g, in.key, "x", 3, "[T, B, C]", &d))
+        return ATTNCL_NONE_VALUE;
+    make_caches(g, limit, d.dim[1], d.dim[2], &keys, &values);
+    attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(in.key, keys));
+    attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(in.value, values));
+
+    in.query = attncl_split_heads(g, in.query, n_heads, layout);
+    in.key = attncl_split_heads(g, in.key, n_heads, layout);
+    in.value = attncl_split_heads(g, in.value, n_heads, layout);
+    desc.causal = 1;
+    desc.layout = layout;
+    const attncl_value y = attncl_merge_heads(g, attend(g, &desc, &in, NULL), layout);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "layer/feedback_internal.h"
 #include "layer/feedback_stack.h"
+#include "layer/prefill.h"
 
 // So many steps are worth a copy of the key and value maps.
 enum { STACK_STEPS = 4 };
@@ -117,6 +118,40 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
     const attncl_value y = sequence(g, &model, x, memory_ret);
+    attncl__free(model.layers);
+    return y;
+}
+
+// Nothing is differentiated here, and of the rows only one is wanted: memories of all of them are kept.
+static attncl_value prefill(attncl_graph *g, const struct feedback_model *model, int64_t limit,
+                            attncl_value x, attncl_value last)
+{
+    struct tensor_desc d;
+    struct feedback_steps s;
+    attncl_value memory;
+    if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d) ||
+        !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], limit, &s))
+        return ATTNCL_NONE_VALUE;
+
+    const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
+    const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
+    x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
+    x = attncl__feedback_one_step(g, &s, x, position, &memory);
+    attncl__feedback_keep(g, &s, memory);
+    x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
+    attncl__graph_loop_end(g);
+    return attncl__feedback_normalise(g, "norm", attncl__prefill_last_row(g, x, last),
+                                      model->norm_weight, model->norm_bias, model->norm_eps);
+}
+
+attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
+                                                  const attncl_feedback_transformer_params *params,
+                                                  int64_t limit, attncl_value x, attncl_value last)
+{
+    struct feedback_model model;
+    if (!read_model(g, params, &model))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value y = prefill(g, &model, limit, x, last);
     attncl__free(model.layers);
     return y;
 }

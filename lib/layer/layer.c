@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/struct.h"
+#include "layer/prefill.h"
 
 bool attncl__layer_struct(attncl_graph *g, const char *type, void *to, size_t size,
                           const void *from)
@@ -96,4 +97,9 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
         return false;
     }
     return true;
+}
+
+attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last)
+{
+    return attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, last));
 }

@@ -33,6 +33,10 @@ struct arch_class {
     // Language models only.  One token per sequence: input "tokens" [batch] and "position" [1],
     // output "logits".  `b->n_positions` bounds the positions it will be asked for.
     attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
+    // The first `n_tokens` of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
+    // position of the last token that counts; output "logits" after that one.  Fills the step's states.
+    attncl_status (*build_prefill)(struct build *b, const void *settings, int64_t n_tokens,
+                                   int64_t batch);
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 

@@ -15,6 +15,7 @@ const struct arch_class attncl__arch_lm = {
     .build = attncl__lm_build,
     .is_classifier = true,
     .build_step = attncl__lm_build_step,
+    .build_prefill = attncl__lm_build_prefill,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,
 };

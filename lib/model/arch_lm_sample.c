@@ -102,21 +102,28 @@ static void choose(const float *logits, int64_t n_rows, int64_t n_classes, int32
     }
 }
 
+// The prompt: at once, if it is worth a graph of its own.
+static attncl_status take_known(attncl_decoder *decoder, const struct sequences *q)
+{
+    enum { AT_ONCE = 32 };
+    if (q->n_prompt >= AT_ONCE)
+        return attncl_decoder_prefill(decoder, q->n_prompt, q->tokens, q->logits);
+    for (int64_t t = 0; t < q->n_prompt; ++t)
+        TRY(attncl_decoder_step(decoder, q->tokens + t * q->batch,
+                                t + 1 == q->n_prompt ? q->logits : NULL));
+    return ATTNCL_OK;
+}
+
 static attncl_status draw(attncl_decoder *decoder, struct sequences *q)
 {
     const int64_t n_vocab = attncl_decoder_vocabulary(decoder);
-    const int32_t *next = q->tokens;
-    for (int64_t t = 0; t < q->n_prompt + q->n_steps - 1; ++t) {
-        const bool drawn = t + 1 >= q->n_prompt; // the prompt's tokens are known
-        TRY(attncl_decoder_step(decoder, next, drawn ? q->logits : NULL));
-        if (!drawn) {
-            next += q->batch;
-            continue;
-        }
+    TRY(take_known(decoder, q));
+    for (int64_t t = q->n_prompt; t < q->n_prompt + q->n_steps; ++t) {
+        if (t > q->n_prompt)
+            TRY(attncl_decoder_step(decoder, q->tokens, q->logits));
         choose(q->logits, q->batch, n_vocab, q->tokens);
-        next = q->tokens;
         for (int64_t i = 0; i < q->batch; ++i)
-            q->all[(t + 1) * q->batch + i] = q->tokens[i];
+            q->all[t * q->batch + i] = q->tokens[i];
     }
     return ATTNCL_OK;
 }
@@ -175,6 +182,7 @@ const struct arch_class attncl__arch_lm_sample = {
     .run = run,
     .describe = describe,
     .build_step = attncl__lm_build_step,
+    .build_prefill = attncl__lm_build_prefill,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,
     .no_gradients = true,

@@ -12,6 +12,7 @@
 
 #include "attncl/ops.h"
 #include "base/try.h"
+#include "layer/prefill.h"
 #include "model/block_encoder.h"
 #include "model/block_norm.h"
 #include "model/config.h"
@@ -144,6 +145,8 @@ static attncl_value aft(struct build *b, const struct aft_settings *s,
     const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
+    if (call->last.id)
+        return attncl__aft_prefill(b->graph, &desc, &params, z, call->last, x);
     return is_step ? attncl_aft_step(b->graph, &desc, &params, z, call->position, x)
                    : add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
 }
@@ -170,6 +173,9 @@ static attncl_value mha(struct build *b, const struct mha_settings *s,
     if (call->position.id)
         return attncl_multi_head_attention_step(b->graph, &params, s->heads, b->n_positions, z,
                                                 call->position, x);
+    if (call->last.id)
+        return attncl__multi_head_attention_prefill(b->graph, &params, s->heads, b->n_positions, z,
+                                                    x);
     desc.causal = call->causal;
     desc.layout = call->layout;
     const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));
@@ -187,6 +193,8 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
     attncl_gmlp_params params = ATTNCL_GMLP_PARAMS_INIT;
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl__gmlp_params(&b->params, s, &gate, &params);
+    if (call->last.id)
+        return attncl__gmlp_prefill(b->graph, &params, x);
     return call->position.id ? attncl_gmlp_step(b->graph, &params, x, call->position)
                              : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
 }
@@ -248,6 +256,8 @@ attncl_value attncl__encoder(struct build *b, const struct encoder_settings *s,
         x = attncl__block(b, &s->block, call, x);
         attncl__params_leave(&b->params);
     }
+    if (call->last.id)
+        x = attncl__prefill_last_row(b->graph, x, call->last);
     if (!attncl__param_given(&b->params, "norm.weight"))
         return x;
     return attncl__norm(b, "norm", attncl__block_width(&s->block), (float)s->final_norm_eps, x);

@@ -30,12 +30,14 @@ bool attncl__block_keeps_all(const struct block_settings *s);
 int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch);
 
 // What layers work on: x [T, B, C] or, by the layout, [B, T, C]; with a position, [B, C] of one
-// position of a causal sequence.
+// position of a causal sequence.  With `last`, x is a prompt that fills the state of decoding
+// (layer/prefill.h), and the encoder's result is its row `last`, [B, C].
 struct block_call {
     bool causal;
     attncl_value mask;       // null: none
     attncl_value valid_lens; // [B], how many positions are seen; null: all.  As `layout`
     attncl_value position;
+    attncl_value last;    // of a prompt, for decoding: the position of its last token; null: none
     attncl_layout layout; // batch first: layers of kind BLOCK_TRANSFORMER alone
 };
 attncl_value attncl__block(struct build *b, const struct block_settings *s,

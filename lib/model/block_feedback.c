@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/try.h"
+#include "layer/prefill.h"
 #include "model/block_feedback.h"
 #include "model/block_norm.h"
 #include "model/config.h"
@@ -178,9 +179,9 @@ static void drop_layer(struct dropout_sites *sites, struct feedback_parts *parts
     layer->ffn_dropout = &ret->ffn;
 }
 
-// With a position one step of x, else all of them.
+// With a position one step of x, with `last` a prompt for decoding, else all of them.
 static attncl_status build_steps(struct build *b, const struct feedback_settings *s, attncl_value x,
-                                 attncl_value position, attncl_value *y_ret,
+                                 attncl_value position, attncl_value last, attncl_value *y_ret,
                                  attncl_value *memory_ret)
 {
     attncl_feedback_transformer_params params;
@@ -197,10 +198,14 @@ static attncl_status build_steps(struct build *b, const struct feedback_settings
     transformer_params(&b->params, s, parts, layers, &params);
     for (size_t i = 0; i < n; ++i)
         drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
-    *y_ret = position.id
-                 ? attncl_feedback_transformer_step(b->graph, &params, attncl__feedback_limit(s), x,
-                                                    position, memory_ret)
-                 : attncl_feedback_transformer(b->graph, &params, x, memory_ret);
+    const int64_t limit = attncl__feedback_limit(s);
+    if (position.id)
+        *y_ret =
+            attncl_feedback_transformer_step(b->graph, &params, limit, x, position, memory_ret);
+    else if (last.id)
+        *y_ret = attncl__feedback_transformer_prefill(b->graph, &params, limit, x, last);
+    else
+        *y_ret = attncl_feedback_transformer(b->graph, &params, x, memory_ret);
     attncl__free(layers);
     attncl__free(parts);
     attncl__free(dropped);
@@ -210,11 +215,18 @@ static attncl_status build_steps(struct build *b, const struct feedback_settings
 attncl_status attncl__feedback(struct build *b, const struct feedback_settings *s, attncl_value x,
                                attncl_value *y_ret, attncl_value *memory_ret)
 {
-    return build_steps(b, s, x, ATTNCL_NONE_VALUE, y_ret, memory_ret);
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    return build_steps(b, s, x, none, none, y_ret, memory_ret);
 }
 
 attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
                                     attncl_value x, attncl_value position, attncl_value *y_ret)
 {
-    return build_steps(b, s, x, position, y_ret, NULL);
+    return build_steps(b, s, x, position, ATTNCL_NONE_VALUE, y_ret, NULL);
+}
+
+attncl_status attncl__feedback_prefill(struct build *b, const struct feedback_settings *s,
+                                       attncl_value x, attncl_value last, attncl_value *y_ret)
+{
+    return build_steps(b, s, x, ATTNCL_NONE_VALUE, last, y_ret, NULL);
 }

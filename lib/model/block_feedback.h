@@ -30,6 +30,9 @@ attncl_status attncl__feedback(struct build *b, const struct feedback_settings *
                                attncl_value *y_ret, attncl_value *memory_ret);
 attncl_status attncl__feedback_step(struct build *b, const struct feedback_settings *s,
                                     attncl_value x, attncl_value position, attncl_value *y_ret);
+// A prompt x [T, B, C] that fills the state of steps -> [B, C] at position `last` (layer/prefill.h).
+attncl_status attncl__feedback_prefill(struct build *b, const struct feedback_settings *s,
+                                       attncl_value x, attncl_value last, attncl_value *y_ret);
 
 // What the attention of a layer has parameters for.
 enum feedback_keys {

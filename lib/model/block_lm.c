@@ -110,17 +110,19 @@ static attncl_value project(struct build *b, const struct lm_settings *s, attncl
     return y;
 }
 
-// [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C].
+// [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C], or a prompt [T, B, C] -> [B, C] at `last`.
 static attncl_status layers(struct build *b, const struct lm_settings *s, attncl_value position,
-                            attncl_value *x)
+                            attncl_value last, attncl_value *x)
 {
-    const struct block_call call = {.causal = true, .position = position};
+    const struct block_call call = {.causal = true, .position = position, .last = last};
     attncl_status status = ATTNCL_OK;
     attncl__params_enter(&b->params, "%s", layers_name(s));
     if (!s->is_feedback)
         *x = attncl__encoder(b, &s->encoder, &call, *x);
     else if (position.id)
         status = attncl__feedback_step(b, &s->feedback, *x, position, x);
+    else if (last.id)
+        status = attncl__feedback_prefill(b, &s->feedback, *x, last, x);
     else
         status = attncl__feedback(b, &s->feedback, *x, x, NULL);
     attncl__params_leave(&b->params);
@@ -140,7 +142,7 @@ attncl_status attncl__lm_build(struct build *b, const void *settings)
 
     attncl_value x =
         attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
-    TRY(layers(b, s, ATTNCL_NONE_VALUE, &x));
+    TRY(layers(b, s, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, &x));
     const attncl_value logits = project(b, s, x);
     attncl__output(b, "output", logits);
     if (targets.id)
@@ -159,7 +161,24 @@ attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64
     const attncl_value position = attncl_graph_input(g, "position", ATTNCL_I32, 1, &one);
 
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
-    TRY(layers(b, s, position, &x));
+    TRY(layers(b, s, position, ATTNCL_NONE_VALUE, &x));
+    attncl_graph_output(g, "logits", project(b, s, x));
+    return attncl_graph_status(g);
+}
+
+attncl_status attncl__lm_build_prefill(struct build *b, const void *settings, int64_t n_tokens,
+                                       int64_t batch)
+{
+    const struct lm_settings *s = settings;
+    attncl_graph *g = b->graph;
+    const int64_t sequence[2] = {n_tokens, batch}, one = 1;
+    const attncl_value tokens =
+        attncl_graph_index_input(g, "tokens", 2, sequence, 0, s->embed.n_vocab);
+    const attncl_value last = attncl_graph_input(g, "last", ATTNCL_I32, 1, &one);
+
+    attncl_value x =
+        attncl__embed(b, &s->embed, tokens, ATTNCL_NONE_VALUE, ATTNCL_LAYOUT_TIME_FIRST);
+    TRY(layers(b, s, ATTNCL_NONE_VALUE, last, &x));
     attncl_graph_output(g, "logits", project(b, s, x));
     return attncl_graph_status(g);
 }

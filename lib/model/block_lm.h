@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A language model: settings, parameters, and the nodes of a sequence and of a step.
+// A language model: settings, parameters, and the nodes of a sequence, of a step and of
+// a prompt.
 #ifndef ATTNCL_MODEL_BLOCK_LM_H
 #define ATTNCL_MODEL_BLOCK_LM_H
 
@@ -20,6 +21,8 @@ attncl_status attncl__lm_configure(struct config *config, void *settings);
 void attncl__lm_load(struct params *p, const void *settings);
 attncl_status attncl__lm_build(struct build *b, const void *settings);
 attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch);
+attncl_status attncl__lm_build_prefill(struct build *b, const void *settings, int64_t n_tokens,
+                                       int64_t batch);
 int64_t attncl__lm_vocabulary(const void *settings);
 int64_t attncl__lm_limit(const void *settings);      // longest sequence, 0: any
 int64_t attncl__lm_step_limit(const void *settings); // the same for a decoder

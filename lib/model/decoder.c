@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // Decoding token by token: one compiled graph of a step serves every position, which it reads from
-// device memory.
+// device memory.  Prompts at once: decoder_prefill.c.
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,19 +10,7 @@
 #include "base/try.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
-#include "model/model.h"
-
-struct attncl_decoder {
-    attncl_graph *graph;
-    int64_t batch, vocabulary;
-    int64_t limit; // 0: none
-    int64_t position;
-    // Host copies of a step's inputs while they are uploaded: a wait for each would take longer
-    // than a small model's step.
-    int32_t *tokens; // [batch]
-    int32_t position_i32;
-    bool uploads_pending; // no wait on the queue since the last step
-};
+#include "model/decoder.h"
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
                                          attncl_decoder **decoder_ret)
@@ -42,6 +30,7 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     TRY_DONE(model->arch->build_step(&b, model->settings, batch));
     TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *decoder = (attncl_decoder){
+        .model = model,
         .graph = b.graph,
         .tokens = attncl__alloc_array((size_t)batch, sizeof *decoder->tokens),
         .batch = batch,
@@ -72,6 +61,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
 {
     if (!decoder)
         return;
+    attncl__decoder_prefill_free(decoder);
     attncl_graph_destroy(decoder->graph); // waits
     attncl__free(decoder->tokens);
     attncl__free(decoder);
@@ -81,6 +71,7 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
 {
     REQUIRE(decoder, ATTNCL_ERR_ARGUMENT, "decoder is NULL");
     TRY(attncl_graph_reset(decoder->graph));
+    TRY(attncl__decoder_prefill_reset(decoder));
     decoder->position = 0;
     return ATTNCL_OK;
 }
@@ -110,13 +101,20 @@ attncl_graph *attncl_decoder_graph(attncl_decoder *decoder)
     return decoder ? decoder->graph : NULL;
 }
 
+static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
+{
+    const int64_t limit = decoder->limit > 0 ? decoder->limit : INT32_MAX;
+    REQUIRE(n <= limit - decoder->position, ATTNCL_ERR_STATE,
+            "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64
+            ", not %" PRId64 " more",
+            decoder->position, limit, n);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)
 {
     REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
-    const int64_t limit = decoder->limit > 0 ? decoder->limit : INT32_MAX;
-    REQUIRE(decoder->position < limit, ATTNCL_ERR_STATE,
-            "the decoder has taken %" PRId64 " tokens, the model takes at most %" PRId64,
-            decoder->position, limit);
+    TRY(check_capacity(decoder, 1));
 
     TRY(attncl__graph_state_defined(decoder->graph));
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
@@ -139,5 +137,31 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
         decoder->uploads_pending = false;
     }
     ++decoder->position;
+    return ATTNCL_OK;
+}
+
+static attncl_status check_tokens(const attncl_decoder *d, int64_t n, const int32_t *tokens)
+{
+    for (int64_t i = 0; i < n * d->batch; ++i)
+        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
+                "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
+                d->vocabulary - 1);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                     float *logits)
+{
+    bool taken = false;
+
+    REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
+    REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
+    TRY(check_capacity(decoder, n));
+    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(check_tokens(decoder, n, tokens));
+    if (decoder->position == 0 && n > 1)
+        TRY(attncl__decoder_prefill_take(decoder, n, tokens, logits, &taken));
+    for (int64_t i = 0; i < n && !taken; ++i)
+        TRY(attncl_decoder_step(decoder, tokens + i * decoder->batch, i + 1 == n ? logits : NULL));
     return ATTNCL_OK;
 }

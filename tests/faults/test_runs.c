@@ -95,6 +95,47 @@ LOOP_TEST(a_step_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
     golden_close(&golden, model);
 }
 
+// Calls of a prompt's run fail: the state is as before, or refuses until it is reset.
+LOOP_TEST(a_prompt_of_a_decoder, 0, COUNT_OF(models) * N_VARIANTS * 2)
+{
+    const int variant = _i / 2 % N_VARIANTS;
+    const bool reads = _i % 2 != 0;
+    const int32_t prompt[3] = {0, 1, 2};
+    float want[2][N_LOGITS], got[2][N_LOGITS];
+    struct golden golden;
+    attncl_decoder *decoder = NULL;
+
+    attncl_model *model = golden_open(&golden, models[_i / 2 / N_VARIANTS]);
+    ck_ok(attncl_decoder_create(model, 1, &decoder));
+    ck_ok(attncl_decoder_prefill(decoder, 3, prompt, want[0]));
+    ck_ok(attncl_decoder_step(decoder, prompt, want[1]));
+    size_t n = 1;
+    for (; n < MAX_CALLS; n += 1 + n / 8) {
+        ck_ok(attncl_decoder_reset(decoder));
+        plan(n, variant);
+        attncl_status status = attncl_decoder_prefill(decoder, 3, prompt, reads ? got[0] : NULL);
+        const struct fault_report report = faults_report();
+        faults_none();
+        if (!report.n_failed)
+            break;
+        check_failure(n, &report, status);
+        ck_assert_int_eq(attncl_decoder_position(decoder), 0);
+        status = attncl_decoder_prefill(decoder, 3, prompt, got[0]);
+        if (status == ATTNCL_OK)
+            ck_assert_mem_eq(got[0], want[0], sizeof want[0]);
+        else
+            ck_fails(attncl_decoder_step(decoder, prompt, NULL), ATTNCL_ERR_STATE, "reset");
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(attncl_decoder_prefill(decoder, 3, prompt, got[0]));
+        ck_ok(attncl_decoder_step(decoder, prompt, got[1]));
+        ck_assert_mem_eq(got, want, sizeof want);
+    }
+    ck_assert_uint_gt(n, 4);
+    ck_assert_uint_lt(n, MAX_CALLS);
+    attncl_decoder_destroy(decoder);
+    golden_close(&golden, model);
+}
+
 // A step that did not wait has failed, and only a wait tells.
 TEST(a_fault_that_a_wait_tells)
 {

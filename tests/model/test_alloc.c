@@ -31,10 +31,12 @@ static attncl_status decode(const struct golden *golden)
     attncl_status status = ATTNCL_OK;
     attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
-    const int32_t token = 1;
+    const int32_t token = 1, prompt[3] = {1, 2, 3};
     status = attncl_model_open(test_context(), golden->path, &model);
     if (status == ATTNCL_OK)
         status = attncl_decoder_create(model, 1, &decoder);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_prefill(decoder, 3, prompt, NULL);
     if (status == ATTNCL_OK)
         status = attncl_decoder_step(decoder, &token, NULL);
     attncl_decoder_destroy(decoder);

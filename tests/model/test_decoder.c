@@ -2,9 +2,12 @@
 // Decoding token by token against the whole sequence at once, at every position.
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "attncl/parameters.h"
 #include "support/golden.h"
+#include "support/op_test.h"
 
 static const char *const names[] = {
     "lm_aft_local",          "lm_aft_window_0", "lm_aft_window_over", "lm_aft_full",
@@ -54,8 +57,8 @@ static void close_decoder(struct fixture *f)
     golden_free(&f->golden);
 }
 
-// Feeds all tokens, comparing the scores of every position.
-static void feed_and_compare(struct fixture *f)
+// The scores after position t.
+static void compare(const struct fixture *f, int64_t t)
 {
     const attncl_array *want = golden_expected(&f->golden, "output"); // [T, B, V]
     const int64_t row = f->batch * f->n_vocab;
@@ -65,17 +68,28 @@ static void feed_and_compare(struct fixture *f)
         memcpy(&x, (const char *)want->data + i * (int64_t)sizeof x, sizeof x);
         largest = fmax(largest, fabs(x));
     }
-    for (int64_t t = 0; t < f->n_seq; ++t) {
+    for (int64_t i = 0; i < row; ++i) {
+        float x;
+        memcpy(&x, (const char *)want->data + (t * row + i) * (int64_t)sizeof x, sizeof x);
+        ck_assert_msg(fabs(f->logits[i] - x) <= tolerance * largest,
+                      "%s: position %d, score %d is %.9g, expected %.9g", f->golden.path, (int)t,
+                      (int)i, f->logits[i], x);
+    }
+}
+
+// Feeds the tokens from `first` on, comparing the scores of every position.
+static void feed_from(struct fixture *f, int64_t first)
+{
+    for (int64_t t = first; t < f->n_seq; ++t) {
         ck_assert_int_eq(attncl_decoder_position(f->decoder), t);
         ck_ok(attncl_decoder_step(f->decoder, f->tokens + t * f->batch, f->logits));
-        for (int64_t i = 0; i < row; ++i) {
-            float x;
-            memcpy(&x, (const char *)want->data + (t * row + i) * (int64_t)sizeof x, sizeof x);
-            ck_assert_msg(fabs(f->logits[i] - x) <= tolerance * largest,
-                          "%s: position %d, score %d is %.9g, expected %.9g", f->golden.path,
-                          (int)t, (int)i, f->logits[i], x);
-        }
+        compare(f, t);
     }
+}
+
+static void feed_and_compare(struct fixture *f)
+{
+    feed_from(f, 0);
 }
 
 LOOP_TEST(every_position_agrees, 0, N_NAMES)
@@ -136,4 +150,105 @@ TEST(only_language_models_decode)
     ck_fails(attncl_decoder_create(model, 0, &decoder), ATTNCL_ERR_ARGUMENT, "batch is 0");
     ck_assert_ptr_null(decoder);
     golden_close(&golden, model);
+}
+
+// After a prompt of any length, and after another one in two parts, steps go on as if all were steps.
+LOOP_TEST(a_prompt_is_its_tokens, 0, N_NAMES)
+{
+    struct fixture f;
+    open_decoder(&f, names[_i]);
+    for (int64_t n = 1; n <= f.n_seq; n += on_simulator() ? 4 : 1) {
+        ck_ok(attncl_decoder_prefill(f.decoder, n, f.tokens, f.logits));
+        compare(&f, n - 1);
+        feed_from(&f, n);
+        ck_ok(attncl_decoder_reset(f.decoder));
+    }
+    ck_ok(attncl_decoder_prefill(f.decoder, 3, f.tokens, NULL));
+    ck_ok(attncl_decoder_prefill(f.decoder, f.n_seq - 4, f.tokens + 3 * f.batch, f.logits));
+    compare(&f, f.n_seq - 2);
+    feed_from(&f, f.n_seq - 1);
+    close_decoder(&f);
+}
+
+LOOP_TEST(a_refused_prompt_changes_nothing, 0, N_NAMES)
+{
+    struct fixture f;
+    open_decoder(&f, names[_i]);
+    int32_t wrong[16 * 4];
+    for (int64_t at = 0; at <= 3; at += 3) {
+        memcpy(wrong, f.tokens, sizeof wrong);
+        wrong[2 * f.batch] = 11;
+        ck_fails(attncl_decoder_prefill(f.decoder, 3, wrong, f.logits), ATTNCL_ERR_ARGUMENT, "11");
+        ck_fails(attncl_decoder_prefill(f.decoder, 0, wrong, f.logits), ATTNCL_ERR_ARGUMENT,
+                 "0 tokens");
+        ck_fails(attncl_decoder_prefill(f.decoder, 3, NULL, f.logits), ATTNCL_ERR_ARGUMENT, "NULL");
+        ck_fails(attncl_decoder_prefill(f.decoder, 13, f.tokens, f.logits), ATTNCL_ERR_STATE,
+                 "at most 12");
+        ck_assert_int_eq(attncl_decoder_position(f.decoder), at);
+        if (at == 0)
+            ck_ok(attncl_decoder_prefill(f.decoder, 3, f.tokens, NULL));
+    }
+    feed_from(&f, 3);
+    close_decoder(&f);
+}
+
+// Layers of every kind, positions beyond windows, lengths with and without padding.
+static const char *const configs[] = {
+    "{\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40, ",
+    "{\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 9, \"d_ff\": 40, ",
+    "{\"layer\": \"aft_full\", \"seq_len\": 160, \"d_ff\": 40, ",
+    "{\"layer\": \"aft_simple\", \"d_ff\": 40, ",
+    "{\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40, ",
+    "{\"layer\": \"gmlp\", \"seq_len\": 160, \"d_ffn\": 40, ",
+    "{\"layer\": \"feedback\", \"heads\": 3, \"d_ff\": 40, ",
+    "{\"layer\": \"feedback_kv\", \"heads\": 3, \"d_ff\": 40, ",
+};
+enum { N_CONFIGS = sizeof configs / sizeof configs[0] };
+
+enum { LONG_BATCH = 2, LONG_VOCABULARY = 13, LONGEST = 150 };
+
+static void ck_same_scores(const float *got, const float *want, const char *config, int64_t t)
+{
+    double largest = 0;
+    for (int i = 0; i < LONG_BATCH * LONG_VOCABULARY; ++i)
+        largest = fmax(largest, fabs((double)want[i]));
+    for (int i = 0; i < LONG_BATCH * LONG_VOCABULARY; ++i)
+        ck_assert_msg(fabs((double)got[i] - (double)want[i]) <= 1e-5 * largest,
+                      "%s: after %d tokens score %d is %.9g, by steps %.9g", config, (int)t, i,
+                      (double)got[i], (double)want[i]);
+}
+
+LOOP_TEST(a_long_prompt_is_its_tokens, 0, N_CONFIGS)
+{
+    static const int64_t lengths[] = {16, 17, 97, 128, 145};
+    enum { ROW = LONG_BATCH * LONG_VOCABULARY };
+    static float want[LONGEST][ROW];
+    float got[ROW];
+    int32_t tokens[LONGEST * LONG_BATCH];
+    attncl_decoder *decoder = NULL;
+    attncl_model *model = NULL;
+    char config[400];
+
+    if (on_simulator())
+        return;
+    for (int i = 0; i < LONGEST * LONG_BATCH; ++i)
+        tokens[i] = (i * 7 + i * i / 5) % LONG_VOCABULARY;
+    snprintf(config, sizeof config, "%s\"d_model\": 24, \"n_layers\": 2, \"n_vocab\": %d}",
+             configs[_i], LONG_VOCABULARY);
+    ck_ok(attncl_model_create(test_context(), "lm", config, 5, &model));
+    ck_ok(attncl_decoder_create(model, LONG_BATCH, &decoder));
+    for (int t = 0; t < LONGEST; ++t)
+        ck_ok(attncl_decoder_step(decoder, tokens + t * LONG_BATCH, want[t]));
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; ++i) {
+        int64_t t = lengths[i];
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(attncl_decoder_prefill(decoder, t, tokens, got));
+        ck_same_scores(got, want[t - 1], config, t);
+        for (int j = 0; j < 5; ++j, ++t) {
+            ck_ok(attncl_decoder_step(decoder, tokens + t * LONG_BATCH, got));
+            ck_same_scores(got, want[t], config, t + 1);
+        }
+    }
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
 }

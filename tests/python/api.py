@@ -140,6 +140,15 @@ class Decodes(unittest.TestCase):
                 self.assertEqual(decoder.position, len(tokens))
                 decoder.reset()
             self.assertIsNone(decoder.step(tokens[0], logits=False))
+            decoder.reset()
+            np.testing.assert_allclose(decoder.prefill(tokens), expected["output"][-1], rtol=2e-4, atol=2e-5)
+            self.assertEqual(decoder.position, len(tokens))
+            decoder.reset()
+            self.assertIsNone(decoder.prefill(tokens[:3], logits=False))
+            np.testing.assert_allclose(decoder.step(tokens[3]), expected["output"][3], rtol=2e-4, atol=2e-5)
+            for wrong in (tokens[:, :1], np.float32(tokens), [], 3):
+                with self.assertRaises(attncl.AttnclError):
+                    decoder.prefill(wrong)
 
     def test_greedy_sample_is_lm_sample(self):
         inputs, expected = golden("lm_sample")

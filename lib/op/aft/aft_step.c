@@ -102,8 +102,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__infer_like_first(sig);
 }
 
-// The kernel is short: a warp or a wave.
-static size_t gpu_group(const struct device_caps *caps)
+size_t attncl__aft_step_group(const struct device_caps *caps)
 {
     const size_t wanted = caps->group_multiple > 32 ? caps->group_multiple : 32;
     return wanted < caps->max_group ? wanted : caps->max_group;
@@ -133,7 +132,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t all = q->dim[0] * q->dim[1], heads = variant.heads > 0 ? variant.heads : 1;
     const int64_t row = fold ? all : q->dim[1], channels = row / heads;
     const unsigned vw = cpu ? l->caps->vector_width : 1;
-    const size_t local = cpu ? 1 : gpu_group(l->caps);
+    const size_t local = cpu ? 1 : attncl__aft_step_group(l->caps);
     struct kspec spec = kspec_begin("aft/aft_step.cl", "aft_step_fwd");
     kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "PER_HEAD", variant.heads > 0);

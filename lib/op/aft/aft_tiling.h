@@ -62,6 +62,9 @@ struct aft_variant attncl__aft_variant(const struct op_sig *sig);
 // The inputs are not empty.
 struct aft_tiling attncl__aft_tiling(const struct op_sig *sig);
 
+// Work-items of a group of decoding's kernels on GPUs, which are short: a warp or a wave.
+size_t attncl__aft_step_group(const struct device_caps *caps);
+
 enum { AFT_MAX_LENGTH = 1 << 30 }; // of T, and of B C: kernels count them with ints and double them
 
 // The biases [H, s] of heads, s odd, and the variant they define.

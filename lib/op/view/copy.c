@@ -2,7 +2,8 @@
 //
 // A contiguous copy of any view (cl/view/copy.cl).
 //
-//   y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
+//   copy         y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
+//   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay
 
 #include "op/view/copy.h"
 
@@ -63,4 +64,41 @@ const struct op_class attncl__op_copy_fwd = {
     .infer = fwd_infer,
     .launch = fwd_launch,
     .grad = GRAD_RULES(fwd_grad),
+};
+
+static attncl_status store_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *state = &sig->in[1];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
+    TRY(attncl__check_input("state", state, ATTNCL_F32, x->rank));
+    bool fits = x->rank >= 1 && x->dim[0] <= state->dim[0];
+    for (int i = 1; i < x->rank; ++i)
+        fits = fits && x->dim[i] == state->dim[i];
+    REQUIRE(fits, ATTNCL_ERR_SHAPE, "x is %s, state %s: must have as many rows or more", SHAPE(x),
+            SHAPE(state));
+    return ATTNCL_OK;
+}
+
+static attncl_status store_launch(struct launcher *l, const struct op_call *call)
+{
+    if (attncl__desc_count(&call->sig.in[0]) == 0)
+        return ATTNCL_OK;
+    return attncl__copy_view(
+        l, &(struct view_copy){.from = call->in[0], .to = call->in[1], .view = &call->sig.in[0]});
+}
+
+static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 8 * (double)attncl__desc_count(&sig->in[0]);
+}
+
+const struct op_class attncl__op_store_rows_fwd = {
+    .name = OP_CLASS(store_rows_fwd, 2, 0),
+    .any_view = 1u << 0,
+    .state = 1u << 1,
+    .infer = store_infer,
+    .launch = store_launch,
+    .cost = store_cost,
 };

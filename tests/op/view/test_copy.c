@@ -87,3 +87,23 @@ TEST(long_rows_are_cut)
     ck_ok(run_copy(base, every_second, got));
     ck_near(got, want, 0, 0);
 }
+
+// Rows of a view into the first rows of a state; the others stay.
+TEST(store_rows_leaves_later_rows)
+{
+    for (int64_t n = 1; n <= 5; n += 2) {
+        struct host *x = host_random(3, DIMS(n, 2, 21));
+        struct host *state = host_random(4, DIMS(5, 2, 21)), *want = host_like(state);
+        memcpy(want->data, state->data, (size_t)state->count * sizeof *state->data);
+        memcpy(want->data, x->data, (size_t)x->count * sizeof *x->data);
+        host_view(x);
+        ck_ok(run_op("store_rows_fwd", NULL, HOSTS(x, state), NULL, 0));
+        ck_near(state, want, 0, 0);
+    }
+    struct host *long_one = host_random(1, DIMS(6, 2, 21)), *wide = host_random(1, DIMS(5, 2, 22));
+    struct host *state = host_random(4, DIMS(5, 2, 21));
+    ck_fails(run_op("store_rows_fwd", NULL, HOSTS(long_one, state), NULL, 0), ATTNCL_ERR_SHAPE,
+             "x is [6, 2, 21], state [5, 2, 21]");
+    ck_fails(run_op("store_rows_fwd", NULL, HOSTS(wide, state), NULL, 0), ATTNCL_ERR_SHAPE,
+             "x is [5, 2, 22]");
+}

@@ -130,6 +130,7 @@ FUNCTIONS = {
     "decoder_limit": (INT64, HANDLE),
     "decoder_vocabulary": (INT64, HANDLE),
     "decoder_step": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
+    "decoder_prefill": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
     "description_create": (CHECKED, TEXT, TEXT, ctypes.c_int, HANDLE_RET),
     "description_destroy": (None, HANDLE),
     "description_count": (SIZE, HANDLE),

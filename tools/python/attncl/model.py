@@ -212,11 +212,9 @@ class Model(_Handle):
             if 0 < decoder.limit < needed:
                 raise AttnclError(Status.ERR_STATE, f"{len(taken)} tokens and {steps} more need {needed} positions, "
                                   f"the model has {decoder.limit}")
-            for row in taken[:-1] if steps else ():
-                decoder.step(row, logits=False)
             written = []
             for _ in range(steps):
-                scores = decoder.step(written[-1] if written else taken[-1])
+                scores = decoder.step(written[-1]) if written else decoder.prefill(taken)
                 written.append(_choose(scores, temperature, top_k, rng).astype(tokens.dtype))
         return np.concatenate([taken, *(row[None] for row in written)]).reshape(-1, *tokens.shape[1:])
 
@@ -276,12 +274,23 @@ class Decoder(_Handle):
 
     def step(self, tokens, *, logits=True):
         """Takes one token for each sequence, [batch]; the scores of the next one [batch, vocabulary], or None."""
+        return self._take(self._lib.decoder_step, (), tokens, (self.batch,), logits)
+
+    def prefill(self, tokens, *, logits=True):
+        """Takes a prompt, [T, batch] or for a batch of 1 [T]: at position 0 at once; the scores of the token after
+        it [batch, vocabulary], or None."""
+        length = len(tokens) if np.ndim(tokens) else 0
+        if not length:
+            raise AttnclError(Status.ERR_ARGUMENT, "a prompt of no tokens")
+        return self._take(self._lib.decoder_prefill, (length,), tokens, (length, self.batch), logits)
+
+    def _take(self, function, arguments, tokens, shape, logits):
         given = np.asarray(tokens)
-        if given.dtype.kind not in "iu" or given.size != self.batch or given.ndim > 1:
+        if given.dtype.kind not in "iu" or given.size != np.prod(shape) or given.ndim > len(shape):
             raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
-                              f"expected integers [{self.batch}]")
+                              f"expected integers {list(shape)}")
         tokens = np.ascontiguousarray(given.clip(-1, 2**31 - 1), np.int32)
         scores = np.empty((self.batch, self.vocabulary), np.float32) if logits else None
         as_floats = scores.ctypes.data_as(ctypes.POINTER(ctypes.c_float)) if logits else None
-        self._ask(self._lib.decoder_step, tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)), as_floats)
+        self._ask(function, *arguments, tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)), as_floats)
         return scores

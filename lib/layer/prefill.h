@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// A prompt at once, for decoding: a layer's result for x [T, B, C], causal, which leaves in the state of
+// the layer's step what steps 0 .. T - 1 would.  The states are created in the same order and of the
+// same shapes, so that both graphs can share them (attncl__graph_share_state).
+//
+// `last`: I32 [1], the position of the prompt's last token, at most T - 1; what follows it is padding,
+// of which nothing is kept, or only what steps overwrite before they read it.  residual may be null.
+#ifndef ATTNCL_LAYER_PREFILL_H
+#define ATTNCL_LAYER_PREFILL_H
+
+#include "attncl/aft.h"
+#include "attncl/attention.h"
+#include "attncl/feedback.h"
+#include "attncl/gmlp.h"
+
+attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
+                                 const attncl_aft_params *params, attncl_value x, attncl_value last,
+                                 attncl_value residual);
+
+// limit: positions of the caches, at least T.
+attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_mha_params *params,
+                                                  int64_t n_heads, int64_t limit, attncl_value x,
+                                                  attncl_value residual);
+
+attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params,
+                                  attncl_value x);
+
+// The steps one after another, without the host between them.
+attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
+                                                  const attncl_feedback_transformer_params *params,
+                                                  int64_t limit, attncl_value x, attncl_value last);
+
+// Row `last` of x [T, ...].
+attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last);
+
+#endif

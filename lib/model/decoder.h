@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: MIT
+// A decoder inside: the graph of a step, and graphs of prompts, which share its state.
+#ifndef ATTNCL_MODEL_DECODER_H
+#define ATTNCL_MODEL_DECODER_H
+
+#include "model/model.h"
+
+// A prompt of up to `n_tokens` tokens, those after the last one padding.
+struct prefill {
+    attncl_graph *graph; // NULL: none
+    int64_t n_tokens;
+    int32_t *tokens; // [n_tokens, batch]
+};
+
+enum { N_PREFILLS = 4 }; // lengths that a decoder keeps a graph of
+
+struct attncl_decoder {
+    attncl_model *model;
+    attncl_graph *graph;
+    int64_t batch, vocabulary;
+    int64_t limit; // 0: none
+    int64_t position;
+    // Host copies of a step's inputs while they are uploaded: a wait for each would take longer
+    // than a small model's step.
+    int32_t *tokens; // [batch]
+    int32_t position_i32;
+    bool uploads_pending; // no wait on the queue since the last step
+    struct prefill prefills[N_PREFILLS];
+    int oldest; // of them, to be replaced
+};
+
+// A prompt at position 0.  Not taken, without an error: the device has not the memory or loops for it.
+attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
+                                           const int32_t *tokens, float *logits, bool *taken_ret);
+void attncl__decoder_prefill_free(attncl_decoder *decoder);
+attncl_status attncl__decoder_prefill_reset(attncl_decoder *decoder);
+
+#endif

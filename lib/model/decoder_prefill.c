@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+//
+// A prompt at once: a graph of the whole sequence fills the state that the step's graph goes on with.
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/ckd.h"
+#include "base/log.h"
+#include "base/try.h"
+#include "exec/exec.h"
+#include "graph/graph.h"
+#include "model/decoder.h"
+
+// The length of the graph for a prompt of n tokens: eight to each power of two, so that prompts of about
+// the same length share a graph and an eighth at most is padding.
+static int64_t padded_length(const attncl_decoder *d, int64_t n)
+{
+    int64_t unit = 1;
+    while (16 * unit <= n)
+        unit *= 2;
+    const int64_t padded = (n + unit - 1) / unit * unit;
+    return d->limit > 0 && padded > d->limit ? d->limit : padded;
+}
+
+static void free_prefill(struct prefill *p)
+{
+    attncl_graph_destroy(p->graph);
+    attncl__free(p->tokens);
+    *p = (struct prefill){NULL, 0, NULL};
+}
+
+void attncl__decoder_prefill_free(attncl_decoder *d)
+{
+    for (int i = 0; i < N_PREFILLS; ++i)
+        free_prefill(&d->prefills[i]);
+}
+
+attncl_status attncl__decoder_prefill_reset(attncl_decoder *d)
+{
+    for (int i = 0; i < N_PREFILLS; ++i)
+        if (d->prefills[i].graph)
+            TRY(attncl_graph_reset(d->prefills[i].graph));
+    return ATTNCL_OK;
+}
+
+static attncl_status open_prefill(attncl_decoder *d, int64_t n_tokens, struct prefill *p)
+{
+    attncl_model *model = d->model;
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+    size_t count;
+
+    REQUIRE(ckd_mul_size((size_t)n_tokens, (size_t)d->batch, &count), ATTNCL_ERR_NO_MEMORY,
+            "a prompt of %" PRId64 " tokens", n_tokens);
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    b.n_positions = d->limit;
+    TRY_DONE(model->arch->build_prefill(&b, model->settings, n_tokens, d->batch));
+    attncl__graph_share_state(b.graph, d->graph);
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    *p = (struct prefill){b.graph, n_tokens, attncl__alloc_array(count, sizeof *p->tokens)};
+    b.graph = NULL; // ownership has passed to the prefill
+    if (!p->tokens) {
+        status = FAIL(ATTNCL_ERR_NO_MEMORY, "a prompt of %" PRId64 " tokens", n_tokens);
+        free_prefill(p);
+    }
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
+static attncl_status find_prefill(attncl_decoder *d, int64_t n_tokens, struct prefill **ret)
+{
+    const int64_t length = padded_length(d, n_tokens);
+    for (int i = 0; i < N_PREFILLS; ++i) {
+        *ret = &d->prefills[i];
+        if ((*ret)->n_tokens == length)
+            return ATTNCL_OK;
+    }
+    struct prefill made = {NULL, 0, NULL};
+    TRY(open_prefill(d, length, &made));
+    *ret = &d->prefills[d->oldest];
+    d->oldest = (d->oldest + 1) % N_PREFILLS;
+    free_prefill(*ret);
+    **ret = made;
+    return ATTNCL_OK;
+}
+
+static attncl_status run_prefill(attncl_decoder *d, int64_t n, struct prefill *p, float *logits)
+{
+    const int32_t last = (int32_t)(n - 1);
+
+    TRY(attncl_graph_write(p->graph, "last", &last, sizeof last));
+    TRY(attncl_graph_run(p->graph));
+    if (!logits)
+        return attncl__graph_wait(p->graph);
+    const size_t count = (size_t)(d->batch * d->vocabulary);
+    return attncl_graph_read(p->graph, "logits", logits, count * sizeof *logits);
+}
+
+// From position 0 on.
+static attncl_status take_at_once(attncl_decoder *d, int64_t n, struct prefill *p,
+                                  const int32_t *tokens, float *logits)
+{
+    const size_t given = (size_t)(n * d->batch), all = (size_t)(p->n_tokens * d->batch);
+    memcpy(p->tokens, tokens, given * sizeof *tokens);
+    memset(p->tokens + given, 0, (all - given) * sizeof *tokens);
+    // Nothing has changed on the device if this fails.
+    TRY(attncl_graph_write(p->graph, "tokens", p->tokens, all * sizeof *tokens));
+    const attncl_status status = run_prefill(d, n, p, logits);
+    if (status != ATTNCL_OK)
+        return attncl__graph_run_failed(d->graph, status); // what the states hold is unknown
+    d->uploads_pending = false;
+    d->position = n;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__decoder_prefill_take(attncl_decoder *d, int64_t n, const int32_t *tokens,
+                                           float *logits, bool *taken_ret)
+{
+    struct prefill *p = NULL;
+    const attncl_status status = find_prefill(d, n, &p);
+
+    *taken_ret = status == ATTNCL_OK;
+    if (status == ATTNCL_OK)
+        return take_at_once(d, n, p, tokens, logits);
+    if (status != ATTNCL_ERR_DEVICE_MEMORY && status != ATTNCL_ERR_UNSUPPORTED)
+        return status;
+    attncl__log(ATTNCL_LOG_INFO, "a prompt of %" PRId64 " tokens goes one by one: %s", n,
+                attncl_last_error());
+    return ATTNCL_OK;
+}
