@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Additive attention.  Host side: lib/op/attention/additive_attention.c
 //
-//   y_i = sum_j p_ij v_j,   p_ij = softmax over j of w . tanh(q_i + k_j)
+//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over j of w . tanh(q_i + k_j)
+//
+// m is the mask of dropout, or 1; the weights that are stored are p.
 //
 //   Work      one work-group = one query; work-item i scores keys i, i + LS ... of a chunk
 //   Memory    reads the keys and values before the query's length once; `sums` [value_width] in
@@ -14,12 +16,37 @@
 //   LS        work-group size, a power of two          1 .. 256
 //   MASKING   lengths are given                        0 | 2
 //   WEIGHTS   p is stored too                          0 | 1
+//   DROPOUT   weights are dropped                      0 | 1
 
 #include "attention/attention.clh"
 #include "common/attention_row.clh"
 
-#ifndef WEIGHTS
-#error "WEIGHTS: p is stored too"
+#if !defined(WEIGHTS) || !defined(DROPOUT)
+#error "WEIGHTS: p is stored too; DROPOUT: weights are dropped"
+#endif
+
+#if DROPOUT
+// The exponentials of the chunk whose first key is j0, a row's blocks being those from `row` on.
+LOCAL_INLINE void drop_chunk(const struct dropout *d, ulong row, int j0, __local float *scores)
+{
+#if LS > 1
+    const int j = j0 + (int)get_local_id(0);
+
+    scores[get_local_id(0)] = drop_one(d, row + j / 4, j % 4, scores[get_local_id(0)]);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#elif VW == 1
+    vstore4(drop_four(d, row + j0 / 4, vload4(0, scores)), 0, scores);
+#else
+    FV e[4];
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        e[k] = VLOAD(scores + k * VW);
+    drop_vectors(d, row + j0 / 4, e);
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+        VSTORE(e[k], scores + k * VW);
+#endif
+}
 #endif
 
 static inline float score(__global const float *q, __global const float *k, __global const float *w,
@@ -37,7 +64,8 @@ static inline float score(__global const float *q, __global const float *k, __gl
 }
 
 // Rows of q, k, v: `_stride` apart, batch entries one after another.  lengths: [batch] when
-// lengths_t is 0, else [batch][n_queries].
+// lengths_t is 0, else [batch][n_queries].  first_row: that of the masks' rows; position: `rows` times it
+// come before, unless has_position is 0.
 KERNEL void additive_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
                                    __global const float *restrict k, long k_start, long k_stride,
                                    __global const float *restrict v, long v_start, long v_stride,
@@ -45,7 +73,8 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
                                    __global const int *restrict lengths, int lengths_t,
                                    __global float *restrict y, __global float *restrict weights,
                                    int n_queries, int n_keys, int width, int value_width,
-                                   __local float *sums)
+                                   __global const int *restrict position, int has_position,
+                                   long rows, long first_row, DROPOUT_PARAMS, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const long row = get_group_id(0);
@@ -56,6 +85,11 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
     __global const float *keys = k + k_start + (long)b * n_keys * k_stride;
     __global const float *values = v + v_start + (long)b * n_keys * v_stride;
     struct online_softmax_state r = online_softmax_start(value_width, sums);
+#if DROPOUT
+    const struct dropout dropped = DROPOUT_OF;
+    const long mask_row = (has_position ? position[0] * rows : 0) + first_row + row;
+    const ulong mask_block = (ulong)(mask_row * ((n_keys + 3) / 4));
+#endif
 
     for (int j0 = 0; j0 < n_keys; j0 += CHUNK) {
         const int n = min(CHUNK, n_keys - j0);
@@ -71,8 +105,12 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
                 weights[row * n_keys + j] = scores[i];
 #endif
         }
-        r = online_softmax_update(r, scores, n, values + j0 * v_stride, v_stride, value_width, sums,
-                                  tmp);
+        float factor;
+        r = online_softmax_exponentials(r, scores, tmp, &factor);
+#if DROPOUT
+        drop_chunk(&dropped, mask_block, j0, scores);
+#endif
+        online_softmax_add(factor, scores, n, values + j0 * v_stride, v_stride, value_width, sums);
     }
     online_softmax_store(r, sums, value_width, y + row * value_width);
 

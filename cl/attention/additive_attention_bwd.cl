@@ -2,23 +2,31 @@
 // Gradients of additive attention.  Host side: lib/op/attention/additive_attention_bwd.c
 //
 //   s_ij = w . t_ij,   t_ij = tanh(q_i + k_j),   p_i = softmax(s_i)
-//   ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij),   dp_ij = g_i . v_j + c_ij
+//   ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij),   dp_ij = m_ij g_i . v_j + c_ij
 //   dq_i = sum_j ds_ij w (1 - t_ij^2)    dk_j = sum_i of the same    dw = sum_ij ds_ij t_ij
-//   dv_j = sum_i p_ij g_i
+//   dv_j = sum_i m_ij p_ij g_i
+//
+// m is the mask of dropout, made again, or 1.
 //
 //   Work      rows: one work-group = one query, work-item i takes keys i, i + LS ...; queries: one work-group =
 //             one query, work-items share its channels; keys: one work-group = one key, likewise; sum:
 //             one work-item = VW columns
-//   Memory    p and ds [B, T, S] in the scratch; [B, T, S, N] is never formed
+//   Memory    m p and ds [B, T, S] in the scratch; [B, T, S, N] is never formed
 //   Numerics  float; masked scores, a constant, have no gradient; sums in a fixed order
 //
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1 | 4 | 8 | 16
 //   LS        work-group size, a power of two          1 .. 256
 //   MASKING   lengths are given                        0 | 2
+//   DROPOUT   weights are dropped                      0 | 1
 
 #include "attention/attention.clh"
+#include "common/dropout_row.clh"
 #include "common/reduce.clh"
+
+#ifndef DROPOUT
+#error "DROPOUT: weights are dropped"
+#endif
 
 static inline float dot(__global const float *a, __global const float *b, int width)
 {
@@ -41,14 +49,15 @@ static inline float score(__global const float *q, __global const float *k, __gl
 }
 
 // All tensors contiguous.  c: [B, T, S], read where has_c.  lengths: [batch] when lengths_t is 0,
-// else [batch][n_queries].  scratch: p [B, T, S], from ds_at on ds.
-KERNEL void
-additive_attention_bwd_rows(__global const float *restrict q, __global const float *restrict k,
-                            __global const float *restrict v, __global const float *restrict w,
-                            __global const int *restrict lengths, int lengths_t,
-                            __global const float *restrict g, __global const float *restrict c,
-                            int has_c, __global float *scratch, long ds_at, int n_queries,
-                            int n_keys, int width, int value_width)
+// else [batch][n_queries].  scratch: m p [B, T, S], from ds_at on ds.  The mask's place: as in
+// additive_attention_fwd.
+KERNEL void additive_attention_bwd_rows(
+    __global const float *restrict q, __global const float *restrict k,
+    __global const float *restrict v, __global const float *restrict w,
+    __global const int *restrict lengths, int lengths_t, __global const float *restrict g,
+    __global const float *restrict c, int has_c, __global float *scratch, long ds_at, int n_queries,
+    int n_keys, int width, int value_width, __global const int *restrict position, int has_position,
+    long rows, long first_row, DROPOUT_PARAMS)
 {
     GROUP_SPACE(tmp);
     const long row = get_group_id(0);
@@ -66,8 +75,16 @@ additive_attention_bwd_rows(__global const float *restrict q, __global const flo
     row_max = GROUP_MAX(row_max, tmp);
     for (int j = id; j < n_keys; j += LS) {
         const long key = (long)b * n_keys + j;
-        p[j] = exp_nonpos_f(p[j] - row_max);
         ds[j] = dot(g + row * value_width, v + key * value_width, value_width);
+    }
+#if DROPOUT
+    const struct dropout dropped = DROPOUT_OF;
+    const long mask_row = (has_position ? position[0] * rows : 0) + first_row + row;
+    const ulong mask_block = (ulong)(mask_row * ((n_keys + 3) / 4));
+    drop_row(&dropped, mask_block, ds, n_keys);
+#endif
+    for (int j = id; j < n_keys; j += LS) {
+        p[j] = exp_nonpos_f(p[j] - row_max);
         if (has_c)
             ds[j] += c[row * n_keys + j];
         total += p[j];
@@ -79,6 +96,9 @@ additive_attention_bwd_rows(__global const float *restrict q, __global const flo
         p[j] /= total;
         ds[j] = j < length ? p[j] * (ds[j] - mean) : 0.0f;
     }
+#if DROPOUT
+    drop_row(&dropped, mask_block, p, n_keys);
+#endif
 }
 
 // parts: [B, T, N], each query's share of dw, from parts_at on.

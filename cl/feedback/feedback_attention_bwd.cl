@@ -24,7 +24,7 @@
 //   SPLIT     split scores                             0, 1
 //   DROPOUT   weights are dropped                      0, 1
 
-#include "common/dropout.clh"
+#include "common/dropout_row.clh"
 #include "common/math.clh"
 #include "common/reduce.clh"
 
@@ -65,41 +65,6 @@ static inline float dot_rows(__global const float *a, __global const float *b, i
         all += load_some(a + c, width - c, 0.0f) * load_some(b + c, width - c, 0.0f);
     return horizontal_sum(all);
 }
-
-#if DROPOUT
-// The elements [0, n) of a row, in place; all work-items see them before and after.
-static inline void drop_row(const struct dropout *d, ulong block, __global float *x, int n)
-{
-#if LS == 1 && VW > 1
-    for (int j = 0; j < n; j += 4 * VW) {
-        FV e[4];
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            e[k] = j + k * VW < n ? load_some(x + j + k * VW, n - j - k * VW, 0.0f) : (FV)(0.0f);
-        drop_vectors(d, block + j / 4, e);
-#pragma unroll
-        for (int k = 0; k < 4; k++)
-            if (j + k * VW < n)
-                store_some(e[k], x + j + k * VW, n - j - k * VW);
-    }
-#else
-#if LS > 1
-    barrier(CLK_GLOBAL_MEM_FENCE);
-#endif
-    for (int j = 4 * (int)get_local_id(0); j < n; j += 4 * LS) {
-        float e[4];
-        for (int k = 0; k < 4; k++)
-            e[k] = j + k < n ? x[j + k] : 0.0f;
-        vstore4(drop_four(d, block + j / 4, vload4(0, e)), 0, e);
-        for (int k = 0; k < 4 && j + k < n; k++)
-            x[j + k] = e[k];
-    }
-#if LS > 1
-    barrier(CLK_GLOBAL_MEM_FENCE);
-#endif
-#endif
-}
-#endif
 
 // q, dy: [B, H width], rows of q q_stride apart; keys, values: element (j, b, h, c) at start + j *
 // memory + b * batch + h * head + c; places: [P, H, width]; u: [H, width]; place_bias: [P, H]

@@ -78,16 +78,30 @@ attncl_value attncl_attention(attncl_graph *g, const attncl_attention_desc *desc
     return attend(g, &d, &in, weights_ret);
 }
 
+attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
+                                    const attncl_value in[5], attncl_value *weights_ret)
+{
+    struct additive_attention_fwd_params params = {.want_weights = weights_ret != NULL};
+    attncl_dropout_desc d;
+    if (!attncl__layer_dropout(g, desc, &d, &params.dropout) ||
+        !attncl__layer_absent(g, d.residual, "the residual of a dropout of weights"))
+        return ATTNCL_NONE_VALUE;
+    const attncl_value none = ATTNCL_NONE_VALUE;
+    const bool drops = d.p > 0;
+    const attncl_value y = attncl__graph_add(
+        g, &attncl__op_additive_attention_fwd, &params,
+        IN(in[0], in[1], in[2], in[3], in[4], drops ? d.step : none, drops ? d.position : none));
+    if (weights_ret)
+        *weights_ret = attncl__graph_result(g, y, 1);
+    return y;
+}
+
 attncl_value attncl_additive_attention(attncl_graph *g, attncl_value q, attncl_value k,
                                        attncl_value v, attncl_value w, attncl_value valid_lens,
                                        attncl_value *weights_ret)
 {
-    const struct additive_attention_fwd_params params = {weights_ret != NULL};
-    const attncl_value y = attncl__graph_add(g, &attncl__op_additive_attention_fwd, &params,
-                                             IN(q, k, v, w, valid_lens));
-    if (weights_ret)
-        *weights_ret = attncl__graph_result(g, y, 1);
-    return y;
+    const attncl_value in[] = {q, k, v, w, valid_lens};
+    return attncl__layer_additive(g, NULL, in, weights_ret);
 }
 
 attncl_value attncl_split_heads(attncl_graph *g, attncl_value x, int64_t n_heads,

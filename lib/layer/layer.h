@@ -49,6 +49,10 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
 attncl_value attncl__layer_project(attncl_graph *g, const char *scope, attncl_value x,
                                    attncl_value weight, attncl_value bias, attncl_value residual);
 
+// attncl_additive_attention() of q, k, v, w and valid_lens, with dropout of the weights; NULL: none.
+attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *desc,
+                                    const attncl_value in[5], attncl_value *weights_ret);
+
 // Copies a caller's dropout, NULL: none, with what its op takes.  False: the graph has failed.
 bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
                            attncl_dropout_desc *ret, struct dropout_fwd_params *params_ret);

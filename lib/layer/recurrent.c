@@ -203,38 +203,31 @@ attncl_value attncl_bahdanau_input(attncl_graph *g, const attncl_bahdanau_params
     return project_embedded(g, p.query_weight, &first, embedded);
 }
 
-// Dropout of row t of all steps'.
-static attncl_value drop_step(attncl_graph *g, const attncl_dropout_desc *desc, int64_t t,
-                              attncl_value x)
+// Dropout of what is row t of all steps'.
+static attncl_dropout_desc step_dropout(attncl_graph *g, const attncl_dropout_desc *desc, int64_t t)
 {
     const int32_t row = (int32_t)t;
     const int64_t one = 1;
     struct dropout_fwd_params params;
     attncl_dropout_desc d;
     if (!attncl__layer_dropout(g, desc, &d, &params) || d.p == 0)
-        return x;
+        return (attncl_dropout_desc)ATTNCL_DROPOUT_DESC_INIT;
     d.batch_axis = 0;
     d.position = attncl_graph_constant(g, ATTNCL_I32, 1, &one, &row);
-    return attncl_dropout(g, x, &d);
+    return d;
 }
 
-// [B, 1, H] for a state [B, H] that is the query.  Dropped weights meet the values in a
-// product after the attention.
+// [B, 1, H] for a state [B, H] that is the query.
 static attncl_value find_context(attncl_graph *g, const struct bahdanau *b, int64_t t,
                                  attncl_value state, attncl_value *weights_ret)
 {
-    const bool drops = b->p.dropout && b->p.dropout->p > 0;
-    attncl_value weights;
+    const attncl_dropout_desc dropout = step_dropout(g, b->p.dropout, t);
     attncl_graph_push_scope(g, "attention");
     const attncl_value query =
         attncl_linear(g, state, b->p.query_weight, ATTNCL_NONE_VALUE); // [B, N]
-    attncl_value context = attncl_additive_attention(
-        g, with_step_axis(g, query, "the decoder's state", 1), b->source.keys, b->source.values,
-        b->p.score_weight, b->source.valid_lens, drops || weights_ret ? &weights : NULL);
-    if (drops)
-        context = attncl_bmm(g, drop_step(g, b->p.dropout, t, weights), b->source.values);
-    if (weights_ret)
-        *weights_ret = weights;
+    const attncl_value in[] = {with_step_axis(g, query, "the decoder's state", 1), b->source.keys,
+                               b->source.values, b->p.score_weight, b->source.valid_lens};
+    const attncl_value context = attncl__layer_additive(g, &dropout, in, weights_ret);
     attncl_graph_pop_scope(g);
     return context;
 }
@@ -256,9 +249,11 @@ static attncl_value decode_step(attncl_graph *g, const struct bahdanau *b, int64
     xi = select_row(g, xi, 1, 0);
     for (size_t k = 0; k <= top; ++k) {
         push_layer(g, k);
-        if (k > 0)
-            xi = attncl_linear(g, drop_step(g, layers[k].dropout, t, states[k - 1]),
-                               layers[k].weight_ih, layers[k].bias_ih);
+        if (k > 0) {
+            const attncl_dropout_desc dropout = step_dropout(g, layers[k].dropout, t);
+            xi = attncl_linear(g, attncl_dropout(g, states[k - 1], &dropout), layers[k].weight_ih,
+                               layers[k].bias_ih);
+        }
         states[k] = cell(g, &layers[k], xi, states[k]);
         attncl_graph_pop_scope(g);
     }

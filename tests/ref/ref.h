@@ -92,8 +92,10 @@ void ref_additive_attention(const struct host *q, const struct host *k, const st
                             const struct host *w, const struct host *lens, struct host *y,
                             struct host *weights);
 
-// in: q, k, v, w, lens, g, c (of y and of the weights), NULL where absent; out: dq, dk, dv, dw
-void ref_additive_attention_bwd(struct host *const *in, bool sizes, struct host *const *out);
+// in: q, k, v, w, lens, step, position, g, c (of y and of the weights), NULL where absent; mask: factors
+// [B, T, S] of the weights that meet the values, NULL: 1; out: dq, dk, dv, dw
+void ref_additive_attention_bwd(struct host *const *in, const struct host *mask, bool sizes,
+                                struct host *const *out);
 
 // -- feedback
 struct ref_feedback {

@@ -2,15 +2,16 @@
 //
 // Additive attention, fused: [B, T, S, N] is never formed.
 //
-//   y_i = sum_j p_ij v_j,   p_ij = softmax over j of w . tanh(q_i + k_j),   q, k of N channels
+//   y_i = sum_j m_ij p_ij v_j,   p_ij = softmax over j of w . tanh(q_i + k_j),   q, k of N channels
+//
+// m is the mask of dropout, [B, T, S], with a position that of a larger one's row; or 1.  The weights
+// that are asked for are p.
 //
 // Keys at or beyond a length score -1e6, as in masked_softmax.  Kernel:
 // cl/attention/additive_attention.cl.
 
-#include "op/op.h"
+#include "op/attention/additive_attention.h"
 #include "op/row_launch.h"
-
-enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS };
 
 enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
 
@@ -38,6 +39,10 @@ static attncl_status fwd_infer(struct op_sig *sig)
         (w->rank == 1 || (w->rank == 2 && w->dim[0] == 1)) && attncl__desc_count(w) == q->dim[2],
         ATTNCL_ERR_SHAPE, "w is %s, expected [N] or [1, N] with N = %" PRId64, SHAPE(w), q->dim[2]);
     TRY(attncl__check_lens(&sig->in[IN_LENS], q->dim[0], q->dim[1]));
+    TRY(attncl__check_dropout(&params->dropout, &sig->in[IN_STEP]));
+    TRY(attncl__check_dropout_batch(&params->dropout, q->dim[0]));
+    if (attncl__desc_present(&sig->in[IN_POSITION]))
+        TRY(attncl__check_index("position", &sig->in[IN_POSITION]));
     const int64_t dim[3] = {q->dim[0], q->dim[1], v->dim[2]};
     TRY(attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]));
     if (!params->want_weights)
@@ -64,6 +69,7 @@ static int64_t iterations(const struct op_call *call, int64_t vw, int64_t local)
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     enum { KEYS = 64 }; // a work-group takes at once
+    const struct additive_attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q], *lens = &in[IN_LENS];
     const int64_t n_queries = q->dim[1], n_keys = in[IN_K].dim[1], value_width = in[IN_V].dim[2];
     struct group_launch p = attncl__group_launch(l->caps, "attention/additive_attention.cl",
@@ -72,12 +78,13 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     TRY(attncl__check_loops(l->caps, p.spec.kernel, iterations(call, p.vw, (int64_t)p.local)));
     kspec_int(&p.spec, "MASKING", attncl__desc_present(lens) ? MASKING_LENS : 0);
     kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
+    kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
     return attncl__launch(
         l, &p.spec, grid_1d(q->dim[0] * n_queries, p.local),
         ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V), arg_mem(call->in[IN_W]),
              arg_mem(call->in[IN_LENS]), arg_i32(lens->rank == 2), arg_mem(call->out[0]),
              arg_mem(call->out[1]), arg_i32(n_queries), arg_i32(n_keys), arg_i32(q->dim[2]),
-             arg_i32(value_width),
+             arg_i32(value_width), ADDITIVE_MASK(call, &params->dropout),
              arg_local(sizeof(float) * p.vw * (size_t)ceil_div(value_width, p.vw))));
 }
 
@@ -96,16 +103,16 @@ static const struct grad_rule fwd_grad[] = {
     {
         .op = OP_additive_attention_bwd,
         .same_params = true,
-        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_DY(0),
-               REF_DY(1)},
+        .in = {REF_X(IN_Q), REF_X(IN_K), REF_X(IN_V), REF_X(IN_W), REF_X(IN_LENS), REF_X(IN_STEP),
+               REF_X(IN_POSITION), REF_DY(0), REF_DY(1)},
         .out = {REF_DX(IN_Q), REF_DX(IN_K), REF_DX(IN_V), REF_DX(IN_W)},
     },
 };
 
 // Output 1 is p, [B, T, S], where it is wanted.
 const struct op_class attncl__op_additive_attention_fwd = {
-    .name = OP_CLASS(additive_attention_fwd, 5, 2),
-    .optional = 1u << IN_LENS,
+    .name = OP_CLASS(additive_attention_fwd, N_ADDITIVE_INPUTS, 2),
+    .optional = 1u << IN_LENS | 1u << IN_STEP | 1u << IN_POSITION,
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .infer = fwd_infer,
     .launch = fwd_launch,

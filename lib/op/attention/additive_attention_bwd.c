@@ -3,17 +3,17 @@
 // Gradients of additive attention; [B, T, S, N] is never formed, p and its gradient [B, T, S] are.
 //
 //   s_ij = w . t_ij,   t_ij = tanh(q_i + k_j),   p_i = softmax(s_i)
-//   ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij),   dp_ij = g_i . v_j + c_ij
+//   ds_ij = p_ij (dp_ij - sum_j p_ij dp_ij),   dp_ij = m_ij g_i . v_j + c_ij
 //   dq_i = sum_j ds_ij w (1 - t_ij^2)    dk_j = sum_i of the same    dw = sum_ij ds_ij t_ij
-//   dv_j = sum_i p_ij g_i
+//   dv_j = sum_i m_ij p_ij g_i
 //
-// g is the gradient of y, c that of the weights where they are asked for.  Kernels:
+// g is the gradient of y, c that of the weights where they are asked for, m the mask of dropout.  Kernels:
 // cl/attention/additive_attention_bwd.cl.
 
-#include "op/op.h"
+#include "op/attention/additive_attention.h"
 #include "op/row_launch.h"
 
-enum { IN_Q, IN_K, IN_V, IN_W, IN_LENS, IN_G, IN_C };
+enum { IN_G = N_ADDITIVE_INPUTS, IN_C, N_IN };
 enum { OUT_DQ, OUT_DK, OUT_DV, OUT_DW };
 
 enum { MASKING_LENS = 2 }; // of cl/attention/attention.clh
@@ -42,7 +42,7 @@ static attncl_status bwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// In the scratch, in floats: p, ds, each query's share of dw.
+// In the scratch, in floats: m p, ds, each query's share of dw.
 struct places {
     int64_t ds_at, parts_at, floats;
 };
@@ -67,24 +67,27 @@ static struct group_launch pass_of(const struct launcher *l, const struct op_cal
     struct group_launch p =
         attncl__group_launch(l->caps, "attention/additive_attention_bwd.cl", kernel, width);
 
+    const struct additive_attention_bwd_params *params = call->sig.params;
     kspec_int(&p.spec, "MASKING", attncl__desc_present(&call->sig.in[IN_LENS]) ? MASKING_LENS : 0);
+    kspec_int(&p.spec, "DROPOUT", params->attention.dropout.p > 0);
     return p;
 }
 
 static attncl_status launch_rows(struct launcher *l, const struct op_call *call,
                                  const struct places *x)
 {
+    const struct additive_attention_bwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *q = &in[IN_Q];
     const struct group_launch p = pass_of(l, call, "additive_attention_bwd_rows", in[IN_K].dim[1]);
 
-    return attncl__launch(l, &p.spec, grid_1d(q->dim[0] * q->dim[1], p.local),
-                          ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]),
-                               arg_mem(call->in[IN_V]), arg_mem(call->in[IN_W]),
-                               arg_mem(call->in[IN_LENS]), arg_i32(in[IN_LENS].rank == 2),
-                               arg_mem(call->in[IN_G]), arg_mem(call->in[IN_C]),
-                               arg_i32(attncl__desc_present(&in[IN_C])), arg_mem(call->scratch),
-                               arg_i64(x->ds_at), arg_i32(q->dim[1]), arg_i32(in[IN_K].dim[1]),
-                               arg_i32(q->dim[2]), arg_i32(in[IN_V].dim[2])));
+    return attncl__launch(
+        l, &p.spec, grid_1d(q->dim[0] * q->dim[1], p.local),
+        ARGS(arg_mem(call->in[IN_Q]), arg_mem(call->in[IN_K]), arg_mem(call->in[IN_V]),
+             arg_mem(call->in[IN_W]), arg_mem(call->in[IN_LENS]), arg_i32(in[IN_LENS].rank == 2),
+             arg_mem(call->in[IN_G]), arg_mem(call->in[IN_C]),
+             arg_i32(attncl__desc_present(&in[IN_C])), arg_mem(call->scratch), arg_i64(x->ds_at),
+             arg_i32(q->dim[1]), arg_i32(in[IN_K].dim[1]), arg_i32(q->dim[2]),
+             arg_i32(in[IN_V].dim[2]), ADDITIVE_MASK(call, &params->attention.dropout)));
 }
 
 static attncl_status launch_queries(struct launcher *l, const struct op_call *call,
@@ -160,8 +163,8 @@ static void bwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 }
 
 const struct op_class attncl__op_additive_attention_bwd = {
-    .name = OP_CLASS(additive_attention_bwd, 7, 4),
-    .optional = 1u << IN_LENS | 1u << IN_C,
+    .name = OP_CLASS(additive_attention_bwd, N_IN, 4),
+    .optional = 1u << IN_LENS | 1u << IN_STEP | 1u << IN_POSITION | 1u << IN_C,
     .infer = bwd_infer,
     .scratch = bwd_scratch,
     .launch = bwd_launch,

@@ -15,7 +15,7 @@ static void check_values(struct host *q, struct host *k, struct host *v, struct 
     struct host *got = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], v->dim[2]));
     struct host *p = host_new(ATTNCL_F32, DIMS(q->dim[0], q->dim[1], k->dim[1]));
     struct host *want = host_like(got), *want_p = host_like(p);
-    const struct additive_attention_fwd_params with_weights = {true};
+    const struct additive_attention_fwd_params with_weights = {.want_weights = true};
     const double n = (double)q->dim[2], argument = fmin(host_largest(q) + host_largest(k), 10);
     const double score_error = n * host_largest(w) * (argument + n + 4) * 6e-8;
     const double relative = 2 * score_error + ((double)k->dim[1] + 16) * 6e-8;
@@ -44,6 +44,45 @@ TEST(matches_the_reference)
     check(2, 3, 5, 4, 6, NULL);
     check(3, 2, 70, 33, 17, NULL);
     check(1, 2, 130, 64, 100, NULL);
+}
+
+static void check_dropped(int64_t n_keys, double p, int64_t position, struct host *lens)
+{
+    const struct ref_dropout d = {p, 0x123456789u, 5, 77};
+    const struct additive_attention_fwd_params params = {true,
+                                                         {.p = p, .seed = d.seed, .site = d.site}};
+    struct host *q = host_random(1, DIMS(4, 3, 6)), *k = host_random(2, DIMS(4, n_keys, 6));
+    struct host *v = host_random(3, DIMS(4, n_keys, 20)), *w = host_random(4, DIMS(6));
+    struct host *got = host_new(ATTNCL_F32, DIMS(4, 3, 20)), *want = host_like(got);
+    struct host *p_got = host_new(ATTNCL_F32, DIMS(4, 3, n_keys)), *p_want = host_like(p_got);
+    struct host *dropped = host_like(p_got), *step = host_new(ATTNCL_I32, 0, NULL);
+
+    step->data[0] = d.step;
+    ref_additive_attention(q, k, v, w, lens, want, p_want);
+    ref_dropout_fwd(&d, p_want, position < 0 ? 0 : position, NULL, dropped);
+    for (int64_t i = 0; i < want->count; ++i) {
+        const int64_t row = i / 20, first = row / 3 * n_keys;
+        want->data[i] = 0;
+        for (int64_t j = 0; j < n_keys; ++j)
+            want->data[i] += dropped->data[row * n_keys + j] * v->data[(first + j) * 20 + i % 20];
+    }
+    ck_ok(run_op("additive_attention_fwd", &params,
+                 HOSTS(q, k, v, w, lens, step, position < 0 ? NULL : host_index((double)position)),
+                 HOSTS(got, p_got)));
+    ck_near(got, want, 0, 2e-5 * host_largest(v)); // as check_values(), times 1 / (1 - p)
+    ck_near(p_got, p_want, 1e-5, 1e-37);
+}
+
+// The weights that are asked for are those before dropout.
+TEST(weights_are_dropped)
+{
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){0, 1, 70, 1000}, DIMS(4));
+
+    for (int64_t n_keys = 1; n_keys < 6; ++n_keys)
+        check_dropped(n_keys, 0.3, -1, NULL);
+    check_dropped(130, 0.3, 5, NULL);
+    check_dropped(131, 0.5, 3, lens);
+    check_dropped(9, 1, -1, NULL);
 }
 
 TEST(lengths)

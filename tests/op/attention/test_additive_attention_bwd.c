@@ -8,7 +8,7 @@
 #include "support/derivative.h"
 #include "support/op_test.h"
 
-enum { Q, K, V, W, LENS, G, C, N_IN };
+enum { Q, K, V, W, LENS, STEP, POSITION, G, C, N_IN };
 
 // Relative to the sum of the sizes of all terms: p to twice what a score of some hundred terms is
 // off, 4e-6, and sums.
@@ -22,11 +22,14 @@ static void fill(struct host **in, int64_t batch, int64_t n_queries, int64_t n_k
     in[V] = host_random(3, DIMS(batch, n_keys, width));
     in[W] = n % 2 ? host_random(4, DIMS(n)) : host_random(4, DIMS(1, n));
     in[LENS] = lens;
+    in[STEP] = in[POSITION] = NULL;
     in[G] = host_random(5, DIMS(batch, n_queries, width));
     in[C] = weights ? host_random(6, DIMS(batch, n_queries, n_keys)) : NULL;
 }
 
-static void check(struct host *const *in)
+// mask: factors of the weights, NULL: 1.
+static void check_masked(struct host *const *in, const struct additive_attention_bwd_params *params,
+                         const struct host *mask)
 {
     static const char *const names[] = {"dq", "dk", "dv", "dw"};
     struct host *got[4], *want[4], *size[4];
@@ -36,11 +39,49 @@ static void check(struct host *const *in)
         want[i] = host_like(in[i]);
         size[i] = host_like(in[i]);
     }
-    ref_additive_attention_bwd(in, false, want);
-    ref_additive_attention_bwd(in, true, size);
-    ck_ok(run_op("additive_attention_bwd", NULL, in, N_IN, got, 4));
+    ref_additive_attention_bwd(in, mask, false, want);
+    ref_additive_attention_bwd(in, mask, true, size);
+    ck_ok(run_op("additive_attention_bwd", params, in, N_IN, got, 4));
     for (int i = 0; i < 4; ++i)
         ck_terms(got[i], want[i], size[i], tolerance, 1e-30, names[i]);
+}
+
+static void check(struct host *const *in)
+{
+    check_masked(in, NULL, NULL);
+}
+
+// position: -1: none.
+static void check_dropped(struct host **in, double p, int64_t position)
+{
+    const struct ref_dropout d = {p, 0x123456789u, 5, 77};
+    const struct additive_attention_bwd_params params = {
+        .attention.dropout = {.p = p, .seed = d.seed, .site = d.site}};
+    struct host *mask = host_new(ATTNCL_F32, DIMS(in[Q]->dim[0], in[Q]->dim[1], in[K]->dim[1]));
+
+    for (int64_t i = 0; i < mask->count; ++i)
+        mask->data[i] = 1;
+    ref_dropout_fwd(&d, mask, position < 0 ? 0 : position, NULL, mask);
+    in[STEP] = host_new(ATTNCL_I32, 0, NULL);
+    in[STEP]->data[0] = d.step;
+    in[POSITION] = position < 0 ? NULL : host_index((double)position);
+    check_masked(in, &params, mask);
+}
+
+TEST(weights_are_dropped_by_the_same_mask)
+{
+    struct host *lens = host_with(ATTNCL_I32, (const double[]){0, 1, 13, 1000}, DIMS(4));
+    struct host *in[N_IN];
+
+    fill(in, 1, 1, 1, 1, 1, NULL, true);
+    check_dropped(in, 0.3, -1);
+    fill(in, 2, 3, 5, 4, 6, NULL, false);
+    check_dropped(in, 0.3, 7);
+    fill(in, 1, 2, 70, 33, 17, NULL, true);
+    check_dropped(in, 0.4, -1);
+    fill(in, 4, 3, 23, 7, 9, lens, true);
+    check_dropped(in, 0.5, 2);
+    check_dropped(in, 1, 2);
 }
 
 TEST(matches_the_reference)
@@ -89,7 +130,7 @@ LOOP_TEST(the_definition_meets_differences, 0, 2)
     fill(in, 2, 3, 4, 3, 2, _i ? lens : NULL, true);
     for (int i = 0; i < 4; ++i)
         out[i] = host_like(in[i]);
-    ref_additive_attention_bwd(in, false, out);
+    ref_additive_attention_bwd(in, NULL, false, out);
     for (int i = 0; i < 4; ++i)
         ck_derivative(loss, in, in[i], out[i], names[i]);
 }
