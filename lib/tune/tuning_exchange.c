@@ -96,7 +96,11 @@ static attncl_status add_file(struct entries *e, const char *path)
     if (!data)
         TRY_DONE(FAIL(ATTNCL_ERR_NO_MEMORY, "%s", path));
     e->texts[e->n_texts++] = data;
-    TRY_DONE(attncl__file_read(fd, data, (size_t)bytes));
+    status = attncl__file_read(fd, data, (size_t)bytes);
+    if (status != ATTNCL_OK) {
+        attncl__error_prefix("%s", path);
+        goto done;
+    }
     TRY_DONE(add_text(e, path, (struct slice){data, (size_t)bytes}, true));
 
 done:
