@@ -12,10 +12,10 @@
 //             in panels of PR x NE vectors.  Tiles that no query sees are skipped
 //   Memory    keys packed by attention_cpu_pack.cl, values packed or in place; in local memory
 //             `queries` [block / MR][width][MR], `scores` [block][BC], `sums` [block][value_pitch]
-//             and `rows` [2][block]
-//   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
-//             a row that sees no key gives 0.  With WEIGHTS the scores are computed again, the same
-//             bit for bit
+//             and `rows`, maxima [block] and totals per lane [block][VW]
+//   Numerics  float; running maximum per row, replaced by a score that exceeds it by SLACK: so rows
+//             are rarely rescaled, and exponentials are e^SLACK at most; a row that sees no key
+//             gives 0.  With WEIGHTS the scores are computed again, the same bit for bit
 //
 //   Macro     Meaning                                           Values
 //   LS        work-group size                                   1
@@ -30,12 +30,42 @@
 
 #include "attention/attention_cpu.clh"
 
+#define SLACK 8.0f
+
 #ifndef WEIGHTS
 #error "WEIGHTS: p is stored too"
 #endif
 
-// Row r takes a tile in: its scores become exponentials, what it had so far is scaled to the new
-// maximum.
+// e^x, 0 below -88, NaN kept; as powers of two in 12 instead of 15 operations.  Relative error
+// 1.5e-7 + 2e-8 |x|: what is far below the largest of a row counts little.
+static inline FV exp_score_v(FV x)
+{
+    const FV t = max_v((FV)(-88.029f), x); // 2^-127, which the shift makes 0
+    const FV k = t * LOG2_E + ROUND_POWER;
+    const FV r = t * LOG2_E - (k - ROUND_POWER);
+    FV q = r * 0.00132647f + 0.00967151f;
+    q = q * r + 0.05550734f;
+    q = q * r + 0.24022242f;
+    q = q * r + 0.69314698f;
+    q = q * r + 1.0f;
+    return q * AS_FV(AS_IV(k) << 23);
+}
+
+// What row r had so far is scaled to the maximum `now`.
+static inline void raise_row(const struct block *x, int r, float now)
+{
+    const float factor = exp_nonpos_f(x->row_max[r] - now);
+
+    x->row_max[r] = now;
+    VSTORE(VLOAD(x->total + r * VW) * factor, x->total + r * VW);
+    for (int e = 0; e < x->sum_pitch; e += VW) {
+        __local float *o = x->sums + r * x->sum_pitch + e;
+        VSTORE(VLOAD(o) * factor, o);
+    }
+}
+
+// Row r takes a tile in: its scores become exponentials.  The branch is predictable, and no
+// exponential waits for the horizontal maximum unless it is taken.
 static inline void absorb_row(const struct block *x, int r, int columns)
 {
     __local float *s = x->scores + r * BC;
@@ -48,9 +78,10 @@ static inline void absorb_row(const struct block *x, int r, int columns)
 #pragma unroll
         for (int n = 0; n < NS; n++)
             row_max_v[n] = max_v(VLOAD(s + c + n * VW), row_max_v[n]);
-    const float before = x->row_max[r];
-    const float now = max_v(before, horizontal_max(max_v(row_max_v[0], row_max_v[NS - 1])));
-    const float shift = now == -INFINITY ? 0.0f : now;
+    const float most = horizontal_max(max_v(row_max_v[0], row_max_v[NS - 1]));
+    if (most > x->row_max[r] + SLACK)
+        raise_row(x, r, most);
+    const float base = x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r];
 
 #pragma unroll
     for (int n = 0; n < NS; n++)
@@ -58,25 +89,14 @@ static inline void absorb_row(const struct block *x, int r, int columns)
     for (int c = 0; c < columns; c += PANEL)
 #pragma unroll
         for (int n = 0; n < NS; n++) {
-            const FV e = exp_nonpos_v(VLOAD(s + c + n * VW) - shift);
+            const FV e = exp_score_v(VLOAD(s + c + n * VW) - base);
             VSTORE(e, s + c + n * VW);
             sum_v[n] += e;
         }
 #if NS == 2
     sum_v[0] += sum_v[1];
 #endif
-    const float sum = horizontal_sum(sum_v[0]);
-    if (now == before) {
-        x->total[r] += sum;
-        return;
-    }
-    const float factor = exp_nonpos_f(before - shift);
-    x->row_max[r] = now;
-    x->total[r] = x->total[r] * factor + sum;
-    for (int e = 0; e < x->sum_pitch; e += VW) {
-        __local float *o = x->sums + r * x->sum_pitch + e;
-        VSTORE(VLOAD(o) * factor, o);
-    }
+    VSTORE(VLOAD(x->total + r * VW) + sum_v[0], x->total + r * VW);
 }
 
 #if DROPOUT
@@ -105,7 +125,7 @@ static inline void start_rows(const struct block *x)
 {
     for (int r = 0; r < x->padded; r++) {
         x->row_max[r] = -INFINITY;
-        x->total[r] = 0.0f;
+        VSTORE((FV)(0.0f), x->total + r * VW);
         for (int e = 0; e < x->sum_pitch; e += VW)
             VSTORE((FV)(0.0f), x->sums + r * x->sum_pitch + e);
     }
@@ -114,8 +134,9 @@ static inline void start_rows(const struct block *x)
 // What a row's exponentials are times, and relative to: both 0 where it sees no key.
 static inline float2 row_shift_and_factor(const struct block *x, int r)
 {
+    const float total = horizontal_sum(VLOAD(x->total + r * VW));
     return (float2)(x->row_max[r] == -INFINITY ? 0.0f : x->row_max[r],
-                    x->total[r] == 0.0f ? 0.0f : 1.0f / x->total[r]);
+                    total == 0.0f ? 0.0f : 1.0f / total);
 }
 
 static inline void store_rows(const struct block *x, __global float *y, long y_t, int value_width)
@@ -151,7 +172,7 @@ static inline void store_weights(const struct block *x, bool seen, __global floa
 #endif
 
 // y: element (b, t, h, e) at b * y_b + t * y_t + h * value_width + e.  weights: [B, H, T, S].
-// saved_rows, when save_rows: [B, H, T], a maximum and 1 / total.
+// saved_rows, when save_rows: [B, H, T], a maximum, up to SLACK too low, and 1 / total.
 KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k, HEADS(v),
                               VISIBILITY_PARAMS, __global float *restrict y, long y_b, long y_t,
                               __global float *restrict weights, __global float *restrict saved_rows,

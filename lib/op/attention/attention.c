@@ -6,6 +6,7 @@
 //
 // m is the mask of dropout, [B, H, T, S], or 1; the weights that are asked for are p.  For the
 // gradients each row's maximum and one over its total are saved: p_ij = exp(s_ij - maximum) / total.
+// That maximum may be a score up to 8 below the largest (SLACK of cl/attention/attention_cpu.cl).
 //
 // q [B, H, T, D], k [B, H, S, D], v [B, H, S, E]; y lies as [T, B, H, E] or [B, T, H, E].  Keys are
 // first packed into tiles (cl/attention/attention_cpu_pack.cl), then blocks of queries run over them
@@ -140,7 +141,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p),
              arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
-             arg_local(floats(block * p->value_pitch)), arg_local(floats(2 * block))));
+             arg_local(floats(block * p->value_pitch)), arg_local(floats((1 + p->vw) * block))));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)

@@ -24,7 +24,7 @@ static int choose_sum_vectors(int64_t vectors, int max)
 
 static size_t local_bytes(const struct attention_tiling *p, int64_t block)
 {
-    return sizeof(float) * (size_t)(block * (p->width + p->key_tile + p->value_pitch + 2));
+    return sizeof(float) * (size_t)(block * (p->width + p->key_tile + p->value_pitch + 1 + p->vw));
 }
 
 // What is tuned for this many keys, or NULL.
