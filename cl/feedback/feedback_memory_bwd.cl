@@ -85,8 +85,10 @@ KERNEL void feedback_memory_bwd_dots(__global const float *dy, __global const fl
 {
     GROUP_SPACE(tmp);
     const int k = (int)get_group_id(0);
-    __global const float *const all[8] = {x0, x1, x2, x3, x4, x5, x6, x7};
-    __global const float *x = all[k];
+    // Chosen without an array of pointers, which GPUs keep in memory.
+    __global const float *const low = k < 2 ? (k == 0 ? x0 : x1) : (k == 2 ? x2 : x3);
+    __global const float *const high = k < 6 ? (k == 4 ? x4 : x5) : (k == 6 ? x6 : x7);
+    __global const float *const x = k < 4 ? low : high;
     FV sum_v = (FV)(0.0f);
 
     for (long i = VW * (long)get_local_id(0); i < count; i += VW * LS) {

@@ -28,6 +28,10 @@ static attncl_status run_op(struct launcher *l, const struct resource_case *c)
             continue;
         TRY(attncl__desc_make(c->in[i].dtype ? c->in[i].dtype : ATTNCL_F32, c->in[i].rank,
                               c->in[i].dim, &call.sig.in[i]));
+        for (int axis = 0; axis + 1 < c->in[i].rank; ++axis) {
+            const int64_t width = c->in[i].dim[c->in[i].rank - 1];
+            call.sig.in[i].stride[axis] += call.sig.in[i].stride[axis] / width * c->in[i].gap;
+        }
         in[i].storage = &nothing;
     }
     TRY(cls->infer(&call.sig));
@@ -61,23 +65,6 @@ attncl_status resource_case_run(struct launcher *l, const struct resource_case *
     return c->op ? run_op(l, c) : run_gemm(l, c);
 }
 
-// clang-format off
-#define EXTENTS(type, ...)                                                                           \
-    {ATTNCL_##type, sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
-#define DIM(...) EXTENTS(F32, __VA_ARGS__)
-#define ABSENT   {.rank = 0}
-#define INDEX    {.dtype = ATTNCL_I32}
-#define OP_CASE(name, cls, values, ...)                                                            \
-    {.label = name, .op = #cls, .params = &(const struct cls##_params)values, .in = {__VA_ARGS__}}
-#define VALUES(...) {__VA_ARGS__}
-#define GEMM(name, rows, columns, terms, ...)                                                      \
-    {.label = name,                                                                                \
-     .gemm = {.batch = 1, .m = (rows), .n = (columns), .k = (terms), __VA_ARGS__}}
-#define SKINNY(name, rows, ...)                                                                    \
-    {.label = name, .skinny = true,                                                                \
-     .gemm = {.batch = 1, .m = (rows), .n = 4096, .k = 4096, __VA_ARGS__}}
-// clang-format on
-
 // The forms of one size that differ in code.
 #define GEMMS(name, m, n, k)                                                                       \
     GEMM(name " NN", m, n, k, .trans_a = false),                                                   \
@@ -85,14 +72,12 @@ attncl_status resource_case_run(struct launcher *l, const struct resource_case *
         GEMM(name " TN", m, n, k, .trans_a = true),                                                \
         GEMM(name " NN unaligned", m, n, (k) + 1, .trans_a = false)
 
-#define HEADS(t, d) DIM(1, 16, t, d)
 #define ATTENTION(name, cls, values, t, s, d)                                                      \
     OP_CASE(name, cls, VALUES values, HEADS(t, d), HEADS(s, d), HEADS(s, d))
 #define WIDTH(name, t, s, d) ATTENTION(name " D " #d, attention_fwd, (.scale = 1), t, s, d)
 #define WIDTHS(t, s, name)                                                                         \
     WIDTH(name, t, s, 32), WIDTH(name, t, s, 64), WIDTH(name, t, s, 96), WIDTH(name, t, s, 128),   \
         WIDTH(name, t, s, 192), WIDTH(name, t, s, 256), WIDTH(name, t, s, 320)
-#define QKV(t, b) DIM(t, b, 512), DIM(t, b, 512), DIM(t, b, 512)
 
 enum { MANY = 1 << 16 };
 #define ROWS(name, width)                                                                          \
@@ -112,7 +97,7 @@ enum { MANY = 1 << 16 };
                 VALUES(.loss = {.reduction = ATTNCL_REDUCE_NONE, .pad = -1}), DIM(MANY, width),    \
                 EXTENTS(I32, MANY), DIM(MANY))
 
-const struct resource_case resource_cases[] = {
+const struct resource_case resource_general[] = {
     GEMMS("4096 x 4096 x 4096", 4096, 4096, 4096),
     GEMM("4096 x 4096 x 4096 causal", 4096, 4096, 4096, .causal = true),
     GEMM("4096 x 4096 x 4096 NT causal", 4096, 4096, 4096, .trans_b = true, .causal = true),
@@ -173,4 +158,4 @@ const struct resource_case resource_cases[] = {
             DIM(4096, 63)),
     OP_CASE("multiply", mul_fwd, VALUES(0), DIM(1 << 20), DIM(1 << 20)),
 };
-const size_t n_resource_cases = sizeof resource_cases / sizeof resource_cases[0];
+const size_t n_resource_general = sizeof resource_general / sizeof resource_general[0];

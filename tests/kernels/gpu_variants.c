@@ -146,8 +146,12 @@ int main(int argc, char **argv)
         const struct launch_mock mock = {fits, launch, w};
         struct launcher l = {.caps = &devices[d].caps, .gemm = "native"};
         launch_mock_set(&mock);
-        for (size_t i = 0; i < n_resource_cases; ++i)
-            ok &= write_case(w, &l, &resource_cases[i]);
+        for (size_t i = 0; i < n_resource_general; ++i)
+            ok &= write_case(w, &l, &resource_general[i]);
+        for (size_t i = 0; i < n_resource_steps; ++i)
+            ok &= write_case(w, &l, &resource_steps[i]);
+        for (size_t i = 0; i < n_resource_gradients; ++i)
+            ok &= write_case(w, &l, &resource_gradients[i]);
         free(w);
     }
     return ok ? 0 : 1;

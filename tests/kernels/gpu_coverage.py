@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""gpu_coverage.py ROOT VARIANTS: the cases of attncl-gpu-variants launch every kernel of cl/ that a GPU can get, with every
+value of its macros that its contract names.  Kernels with "cpu" in their names are the CPU variant's.  Nothing is compiled."""
+import collections
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "style"))
+from kernel_variants import alternatives, macro_table  # noqa: E402
+
+# Sizes, of which the rows of the library choose some.
+SIZES = {"VW", "LS", "LANES_PER_ROW", "VECS_PER_LANE", "N_X"}
+# What no GPU gets, by its macro: prefetching, several vectors and tails of vectors are the CPU variant's; there is no
+# launch of the activation that changes nothing.
+NEVER = {("USE_PREFETCH", "1"), ("HAS_TAIL", "1"), ("NV", "2"), ("NV", "3"), ("NV", "4"), ("KIND", "0", "activation"),
+         ("KIND", "0", "activation_bwd")}
+
+
+def kernels_of(path):
+    return re.findall(r"^KERNEL\s+void\s+(\w+)", path.read_text(), re.M)
+
+
+def launched(program):
+    """{kernel} and {file: {macro: values}} of all cases."""
+    kernels, values = set(), collections.defaultdict(lambda: collections.defaultdict(set))
+    with tempfile.TemporaryDirectory() as directory:
+        said = subprocess.run([program, directory], capture_output=True, text=True)
+        if said.returncode:
+            sys.exit(f"{program}: {said.stderr.strip()}")
+        for source, kernel in {tuple(line.split("\t")[i] for i in (0, 2)) for line in said.stdout.splitlines()}:
+            kernels.add(kernel)
+            for line in pathlib.Path(source).read_text().splitlines():
+                macro = re.match(r"#define (\w+) (-?\w+)$", line)
+                if not macro:
+                    break
+                values[pathlib.Path(source).name.split(".")[0]][macro[1]].add(macro[2])
+    return kernels, values
+
+
+def main():
+    cl = pathlib.Path(sys.argv[1]) / "cl"
+    kernels, values = launched(sys.argv[2])
+    faults, n_kernels, n_values = [], 0, 0
+    for path in sorted(cl.glob("*/*.cl")):
+        mine = [k for k in kernels_of(path) if "cpu" not in k]
+        n_kernels += len(mine)
+        faults += [f"{path}: no case launches {kernel}" for kernel in mine if kernel not in kernels]
+        if not any(kernel in kernels for kernel in mine):
+            continue
+        for macro, text in macro_table(path, cl).items():
+            for value in {o[0] for o in alternatives(text) if o[1] != "CPU" and re.fullmatch(r"\d+|[a-z]+", o[0])}:
+                if macro in SIZES or {(macro, value), (macro, value, path.stem)} & NEVER or "LS" in text:
+                    continue
+                n_values += 1
+                if value not in values[path.stem][macro]:
+                    faults.append(f"{path}: no case has {macro} {value}")
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    if not n_kernels or not n_values:
+        print(f"{cl}: no kernel was found", file=sys.stderr)
+    print(f"{n_kernels} kernels and {n_values} values of their macros: {len(faults)} are not launched")
+    return 1 if faults or not n_kernels or not n_values else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
