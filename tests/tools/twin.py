@@ -14,6 +14,7 @@ LIMIT = 1e-4  # of a loss and a norm, relative: ten times less than over 300 ste
 LM = {"d_model": 12, "n_layers": 2, "n_vocab": 11}
 AFT = {**LM, "layer": "aft_local", "seq_len": 9, "local_window_size": 4, "d_ff": 10}
 TRANSFORMER = {**LM, "layer": "transformer", "heads": 3, "d_ff": 14, "max_len": 11}
+ENCODER = {**TRANSFORMER, "n_classes": 5, "activation": "GELU"}
 SEQ2SEQ = {"src_vocab_size": 9, "tgt_vocab_size": 11, "embed_size": 5, "num_hiddens": 6, "num_layers": 2}
 ADAM = {"kind": "adam", "learning_rate": 0.01}
 TORCH_ADAM = {**ADAM, "optimized_update": False}
@@ -45,13 +46,27 @@ CASES = {
     "Feedback with one set of keys, tied": (
         {**LM, "layer": "feedback_kv", "heads": 2, "d_ff": 14, "P": 9, "embed_scale": 1.5, "tie_generator": True},
         {"optimizer": {**TORCH_ADAM, "amsgrad": True, "betas": [0.8, 0.9]}, "accumulate": 2, "ema": 0.5}),
+    "encoder, classes, accumulation": (ENCODER, {"optimizer": ADAM, "label_smoothing": 0.1, "accumulate": 2}),
+    "encoder, classes by the first word": ({**ENCODER, "pool": "first", "n_layers": 1}, {
+        "optimizer": {"kind": "sgd", "learning_rate": 0.1}, "clip": "d2l"}),
+    "encoder, a label for each word": ({**ENCODER, "pool": "none", "layer_norm_eps": 0.01}, {
+        "optimizer": {**ADAM, "kind": "adamw", "weight_decay": 0.1}, "pad": 4, "schedule": {"kind": "linear", "warmup": 3}}),
     "Bahdanau, padding": (SEQ2SEQ, {"optimizer": TORCH_ADAM, "clip": "d2l", "pad": 3, "accumulate": 2}),
 }
 N_STEPS, LENGTH, BATCH = 12, 7, 3
 
 
+def arch_of(model):
+    return "encoder" if "n_classes" in model else "lm" if "n_vocab" in model else "seq2seq_bahdanau"
+
+
 def batches_of(model, n):
     import torch
+    if "n_classes" in model:
+        lens = torch.randint(1, LENGTH + 1, (n, BATCH))
+        shape = (n, LENGTH, BATCH) if model.get("pool") == "none" else (n, BATCH)
+        return {"tokens": torch.randint(0, model["n_vocab"], (n, LENGTH, BATCH)), "valid_lens": lens,
+                "targets": torch.randint(0, model["n_classes"], shape)}
     if "n_vocab" in model:
         x = torch.randint(0, model["n_vocab"], (n, LENGTH + 1, BATCH))
         x[:, 1::2] = (3 * x[:, 0::2] + 1) % model["n_vocab"]  # half of it can be learnt
@@ -71,7 +86,7 @@ def disagreements(tool, directory, model, train):
     from support.safetensors_file import write
     from torch_models.model_file import load_model, model_of, save_model
     from torch_models.twin import Twin, loss_of
-    arch = "lm" if "n_vocab" in model else "seq2seq_bahdanau"
+    arch = arch_of(model)
     train = {"batch_size": BATCH, "seq_len": LENGTH, "steps": N_STEPS, **train}
     config, init, data, run = (directory / name for name in ("c.json", "i.safetensors", "b.safetensors", "run"))
     config.write_text(json.dumps({"arch": arch, "model": model, "train": train}))

@@ -38,19 +38,20 @@ def model_of(arch, c, names=()):
     """A module without meaningful values.  `names`: of the parameters in the file."""
     if arch == "seq2seq_bahdanau":
         return Seq2Seq(*(c[key] for key in SHAPE_KEYS))
+    if arch not in ("lm", "encoder"):
+        raise ValueError(f"arch {arch}, expected lm, encoder or seq2seq_bahdanau")
     if arch == "encoder":
         model = Classifier(c)
         model.pool = c.get("pool", "mean")
-        return model
-    if arch != "lm":
-        raise ValueError(f"arch {arch}, expected lm, encoder or seq2seq_bahdanau")
-    c = completed(c, names)
-    model = FeedbackLM(c) if c["layer"].startswith("feedback") else LM(c)
+    else:
+        c = completed(c, names)
+        model = FeedbackLM(c) if c["layer"].startswith("feedback") else LM(c)
     for norm in model.modules():
         if isinstance(norm, nn.LayerNorm):
             norm.eps = c.get("layer_norm_eps", 1e-5)
-    if c["layer"][:8] != "feedback" and isinstance(model.encoder.norm, nn.LayerNorm):
-        model.encoder.norm.eps = c.get("final_norm_eps", c.get("layer_norm_eps", 1e-5))
+    encoder = model if arch == "encoder" else model.encoder if c["layer"][:8] != "feedback" else None
+    if encoder and isinstance(encoder.norm, nn.LayerNorm):
+        encoder.norm.eps = c.get("final_norm_eps", c.get("layer_norm_eps", 1e-5))
     return model
 
 
