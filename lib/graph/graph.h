@@ -9,6 +9,7 @@
 // A graph that belongs to no context: it infers shapes and cannot be compiled.  Owned by the caller.
 attncl_status attncl__graph_create_unbound(attncl_graph **graph_ret);
 
+bool attncl__graph_is_unbound(const attncl_graph *g);
 // A weight of which only the shape is known: of graphs without a context.
 attncl_value attncl__graph_placeholder(attncl_graph *g, attncl_dtype dtype, int rank,
                                        const int64_t *dim);

@@ -33,6 +33,8 @@ attncl_value attncl_sinusoid(attncl_graph *g, int64_t n_positions, int64_t n_cha
     const attncl_status status = attncl__desc_make(ATTNCL_F32, 2, dim, &d);
     if (status != ATTNCL_OK)
         return GRAPH_FAIL(g, status, "%s", attncl_last_error());
+    if (attncl__graph_is_unbound(g))
+        return attncl__graph_placeholder(g, ATTNCL_F32, 2, dim);
 
     float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
     if (!table)
@@ -56,17 +58,12 @@ attncl_value attncl_add_position_at(attncl_graph *g, attncl_value x, attncl_valu
     return attncl__graph_add(g, &attncl__op_add_position_at_fwd, NULL, IN(x, table, position));
 }
 
-attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta)
+// [2, width]: cosines, and sines with their signs.
+static attncl_value rotation_table(attncl_graph *g, int64_t width, double delta)
 {
-    struct tensor_desc d;
-    if (!attncl__layer_shape(g, x, "x", &d))
-        return ATTNCL_NONE_VALUE;
-    const int64_t width = d.rank > 0 ? d.dim[d.rank - 1] : 0, dim[2] = {2, width};
-    if (d.rank == 0 || width % 2 != 0 || !isfinite(delta))
-        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
-                          "x is %s, delta is %g: expected an even last axis and a finite delta",
-                          SHAPE(&d), delta);
-
+    const int64_t dim[2] = {2, width};
+    if (attncl__graph_is_unbound(g))
+        return attncl__graph_placeholder(g, ATTNCL_F32, 2, dim);
     float *table = attncl__alloc_array(2 * (size_t)width, sizeof *table);
     if (!table)
         return GRAPH_FAIL(g, ATTNCL_ERR_NO_MEMORY, "table of a shift [2, %" PRId64 "]", width);
@@ -78,5 +75,19 @@ attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta
     }
     const attncl_value rotation = attncl_graph_constant(g, ATTNCL_F32, 2, dim, table);
     attncl__free(table);
-    return attncl__graph_add(g, &attncl__op_rotate_fwd, NULL, IN(x, rotation));
+    return rotation;
+}
+
+attncl_value attncl_relative_shift(attncl_graph *g, attncl_value x, double delta)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, x, "x", &d))
+        return ATTNCL_NONE_VALUE;
+    const int64_t width = d.rank > 0 ? d.dim[d.rank - 1] : 0;
+    if (d.rank == 0 || width % 2 != 0 || !isfinite(delta))
+        return GRAPH_FAIL(g, ATTNCL_ERR_SHAPE,
+                          "x is %s, delta is %g: expected an even last axis and a finite delta",
+                          SHAPE(&d), delta);
+    return attncl__graph_add(g, &attncl__op_rotate_fwd, NULL,
+                             IN(x, rotation_table(g, width, delta)));
 }

@@ -19,10 +19,12 @@ struct settings {
     int rank;      // 3: a batch axis of 1 in the end
 };
 
+enum { max_seq = 16384 }; // its square is CONFIG_MAX_TABLE_BYTES
+
 static attncl_status subsequent_configure(struct config *config, void *settings)
 {
     struct settings *s = settings;
-    TRY(attncl__config_int(config, "seq_len", 1, &s->n_seq));
+    TRY(attncl__config_count(config, "seq_len", 1, max_seq, &s->n_seq));
     *s = (struct settings){.n_seq = s->n_seq, .reach = s->n_seq, .causal = true, .rank = 3};
     return ATTNCL_OK;
 }
@@ -30,7 +32,7 @@ static attncl_status subsequent_configure(struct config *config, void *settings)
 static attncl_status local_configure(struct config *config, void *settings)
 {
     struct settings *s = settings;
-    TRY(attncl__config_int(config, "seq_len", 1, &s->n_seq));
+    TRY(attncl__config_count(config, "seq_len", 1, max_seq, &s->n_seq));
     s->rank = 2;
     return attncl__config_int(config, "local_window_size", 0, &s->reach);
 }

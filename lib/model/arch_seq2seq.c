@@ -34,7 +34,7 @@ static attncl_status predict_configure(struct config *config, void *settings)
 {
     struct seq2seq_settings *s = settings;
     TRY(seq2seq_configure(config, settings));
-    TRY(attncl__config_int(config, "num_steps", 1, &s->n_steps));
+    TRY(attncl__config_count(config, "num_steps", 1, CONFIG_MAX_STEPS, &s->n_steps));
     TRY(attncl__config_int(config, "bos", 0, &s->bos));
     REQUIRE(s->bos < s->n_target, ATTNCL_ERR_FORMAT,
             "bos is %" PRId64 ", tgt_vocab_size is %" PRId64, s->bos, s->n_target);

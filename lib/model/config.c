@@ -103,6 +103,15 @@ attncl_status attncl__config_int(struct config *config, const char *key, int64_t
     return check_int(key, min, *ret);
 }
 
+attncl_status attncl__config_count(struct config *config, const char *key, int64_t min, int64_t max,
+                                   int64_t *ret)
+{
+    TRY(attncl__config_int(config, key, min, ret));
+    REQUIRE(*ret <= max, ATTNCL_ERR_FORMAT, "%s is %" PRId64 ", must be at most %" PRId64, key,
+            *ret, max);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__config_int_or(struct config *config, const char *key, int64_t min,
                                     int64_t otherwise, int64_t *ret)
 {

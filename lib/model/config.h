@@ -60,6 +60,14 @@ attncl_status attncl__config_int_or(struct config *config, const char *key, int6
                                     int64_t otherwise, int64_t *ret);
 attncl_status attncl__config_bool_or(struct config *config, const char *key, bool otherwise,
                                      bool *ret);
+// An integer from `min` to `max` that must be there: how many parts something gets of which the
+// configuration alone says the number, so that a few digits ask for no more than a host has.
+attncl_status attncl__config_count(struct config *config, const char *key, int64_t min, int64_t max,
+                                   int64_t *ret);
+enum {
+    CONFIG_MAX_STEPS = 4096,                // of a graph that has nodes for each
+    CONFIG_MAX_TABLE_BYTES = 256 * 1048576, // of what is computed, and in no file
+};
 
 // Whether a model has a part: as the key says, by default `otherwise`.
 enum presence { PRESENT_NEVER, PRESENT_ALWAYS, PRESENT_IF_IN_FILE };

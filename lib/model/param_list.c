@@ -14,7 +14,7 @@
 #include "model/param_list.h"
 
 enum {
-    MAX_PARAMS = 1000000, // as many as a file may have
+    MAX_PARAMS = 200000, // as many as a file may have
     MAX_PROBLEMS = 1000,
     MAX_NAMED = 10, // in a message
     MAX_NAMED_BYTES = 700,

@@ -13,6 +13,7 @@
 #include "base/dtype.h"
 #include "base/try.h"
 #include "layer/layer.h"
+#include "model/config.h"
 #include "model/params.h"
 
 void attncl__params_enter(struct params *p, const char *fmt, ...)
@@ -187,6 +188,9 @@ static attncl_status derive_sinusoid(const struct params *p, const char *name, i
     REQUIRE(attncl__desc_bytes(&d) <= info.max_buffer_bytes, ATTNCL_ERR_DEVICE_MEMORY,
             "%s %s takes %zu bytes, the device's largest buffer has %" PRIu64, name, SHAPE(&d),
             attncl__desc_bytes(&d), info.max_buffer_bytes);
+    REQUIRE(attncl__desc_bytes(&d) <= CONFIG_MAX_TABLE_BYTES, ATTNCL_ERR_SHAPE,
+            "%s %s takes %zu bytes, at most %d are computed", name, SHAPE(&d),
+            attncl__desc_bytes(&d), CONFIG_MAX_TABLE_BYTES);
     float *table = attncl__alloc_array((size_t)attncl__desc_count(&d), sizeof *table);
     REQUIRE(table, ATTNCL_ERR_NO_MEMORY, "%s %s", name, SHAPE(&d));
     attncl__sinusoid_fill(table, n, width);

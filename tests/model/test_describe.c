@@ -249,6 +249,9 @@ TEST(names_free_axes)
          "5, "
          "\"steps\": 2}",
          "tokens", "[T + 2, B]", ATTNCL_ENTRY_OUTPUT, 0},
+        // Tables of that width would take 17 GB.
+        {"relative_shift", "{\"num_hiddens\": 2147483646, \"delta\": 2}", "output",
+         "[..., 2147483646]", ATTNCL_ENTRY_OUTPUT, 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
         attncl_description *d;
@@ -330,7 +333,7 @@ TEST(refuses)
                                        "{\"layer\": \"aft_simple\", \"d_model\": 6, \"d_ff\": 8, "
                                        "\"n_layers\": 2000000000}",
                                        0, &d),
-             ATTNCL_ERR_FORMAT, "1000000 parameters");
+             ATTNCL_ERR_FORMAT, "200000 parameters");
     attncl_description_destroy(NULL);
     ck_assert_uint_eq(attncl_description_count(NULL), 0);
     ck_assert_ptr_null(attncl_description_at(NULL, 0));
