@@ -3,42 +3,11 @@
 // accepts, the writer writes and the reader reads back the same.  Built with -DATTNCL_FUZZ=ON and
 // clang; tests/fuzz/run runs it.
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "fuzz/fuzz.h"
 #include "io/json.h"
-#include "io/safetensors.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
-
-#define MUST(cond)                                                                                 \
-    do {                                                                                           \
-        if (!(cond)) {                                                                             \
-            fprintf(stderr, "%s:%d: not true: %s (%s)\n", __FILE__, __LINE__, #cond,               \
-                    attncl_last_error());                                                          \
-            abort();                                                                               \
-        }                                                                                          \
-    } while (0)
-
-// The laid-out file as bytes, to be freed.
-static uint8_t *gather(const struct st_layout *layout, size_t *size)
-{
-    *size = 0;
-    for (size_t i = 0; i < layout->n_parts; ++i)
-        *size += layout->part[i].bytes;
-    uint8_t *bytes = malloc(*size), *to = bytes;
-    for (size_t i = 0; i < layout->n_parts; ++i) {
-        if (layout->part[i].bytes > 0)
-            memcpy(to, layout->part[i].data, layout->part[i].bytes);
-        to += layout->part[i].bytes;
-    }
-    return bytes;
-}
 
 static void compare(const attncl_safetensors *a, const attncl_safetensors *b)
 {
@@ -60,8 +29,8 @@ static void try_file(const uint8_t *data, size_t size)
     attncl_safetensors *file = NULL, *again = NULL;
     struct st_layout layout = {.header = STRBUF_EMPTY};
 
-    if (attncl_safetensors_parse(data, size, &file) != ATTNCL_OK) {
-        MUST(!file && *attncl_last_error() && !strchr(attncl_last_error(), '\n'));
+    if (!fuzz_is_ok(attncl_safetensors_parse(data, size, &file))) {
+        MUST(!file);
         return;
     }
     (void)attncl_safetensors_check_finite(file);
@@ -71,7 +40,7 @@ static void try_file(const uint8_t *data, size_t size)
         metadata[2 * i] = attncl_safetensors_metadata_at(file, i, &metadata[2 * i + 1]);
     MUST(attncl__st_lay_out(&layout, file->array, file->n_arrays, metadata) == ATTNCL_OK);
     size_t bytes;
-    uint8_t *written = gather(&layout, &bytes);
+    uint8_t *written = fuzz_gather(&layout, &bytes);
     MUST(attncl_safetensors_parse(written, bytes, &again) == ATTNCL_OK);
     compare(file, again);
 
@@ -118,16 +87,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* Mutations that keep the frame: else almost every mutant dies at the header's length. */
-
-static size_t header_length(const uint8_t *data, size_t size)
-{
-    uint64_t length = 0;
-    for (int i = 7; i >= 0 && size >= 8; --i)
-        length = length << 8 | data[i];
-    return size >= 8 && length <= size - 8 ? (size_t)length : 0;
-}
-
 // A valid file of a few small tensors.
 static size_t fresh_file(uint8_t *data, size_t max_size, unsigned seed)
 {
@@ -151,7 +110,7 @@ static size_t fresh_file(uint8_t *data, size_t max_size, unsigned seed)
     const char *const metadata[] = {"attncl.arch", "lm", "attncl.config", "{\"d_model\": 8}", NULL};
     size_t size = 0;
     if (attncl__st_lay_out(&layout, arrays, n, seed & 64 ? metadata : NULL) == ATTNCL_OK) {
-        uint8_t *bytes = gather(&layout, &size);
+        uint8_t *bytes = fuzz_gather(&layout, &size);
         size = size <= max_size ? size : 0;
         memcpy(data, bytes, size);
         free(bytes);
@@ -162,23 +121,6 @@ static size_t fresh_file(uint8_t *data, size_t max_size, unsigned seed)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    const size_t header = header_length(data, size);
-    if (seed % 32 == 0)
-        return fresh_file(data, max_size, seed / 32);
-    if (seed % 8 == 1 || header == 0 || max_size < size + 64)
-        return LLVMFuzzerMutate(data, size, max_size);
-    if (seed % 8 == 2)
-        return 8 + header +
-               LLVMFuzzerMutate(data + 8 + header, size - 8 - header, max_size - 8 - header);
-
-    // Mutate the header alone, then set the length to what it became.
-    const size_t rest = size - 8 - header;
-    uint8_t *tail = malloc(rest ? rest : 1);
-    memcpy(tail, data + 8 + header, rest);
-    const size_t now = LLVMFuzzerMutate(data + 8, header, max_size - 8 - rest);
-    memcpy(data + 8 + now, tail, rest);
-    free(tail);
-    for (int i = 0; i < 8; ++i)
-        data[i] = (uint8_t)((uint64_t)now >> 8 * i);
-    return 8 + now + rest;
+    return seed % 32 == 0 ? fresh_file(data, max_size, seed / 32)
+                          : fuzz_mutate_framed(data, size, max_size, seed);
 }
