@@ -58,7 +58,7 @@ static const struct row {
     {"attention_step_fwd",
      &step,
      true,
-     {F32(1, 64), F32(1, 64), F32(1, 64), POSITION, F32(9000, 1, 64), F32(9000, 1, 64)}},
+     {F32(1, 64), F32(1, 64), F32(1, 64), POSITION, F32(90000, 1, 64), F32(90000, 1, 64)}},
     {"attention_step_fwd",
      &step,
      false,

@@ -6,8 +6,9 @@
 //   y_bh = sum over j <= t of p_j values[j]_bh,   p_j = softmax of scale * (q_bh . keys[j]_bh)
 //
 // The position is read on the device, so that one compiled step serves every position
-// (cl/attention/attention_step.cl).
+// (cl/attention/attention_step_cpu.cl, attention_split.c).
 
+#include "op/attention/attention_split.h"
 #include "op/op.h"
 #include "op/row_launch.h"
 
@@ -58,29 +59,71 @@ static attncl_status fwd_infer(struct op_sig *sig)
     arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
         arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
 
-static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
-    enum { KEYS = 64 }; // a work-group takes at once
+    const struct attention_step_fwd_params *params = sig->params;
+    const struct tensor_desc *q = &sig->in[IN_Q], *keys = &sig->in[IN_KEYS];
+    return attncl__attention_split_scratch(sig->caps, q->dim[0] * params->n_heads, keys->dim[0],
+                                           q->dim[1] / params->n_heads, bytes_ret);
+}
+
+static struct step_rows step_rows(const struct op_call *call, int i)
+{
+    const struct tensor_desc *d = &call->sig.in[i];
+    return (struct step_rows){call->in[i], d->start, attncl__rows(d).stride};
+}
+
+static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
+{
     const struct attention_step_fwd_params *params = call->sig.params;
     const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
-    const struct group_launch p =
-        attncl__group_launch(l->caps, "attention/attention_step.cl", "attention_step_fwd", KEYS);
-    const int64_t vw = p.vw, local = (int64_t)p.local;
+    const int64_t width = q->dim[1] / params->n_heads;
+    const struct head_rows cache = {
+        .memory = q->dim[0] * q->dim[1], .batch = q->dim[1], .head = width};
+    struct attention_split p = {
+        .q = step_rows(call, IN_Q),
+        .new_key = step_rows(call, IN_K),
+        .new_value = step_rows(call, IN_V),
+        .stores = true,
+        .keys = cache,
+        .values = cache,
+        .position = call->in[IN_POSITION],
+        .y = call->out[0],
+        .scratch = call->scratch,
+        .batch = q->dim[0],
+        .n_heads = params->n_heads,
+        .width = width,
+        .limit = keys->dim[0],
+        .scale = params->scale,
+    };
+    p.keys.mem = call->in[IN_KEYS];
+    p.values.mem = call->in[IN_VALUES];
+    return attncl__attention_split_launch(l, &p);
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct attention_step_fwd_params *params = call->sig.params;
+    const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
+    const int64_t vw = l->caps->vector_width;
+    struct kspec spec = kspec_begin("attention/attention_step_cpu.cl", "attention_step_cpu_fwd");
     const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
 
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
-    // A key: its score, and its part of the sums, which few channels more than divide evenly.
-    const int64_t score = ceil_div(ceil_div(width, vw) + 4, local);
-    const int64_t sums = ceil_div(width, vw * local) + 4;
-    TRY(attncl__check_loops(l->caps, p.spec.kernel, (keys->dim[0] + local) * (score + sums)));
-    return attncl__launch(l, &p.spec, grid_1d(q->dim[0] * n_heads, p.local),
+    if (l->caps->variant == VARIANT_GPU)
+        return launch_parts(l, call);
+    kspec_set_vw_ls(&spec, (unsigned)vw, 1);
+    // A key: its score, and its part of the sums.
+    TRY(attncl__check_loops(l->caps, spec.kernel,
+                            (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
+    return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads, 1),
                           ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V),
                                arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_KEYS]),
                                arg_mem(call->in[IN_VALUES]), arg_mem(call->out[0]),
                                arg_i32(q->dim[0]), arg_i32(n_heads), arg_i32(width),
                                arg_i32(keys->dim[0]), arg_f32(params->scale),
-                               arg_local(sizeof(float) * p.vw * (size_t)ceil_div(width, vw))));
+                               arg_local(sizeof(float) * (size_t)(vw * ceil_div(width, vw)))));
 }
 
 // At the last position: earlier ones cost less, but which it is, only the device knows.
@@ -99,6 +142,7 @@ const struct op_class attncl__op_attention_step_fwd = {
     .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
     .state = 1u << IN_KEYS | 1u << IN_VALUES,
     .infer = fwd_infer,
+    .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
 };

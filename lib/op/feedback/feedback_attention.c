@@ -19,6 +19,7 @@
 
 #include <math.h>
 
+#include "op/attention/attention_split.h"
 #include "op/dropout_mask.h"
 #include "op/op.h"
 #include "op/row_launch.h"
@@ -87,6 +88,54 @@ static attncl_status fwd_infer(struct op_sig *sig)
     return attncl__desc_make(ATTNCL_F32, 3, sig->in[KEYS].dim, &sig->out[1]);
 }
 
+// A step on a GPU, which nothing is asked of but its result.
+static bool is_split(const struct op_sig *sig, const struct device_caps *caps)
+{
+    const struct feedback_attention_fwd_params *params = sig->params;
+    return caps->variant == VARIANT_GPU && attncl__desc_present(&sig->in[POSITION]) &&
+           params->dropout.p == 0 && !params->want_weights;
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    const struct tensor_desc *k = &sig->in[KEYS];
+    *bytes_ret = 0;
+    if (!is_split(sig, sig->caps))
+        return ATTNCL_OK;
+    return attncl__attention_split_scratch(sig->caps, k->dim[1] * k->dim[2], k->dim[0], k->dim[3],
+                                           bytes_ret);
+}
+
+static struct head_rows head_rows(const struct op_call *call, int i)
+{
+    const struct tensor_desc *d = &call->sig.in[i];
+    return (struct head_rows){call->in[i], d->start, d->stride[0], d->stride[1], d->stride[2]};
+}
+
+static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *in = call->sig.in, *q = &in[Q], *k = &in[KEYS];
+    const struct attention_split p = {
+        .q = {call->in[Q], q->start, attncl__rows(q).stride},
+        .keys = head_rows(call, KEYS),
+        .values = head_rows(call, VALUES),
+        .places = attncl__desc_present(&in[PLACE_BIAS]) ? SPLIT_PLACES : JOINT_PLACES,
+        .place_rows = call->in[PLACES],
+        .u = call->in[U],
+        .place_bias = call->in[PLACE_BIAS],
+        .n_places = in[PLACES].dim[0],
+        .position = call->in[POSITION],
+        .y = call->out[0],
+        .scratch = call->scratch,
+        .batch = k->dim[1],
+        .n_heads = k->dim[2],
+        .width = k->dim[3],
+        .limit = k->dim[0],
+        .scale = (float)(1 / sqrt((double)k->dim[3])),
+    };
+    return attncl__attention_split_launch(l, &p);
+}
+
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     // A block's values of one head stay in a core's first cache on a CPU; on a GPU every work-item
@@ -108,6 +157,8 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
+    if (is_split(&call->sig, l->caps))
+        return launch_parts(l, call);
     return attncl__launch(
         l, &p.spec, grid_2d(k->dim[2], k->dim[1], p.local, 1),
         ARGS(arg_mem(call->in[Q]), arg_i64(q->start), arg_i64(rows.stride), arg_mem(call->in[KEYS]),
@@ -181,6 +232,7 @@ const struct op_class attncl__op_feedback_attention_fwd = {
     .strided = 1u << Q,
     .any_view = 1u << KEYS | 1u << VALUES,
     .infer = fwd_infer,
+    .scratch = fwd_scratch,
     .launch = fwd_launch,
     .cost = fwd_cost,
     .grad = GRAD_RULES(fwd_grad),

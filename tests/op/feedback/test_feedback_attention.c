@@ -92,6 +92,18 @@ LOOP_TEST(a_growing_memory_is_read_up_to_its_position, 0, 2)
     }
 }
 
+// Parts of the memories that are full, cut short, and not there yet.
+LOOP_TEST(parts_of_a_growing_memory_add_up, 0, 2)
+{
+    static const int64_t widths[] = {8, 33};
+    for (int i = 0; i < 2; ++i) {
+        const struct ref_feedback x =
+            random_operands((struct shape){400, 1, 2, widths[i], 410}, _i);
+        for (int position = 31; position <= 400; position += on_simulator() ? 200 : 41)
+            check(&x, host_index(position));
+    }
+}
+
 LOOP_TEST(weights_are_dropped_before_they_meet_the_values, 0, 2)
 {
     static const struct shape shapes[] = {

@@ -41,6 +41,14 @@ TEST(matches_the_reference)
     check(67, 1, 64, false, 66);
 }
 
+// Parts that are full, cut short, and not there yet.
+TEST(parts_of_the_positions_add_up)
+{
+    static const int positions[] = {0, 31, 32, 33, 64, 65, 300, 511, 599};
+    for (size_t i = 0; i < COUNT_OF(positions); i += on_simulator() ? 3 : 1)
+        check(600, 1, 70, i % 2, positions[i]);
+}
+
 TEST(a_position_outside_counts_as_the_nearest)
 {
     check(4, 2, 5, false, 4);

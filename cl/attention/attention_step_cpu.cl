@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Attention of one position over the keys so far, for decoding.  Host side:
+// Attention of one position over the keys so far, for decoding, on CPUs.  Host side:
 // lib/op/attention/attention_step.c
 //
-//   Work      one work-group = one head of one batch entry
+//   Work      one work-item = one head of one batch entry
 //   Memory    stores this position's key and value in the caches [limit][batch][heads * width],
 //             reads all up to it; `sums` [width] in local memory
 //   Numerics  float, online softmax; the position is clamped to the caches
 //
 //   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
+//   VW        floats in a vector                       4 | 8 | 16
+//   LS        work-group size                          1
 
 #include "common/attention_row.clh"
 
@@ -26,12 +26,13 @@ static inline float dot_rows(__global const float *a, __global const float *b, i
 }
 
 // q, k, v: rows of all heads, `_stride` apart per batch entry.
-KERNEL void attention_step_fwd(__global const float *restrict q, long q_start, long q_stride,
-                               __global const float *restrict k, long k_start, long k_stride,
-                               __global const float *restrict v, long v_start, long v_stride,
-                               __global const int *restrict position, __global float *keys,
-                               __global float *values, __global float *restrict y, int batch,
-                               int n_heads, int width, int limit, float scale, __local float *sums)
+KERNEL void attention_step_cpu_fwd(__global const float *restrict q, long q_start, long q_stride,
+                                   __global const float *restrict k, long k_start, long k_stride,
+                                   __global const float *restrict v, long v_start, long v_stride,
+                                   __global const int *restrict position, __global float *keys,
+                                   __global float *values, __global float *restrict y, int batch,
+                                   int n_heads, int width, int limit, float scale,
+                                   __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int b = (int)get_group_id(0) / n_heads, h = (int)get_group_id(0) - b * n_heads;
@@ -41,17 +42,14 @@ KERNEL void attention_step_fwd(__global const float *restrict q, long q_start, l
     __global const float *key = k + k_start + b * k_stride + (long)h * width;
     __global const float *value = v + v_start + b * v_stride + (long)h * width;
 
-    for (int d = (int)get_local_id(0); d < width; d += LS) {
+    for (int d = 0; d < width; ++d) {
         keys[t * row + at + d] = key[d];
         values[t * row + at + d] = value[d];
     }
-#if LS > 1
-    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
-#endif
     struct online_softmax_state r = online_softmax_start(width, sums);
     for (int j0 = 0; j0 <= t; j0 += CHUNK) {
         const int n = min(CHUNK, t + 1 - j0);
-        for (int i = (int)get_local_id(0); i < CHUNK; i += LS)
+        for (int i = 0; i < CHUNK; ++i)
             scores[i] =
                 i < n ? scale * dot_rows(query, keys + (j0 + i) * row + at, width) : -INFINITY;
         r = online_softmax_update(r, scores, n, values + j0 * row + at, row, width, sums, tmp);

@@ -1,26 +1,24 @@
 // SPDX-License-Identifier: MIT
-// One position of a causal spatial gate.  Host side: lib/op/matmul/spatial_gate_step.c
+// One position of a causal spatial gate, on CPUs.  Host side: lib/op/matmul/spatial_gate_step.c
 //
-//   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
-//             ... of them
+//   Work      a work-item takes `per_group` channels of one batch entry
 //   Memory    reads a row of weights and the history up to the position, once
 //   Numerics  four running sums by position modulo 4
 //
 //   Macro     Meaning                                  Values
-//   VW        floats in a vector                       1 | 4 | 8 | 16
-//   LS        work-group size, a power of two          1 .. 256
+//   VW        floats in a vector                       4 | 8 | 16
+//   LS        work-group size                          1
 
 #include "common/vector.clh"
 
 // weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`
 // apart; history: [n_positions, B, width], of which row `position` becomes u.
-KERNEL void spatial_gate_step_fwd(__global const float *restrict weight,
-                                  __global const float *restrict bias,
-                                  __global const float *restrict u,
-                                  __global const float *restrict z1,
-                                  __global const int *restrict position, __global float *history,
-                                  __global float *restrict y, long start, long stride,
-                                  int n_positions, int width, int per_group)
+KERNEL void
+spatial_gate_step_cpu_fwd(__global const float *restrict weight,
+                          __global const float *restrict bias, __global const float *restrict u,
+                          __global const float *restrict z1, __global const int *restrict position,
+                          __global float *history, __global float *restrict y, long start,
+                          long stride, int n_positions, int width, int per_group)
 {
     const long b = get_group_id(1);
     const long step = (long)get_num_groups(1) * width; // between positions of the history
@@ -29,7 +27,7 @@ KERNEL void spatial_gate_step_fwd(__global const float *restrict weight,
     const int end = min(first + per_group, width);
     __global const float *w = weight + (long)t * n_positions;
 
-    for (int c = first + VW * (int)get_local_id(0); c < end; c += VW * LS) {
+    for (int c = first; c < end; c += VW) {
         const int n = end - c;
         const FV now = load_some(u + b * width + c, n, 0.0f);
         __global float *h = history + b * width + c;

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: MIT
+// Attention of one position over the keys so far, the keys shared out to several work-groups, and a
+// second pass that merges what they find.  Host side: lib/op/attention/attention_split.c
+//
+//   plain    s_j = scale * (q . k_j)
+//   joint    s_j = scale * ((q + u) . (k_j + U_j))
+//   split    s_j = scale * ((q + u) . k_j + q . U_j + w_j)
+//   y = sum_j softmax(s)_j v_j
+//
+//   Work      fwd: a work-group takes a part of the keys of one head of one batch entry, LS at a time:
+//             KEY_LANES work-items a key, then a work-item a column; merge: a work-group takes one head
+//   Memory    reads keys and values once, neighbours at neighbouring work-items; a part leaves its
+//             largest score, the sum of its exponentials and its sums of values [2 + width]
+//   Numerics  float; exponentials relative to a part's largest score so far, then to the largest
+//
+//   Macro     Meaning                                          Values
+//   LS        work-group size, a power of two                  1 .. 256
+//   KEY_LANES     work-items that share a key                      1 .. 8
+//   FLOAT4    rows are whole, aligned float4s                  0, 1
+//   STORES    this position's key and value are stored first   0, 1
+//   PLACES    relative positions: none, joint, split           0, 1, 2
+
+#include "common/math.clh"
+
+#if !defined LS || !defined KEY_LANES || !defined FLOAT4 || !defined STORES || !defined PLACES
+#error "LS, KEY_LANES, FLOAT4, STORES and PLACES must be defined"
+#endif
+
+#define KEYS_AT_ONCE (LS / KEY_LANES)
+
+enum { MIN_KEYS = 32 }; // of a part, where there are so many
+
+// Keys of a part where there are n.
+static inline int keys_of_part(int n, int n_parts)
+{
+    return max(MIN_KEYS, (n + n_parts - 1) / n_parts);
+}
+
+#if FLOAT4
+#define UNIT 4
+typedef float4 unit;
+#define LOAD_UNIT(p)  (*(__global const float4 *)(p))
+#define LOCAL_UNIT(p) vload4(0, p)
+#define UNIT_SUM(s)   (((s).x + (s).y) + ((s).z + (s).w))
+#else
+#define UNIT          1
+typedef float unit;
+#define LOAD_UNIT(p)  (*(p))
+#define LOCAL_UNIT(p) (*(p))
+#define UNIT_SUM(s)   (s)
+#endif
+
+// This work-item's share of the products with keys r KEYS_AT_ONCE + its own: dots[key][lane].  query:
+// q and q + u in local memory, `width` each; rows beyond the last count as the last.
+LOCAL_INLINE void share_of_products(__local const float *query, int width,
+                                    __global const float *keys, long key_step,
+                                    __global const float *places, long place_step, int n,
+                                    __local float *dots)
+{
+    const int lid = (int)get_local_id(0), lane = lid % KEY_LANES, key = lid / KEY_LANES;
+    unit all[KEY_LANES];
+
+#pragma unroll
+    for (int r = 0; r < KEY_LANES; ++r)
+        all[r] = (unit)(0.0f);
+    for (int c = UNIT * lane; c < width; c += UNIT * KEY_LANES) {
+        const unit qu = LOCAL_UNIT(query + width + c);
+#if PLACES == 2
+        const unit q = LOCAL_UNIT(query + c);
+#endif
+#pragma unroll
+        for (int r = 0; r < KEY_LANES; ++r) {
+            const int j = min(r * KEYS_AT_ONCE + key, n - 1);
+            const unit k = LOAD_UNIT(keys + j * key_step + c);
+#if PLACES == 0
+            all[r] += qu * k;
+#elif PLACES == 1
+            all[r] += qu * (k + LOAD_UNIT(places + j * place_step + c));
+#else
+            all[r] += qu * k + q * LOAD_UNIT(places + j * place_step + c);
+#endif
+        }
+    }
+#pragma unroll
+    for (int r = 0; r < KEY_LANES; ++r)
+        dots[r * LS + lid] = UNIT_SUM(all[r]);
+}
+
+// The largest of `n` scores and `before`.
+LOCAL_INLINE float largest_of(__local const float *scores, int n, float before)
+{
+    float m = before;
+    for (int j = 0; j < n; ++j)
+        m = fmax(scores[j], m);
+    return m;
+}
+
+// One column of values, over n keys with these exponentials.
+LOCAL_INLINE float sum_of_column(__local const float *e, __global const float *v, long step, int n)
+{
+    float a0 = 0.0f, a1 = 0.0f, a2 = 0.0f, a3 = 0.0f;
+    int j = 0;
+    for (; j + 8 <= n; j += 8, v += 8 * step) {
+        a0 += e[j] * v[0], a1 += e[j + 1] * v[step];
+        a2 += e[j + 2] * v[2 * step], a3 += e[j + 3] * v[3 * step];
+        a0 += e[j + 4] * v[4 * step], a1 += e[j + 5] * v[5 * step];
+        a2 += e[j + 6] * v[6 * step], a3 += e[j + 7] * v[7 * step];
+    }
+    for (; j < n; ++j, v += step)
+        a0 += e[j] * *v;
+    return (a0 + a1) + (a2 + a3);
+}
+
+// q, k, v: rows of all heads, `_stride` apart per batch entry
+// keys, values: element (j, b, h, c) at start + j * memory + b * batch + h * head + c, j below limit
+// places: [P, H, width], place_bias: [P, H], of which the last rows are those of the newest keys; u:
+// [H, width]
+// position: [1]; with STORES there are position + 1 keys, else `position`
+// parts: [batch, H, n_parts, 2 + width]; query: 2 width floats
+KERNEL void attention_split_gpu_fwd(
+    __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,
+    long k_start, long k_stride, __global const float *restrict v, long v_start, long v_stride,
+    __global float *keys, long key_start, long key_memory, long key_batch, long key_head,
+    __global float *values, long value_start, long value_memory, long value_batch, long value_head,
+    __global const float *restrict places, __global const float *restrict u,
+    __global const float *restrict place_bias, __global const int *restrict position,
+    __global float *restrict parts, int n_heads, int n_places, int width, int limit, float scale,
+    __local float *query)
+{
+    __local float dots[LS * KEY_LANES], scores[LS], e[LS];
+    const int lid = (int)get_local_id(0), row = (int)get_group_id(0);
+    const int n_parts = (int)get_num_groups(1), part = (int)get_group_id(1);
+    const int b = row / n_heads, h = row - b * n_heads;
+    const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
+    const int per_part = keys_of_part(count, n_parts);
+    const int first = part * per_part, end = min(first + per_part, count);
+    const long head = (long)h * width, place_step = (long)n_heads * width;
+
+    parts += ((long)row * n_parts + part) * (2 + width);
+    keys += key_start + b * key_batch + h * key_head;
+    values += value_start + b * value_batch + h * value_head;
+    for (int c = lid; c < width; c += LS) {
+        const float x = q[q_start + b * q_stride + head + c];
+        query[c] = x;
+        query[width + c] = PLACES ? x + u[head + c] : x;
+#if STORES
+        if (first < end && end == count) {
+            keys[(count - 1) * key_memory + c] = k[k_start + b * k_stride + head + c];
+            values[(count - 1) * value_memory + c] = v[v_start + b * v_stride + head + c];
+        }
+#endif
+    }
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+
+    float largest = -INFINITY, total = 0.0f;
+    for (int j0 = first; j0 < end; j0 += LS) {
+        const int n = min(LS, end - j0);
+        const long place = n_places - count + j0;
+        share_of_products(query, width, keys + j0 * key_memory, key_memory,
+                          places + place * place_step + head, place_step, n, dots);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        float s = 0.0f;
+        for (int i = 0; i < KEY_LANES; ++i)
+            s += dots[lid * KEY_LANES + i];
+#if PLACES == 2
+        s += place_bias[(place + min(lid, n - 1)) * n_heads + h];
+#endif
+        scores[lid] = scale * s;
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        const float larger = largest_of(scores, n, largest);
+        const float base = larger == -INFINITY ? 0.0f : larger;
+        const float decay = exp_nonpos_f(largest - base);
+        largest = larger;
+        e[lid] = exp_nonpos_f(scores[lid] - base);
+        barrier(CLK_LOCAL_MEM_FENCE);
+
+        float sum = 0.0f;
+        for (int j = 0; j < n; ++j)
+            sum += e[j];
+        total = total * decay + sum;
+        for (int c = lid; c < width; c += LS) {
+            const float now = sum_of_column(e, values + j0 * value_memory + c, value_memory, n);
+            parts[2 + c] = (j0 == first ? 0.0f : parts[2 + c] * decay) + now;
+        }
+    }
+    if (lid == 0) {
+        parts[0] = largest;
+        parts[1] = total;
+    }
+}
+
+// y: [batch, H, width]
+KERNEL void attention_split_gpu_merge_fwd(__global const float *restrict parts,
+                                          __global const int *restrict position,
+                                          __global float *restrict y, int n_parts, int width,
+                                          int limit)
+{
+    const long row = (long)get_group_id(0);
+    const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
+    const int per_part = keys_of_part(count, n_parts), n = (count + per_part - 1) / per_part;
+    float largest = -INFINITY, total = 0.0f;
+
+    parts += row * n_parts * (2 + width);
+    for (int i = 0; i < n; ++i)
+        largest = fmax(parts[i * (long)(2 + width)], largest);
+    const float base = largest == -INFINITY ? 0.0f : largest;
+    for (int i = 0; i < n; ++i)
+        total +=
+            exp_nonpos_f(parts[i * (long)(2 + width)] - base) * parts[i * (long)(2 + width) + 1];
+    const float factor = total == 0.0f ? 0.0f : 1.0f / total;
+    for (int c = (int)get_local_id(0); c < width; c += LS) {
+        float sum = 0.0f;
+        for (int i = 0; i < n; ++i) {
+            __global const float *part = parts + i * (long)(2 + width);
+            sum += exp_nonpos_f(part[0] - base) * part[2 + c];
+        }
+        y[row * width + c] = sum * factor;
+    }
+}

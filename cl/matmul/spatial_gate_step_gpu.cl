@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// One position of a causal spatial gate, on GPUs: the positions before it are shared out to several
+// work-groups.  Host side: lib/op/matmul/spatial_gate_step.c
+//
+//   Work      parts: a work-item takes one channel of one batch entry and a part of the positions;
+//             merge: one channel
+//   Memory    reads a row of weights, and the history up to the position once; a part leaves its sums
+//             [B, width]
+//   Numerics  four running sums by position modulo 4, then the parts in their order
+//
+//   Macro     Meaning                                  Values
+//   VW        floats in a vector                       1
+//   LS        work-group size, a power of two          1 .. 256
+
+#include "common/types.clh"
+
+#if !defined LS
+#error "LS must be defined"
+#endif
+
+enum { MIN_ROWS = 32 }; // of a part, where there are so many
+
+// Of t positions.
+static inline int rows_of_part(int t, int n_parts)
+{
+    return max(MIN_ROWS, (t + n_parts - 1) / n_parts);
+}
+
+// weight: [n_positions, n_positions]; u: [B, width]; history: [n_positions, B, width], of which row
+// `position` becomes u; sums: [n_parts, B, width]
+KERNEL void spatial_gate_step_gpu_partial_fwd(__global const float *restrict weight,
+                                              __global const float *restrict u,
+                                              __global const int *restrict position,
+                                              __global float *history,
+                                              __global float *restrict sums, int n_positions,
+                                              int width)
+{
+    const int c = (int)get_global_id(0), part = (int)get_group_id(2);
+    const long all = (long)get_num_groups(1) * width, at = (long)get_group_id(1) * width + c;
+    const int t = clamp(position[0], 0, n_positions - 1);
+    const int per_part = rows_of_part(t, (int)get_num_groups(2));
+    const int end = min((part + 1) * per_part, t);
+    int j = part * per_part;
+    if (c >= width)
+        return;
+    if (part == 0)
+        history[t * all + at] = u[at];
+    if (j >= end)
+        return;
+
+    __global const float *w = weight + (long)t * n_positions, *h = history + j * all + at;
+    float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
+    for (; j + 8 <= end; j += 8, h += 8 * all) {
+        s0 += w[j] * h[0], s1 += w[j + 1] * h[all];
+        s2 += w[j + 2] * h[2 * all], s3 += w[j + 3] * h[3 * all];
+        s0 += w[j + 4] * h[4 * all], s1 += w[j + 5] * h[5 * all];
+        s2 += w[j + 6] * h[6 * all], s3 += w[j + 7] * h[7 * all];
+    }
+    for (; j < end; ++j, h += all)
+        s0 += w[j] * *h;
+    sums[part * all + at] = (s0 + s1) + (s2 + s3);
+}
+
+// bias: [n_positions]; u, y: [B, width]; z1: rows `stride` apart
+KERNEL void spatial_gate_step_gpu_merge_fwd(
+    __global const float *restrict weight, __global const float *restrict bias,
+    __global const float *restrict u, __global const float *restrict z1,
+    __global const int *restrict position, __global const float *restrict sums,
+    __global float *restrict y, long start, long stride, int n_positions, int width, int n_parts)
+{
+    const int c = (int)get_global_id(0);
+    const long b = get_group_id(1), all = (long)get_num_groups(1) * width, at = b * width + c;
+    const int t = clamp(position[0], 0, n_positions - 1);
+    const int n = (t + rows_of_part(t, n_parts) - 1) / rows_of_part(t, n_parts);
+    if (c >= width)
+        return;
+    float gate = weight[(long)t * n_positions + t] * u[at] + bias[t];
+    for (int i = 0; i < n; ++i)
+        gate += sums[i * all + at];
+    y[at] = z1[start + b * stride + c] * gate;
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+
+#include "op/attention/attention_split.h"
+
+#include "base/ckd.h"
+#include "base/try.h"
+#include "op/op.h"
+#include "op/row_launch.h"
+
+int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int64_t limit)
+{
+    enum { GROUPS = 64, GROUPS_PER_UNIT = 2, MAX_PARTS = 64, MIN_ROWS = 32 };
+    const int64_t units = GROUPS_PER_UNIT * (int64_t)caps->compute_units;
+    const int64_t wanted = units > GROUPS ? units : GROUPS, most = ceil_div(limit, MIN_ROWS);
+    int64_t parts = n_groups > 0 ? ceil_div(wanted, n_groups) : 1;
+
+    if (parts > MAX_PARTS)
+        parts = MAX_PARTS;
+    if (parts > most)
+        parts = most;
+    return parts > 1 ? parts : 1;
+}
+
+attncl_status attncl__attention_split_scratch(const struct device_caps *caps, int64_t rows,
+                                              int64_t limit, int64_t width, size_t *bytes_ret)
+{
+    size_t n;
+
+    *bytes_ret = 0;
+    if (caps->variant == VARIANT_CPU || rows == 0)
+        return ATTNCL_OK;
+    const int64_t parts = attncl__step_parts(caps, rows, limit);
+    REQUIRE(ckd_mul_size((size_t)rows, (size_t)parts, &n) &&
+                ckd_mul_size(n, (size_t)(width + 2) * sizeof(float), bytes_ret),
+            ATTNCL_ERR_SHAPE, "%" PRId64 " heads of %" PRId64 " channels are too many", rows,
+            width);
+    return ATTNCL_OK;
+}
+
+#define HEAD_ROWS(x)                                                                               \
+    arg_mem((x)->mem), arg_i64((x)->start), arg_i64((x)->memory), arg_i64((x)->batch),             \
+        arg_i64((x)->head)
+#define STEP_ROWS(x) arg_mem((x)->mem), arg_i64((x)->start), arg_i64((x)->stride)
+
+static bool is_float4(const struct head_rows *x)
+{
+    return x->start % 4 == 0 && x->memory % 4 == 0 && x->batch % 4 == 0 && x->head % 4 == 0;
+}
+
+static void set_macros(struct kspec *spec, const struct attention_split *p, size_t local)
+{
+    enum { MAX_LANES = 8 };
+    kspec_int(spec, "KEY_LANES", local < MAX_LANES ? (int)local : MAX_LANES);
+    kspec_int(spec, "FLOAT4", p->width % 4 == 0 && is_float4(&p->keys));
+    kspec_int(spec, "STORES", p->stores);
+    kspec_int(spec, "PLACES", (int)p->places);
+}
+
+attncl_status attncl__attention_split_launch(struct launcher *l, const struct attention_split *p)
+{
+    const int64_t rows = p->batch * p->n_heads;
+    const int64_t n_parts = attncl__step_parts(l->caps, rows, p->limit);
+    struct group_launch parts =
+        attncl__group_launch(l->caps, "attention/attention_split_gpu.cl", "attention_split_gpu_fwd",
+                             p->width > 64 ? 512 : 256);
+    struct kspec merge =
+        kspec_begin("attention/attention_split_gpu.cl", "attention_split_gpu_merge_fwd");
+    const int64_t local = (int64_t)parts.local;
+    // A key: its share of a score, and of each column that a work-item has.
+    const int64_t of_part = ceil_div(p->limit, n_parts) + 32;
+
+    TRY(attncl__check_loops(l->caps, parts.spec.kernel,
+                            of_part * (ceil_div(p->width, local) + 2 + p->width / local)));
+    set_macros(&parts.spec, p, parts.local);
+    TRY(attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
+                       ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
+                            HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
+                            arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
+                            arg_mem(p->scratch), arg_i32(p->n_heads), arg_i32(p->n_places),
+                            arg_i32(p->width), arg_i32(p->limit), arg_f32(p->scale),
+                            arg_local(2 * sizeof(float) * (size_t)p->width))));
+    kspec_set_vw_ls(&merge, 1, parts.local);
+    set_macros(&merge, p, parts.local);
+    return attncl__launch(l, &merge, grid_1d(rows, parts.local),
+                          ARGS(arg_mem(p->scratch), arg_mem(p->position), arg_mem(p->y),
+                               arg_i32(n_parts), arg_i32(p->width), arg_i32(p->limit)));
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// Attention of one position on GPUs: the keys so far are shared out to several work-groups, whose
+// results a second pass merges (cl/attention/attention_split_gpu.cl).
+#ifndef ATTNCL_OP_ATTENTION_SPLIT_H
+#define ATTNCL_OP_ATTENTION_SPLIT_H
+
+#include "launch/launch.h"
+
+// Element (j, b, h, c) at start + j * memory + b * batch + h * head + c.
+struct head_rows {
+    struct span mem;
+    int64_t start, memory, batch, head;
+};
+
+// A row [H width] for each batch entry.
+struct step_rows {
+    struct span mem;
+    int64_t start, stride;
+};
+
+struct attention_split {
+    struct step_rows q;
+    struct step_rows new_key, new_value; // stored at the position first; `stores` false: none
+    bool stores;
+    struct head_rows keys, values;
+    enum { NO_PLACES, JOINT_PLACES, SPLIT_PLACES } places;
+    struct span place_rows, u, place_bias; // of relative positions
+    int64_t n_places;
+    struct span position, y, scratch;
+    int64_t batch, n_heads, width, limit; // limit: of positions
+    float scale;
+};
+
+// Of the scratch; 0 in the CPU variant.  ERR_SHAPE where that is too much.
+attncl_status attncl__attention_split_scratch(const struct device_caps *caps, int64_t rows,
+                                              int64_t limit, int64_t width, size_t *bytes_ret);
+
+attncl_status attncl__attention_split_launch(struct launcher *l, const struct attention_split *p);
+
+// Parts of up to `limit` rows when `n_groups` work-groups would share each of them: as many as fill the
+// device, and none of less than 32 rows.
+int64_t attncl__step_parts(const struct device_caps *caps, int64_t n_groups, int64_t limit);
+
+#endif
