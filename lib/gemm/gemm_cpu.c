@@ -22,6 +22,9 @@ static int cpu_vectors(unsigned vw)
 enum { CPU_PACK_BYTES = 288 * 1024, CPU_GROUPS_PER_CORE = 3, CPU_CAUSAL_GROUPS_PER_CORE = 16 };
 // Blocks shorter than this spend too much on reading and writing C between them.
 enum { CPU_MIN_K = 64, CPU_SMALL_TILE = 24 * 64 };
+// Products of 128 and less are bound by waking cores and packing B again: 8 us of work for a core of
+// 250 GFLOP/s.
+enum { CPU_GROUP_FMAS = 1 << 20 };
 // With a transposed A: tiles per core, and the minimum length of a split of k.
 enum { CPU_WIDE_PER_CORE = 2, CPU_MIN_SPLIT_K = 1024 };
 // Without packing: elements of C, and of a row of A or B, at most.
@@ -154,10 +157,21 @@ static int64_t cpu_split_k_count(const struct device_caps *caps, const struct ge
     return 1;
 }
 
+// Work-groups that keep all cores busy to the end, but none of less work than waking a core costs.
+static int64_t groups_wanted(const struct device_caps *caps, const struct gemm *g)
+{
+    const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
+    const double worthwhile =
+        (double)g->m * (double)g->n * (double)g->k * (double)g->batch / CPU_GROUP_FMAS;
+    const int64_t most = per_core * caps->compute_units;
+
+    return worthwhile < (double)most ? (int64_t)worthwhile : most;
+}
+
 static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                        int panel, bool *tuned_ret)
 {
-    const int64_t per_core = g->causal ? CPU_CAUSAL_GROUPS_PER_CORE : CPU_GROUPS_PER_CORE;
+    const int64_t wanted = groups_wanted(caps, g);
     struct cpu_tile t = {0};
 
     *tuned_ret = !g->causal && !g->trans_a && tuned_cpu_tile(caps, g, panel, &t);
@@ -169,7 +183,7 @@ static struct cpu_tile choose_cpu_tile(const struct device_caps *caps, const str
         if (!cpu_tile_is_profitable(caps, g, &t, panel))
             continue;
         // Small tiles cost more than idle cores once a panel of columns does not fill.
-        if (groups >= per_core * caps->compute_units || t.m * t.n <= CPU_SMALL_TILE)
+        if (groups >= wanted || t.m * t.n <= CPU_SMALL_TILE)
             break;
         // Wide tiles do as well where all cores get equally many.
         if (cpu_split_k_count(caps, g, &t) > 1 ||
