@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT
+
+#include "fuzz/graphs/plan.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOOD_LARGE = 1, MOOD_TINY, MOOD_ZERO, MOOD_EQUAL, MAX_COUNT = 600 };
+
+static uint64_t next_bits(struct plan *p)
+{
+    uint64_t z = (p->state += 0x9e3779b97f4a7c15u);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+int64_t plan_number(struct plan *p, int64_t low, int64_t high)
+{
+    return low + (int64_t)(next_bits(p) % (uint64_t)(high - low + 1));
+}
+
+bool plan_chance(struct plan *p, int percent)
+{
+    return plan_number(p, 0, 99) < percent;
+}
+
+static int64_t count_of(int rank, const int64_t *dim)
+{
+    int64_t n = 1;
+    for (int i = 0; i < rank; ++i)
+        n *= dim[i];
+    return n;
+}
+
+static int add_value(struct plan *p, struct host *h, enum source source)
+{
+    p->value[p->n_values] = (struct plan_value){.h = h, .source = source};
+    return p->n_values++;
+}
+
+static void set_mood(struct plan *p, struct host *h)
+{
+    const double equal = h->count > 0 ? h->data[0] : 0;
+    for (int64_t i = 0; i < h->count; ++i) {
+        double *x = &h->data[i];
+        *x = p->mood == MOOD_LARGE   ? *x * 30
+             : p->mood == MOOD_TINY  ? *x * 1e-20
+             : p->mood == MOOD_ZERO  ? 0
+             : p->mood == MOOD_EQUAL ? equal
+                                     : *x;
+        *x = (float)*x;
+    }
+}
+
+static int add_leaf(struct plan *p, int rank, const int64_t *dim)
+{
+    struct host *h = host_random((unsigned)next_bits(p), rank, dim);
+    if (p->mood && plan_chance(p, 50))
+        set_mood(p, h);
+    return add_value(p, h, (enum source)plan_number(p, INPUT, CONSTANT));
+}
+
+int plan_operand(struct plan *p, int rank, const int64_t *dim)
+{
+    int found[MAX_VALUES], n = 0;
+    for (int i = 0; i < p->n_values; ++i) {
+        const struct host *h = p->value[i].h;
+        if (h->dtype == ATTNCL_F32 && h->rank == rank &&
+            memcmp(h->dim, dim, (size_t)rank * sizeof *dim) == 0)
+            found[n++] = i;
+    }
+    const int i =
+        n > 0 && plan_chance(p, 50) ? found[plan_number(p, 0, n - 1)] : add_leaf(p, rank, dim);
+    p->value[i].is_used = true;
+    return i;
+}
+
+int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim)
+{
+    return plan_chance(p, percent) ? plan_operand(p, rank, dim) : ABSENT;
+}
+
+int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim)
+{
+    const int i =
+        add_value(p, host_ints((unsigned)next_bits(p), (int)low, (int)high + 1, rank, dim), INPUT);
+    p->value[i].low = low;
+    p->value[i].high = high + 1;
+    return i;
+}
+
+int plan_mask(struct plan *p, int rank, const int64_t *dim)
+{
+    return add_value(p, host_mask((unsigned)next_bits(p), 0.6, rank, dim), INPUT);
+}
+
+void plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim)
+{
+    s->out = add_value(p, host_new(ATTNCL_F32, rank, dim), RESULT);
+}
+
+static int64_t extent(struct plan *p)
+{
+    static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 4, 2, 16, 17, 33};
+    return extents[plan_number(p, 0, plan_chance(p, 90) ? 7 : 10)];
+}
+
+static int first_leaf(struct plan *p)
+{
+    const int rank = plan_chance(p, 60) ? 3 : (int)plan_number(p, 1, 4);
+    int64_t dim[4];
+    do
+        for (int i = 0; i < rank; ++i)
+            dim[i] = extent(p);
+    while (count_of(rank, dim) > MAX_COUNT / 2);
+    return add_leaf(p, rank, dim);
+}
+
+// Prefers what was made last.
+static int pick_value(struct plan *p)
+{
+    for (int tries = 0; tries < 40; ++tries) {
+        const int64_t from = plan_chance(p, 60) ? p->n_values - 3 : 0;
+        const int i = (int)plan_number(p, from < 0 ? 0 : from, p->n_values - 1);
+        if (p->value[i].h->dtype == ATTNCL_F32 && p->value[i].h->rank > 0)
+            return i;
+    }
+    return 0;
+}
+
+static void add_step(struct plan *p)
+{
+    struct plan_step *s = &p->step[p->n_steps];
+    const int n = n_plan_ops_rows + n_plan_ops_mixing;
+    *s = (struct plan_step){.out = ABSENT};
+    for (int i = 0; i < MAX_OPERANDS; ++i)
+        s->in[i] = ABSENT;
+    const int which = (int)plan_number(p, 0, n - 1), x = pick_value(p);
+    s->op =
+        which < n_plan_ops_rows ? &plan_ops_rows[which] : &plan_ops_mixing[which - n_plan_ops_rows];
+    s->in[0] = x;
+    if (!s->op->choose(p, s, x))
+        return;
+    p->value[x].is_used = true;
+    ++p->n_steps;
+}
+
+void plan_draw(struct plan *p, uint64_t seed)
+{
+    *p = (struct plan){.seed = seed, .state = seed * 0x2545f4914f6cdd1du + 99};
+    p->mood = plan_chance(p, 20) ? (int)plan_number(p, MOOD_LARGE, MOOD_EQUAL) : 0;
+    const int64_t n_steps = plan_number(p, 1, MAX_STEPS);
+    for (int i = 0; i < 2; ++i)
+        first_leaf(p);
+    while (p->n_steps < n_steps && p->n_values < MAX_VALUES - 3 * MAX_OPERANDS) {
+        add_step(p);
+        if (p->n_steps > 0 && p->value[p->n_values - 1].h->count > MAX_COUNT) // concatenations grow
+            break;
+    }
+}
+
+void plan_evaluate(const struct plan *p, int kept)
+{
+    for (int i = 0; i < p->n_steps; ++i)
+        if (p->step[i].out != kept)
+            p->step[i].op->evaluate(p, &p->step[i]);
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+// Random graphs: a plan is drawn from a seed, evaluated in double by tests/ref, built through the
+// public interface, and written as a C program.
+#ifndef ATTNCL_TEST_PLAN_H
+#define ATTNCL_TEST_PLAN_H
+
+#include <stdio.h>
+
+#include "attncl/gradient.h"
+#include "attncl/graph.h"
+#include "support/host.h"
+
+enum { MAX_VALUES = 80, MAX_STEPS = 8, MAX_OPERANDS = 8, MAX_NUMBERS = 8, ABSENT = -1 };
+
+enum source { RESULT, INPUT, WEIGHT, CONSTANT };
+
+struct plan_value {
+    struct host *h; // its elements: of a result, of the last evaluation
+    enum source source;
+    int64_t low, high; // of an I32 input
+    bool is_used, is_view;
+};
+
+struct plan_step {
+    const struct plan_op *op;
+    int in[MAX_OPERANDS]; // values, or ABSENT
+    int64_t number[MAX_NUMBERS];
+    double real;
+    int out;
+};
+
+struct plan {
+    uint64_t seed, state;
+    int mood; // of the leaves' elements
+    struct plan_value value[MAX_VALUES];
+    int n_values;
+    struct plan_step step[MAX_STEPS];
+    int n_steps;
+};
+
+struct builder {
+    attncl_graph *g;
+    attncl_value v[MAX_VALUES];
+    FILE *text; // the C program, NULL: none is written
+};
+
+struct plan_op {
+    const char *name;
+    // Takes value x, finds or makes the other operands, adds the result; false: it does not fit.
+    bool (*choose)(struct plan *p, struct plan_step *s, int x);
+    void (*evaluate)(const struct plan *p, const struct plan_step *s);
+    attncl_value (*build)(struct builder *b, const struct plan_step *s);
+};
+extern const struct plan_op plan_ops_rows[], plan_ops_mixing[];
+extern const int n_plan_ops_rows, n_plan_ops_mixing;
+
+// -- plan.c
+void plan_draw(struct plan *p, uint64_t seed);
+int64_t plan_number(struct plan *p, int64_t low, int64_t high); // in [low, high]
+bool plan_chance(struct plan *p, int percent);
+// An F32 value of this shape: one that there is, or a new leaf.
+int plan_operand(struct plan *p, int rank, const int64_t *dim);
+// The same, or ABSENT.
+int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim);
+int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim); // I32
+int plan_mask(struct plan *p, int rank, const int64_t *dim);                               // U8
+void plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim);
+// Evaluates all steps but the one whose result is `kept` (ABSENT: none).
+void plan_evaluate(const struct plan *p, int kept);
+
+static inline struct host *operand(const struct plan *p, const struct plan_step *s, int i)
+{
+    return s->in[i] == ABSENT ? NULL : p->value[s->in[i]].h;
+}
+
+static inline struct host *result(const struct plan *p, const struct plan_step *s)
+{
+    return p->value[s->out].h;
+}
+
+static inline attncl_value taken(const struct builder *b, const struct plan_step *s, int i)
+{
+    return s->in[i] == ABSENT ? ATTNCL_NONE_VALUE : b->v[s->in[i]];
+}
+
+// -- program.c
+// What the graph must give, and how far it may be off.
+struct wanted {
+    char name[16];
+    const struct host *h;
+    double tolerance;
+};
+// Builds leaves, steps, outputs and gradients of `n_x` values; y and its dy are inputs of the plan.
+struct question {
+    int y[MAX_VALUES], dy[MAX_VALUES], n_y;
+    int x[MAX_VALUES], n_x;
+};
+void program_build(struct builder *b, attncl_context *context, const struct plan *p,
+                   const struct question *q, attncl_tensor *weights[MAX_VALUES]);
+attncl_status program_write_inputs(const struct plan *p, attncl_graph *g);
+// A C program that does the same and compares.
+void program_print(FILE *to, const struct plan *p, const struct question *q,
+                   const struct wanted *wanted, int n);
+// "v[3]", "ATTNCL_NONE_VALUE"; of the last eight calls.
+const char *program_name(const struct plan_step *s, int i);
+
+// Makes the call, and writes it.
+#define CALL(b, s, call, ...)                                                                      \
+    (program_line(b, s, __VA_ARGS__), (b)->text ? ATTNCL_NONE_VALUE : (call))
+void program_line(struct builder *b, const struct plan_step *s, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif
