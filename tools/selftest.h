@@ -5,7 +5,7 @@
 
 #include "tool.h"
 
-enum { CHECK_MAX_IN = 5, CHECK_MAX_KEYS = 64 };
+enum { CHECK_MAX_IN = 8, CHECK_MAX_KEYS = 64 };
 
 // Shape and values of an array: F32 in [low, high], or I32 in [low, high).
 struct check_array {
@@ -21,7 +21,7 @@ struct check {
     // `in`, `out`: the elements in C order.
     void (*reference)(const struct check *c, double *const *in, double *out);
     bool has_gradient;
-    int kind; // an attncl_activation or attncl_aft_kind
+    int kind; // an attncl_activation or attncl_aft_kind, or as the check says
     int causal;
     struct check_array out;
     struct check_array in[CHECK_MAX_IN]; // rank 0 after the last one
@@ -40,7 +40,8 @@ void check_softmax_row(const double *x, int64_t n, double *y);
 void check_norm_row(const double *x, const double *weight, const double *bias, int64_t n,
                     double *y);
 
-// Checks of selftest_rows.c, selftest_elements.c, selftest_products.c and selftest_layers.c.
+// Checks of selftest_rows.c, selftest_elements.c, selftest_products.c, selftest_attention.c,
+// selftest_layers.c and selftest_training.c.
 attncl_value check_build_softmax(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_softmax(const struct check *c, double *const *in, double *out);
 attncl_value check_build_masked(attncl_graph *g, const struct check *c, const attncl_value *in);
@@ -79,5 +80,15 @@ attncl_value check_build_gating(attncl_graph *g, const struct check *c, const at
 void check_ref_gating(const struct check *c, double *const *in, double *out);
 attncl_value check_build_mixing(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_mixing(const struct check *c, double *const *in, double *out);
+attncl_value check_build_pooling(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_pooling(const struct check *c, double *const *in, double *out);
+attncl_value check_build_feedback(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_feedback(const struct check *c, double *const *in, double *out);
+attncl_value check_build_adam(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_adam(const struct check *c, double *const *in, double *out);
+attncl_value check_build_sgd(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_sgd(const struct check *c, double *const *in, double *out);
+attncl_value check_build_dropout(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_dropout(const struct check *c, double *const *in, double *out);
 
 #endif

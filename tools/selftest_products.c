@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of attncl selftest: products of matrices, attention, attention-free mixing.
+// Checks of attncl selftest: products of matrices, attention-free mixing.
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,42 +44,7 @@ void check_ref_bmm(const struct check *c, double *const *in, double *out)
     }
 }
 
-// -- attention
-
-attncl_value check_build_attention(attncl_graph *g, const struct check *c, const attncl_value *in)
-{
-    attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
-    attncl_attention_inputs inputs = ATTNCL_ATTENTION_INPUTS_INIT;
-
-    desc.causal = c->causal;
-    desc.layout = ATTNCL_LAYOUT_BATCH_FIRST;
-    inputs.query = in[0];
-    inputs.key = in[1];
-    inputs.value = in[2];
-    return attncl_attention(g, &desc, &inputs, NULL);
-}
-
-void check_ref_attention(const struct check *c, double *const *in, double *out)
-{
-    const int64_t heads = c->in[0].dim[0] * c->in[0].dim[1], t = c->in[0].dim[2];
-    const int64_t s = c->in[1].dim[2], d = c->in[0].dim[3];
-    double p[CHECK_MAX_KEYS];
-
-    for (int64_t row = 0; row < heads * t; row++) {
-        const int64_t head = row / t, n = c->causal ? row % t + s - t + 1 : s;
-        for (int64_t j = 0; j < n; j++) {
-            p[j] = 0;
-            for (int64_t i = 0; i < d; i++)
-                p[j] += in[0][row * d + i] * in[1][(head * s + j) * d + i] / sqrt((double)d);
-        }
-        check_softmax_row(p, n, p);
-        for (int64_t i = 0; i < d; i++) {
-            out[row * d + i] = 0;
-            for (int64_t j = 0; j < n; j++)
-                out[row * d + i] += p[j] * in[2][(head * s + j) * d + i];
-        }
-    }
-}
+// -- attention-free mixing
 
 enum { AFT_WINDOW = 4 };
 
