@@ -24,7 +24,7 @@ static attncl_status configure(struct config *config, void *settings)
 {
     struct sample_settings *s = settings;
     TRY(attncl__lm_configure(config, &s->lm));
-    return attncl__config_count(config, "steps", 0, 1 << 24, &s->steps);
+    return attncl__config_count(config, "steps", 0, CONFIG_MAX_TOKENS, &s->steps);
 }
 
 // A prompt [T0, B] and what follows it.

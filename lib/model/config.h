@@ -65,7 +65,8 @@ attncl_status attncl__config_bool_or(struct config *config, const char *key, boo
 attncl_status attncl__config_count(struct config *config, const char *key, int64_t min, int64_t max,
                                    int64_t *ret);
 enum {
-    CONFIG_MAX_STEPS = 4096,                // of a graph that has nodes for each
+    CONFIG_MAX_STEPS = 2048,                // of a graph that has nodes for each
+    CONFIG_MAX_TOKENS = 16384,              // to be drawn, each a run
     CONFIG_MAX_TABLE_BYTES = 256 * 1048576, // of what is computed, and in no file
 };
 

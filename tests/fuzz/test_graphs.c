@@ -188,6 +188,34 @@ static double known_distance(const struct host *a, const struct host *b)
 
 // -- what is wanted
 
+// Large values saturate softmaxes and activations: what is left are differences of what was read, and
+// no evaluation in double shows how few of their digits a float keeps.
+static bool is_saturated(const struct plan *p)
+{
+    for (int i = 0; i < p->n_values; ++i)
+        if (host_largest(p->value[i].h) > 20)
+            return true;
+    return false;
+}
+
+static double largest_read(const struct plan *p, int value)
+{
+    double largest = 0;
+    for (int i = 0; i < p->n_steps; ++i)
+        for (int k = 0; k < MAX_OPERANDS && p->step[i].out == value; ++k)
+            if (p->step[i].in[k] != ABSENT)
+                largest = fmax(largest, host_largest(operand(p, &p->step[i], k)));
+    return largest;
+}
+
+static double largest_asked(const struct plan *p, const struct question *q)
+{
+    double largest = 0;
+    for (int i = 0; i < q->n_y; ++i)
+        largest = fmax(largest, host_largest(p->value[q->dy[i]].h));
+    return largest;
+}
+
 static int want_results(const struct plan *p, const struct question *q, struct host *const *copy,
                         struct wanted *w)
 {
@@ -196,6 +224,8 @@ static int want_results(const struct plan *p, const struct question *q, struct h
         snprintf(w[i].name, sizeof w[i].name, "y%d", q->y[i]);
         w[i].h = copy[q->y[i]];
         w[i].tolerance = 2e-6 * host_largest(w[i].h) + 1e-30;
+        if (is_saturated(p))
+            w[i].tolerance += 3e-7 * largest_read(p, q->y[i]);
     }
     for (int k = 0; k < N_MOVED; ++k) {
         move_leaves(p, &state);
@@ -221,7 +251,8 @@ static int want_gradients(const struct plan *p, const struct question *q, struct
         all = fmax(all, largest_known(w[i].h));
     }
     for (int i = 0; i < q->n_x; ++i)
-        w[i].tolerance = errors[i] + 3e-5 * all + 1e-30;
+        w[i].tolerance = errors[i] + (is_saturated(p) ? 2e-3 * all + 1e-5 * largest_asked(p, q)
+                                                      : 3e-5 * all + 1e-6 * largest_asked(p, q));
     move_leaves(p, &state);
     struct counts kept = counts;
     for (int i = 0; i < q->n_x; ++i) {
