@@ -44,6 +44,20 @@ static attncl_status append_node(const struct lowered *p, struct program *g, str
     return status;
 }
 
+// A byte counts as eight operations: no GPU moves fewer.
+static void estimate(const struct device_caps *caps, struct command_list *list, size_t first,
+                     const struct op_sig *sig, const struct op_class *cls)
+{
+    enum { FLOP_PER_BYTE = 8 };
+    double flop = 0, bytes = 0;
+
+    if (caps->flop_per_second <= 0)
+        return;
+    attncl__op_cost(cls, sig, &flop, &bytes);
+    attncl__command_list_estimate(list, first,
+                                  (flop + FLOP_PER_BYTE * bytes) / caps->flop_per_second);
+}
+
 // A node's row in profiles.
 static struct program_node describe(const struct lowered *p, int n, const struct op_sig *sig)
 {
@@ -60,6 +74,7 @@ static struct program_node describe(const struct lowered *p, int n, const struct
 static attncl_status record_node(const struct lowered *p, struct program *g, struct launcher *l,
                                  int n)
 {
+    const size_t first = g->command_list.n_commands;
     struct op_sig sig;
 
     if (p->nodes[n].dead)
@@ -69,7 +84,9 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
     g->command_list.node = n;
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
-    return append_node(p, g, l, &sig);
+    TRY(append_node(p, g, l, &sig));
+    estimate(&g->ctx->caps, &g->command_list, first, &sig, p->nodes[n].cls);
+    return ATTNCL_OK;
 }
 
 static void tell_progress(const struct lowered *p, const struct program *g, int n_done)

@@ -55,6 +55,19 @@ static attncl_status group_multiple(cl_device_id id, const attncl_device_info *i
     return ATTNCL_OK;
 }
 
+// A tenth of the FMA peak.  What a compute unit is, differs among vendors: a multiprocessor, or a
+// unit of 8 lanes; where it is not known, the fewest lanes.
+static double low_flop_per_second(const attncl_device_info *info, enum device_vendor vendor)
+{
+    const double lanes = vendor == VENDOR_NVIDIA || vendor == VENDOR_APPLE ? 128
+                         : vendor == VENDOR_AMD                            ? 64
+                                                                           : 8;
+    const double units = info->compute_units ? (double)info->compute_units : 1;
+    const double mhz = info->clock_mhz ? (double)info->clock_mhz : 500;
+
+    return 0.1 * 2 * lanes * units * mhz * 1e6;
+}
+
 static void override_variant(struct device_caps *caps, const char *variant)
 {
     if (variant && strcmp(variant, "cpu") == 0) {
@@ -98,6 +111,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
         .vector_width = is_cpu ? (info->vector_width >= 16 ? 16 : 8) : 4,
         .group_multiple = multiple,
         .address_bits = address_bits == 32 ? 32 : 64,
+        .flop_per_second = info->type == ATTNCL_DEVICE_GPU ? low_flop_per_second(info, vendor) : 0,
         .clblast_allowed = true,
         .host_unified = unified != 0,
     };

@@ -43,6 +43,7 @@ struct device_caps {
     uint64_t max_loop_iterations;   // iteration cap of one work-item, 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
     unsigned address_bits;          // of the device's size_t: 32 or 64
+    double flop_per_second;         // GPUs: what kernels reach at least, a low guess; 0: none
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
     bool keeps_programs; // the driver has a program cache of its own, and is slow to give a binary

@@ -86,6 +86,12 @@ void attncl__command_list_loop(struct command_list *list, size_t first, int64_t 
     last->trip_count = (size_t)trip_count;
 }
 
+void attncl__command_list_estimate(struct command_list *list, size_t first, double seconds)
+{
+    for (size_t i = first; i < list->n_commands; ++i)
+        list->commands[i].seconds = seconds / (double)(list->n_commands - first);
+}
+
 size_t attncl__command_list_length(const struct command_list *list)
 {
     size_t length = list->n_commands;
@@ -158,6 +164,18 @@ static attncl_status enqueue(struct command_list *list, const struct command *c,
     return ATTNCL_OK;
 }
 
+// Flushes where what was enqueued since the last flush may take long.
+static attncl_status flush_if_long(struct command_list *list, const struct command *c,
+                                   double *seconds)
+{
+    *seconds += c->seconds;
+    if (*seconds < COMMAND_LIST_FLUSH_SECONDS)
+        return ATTNCL_OK;
+    *seconds = 0;
+    TRY_CL(clFlush(list->ctx->queue));
+    return ATTNCL_OK;
+}
+
 // An event for everything enqueued so far, for lists whose last command gave none.
 static attncl_status mark_end(struct command_list *list, cl_uint n_wait, const cl_event *wait,
                               cl_event *ret)
@@ -172,11 +190,13 @@ static attncl_status enqueue_all(struct command_list *list, cl_uint n_wait, cons
 {
     const size_t n = attncl__command_list_length(list);
     size_t i = 0, iteration = 0;
+    double seconds = 0;
 
     for (size_t done = 0; done < n; ++done) {
         cl_event *event = events ? &events[done] : done + 1 == n ? last : NULL;
 
         TRY(enqueue(list, &list->commands[i], done ? 0 : n_wait, done ? NULL : wait, event));
+        TRY(flush_if_long(list, &list->commands[i], &seconds));
         i = attncl__command_list_next(list, i, &iteration);
     }
     if (last && !*last)
@@ -210,9 +230,11 @@ attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size
                                                  int last_node)
 {
     size_t iteration = 0, i = *first;
+    double seconds = 0;
 
     while (i < list->n_commands && list->commands[i].node <= last_node) {
         TRY(enqueue(list, &list->commands[i], 0, NULL, NULL));
+        TRY(flush_if_long(list, &list->commands[i], &seconds));
         i = attncl__command_list_next(list, i, &iteration);
     }
     *first = i;

@@ -38,6 +38,7 @@ struct command {
     void *user;
     void (*user_free)(void *user);
     size_t loop_first, trip_count; // trip_count > 0: ends a loop that begins with loop_first
+    double seconds;                // it may take, on a GPU; 0: not known
 };
 
 struct command_list {
@@ -64,6 +65,11 @@ attncl_status attncl__command_list_add_call(struct command_list *list, const cha
                                             void (*user_free)(void *user));
 // The commands from `first` to the last are executed `trip_count` times in each run.
 void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count);
+// The commands from `first` on take that many seconds together, each as long as the others: a high
+// guess.  A run flushes the queue where what it enqueued since the last flush passes
+// COMMAND_LIST_FLUSH_SECONDS, so that drivers which end what runs for seconds are given it in parts.
+#define COMMAND_LIST_FLUSH_SECONDS 0.2
+void attncl__command_list_estimate(struct command_list *list, size_t first, double seconds);
 // How many commands a run enqueues, and an iterator: the index of the command after command `i`.
 // *iteration is the iterator's state, 0 at first.
 size_t attncl__command_list_length(const struct command_list *list);

@@ -98,15 +98,18 @@ static size_t items_of(const struct grid *grid)
 
 static attncl_status set_range(const struct launcher *l, const struct grid *grid, struct command *c)
 {
-    const size_t max_size =
-        l->caps->address_bits == 32 ? UINT32_MAX : SIZE_MAX; // the device's size_t
+    // The device's size_t; drivers of GPUs count with ints and compute something wrong beyond.
+    const size_t max_size = l->caps->is_gpu               ? INT32_MAX
+                            : l->caps->address_bits == 32 ? UINT32_MAX
+                                                          : SIZE_MAX;
 
     for (int i = 0; i < 3; ++i) {
         c->local[i] = grid->local[i];
         REQUIRE(ckd_mul_size(grid->groups[i], grid->local[i], &c->global[i]) &&
                     c->global[i] <= max_size,
-                ATTNCL_ERR_UNSUPPORTED, "%s: %zu work-groups of %zu work-items overflow", c->name,
-                grid->groups[i], grid->local[i]);
+                ATTNCL_ERR_UNSUPPORTED,
+                "%s: %zu work-groups of %zu work-items overflow the device's %zu", c->name,
+                grid->groups[i], grid->local[i], max_size);
     }
     return ATTNCL_OK;
 }

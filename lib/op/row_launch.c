@@ -25,6 +25,12 @@ static size_t tuned_group(const struct device_caps *caps, int wanted)
     return (size_t)wanted < max ? (size_t)wanted : max;
 }
 
+// A GPU runs at most so many work-groups of `local` work-items along an axis.
+static int64_t max_groups(const struct device_caps *caps, size_t local)
+{
+    return caps->is_gpu ? INT32_MAX / (int64_t)local : INT64_MAX;
+}
+
 static unsigned cpu_vector(const struct device_caps *caps, const int *tuned, int field)
 {
     return tuned ? (unsigned)tuned[field] : caps->vector_width;
@@ -55,7 +61,8 @@ struct row_launch attncl__row_launch(const struct device_caps *caps, const char 
     const int64_t wanted = cpu ? elements / (width > 16 ? width : 16) : 1;
     const int64_t shared = ceil_div(rows, GROUPS_PER_CORE * (int64_t)caps->compute_units);
     const int64_t max = min_i64(wanted, shared);
-    const int64_t per_group = max > 1 ? max : 1;
+    const int64_t least = ceil_div(rows, max_groups(caps, local));
+    const int64_t per_group = max > least ? max : least > 1 ? least : 1;
     struct row_launch config = {kspec_begin(file, kernel),
                                 grid_1d(ceil_div(rows, per_group), local), per_group,
                                 cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1};
@@ -82,7 +89,7 @@ struct elementwise_launch attncl__elementwise_launch(const struct device_caps *c
 {
     // CPU: one work-item walks up to 16K elements in wide vectors, beside which its start and its
     // constants are nothing; eight work-groups for each core, if there is enough.  GPU: one float4
-    // per work-item.
+    // per work-item, or as few as it can count.
     enum { MIN_ELEMENTS = 1024, MAX_ELEMENTS = 16384, GROUPS_PER_CORE = 8 };
     const bool cpu = caps->variant == VARIANT_CPU;
     const int64_t shared =
@@ -92,7 +99,9 @@ struct elementwise_launch attncl__elementwise_launch(const struct device_caps *c
     const size_t local = cpu     ? 1
                          : tuned ? tuned_group(caps, tuned[FLAT_GPU_LS])
                                  : attncl__group_for_row(caps, 1024);
-    const int64_t per_group = !cpu    ? 4 * (int64_t)local
+    const int64_t whole = 4 * (int64_t)local;
+    const int64_t float4s = ceil_div(ceil_div(count, max_groups(caps, local)), whole);
+    const int64_t per_group = !cpu    ? (float4s > 1 ? float4s : 1) * whole
                               : tuned ? tuned[FLAT_CPU_PER_GROUP]
                                       : walked;
     struct elementwise_launch config = {kspec_begin(file, kernel),

@@ -181,6 +181,21 @@ static int check_with_bias(const struct device_caps *caps, int m, int n, int k)
 
 FIXTURE_ONCE(device_up, device_down);
 
+// 1.2 s for all of k at that speed.
+TEST(long_launches_are_cut_along_k)
+{
+    struct device_caps caps = described(VENDOR_NVIDIA, 32, 2);
+
+    ck_ok(choose(&caps, 1024, 1024, 4096));
+    ck_assert_int_eq(seen.n_launched, 1); // speed not known
+    caps.flop_per_second = 2.0 * 1024 * 1024 * 4096 / 1.2;
+    ck_ok(choose(&caps, 1024, 1024, 4096));
+    ck_assert_int_eq(seen.n_launched, 3);
+    caps.flop_per_second *= 2.5;
+    ck_ok(choose(&caps, 1024, 1024, 4096));
+    ck_assert_int_eq(seen.n_launched, 1);
+}
+
 TEST(split_k_sums_are_right)
 {
     struct device_caps caps = test_context()->caps;

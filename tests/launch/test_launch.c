@@ -166,6 +166,61 @@ TEST(copies_calls_and_events)
     attncl__buffer_release(&third.mem);
 }
 
+static int n_flushes;
+
+cl_int __real_clFlush(cl_command_queue queue);
+cl_int __wrap_clFlush(cl_command_queue queue);
+
+cl_int __wrap_clFlush(cl_command_queue queue)
+{
+    n_flushes++;
+    return __real_clFlush(queue);
+}
+
+TEST(what_takes_long_is_flushed_in_parts)
+{
+    size_t first = 0;
+
+    for (int i = 0; i < 10; ++i)
+        ck_ok(launch_probe(1.0f, i, 0));
+    n_flushes = 0;
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
+    ck_assert_int_eq(n_flushes, 1); // no estimate
+    attncl__command_list_estimate(&command_list, 0, 1.0);
+    n_flushes = 0;
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
+    ck_assert_int_eq(n_flushes, 5 + 1); // every 0.2 s, and in the end
+    n_flushes = 0;
+    ck_ok(attncl__command_list_enqueue_nodes(&command_list, &first, 0));
+    ck_assert_int_eq(n_flushes, 5 + 1);
+    check(&dst, 1, 9);
+
+    // Of the last two, which take 0.15 s each, the second passes the limit.
+    attncl__command_list_estimate(&command_list, 0, 0.0);
+    attncl__command_list_estimate(&command_list, 8, 0.3);
+    n_flushes = 0;
+    ck_ok(attncl__command_list_enqueue(&command_list, 0, NULL, NULL, NULL));
+    ck_assert_int_eq(n_flushes, 1 + 1);
+}
+
+TEST(a_gpu_counts_work_items_with_ints)
+{
+    const struct kspec spec = probe();
+    struct device_caps caps = *launcher.caps;
+    const struct arg args[] = {arg_mem((struct span){&src})};
+
+    caps.is_gpu = true;
+    launcher.caps = &caps;
+    for (int axis = 0; axis < 3; ++axis) {
+        struct grid grid = {{1, 1, 1}, {1, 1, 1}};
+        grid.groups[axis] = (size_t)1 << 30;
+        grid.local[axis] = 2;
+        ck_fails(attncl__launch(&launcher, &spec, grid, args, 1), ATTNCL_ERR_UNSUPPORTED,
+                 "1073741824 work-groups of 2 work-items overflow the device's 2147483647");
+    }
+    ck_assert_uint_eq(command_list.n_commands, 0);
+}
+
 TEST(a_broken_kernel_gives_the_compilers_line)
 {
     struct object_counts before, after;

@@ -164,3 +164,21 @@ TEST(aligned_rows)
     ck_assert(!attncl__rows_are_float4_aligned(8, &(struct rows){2, 10, 16}));
     ck_assert(!attncl__rows_are_float4_aligned(8, &(struct rows){2, 12, 13}));
 }
+
+TEST(gpus_count_work_items_with_ints)
+{
+    const struct device_caps caps = {.variant = VARIANT_GPU,
+                                     .is_gpu = true,
+                                     .max_group = 256,
+                                     .compute_units = 1,
+                                     .vector_width = 4};
+    const int64_t rows = 100000000, count = (int64_t)1 << 34;
+    const struct row_launch r = attncl__row_launch(&caps, "f.cl", "f", rows, 1024);
+    const struct elementwise_launch e = attncl__elementwise_launch(&caps, "f.cl", "f", count);
+
+    ck_assert_uint_le(r.grid.groups[0] * r.grid.local[0], INT32_MAX);
+    ck_assert_int_ge((int64_t)r.grid.groups[0] * r.rows_per_group, rows);
+    ck_assert_uint_le(e.grid.groups[0] * e.grid.local[0], INT32_MAX);
+    ck_assert_int_ge((int64_t)e.grid.groups[0] * e.per_group, count);
+    ck_assert_int_eq(e.per_group % 1024, 0);
+}
