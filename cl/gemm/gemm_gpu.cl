@@ -138,6 +138,17 @@ LOCAL_INLINE void place_block(__local float *a_block, __local float *b_block, co
     }
 }
 
+// Where a work-item is in the tile.  A warp is 8 x 4: neighbours have the same columns, those two
+// apart the same rows, so that float4s from A and from B take two requests of local memory each; in
+// 16 x 2, row after row, those from B take four.
+#if TX % 8 == 0 && TY % 4 == 0
+#define LANE_X(id) ((id) / 2 % 8 + (id) / 32 % (TX / 8) * 8)
+#define LANE_Y(id) ((id) % 2 + (id) / 16 % 2 * 2 + (id) / (4 * TX) * 4)
+#else
+#define LANE_X(id) ((id) % TX)
+#define LANE_Y(id) ((id) / TX)
+#endif
+
 // This work-item's row r and column group c, counted in the tile.
 #define TILE_ROW(r)    ((r) / 4 * (4 * TY) + ty * 4 + (r) % 4)
 #define TILE_COLUMN(c) ((c) * (4 * TX) + tx * 4)
@@ -180,7 +191,7 @@ KERNEL void gemm_gpu_tile(int m, int n, int k_from, int k_to, int k_step, int ap
 {
     __local float a_block[BK * A_LD] __attribute__((aligned(16)));
     __local float b_block[BK * B_LD] __attribute__((aligned(16)));
-    const int tx = (int)get_local_id(0) % TX, ty = (int)get_local_id(0) / TX;
+    const int tx = LANE_X((int)get_local_id(0)), ty = LANE_Y((int)get_local_id(0));
     const int group = (int)get_group_id(0);
     const int entry = group / tiles_n % batch;
     const int row_tile = group / tiles_n / batch;

@@ -19,16 +19,17 @@ struct gpu_tile {
 // The tile configurations, per vendor the larger first; from the sources that docs/kernels.md
 // names, not yet measured by this library.
 static const struct gpu_tile gpu_tile_configs[] = {
-    {VENDOR_NVIDIA, 0, 128, 128, 16, 16, 16}, // 8 x 8 sums for each work-item
-    {VENDOR_NVIDIA, 0, 64, 128, 16, 16, 8},   // 8 x 8
-    {VENDOR_AMD, 32, 128, 128, 8, 16, 8},     // RDNA: 16 x 8
-    {VENDOR_AMD, 32, 128, 64, 16, 16, 8},     // 16 x 4
-    {VENDOR_AMD, 32, 64, 64, 16, 8, 8},       // 8 x 8
-    {VENDOR_AMD, 64, 128, 128, 16, 16, 16},   // GCN, CDNA: 8 x 8
-    {VENDOR_AMD, 64, 64, 64, 16, 16, 16},     // 4 x 4
-    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8},     // and Intel: 8 x 4
-    {VENDOR_OTHER, 0, 32, 32, 32, 8, 8},      // 4 x 4
-    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4},      // 4 x 4
+    // Blocks of 8: 128 registers at most, so that two work-groups share a multiprocessor.
+    {VENDOR_NVIDIA, 0, 128, 128, 8, 16, 16}, // 8 x 8 sums for each work-item
+    {VENDOR_NVIDIA, 0, 64, 128, 8, 16, 8},   // 8 x 8
+    {VENDOR_AMD, 32, 128, 128, 8, 16, 8},    // RDNA: 16 x 8
+    {VENDOR_AMD, 32, 128, 64, 16, 16, 8},    // 16 x 4
+    {VENDOR_AMD, 32, 64, 64, 16, 8, 8},      // 8 x 8
+    {VENDOR_AMD, 64, 128, 128, 16, 16, 16},  // GCN, CDNA: 8 x 8
+    {VENDOR_AMD, 64, 64, 64, 16, 16, 16},    // 4 x 4
+    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8},    // and Intel: 8 x 4
+    {VENDOR_OTHER, 0, 32, 32, 32, 8, 8},     // 4 x 4
+    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4},     // 4 x 4
 };
 enum { N_GPU_TILES = sizeof gpu_tile_configs / sizeof gpu_tile_configs[0] };
 

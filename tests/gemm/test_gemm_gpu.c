@@ -94,8 +94,8 @@ static const struct {
     int m, n;
     const char *tile;
 } choices[] = {
-    {VENDOR_NVIDIA, 32, 132, 4096, 4096, "128x128x16/256"},
-    {VENDOR_NVIDIA, 32, 132, 1500, 2048, "64x128x16/128"},
+    {VENDOR_NVIDIA, 32, 132, 4096, 4096, "128x128x8/256"},
+    {VENDOR_NVIDIA, 32, 132, 1500, 2048, "64x128x8/128"},
     {VENDOR_NVIDIA, 32, 132, 1024, 1024, "64x64x16/128"},
     {VENDOR_NVIDIA, 32, 132, 256, 256, "32x32x32/64"},
     {VENDOR_NVIDIA, 32, 132, 30, 65536, "32x32x32/64"},
@@ -123,7 +123,7 @@ TABLE_TEST(tiles_by_vendor_and_size, choices)
 // error.
 TEST(tiles_that_do_not_fit_fall_back)
 {
-    static const char *const fallbacks[] = {"128x128x16/256", "64x128x16/128", "64x64x16/128",
+    static const char *const fallbacks[] = {"128x128x8/256", "64x128x8/128", "64x64x16/128",
                                             "32x32x32/64", "16x16x16/16"};
     const struct device_caps caps = described(VENDOR_NVIDIA, 32, 4);
 
