@@ -155,10 +155,10 @@ attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64
 {
     const struct lm_settings *s = settings;
     attncl_graph *g = b->graph;
-    const int64_t one = 1;
-    const attncl_value tokens =
-        attncl_graph_index_input(g, "tokens", 1, &batch, 0, s->embed.n_vocab);
-    const attncl_value position = attncl_graph_input(g, "position", ATTNCL_I32, 1, &one);
+    const int64_t n = 1 + batch;
+    const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n);
+    const attncl_value position = attncl_slice(g, step, 0, 0, 1);
+    const attncl_value tokens = attncl_slice(g, step, 0, 1, n);
 
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
     TRY(layers(b, s, position, ATTNCL_NONE_VALUE, &x));

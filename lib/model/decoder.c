@@ -32,13 +32,13 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     *decoder = (attncl_decoder){
         .model = model,
         .graph = b.graph,
-        .tokens = attncl__alloc_array((size_t)batch, sizeof *decoder->tokens),
+        .step = attncl__alloc_array(1 + (size_t)batch, sizeof *decoder->step),
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = b.n_positions,
     };
     b.graph = NULL; // ownership has passed to the decoder
-    if (!decoder->tokens) {
+    if (!decoder->step) {
         status = FAIL(ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", batch);
         goto done;
     }
@@ -63,7 +63,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
         return;
     attncl__decoder_prefill_free(decoder);
     attncl_graph_destroy(decoder->graph); // waits
-    attncl__free(decoder->tokens);
+    attncl__free(decoder->step);
     attncl__free(decoder);
 }
 
@@ -111,22 +111,28 @@ static attncl_status check_capacity(const attncl_decoder *decoder, int64_t n)
     return ATTNCL_OK;
 }
 
+static attncl_status check_tokens(const attncl_decoder *d, int64_t n, const int32_t *tokens)
+{
+    for (int64_t i = 0; i < n * d->batch; ++i)
+        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
+                "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
+                d->vocabulary - 1);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens, float *logits)
 {
     REQUIRE(decoder && tokens, ATTNCL_ERR_ARGUMENT, "decoder or tokens is NULL");
     TRY(check_capacity(decoder, 1));
-
     TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(check_tokens(decoder, 1, tokens)); // before anything changes on the device
     const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
     if (decoder->uploads_pending)
         TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
-    memcpy(decoder->tokens, tokens, bytes);
-    decoder->position_i32 = (int32_t)decoder->position;
+    decoder->step[0] = (int32_t)decoder->position;
+    memcpy(decoder->step + 1, tokens, bytes);
     decoder->uploads_pending = true;
-    // The first write checks the tokens' range before anything changes on the device.
-    TRY(attncl__graph_write_queued(decoder->graph, "tokens", decoder->tokens, bytes));
-    TRY(attncl__graph_write_queued(decoder->graph, "position", &decoder->position_i32,
-                                   sizeof decoder->position_i32));
+    TRY(attncl__graph_write_queued(decoder->graph, "step", decoder->step, bytes + sizeof *tokens));
     TRY(attncl_graph_run(decoder->graph));
     if (logits) {
         const size_t n = (size_t)(decoder->batch * decoder->vocabulary);
@@ -137,15 +143,6 @@ attncl_status attncl_decoder_step(attncl_decoder *decoder, const int32_t *tokens
         decoder->uploads_pending = false;
     }
     ++decoder->position;
-    return ATTNCL_OK;
-}
-
-static attncl_status check_tokens(const attncl_decoder *d, int64_t n, const int32_t *tokens)
-{
-    for (int64_t i = 0; i < n * d->batch; ++i)
-        REQUIRE(tokens[i] >= 0 && tokens[i] < d->vocabulary, ATTNCL_ERR_ARGUMENT,
-                "tokens: element %" PRId64 " is %d, allowed are 0 to %" PRId64, i, (int)tokens[i],
-                d->vocabulary - 1);
     return ATTNCL_OK;
 }
 

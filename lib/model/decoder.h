@@ -20,10 +20,9 @@ struct attncl_decoder {
     int64_t batch, vocabulary;
     int64_t limit; // 0: none
     int64_t position;
-    // Host copies of a step's inputs while they are uploaded: a wait for each would take longer
-    // than a small model's step.
-    int32_t *tokens; // [batch]
-    int32_t position_i32;
+    // Host copy of a step's input while it is uploaded, the position and the tokens: a wait for it would
+    // take longer than a small model's step.
+    int32_t *step;        // [1 + batch]
     bool uploads_pending; // no wait on the queue since the last step
     struct prefill prefills[N_PREFILLS];
     int oldest; // of them, to be replaced

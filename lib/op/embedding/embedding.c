@@ -29,12 +29,14 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     const int64_t rows = attncl__desc_count(tokens), width = weight->dim[1];
     struct kspec spec = kspec_begin("embedding/embedding.cl", "embedding_rows_fwd");
 
+    const struct rows lines = attncl__rows(tokens);
     kspec_set_wtype(&spec, weight->dtype);
     const struct row_launch p =
         attncl__choose_row_tiling(l, &(struct row_problem){spec, rows, width, 0, width % 4 == 0});
 
     return attncl__launch(l, &p.spec, p.grid,
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->out[0]),
+                          ARGS(arg_mem(call->in[0]), arg_i64(tokens->start), arg_i64(lines.width),
+                               arg_i64(lines.stride), arg_mem(call->in[1]), arg_mem(call->out[0]),
                                arg_i32(weight->dim[0]), arg_i32(width), arg_i64(rows),
                                arg_i32(p.rows_per_group), arg_f32(params->scale)));
 }
@@ -55,6 +57,7 @@ static const struct grad_rule fwd_grad[] = {{.op = OP_embedding_bwd,
 
 const struct op_class attncl__op_embedding_fwd = {
     .name = OP_CLASS(embedding_fwd, 2, 1),
+    .strided = 1u << 0,
     .infer = fwd_infer,
     .launch = fwd_launch,
     .cost = fwd_cost,

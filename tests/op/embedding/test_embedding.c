@@ -28,6 +28,13 @@ TEST(matches_the_reference)
     check(host_new(ATTNCL_I32, DIMS(0)), host_random(2, DIMS(3, 4)), 1.0f);
 }
 
+TEST(tokens_may_be_a_view)
+{
+    check(host_view(host_ints(1, 0, 11, DIMS(5, 3))), host_random(2, DIMS(11, 37)), 1.0f);
+    check(host_view(host_ints(1, 0, 11, DIMS(7))), host_random(2, DIMS(11, 8)), 2.0f);
+    check(host_view(host_ints(1, 0, 3, DIMS(2, 1, 40))), host_random(2, DIMS(3, 5)), 1.0f);
+}
+
 TEST(tables_of_16_bits)
 {
     static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
