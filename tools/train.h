@@ -110,9 +110,11 @@ struct training {
     attncl_train_plan plan;
     struct run_directory run;
     struct train_progress progress;
+    int64_t begun;     // the last step that was told to begin
     int64_t saved;     // steps taken when the last checkpoint was written; -1: none
     double curve_time; // of its last drawing
     bool writes;       // the first rank does
+    bool winds_up;     // no further step begins
     bool draws, samples;
 };
 

@@ -127,11 +127,37 @@ static int explain_failure(struct training *t)
                       fault.value, (long long)fault.element, last);
 }
 
+static bool is_due(int64_t step, int64_t every, int64_t n_steps)
+{
+    return every > 0 && (step % every == 0 || step == n_steps);
+}
+
+static bool evaluation_due(const struct training *t, int64_t step)
+{
+    return t->plan.n_valid_batches > 0 && is_due(step, t->plan.eval_every, t->plan.steps);
+}
+
+// The next step, and the one behind it where nothing needs the weights as they are between the two.
+static void begin_steps(struct training *t)
+{
+    const int64_t next = training_step(t) + 1;
+    const bool alone = evaluation_due(t, next) ||
+                       is_due(next, t->plan.checkpoint_every, t->plan.steps) ||
+                       next >= t->plan.steps;
+
+    if (t->begun < next - 1)
+        t->begun = next - 1;
+    for (; t->begun < next + !alone; ++t->begun)
+        (void)attncl_trainer_begin(t->trainer); // what fails, the step says
+}
+
 static int take_step(struct training *t)
 {
     struct train_progress *p = &t->progress;
     const double begin = seconds_now();
 
+    if (!t->winds_up)
+        begin_steps(t);
     p->last = (attncl_train_step)ATTNCL_TRAIN_STEP_INIT;
     const attncl_status status = attncl_trainer_step(t->trainer, &p->last);
     if (status == ATTNCL_ERR_STATE)
@@ -145,11 +171,6 @@ static int take_step(struct training *t)
     return run_log(&t->run, json_pack("{sI sf sf sf sf}", "step", (json_int_t)p->last.step, "loss",
                                       p->last.loss, "grad_norm", p->last.grad_norm, "lr",
                                       p->last.learning_rate, "tokens_per_s", p->tokens_per_s));
-}
-
-static bool is_due(int64_t step, int64_t every, int64_t n_steps)
-{
-    return every > 0 && (step % every == 0 || step == n_steps);
 }
 
 static bool stops_early(const struct training *t)
@@ -180,7 +201,7 @@ static int advance(struct training *t, bool *ended)
     if (status != TOOL_OK)
         return status;
     const int64_t step = training_step(t);
-    if (plan->n_valid_batches > 0 && is_due(step, plan->eval_every, plan->steps))
+    if (evaluation_due(t, step))
         status = evaluate(t);
     *ended = step >= plan->steps || stops_early(t);
     if (status == TOOL_OK && (*ended || is_due(step, plan->checkpoint_every, plan->steps)))
@@ -201,6 +222,9 @@ int training_take_steps(struct training *t)
         if (status == TOOL_OK)
             interrupted = interruption(t, &status);
     }
+    t->winds_up = true; // what has begun is finished, nothing more begins
+    while (status == TOOL_OK && interrupted && training_step(t) < t->begun)
+        status = advance(t, &ended);
     if (status == TOOL_OK && interrupted)
         status = save_checkpoint(t);
     if (status == TOOL_OK && interrupted) {

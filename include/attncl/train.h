@@ -163,6 +163,18 @@ ATTNCL_API attncl_model *attncl_trainer_model(attncl_trainer *trainer);
 ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret);
 
 /**
+ * Begins the next step that has not begun: it is enqueued, and attncl_trainer_step() waits for it.  So the
+ * device need not wait while the host reads what a step gave: with two calls first, and one before each
+ * attncl_trainer_step(), there is always a step behind the one that is waited for.  Results are the
+ * same bits.  Does nothing where two steps have begun or none is left, and with accumulation,
+ * averages or several ranks.  Until attncl_trainer_step() has returned all that have begun, the
+ * weights are being changed, and evaluation, checks and checkpoints are refused with ERR_STATE.  After
+ * a step whose loss is not finite, those behind it are as if they had not begun.
+ * Errors: ERR_ARGUMENT; what fails is told by the attncl_trainer_step() that needs it.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_trainer_begin(attncl_trainer *trainer);
+
+/**
  * The mean loss in nats per target of the held-out part, every target once, without dropout and label
  * smoothing, and remembers the best, and of labels the accuracy (attncl_train_state).  With `ema`, of the averaged weights.
  * Errors: ERR_STATE (no held-out part, or as attncl_trainer_step()), those of

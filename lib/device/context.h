@@ -123,6 +123,8 @@ void attncl__event_release(cl_event *event);
 // Passes the event to the application, which calls clReleaseEvent().  It is no longer counted.
 void attncl__event_transfer(cl_event event);
 attncl_status attncl__event_is_complete(cl_event event, bool *ret);
+// Counts a fault, as blocking transfers do.
+attncl_status attncl__event_wait(attncl_context *ctx, cl_event event);
 // Waits for the event and returns its device times in ns.  Needs a profiling queue.
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret);
 

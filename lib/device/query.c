@@ -25,6 +25,11 @@ attncl_status attncl__event_is_complete(cl_event event, bool *ret)
     return ATTNCL_OK;
 }
 
+attncl_status attncl__event_wait(attncl_context *ctx, cl_event event)
+{
+    return attncl__transfer_check(ctx, clWaitForEvents(1, &event), "clWaitForEvents");
+}
+
 attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t *end_ret)
 {
     cl_ulong start, end;

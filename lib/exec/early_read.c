@@ -89,6 +89,38 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
     return status;
 }
 
+attncl_status attncl__reads_enqueue(attncl_graph *g, struct early_read *reads, size_t n)
+{
+    struct program *p = NULL;
+    struct io_binding *output = NULL;
+
+    TRY(attncl__program_of(g, &p));
+    for (size_t i = 0; i < n; ++i) {
+        TRY(output_of(p, &reads[i], &output));
+        TRY(attncl__buffer_read_queued(p->ctx, output->storage->mem, 0, reads[i].data,
+                                       reads[i].bytes, &reads[i].done));
+    }
+    return ATTNCL_OK;
+}
+
+// The run stays pending, since another may be behind it.
+attncl_status attncl__reads_wait(attncl_graph *g, struct early_read *reads, size_t n)
+{
+    struct program *p = NULL;
+    attncl_status status = ATTNCL_OK;
+
+    TRY(attncl__program_of(g, &p));
+    for (size_t i = 0; i < n && status == ATTNCL_OK; ++i)
+        if (reads[i].done)
+            status = attncl__event_wait(p->ctx, reads[i].done);
+    if (status != ATTNCL_OK) {
+        abandon(p, reads, n);
+        return attncl__run_waited(p, status);
+    }
+    release(reads, n);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__early_read_is_done(const struct early_read *read, bool *ret)
 {
     *ret = true;

@@ -33,6 +33,10 @@ void attncl__early_reads_abandon(attncl_graph *g, struct early_read *reads, size
 // Waits for the runs of a compiled graph.
 attncl_status attncl__graph_wait(attncl_graph *g);
 
+// Reads behind a run, without a wait; then the wait for them, after which no read is under way.
+attncl_status attncl__reads_enqueue(attncl_graph *g, struct early_read *reads, size_t n);
+attncl_status attncl__reads_wait(attncl_graph *g, struct early_read *reads, size_t n);
+
 // With ATTNCL_GUARD: fills everything that a run will write with poison; checks the canaries around
 // every value, and names the first op whose neighbour was overwritten.
 attncl_status attncl__program_poison(struct program *p);

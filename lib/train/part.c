@@ -74,6 +74,24 @@ attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part
     return ATTNCL_OK;
 }
 
+attncl_status attncl__batch_prepare(attncl_trainer *t, int64_t index)
+{
+    if (t->next_index == index)
+        return ATTNCL_OK;
+    t->next_index = -1;
+    attncl__part_free(&t->next);
+    TRY(attncl__part_prepare(t, index, &t->next));
+    t->next_index = index;
+    return ATTNCL_OK;
+}
+
+void attncl__batch_prepare_early(attncl_trainer *t, int64_t index)
+{
+    const int64_t n_batches = t->config.settings.steps * t->config.settings.accumulate;
+    if (index < n_batches)
+        (void)attncl__batch_prepare(t, index);
+}
+
 attncl_status attncl__trainer_write_batch(attncl_graph *g, const struct batch *batch)
 {
     for (size_t i = 0; i < batch->n; ++i)

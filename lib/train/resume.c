@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/desc.h"
 #include "base/try.h"
+#include "graph/graph.h"
 #include "train/checkpoint.h"
 
 struct saved {
@@ -187,7 +188,10 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         attncl__error_prefix("%s", path);
         goto done;
     }
+    attncl__steps_drop(trainer);
     trainer->is_broken = true; // until all is written
+    if (trainer->fault)
+        TRY_DONE(attncl__tensor_clear(trainer->fault));
     TRY_DONE(write_values(trainer, &saved));
     trainer->is_broken = false;
     trainer->step = saved.step;

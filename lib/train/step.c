@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A step: batches in, gradients, an update.  While the device computes, the host prepares the next
-// batch.
+// batch; steps in one graph may begin before the one before them was waited for (begun.c).
 //
 // With accumulation or several ranks the loss L of a step is
 //
@@ -12,6 +12,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "attncl/optim.h"
 #include "base/struct.h"
@@ -19,30 +20,19 @@
 #include "graph/graph.h"
 #include "train/trainer.h"
 
-attncl_status attncl__trainer_usable(const attncl_trainer *t)
+static attncl_status check_whole(const attncl_trainer *t)
 {
     REQUIRE(!t->is_broken, ATTNCL_ERR_STATE,
             "step %" PRId64 " failed half done: resume from a checkpoint", t->step + 1);
     return ATTNCL_OK;
 }
 
-static attncl_status prepare(attncl_trainer *t, int64_t index)
+attncl_status attncl__trainer_usable(const attncl_trainer *t)
 {
-    if (t->next_index == index)
-        return ATTNCL_OK;
-    t->next_index = -1;
-    attncl__part_free(&t->next);
-    TRY(attncl__part_prepare(t, index, &t->next));
-    t->next_index = index;
+    TRY(check_whole(t));
+    REQUIRE(t->n_begun == 0, ATTNCL_ERR_STATE,
+            "step %" PRId64 " has begun: attncl_trainer_step() comes first", t->step + 1);
     return ATTNCL_OK;
-}
-
-// The batch after this one; a failure is that of the call that needs it.
-static void prepare_early(attncl_trainer *t, int64_t index)
-{
-    const int64_t n_batches = t->config.settings.steps * t->config.settings.accumulate;
-    if (index < n_batches)
-        (void)prepare(t, index);
 }
 
 static attncl_status write_int(attncl_graph *g, const char *name, int64_t value)
@@ -81,20 +71,10 @@ static attncl_status write_update(attncl_trainer *t, attncl_graph *g, double rat
 
 static attncl_status step_at_once(attncl_trainer *t, attncl_train_step *step)
 {
-    attncl_graph *g;
-    TRY(prepare(t, t->step));
-    TRY(attncl__trainer_graph(t, GRAPH_STEP, &t->next.batch, &g));
-    TRY(attncl__trainer_write_batch(g, &t->next.batch));
-    TRY(write_dropout(t, g, t->step));
-    TRY(write_update(t, g, step->learning_rate));
-    step->n_tokens = t->next.n_targets;
-    t->is_broken = true; // until its results are here
-    TRY(attncl_graph_run(g));
-    prepare_early(t, t->step + 1);
-    TRY(read_float(g, "loss", &step->loss));
-    TRY(read_float(g, "grad_norm", &step->grad_norm));
-    t->is_broken = false;
-    return ATTNCL_OK;
+    if (t->n_begun == 0)
+        TRY(attncl__step_begin(t, t->step));
+    attncl__batch_prepare_early(t, t->step + (int64_t)t->n_begun);
+    return attncl__step_wait(t, step);
 }
 
 // -- sums of gradients
@@ -112,14 +92,14 @@ static attncl_status add_batch(attncl_trainer *t, int64_t index, attncl_train_st
     const double n_batches = (double)t->config.settings.accumulate;
     attncl_graph *g;
     double loss;
-    TRY(prepare(t, index));
+    TRY(attncl__batch_prepare(t, index));
     const struct part *part = &t->next;
     const double share = part->n_all_targets > 0
                              ? (double)part->n_targets / (double)part->n_all_targets / n_batches
                              : 0;
     step->n_tokens += part->n_all_targets;
     if (part->is_empty) {
-        prepare_early(t, index + 1);
+        attncl__batch_prepare_early(t, index + 1);
         return attncl__grad_sums_send(t, NULL);
     }
     TRY(attncl__trainer_graph(t, GRAPH_GRADIENT, &part->batch, &g));
@@ -127,7 +107,7 @@ static attncl_status add_batch(attncl_trainer *t, int64_t index, attncl_train_st
     TRY(write_dropout(t, g, index));
     TRY(write_float(g, "loss_weight", share));
     TRY(attncl__grad_sums_run(t, g));
-    prepare_early(t, index + 1);
+    attncl__batch_prepare_early(t, index + 1);
     TRY(attncl__grad_sums_send(t, g));
     TRY(read_float(g, "loss", &loss));
     step->loss += share * loss;
@@ -176,10 +156,33 @@ static double unsigned_nan(double x)
     return isnan(x) ? fabs(x) : x;
 }
 
+static attncl_status check_finite(const attncl_train_step *step)
+{
+    REQUIRE(isfinite(step->loss), ATTNCL_ERR_STATE, "step %" PRId64 ": the loss is %g", step->step,
+            unsigned_nan(step->loss));
+    REQUIRE(isfinite(step->grad_norm), ATTNCL_ERR_STATE,
+            "step %" PRId64 ": the norm of the gradients is %g", step->step,
+            unsigned_nan(step->grad_norm));
+    return ATTNCL_OK;
+}
+
+// Nothing goes on behind a step that failed; its message stays.
+static attncl_status stop(attncl_trainer *t, attncl_status status, bool drop_graphs)
+{
+    char message[1024];
+    snprintf(message, sizeof message, "%s", attncl_last_error());
+    attncl__steps_drop(t);
+    if (t->fault && attncl__tensor_clear(t->fault) != ATTNCL_OK)
+        t->is_broken = true; // updates would do nothing
+    if (drop_graphs)
+        attncl__trainer_drop_graphs(t);
+    return FAIL(status, "%s", message);
+}
+
 attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *step_ret)
 {
     REQUIRE(trainer && step_ret, ATTNCL_ERR_ARGUMENT, "trainer or step_ret is NULL");
-    TRY(attncl__trainer_usable(trainer));
+    TRY(check_whole(trainer));
     const struct optim_settings *o = &trainer->config.settings.optimizer;
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     step.step = trainer->step + 1;
@@ -188,14 +191,11 @@ attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_train_step *st
         attncl__trainer_sums(trainer) ? step_by_sums(trainer, &step) : step_at_once(trainer, &step);
     if (status != ATTNCL_OK) {
         attncl__error_prefix("step %" PRId64, step.step);
-        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
-        return status;
+        return stop(trainer, status, true); // graphs whose runs failed refuse others
     }
-    REQUIRE(isfinite(step.loss), ATTNCL_ERR_STATE, "step %" PRId64 ": the loss is %g", step.step,
-            unsigned_nan(step.loss));
-    REQUIRE(isfinite(step.grad_norm), ATTNCL_ERR_STATE,
-            "step %" PRId64 ": the norm of the gradients is %g", step.step,
-            unsigned_nan(step.grad_norm));
+    const attncl_status finite = check_finite(&step);
+    if (finite != ATTNCL_OK)
+        return stop(trainer, finite, false);
     TRY(update_averages(trainer));
     trainer->step = step.step;
     const attncl_status compared = attncl__replicas_compare(trainer);

@@ -9,6 +9,7 @@
 #include "attncl/parameters.h"
 #include "attncl/ranks.h"
 #include "attncl/train.h"
+#include "exec/exec.h"
 #include "model/model.h"
 #include "train/config.h"
 #include "train/dataset.h"
@@ -55,6 +56,19 @@ struct part {
     int64_t n_targets, n_all_targets; // that count, here and in all parts
 };
 
+// A step that has been enqueued, and what of the host's it reads and writes meanwhile; it stays where it
+// is.
+enum { MAX_BEGUN = 2, N_STEP_READS = 2 };
+struct begun_step {
+    int64_t index;
+    attncl_graph *graph;
+    struct part part;
+    int32_t number;
+    float rate;
+    float loss, norm;
+    struct early_read reads[N_STEP_READS];
+};
+
 struct attncl_trainer {
     attncl_context *context;
     attncl_ranks *ranks; // NULL: one
@@ -70,6 +84,11 @@ struct attncl_trainer {
     struct part next;   // prepared while a step ran
     int64_t next_index; // which batch that is; -1: none
 
+    struct begun_step begun[MAX_BEGUN]; // n_begun of them in a ring, from first_begun on
+    size_t n_begun, first_begun;
+    attncl_tensor
+        *fault; // [], 0, or NaN after a step that was not finite; NULL where steps do not overlap
+
     int64_t step;    // taken
     double accuracy; // of the last evaluation; NaN: none, or the targets are no labels
     double best_loss;
@@ -84,6 +103,8 @@ struct attncl_trainer {
 
 // Whether gradients are summed over batches or ranks, by graphs of their own.
 bool attncl__trainer_sums(const attncl_trainer *t);
+// Whether a step may begin before the one before it was waited for.
+bool attncl__steps_overlap(const attncl_trainer *t);
 
 // -- update.c: what is kept
 
@@ -117,6 +138,14 @@ attncl_status attncl__grad_sums_send(attncl_trainer *t, attncl_graph *g);
 attncl_status attncl__grad_sums_receive(attncl_trainer *t);
 void attncl__grad_sums_free(attncl_trainer *t);
 
+// -- begun.c
+
+// Enqueues a step behind those that have begun; fills its loss, norm and tokens, and forgets it.
+attncl_status attncl__step_begin(attncl_trainer *t, int64_t index);
+attncl_status attncl__step_wait(attncl_trainer *t, attncl_train_step *step);
+// Waits for all that have begun, and forgets them.
+void attncl__steps_drop(attncl_trainer *t);
+
 // -- replicas.c: with several ranks
 
 // Gives all ranks rank 0's weights; ERR_STATE where their data or configurations differ.
@@ -129,6 +158,9 @@ attncl_status attncl__replicas_compare(attncl_trainer *t);
 // This rank's part of batch `index` of the training data.
 attncl_status attncl__part_prepare(attncl_trainer *t, int64_t index, struct part *ret);
 void attncl__part_free(struct part *part);
+// The same into t->next; early: where there is such a batch, and a failure is told later.
+attncl_status attncl__batch_prepare(attncl_trainer *t, int64_t index);
+void attncl__batch_prepare_early(attncl_trainer *t, int64_t index);
 // Targets of a batch that count in the loss.
 int64_t attncl__part_count_targets(const attncl_trainer *t, const struct batch *batch);
 

@@ -16,6 +16,11 @@ bool attncl__trainer_sums(const attncl_trainer *t)
     return t->config.settings.accumulate > 1 || attncl_ranks_size(t->ranks) > 1;
 }
 
+bool attncl__steps_overlap(const attncl_trainer *t)
+{
+    return !attncl__trainer_sums(t) && !(t->config.settings.ema > 0);
+}
+
 static bool keeps(const attncl_trainer *t, enum kept kept)
 {
     const struct train_settings *s = &t->config.settings;
@@ -70,6 +75,8 @@ static attncl_status start_values(attncl_trainer *t, const struct trained *train
 
 attncl_status attncl__kept_create(attncl_trainer *t)
 {
+    if (attncl__steps_overlap(t))
+        TRY(attncl_tensor_create(t->context, ATTNCL_F32, 0, NULL, ATTNCL_F32, NULL, &t->fault));
     const size_t n = attncl_model_weight_count(t->model);
     t->trained = attncl__alloc_array(n, sizeof *t->trained);
     REQUIRE(t->trained, ATTNCL_ERR_NO_MEMORY, "%zu trained tensors", n);
@@ -96,6 +103,8 @@ void attncl__kept_destroy(attncl_trainer *t)
             attncl_tensor_destroy(t->trained[i].tensor[kept]);
         attncl_tensor_destroy(t->trained[i].gradient);
     }
+    attncl_tensor_destroy(t->fault);
+    t->fault = NULL;
     attncl__free(t->trained);
     t->trained = NULL;
     t->n_trained = 0;
@@ -103,15 +112,22 @@ void attncl__kept_destroy(attncl_trainer *t)
 
 // -- nodes
 
-// The learning rate where loss and norm are finite, else no number: what optimisers take as a
-// request to leave everything as it is.
-static attncl_value guarded_rate(attncl_graph *g, attncl_value loss, attncl_value norm)
+// The learning rate where loss and norm are finite, and those of earlier steps were, else no number: what
+// optimisers take as a request to leave everything as it is.
+static attncl_value guarded_rate(attncl_trainer *t, attncl_graph *g, attncl_value loss,
+                                 attncl_value norm)
 {
     static const float nothing = 0;
     const attncl_value zero = attncl_graph_constant(g, ATTNCL_F32, 0, NULL, &nothing);
     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
     rate = attncl_add(g, rate, attncl_mul(g, norm, zero));
-    return loss.id ? attncl_add(g, rate, attncl_mul(g, loss, zero)) : rate;
+    if (loss.id)
+        rate = attncl_add(g, rate, attncl_mul(g, loss, zero));
+    if (!t->fault)
+        return rate;
+    const attncl_value fault = attncl_graph_weight(g, t->fault);
+    attncl_accumulate(g, fault, attncl_mul(g, rate, zero));
+    return attncl_add(g, rate, fault);
 }
 
 static attncl_value kept_value(attncl_graph *g, const struct trained *trained, enum kept kept)
@@ -174,7 +190,7 @@ attncl_status attncl__update_add(attncl_trainer *t, attncl_graph *g, attncl_valu
     attncl_graph_push_scope(g, "update");
     const attncl_value norm = clip(t, g, gradients, clipped);
     attncl_graph_output(g, "grad_norm", norm);
-    const attncl_value rate = guarded_rate(g, loss, norm);
+    const attncl_value rate = guarded_rate(t, g, loss, norm);
     const attncl_value step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
     add_optimizer(t, g, rate, step, weights, clipped);
     attncl_graph_pop_scope(g);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 // Checkpoints: 2N steps are N, a checkpoint and N more, bit for bit.
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attncl/model.h"
+#include "attncl/parameters.h"
 #include "attncl/safetensors.h"
 #include "attncl/train.h"
 #include "support/directory.h"
@@ -47,6 +49,18 @@ static void take(attncl_trainer *trainer, int n, attncl_train_step *steps)
 {
     for (int i = 0; i < n; ++i) {
         steps[i] = (attncl_train_step)ATTNCL_TRAIN_STEP_INIT;
+        ck_ok(attncl_trainer_step(trainer, &steps[i]));
+    }
+}
+
+// With steps that begin before the one before them was waited for.
+static void take_overlapping(attncl_trainer *trainer, int n, attncl_train_step *steps)
+{
+    ck_ok(attncl_trainer_begin(trainer));
+    for (int i = 0; i < n; ++i) {
+        steps[i] = (attncl_train_step)ATTNCL_TRAIN_STEP_INIT;
+        if (i + 1 < n)
+            ck_ok(attncl_trainer_begin(trainer));
         ck_ok(attncl_trainer_step(trainer, &steps[i]));
     }
 }
@@ -125,6 +139,111 @@ TABLE_TEST(resumed_training_gives_the_same_bits, configurations)
         ck_assert_int_eq(second[i].step, N_STEPS + i + 1);
     }
     same_file("whole", "resumed");
+}
+
+TABLE_TEST(steps_that_overlap_give_the_same_bits, configurations)
+{
+    attncl_train_step apart[2 * N_STEPS], overlapping[2 * N_STEPS];
+    attncl_trainer *trainer = start(configurations[_i], "text");
+    double loss, again;
+
+    take(trainer, 2 * N_STEPS, apart);
+    ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("apart")));
+    attncl_trainer_destroy(trainer);
+    trainer = start(configurations[_i], "text");
+    take_overlapping(trainer, N_STEPS, overlapping);
+    take_overlapping(trainer, N_STEPS, overlapping + N_STEPS);
+    ck_ok(attncl_trainer_evaluate(trainer, &again));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("overlapping")));
+    attncl_trainer_destroy(trainer);
+    same_file("apart", "overlapping");
+    ck_assert_double_eq(loss, again);
+    for (int i = 0; i < 2 * N_STEPS; ++i) {
+        ck_assert_int_eq(overlapping[i].step, apart[i].step);
+        ck_assert_double_eq(overlapping[i].loss, apart[i].loss);
+        ck_assert_double_eq(overlapping[i].grad_norm, apart[i].grad_norm);
+        ck_assert_double_eq(overlapping[i].learning_rate, apart[i].learning_rate);
+        ck_assert_int_eq(overlapping[i].n_tokens, apart[i].n_tokens);
+    }
+}
+
+TEST(what_needs_the_weights_waits_for_steps_that_have_begun)
+{
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
+    attncl_trainer *trainer = start("", "text");
+    double loss;
+
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("first")));
+    ck_ok(attncl_trainer_begin(trainer));
+    ck_ok(attncl_trainer_begin(trainer));
+    ck_ok(attncl_trainer_begin(trainer)); // at most two
+    for (int i = 1; i <= 2; ++i) {
+        char has_begun[32];
+        snprintf(has_begun, sizeof has_begun, "step %d has begun", i);
+        ck_fails(attncl_trainer_save(trainer, IN_DIRECTORY("x")), ATTNCL_ERR_STATE, has_begun);
+        ck_fails(attncl_trainer_evaluate(trainer, &loss), ATTNCL_ERR_STATE, has_begun);
+        ck_fails(attncl_trainer_check(trainer, &fault), ATTNCL_ERR_STATE, has_begun);
+        ck_ok(attncl_trainer_step(trainer, &step));
+        ck_assert_int_eq(step.step, i);
+    }
+    ck_ok(attncl_trainer_evaluate(trainer, &loss));
+    ck_ok(attncl_trainer_begin(trainer));
+    ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY("first")));
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("again")));
+    same_file("first", "again");
+    ck_ok(attncl_trainer_begin(trainer));
+    attncl_trainer_destroy(trainer);
+    ck_fails(attncl_trainer_begin(NULL), ATTNCL_ERR_ARGUMENT, "trainer is NULL");
+}
+
+// The embedding of the letter z, which one batch has, is infinite: the step of that batch fails.
+static void spoil(attncl_trainer *trainer)
+{
+    enum { Z = 11, WIDTH = 8 };
+    static float table[(Z + 1) * WIDTH];
+    attncl_model *model = attncl_trainer_model(trainer);
+
+    ck_ok(attncl_model_param_read(model, "src_embed.linear.weight", table, sizeof table));
+    table[Z * WIDTH] = INFINITY;
+    ck_ok(attncl_model_param_write(model, "src_embed.linear.weight", table, sizeof table));
+}
+
+TEST(a_step_behind_one_that_is_not_finite_changes_nothing)
+{
+    static const char keys[] = "\"batches\": \"sequential\"";
+    char text[600];
+    attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_status status = ATTNCL_OK;
+    int64_t failed[2];
+
+    for (size_t i = 0; i < sizeof text; ++i)
+        text[i] = (char)('a' + i * i % 11);
+    for (size_t i = 0; i < 11; ++i)
+        text[i] = (char)('a' + i);
+    text[30] = 'z';
+    text[sizeof text - 1] = '\0';
+    directory_write("text", text);
+    for (int overlaps = 0; overlaps < 2; ++overlaps) {
+        attncl_trainer *trainer = start(keys, "text");
+        spoil(trainer);
+        status = ATTNCL_OK;
+        if (overlaps)
+            ck_ok(attncl_trainer_begin(trainer));
+        failed[overlaps] = 0;
+        for (int64_t i = 1; i <= 19 && status == ATTNCL_OK; ++i) {
+            if (overlaps)
+                ck_ok(attncl_trainer_begin(trainer));
+            status = attncl_trainer_step(trainer, &step);
+            failed[overlaps] = i;
+        }
+        ck_assert_int_eq(status, ATTNCL_ERR_STATE);
+        ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY(overlaps ? "behind" : "alone")));
+        attncl_trainer_destroy(trainer);
+    }
+    ck_assert_int_eq(failed[0], failed[1]);
+    same_file("alone", "behind");
 }
 
 TEST(a_checkpoint_runs_as_a_model_file)
