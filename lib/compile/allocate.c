@@ -37,7 +37,7 @@ static void guard(struct program *g, const struct guarded *guarded)
 
 static attncl_status allocate_arena(const struct lowered *p, struct program *g)
 {
-    const size_t pad = p->canaries ? CANARY_BYTES : 0;
+    const size_t pad = p->canaries ? canary_pad(p->caps) : 0;
 
     TRY(attncl__buffer_create(g->ctx, 4, &g->empty));
     g->arena_bytes = p->report.arena_bytes;
@@ -68,7 +68,7 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
 {
     const struct lowered_value *v = &p->values[value];
     const size_t bytes = attncl__desc_bytes(v->desc);
-    const size_t pad = p->canaries && bytes ? CANARY_BYTES : 0;
+    const size_t pad = p->canaries && bytes ? canary_pad(p->caps) : 0;
     struct storage *s = &g->storages[value];
     attncl_status status = ATTNCL_OK;
     cl_mem whole = NULL;

@@ -87,7 +87,7 @@ static attncl_status size_items(struct lowered *p)
         if (p->canaries) {
             item->first = 0;
             item->last = p->n_nodes;
-            REQUIRE(ckd_add_size(bytes, 2 * CANARY_BYTES, &bytes), ATTNCL_ERR_DEVICE_MEMORY,
+            REQUIRE(ckd_add_size(bytes, 2 * canary_pad(p->caps), &bytes), ATTNCL_ERR_DEVICE_MEMORY,
                     "a value of %zu bytes", p->placements[i].bytes);
         }
         REQUIRE(ckd_round_up(bytes, p->caps->align_bytes, &item->bytes), ATTNCL_ERR_DEVICE_MEMORY,

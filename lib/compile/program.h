@@ -12,6 +12,13 @@
 // With ATTNCL_GUARD a canary of this many constant bytes lies on both sides of every value and
 // scratch.
 enum { CANARY_BYTES = 1024 };
+
+// Where what follows a canary begins: where the device lets a part of a buffer begin.  Both are powers of two.
+static inline size_t canary_pad(const struct device_caps *caps)
+{
+    return caps->align_bytes > CANARY_BYTES ? caps->align_bytes : CANARY_BYTES;
+}
+
 #define CANARY_WORD 0x7fc0deadu // a quiet NaN that arithmetic does not produce
 
 // An input or output, and the caller's buffer bound to it.

@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: MIT
+//
+// An OpenCL layer (OPENCL_LAYERS) that plays the device named by ATTNCL_PERSONA: every device answers as the
+// table's row says, and calls beyond its limits fail as on such a device, with a line on stderr.
+
+#define CL_TARGET_OPENCL_VERSION 300
+#include <CL/cl_layer.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "personas/table.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static const cl_icd_dispatch *target;
+static const struct persona *persona;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define REFUSE(code, ...)                                                                          \
+    (fprintf(stderr, "persona %s: ", persona->name), fprintf(stderr, __VA_ARGS__),                 \
+     fputc('\n', stderr), (code))
+
+// -- what kernels take: by handle, in a hash table with open addressing
+
+enum { KERNEL_SLOTS = 1 << 14, MAX_ARGS = 64, REGISTERS_FROM = 4096 };
+
+static struct kernel {
+    cl_kernel handle;
+    char name[48];
+    size_t static_bytes;         // local memory declared in the kernel
+    size_t local_args[MAX_ARGS]; // bytes of local memory by argument
+    size_t arg_bytes[MAX_ARGS];
+    bool is_constant[MAX_ARGS];
+} * kernels[KERNEL_SLOTS];
+
+// NULL: unknown, and not to be added, or no more space.
+static struct kernel *kernel_of(cl_kernel handle, bool add)
+{
+    size_t i = (size_t)((unsigned long long)(size_t)handle * 0x9e3779b97f4a7c15u >> 40);
+
+    for (size_t n = 0; n < KERNEL_SLOTS; ++n, ++i) {
+        struct kernel **slot = &kernels[i % KERNEL_SLOTS];
+        if (*slot && (*slot)->handle == handle)
+            return *slot;
+        if (!*slot) {
+            *slot = add ? calloc(1, sizeof **slot) : NULL;
+            return *slot;
+        }
+    }
+    return NULL;
+}
+
+static size_t sum_of(const size_t *bytes)
+{
+    size_t sum = 0;
+    for (int i = 0; i < MAX_ARGS; ++i)
+        sum += bytes[i];
+    return sum;
+}
+
+static size_t local_bytes_of(const struct kernel *k)
+{
+    return k->static_bytes + sum_of(k->local_args);
+}
+
+static size_t group_of(const struct kernel *k)
+{
+    return local_bytes_of(k) >= REGISTERS_FROM ? persona->kernel_group : persona->max_group;
+}
+
+static size_t static_bytes_of(cl_kernel handle, cl_device_id device)
+{
+    cl_ulong bytes = 0;
+    target->clGetKernelWorkGroupInfo(handle, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof bytes, &bytes,
+                                     NULL);
+    return (size_t)bytes;
+}
+
+static cl_device_id device_of(cl_kernel handle)
+{
+    cl_program program = NULL;
+    cl_device_id device = NULL;
+
+    target->clGetKernelInfo(handle, CL_KERNEL_PROGRAM, sizeof program, &program, NULL);
+    if (program)
+        target->clGetProgramInfo(program, CL_PROGRAM_DEVICES, sizeof device, &device, NULL);
+    return device;
+}
+
+// Notes a new kernel; what the device's driver would say of it.
+static cl_int note_kernel(cl_kernel handle, const char *name)
+{
+    const cl_device_id device = device_of(handle);
+    size_t required[3] = {0};
+    cl_uint n_args = 0, n_constant = 0;
+
+    pthread_mutex_lock(&lock);
+    struct kernel *const k = kernel_of(handle, true);
+    if (k) {
+        memset(k, 0, sizeof *k); // a handle may come back after the driver freed its object
+        k->handle = handle;
+        strncpy(k->name, name, sizeof k->name - 1);
+        k->static_bytes = static_bytes_of(handle, device);
+        target->clGetKernelInfo(handle, CL_KERNEL_NUM_ARGS, sizeof n_args, &n_args, NULL);
+        for (cl_uint i = 0; i < n_args && i < MAX_ARGS; ++i) {
+            cl_kernel_arg_address_qualifier space = 0;
+            target->clGetKernelArgInfo(handle, i, CL_KERNEL_ARG_ADDRESS_QUALIFIER, sizeof space,
+                                       &space, NULL);
+            k->is_constant[i] = space == CL_KERNEL_ARG_ADDRESS_CONSTANT;
+            n_constant += k->is_constant[i];
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    if (!k || n_args > MAX_ARGS)
+        return REFUSE(CL_OUT_OF_HOST_MEMORY, "%s: too many kernels or arguments for the layer",
+                      name);
+    target->clGetKernelWorkGroupInfo(handle, device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
+                                     sizeof required, required, NULL);
+    if (required[0] * required[1] * required[2] > persona->max_group)
+        return REFUSE(CL_OUT_OF_RESOURCES, "clCreateKernel of %s: compiled for work-groups of %zu",
+                      name, required[0] * required[1] * required[2]);
+    if (n_constant > persona->constant_args)
+        return REFUSE(CL_OUT_OF_RESOURCES, "clCreateKernel of %s: %u constant arguments", name,
+                      n_constant);
+    return CL_SUCCESS;
+}
+
+// -- answers
+
+static cl_int give(const void *answer, size_t bytes, size_t n, void *value, size_t *n_ret)
+{
+    if (value && n < bytes)
+        return CL_INVALID_VALUE;
+    if (value)
+        memcpy(value, answer, bytes);
+    if (n_ret)
+        *n_ret = bytes;
+    return CL_SUCCESS;
+}
+
+#define GIVE(type, x)   give(&(const type){x}, sizeof(type), n, value, n_ret)
+#define GIVE_TEXT(text) give(text, strlen(text) + 1, n, value, n_ret)
+
+static CL_API_ENTRY cl_int CL_API_CALL layer_clGetPlatformInfo(cl_platform_id id,
+                                                               cl_platform_info what, size_t n,
+                                                               void *value, size_t *n_ret)
+{
+    switch (what) {
+    case CL_PLATFORM_NAME:
+        return GIVE_TEXT(persona->platform);
+    case CL_PLATFORM_VENDOR:
+        return GIVE_TEXT(persona->vendor);
+    case CL_PLATFORM_VERSION:
+        return GIVE_TEXT(persona->version);
+    case CL_PLATFORM_PROFILE:
+        return GIVE_TEXT(persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
+    default:
+        return target->clGetPlatformInfo(id, what, n, value, n_ret);
+    }
+}
+
+// A GPU, whatever the driver's device is.
+static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceIDs(cl_platform_id platform,
+                                                            cl_device_type type, cl_uint n,
+                                                            cl_device_id *ids, cl_uint *n_ret)
+{
+    if (!(type & (CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_DEFAULT)))
+        return CL_DEVICE_NOT_FOUND;
+    return target->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, n_ret);
+}
+
+enum { // of extensions
+    NV_COMPUTE_CAPABILITY_MAJOR = 0x4000,
+    NV_COMPUTE_CAPABILITY_MINOR = 0x4001,
+    NV_WARP_SIZE = 0x4003,
+    AMD_WAVEFRONT_WIDTH = 0x4043,
+};
+
+// -1: not a text.
+static cl_int give_device_text(cl_device_info what, size_t n, void *value, size_t *n_ret)
+{
+    switch (what) {
+    case CL_DEVICE_NAME:
+        return GIVE_TEXT(persona->device);
+    case CL_DEVICE_VENDOR:
+        return GIVE_TEXT(persona->vendor);
+    case CL_DEVICE_VERSION:
+        return GIVE_TEXT(persona->version);
+    case CL_DEVICE_OPENCL_C_VERSION:
+        return GIVE_TEXT(persona->c_version);
+    case CL_DRIVER_VERSION:
+        return GIVE_TEXT("persona");
+    case CL_DEVICE_PROFILE:
+        return GIVE_TEXT(persona->embedded ? "EMBEDDED_PROFILE" : "FULL_PROFILE");
+    case CL_DEVICE_EXTENSIONS:
+        return GIVE_TEXT(persona->extensions);
+    default:
+        return -1;
+    }
+}
+
+static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id id, cl_device_info what,
+                                                             size_t n, void *value, size_t *n_ret)
+{
+    const cl_int text = give_device_text(what, n, value, n_ret);
+
+    if (text != -1)
+        return text;
+    switch (what) {
+    case CL_DEVICE_TYPE:
+        return GIVE(cl_device_type, CL_DEVICE_TYPE_GPU);
+    case CL_DEVICE_MAX_WORK_GROUP_SIZE:
+        return GIVE(size_t, persona->max_group);
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES:
+        return give(persona->max_items, sizeof persona->max_items, n, value, n_ret);
+    case CL_DEVICE_LOCAL_MEM_SIZE:
+        return GIVE(cl_ulong, persona->local_bytes);
+    case CL_DEVICE_LOCAL_MEM_TYPE:
+        return GIVE(cl_device_local_mem_type, persona->local_is_global ? CL_GLOBAL : CL_LOCAL);
+    case CL_DEVICE_GLOBAL_MEM_SIZE:
+        return GIVE(cl_ulong, persona->global_bytes);
+    case CL_DEVICE_MAX_MEM_ALLOC_SIZE:
+        return GIVE(cl_ulong, persona->max_buffer_bytes);
+    case CL_DEVICE_MEM_BASE_ADDR_ALIGN:
+        return GIVE(cl_uint, persona->align_bits);
+    case CL_DEVICE_MAX_PARAMETER_SIZE:
+        return GIVE(size_t, persona->parameter_bytes);
+    case CL_DEVICE_MAX_CONSTANT_ARGS:
+        return GIVE(cl_uint, persona->constant_args);
+    case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
+        return GIVE(cl_ulong, persona->constant_bytes);
+    case CL_DEVICE_MAX_COMPUTE_UNITS:
+        return GIVE(cl_uint, persona->units);
+    case CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT:
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT:
+        return GIVE(cl_uint, persona->vector_width);
+    case CL_DEVICE_HOST_UNIFIED_MEMORY:
+        return GIVE(cl_bool, persona->unified);
+    case CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE:
+        return GIVE(size_t, persona->warp);
+    case CL_DEVICE_MAX_NUM_SUB_GROUPS:
+        return GIVE(cl_uint, 0);
+    case NV_WARP_SIZE:
+    case NV_COMPUTE_CAPABILITY_MAJOR:
+    case NV_COMPUTE_CAPABILITY_MINOR:
+        if (!strstr(persona->extensions, "cl_nv_device_attribute_query"))
+            return CL_INVALID_VALUE;
+        return GIVE(cl_uint, what == NV_WARP_SIZE                  ? persona->warp
+                             : what == NV_COMPUTE_CAPABILITY_MAJOR ? 7
+                                                                   : 5);
+    case AMD_WAVEFRONT_WIDTH:
+        if (!strstr(persona->extensions, "cl_amd_device_attribute_query"))
+            return CL_INVALID_VALUE;
+        return GIVE(cl_uint, persona->warp);
+    default:
+        return target->clGetDeviceInfo(id, what, n, value, n_ret);
+    }
+}
+
+static CL_API_ENTRY cl_int CL_API_CALL
+layer_clGetKernelWorkGroupInfo(cl_kernel handle, cl_device_id device,
+                               cl_kernel_work_group_info what, size_t n, void *value, size_t *n_ret)
+{
+    cl_int code = -1;
+
+    pthread_mutex_lock(&lock);
+    const struct kernel *const k = kernel_of(handle, false);
+    if (k && what == CL_KERNEL_WORK_GROUP_SIZE)
+        code = GIVE(size_t, group_of(k));
+    else if (k && what == CL_KERNEL_LOCAL_MEM_SIZE)
+        code = GIVE(cl_ulong, local_bytes_of(k));
+    else if (k && what == CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE)
+        code = GIVE(size_t, persona->warp);
+    pthread_mutex_unlock(&lock);
+    return code != -1 ? code
+                      : target->clGetKernelWorkGroupInfo(handle, device, what, n, value, n_ret);
+}
+
+// -- limits
+
+static CL_API_ENTRY cl_mem CL_API_CALL layer_clCreateBuffer(cl_context context, cl_mem_flags flags,
+                                                            size_t bytes, void *host, cl_int *ret)
+{
+    if (bytes <= persona->max_buffer_bytes)
+        return target->clCreateBuffer(context, flags, bytes, host, ret);
+    if (ret)
+        *ret = REFUSE(CL_INVALID_BUFFER_SIZE, "clCreateBuffer of %zu bytes", bytes);
+    return NULL;
+}
+
+static CL_API_ENTRY cl_mem CL_API_CALL layer_clCreateSubBuffer(cl_mem buffer, cl_mem_flags flags,
+                                                               cl_buffer_create_type type,
+                                                               const void *region, cl_int *ret)
+{
+    const cl_buffer_region *const r = region;
+
+    if (type != CL_BUFFER_CREATE_TYPE_REGION || !r || r->origin % (persona->align_bits / 8) == 0)
+        return target->clCreateSubBuffer(buffer, flags, type, region, ret);
+    if (ret)
+        *ret = REFUSE(CL_MISALIGNED_SUB_BUFFER_OFFSET, "clCreateSubBuffer at %zu", r->origin);
+    return NULL;
+}
+
+// The kernel of a program that asks for the most local memory.
+static size_t most_local_bytes(cl_program program)
+{
+    cl_kernel all[MAX_ARGS];
+    cl_uint n = 0;
+    size_t most = 0;
+
+    if (target->clCreateKernelsInProgram(program, MAX_ARGS, all, &n) != CL_SUCCESS)
+        return 0;
+    for (cl_uint i = 0; i < n; ++i) {
+        const size_t bytes = static_bytes_of(all[i], device_of(all[i]));
+        most = bytes > most ? bytes : most;
+        target->clReleaseKernel(all[i]);
+    }
+    return most;
+}
+
+static CL_API_ENTRY cl_int CL_API_CALL
+layer_clBuildProgram(cl_program program, cl_uint n, const cl_device_id *devices,
+                     const char *options, void(CL_CALLBACK *notify)(cl_program, void *), void *user)
+{
+    const cl_int code = target->clBuildProgram(program, n, devices, options, notify, user);
+
+    if (code != CL_SUCCESS || !persona->build_counts)
+        return code;
+    const size_t bytes = most_local_bytes(program);
+    return bytes <= persona->local_bytes
+               ? CL_SUCCESS
+               : REFUSE(CL_BUILD_PROGRAM_FAILURE, "clBuildProgram: %zu bytes of local memory",
+                        bytes);
+}
+
+static CL_API_ENTRY cl_kernel CL_API_CALL layer_clCreateKernel(cl_program program, const char *name,
+                                                               cl_int *ret)
+{
+    cl_kernel kernel = target->clCreateKernel(program, name, ret);
+    if (!kernel)
+        return NULL;
+    const cl_int code = note_kernel(kernel, name);
+    if (code == CL_SUCCESS)
+        return kernel;
+    target->clReleaseKernel(kernel);
+    if (ret)
+        *ret = code;
+    return NULL;
+}
+
+static CL_API_ENTRY cl_int CL_API_CALL layer_clSetKernelArg(cl_kernel handle, cl_uint index,
+                                                            size_t bytes, const void *value)
+{
+    const cl_int code = target->clSetKernelArg(handle, index, bytes, value);
+    size_t constant_bytes = 0;
+
+    pthread_mutex_lock(&lock);
+    struct kernel *const k = kernel_of(handle, false);
+    if (code == CL_SUCCESS && k && index < MAX_ARGS) {
+        k->local_args[index] = value ? 0 : bytes;
+        k->arg_bytes[index] = value ? bytes : sizeof(cl_uint);
+        if (k->is_constant[index] && value)
+            target->clGetMemObjectInfo(*(const cl_mem *)value, CL_MEM_SIZE, sizeof constant_bytes,
+                                       &constant_bytes, NULL);
+    }
+    pthread_mutex_unlock(&lock);
+    if (constant_bytes > persona->constant_bytes)
+        return REFUSE(CL_INVALID_ARG_SIZE, "clSetKernelArg: %zu bytes of constant memory",
+                      constant_bytes);
+    return code;
+}
+
+static cl_int judge_range(const struct kernel *k, cl_uint n_axes, const size_t *global,
+                          const size_t *local)
+{
+    size_t items = 1;
+
+    for (cl_uint i = 0; i < n_axes; ++i) {
+        items *= local ? local[i] : 1;
+        if (local && local[i] > persona->max_items[i])
+            return REFUSE(CL_INVALID_WORK_ITEM_SIZE, "%s: %zu work-items on axis %u", k->name,
+                          local[i], i);
+        if (global[i] > UINT32_MAX)
+            return REFUSE(CL_INVALID_GLOBAL_WORK_SIZE, "%s: %zu work-items on axis %u", k->name,
+                          global[i], i);
+    }
+    if (items > group_of(k))
+        return REFUSE(CL_INVALID_WORK_GROUP_SIZE, "%s: work-groups of %zu, of at most %zu", k->name,
+                      items, group_of(k));
+    if (local_bytes_of(k) > persona->local_bytes)
+        return REFUSE(CL_OUT_OF_RESOURCES, "%s: %zu bytes of local memory", k->name,
+                      local_bytes_of(k));
+    if (sum_of(k->arg_bytes) > persona->parameter_bytes)
+        return REFUSE(CL_OUT_OF_RESOURCES, "%s: %zu bytes of arguments", k->name,
+                      sum_of(k->arg_bytes));
+    return CL_SUCCESS;
+}
+
+static CL_API_ENTRY cl_int CL_API_CALL
+layer_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel handle, cl_uint n_axes,
+                             const size_t *offset, const size_t *global, const size_t *local,
+                             cl_uint n_wait, const cl_event *wait, cl_event *event)
+{
+    pthread_mutex_lock(&lock);
+    const struct kernel *const k = kernel_of(handle, false);
+    const cl_int code = k && global ? judge_range(k, n_axes, global, local) : CL_SUCCESS;
+    pthread_mutex_unlock(&lock);
+    return code != CL_SUCCESS ? code
+                              : target->clEnqueueNDRangeKernel(queue, handle, n_axes, offset,
+                                                               global, local, n_wait, wait, event);
+}
+
+// -- the loader
+
+#define ENTRY(name) .name = layer_##name
+static const cl_icd_dispatch entries = {
+    ENTRY(clGetPlatformInfo),        ENTRY(clGetDeviceIDs), ENTRY(clGetDeviceInfo),
+    ENTRY(clGetKernelWorkGroupInfo), ENTRY(clCreateBuffer), ENTRY(clCreateSubBuffer),
+    ENTRY(clBuildProgram),           ENTRY(clCreateKernel), ENTRY(clSetKernelArg),
+    ENTRY(clEnqueueNDRangeKernel),
+};
+
+EXPORT CL_API_ENTRY cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *value,
+                                                      size_t *n_ret)
+{
+    switch (what) {
+    case CL_LAYER_API_VERSION:
+        return GIVE(cl_layer_api_version, CL_LAYER_API_VERSION_100);
+    case CL_LAYER_NAME:
+        return GIVE_TEXT("attncl personas");
+    default:
+        return CL_INVALID_VALUE;
+    }
+}
+
+EXPORT CL_API_ENTRY cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *next,
+                                                   cl_uint *n_ret, const cl_icd_dispatch **ret)
+{
+    const cl_uint n_entries = sizeof entries / sizeof(void *);
+    const char *const name = getenv("ATTNCL_PERSONA");
+
+    if (!next || !n_ret || !ret)
+        return CL_INVALID_VALUE;
+    persona = name ? persona_find(name) : NULL;
+    if (!persona) { // never silently the driver's own device
+        fprintf(stderr, "ATTNCL_PERSONA is \"%s\", none of the personas\n", name ? name : "");
+        exit(EXIT_FAILURE);
+    }
+    target = next;
+    *n_ret = n < n_entries ? n : n_entries; // an older loader knows fewer
+    *ret = &entries;
+    return CL_SUCCESS;
+}

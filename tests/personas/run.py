@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""run.py BUILD --persona NAME[,NAME...]|all [--only REGEX] [--jobs N] [--refusals FILE]
+
+Runs the test programs of a build directory on devices that the layer of layer.c plays.  A case that fails
+must be in the list of refusals, with its message; an entry of a test that ran and refused nothing is an
+error too.  Prints a line per persona; exit status 1 when something is not as the list says, 77 when the
+OpenCL loader does not load layers.
+"""
+import argparse
+import concurrent.futures
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ONLY = r"^(op|layer|model|gemm|launch|exec|compile|autodiff)[.]"
+VENDOR = "/etc/OpenCL/vendors/pocl.icd"
+TIMEOUT = 1200
+
+
+def names():
+    with open(os.path.join(HERE, "table.c")) as f:
+        return re.findall(r'\.name = "(\w+)"', f.read())
+
+
+class Refusal:
+    def __init__(self, line, number):
+        parts = [p.strip() for p in line.split("|")]
+        if len(parts) != 5:
+            sys.exit(f"refusals.txt:{number}: {len(parts)} columns, not 5")
+        self.persona, self.test, self.case, self.message, self.reason = parts
+        self.number, self.ran, self.used = number, False, False
+
+    def is_of(self, persona, test):
+        return fnmatch.fnmatch(persona, self.persona) and fnmatch.fnmatch(test, self.test)
+
+
+def refusals(path):
+    with open(path) as f:
+        return [Refusal(line, i) for i, line in enumerate(f, 1) if line.strip() and line[0] != "#"]
+
+
+def tests(build, only):
+    text = subprocess.run(["ctest", "--test-dir", build, "--show-only=json-v1"],
+                          stdout=subprocess.PIPE, check=True).stdout
+    for t in json.loads(text)["tests"]:
+        # Those of kernels in small work-groups play a device of their own.
+        if not re.search(only, t["name"]) or ".groups_of_" in t["name"]:
+            continue
+        properties = {p["name"]: p["value"] for p in t.get("properties", [])}
+        yield t["name"], t.get("command"), dict(e.split("=", 1) for e in properties.get("ENVIRONMENT", []))
+
+
+def failures(output):
+    """(case, message) of what the Check library printed of failed cases."""
+    pattern = r"^\S+:\d+:[FE]:[^:]*:(\w+):(\d+): (.*(?:\n(?!\S+:\d+:[FEPS]:|persona ).*)*)"
+    for case, iteration, message in re.findall(pattern, output, re.M):
+        yield f"{case}:{iteration}", " ".join(message.split())
+
+
+def run(build, persona, name, command, environment):
+    """(outcome, failures): outcome is "passed", "skipped" or "failed"."""
+    if not command or not os.path.exists(command[0]):
+        return "failed", [("", "not built")]
+    env = dict(os.environ, **environment, ATTNCL_PERSONA=persona, CK_VERBOSITY="normal",
+               OPENCL_LAYERS=os.path.join(build, "tests", "libattncl_persona_layer.so"))
+    env.setdefault("OCL_ICD_VENDORS", VENDOR)
+    env.pop("ATTNCL_DUMP_CL", None)
+    try:
+        r = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, timeout=TIMEOUT,
+                           encoding="utf-8", errors="replace")
+    except subprocess.TimeoutExpired:
+        return "failed", [("", f"ran for more than {TIMEOUT} s")]
+    if r.returncode == 0:
+        return "passed", []
+    if r.returncode == 77:
+        return "skipped", []
+    found = list(failures(r.stdout))
+    if not found or r.returncode != 1:
+        found.append(("", f"exit status {r.returncode}: {' '.join(r.stdout[-500:].split())}"))
+    return "failed", found
+
+
+def judge(persona, name, found, listed):
+    """What of a test's failures is not listed."""
+    for case, message in found:
+        fitting = [r for r in listed if r.is_of(persona, name) and fnmatch.fnmatch(case, r.case)
+                   and re.search(r.message, message)]
+        for r in fitting:
+            r.used = True
+        if not fitting:
+            yield f"{persona}: {name} {case}: {message[:400]}"
+
+
+def play(build, persona, wanted, listed, jobs):
+    """Runs the tests on one device; the number of errors."""
+    n = {"passed": 0, "skipped": 0, "failed": 0}
+    errors = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        running = [pool.submit(lambda t=t: (t[0], *run(build, persona, *t))) for t in wanted]
+        for done in concurrent.futures.as_completed(running):
+            name, outcome, found = done.result()
+            n[outcome] += 1
+            for r in listed:
+                r.ran |= outcome != "skipped" and r.is_of(persona, name)
+            new = list(judge(persona, name, found, listed))
+            errors += new
+            print(*new, sep="\n", end="\n" if new else "", flush=True)
+    print(f"{persona}: {n['passed']} passed, {n['failed']} with failures, {n['skipped']} skipped; "
+          f"{len(errors)} failures are not listed", flush=True)
+    return len(errors) + (n["passed"] + n["failed"] == 0)
+
+
+def loads_layers(build, listed_names):
+    """Whether a device is the persona's: otherwise every test would pass on the driver's own."""
+    tool = os.path.join(build, "tools", "attncl")
+    env = dict(os.environ, ATTNCL_PERSONA=listed_names[0],
+               OPENCL_LAYERS=os.path.join(build, "tests", "libattncl_persona_layer.so"))
+    env.setdefault("OCL_ICD_VENDORS", VENDOR)
+    r = subprocess.run([tool, "devices"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env, encoding="utf-8")
+    if " persona" not in r.stdout and "Apple M1" not in r.stdout:
+        print(f"skipped: the OpenCL loader has not loaded the layer: {r.stdout}", file=sys.stderr)
+        return False
+    return True
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("build")
+    p.add_argument("--persona", required=True)
+    p.add_argument("--only", default=ONLY)
+    p.add_argument("--jobs", type=int, default=os.cpu_count())
+    p.add_argument("--refusals", default=os.path.join(HERE, "refusals.txt"))
+    o = p.parse_args()
+    build = os.path.abspath(o.build)
+    chosen = names() if o.persona == "all" else o.persona.split(",")
+    for name in chosen:
+        if name not in names():
+            sys.exit(f"run.py: unknown persona '{name}'; choose from {', '.join(names())}")
+    if not loads_layers(build, chosen):
+        return 77
+    listed = refusals(o.refusals)
+    wanted = [t for t in tests(build, o.only)]
+    if not wanted:
+        sys.exit(f"run.py: no test matches '{o.only}'")
+    errors = sum(play(build, persona, wanted, listed, o.jobs) for persona in chosen)
+    for r in listed:
+        if r.ran and not r.used:
+            print(f"refusals.txt:{r.number}: {r.test} {r.case} is no longer refused")
+            errors += 1
+    return 1 if errors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

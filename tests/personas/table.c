@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: MIT
+//
+// The table of personas.  Each row's numbers are those that the source named above it prints (clinfo, in an
+// issue), or the specification's minima.  What no source tells is marked so.
+
+#include <string.h>
+
+#include "personas/table.h"
+
+#define KIB (size_t)1024
+#define MIB ((cl_ulong)1 << 20)
+#define GIB ((cl_ulong)1 << 30)
+
+#define ATOMICS                                                                                    \
+    "cl_khr_global_int32_base_atomics cl_khr_global_int32_extended_atomics "                       \
+    "cl_khr_local_int32_base_atomics cl_khr_local_int32_extended_atomics "                         \
+    "cl_khr_byte_addressable_store"
+
+const struct persona personas[] = {
+    // OpenCL 1.2, section 10 (EMBEDDED_PROFILE): minima of table 4.3 as changed there; work-groups of 1.
+    {
+        .name = "minimum",
+        .platform = "Persona",
+        .vendor = "Minimum",
+        .device = "embedded profile",
+        .version = "OpenCL 1.2 persona",
+        .c_version = "OpenCL C 1.2 persona",
+        .extensions = "",
+        .embedded = true,
+        .max_group = 1,
+        .max_items = {1, 1, 1},
+        .kernel_group = 1,
+        .local_bytes = 1 * KIB,
+        .local_is_global = true,
+        .global_bytes = 4 * MIB,
+        .max_buffer_bytes = 1 * MIB,
+        .align_bits = 1024,
+        .parameter_bytes = 256,
+        .constant_args = 4,
+        .constant_bytes = 1 * KIB,
+        .units = 1,
+        .vector_width = 1,
+        .warp = 1,
+        .unified = true,
+    },
+    // OpenCL 1.2, table 4.3: minima of the full profile.  Memory: the smallest whose quarter is less than
+    // the minimum of CL_DEVICE_MAX_MEM_ALLOC_SIZE.
+    {
+        .name = "full",
+        .platform = "Persona",
+        .vendor = "Minimum",
+        .device = "full profile",
+        .version = "OpenCL 1.2 persona",
+        .c_version = "OpenCL C 1.2 persona",
+        .extensions = ATOMICS,
+        .max_group = 1,
+        .max_items = {1, 1, 1},
+        .kernel_group = 1,
+        .local_bytes = 32 * KIB,
+        .local_is_global = true,
+        .global_bytes = 128 * MIB,
+        .max_buffer_bytes = 32 * MIB,
+        .align_bits = 1024,
+        .parameter_bytes = 1024,
+        .constant_args = 8,
+        .constant_bytes = 64 * KIB,
+        .units = 1,
+        .vector_width = 1,
+        .warp = 1,
+    },
+    // No device: work-groups of 64, of which kernels with local memory run 16, and 16 KiB of local memory.
+    {
+        .name = "small",
+        .platform = "Persona",
+        .vendor = "Small",
+        .device = "small work-groups",
+        .version = "OpenCL 1.2 persona",
+        .c_version = "OpenCL C 1.2 persona",
+        .extensions = ATOMICS,
+        .max_group = 64,
+        .max_items = {64, 64, 64},
+        .kernel_group = 16,
+        .local_bytes = 16 * KIB,
+        .global_bytes = 512 * MIB,
+        .max_buffer_bytes = 128 * MIB,
+        .align_bits = 32768,
+        .parameter_bytes = 1024,
+        .constant_args = 8,
+        .constant_bytes = 64 * KIB,
+        .units = 2,
+        .vector_width = 1,
+        .warp = 1,
+    },
+    // No device: the local memory of "small" with work-groups of a desktop's, and a compiler that refuses more.
+    {
+        .name = "local16k",
+        .platform = "Persona",
+        .vendor = "Small",
+        .device = "small local memory",
+        .version = "OpenCL 1.2 persona",
+        .c_version = "OpenCL C 1.2 persona",
+        .extensions = ATOMICS,
+        .max_group = 512,
+        .max_items = {512, 512, 64},
+        .kernel_group = 512,
+        .local_bytes = 16 * KIB,
+        .build_counts = true,
+        .global_bytes = 512 * MIB,
+        .max_buffer_bytes = 128 * MIB,
+        .align_bits = 2048,
+        .parameter_bytes = 4352,
+        .constant_args = 9,
+        .constant_bytes = 64 * KIB,
+        .units = 16,
+        .vector_width = 1,
+        .warp = 32,
+    },
+    // github.com/ARM-software/ComputeLibrary/issues/999: Mali-G52.  64 registers halve a kernel's threads twice
+    // (Arm, "Mali GPU Best Practices"); memory as of a board with 512 MiB.
+    {
+        .name = "mali",
+        .platform = "ARM Platform",
+        .vendor = "ARM",
+        .device = "Mali-G52",
+        .version = "OpenCL 2.0 persona",
+        .c_version = "OpenCL C 2.0 persona",
+        .extensions = ATOMICS " cl_khr_fp16",
+        .max_group = 384,
+        .max_items = {384, 384, 384},
+        .kernel_group = 64,
+        .local_bytes = 32 * KIB,
+        .local_is_global = true,
+        .global_bytes = 512 * MIB,
+        .max_buffer_bytes = 128 * MIB,
+        .align_bits = 1024,
+        .parameter_bytes = 1024,
+        .constant_args = 8,
+        .constant_bytes = 64 * KIB,
+        .units = 2,
+        .vector_width = 4,
+        .warp = 8,
+        .unified = true,
+    },
+    // github.com/BOINC/boinc/issues/3613: Adreno.  A kernel's limit of 128: seen (device/quirks.c).
+    {
+        .name = "adreno",
+        .platform = "QUALCOMM Snapdragon(TM)",
+        .vendor = "QUALCOMM",
+        .device = "QUALCOMM Adreno(TM)",
+        .version = "OpenCL 2.0 persona",
+        .c_version = "OpenCL C 2.0 persona",
+        .extensions = ATOMICS " cl_khr_fp16",
+        .max_group = 1024,
+        .max_items = {1024, 1024, 1024},
+        .kernel_group = 128,
+        .local_bytes = 32 * KIB,
+        .global_bytes = 4 * GIB,
+        .max_buffer_bytes = 1 * GIB,
+        .align_bits = 1024,
+        .parameter_bytes = 1024,
+        .constant_args = 8,
+        .constant_bytes = 64 * KIB,
+        .units = 4,
+        .vector_width = 1,
+        .warp = 64,
+        .unified = true,
+    },
+    // github.com/diku-dk/futhark/issues/1708, github.com/hashcat/hashcat/issues/2976: Apple M1.  Not told there:
+    // the alignment and a kernel's limit.
+    {
+        .name = "apple",
+        .platform = "Apple",
+        .vendor = "Apple",
+        .device = "Apple M1",
+        .version = "OpenCL 1.2 ",
+        .c_version = "OpenCL C 1.2 ",
+        .extensions = ATOMICS,
+        .max_group = 256,
+        .max_items = {256, 256, 256},
+        .kernel_group = 128,
+        .local_bytes = 32 * KIB,
+        .global_bytes = 5 * GIB,
+        .max_buffer_bytes = 1 * GIB,
+        .align_bits = 32768,
+        .parameter_bytes = 4096,
+        .constant_args = 31,
+        .constant_bytes = 1 * GIB,
+        .units = 8,
+        .vector_width = 1,
+        .warp = 32,
+        .unified = true,
+    },
+    // github.com/ROCm/legacy-rocm-build/issues/1388 and 1215: 256 of 1024 work-items, local memory, arguments.
+    {
+        .name = "amd",
+        .platform = "AMD Accelerated Parallel Processing",
+        .vendor = "Advanced Micro Devices, Inc.",
+        .device = "gfx1030",
+        .version = "OpenCL 2.0 persona",
+        .c_version = "OpenCL C 2.0 persona",
+        .extensions = ATOMICS " cl_khr_fp64 cl_khr_fp16 cl_amd_device_attribute_query",
+        .max_group = 256,
+        .max_items = {1024, 1024, 1024},
+        .kernel_group = 256,
+        .local_bytes = 64 * KIB,
+        .global_bytes = 16 * GIB,
+        .max_buffer_bytes = 13 * GIB,
+        .align_bits = 1024,
+        .parameter_bytes = 1024,
+        .constant_args = 8,
+        .constant_bytes = 6 * GIB,
+        .units = 36,
+        .vector_width = 1,
+        .warp = 32,
+    },
+    // github.com/10gic/vanitygen-plusplus/issues/100: Tesla T4; github.com/pocl/pocl/pull/1046: arguments.
+    // 49,152 bytes of static local memory: CUDA's programming guide, technical specifications.
+    {
+        .name = "nvidia",
+        .platform = "NVIDIA CUDA",
+        .vendor = "NVIDIA Corporation",
+        .device = "Tesla T4",
+        .version = "OpenCL 3.0 persona",
+        .c_version = "OpenCL C 1.2 ",
+        .extensions = ATOMICS " cl_khr_fp64 cl_nv_device_attribute_query",
+        .max_group = 1024,
+        .max_items = {1024, 1024, 64},
+        .kernel_group = 256,
+        .local_bytes = 48 * KIB,
+        .build_counts = true,
+        .global_bytes = 15 * GIB,
+        .max_buffer_bytes = 15 * GIB / 4,
+        .align_bits = 4096,
+        .parameter_bytes = 4352,
+        .constant_args = 9,
+        .constant_bytes = 64 * KIB,
+        .units = 40,
+        .vector_width = 1,
+        .warp = 32,
+    },
+    // github.com/intel/compute-runtime/issues/428 and 207, github.com/intel/intel-graphics-compiler/issues/390.
+    // Not told there: a kernel's limit.
+    {
+        .name = "intel",
+        .platform = "Intel(R) OpenCL HD Graphics",
+        .vendor = "Intel(R) Corporation",
+        .device = "Intel(R) UHD Graphics [0x9bca]",
+        .version = "OpenCL 3.0 NEO ",
+        .c_version = "OpenCL C 3.0 ",
+        .extensions = ATOMICS " cl_khr_fp16",
+        .max_group = 256,
+        .max_items = {256, 256, 256},
+        .kernel_group = 128,
+        .local_bytes = 64 * KIB,
+        .global_bytes = 12 * GIB,
+        .max_buffer_bytes = 4 * GIB - 8192,
+        .align_bits = 1024,
+        .parameter_bytes = 2048,
+        .constant_args = 8,
+        .constant_bytes = 4 * GIB - 8192,
+        .units = 24,
+        .vector_width = 1,
+        .warp = 32,
+        .unified = true,
+    },
+};
+const size_t n_personas = sizeof personas / sizeof personas[0];
+
+const struct persona *persona_find(const char *name)
+{
+    for (size_t i = 0; i < n_personas; ++i)
+        if (strcmp(personas[i].name, name) == 0)
+            return &personas[i];
+    return NULL;
+}
