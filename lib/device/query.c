@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: MIT
 //
-// Queries about buffers and events.
+// Queries about buffers, events and limits.
 
 #include "device/clerr.h"
 #include "device/context.h"
+#include "device/limits.h"
+#include "device/platform.h"
+
+attncl_status attncl__device_argument_bytes(attncl_context *ctx, size_t *ret)
+{
+    return DEVICE_ANSWER(ctx->device, CL_DEVICE_MAX_PARAMETER_SIZE, ret);
+}
 
 attncl_status attncl__buffer_query(attncl_context *ctx, cl_mem mem, size_t *bytes_ret)
 {

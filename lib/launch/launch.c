@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/ckd.h"
 #include "base/log.h"
+#include "device/limits.h"
 #include "launch/command_list.h"
 
 static attncl_status open_kernel(const struct launcher *l, const struct kspec *spec, cl_kernel *ret)
@@ -44,6 +45,34 @@ static size_t local_arg_bytes(const struct arg *args, size_t n_args)
         if (args[i].kind == ARG_LOCAL && !ckd_add_size(bytes, args[i].u.local_bytes, &bytes))
             return SIZE_MAX;
     return bytes;
+}
+
+static size_t argument_bytes(const struct launcher *l, const struct arg *args, size_t n_args)
+{
+    const size_t pointer = l->caps->address_bits / 8;
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < n_args; ++i)
+        bytes += args[i].kind == ARG_MEM   ? pointer
+                 : args[i].kind == ARG_I64 ? sizeof args[i].u.i64
+                                           : sizeof args[i].u.i32;
+    return bytes;
+}
+
+static attncl_status check_arguments(struct launcher *l, const struct kspec *spec,
+                                     const struct arg *args, size_t n_args)
+{
+    const size_t bytes = argument_bytes(l, args, n_args);
+    size_t max = 0;
+
+    if (bytes <= MIN_ARGUMENT_BYTES)
+        return ATTNCL_OK;
+    TRY(attncl__device_argument_bytes(l->command_list->ctx, &max));
+    if (bytes > max)
+        l->refusal = (struct launch_refusal){true, 0};
+    REQUIRE(bytes <= max, ATTNCL_ERR_UNSUPPORTED,
+            "%s takes %zu bytes of arguments, the device allows %zu", spec->kernel, bytes, max);
+    return ATTNCL_OK;
 }
 
 static attncl_status set_args(struct launcher *l, struct command *c, const struct arg *args,
@@ -126,6 +155,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         return ATTNCL_OK;
     command.node = l->command_list->node;
     TRY_DONE(set_range(l, &grid, &command));
+    TRY_DONE(check_arguments(l, spec, args, n_args));
     TRY_DONE(open_kernel(l, spec, &command.kernel));
     command.mem_args = attncl__alloc_array(n_args, sizeof(struct mem_arg));
     if (!command.mem_args) {

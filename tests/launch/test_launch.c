@@ -253,6 +253,9 @@ TEST(what_does_not_fit_is_unsupported)
     ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, (size_t)1 << 20),
                             ARGS(arg_mem((struct span){&dst}))),
              ATTNCL_ERR_UNSUPPORTED, "work-items");
+    static const struct arg absent[5000];
+    ck_fails(attncl__launch(&launcher, &hog, grid_1d(1, 1), absent, 5000), ATTNCL_ERR_UNSUPPORTED,
+             "bytes of arguments, the device allows");
     // The probe takes LOCAL floats of local memory.
     small.local_bytes = LOCAL * sizeof(float) - 1;
     launcher.caps = &small;
