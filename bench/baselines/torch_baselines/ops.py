@@ -77,8 +77,8 @@ def feed_forward(c):
 @formulation("feed_forward", "oneDNN tensors (torch.utils.mkldnn)", compiles=False)
 def feed_forward_mkldnn(c):
     """Input and output are plain tensors, as everywhere."""
-    if c.device != "cpu":
-        return None
+    if c.device != "cpu" or c.backward:
+        return None  # such tensors have no gradient by plain ones
     x, model = ffn(c)
     layers = mkldnn.to_mkldnn(torch.nn.Sequential(model.layer1, model.activation, model.layer2))
     return lambda: layers(x.to_mkldnn()).to_dense()
