@@ -13,7 +13,9 @@ static const char usage[] =
     "\n"
     "Computes operations and their gradients on the device and, in double precision, on the host,\n"
     "and compares.  Exit status 1 when one differs; it is named.  The JSON goes with a bug "
-    "report.\n";
+    "report.  What failed is kept by version of the driver beside the program cache: programs "
+    "that\n"
+    "use the library are warned in its log.\n";
 
 // Of results, relative to the largest: the longest sums here have 1100 terms.  Gradients are compared with differences
 // of the host's results.
@@ -283,6 +285,8 @@ static int finish(attncl_context *context, struct report *r, double seconds)
     progress_clear();
     if (attncl_context_device(context, &info) != ATTNCL_OK)
         return tool_failed();
+    (void)attncl_context_keep_selftest(context,
+                                       r->failed); // where there is no cache, nothing is kept
     if (r->rows) {
         const int printed = json_print(json_pack(
             "{ss so so so so sf sb sO}", "version", attncl_version(), "device",

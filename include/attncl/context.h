@@ -128,6 +128,19 @@ ATTNCL_API attncl_status attncl_context_device(const attncl_context *context,
  * Errors: ERR_ARGUMENT, ERR_STATE, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
 
+/**
+ * Keeps what `attncl selftest` found, or a test of the caller's, on this device with its driver: in the
+ * directory of the program cache, by version of the library, device, driver and kernel variant.
+ * Contexts created later warn in the log (attncl_log_set()) when something failed.
+ *
+ * @param failed  what failed, at most 511 bytes; "": nothing
+ *
+ * ERR_STATE where ATTNCL_CACHE is "off" or "ro", there is no directory, or kernels are those of
+ * ATTNCL_CL_DIR.  Any thread.
+ * Errors: ERR_ARGUMENT, ERR_STATE, ERR_IO.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed);
+
 ATTNCL_END
 
 #endif

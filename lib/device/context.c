@@ -83,6 +83,7 @@ static void release(attncl_context *ctx)
         attncl__object_released(OBJECT_CONTEXT);
     }
     attncl__cache_close(ctx->cache);
+    attncl__free(ctx->cache_directory);
     attncl__tuning_free(ctx->caps.tuned);
     pthread_mutex_destroy(&ctx->lock);
     attncl__free(ctx);
@@ -123,7 +124,9 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     if (!ctx->tunes)
         TRY(attncl__tuning_check_named(&key));
     ctx->caps.tuned = attncl__tuning_load(&key);
-    ctx->cache = attncl__cache_open(ctx, options->cache_dir);
+    ctx->cache_directory = attncl__cache_directory(ctx, options->cache_dir);
+    ctx->cache = attncl__cache_open(ctx);
+    attncl__selftest_consult(ctx);
     return ATTNCL_OK;
 }
 
@@ -279,6 +282,13 @@ attncl_status attncl_context_device(const attncl_context *context, attncl_device
     REQUIRE(context && info_ret, ATTNCL_ERR_ARGUMENT, "context or info_ret is NULL");
     TRY(attncl__context_usable(context));
     return STRUCT_WRITE(attncl_device_info, info_ret, &context->info);
+}
+
+attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed)
+{
+    REQUIRE(context && failed, ATTNCL_ERR_ARGUMENT, "context or failed is NULL");
+    TRY(attncl__context_usable(context));
+    return attncl__selftest_keep(context, failed);
 }
 
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call)

@@ -53,6 +53,7 @@ struct attncl_context {
     void *progress_user;
     pid_t pid;                // of the creator: a forked child must not use the driver
     atomic_ulong n_faults;    // waits that told of a fault: of any command before them
+    char *cache_directory;    // of the program cache; NULL: none, or no cache is wanted
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;

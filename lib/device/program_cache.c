@@ -34,45 +34,46 @@ static bool make_key(const attncl_context *ctx, const char *source, const char *
 // -- the directory
 
 // The options' directory, ATTNCL_CACHE_DIR, or the user's.
-static void find_directory(const attncl_context *ctx, const char *given, struct strbuf *ret)
+char *attncl__cache_directory(const attncl_context *ctx, const char *given)
 {
     const char *own = given ? given : attncl__context_env(ctx, ENV_CACHE_DIR);
+    const char *mode = attncl__context_env(ctx, ENV_CACHE);
+    struct strbuf path = STRBUF_EMPTY;
 
+    if (attncl__privileged() || (mode && strcmp(mode, "rw") != 0 && strcmp(mode, "ro") != 0))
+        return NULL;
     if (own)
-        attncl__strbuf_add(ret, "%s", own);
+        attncl__strbuf_add(&path, "%s", own);
     else if (!ctx->ignore_environment)
-        attncl__user_path(ENV_XDG_CACHE_HOME, ".cache", "attncl", ret);
+        attncl__user_path(ENV_XDG_CACHE_HOME, ".cache", "attncl", &path);
+    if (path.failed)
+        attncl__strbuf_free(&path);
+    return path.data;
 }
 
-struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory)
+struct disk_cache *attncl__cache_open(const attncl_context *ctx)
 {
     const char *mode = attncl__context_env(ctx, ENV_CACHE);
     const bool writable = mode ? strcmp(mode, "rw") == 0 : !ctx->caps.keeps_programs;
     const char *why = "out of memory";
-    struct strbuf path = STRBUF_EMPTY;
     struct disk_cache *cache = NULL;
 
-    if (attncl__privileged() || (mode && !writable && strcmp(mode, "ro") != 0))
+    if (!ctx->cache_directory)
         return NULL;
-    find_directory(ctx, directory, &path);
-    if (!path.data)
-        goto done;
     cache = attncl__alloc_zero(sizeof *cache);
     if (!cache)
-        goto done;
+        return NULL;
     cache->directory.fd = -1;
-    if (attncl__private_dir_open(path.data, writable, &cache->directory, &why))
+    if (attncl__private_dir_open(ctx->cache_directory, writable, &cache->directory, &why))
         cache->device_key = attncl__program_device_key(ctx);
     if (!cache->device_key) {
         // Nothing is missing where a driver that keeps programs by itself finds no directory.
         attncl__log(writable || mode ? ATTNCL_LOG_WARN : ATTNCL_LOG_DEBUG,
-                    "no program cache in %s: %s", path.data, why ? why : "out of memory");
+                    "no program cache in %s: %s", ctx->cache_directory,
+                    why ? why : "out of memory");
         attncl__cache_close(cache);
         cache = NULL;
     }
-
-done:
-    attncl__strbuf_free(&path);
     return cache;
 }
 

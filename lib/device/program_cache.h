@@ -6,9 +6,12 @@
 
 #include "device/context.h"
 
-// Opens the cache in `directory` (the options', or NULL), with the mode that the environment says.
-// NULL when there is no cache, which is not an error.
-struct disk_cache *attncl__cache_open(const attncl_context *ctx, const char *directory);
+// The directory: the options' (or NULL), else the environment's.  The caller's to free; NULL when
+// there is none, or the environment wants no cache.
+char *attncl__cache_directory(const attncl_context *ctx, const char *given);
+// Opens the cache in the context's directory, with the mode that the environment says.  NULL when
+// there is no cache, which is not an error.
+struct disk_cache *attncl__cache_open(const attncl_context *ctx);
 // Accepts NULL.
 void attncl__cache_close(struct disk_cache *cache);
 

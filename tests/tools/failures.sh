@@ -58,7 +58,7 @@ works "architecture  softmax" inspect "$tmp/model"
 works '"name": "x", "dtype": "F32", "shape": \[1, 4\], "bytes": 16' inspect --json "$tmp/input"
 
 refused 2 "which command"
-refused 2 "unknown command 'fly'; there are devices, inspect, run" fly
+refused 2 "unknown command 'fly'; there are devices, inspect, convert, run" fly
 refused 2 "unknown option --bogus" devices --bogus
 refused 2 "unknown option -x" run -x
 refused 2 "no value for --device" run a b c --device
