@@ -34,10 +34,10 @@ KERNEL void activation_bwd_flat(__global const float *restrict x, __global const
         const FV v = load_some(x + c, n - c, 0.0f), d = load_some(dy + c, n - c, 0.0f);
 #if GATE
         const FV open = load_some(gate + first + c, n - c, 0.0f);
-        store_some(d * open * SLOPE(v), dx + c, n - c);
+        store_some(ACTIVATE_BWD(d * open, v), dx + c, n - c);
         store_some(d * ACTIVATE(v), dgate + first + c, n - c);
 #else
-        store_some(d * SLOPE(v), dx + c, n - c);
+        store_some(ACTIVATE_BWD(d, v), dx + c, n - c);
 #endif
     }
 }

@@ -159,7 +159,8 @@ typedef enum attncl_pooling_kernel {
  * - |u|, 0)
  * @param x_train, y_train  [n];  x_val [m]
  * @param weights_ret  NULL, or receives [n, m]
- * @return             [m].  No key in support: weights and result 0.  Source: Nadaraya 1964,
+ * @return             [m].  No key in support: weights and result 0.  NaN in x_train makes all NaN,
+ * in x_val its element, but for the constant kernel; infinity in x_val too for the Gaussian.  Source: Nadaraya 1964,
  * Watson 1964.
  * Errors: ERR_ARGUMENT, ERR_SHAPE, ERR_DTYPE, kept by the graph.  Since: 0.1.
  */

@@ -5,6 +5,8 @@
  * shared memory of the steps before.  Letters: B batch, H heads, D = C / H, S memories, P most
  * positions.
  *
+ * NaN in a step's value makes its memory NaN, and with it all later steps of that batch entry.
+ *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_FEEDBACK_H

@@ -30,6 +30,18 @@ ATTNCL_BEGIN
  * Nothing is computed that no x needs.  What forward ops have to keep for it, they keep from here
  * on; the graph's memory plan knows.  Sums have a fixed order: every run gives the same bits.
  *
+ * NaN and infinity, in inputs or in dy, do what the gradients' formulas say by IEEE 754, as in
+ * PyTorch, and reach no others; nothing is reported.  Where terms of a sum are infinite, as in layer
+ * norm, attention, AFT and recurrent layers, the sum is NaN or infinite.  In particular:
+ *  - ReLU: where its argument is not above 0, dy has no effect; where it is NaN, dy passes.
+ *  - GELU and SiLU at an infinite argument have their slope's limit, 1 or 0 (PyTorch: NaN).
+ *  - Cross entropy: a position that is padding has 0, whatever its logits (PyTorch: NaN of NaN).
+ *  - Softmax: a row of -inf has 0 (PyTorch: NaN).
+ *  - Layer norm: a row with NaN or infinity in x, weight or dy has no finite element in its dx.
+ *  - Attention, additive attention and AFT: NaN in a query or in a key it sees reaches the gradients
+ *    of that query and of all keys and values it sees, and may reach those of others.
+ *  - attncl_attention_pooling(): a key at infinity has no weight, and 0.
+ *
  * Fails the graph with ATTNCL_ERR_UNSUPPORTED, naming the op, when an op between an x and a y has
  * no gradient; with ATTNCL_ERR_SHAPE or ATTNCL_ERR_DTYPE when a dy does not fit or a value is not
  * F32.

@@ -17,6 +17,9 @@
  *     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
  *     attncl_value rates = attncl_adam_rates_at(g, &adam, rate, step);
  *
+ * NaN and infinity stay with their element, for good, as in PyTorch.  In Adam an infinite gradient
+ * makes its parameter NaN; one whose square overflows stops it where it is.
+ *
  * Threads: one thread at a time per graph; different graphs of one context from different threads.
  */
 #ifndef ATTNCL_OPTIM_H
@@ -199,7 +202,8 @@ typedef enum attncl_clip_style {
 
 /**
  * Scales gradients so that the norm of all together is at most max_norm.  The norm is a sum in a
- * fixed order, right for any finite elements.
+ * fixed order, right for any finite elements.  An infinite element becomes NaN, the others 0; NaN
+ * makes all NaN, but with ATTNCL_CLIP_EXACT leaves them as they are.
  * @param n, grads     at least one, of any shapes
  * @param clipped_ret  receives n values
  * @return             the norm before, []

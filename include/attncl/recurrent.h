@@ -8,6 +8,9 @@
  *     r, z = sigmoid(W_i x + b_i + W_h h + b_h)
  *     n = tanh(W_in x + b_in + r * (W_hn h + b_hn)),   h' = (1 - z) n + z h
  *
+ * NaN in a step's x or in a state makes all later states of that batch entry NaN, and the gradients
+ * of what they come from.  An infinite argument of a gate gives the gate's limit, and the gradient 0.
+ *
  * Letters: B batch, T steps, I input width, H hidden width, E embedding width, S source length, N
  * width of attention.  Sequences are [T, B, .] or [B, T, .], as their layout says.
  *

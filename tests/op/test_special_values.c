@@ -125,6 +125,57 @@ static int mixed(struct host **in, struct host **out)
     return 5;
 }
 
+static int gated(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(5, 5));
+    in[1] = host_random(2, DIMS(5));
+    in[2] = host_random(3, DIMS(5, 2, 7));
+    in[3] = host_random(4, DIMS(5, 2, 7));
+    in[4] = NULL;
+    *out = host_like(in[2]);
+    return 5;
+}
+
+static int additive(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(2, 5, 7));
+    in[1] = host_random(2, DIMS(2, 6, 7));
+    in[2] = host_random(3, DIMS(2, 6, 9));
+    in[3] = host_random(4, DIMS(7));
+    in[4] = NULL;
+    *out = host_new(ATTNCL_F32, DIMS(2, 5, 9));
+    return 5;
+}
+
+static int pooled(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(7));
+    in[1] = host_random(2, DIMS(7));
+    in[2] = host_random(3, DIMS(5));
+    *out = host_like(in[2]);
+    return 3;
+}
+
+static int recurrent(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(4, 2, 9));
+    in[1] = host_random(2, DIMS(9, 3));
+    in[2] = host_random(3, DIMS(9));
+    in[3] = host_random(4, DIMS(2, 3));
+    *out = host_new(ATTNCL_F32, DIMS(4, 2, 3));
+    return 4;
+}
+
+// The sum so far and two values.
+static int remembered(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(4));
+    for (unsigned i = 1; i < 4; ++i)
+        in[i] = host_random(i + 1, DIMS(2, 21));
+    *out = host_like(in[1]);
+    return 4;
+}
+
 static void ref_of_softmax(struct host *const *in, int kind, struct host *out)
 {
     (void)kind;
@@ -221,6 +272,35 @@ static void ref_of_mixing(struct host *const *in, int kind, struct host *out)
                 host_like(out));
 }
 
+static void ref_of_gate(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_spatial_gate_fwd(in[0], in[1], in[2], in[3], NULL, false, out);
+}
+
+static void ref_of_additive(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_additive_attention(in[0], in[1], in[2], in[3], NULL, out,
+                           host_new(ATTNCL_F32, DIMS(2, 5, 6)));
+}
+
+static void ref_of_pooling(struct host *const *in, int kind, struct host *out)
+{
+    ref_attention_pooling_fwd(kind, 1, in[0], in[1], in[2], out, host_new(ATTNCL_F32, DIMS(7, 5)));
+}
+
+static void ref_of_memory(struct host *const *in, int kind, struct host *out)
+{
+    ref_feedback_mix_fwd(in[0], kind, in[1], &in[2], 2, out);
+}
+
+static void ref_of_gru(struct host *const *in, int kind, struct host *out)
+{
+    (void)kind;
+    ref_gru_fwd(in[0], in[1], in[2], in[3], true, out);
+}
+
 static const struct example examples[] = {
     {"softmax_fwd", 0, one_input, ref_of_softmax},
     {"masked_softmax_fwd", 0, masked, ref_of_masked},
@@ -245,6 +325,14 @@ static const struct example examples[] = {
     {"attention_fwd", 0, attended, ref_of_attention},
     {"attention_fwd", 1, attended, ref_of_attention}, // causal: keys that a query does not see
     {"aft_fwd", 0, mixed, ref_of_mixing},
+    {"spatial_gate_fwd", 0, gated, ref_of_gate},
+    {"additive_attention_fwd", 0, additive, ref_of_additive},
+    {"attention_pooling_fwd", 0, pooled, ref_of_pooling}, // Gaussian
+    {"attention_pooling_fwd", 1, pooled, ref_of_pooling}, // boxcar
+    {"attention_pooling_fwd", 2, pooled, ref_of_pooling}, // constant
+    {"attention_pooling_fwd", 3, pooled, ref_of_pooling}, // Epanechikov
+    {"gru_fwd", 0, recurrent, ref_of_gru},
+    {"feedback_mix_fwd", 1, remembered, ref_of_memory},
 };
 
 static const void *params_of(const struct example *e)
@@ -255,6 +343,9 @@ static const void *params_of(const struct example *e)
     static struct add_positions_fwd_params positions;
     static struct attention_fwd_params attention;
     static struct aft_fwd_params mixing;
+    static struct attention_pooling_fwd_params pooling;
+    static struct additive_attention_fwd_params scores;
+    static struct gru_fwd_params gru;
     static int32_t kind;
 
     norm.eps = 1e-5f;
@@ -263,8 +354,13 @@ static const void *params_of(const struct example *e)
     positions.layout = ATTNCL_LAYOUT_TIME_FIRST;
     attention = (struct attention_fwd_params){
         .scale = 0.5f, .causal = e->kind, .layout = ATTNCL_LAYOUT_BATCH_FIRST};
+    pooling = (struct attention_pooling_fwd_params){e->kind, 1, 0};
+    gru.layout = ATTNCL_LAYOUT_TIME_FIRST;
     kind = e->kind;
-    return e->inputs == attended     ? (const void *)&attention
+    return e->inputs == pooled       ? (const void *)&pooling
+           : e->inputs == additive   ? (const void *)&scores
+           : e->inputs == recurrent  ? (const void *)&gru
+           : e->inputs == attended   ? (const void *)&attention
            : e->inputs == mixed      ? (const void *)&mixing
            : e->inputs == normed     ? (const void *)&norm
            : e->inputs == looked_up  ? (const void *)&embedding
@@ -280,6 +376,22 @@ static bool alike(double got, double want)
     if (isinf(want) || isinf(got))
         return got == want;
     return fabs(got - want) <= 1e-4 * (1 + fabs(want));
+}
+
+// Where no element of a row is the largest.
+TEST(a_row_of_nan_stays_nan)
+{
+    struct host *x = host_random(1, DIMS(1, 3, 21)), *lens = host_ints(2, 21, 22, DIMS(1));
+    struct host *y = host_like(x);
+
+    for (int i = 21; i < 42; ++i)
+        x->data[i] = NAN;
+    for (int masked = 0; masked < 2; ++masked) {
+        ck_ok(masked ? run_op("masked_softmax_fwd", NULL, HOSTS(x, lens), HOSTS(y))
+                     : run_op("softmax_fwd", NULL, HOSTS(x), HOSTS(y)));
+        for (int i = 0; i < 63; ++i)
+            ck_assert_int_eq(isnan(y->data[i]) != 0, i >= 21 && i < 42);
+    }
 }
 
 // Each special value in the first, a middle and the last element of each input.

@@ -30,10 +30,18 @@ double ref_slope(double x, int kind)
     }
 }
 
+// Where ReLU's argument is not above 0, dy has no effect; an argument that is NaN counts as above.
+static double through(double x, double dy, int kind)
+{
+    if (kind == ATTNCL_RELU)
+        return x <= 0 ? 0 : dy;
+    return dy * ref_slope(x, kind);
+}
+
 void ref_activation_bwd(const struct host *x, const struct host *dy, int kind, struct host *dx)
 {
     for (int64_t i = 0; i < x->count; ++i)
-        dx->data[i] = dy->data[i] * ref_slope(x->data[i], kind);
+        dx->data[i] = through(x->data[i], dy->data[i], kind);
 }
 
 // y = f(p) gate + r; gate NULL: 1, and no dgate
@@ -42,7 +50,7 @@ void ref_linear_bwd_epilogue(const struct host *p, const struct host *dy, const 
 {
     for (int64_t i = 0; i < p->count; ++i) {
         const double g = gate ? gate->data[i] : 1;
-        dp->data[i] = dy->data[i] * g * ref_slope(p->data[i], kind);
+        dp->data[i] = through(p->data[i], dy->data[i] * g, kind);
         if (gate)
             dgate->data[i] = dy->data[i] * ref_activate(p->data[i], kind);
     }

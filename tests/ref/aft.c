@@ -45,12 +45,12 @@ double ref_aft_weights(const struct ref_aft_data *x, int64_t i, int64_t b, int64
         max_exponent = fmax(max_exponent, p[j]);
     }
     for (int64_t j = 0; j < steps; ++j) {
-        p[j] = max_exponent > -INFINITY ? exp(p[j] - max_exponent) : 0;
+        p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - max_exponent);
         sum += p[j];
     }
-    for (int64_t j = 0; j < steps && sum > 0; ++j)
+    for (int64_t j = 0; j < steps && sum != 0; ++j)
         p[j] /= sum;
-    return sum > 0 ? max_exponent + log(sum) : 0;
+    return sum != 0 ? max_exponent + log(sum) : 0;
 }
 
 void ref_aft_fwd(const struct ref_aft_data *x, struct host *y, struct host *scale)

@@ -33,19 +33,17 @@ static int64_t length(const struct ref_attention *a, int64_t b, int64_t i)
     return (int64_t)lens->data[lens->rank == 1 ? b : b * lens->dim[1] + i];
 }
 
-// Turns scores into weights; -inf is a key that is not visible.
+// Turns scores into weights; -inf is a key that is not visible.  NaN and +inf make all others NaN.
 static void softmax_row(double *p, int64_t n)
 {
     double row_max = -INFINITY, sum = 0;
 
     for (int64_t j = 0; j < n; ++j)
         row_max = fmax(row_max, p[j]);
-    for (int64_t j = 0; j < n; ++j) {
-        p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
-        sum += p[j];
-    }
-    for (int64_t j = 0; j < n && sum > 0; ++j)
-        p[j] /= sum;
+    for (int64_t j = 0; j < n; ++j)
+        sum += p[j] == -INFINITY ? 0 : exp(p[j] - row_max);
+    for (int64_t j = 0; j < n; ++j)
+        p[j] = p[j] == -INFINITY ? 0 : exp(p[j] - row_max) / sum;
 }
 
 void ref_attention_weights(const struct ref_attention *a, const struct host *q,

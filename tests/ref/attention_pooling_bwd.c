@@ -46,9 +46,9 @@ void ref_attention_pooling_bwd(int kind, double sigma, struct host *const *in, b
             const double wij = w->data[i * m + j];
             const double r =
                 term(g->data[j] * y->data[i], sizes) + (c ? term(c->data[i * m + j], sizes) : 0);
-            const double du = term(wij * (sizes ? r + mean : r - mean) *
-                                       log_slope(kind, sigma, x->data[i] - z->data[j]),
-                                   sizes);
+            const double slope =
+                wij == 0 ? 0 : wij * log_slope(kind, sigma, x->data[i] - z->data[j]);
+            const double du = term((sizes ? r + mean : r - mean) * slope, sizes);
             out[0]->data[i] += du;
             out[1]->data[i] += term(wij * g->data[j], sizes);
             out[2]->data[j] += sizes ? du : -du;

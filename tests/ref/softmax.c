@@ -13,7 +13,7 @@ void ref_softmax_fwd(const struct host *x, struct host *y)
         double *out = y->data + first;
         double row_max = -INFINITY, sum = 0;
         for (int64_t c = 0; c < width; ++c)
-            row_max = in[c] > row_max ? in[c] : row_max;
+            row_max = in[c] > row_max || isnan(in[c]) ? in[c] : row_max;
         for (int64_t c = 0; c < width; ++c)
             sum += row_max == -INFINITY ? 0 : exp(in[c] - row_max);
         for (int64_t c = 0; c < width; ++c)

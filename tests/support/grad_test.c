@@ -3,6 +3,7 @@
 #include "support/grad_test.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "attncl/gradient.h"
 #include "exec/exec.h"
@@ -45,6 +46,8 @@ struct gradients {
     int n_y;
     struct host *out[TEST_MAX_VALUES],
         *cotangent[TEST_MAX_VALUES]; // NULL: the output has no gradient
+    int n_in;
+    unsigned wanted;
 };
 
 static void build(struct gradients *t, const void *params, struct host *const *in, int n_in)
@@ -100,17 +103,55 @@ static void write_one(const struct gradients *t, const char *prefix, int i, cons
     ck_ok(attncl_graph_write(t->g, name, host_pack(h), host_bytes(h)));
 }
 
-// The largest |got - want| in units of the largest |want|.
-static double compare(const struct gradients *t, int i, const struct host *want)
+struct gradients *gradients_new(const char *name, const void *params, struct host *const *in,
+                                int n_in, unsigned wanted)
+{
+    struct gradients *t = calloc(1, sizeof *t);
+
+    ck_assert_ptr_nonnull(t);
+    *t = (struct gradients){.cls = attncl__op_find(name), .n_in = n_in, .wanted = wanted};
+    ck_assert_msg(t->cls != NULL, "there is no op %s", name);
+    ck_ok(attncl_graph_create(test_context(), &t->g));
+    build(t, params, in, n_in);
+    ask(t, wanted);
+    ck_ok(attncl_graph_compile(t->g, NULL));
+    return t;
+}
+
+void gradients_run(struct gradients *t, struct host *const *in, const struct host *dy,
+                   struct host *const *dx)
 {
     char name[16];
+
+    for (int i = 0; i < t->n_in; ++i)
+        write_one(t, "in", i, in[i]);
+    for (int i = 0; i < t->cls->n_out; ++i)
+        write_one(t, "dy", i, i == 0 && dy ? dy : t->cotangent[i]);
+    ck_ok(attncl_graph_run(t->g));
+    ck_ok(attncl__graph_check_canaries(t->g));
+    for (int i = 0; i < t->n_in; ++i) {
+        if (!(t->wanted >> i & 1))
+            continue;
+        snprintf(name, sizeof name, "dx%d", i);
+        void *got = host_pack(dx[i]);
+        ck_ok(attncl_graph_read(t->g, name, got, host_bytes(dx[i])));
+        host_unpack(dx[i], got);
+    }
+}
+
+void gradients_free(struct gradients *t)
+{
+    attncl_graph_destroy(t->g);
+    free(t);
+}
+
+// The largest |got - want| in units of the largest |want|.
+static double compare(const struct host *got, const struct host *want)
+{
     double worst = 0, largest = 0;
 
-    snprintf(name, sizeof name, "dx%d", i);
-    float *got = host_pack(want);
-    ck_ok(attncl_graph_read(t->g, name, got, host_bytes(want)));
     for (int64_t k = 0; k < want->count; ++k) {
-        const double error = fabs(got[k] - want->data[k]);
+        const double error = fabs(got->data[k] - want->data[k]);
         if (!(error <= worst) && !isnan(worst)) // NaN stays
             worst = error;
         largest = fmax(largest, fabs(want->data[k]));
@@ -121,26 +162,19 @@ static double compare(const struct gradients *t, int i, const struct host *want)
 void ck_gradients(const char *name, const void *params, struct host *const *in, int n_in,
                   unsigned wanted, ref_forward forward, double tolerance)
 {
-    struct gradients t = {.cls = attncl__op_find(name)};
+    struct gradients *t = gradients_new(name, params, in, n_in, wanted);
+    struct host *dx[TEST_MAX_VALUES] = {NULL};
 
-    ck_assert_msg(t.cls != NULL, "there is no op %s", name);
-    ck_ok(attncl_graph_create(test_context(), &t.g));
-    build(&t, params, in, n_in);
-    ask(&t, wanted);
-    ck_ok(attncl_graph_compile(t.g, NULL));
     for (int i = 0; i < n_in; ++i)
-        write_one(&t, "in", i, in[i]);
-    for (int i = 0; i < t.cls->n_out; ++i)
-        write_one(&t, "dy", i, t.cotangent[i]);
-    ck_ok(attncl_graph_run(t.g));
-    ck_ok(attncl__graph_check_canaries(t.g));
+        dx[i] = in[i] ? host_like(in[i]) : NULL;
+    gradients_run(t, in, NULL, dx);
     for (int i = 0; i < n_in; ++i) {
         if (!(wanted >> i & 1))
             continue;
         const double error = compare(
-            &t, i, finite_differences(forward, params, in, t.out, t.cotangent, t.cls->n_out, i));
+            dx[i], finite_differences(forward, params, in, t->out, t->cotangent, t->cls->n_out, i));
         ck_assert_msg(error <= tolerance, "%s: the gradient of input %d is off by %g", name, i,
                       error);
     }
-    attncl_graph_destroy(t.g);
+    gradients_free(t);
 }

@@ -133,6 +133,42 @@ LOOP_TEST(a_rate_that_is_not_a_number_changes_nothing, 0, 2)
         ck_near(largest, x, 0, 0);
 }
 
+// As torch.optim.Adam: the elements whose gradient, parameter or mean is so, for good; none beside them.  A square
+// beyond the largest float is infinite, and its parameter stays.
+LOOP_TEST(special_elements_stay_theirs, 0, 2)
+{
+    const struct ref_adam a = {.learning_rate = 0.1, .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    const struct adam_step_fwd_params params = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8};
+    static const double specials[] = {NAN, INFINITY, -INFINITY};
+    enum { BEGIN = 30, HUGE_AT = 35 };
+    struct host *p = host_uniform(1, 0.5, 1, DIMS(37)), *rates = host_new(ATTNCL_F32, DIMS(3));
+    struct host *x[] = {p, host_random(2, DIMS(37)), host_copy(p), host_copy(p), NULL, NULL};
+    struct host *largest = _i ? host_copy(p) : NULL;
+
+    ck_ok(rates_of(&a, 3, rates));
+    for (int i = 0; i < 3; ++i)
+        x[1]->data[BEGIN + i] = specials[i]; // the gradient
+    for (int i = 0; i < 2; ++i)
+        x[0]->data[BEGIN + 3 + i] = specials[i]; // the parameter
+    x[1]->data[HUGE_AT] = 3e38;
+    struct host *const want[] = {host_copy(x[0]), host_copy(x[1]), host_copy(x[2]), host_copy(x[3]),
+                                 _i ? host_copy(largest) : NULL};
+    ck_ok(
+        run_op("adam_update_fwd", &params, HOSTS(x[0], x[1], x[2], x[3], rates, largest), NULL, 0));
+    ref_adam_step(&a, 3, want[0], want[1], want[2], want[3], want[4]);
+    for (int i = 0; i < 37; ++i) {
+        const double got = x[0]->data[i], expected = want[0]->data[i];
+        if (i == HUGE_AT)
+            ck_assert(got == p->data[i] && isinf(x[3]->data[i]));
+        else if (isfinite(expected))
+            ck_assert(fabs(got - expected) < 1e-5);
+        else
+            ck_assert(isnan(expected) ? isnan(got) : got == expected);
+        if (i != HUGE_AT && !isfinite(want[3]->data[i]))
+            ck_assert(!isfinite(x[3]->data[i]) && (!_i || !isfinite(largest->data[i])));
+    }
+}
+
 TEST(refusals)
 {
     const struct ref_adam bad = {.learning_rate = 1, .beta1 = 1, .beta2 = 0.5};

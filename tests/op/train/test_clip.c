@@ -75,6 +75,13 @@ TEST(not_a_number_is_not_hidden)
     x[0]->data[77] = NAN;
     norm_of(x, 1, 1, 0, total, factor);
     ck_assert(isnan(total->data[0]) && isnan(factor->data[0]));
+    norm_of(x, 1, 1, 1, total, factor); // EXACT: NaN is not above 1
+    ck_assert(isnan(total->data[0]) && factor->data[0] == 1);
+    x[0]->data[77] = -INFINITY;
+    for (int style = 0; style < 2; ++style) {
+        norm_of(x, 1, 1, style, total, factor);
+        ck_assert(total->data[0] == INFINITY && factor->data[0] == 0);
+    }
 }
 
 TEST(elements_are_clamped)

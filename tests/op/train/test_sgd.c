@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Gradient descent with momentum against its reference (tests/ref/sgd.c).
 
+#include <math.h>
+
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -101,6 +103,32 @@ TEST(a_rate_that_is_not_a_number_changes_nothing)
     ck_ok(run_op("sgd_update_fwd", &none, HOSTS(p, g, rates_of(&s, 0, true)), NULL, 0));
     ck_near(p, x, 0, 0);
     ck_near(b, x, 0, 0);
+}
+
+// As torch.optim.SGD: the elements whose gradient, parameter or buffer is so; none beside them.
+TABLE_TEST(special_elements_stay_theirs, variants)
+{
+    const struct variant *v = &variants[_i];
+    const struct sgd_step_fwd_params params = {v->s.momentum, v->s.weight_decay, v->s.nesterov};
+    static const double specials[] = {NAN, INFINITY, -INFINITY};
+    struct host *b = v->s.momentum != 0 ? host_random(3, DIMS(37)) : NULL;
+    struct host *x[] = {host_random(1, DIMS(37)), host_random(2, DIMS(37)), b};
+
+    for (int i = 0; i < 9; ++i)
+        if (x[i / 3])
+            x[i / 3]->data[28 + i] = specials[i % 3];
+    struct host *const want[] = {host_copy(x[0]), host_copy(x[1]), b ? host_copy(b) : NULL};
+    ck_ok(run_op("sgd_update_fwd", &params, HOSTS(x[0], x[1], rates_of(&v->s, v->taken, true), b),
+                 NULL, 0));
+    ref_sgd_step(&v->s, v->taken, want[0], want[1], want[2]);
+    for (int k = 0; k < 3; k += 2)
+        for (int i = 0; x[k] && i < 37; ++i) {
+            const double got = x[k]->data[i], expected = want[k]->data[i];
+            ck_assert_msg(isnan(expected)   ? isnan(got)
+                          : isinf(expected) ? got == expected
+                                            : fabs(got - expected) < 1e-5,
+                          "[%d] of %d is %g, expected %g", i, k, got, expected);
+        }
 }
 
 TEST(refusals)

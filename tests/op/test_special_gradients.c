@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: MIT
+// NaN and infinity in inputs and in the gradient of the result: where the reference of the gradients has a NaN, an
+// infinity or a finite number, the device has the same.  include/attncl/gradient.h says so, and where NaN and infinity
+// may stand for each other.
+
+#include <math.h>
+
+#include "attncl/ops.h"
+#include "ref/ref.h"
+#include "support/grad_test.h"
+
+enum { MAX_IN = 6 };
+
+enum {
+    MEETS = 1,   // infinities meet in sums: NaN and infinity stand for each other
+    SPREADS = 2, // NaN may reach gradients of keys and values whose weight is 0 too
+    ROWS = 4,    // and those of a row whose scores are all -inf
+};
+
+// dx[i]: the gradient of input i, NULL where it has none.
+struct example {
+    const char *op;
+    int kind; // the activation, or causal
+    unsigned flags;
+    int (*inputs)(struct host **in, struct host **out);
+    void (*gradient)(struct host *const *in, const struct host *dy, int kind,
+                     struct host *const *dx);
+    const void *params;
+};
+
+static int one_input(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(3, 21));
+    *out = host_like(in[0]);
+    return 1;
+}
+
+static int two_inputs(struct host **in, struct host **out)
+{
+    one_input(in, out);
+    in[1] = host_random(2, DIMS(3, 21));
+    return 2;
+}
+
+static int masked(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(2, 3, 21));
+    in[1] = host_with(ATTNCL_I32, (double[]){21, 9}, DIMS(2));
+    *out = host_like(in[0]);
+    return 2;
+}
+
+static int biased(struct host **in, struct host **out)
+{
+    one_input(in, out);
+    in[1] = host_random(3, DIMS(21));
+    return 2;
+}
+
+static int normed(struct host **in, struct host **out)
+{
+    biased(in, out);
+    in[2] = host_random(4, DIMS(21));
+    return 3;
+}
+
+static int linear(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(5, 21));
+    in[1] = host_random(2, DIMS(19, 21));
+    in[2] = host_random(3, DIMS(19));
+    *out = host_new(ATTNCL_F32, DIMS(5, 19));
+    return 5;
+}
+
+static int product(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(2, 5, 21));
+    in[1] = host_random(2, DIMS(2, 21, 19));
+    *out = host_new(ATTNCL_F32, DIMS(2, 5, 19));
+    return 2;
+}
+
+static int looked_up(struct host **in, struct host **out)
+{
+    in[0] = host_with(ATTNCL_I32, (double[]){1, 4, 0, 1}, DIMS(4));
+    in[1] = host_random(2, DIMS(5, 21));
+    *out = host_new(ATTNCL_F32, DIMS(4, 21));
+    return 2;
+}
+
+static int positioned(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(3, 2, 21));
+    in[1] = host_random(2, DIMS(4, 21));
+    *out = host_like(in[0]);
+    return 2;
+}
+
+// The middle target is padding.
+static int scored(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(3, 21));
+    in[1] = host_with(ATTNCL_I32, (double[]){1, 20, 7}, DIMS(3));
+    *out = host_new(ATTNCL_F32, DIMS(3));
+    return 2;
+}
+
+static int gated(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(5, 5));
+    in[1] = host_random(2, DIMS(5));
+    in[2] = host_random(3, DIMS(5, 2, 7));
+    in[3] = host_random(4, DIMS(5, 2, 7));
+    *out = host_like(in[2]);
+    return 5;
+}
+
+static int attended(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(1, 2, 9, 8));
+    in[1] = host_random(2, DIMS(1, 2, 9, 8));
+    in[2] = host_random(3, DIMS(1, 2, 9, 8));
+    *out = host_new(ATTNCL_F32, DIMS(1, 9, 2, 8));
+    return 6;
+}
+
+static int additive(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(2, 5, 7));
+    in[1] = host_random(2, DIMS(2, 6, 7));
+    in[2] = host_random(3, DIMS(2, 6, 9));
+    in[3] = host_random(4, DIMS(7));
+    *out = host_new(ATTNCL_F32, DIMS(2, 5, 9));
+    return 5;
+}
+
+static int pooled(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(7));
+    in[1] = host_random(2, DIMS(7));
+    in[2] = host_random(3, DIMS(5));
+    *out = host_like(in[2]);
+    return 3;
+}
+
+static int mixed(struct host **in, struct host **out)
+{
+    for (unsigned i = 0; i < 3; ++i)
+        in[i] = host_random(i + 1, DIMS(5, 2, 19));
+    in[3] = host_random(4, DIMS(5, 5));
+    *out = host_like(in[0]);
+    return 5;
+}
+
+static int recurrent(struct host **in, struct host **out)
+{
+    in[0] = host_random(1, DIMS(4, 2, 9));
+    in[1] = host_random(2, DIMS(9, 3));
+    in[2] = host_random(3, DIMS(9));
+    in[3] = host_random(4, DIMS(2, 3));
+    *out = host_new(ATTNCL_F32, DIMS(4, 2, 3));
+    return 4;
+}
+
+#define GRADIENT(name)                                                                             \
+    static void name(struct host *const *in, const struct host *dy, int kind,                      \
+                     struct host *const *dx)
+
+GRADIENT(of_softmax)
+{
+    struct host *y = host_like(in[0]);
+
+    (void)kind;
+    ref_softmax_fwd(in[0], y);
+    ref_softmax_bwd(y, dy, dx[0]);
+}
+
+GRADIENT(of_masked)
+{
+    struct host *y = host_like(in[0]);
+
+    (void)kind;
+    ref_masked_softmax_fwd(in[0], in[1], y);
+    ref_masked_softmax_bwd(y, dy, in[1], dx[0]);
+}
+
+GRADIENT(of_norm)
+{
+    (void)kind;
+    ref_layer_norm_bwd(in[0], in[1], dy, 1e-5, dx[0], dx[1], dx[2]);
+}
+
+// At an infinite argument the slope's limit, where the formula has infinity times 0.
+static void activated(const struct host *x, const struct host *dy, int kind, struct host *dx)
+{
+    ref_activation_bwd(x, dy, kind, dx);
+    for (int64_t i = 0; i < x->count; ++i)
+        if (isinf(x->data[i]) &&
+            (kind == ATTNCL_GELU || kind == ATTNCL_SILU || kind == ATTNCL_GELU_TANH))
+            dx->data[i] = dy->data[i] * (x->data[i] > 0);
+}
+
+GRADIENT(of_activation)
+{
+    activated(in[0], dy, kind, dx[0]);
+}
+
+GRADIENT(of_biased)
+{
+    struct host *sum = host_like(in[0]);
+
+    for (int64_t i = 0; i < sum->count; ++i)
+        sum->data[i] = in[0]->data[i] + in[1]->data[i % in[1]->count];
+    activated(sum, dy, kind, dx[0]);
+    ref_linear_bwd_bias(dx[0], dx[1]);
+}
+
+GRADIENT(of_linear)
+{
+    struct host *sum = host_like(dy), *d = host_like(dy);
+
+    ref_linear_fwd(in, ATTNCL_IDENTITY, sum);
+    activated(sum, dy, kind, d);
+    ref_linear_bwd_input(d, in[1], dx[0]);
+    ref_linear_bwd_weight(d, in[0], dx[1]);
+    ref_linear_bwd_bias(d, dx[2]);
+}
+
+// a [B, n, m], b [B, m, p]
+GRADIENT(of_bmm)
+{
+    const int64_t n = in[0]->dim[1], m = in[0]->dim[2], p = in[1]->dim[2];
+
+    (void)kind;
+    for (int o = 0; o < 2; ++o)
+        for (int64_t i = 0; i < dx[o]->count; ++i)
+            dx[o]->data[i] = 0;
+    for (int64_t i = 0; i < dy->count * m; ++i) {
+        const int64_t y = i / m, k = i % m, entry = y / (n * p), row = y / p, column = y % p;
+        const int64_t a = row * m + k, b = (entry * m + k) * p + column;
+        dx[0]->data[a] += dy->data[y] * in[1]->data[b];
+        dx[1]->data[b] += dy->data[y] * in[0]->data[a];
+    }
+}
+
+GRADIENT(of_sum)
+{
+    (void)in, (void)kind;
+    for (int64_t i = 0; i < dy->count; ++i)
+        dx[0]->data[i] = dx[1]->data[i] = dy->data[i];
+}
+
+GRADIENT(of_product)
+{
+    (void)kind;
+    ref_mul_fwd(in[1], dy, dx[0]);
+    ref_mul_fwd(in[0], dy, dx[1]);
+}
+
+GRADIENT(of_embedding)
+{
+    (void)kind;
+    ref_embedding_bwd(in[0], dy, 2, dx[1]);
+}
+
+GRADIENT(of_positions)
+{
+    const int64_t width = in[1]->dim[1], batch = in[0]->dim[1];
+
+    (void)kind;
+    for (int64_t i = 0; i < dx[1]->count; ++i)
+        dx[1]->data[i] = 0;
+    for (int64_t i = 0; i < dy->count; ++i) {
+        dx[0]->data[i] = dy->data[i];
+        dx[1]->data[i / (batch * width) * width + i % width] += dy->data[i];
+    }
+}
+
+GRADIENT(of_loss)
+{
+    ref_cross_entropy_bwd(in[0], in[1], dy, ATTNCL_REDUCE_NONE, kind, 0, dx[0]);
+}
+
+// y = z1 (W u + b): dx of W, b, u, z1
+GRADIENT(of_gate)
+{
+    const int64_t steps = in[0]->dim[0], columns = dy->count / steps;
+    struct host *gate = host_like(dy), *ones = host_like(dy);
+
+    (void)kind;
+    for (int64_t i = 0; i < ones->count; ++i)
+        ones->data[i] = 1;
+    ref_spatial_gate_fwd(in[0], in[1], in[2], ones, NULL, false, gate);
+    for (int o = 0; o < 4; ++o)
+        for (int64_t i = 0; i < dx[o]->count; ++i)
+            dx[o]->data[i] = 0;
+    for (int64_t i = 0; i < dy->count; ++i) {
+        const double d = dy->data[i] * in[3]->data[i];
+        const int64_t t = i / columns, column = i % columns;
+        dx[3]->data[i] = dy->data[i] * gate->data[i];
+        dx[1]->data[t] += d;
+        for (int64_t j = 0; j < steps; ++j) {
+            dx[0]->data[t * steps + j] += d * in[2]->data[j * columns + column];
+            dx[2]->data[j * columns + column] += d * in[0]->data[t * steps + j];
+        }
+    }
+}
+
+GRADIENT(of_attention)
+{
+    const struct ref_attention a = {.scale = 0.5, .causal = kind};
+    struct host *g = host_copy(dy);
+
+    ref_attention_bwd(&a, &(struct ref_attention_data){in[0], in[1], in[2], g, NULL}, false, false,
+                      dx[0], dx[1], dx[2]);
+}
+
+GRADIENT(of_additive)
+{
+    struct host *const all[] = {in[0], in[1], in[2], in[3], NULL, NULL, NULL, host_copy(dy), NULL};
+
+    (void)kind;
+    ref_additive_attention_bwd(all, NULL, false, dx);
+}
+
+GRADIENT(of_pooling)
+{
+    struct host *const all[] = {in[0], in[1], in[2], host_copy(dy), NULL};
+    ref_attention_pooling_bwd(kind, 1, all, false, dx);
+}
+
+GRADIENT(of_mixing)
+{
+    (void)kind;
+    ref_aft_bwd(&(struct ref_aft_data){in[0], in[1], in[2], .pos_bias = in[3], .g = host_copy(dy)},
+                false, host_like(dy), dx[0], dx[1], dx[2], dx[3]);
+}
+
+GRADIENT(of_gru)
+{
+    struct host *y = host_like(dy), *before = host_like(dy), *dhh = host_like(in[0]);
+
+    (void)kind;
+    ref_gru_fwd(in[0], in[1], in[2], in[3], true, y);
+    ref_gru_bwd(in[0], in[1], in[2], in[3], true, y, dy, dx[0], dhh, before, dx[3]);
+    ref_linear_bwd_weight(dhh, before, dx[1]);
+    ref_linear_bwd_bias(dhh, dx[2]);
+}
+
+#define P(type, ...) (&(const struct type##_params){__VA_ARGS__})
+
+static const struct example examples[] = {
+    {"softmax_fwd", 0, 0, one_input, of_softmax, NULL},
+    {"masked_softmax_fwd", 0, 0, masked, of_masked, NULL},
+    {"layer_norm_fwd", 0, MEETS, normed, of_norm, P(layer_norm_fwd, 1e-5f)},
+    {"activation_fwd", ATTNCL_IDENTITY, 0, one_input, of_activation,
+     P(activation_fwd, ATTNCL_IDENTITY)},
+    {"activation_fwd", ATTNCL_GELU, 0, one_input, of_activation, P(activation_fwd, ATTNCL_GELU)},
+    {"activation_fwd", ATTNCL_RELU, 0, one_input, of_activation, P(activation_fwd, ATTNCL_RELU)},
+    {"activation_fwd", ATTNCL_SIGMOID, 0, one_input, of_activation,
+     P(activation_fwd, ATTNCL_SIGMOID)},
+    {"activation_fwd", ATTNCL_TANH, 0, one_input, of_activation, P(activation_fwd, ATTNCL_TANH)},
+    {"activation_fwd", ATTNCL_SILU, 0, one_input, of_activation, P(activation_fwd, ATTNCL_SILU)},
+    {"activation_fwd", ATTNCL_GELU_TANH, 0, one_input, of_activation,
+     P(activation_fwd, ATTNCL_GELU_TANH)},
+    {"bias_activation_fwd", ATTNCL_RELU, 0, biased, of_biased, P(bias_activation_fwd, ATTNCL_RELU)},
+    {"bias_activation_fwd", ATTNCL_GELU, 0, biased, of_biased, P(bias_activation_fwd, ATTNCL_GELU)},
+    {"add_fwd", 0, 0, two_inputs, of_sum, NULL},
+    {"mul_fwd", 0, 0, two_inputs, of_product, NULL},
+    {"linear_fwd", ATTNCL_IDENTITY, 0, linear, of_linear, P(linear_fwd, ATTNCL_IDENTITY)},
+    {"linear_fwd", ATTNCL_RELU, 0, linear, of_linear, P(linear_fwd, ATTNCL_RELU)},
+    {"linear_fwd", ATTNCL_GELU, 0, linear, of_linear, P(linear_fwd, ATTNCL_GELU)},
+    {"bmm_fwd", 0, 0, product, of_bmm, NULL},
+    {"embedding_fwd", 0, 0, looked_up, of_embedding, P(embedding_fwd, 2)},
+    {"add_positions_fwd", 0, 0, positioned, of_positions,
+     P(add_positions_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
+    {"cross_entropy_fwd", -1, 0, scored, of_loss, P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, -1, 0)},
+    {"cross_entropy_fwd", 20, 0, scored, of_loss, P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, 20, 0)},
+    {"spatial_gate_fwd", 0, 0, gated, of_gate, P(spatial_gate_fwd, 0)},
+    {"attention_fwd", 0, MEETS | SPREADS, attended, of_attention,
+     P(attention_fwd, .scale = 0.5f, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
+    {"attention_fwd", 1, MEETS | SPREADS, attended, of_attention,
+     P(attention_fwd, .scale = 0.5f, .causal = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
+    {"additive_attention_fwd", 0, MEETS | SPREADS | ROWS, additive, of_additive,
+     P(additive_attention_fwd, 0)},
+    {"attention_pooling_fwd", 0, MEETS, pooled, of_pooling, P(attention_pooling_fwd, 0, 1, 0)},
+    {"aft_fwd", 0, MEETS, mixed, of_mixing, P(aft_fwd, 0)},
+    {"gru_fwd", 0, MEETS, recurrent, of_gru, P(gru_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
+};
+
+static bool alike(const struct example *e, int input, double got, double want)
+{
+    if ((e->flags & MEETS) && !isfinite(want))
+        return !isfinite(got);
+    if ((e->flags & SPREADS) && input > 0 && isnan(got))
+        return true;
+    if ((e->flags & ROWS) && want == 0 && isnan(got))
+        return true;
+    if (isnan(want) || isnan(got))
+        return isnan(want) && isnan(got);
+    if (isinf(want) || isinf(got))
+        return got == want;
+    return fabs(got - want) <= 1e-4 * (1 + fabs(want));
+}
+
+struct problem {
+    const struct example *e;
+    struct host *in[MAX_IN], *dy, *want[MAX_IN], *got[MAX_IN];
+    int n;
+    struct gradients *gradients;
+};
+
+static struct problem begin(const struct example *e)
+{
+    struct problem p = {.e = e};
+    unsigned wanted = 0;
+
+    p.n = e->inputs(p.in, &p.dy);
+    p.dy = host_random(9, p.dy->rank, p.dy->dim);
+    for (int i = 0; i < p.n; ++i) {
+        const bool is_wanted = p.in[i] && p.in[i]->dtype == ATTNCL_F32;
+        wanted |= (unsigned)is_wanted << i;
+        p.want[i] = is_wanted ? host_like(p.in[i]) : NULL;
+        p.got[i] = is_wanted ? host_like(p.in[i]) : NULL;
+    }
+    if (e->inputs == looked_up)
+        wanted &= ~1u;
+    p.gradients = gradients_new(e->op, e->params, p.in, p.n, wanted);
+    return p;
+}
+
+static int check(struct problem *p, const char *what)
+{
+    int n_wrong = 0;
+
+    p->e->gradient(p->in, p->dy, p->e->kind, p->want);
+    gradients_run(p->gradients, p->in, p->dy, p->got);
+    for (int i = 0; i < p->n; ++i)
+        for (int64_t j = 0; p->want[i] && j < p->want[i]->count; ++j) {
+            if (alike(p->e, i, p->got[i]->data[j], p->want[i]->data[j]))
+                continue;
+            if (n_wrong++ == 0)
+                fprintf(stderr, "%s %d: %s makes gradient %d [%lld] %g, expected %g\n", p->e->op,
+                        p->e->kind, what, i, (long long)j, p->got[i]->data[j], p->want[i]->data[j]);
+        }
+    return n_wrong;
+}
+
+// Each special value in the first, a middle and the last element of each input, and of dy.
+TABLE_TEST(are_where_the_reference_has_them, examples)
+{
+    static const double specials[] = {NAN, INFINITY, -INFINITY};
+    struct problem p = begin(&examples[_i]);
+    int n_wrong = check(&p, "nothing special");
+    char what[64];
+
+    for (int i = 0; i <= p.n; ++i) {
+        struct host *x = i < p.n ? p.in[i] : p.dy;
+        for (int s = 0; x && x->dtype == ATTNCL_F32 && s < 9; ++s) {
+            double *at = &x->data[s / 3 * (x->count - 1) / 2];
+            const double old = *at;
+            *at = specials[s % 3];
+            snprintf(what, sizeof what, "%g in %s %d, place %d", *at, i < p.n ? "input" : "dy",
+                     i < p.n ? i : 0, s / 3);
+            n_wrong += check(&p, what);
+            *at = old;
+        }
+    }
+    gradients_free(p.gradients);
+    ck_assert_int_eq(n_wrong, 0);
+}
