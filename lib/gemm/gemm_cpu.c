@@ -89,8 +89,9 @@ static int64_t iterations_besides(const struct cpu_tile *t, int panel)
 static struct cpu_tile fit_cpu_tile(const struct device_caps *caps, const struct gemm *g,
                                     struct cpu_tile t, int panel)
 {
-    const size_t max_bytes =
-        caps->local_bytes < CPU_PACK_BYTES ? caps->local_bytes : CPU_PACK_BYTES;
+    // The argument of an operand that is not packed has one element.
+    const size_t local_bytes = caps->local_bytes - (g->trans_a ? 0 : sizeof(float));
+    const size_t max_bytes = local_bytes < CPU_PACK_BYTES ? local_bytes : CPU_PACK_BYTES;
 
     t.m = (int)round_up(ceil_div(g->m, ceil_div(g->m, t.m)), CPU_MR);
     t.n = (int)round_up(ceil_div(g->n, ceil_div(g->n, t.n)), panel);
