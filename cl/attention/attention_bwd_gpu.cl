@@ -18,6 +18,7 @@
 //   LS        work-group size                                   TX TY
 //   VW        floats in a vector                                4
 //   NE        float4s of a row's sums that a work-item holds    1 | 2
+//   ALIGNED   rows start at and consist of whole float4s        0 | 1
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   DROPOUT   of the weights                                    0 | 1
 //   OUTPUT    which gradient                                    DQ | DK | DV
@@ -162,7 +163,7 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
                               int n_heads, int n_queries, int n_keys, int width, int value_width,
                               float scale, WEIGHT_MASK_PARAMS)
 {
-    __local float stage[STAGE], p[BC * ROW_LD];
+    __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S;
     __local int flag;
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;

@@ -23,6 +23,7 @@
 //   TY       work-items along queries                        2 .. 16
 //   NE       float4s of a row's sums that a work-item holds  1 .. 4
 //   DC       channels of queries and keys at a time          16 | 32
+//   ALIGNED  rows start at and consist of whole float4s      0 | 1
 //   MASKING  what hides keys, beside the range               0 .. 2
 //   DROPOUT  of the weights                                  0 | 1
 //   WEIGHTS  what is computed: y, or p after it              0 | 1
@@ -55,8 +56,12 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
 
     if (j0 >= end_key(v, last) || j0 + BC <= first_key(v, x->i0))
         return false;
-    uint seen = 0; // bit 4 r + c
-    for (int r = 0; r < 4; r++)
+    // Inside, every query of the block sees every key of the tile: no pair is asked.
+    const bool inside = MASKING != BY_MASK && x->count == BR && j0 >= first_key(v, last) &&
+                        j0 + BC <= end_key(v, x->i0);
+    const int n_asked = inside ? 0 : 4; // rows
+    uint seen = inside ? 0xffffu : 0;   // bit 4 r + c
+    for (int r = 0; r < n_asked; r++)
         for (int c = 0; c < 4; c++)
             if (row + r <= last && is_visible(v, row + r, j0 + 4 * tx + c))
                 seen |= 1u << (4 * r + c);
@@ -155,7 +160,7 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               int n_splits, int split_keys, int n_heads, int n_queries, int n_keys,
                               int width, int value_width, float scale, WEIGHT_MASK_PARAMS)
 {
-    __local float stage[STAGE], p[BC * ROW_LD], red[BR * (TX + 1)];
+    __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
     __local int flag;
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;

@@ -112,6 +112,8 @@ const struct resource_case resource_general[] = {
 
     WIDTHS(2048, 2048, "attention"),
     WIDTHS(1, 8192, "decoding"),
+    ATTENTION("attention D 63", attention_fwd, (.scale = 1), 2048, 2048, 63),
+    ATTENTION("attention D 127", attention_fwd, (.scale = 1), 2048, 2048, 127),
     ATTENTION("causal D 64", attention_fwd, (.scale = 1, .causal = 1), 2048, 2048, 64),
     OP_CASE("mask D 128", attention_fwd, VALUES(.scale = 1), HEADS(2048, 128), HEADS(2048, 128),
             HEADS(2048, 128), EXTENTS(U8, 2048, 2048, 1)),

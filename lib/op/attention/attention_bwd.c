@@ -261,6 +261,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
     result_strides(call, &y_b, &y_t);
     kspec_set_vw_ls(&spec, p->vw, GROUP);
     kspec_int(&spec, "NE", sum_vectors);
+    kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "OUTPUT", out);

@@ -14,6 +14,7 @@ static struct kspec attention_spec(const struct attention_tiling *p, bool weight
     kspec_int(&spec, "TY", r->ty);
     kspec_int(&spec, "NE", r->ne);
     kspec_int(&spec, "DC", r->dc);
+    kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "WEIGHTS", weights);

@@ -125,6 +125,12 @@ static void tile_gpu(const struct device_caps *caps, struct attention_tiling *p,
     choose_splits(caps, p);
 }
 
+static bool has_whole_float4s(const struct tensor_desc *x)
+{
+    return x->start % 4 == 0 && x->stride[0] % 4 == 0 && x->stride[1] % 4 == 0 &&
+           x->stride[2] % 4 == 0 && x->dim[3] % 4 == 0;
+}
+
 attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret)
 {
     const struct attention_fwd_params *params = sig->params;
@@ -145,6 +151,8 @@ attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attentio
                    : attncl__desc_present(&sig->in[ATT_IN_LENS]) ? MASKING_LENS
                                                                  : MASKING_NONE,
         .dropout = params->dropout.p > 0,
+        .aligned =
+            has_whole_float4s(q) && has_whole_float4s(&sig->in[ATT_IN_K]) && has_whole_float4s(v),
         .vw = sig->caps->variant == VARIANT_CPU ? sig->caps->vector_width : 4,
     };
     // A device of small work-groups takes the other variant, with one work-item in each.

@@ -28,6 +28,7 @@ struct attention_tiling {
     bool dropout; // of the weights
     unsigned vw;
     bool gpu;            // GPU variant
+    bool aligned;        // rows of inputs start at and consist of whole float4s
     int key_tile, block; // keys and queries at a time
     int sum_vectors;     // NE of the CPU variant's kernel
     // CPU variant, see the macro table of cl/attention/attention_cpu.cl.
