@@ -26,20 +26,22 @@ KERNEL void aft_bwd_cpu_keys_range(SOURCE_PARAMS, __global float *restrict scrat
 {
     const int first = (int)get_group_id(0) * GROUP, n = min(GROUP, lanes - first);
     __global float *range = scratch + ranges_at + first * 2 * VW;
-    struct source from[GROUP];
+    int entry[GROUP], column[GROUP]; // as in aft_cpu_sources.cl
     FV highest[GROUP], lowest[GROUP];
 
     UNROLL
     for (int i = 0; i < GROUP; ++i) {
         const int l = lane0 + first + min(i, n - 1);
-        from[i] = (struct source)SOURCE_AT(l);
+        entry[i] = LANE_ENTRY(l);
+        column[i] = LANE_COLUMN(l);
         highest[i] = (FV)(NOTHING);
         lowest[i] = (FV)(-NOTHING);
     }
     for (int t = 0; t < steps; ++t)
         UNROLL
     for (int i = 0; i < GROUP; ++i) {
-        const FV kappa = source_kappa(from + i, t);
+        const struct source from = SOURCE_IN(entry[i], column[i]);
+        const FV kappa = source_kappa(&from, t);
         highest[i] = max_v(kappa, highest[i]);
         lowest[i] = min_v(kappa, lowest[i]);
     }

@@ -85,25 +85,30 @@ KERNEL void aft_cpu_sources(SOURCE_PARAMS, __global float *restrict scratch, lon
     const int t0 = panel * PANEL * ROWS, n = min(PANEL * ROWS, steps - t0);
     __global float *rows0 = scratch + (size_t)t0 * 2 * VW;
 
-    struct source from[GROUP];
+    // Mesa's llvmpipe (22.3) crashes on pointers that are kept in arrays.
+    int entry[GROUP], column[GROUP];
 
     UNROLL
     for (int i = 0; i < GROUP; ++i) {
         const int l = lane0 + min(first + i, end - 1);
-        from[i] = (struct source)SOURCE_AT(l);
+        entry[i] = LANE_ENTRY(l);
+        column[i] = LANE_COLUMN(l);
     }
     // Neighbouring lanes row by row: whole cache lines of k and v.
     for (int t = 0; t < n; ++t)
         UNROLL
     for (int i = 0; i < GROUP; ++i) {
+        const struct source from = SOURCE_IN(entry[i], column[i]);
         __global float *to = rows0 + min(first + i, end - 1) * lane_floats + (size_t)t * 2 * VW;
-        VSTORE(source_kappa(from + i, t0 + t), to);
-        VSTORE(source_beta(from + i, t0 + t), to + VW);
+        VSTORE(source_kappa(&from, t0 + t), to);
+        VSTORE(source_beta(&from, t0 + t), to + VW);
     }
 
     for (int lane = first; lane < end; ++lane) {
+        const int l = lane0 + lane;
+        const struct source from = SOURCE_AT(l);
         __global float *rows = rows0 + lane * lane_floats;
-        weigh_panel(rows, from + lane - first, n,
+        weigh_panel(rows, &from, n,
                     scratch + lane * lane_floats + ranges_at + (size_t)panel * 2 * VW,
                     scratch + lane * lane_floats + before_at, panel * PANEL);
         // The last block is full for its readers.
