@@ -73,6 +73,8 @@ attncl_status attncl__buffer_write(attncl_context *ctx, cl_mem mem, size_t offse
 attncl_status attncl__buffer_write_queued(attncl_context *ctx, cl_mem mem, size_t offset,
                                           const void *data, size_t bytes)
 {
+    if (bytes && ctx->caps.blocking_writes)
+        return attncl__buffer_write(ctx, mem, offset, data, bytes);
     if (bytes)
         TRY_CL(clEnqueueWriteBuffer(ctx->queue, mem, CL_FALSE, offset, bytes, data, 0, NULL, NULL));
     return ATTNCL_OK;

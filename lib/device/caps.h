@@ -46,7 +46,8 @@ struct device_caps {
     double flop_per_second;         // GPUs: what kernels reach at least, a low guess; 0: none
     bool clblast_allowed;           // false on CPU devices
     bool host_unified;
-    bool keeps_programs; // the driver has a program cache of its own, and is slow to give a binary
+    bool blocking_writes; // clFinish() does not say that a non-blocking write has read its data
+    bool keeps_programs;  // the driver has a program cache of its own, and is slow to give a binary
     bool builtin_prefetch;    // kernels gain by the compiler's __builtin_prefetch
     struct tune_table *tuned; // of this device (launch/tuned.h); NULL: none
 };

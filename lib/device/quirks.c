@@ -39,6 +39,7 @@ struct quirk {
     bool cpu_variant;
     bool builtin_prefetch;
     bool keeps_programs;
+    bool blocking_writes;
 };
 
 static const struct quirk quirks[] = {
@@ -61,8 +62,10 @@ static const struct quirk quirks[] = {
     {.type = ATTNCL_DEVICE_CPU, .name = "znver4", .vector_width = 16},
     {.type = ATTNCL_DEVICE_CPU, .name = "znver5", .vector_width = 16},
 
-    // A work-item's loops end after 65,535 iterations, silently.
+    // A work-item's loops end after 65,535 iterations, silently.  clFinish() may return before data
+    // of non-blocking writes has been read (Mesa 22.3).
     {.vendor = VENDOR_MESA_CPU,
+     .blocking_writes = true,
      .max_group = 32, // whatever the driver reports
      .max_loop_iterations = 65535,
      .no_clblast = true,
@@ -139,5 +142,7 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
             caps->builtin_prefetch = true;
         if (q->keeps_programs)
             caps->keeps_programs = true;
+        if (q->blocking_writes)
+            caps->blocking_writes = true;
     }
 }
