@@ -107,7 +107,7 @@ static inline struct grid grid_3d(int64_t gx, int64_t gy, int64_t gz, size_t lx,
 
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {
-    return (a + b - 1) / b;
+    return a / b + (a % b > 0);
 }
 
 // -- arguments, in the kernel's order
