@@ -12,9 +12,10 @@
 enum { MAX_IN = 6 };
 
 enum {
-    MEETS = 1,   // infinities meet in sums: NaN and infinity stand for each other
-    SPREADS = 2, // NaN may reach gradients of keys and values whose weight is 0 too
-    ROWS = 4,    // and those of a row whose scores are all -inf
+    MEETS = 1, // infinities meet in sums: NaN and infinity stand for each other
+    SPREADS =
+        2, // NaN may reach gradients of keys and values whose weight is 0 too; if causal, of queries
+    ROWS = 4, // and those of a row whose scores are all -inf
 };
 
 // dx[i]: the gradient of input i, NULL where it has none.
@@ -393,7 +394,7 @@ static bool alike(const struct example *e, int input, double got, double want)
 {
     if ((e->flags & MEETS) && !isfinite(want))
         return !isfinite(got);
-    if ((e->flags & SPREADS) && input > 0 && isnan(got))
+    if ((e->flags & SPREADS) && (input > 0 || e->kind) && isnan(got))
         return true;
     if ((e->flags & ROWS) && want == 0 && isnan(got))
         return true;
