@@ -25,6 +25,9 @@ enum device_vendor {
 // GPU variant: work-groups of many work-items, local memory, barriers.
 enum kernel_variant { VARIANT_CPU, VARIANT_GPU };
 
+// Matrix instructions, the values of macro MMA (cl/common/mma.clh).
+enum matrix_instruction { MMA_NONE, MMA_PTX, MMA_MFMA };
+
 struct tune_table;
 
 struct device_caps {
@@ -42,6 +45,8 @@ struct device_caps {
     unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
     uint64_t max_loop_iterations;   // iteration cap of one work-item, 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
+    enum matrix_instruction mma;    // that GEMMs may use
+    bool mma_emulated;              // in local memory, for tests
     unsigned address_bits;          // of the device's size_t: 32 or 64
     double flop_per_second;         // GPUs: what kernels reach at least, a low guess; 0: none
     bool clblast_allowed;           // false on CPU devices

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// GEMM in tiles, GPU variant (cl/gemm/gemm_gpu.cl): the table of tile configurations, the choice of
-// one for a device and a shape, and the launches.
+// GEMM in tiles, GPU variant (cl/gemm/gemm_gpu.cl, and by matrix instructions gemm_gpu_mma.cl): the
+// table of tile configurations, the choice of one for a device and a shape, and the launches.
 //
 // A GEMM with long sums whose tiles do not fill the device is split along k (split-K): partial sums
 // go to scratch, and the epilogue kernel adds them in order.
@@ -10,26 +10,32 @@
 
 // A tile of bm x bn elements of C, in blocks of bk along k, by tx x ty work-items.  Each work-item
 // sums bm bn / (tx ty) elements.  Local memory: (bm + bn + 8) bk floats, 16.5 KiB at most.
+// By a matrix instruction: a sub-group has bm / ty rows, and with its neighbours along n all bn columns;
+// (bm + bn + 32) bk floats.
 struct gpu_tile {
     enum device_vendor vendor; // VENDOR_OTHER: any
     unsigned group_multiple;   // warp or wave; 0: any
     int bm, bn, bk, tx, ty;
+    enum matrix_instruction mma; // MMA_NONE: FMAs
 };
 
 // The tile configurations, per vendor the larger first; from the sources that docs/kernels.md
 // names, not yet measured by this library.
 static const struct gpu_tile gpu_tile_configs[] = {
+    {VENDOR_OTHER, 0, 64, 64, 16, 64, 2, MMA_PTX},     // 32 x 32 for each of 4 warps
+    {VENDOR_OTHER, 0, 128, 128, 16, 128, 2, MMA_MFMA}, // 64 x 64 for each of 4 waves
+    {VENDOR_OTHER, 0, 64, 64, 16, 128, 2, MMA_MFMA},   // 32 x 32
     // Blocks of 8: 128 registers at most, so that two work-groups share a multiprocessor.
-    {VENDOR_NVIDIA, 0, 128, 128, 8, 16, 16}, // 8 x 8 sums for each work-item
-    {VENDOR_NVIDIA, 0, 64, 128, 8, 16, 8},   // 8 x 8
-    {VENDOR_AMD, 32, 128, 128, 8, 16, 8},    // RDNA: 16 x 8
-    {VENDOR_AMD, 32, 128, 64, 16, 16, 8},    // 16 x 4
-    {VENDOR_AMD, 32, 64, 64, 16, 8, 8},      // 8 x 8
-    {VENDOR_AMD, 64, 128, 128, 16, 16, 16},  // GCN, CDNA: 8 x 8
-    {VENDOR_AMD, 64, 64, 64, 16, 16, 16},    // 4 x 4
-    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8},    // and Intel: 8 x 4
-    {VENDOR_OTHER, 0, 32, 32, 32, 8, 8},     // 4 x 4
-    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4},     // 4 x 4
+    {VENDOR_NVIDIA, 0, 128, 128, 8, 16, 16, MMA_NONE}, // 8 x 8 sums for each work-item
+    {VENDOR_NVIDIA, 0, 64, 128, 8, 16, 8, MMA_NONE},   // 8 x 8
+    {VENDOR_AMD, 32, 128, 128, 8, 16, 8, MMA_NONE},    // RDNA: 16 x 8
+    {VENDOR_AMD, 32, 128, 64, 16, 16, 8, MMA_NONE},    // 16 x 4
+    {VENDOR_AMD, 32, 64, 64, 16, 8, 8, MMA_NONE},      // 8 x 8
+    {VENDOR_AMD, 64, 128, 128, 16, 16, 16, MMA_NONE},  // GCN, CDNA: 8 x 8
+    {VENDOR_AMD, 64, 64, 64, 16, 16, 16, MMA_NONE},    // 4 x 4
+    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8, MMA_NONE},    // and Intel: 8 x 4
+    {VENDOR_OTHER, 0, 32, 32, 32, 8, 8, MMA_NONE},     // 4 x 4
+    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4, MMA_NONE},     // 4 x 4
 };
 enum { N_GPU_TILES = sizeof gpu_tile_configs / sizeof gpu_tile_configs[0] };
 
@@ -45,16 +51,26 @@ static bool whole_float4s(const struct gemm_matrix *x)
     return x->start % 4 == 0 && x->ld % 4 == 0 && x->batch_stride % 4 == 0;
 }
 
-static struct kspec gpu_spec(const struct gemm *g, const struct gpu_tile *t)
+static struct kspec gpu_spec(const struct launcher *l, const struct gemm *g,
+                             const struct gpu_tile *t)
 {
-    struct kspec spec = kspec_begin("gemm/gemm_gpu.cl", "gemm_gpu_tile");
+    const int lanes = t->mma == MMA_MFMA ? 64 : 32; // MMA_LANES of cl/common/mma.clh
+    struct kspec spec = t->mma ? kspec_begin("gemm/gemm_gpu_mma.cl", "gemm_gpu_mma_tile")
+                               : kspec_begin("gemm/gemm_gpu.cl", "gemm_gpu_tile");
 
     kspec_set_vw_ls(&spec, 4, (size_t)(t->tx * t->ty));
     kspec_int(&spec, "BM", t->bm);
     kspec_int(&spec, "BN", t->bn);
     kspec_int(&spec, "BK", t->bk);
-    kspec_int(&spec, "TX", t->tx);
-    kspec_int(&spec, "TY", t->ty);
+    if (t->mma) {
+        kspec_int(&spec, "WAVES_N", t->tx / lanes);
+        kspec_int(&spec, "MMA", t->mma);
+        kspec_int(&spec, "EMULATED", l->caps->mma_emulated);
+        kspec_int(&spec, "PRECISION", t->mma == MMA_PTX ? l->precision : GEMM_F32);
+    } else {
+        kspec_int(&spec, "TX", t->tx);
+        kspec_int(&spec, "TY", t->ty);
+    }
     kspec_int(&spec, "ALIGNED", whole_float4s(&g->a) && whole_float4s(&g->b));
     attncl__gemm_add_macros(&spec, g);
     return spec;
@@ -65,8 +81,12 @@ static int64_t tiles_of(const struct gemm *g, const struct gpu_tile *t)
     return attncl__gemm_tile_count(g, t->bm, t->bn) * g->batch;
 }
 
-static bool is_for_device(const struct device_caps *caps, const struct gpu_tile *t)
+static bool is_for_device(const struct device_caps *caps, const struct gemm *g,
+                          const struct gpu_tile *t)
 {
+    // An instruction cannot leave out what lies above the diagonal; of few terms, FMAs are more exact.
+    if (t->mma && (t->mma != caps->mma || g->causal || g->k < t->bk))
+        return false;
     return (t->vendor == VENDOR_OTHER || t->vendor == caps->vendor) &&
            (t->group_multiple == 0 || t->group_multiple == caps->group_multiple) &&
            (size_t)(t->tx * t->ty) <= caps->max_group;
@@ -120,7 +140,7 @@ static bool gpu_tile_fits(struct launcher *l, const struct gemm *g, const struct
                           bool no_spills)
 {
     const size_t group = (size_t)(t->tx * t->ty);
-    const struct kspec spec = gpu_spec(g, t);
+    const struct kspec spec = gpu_spec(l, g, t);
 
     return no_spills ? attncl__kernel_has_no_spills(l, &spec, group)
                      : attncl__kernel_is_launchable(l, &spec, group);
@@ -156,7 +176,8 @@ static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct g
     for (int pass = PROFITABLE; pass < N_PASSES; ++pass)
         for (int i = 0; i < N_GPU_TILES; ++i) {
             const struct gpu_tile *t = &gpu_tile_configs[i];
-            if (!is_for_device(l->caps, t) || (pass == PROFITABLE && !is_profitable(l->caps, g, t)))
+            if (!is_for_device(l->caps, g, t) || (pass > PROFITABLE && t->mma) ||
+                (pass == PROFITABLE && !is_profitable(l->caps, g, t)))
                 continue;
             if (gpu_tile_fits(l, g, t, pass < ANY))
                 return t;
@@ -169,7 +190,7 @@ size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gem
     int64_t step = 0;
 
     for (int i = 0; i < N_GPU_TILES; ++i)
-        if (is_for_device(caps, &gpu_tile_configs[i]) &&
+        if (is_for_device(caps, g, &gpu_tile_configs[i]) &&
             is_profitable(caps, g, &gpu_tile_configs[i])) {
             const int64_t n_splits = split_k_count(caps, g, &gpu_tile_configs[i], &step);
             return n_splits > 1 ? sizeof(float) * (size_t)(n_splits * g->batch * g->m * g->n) : 0;
@@ -185,7 +206,7 @@ struct k_split {
 static attncl_status launch_tiles(struct launcher *l, const struct gemm *g,
                                   const struct gpu_tile *t, struct k_split split)
 {
-    const struct kspec spec = gpu_spec(g, t);
+    const struct kspec spec = gpu_spec(l, g, t);
     const size_t local = (size_t)(t->tx * t->ty);
     const struct gemm_matrix partials = {
         .span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n};
@@ -228,7 +249,7 @@ static int64_t k_of_a_launch(const struct device_caps *caps, const struct gemm *
 attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
 {
     struct gpu_tile tuned_tile;
-    const bool tuned = tuned_gpu_tile(l, g, &tuned_tile);
+    const bool tuned = (!l->caps->mma || g->causal) && tuned_gpu_tile(l, g, &tuned_tile);
     const struct gpu_tile *t = tuned ? &tuned_tile : choose_gpu_tile(l, g);
 
     REQUIRE(t, ATTNCL_ERR_UNSUPPORTED,
@@ -243,7 +264,10 @@ attncl_status attncl__gemm_gpu(struct launcher *l, const struct gemm *g, char ho
     const size_t needed = sizeof(float) * (size_t)(split.n_splits * g->batch * g->m * g->n);
     const bool use_split_k = split.n_splits > 1 && needed <= g->scratch_bytes;
     snprintf(how, GEMM_HOW_BYTES, "native GPU tiles %dx%dx%d%s, %" PRId64 " work-groups of %d",
-             t->bm, t->bn, t->bk, tuned ? " (tuned)" : "",
+             t->bm, t->bn, t->bk,
+             tuned    ? " (tuned)"
+             : t->mma ? " by matrix instructions"
+                      : "",
              tiles_of(g, t) * (use_split_k ? split.n_splits : 1), t->tx * t->ty);
     if (use_split_k) {
         TRY(launch_tiles(l, g, t, split));

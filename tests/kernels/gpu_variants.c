@@ -31,12 +31,18 @@
 static const struct {
     const char *name;
     struct device_caps caps;
+    enum matrix_instruction mma; // which only kernels with it are written for
+    enum gemm_precision precision;
 } devices[] = {
-    {"nvidia", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152)},
-    {"cdna", GPU(VENDOR_AMD, 64, 256, 104, 65536)},
-    {"rdna", GPU(VENDOR_AMD, 32, 256, 40, 65536)},
-    {"intel", GPU(VENDOR_INTEL, 1, 256, 32, 65536)},
-    {"any", GPU(VENDOR_OTHER, 1, 256, 32, 32768)},
+    {"nvidia", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_NONE, GEMM_F32},
+    {"cdna", GPU(VENDOR_AMD, 64, 256, 104, 65536), MMA_NONE, GEMM_F32},
+    {"rdna", GPU(VENDOR_AMD, 32, 256, 40, 65536), MMA_NONE, GEMM_F32},
+    {"intel", GPU(VENDOR_INTEL, 1, 256, 32, 65536), MMA_NONE, GEMM_F32},
+    {"any", GPU(VENDOR_OTHER, 1, 256, 32, 32768), MMA_NONE, GEMM_F32},
+    {"nvidia-mma", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_PTX, GEMM_F32},
+    {"nvidia-mma", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_PTX, GEMM_TF32},
+    {"nvidia-mma", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_PTX, GEMM_BF16},
+    {"cdna-mma", GPU(VENDOR_AMD, 64, 256, 104, 65536), MMA_MFMA, GEMM_F32},
 };
 enum { N_DEVICES = sizeof devices / sizeof devices[0], MAX_STEPS = 16, MAX_SEEN = 4096 };
 
@@ -45,7 +51,7 @@ struct variant_writer {
     const char *directory, *device, *label;
     int step, refusals; // fits() says no to the first `step` different rows
     char refused[MAX_STEPS][KSPEC_DEFINES_BYTES];
-    bool failed;
+    bool failed, only_mma;
     uint32_t seen[MAX_SEEN]; // what this device has already
     size_t n_seen;
 };
@@ -97,6 +103,8 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
     const uint32_t kernel = hash_text(program, spec->kernel);
     char path[512];
 
+    if (w->only_mma && !strstr(spec->defines, "#define MMA "))
+        return ATTNCL_OK;
     for (size_t i = 0; i < w->n_seen; ++i)
         if (w->seen[i] == kernel)
             return ATTNCL_OK;
@@ -144,7 +152,10 @@ int main(int argc, char **argv)
         w->directory = argv[1];
         w->device = devices[d].name;
         const struct launch_mock mock = {fits, launch, w};
-        struct launcher l = {.caps = &devices[d].caps, .gemm = "native"};
+        w->only_mma = devices[d].mma != MMA_NONE;
+        struct device_caps caps = devices[d].caps;
+        caps.mma = devices[d].mma;
+        struct launcher l = {.caps = &caps, .gemm = "native", .precision = devices[d].precision};
         launch_mock_set(&mock);
         for (size_t i = 0; i < n_resource_general; ++i)
             ok &= write_case(w, &l, &resource_general[i]);

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: MIT
+// GEMMs by matrix instructions: which they are on devices that are only described, and their results
+// where local memory stands for the instruction.
+
+#include <float.h>
+#include <math.h>
+
+#include "gemm/gemm_native.h"
+#include "support/gemm_test.h"
+#include "support/launch_mock.h"
+#include "support/test.h"
+
+NO_DEVICE;
+
+static struct {
+    const char *refused; // a kernel that does not fit
+    char launched[64];
+} seen;
+
+static bool fake_fits(void *user, const struct kspec *spec, size_t local, bool no_spills)
+{
+    (void)user;
+    (void)local;
+    (void)no_spills;
+    return !seen.refused || strcmp(spec->kernel, seen.refused) != 0;
+}
+
+static attncl_status fake_launch(void *user, const struct kspec *spec, const struct grid *grid,
+                                 size_t local_arg_bytes)
+{
+    (void)user;
+    (void)local_arg_bytes;
+    snprintf(seen.launched, sizeof seen.launched, "%s of %zu", spec->kernel, grid->local[0]);
+    return ATTNCL_OK;
+}
+
+static const char *launched_gemm(enum matrix_instruction mma, const struct gemm *g)
+{
+    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
+    const struct device_caps caps = {.vendor = mma == MMA_MFMA ? VENDOR_AMD : VENDOR_NVIDIA,
+                                     .variant = VARIANT_GPU,
+                                     .is_gpu = true,
+                                     .compute_units = 100,
+                                     .max_group = 256,
+                                     .local_bytes = 32768,
+                                     .vector_width = 4,
+                                     .group_multiple = mma == MMA_MFMA ? 64 : 32,
+                                     .mma = mma};
+    struct launcher l = {.caps = &caps, .gemm = "native"};
+
+    launch_mock_set(&mock);
+    ck_ok(attncl__gemm(&l, g));
+    launch_mock_set(NULL);
+    return seen.launched;
+}
+
+static const char *launched(enum matrix_instruction mma, int64_t m, int64_t n, bool causal)
+{
+    return launched_gemm(
+        mma, &(struct gemm){.batch = 1, .m = m, .n = n, .k = causal ? m : 100, .causal = causal});
+}
+
+static const struct {
+    enum matrix_instruction mma;
+    int m, n;
+    bool causal;
+    const char *kernel;
+} choices[] = {
+    {MMA_NONE, 4096, 4096, false, "gemm_gpu_tile of 256"},
+    {MMA_PTX, 4096, 4096, false, "gemm_gpu_mma_tile of 128"},
+    {MMA_PTX, 4096, 4096, true, "gemm_gpu_tile of 256"},
+    {MMA_PTX, 20, 65536, false, "gemm_gpu_tile of 64"},
+    {MMA_MFMA, 4096, 4096, false, "gemm_gpu_mma_tile of 256"},
+    {MMA_MFMA, 1024, 1024, false, "gemm_gpu_mma_tile of 256"},
+};
+
+TABLE_TEST(instructions_by_device_and_shape, choices)
+{
+    seen.refused = NULL;
+    ck_assert_str_eq(launched(choices[_i].mma, choices[_i].m, choices[_i].n, choices[_i].causal),
+                     choices[_i].kernel);
+}
+
+TEST(few_terms_are_left_to_fmas)
+{
+    const struct gemm g = {.batch = 1, .m = 512, .n = 512, .k = 15};
+
+    ck_assert_str_eq(launched_gemm(MMA_PTX, &g), "gemm_gpu_tile of 64");
+}
+
+TEST(tiles_that_do_not_fit_fall_back_to_fmas)
+{
+    seen.refused = "gemm_gpu_mma_tile";
+    ck_assert_str_eq(launched(MMA_PTX, 4096, 4096, false), "gemm_gpu_tile of 256");
+    ck_assert_str_eq(launched(MMA_MFMA, 4096, 4096, false), "gemm_gpu_tile of 256");
+    seen.refused = NULL;
+}
+
+// -- on the device, emulated
+
+FIXTURE_ONCE(device_up, device_down);
+
+// False where the device's work-groups are too small.
+static bool emulate(enum matrix_instruction mma, struct device_caps *caps)
+{
+    *caps = test_context()->caps;
+    caps->variant = VARIANT_GPU;
+    caps->vector_width = 4;
+    caps->compute_units = 1;
+    caps->mma = mma;
+    caps->mma_emulated = true;
+    return caps->max_group >= 256 && caps->max_loop_iterations == 0;
+}
+
+#define EMULATED_CASE(...) GEMM_CASE(__VA_ARGS__, .caps = &caps, .backend = "native")
+
+LOOP_TEST(emulated_instructions_are_right, MMA_PTX, MMA_MFMA + 1)
+{
+    struct device_caps caps;
+
+    if (!emulate((enum matrix_instruction)_i, &caps))
+        return;
+    for (int trans = 0; trans < 2; ++trans)
+        gemm_check(&EMULATED_CASE(1, 67, 131, 37, .trans_a = trans, .trans_b = trans,
+                                  .bias = GEMM_BIAS_COLUMN, .gap = trans));
+    gemm_check(&EMULATED_CASE(3, 64, 64, 19, .bias = GEMM_BIAS_ROW, .gate = true, .residual = true,
+                              .activation = GEMM_ACT_RELU, .gap = 1));
+    gemm_check(&EMULATED_CASE(2, 65, 70, 16, .shared_b = true, .gap = 1));
+}
+
+// Split-K of two launches, and a long sum cut along k.
+TEST(emulated_splits_are_right)
+{
+    struct device_caps caps;
+
+    if (!emulate(MMA_PTX, &caps))
+        return;
+    caps.compute_units = 6;
+    ck_assert_int_eq(gemm_check(&EMULATED_CASE(1, 40, 50, 1153, .scratch = true)), 2);
+    caps.compute_units = 1;
+    caps.flop_per_second = 2.0 * 40 * 50 * 1500 / 0.7;
+    ck_assert_int_eq(gemm_check(&EMULATED_CASE(1, 40, 50, 1500, .residual = true)), 2);
+}
+
+// Errors of sums of length k, as shares of sum |a b|: no more than 2^-22, whatever k.
+static const int lengths[] = {16, 64, 1000};
+
+TABLE_TEST(three_terms_are_as_exact_as_floats, lengths)
+{
+    struct device_caps caps;
+    struct gemm_data s;
+    double worst = 0;
+
+    if (!emulate(MMA_PTX, &caps))
+        return;
+    const struct gemm_case p = EMULATED_CASE(1, 64, 64, lengths[_i]);
+    gemm_data_open(&s, &p);
+    ck_ok(gemm_data_run(&s));
+    for (int i = 0; i < 64; ++i)
+        for (int j = 0; j < 64; ++j) {
+            double sum = 0, size = 0;
+            for (int k = 0; k < lengths[_i]; ++k) {
+                const double x = (double)s.data[A][i * lengths[_i] + k] * s.data[B][k * 64 + j];
+                sum += x;
+                size += fabs(x);
+            }
+            worst = fmax(worst, fabs(s.data[C][i * 64 + j] - sum) / size);
+        }
+    gemm_data_close(&s);
+    ck_assert_msg(worst < 0x1p-22, "%g", worst);
+}
+
+// Large and small numbers, infinities and NaN stay what they are.
+TEST(extremes_pass)
+{
+    static const float values[] = {FLT_MAX, -FLT_MAX, 0x1p-120f, INFINITY, -INFINITY, NAN};
+    struct device_caps caps;
+    struct gemm_data s;
+
+    if (!emulate(MMA_PTX, &caps))
+        return;
+    const struct gemm_case p = EMULATED_CASE(1, 64, 64, 24);
+    gemm_data_open(&s, &p);
+    for (int i = 0; i < 6; ++i)
+        for (int k = 0; k < 24; ++k)
+            s.data[A][i * 24 + k] = k == 3 * i ? values[i] : 0.0f;
+    for (int k = 0; k < 24; ++k)
+        for (int j = 0; j < 64; ++j)
+            s.data[B][k * 64 + j] = 0.3f + (float)(k + j) / 256;
+    ck_ok(gemm_data_run(&s));
+    for (int i = 0; i < 6; ++i)
+        for (int j = 0; j < 64; ++j) {
+            const float want = values[i] * s.data[B][3 * i * 64 + j], got = s.data[C][i * 64 + j];
+            if (isfinite(want))
+                ck_assert_msg(fabsf(got - want) <= 0x1p-22f * fabsf(want), "%g, %g", got, want);
+            else
+                ck_assert(isnan(want) ? isnan(got) : got == want);
+        }
+    gemm_data_close(&s);
+}
