@@ -10,6 +10,7 @@
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
+#include "autodiff/loop_sums.h"
 #include "base/alloc.h"
 #include "layer/feedback_internal.h"
 
@@ -71,6 +72,7 @@ struct backward_pass {
     attncl_value *whole;           // the region's inputs, before tables were truncated
     attncl_value *inner, *inner_d; // inputs of a step that require a gradient; their gradients
     int *index;                    // of an inner value, in the list; -1: x
+    struct loop_sum *sum;          // of an inner value's gradient
     int n_inner;
 };
 
@@ -82,6 +84,7 @@ static void free_backward_pass(struct backward_pass *b)
     attncl__free(b->inner);
     attncl__free(b->inner_d);
     attncl__free(b->index);
+    attncl__free(b->sum);
 }
 
 static attncl_status init_backward_pass(const struct context *given, struct backward_pass *b)
@@ -96,9 +99,10 @@ static attncl_status init_backward_pass(const struct context *given, struct back
         .inner = attncl__alloc_array(max_n, sizeof *b->inner),
         .inner_d = attncl__alloc_array(max_n, sizeof *b->inner_d),
         .index = attncl__alloc_array(max_n, sizeof *b->index),
+        .sum = attncl__alloc_array(max_n, sizeof *b->sum),
     };
-    REQUIRE(b->c && b->list && b->whole && b->inner && b->inner_d && b->index, ATTNCL_ERR_NO_MEMORY,
-            "gradients of %zu values", max_n);
+    REQUIRE(b->c && b->list && b->whole && b->inner && b->inner_d && b->index && b->sum,
+            ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", max_n);
     b->c->p.layers = b->c->layers;
     b->c->steps.p = &b->c->p;
     b->n = list_values(b->c, b->list);
@@ -192,23 +196,26 @@ static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value
     attncl__free(outputs);
 }
 
-// The gradients after the loop: rows of those of x, sums of the others.
-static void collect_grads(attncl_graph *g, struct backward_pass *b, attncl_value position)
+// Prepares the gradients after the loop: rows of those of x, sums of the others.
+static attncl_status collect_grads(attncl_graph *g, struct backward_pass *b, attncl_value position)
 {
-    const struct loop_stack_fwd_params stack = {(int32_t)b->c->n_steps};
-    const struct loop_sum_fwd_params sum = {(int32_t)b->c->n_steps - 1};
+    struct loop_sums sums;
+    const int32_t n_steps = (int32_t)b->c->n_steps;
 
+    TRY(attncl__loop_sums_begin(g, position, n_steps, n_steps - 1, &sums));
     for (int i = 0; i < b->n_inner; ++i)
-        b->inner_d[i] = b->index[i] < 0 ? attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack,
-                                                            IN(b->inner_d[i], position))
-                                        : attncl__graph_add(g, &attncl__op_loop_sum_fwd, &sum,
-                                                            IN(b->inner_d[i], position));
+        b->sum[i] = b->index[i] < 0
+                        ? (struct loop_sum){.sum = attncl__loop_sums_stack(&sums, b->inner_d[i])}
+                        : attncl__loop_sums_add(&sums, b->inner_d[i]);
+    attncl__loop_sums_free(&sums);
+    return ATTNCL_OK;
 }
 
 static void store_grads(attncl_graph *g, const struct backward_pass *b, attncl_value *dx)
 {
     for (int i = 0; i < b->n_inner; ++i) {
         const int at = b->index[i];
+        b->inner_d[i] = attncl__loop_sum_value(g, &b->sum[i]);
         if (at < 0 || b->inner[i].id == b->whole[at].id)
             dx[1 + at] = b->inner_d[i];
         else // a truncated table
@@ -237,9 +244,10 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
     const attncl_value x = row_of(g, region->in[0], position);
     list_requiring_grad(&b, x, requires_grad);
     backprop_step(g, &b, x, position, dy);
-    collect_grads(g, &b, position);
+    status = collect_grads(g, &b, position);
     attncl__graph_loop_end(g);
-    store_grads(g, &b, dx);
+    if (status == ATTNCL_OK)
+        store_grads(g, &b, dx);
 done:
     if (status != ATTNCL_OK)
         GRAPH_FAIL(g, status, "%s", attncl_last_error());

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+
+#include "autodiff/loop_sums.h"
+#include "base/alloc.h"
+#include "graph/nodes.h"
+
+attncl_status attncl__loop_sums_begin(attncl_graph *g, attncl_value position, int32_t n_rows,
+                                      int32_t first, struct loop_sums *s)
+{
+    *s = (struct loop_sums){
+        .g = g, .position = position, .n_rows = n_rows, .first = first, .n_values = g->n_values};
+    s->stack_of = attncl__alloc_array((size_t)g->n_values, sizeof *s->stack_of);
+    REQUIRE(s->stack_of, ATTNCL_ERR_NO_MEMORY, "sums of %d values", g->n_values);
+    return ATTNCL_OK;
+}
+
+void attncl__loop_sums_free(struct loop_sums *s)
+{
+    attncl__free(s->stack_of);
+    s->stack_of = NULL;
+}
+
+attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
+{
+    const struct loop_stack_fwd_params params = {s->n_rows};
+    const bool known = x.id < s->n_values;
+
+    if (known && s->stack_of[x.id])
+        return attncl__graph_handle(s->g, s->stack_of[x.id]);
+    const attncl_value stack =
+        attncl__graph_add(s->g, &attncl__op_loop_stack_fwd, &params, IN(x, s->position));
+    if (known)
+        s->stack_of[x.id] = stack.id;
+    return stack;
+}
+
+// What computes x, where that can be done for all rows at once: ops that sum over rows.
+static const struct node *row_sum(const attncl_graph *g, attncl_value x)
+{
+    const struct value *v = &g->values[x.id];
+    const struct node *node = v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
+
+    if (!node ||
+        (node->cls != &attncl__op_linear_bwd_weight && node->cls != &attncl__op_linear_bwd_bias))
+        return NULL;
+    for (int i = 0; i < node->cls->n_in; ++i)
+        if (g->values[node->in[i]].desc.rank == ATTNCL_MAX_RANK)
+            return NULL; // no axis is left for the rows
+    return node;
+}
+
+struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x)
+{
+    const struct loop_sum_fwd_params params = {s->first};
+    struct loop_sum sum = {.cls = NULL};
+
+    if (attncl__graph_failed(s->g))
+        return sum;
+    const struct node *node = row_sum(s->g, x);
+    if (!node) {
+        sum.sum = attncl__graph_add(s->g, &attncl__op_loop_sum_fwd, &params, IN(x, s->position));
+        return sum;
+    }
+    attncl_value in[2] = {{0}};
+    sum.cls = node->cls;
+    for (int i = 0; i < node->cls->n_in; ++i) // node moves when others are added
+        in[i] = attncl__graph_handle(s->g, node->in[i]);
+    for (int i = 0; i < sum.cls->n_in; ++i)
+        sum.in[i] = attncl__loop_sums_stack(s, in[i]);
+    return sum;
+}
+
+attncl_value attncl__loop_sum_value(attncl_graph *g, const struct loop_sum *sum)
+{
+    return sum->cls ? attncl__graph_add(g, sum->cls, NULL, sum->in, sum->cls->n_in) : sum->sum;
+}
