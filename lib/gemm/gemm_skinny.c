@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// Skinny GEMM: few rows of A, so that B, the weights, is read once and bounds the time.  Two
-// kernel files: cl/gemm/gemm_cpu_skinny.cl (CPU variant, transposed B) and cl/gemm/gemv.cl.
+// Skinny GEMM: few rows of A, so that B, the weights, is read once and bounds the time.  Kernels:
+// cl/gemm/gemm_cpu_skinny.cl and gemm_cpu_skinny_nn.cl (CPU variant, B transposed and not), gemv.cl.
 
 #include "gemm/gemm_native.h"
 #include "gemm/skinny_gemm.h"
@@ -13,6 +13,10 @@ enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_VECTORS = 4, GEMV_GPU_GR
 // gemm_cpu_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
 // vectors of columns per work-item, which share the normalised rows.
 enum { SKINNY_GEMM_COLS_PER_PASS = 4, NORM_VECTORS = 16 };
+
+// gemm_cpu_skinny_nn.cl: rows of A whose sums are in registers (ROWS), columns per work-item in
+// vectors.
+enum { SKINNY_NN_ROWS = 8, SKINNY_NN_MAX_VECTORS = 16 };
 
 // `iterations`: of the longest loop nest of one work-item.
 static bool within_max_loop_iterations(const struct device_caps *caps, int64_t iterations)
@@ -26,13 +30,32 @@ static bool uses_row_dots(const struct device_caps *caps, const struct gemm *g)
     return caps->variant == VARIANT_CPU && caps->vector_width >= 4 && g->trans_b;
 }
 
+// Another B in the CPU variant, with more rows than gemv.cl takes: gemm_cpu_skinny_nn.cl.
+static bool uses_row_sums(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->variant == VARIANT_CPU && caps->vector_width >= 4 && !g->trans_b &&
+           g->m > GEMV_MAX_ROWS;
+}
+
+// Vectors of columns of a work-item: work for every core, in panels of NV.
+static int64_t skinny_nn_vectors(const struct device_caps *caps, const struct gemm *g, int64_t nv)
+{
+    const int64_t vectors = ceil_div(g->n, caps->vector_width),
+                  share = ceil_div(vectors, 2 * (int64_t)caps->compute_units);
+    const int64_t whole = ceil_div(share, nv) * nv;
+    return whole < SKINNY_NN_MAX_VECTORS ? whole : SKINNY_NN_MAX_VECTORS;
+}
+
 bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g)
 {
-    const bool row_dots = uses_row_dots(caps, g);
-    const int64_t iterations = row_dots ? g->m * (g->k + 16) : g->trans_b ? g->k : 2 * g->m * g->k;
+    const bool row_dots = uses_row_dots(caps, g), row_sums = uses_row_sums(caps, g);
+    const int64_t iterations = row_dots     ? g->m * (g->k + 16)
+                               : row_sums   ? SKINNY_GEMM_MAX_ROWS * g->k * 8
+                               : g->trans_b ? g->k
+                                            : 2 * g->m * g->k;
 
-    return g->m <= (row_dots ? SKINNY_GEMM_MAX_ROWS : GEMV_MAX_ROWS) && !g->trans_a && !g->causal &&
-           within_max_loop_iterations(caps, iterations);
+    return g->m <= (row_dots || row_sums ? SKINNY_GEMM_MAX_ROWS : GEMV_MAX_ROWS) && !g->trans_a &&
+           !g->causal && within_max_loop_iterations(caps, iterations);
 }
 
 // Normalised rows, each padded to whole vectors.
@@ -102,6 +125,28 @@ static struct kspec skinny_spec(const struct device_caps *caps, const struct gem
     return spec;
 }
 
+// Wide vectors come with registers for the sums of two.
+static int64_t skinny_nn_panel(const struct device_caps *caps)
+{
+    return caps->vector_width >= 16 ? 2 : 1;
+}
+
+static struct kspec skinny_nn_spec(const struct device_caps *caps, const struct gemm *g)
+{
+    const int64_t nv = skinny_nn_panel(caps);
+    struct kspec spec = kspec_begin("gemm/gemm_cpu_skinny_nn.cl", "gemm_cpu_skinny_nn");
+
+    kspec_set_vw_ls(&spec, caps->vector_width, 1);
+    kspec_int(&spec, "NV", nv);
+    kspec_int(&spec, "ROWS", SKINNY_NN_ROWS);
+    kspec_int(&spec, "MAX_ROWS", ceil_div(g->m, SKINNY_NN_ROWS) * SKINNY_NN_ROWS);
+    kspec_int(&spec, "MAX_PANELS", SKINNY_NN_MAX_VECTORS / nv);
+    kspec_int(&spec, "USE_PREFETCH", caps->builtin_prefetch);
+    kspec_set_wtype(&spec, g->b_dtype);
+    kspec_int(&spec, "ACT", g->activation);
+    return spec;
+}
+
 static void add_norm(struct arg_list *args, const struct device_caps *caps, const struct gemm *g)
 {
     arg_list_add(args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
@@ -119,9 +164,13 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     struct arg_list args = {.n = 0};
 
     const bool row_dots = uses_row_dots(l->caps, g);
+    const bool row_sums = uses_row_sums(l->caps, g);
     const bool norms = g->norm.weight.storage != NULL;
 
-    if (row_dots) {
+    if (row_sums) {
+        spec = skinny_nn_spec(l->caps, g);
+        columns = skinny_nn_vectors(l->caps, g, skinny_nn_panel(l->caps)) * vw;
+    } else if (row_dots) {
         spec = skinny_spec(l->caps, g);
         columns = norms ? NORM_VECTORS * vw : vw;
     } else {
@@ -133,6 +182,8 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n, g->batch);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
+    if (row_sums)
+        arg_list_add(&args, ARGS(arg_i32(columns)));
     if (row_dots) {
         arg_list_add(&args, ARGS(arg_i32(columns), arg_i32(attncl__skinny_gemm_prefetch_rows(
                                                        l->caps, g->m, g->k, g->b_dtype))));
