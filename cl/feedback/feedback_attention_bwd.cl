@@ -10,8 +10,8 @@
 //   dU_j = sum_b ds_j (q + u), split: ds_j q;   dw_j = sum_b ds_j
 //   du = sum_b dq, split: sum_b sum_j ds_j k_j
 //
-//   Work      query: a work-group takes one head of one batch entry; memory: one memory of those;
-//             positions: one head of one position, the last of all u
+//   Work      query: a work-group takes one head of one batch entry; memory: `per_group` memories of
+//             those; positions: one head of one position, the last of all u
 //   m: the mask of dropout, made again, or 1
 //
 //   Memory    `scores` holds m p and ds, [2][batch][heads][memories]; each is read once more
@@ -167,34 +167,37 @@ KERNEL void feedback_attention_bwd_memory(
     __global const float *restrict scores, __global const float *restrict dy,
     __global const int *restrict position, __global float *dkeys, long key_start, long key_memory,
     long key_batch, long key_head, __global float *dvalues, long value_start, long value_memory,
-    long value_batch, long value_head, int growing, int adds, int n_memories, int width)
+    long value_batch, long value_head, int growing, int adds, int n_memories, int per_group,
+    int width)
 {
     const int lid = (int)get_local_id(0);
     const int h = (int)get_group_id(0), n_heads = (int)get_num_groups(0);
     const long b = get_group_id(1), n_rows = (long)get_num_groups(1) * n_heads;
-    const int j = (int)get_group_id(2);
+    const int first = (int)get_group_id(2) * per_group;
     const long row = b * n_heads + h;
     const int count = count_of(position, growing, n_memories);
     const int continues = adds || count < n_memories;
+    const int end = min(first + per_group, count);
     __global const float *query = q + q_start + b * q_stride + (long)h * width;
-    __global float *dk = dkeys + key_start + b * key_batch + h * key_head + j * key_memory;
-    __global float *dv =
-        dvalues + value_start + b * value_batch + h * value_head + j * value_memory;
 
-    if (j >= count)
-        return;
-    const float p = scores[row * n_memories + j], ds = scores[(n_rows + row) * n_memories + j];
-    for (int c = VW * lid; c < width; c += VW * LS) {
-        const int left = width - c;
-        FV key = ds * (load_some(query + c, left, 0.0f) +
-                       load_some(u + (long)h * width + c, left, 0.0f));
-        FV value = p * load_some(dy + row * width + c, left, 0.0f);
-        if (continues) {
-            key += load_some(dk + c, left, 0.0f);
-            value += load_some(dv + c, left, 0.0f);
+    for (int j = first; j < end; ++j) {
+        const float p = scores[row * n_memories + j], ds = scores[(n_rows + row) * n_memories + j];
+        __global float *dk = dkeys + key_start + b * key_batch + h * key_head + j * key_memory;
+        __global float *dv =
+            dvalues + value_start + b * value_batch + h * value_head + j * value_memory;
+
+        for (int c = VW * lid; c < width; c += VW * LS) {
+            const int left = width - c;
+            FV key = ds * (load_some(query + c, left, 0.0f) +
+                           load_some(u + (long)h * width + c, left, 0.0f));
+            FV value = p * load_some(dy + row * width + c, left, 0.0f);
+            if (continues) {
+                key += load_some(dk + c, left, 0.0f);
+                value += load_some(dv + c, left, 0.0f);
+            }
+            store_some(key, dk + c, left);
+            store_some(value, dv + c, left);
         }
-        store_some(key, dk + c, left);
-        store_some(value, dv + c, left);
     }
 }
 

@@ -103,18 +103,29 @@ struct memory_call {
     bool growing, adds;
 };
 
+enum { GROUPS_PER_CORE = 8 };
+
 static attncl_status append_memory(struct launcher *l, const struct memory_call *m)
 {
     const struct row_args q = rows_of(m->q_desc);
     const struct group_launch p =
         pass_of(l, "feedback_attention_bwd_memory", false, false, m->keys.dim[3]);
 
+    // A CPU starts no more work-groups than keep its cores busy.
+    const int64_t rows = m->keys.dim[2] * m->keys.dim[1];
+    if (rows == 0 || m->keys.dim[0] == 0)
+        return ATTNCL_OK;
+    const int64_t wanted = ceil_div(GROUPS_PER_CORE * (int64_t)l->caps->compute_units, rows);
+    const int64_t per_group =
+        l->caps->variant == VARIANT_CPU ? ceil_div(m->keys.dim[0], wanted) : 1;
+
     return attncl__launch(
-        l, &p.spec, grid_3d(m->keys.dim[2], m->keys.dim[1], m->keys.dim[0], p.local, 1),
+        l, &p.spec,
+        grid_3d(m->keys.dim[2], m->keys.dim[1], ceil_div(m->keys.dim[0], per_group), p.local, 1),
         ARGS(arg_mem(m->q), arg_i64(q.start), arg_i64(q.stride), arg_mem(m->u), arg_mem(m->scores),
              arg_mem(m->dy), arg_mem(m->position), MEMORIES(m->dkeys, &m->keys),
              MEMORIES(m->dvalues, &m->values), arg_i32(m->growing), arg_i32(m->adds),
-             arg_i32(m->keys.dim[0]), arg_i32(m->keys.dim[3])));
+             arg_i32(m->keys.dim[0]), arg_i32(per_group), arg_i32(m->keys.dim[3])));
 }
 
 // A slot of a cache [slots, B, H, S, D] as [S, B, H, D].
