@@ -5,6 +5,7 @@
 
 #include "compile/lowered.h"
 #include "device/context.h"
+#include "gemm/mma_choice.h"
 #include "graph/nodes.h"
 
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
@@ -48,7 +49,6 @@ static size_t max_arity(void)
 attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p)
 {
     *p = (struct lowered){
-        .caps = &g->ctx->caps,
         .fit = fit,
         .canaries = g->canaries,
         .n_values = g->n_values,
@@ -59,6 +59,11 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
         .outputs = g->outputs,
         .n_outputs = g->n_outputs,
     };
+    struct device_caps *caps = attncl__lowered_alloc(p, sizeof *caps);
+    REQUIRE(caps, ATTNCL_ERR_NO_MEMORY, "graph of %d nodes", g->n_nodes);
+    *caps = g->ctx->caps;
+    attncl__gemm_choose_mma(g->ctx, caps);
+    p->caps = caps;
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
     p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);
     p->descs = attncl__lowered_alloc(p, max_arity() * sizeof *p->descs);

@@ -51,7 +51,7 @@ struct placement {
 struct pool_block;
 
 struct lowered {
-    const struct device_caps *caps; // the device's; of an op: attncl__fit_caps()
+    const struct device_caps *caps; // of this graph; of an op: attncl__fit_caps()
     const struct fit *fit;
     struct refused_op refused; // which made a pass fail
     bool canaries;             // around every value

@@ -27,6 +27,8 @@ enum kernel_variant { VARIANT_CPU, VARIANT_GPU };
 
 // Matrix instructions, the values of macro MMA (cl/common/mma.clh).
 enum matrix_instruction { MMA_NONE, MMA_PTX, MMA_MFMA };
+// Of the factors of GEMMs, where the instruction has it: the values of macro PRECISION.
+enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16, N_GEMM_PRECISIONS };
 
 struct tune_table;
 
@@ -45,11 +47,13 @@ struct device_caps {
     unsigned group_multiple;        // preferred multiple of work-items (warp, wave); 1 when unknown
     uint64_t max_loop_iterations;   // iteration cap of one work-item, 0: none known
     unsigned nv_compute_capability; // major * 10 + minor; 0 elsewhere
-    enum matrix_instruction mma;    // that GEMMs may use
-    bool mma_emulated;              // in local memory, for tests
-    unsigned address_bits;          // of the device's size_t: 32 or 64
-    double flop_per_second;         // GPUs: what kernels reach at least, a low guess; 0: none
-    bool clblast_allowed;           // false on CPU devices
+    enum matrix_instruction mma_candidate; // the architecture has it
+    enum matrix_instruction mma;           // GEMMs use it: attncl__gemm_choose_mma()
+    bool mma_emulated;                     // in local memory, for tests
+    enum gemm_precision precision;
+    unsigned address_bits;  // of the device's size_t: 32 or 64
+    double flop_per_second; // GPUs: what kernels reach at least, a low guess; 0: none
+    bool clblast_allowed;   // false on CPU devices
     bool host_unified;
     bool blocking_writes; // clFinish() does not say that a non-blocking write has read its data
     bool keeps_programs;  // the driver has a program cache of its own, and is slow to give a binary

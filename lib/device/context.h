@@ -57,6 +57,8 @@ struct attncl_context {
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
+    pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while GEMMs are compared too
+    bool mma_known[N_GEMM_PRECISIONS], mma_usable[N_GEMM_PRECISIONS];
     pthread_mutex_t lock;        // guards programs, hooks and children
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy
@@ -75,6 +77,13 @@ attncl_status attncl__context_usable(const attncl_context *ctx);
 void attncl__context_add_child(attncl_context *ctx, const char *kind); // kind: static text
 void attncl__context_remove_child(attncl_context *ctx);
 attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn fn, void *user);
+
+// -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
+// `what`: "cpu" or "gpu", the ops of that kernel variant, or "mma f32"; failed: "" where nothing did.
+// False: nothing is known.
+enum { FINDING_BYTES = 512 };
+bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);
+attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, const char *failed);
 
 // -- buffers (device/buffer.c).  Sizes are in bytes; size 0 gives a small buffer.  Releasers set
 // their argument to NULL, and accept NULL.

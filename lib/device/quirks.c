@@ -92,6 +92,38 @@ static const struct quirk quirks[] = {
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_CPU, .max_group = 1},
 };
 
+// Each runs its vendor's own driver.  AMD's puts features behind a colon: "gfx90a:sramecc+:xnack-".
+static const struct {
+    const char *platform, *architecture; // NULL: by its compute capability
+    unsigned compute_capability;
+    enum matrix_instruction mma;
+} architectures[] = {
+    {"NVIDIA CUDA", NULL, 80, MMA_PTX},
+    {"NVIDIA CUDA", NULL, 86, MMA_PTX},
+    {"NVIDIA CUDA", NULL, 87, MMA_PTX},
+    {"NVIDIA CUDA", NULL, 89, MMA_PTX},
+    {"NVIDIA CUDA", NULL, 90, MMA_PTX},
+    {"NVIDIA CUDA", NULL, 100, MMA_PTX},
+    {"NVIDIA CUDA", NULL, 120, MMA_PTX},
+    {"AMD Accelerated Parallel Processing", "gfx90a", 0, MMA_MFMA},
+    {"AMD Accelerated Parallel Processing", "gfx942", 0, MMA_MFMA},
+};
+
+enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
+                                           unsigned compute_capability)
+{
+    const size_t n = strcspn(info->name, ":");
+
+    for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; ++i) {
+        const char *name = architectures[i].architecture;
+        if (strcmp(info->platform_name, architectures[i].platform) == 0 &&
+            (name ? strlen(name) == n && strncmp(name, info->name, n) == 0
+                  : architectures[i].compute_capability == compute_capability))
+            return architectures[i].mma;
+    }
+    return MMA_NONE;
+}
+
 static bool part_of(const char *part, const char *text)
 {
     return !part || strstr(text, part);

@@ -11,4 +11,9 @@ enum device_vendor attncl__quirks_vendor(const attncl_device_info *info);
 // Applies every matching row, in the table's order.
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps);
 
+// The matrix instruction that the device's architecture has, by its exact name: a compiler may abort
+// where it does not know the instruction.  compute_capability: NVIDIA's, major * 10 + minor.
+enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
+                                           unsigned compute_capability);
+
 #endif

@@ -66,7 +66,7 @@ static struct kspec gpu_spec(const struct launcher *l, const struct gemm *g,
         kspec_int(&spec, "WAVES_N", t->tx / lanes);
         kspec_int(&spec, "MMA", t->mma);
         kspec_int(&spec, "EMULATED", l->caps->mma_emulated);
-        kspec_int(&spec, "PRECISION", t->mma == MMA_PTX ? l->precision : GEMM_F32);
+        kspec_int(&spec, "PRECISION", t->mma == MMA_PTX ? l->caps->precision : GEMM_F32);
     } else {
         kspec_int(&spec, "TX", t->tx);
         kspec_int(&spec, "TY", t->ty);

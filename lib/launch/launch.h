@@ -30,16 +30,11 @@ struct launch_refusal {
     size_t max_group; // the largest that the device runs of this kernel; 0: no size would help
 };
 
-// Of the factors of GEMMs, where a matrix instruction has it: the values of macro PRECISION
-// (cl/common/mma.clh).  Others keep floats.
-enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16 };
-
 // The context of an op's launch function.
 struct launcher {
     const struct device_caps *caps;
     struct command_list *command_list;
     const char *gemm; // ATTNCL_GEMM's value or NULL
-    enum gemm_precision precision;
     struct launch_refusal refusal;
 };
 

@@ -61,6 +61,35 @@ TABLE_TEST(quirks_change_what_they_are_about, devices)
     ck_assert_int_eq(caps.clblast_allowed, devices[_i].clblast);
 }
 
+// By exact names only, of the vendors' own drivers.
+static const struct {
+    const char *platform, *name;
+    unsigned compute_capability;
+    enum matrix_instruction mma;
+} architectures[] = {
+    {"NVIDIA CUDA", "NVIDIA H200", 90, MMA_PTX},
+    {"NVIDIA CUDA", "NVIDIA A100", 80, MMA_PTX},
+    {"NVIDIA CUDA", "Tesla T4", 75, MMA_NONE},
+    {"NVIDIA CUDA", "a later one", 130, MMA_NONE},
+    {"Portable Computing Language", "NVIDIA H200", 90, MMA_NONE},
+    {"AMD Accelerated Parallel Processing", "gfx90a:sramecc+:xnack-", 0, MMA_MFMA},
+    {"AMD Accelerated Parallel Processing", "gfx942", 0, MMA_MFMA},
+    {"AMD Accelerated Parallel Processing", "gfx90", 0, MMA_NONE},
+    {"AMD Accelerated Parallel Processing", "gfx90ab", 0, MMA_NONE},
+    {"AMD Accelerated Parallel Processing", "gfx1100", 0, MMA_NONE},
+    {"rusticl", "gfx90a", 0, MMA_NONE},
+};
+
+TABLE_TEST(matrix_instructions_by_architecture, architectures)
+{
+    attncl_device_info info = {.type = ATTNCL_DEVICE_GPU};
+
+    strcpy(info.platform_name, architectures[_i].platform);
+    strcpy(info.name, architectures[_i].name);
+    ck_assert_int_eq(attncl__quirks_mma(&info, architectures[_i].compute_capability),
+                     architectures[_i].mma);
+}
+
 TEST(this_device_is_usable)
 {
     const struct device_caps *caps = &test_context()->caps;

@@ -155,7 +155,8 @@ int main(int argc, char **argv)
         w->only_mma = devices[d].mma != MMA_NONE;
         struct device_caps caps = devices[d].caps;
         caps.mma = devices[d].mma;
-        struct launcher l = {.caps = &caps, .gemm = "native", .precision = devices[d].precision};
+        caps.precision = devices[d].precision;
+        struct launcher l = {.caps = &caps, .gemm = "native"};
         launch_mock_set(&mock);
         for (size_t i = 0; i < n_resource_general; ++i)
             ok &= write_case(w, &l, &resource_general[i]);

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// Whether GEMMs use a matrix instruction: the comparison with FMAs, where local memory stands for the instruction,
+// and what of it is kept.
+
+#include <string.h>
+
+#include "device/source.h"
+#include "gemm/mma_choice.h"
+#include "support/directory.h"
+#include "support/test.h"
+
+static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+
+static void up(void)
+{
+    static char path[FILE_BYTES];
+    directory_begin();
+    options.cache_dir = directory_path("cache", path);
+    setenv("ATTNCL_CACHE", "rw", 1);
+}
+
+static void down(void)
+{
+    setenv("ATTNCL_CACHE", "off", 1);
+    directory_end();
+}
+
+FIXTURE(up, down);
+
+static attncl_context *open_context(void)
+{
+    attncl_context *ctx = NULL;
+    ck_ok(attncl_context_create(&options, &ctx));
+    return ctx;
+}
+
+// False where the device's work-groups are too small.
+static bool describe(const attncl_context *ctx, enum matrix_instruction mma,
+                     enum gemm_precision precision, struct device_caps *caps)
+{
+    *caps = ctx->caps;
+    caps->variant = VARIANT_GPU;
+    caps->vector_width = 4;
+    caps->mma_candidate = mma;
+    caps->mma_emulated = true;
+    caps->precision = precision;
+    return caps->max_group >= 256 && caps->max_loop_iterations == 0;
+}
+
+static void check_judged(enum matrix_instruction mma, enum gemm_precision precision, bool emulated,
+                         double min_speed, const char *words)
+{
+    attncl_context *ctx = open_context();
+    struct device_caps caps;
+    char failed[FINDING_BYTES] = "nothing was written";
+
+    if (describe(ctx, mma, precision, &caps)) {
+        caps.mma_emulated = emulated;
+        ck_ok(attncl__mma_judge(ctx, &caps, min_speed, failed));
+        if (words)
+            ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
+        else
+            ck_assert_str_eq(failed, "");
+    }
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+LOOP_TEST(right_ones_pass, GEMM_F32, N_GEMM_PRECISIONS)
+{
+    check_judged(MMA_PTX, (enum gemm_precision)_i, true, 0, NULL);
+}
+
+TEST(right_ones_pass_mfma)
+{
+    check_judged(MMA_MFMA, GEMM_F32, true, 0, NULL);
+}
+
+TEST(slow_ones_fail)
+{
+    check_judged(MMA_PTX, GEMM_F32, true, 1e6, "times as fast as FMAs, less than");
+}
+
+TEST(what_the_compiler_does_not_know_fails)
+{
+    check_judged(MMA_MFMA, GEMM_F32, false, 0, "does not build");
+}
+
+// The sources of all kernels, with another text in one of them.
+static void write_sources(const char *from, const char *to)
+{
+    bool replaced = false;
+
+    for (size_t i = 0; i < attncl__n_sources; ++i) {
+        char text[65536];
+        const size_t n = attncl__sources[i].n_bytes;
+        ck_assert_uint_lt(n + strlen(to), sizeof text);
+        memcpy(text, attncl__sources[i].bytes, n);
+        text[n] = '\0';
+        char *at =
+            strcmp(attncl__sources[i].file, "common/mma.clh") == 0 ? strstr(text, from) : NULL;
+        if (at) {
+            memmove(at + strlen(to), at + strlen(from), strlen(at + strlen(from)) + 1);
+            memcpy(at, to, strlen(to));
+            replaced = true;
+        }
+        directory_write(attncl__sources[i].file, text);
+    }
+    ck_assert(replaced);
+}
+
+static const struct {
+    const char *from, *to, *failure;
+} mistakes[] = {
+    {"% 4 + 4 * (i))", "% 4 + 4 * (1 - (i)))", "integers"},
+    {"/ 4 + 8 * ((i) % 2)", "/ 4 + 8 * (1 - (i) % 2)", "integers"},
+    {"isfinite(sum) ? sum + rest : sum", "sum", "differs from FMAs"},
+};
+
+TABLE_TEST(wrong_ones_fail, mistakes)
+{
+    char path[FILE_BYTES];
+
+    write_sources(mistakes[_i].from, mistakes[_i].to);
+    setenv("ATTNCL_CL_DIR", directory_path(".", path), 1);
+    check_judged(MMA_PTX, GEMM_F32, true, 0, mistakes[_i].failure);
+    unsetenv("ATTNCL_CL_DIR");
+}
+
+// In a new context each time.
+static enum matrix_instruction chosen(enum gemm_precision precision)
+{
+    attncl_context *ctx = open_context();
+    struct device_caps caps;
+
+    if (describe(ctx, MMA_PTX, precision, &caps))
+        attncl__gemm_choose_mma(ctx, &caps);
+    ck_ok(attncl_context_destroy(ctx));
+    return caps.mma;
+}
+
+static void keep(const char *what, const char *failed)
+{
+    attncl_context *ctx = open_context();
+    ck_ok(attncl__finding_keep(ctx, what, failed));
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+TEST(the_choice_is_kept_by_precision)
+{
+    attncl_context *ctx = open_context();
+    char failed[FINDING_BYTES];
+    struct device_caps caps;
+    const bool able = describe(ctx, MMA_PTX, GEMM_F32, &caps);
+
+    ck_assert(!attncl__finding_read(ctx, "mma f32", failed));
+    ck_ok(attncl_context_destroy(ctx));
+    if (!able)
+        return;
+    ck_assert_int_eq(chosen(GEMM_F32), MMA_NONE); // emulated, it is slow
+    ctx = open_context();
+    ck_assert(attncl__finding_read(ctx, "mma f32", failed));
+    ck_assert_msg(strstr(failed, "times as fast") != NULL, "%s", failed);
+    ck_ok(attncl_context_destroy(ctx));
+    keep("mma f32", "");
+    ck_assert_int_eq(chosen(GEMM_F32), MMA_PTX);
+    keep("mma tf32", "it is known to be wrong");
+    ck_assert_int_eq(chosen(GEMM_TF32), MMA_NONE);
+    ck_assert_int_eq(chosen(GEMM_F32), MMA_PTX);
+}
+
+TEST(devices_without_instructions_are_not_asked)
+{
+    attncl_context *ctx = open_context();
+    struct device_caps caps = ctx->caps;
+    char failed[FINDING_BYTES];
+
+    caps.mma_candidate = MMA_NONE;
+    attncl__gemm_choose_mma(ctx, &caps);
+    ck_assert_int_eq(caps.mma, MMA_NONE);
+    ck_assert(!attncl__finding_read(ctx, "mma f32", failed));
+    ck_ok(attncl_context_destroy(ctx));
+}
