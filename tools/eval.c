@@ -257,6 +257,7 @@ int command_eval(int argc, char **argv)
          .help = "TEXT holds token numbers, between spaces or line ends"},
         JSON_OPTION(&r.json, "the result as JSON"),
         DEVICES_OPTION(&r.session.device),
+        PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"TEXT", .kind = OPTION_OPERAND, .value = &r.text},
         {.name = NULL},

@@ -136,6 +136,7 @@ int command_plot(int argc, char **argv)
         {"columns", 'c', OPTION_RANGE, r.columns, "A:B",
          .help = "columns A to B, both included, of an encoding (default 6:9)", .high = INT32_MAX},
         DEVICE_OPTION(&r.session.device),
+        PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {"INPUT", .kind = OPTION_OPERAND, .value = &r.session.input},
         {"FILE", .kind = OPTION_OPERAND, .value = &r.output},

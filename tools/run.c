@@ -236,6 +236,7 @@ int command_run(int argc, char **argv)
     struct request r = {.profile = false};
     const struct option_row rows[] = {
         DEVICE_OPTION(&r.session.device),
+        PRECISION_OPTION(&r.session.precision),
         JSON_OPTION(&r.json,
                     "the outputs' shapes and the times as JSON, with the profile if asked for"),
         {"profile", 'p', OPTION_SWITCH, &r.profile,

@@ -197,6 +197,7 @@ int command_sample(int argc, char **argv)
          .high = INT64_MAX},
         JSON_OPTION(&r.json, "the text, its tokens and the speed as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),
+        PRECISION_OPTION(&r.session.precision),
         {"MODEL", .kind = OPTION_OPERAND, .value = &r.session.model},
         {.name = NULL},
     };

@@ -3,8 +3,23 @@
 // A device and a model, opened together and closed in the right order.
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tool.h"
+
+bool take_precision(const char *text, void *precision_ret)
+{
+    static const char *const names[] = {"float32", "tf32", "bf16"};
+    attncl_precision *precision = precision_ret;
+
+    for (int i = 0; i < 3; i++)
+        if (strcmp(text, names[i]) == 0) {
+            *precision = (attncl_precision)(ATTNCL_PRECISION_FLOAT32 + i);
+            return true;
+        }
+    tool_error("--precision is \"%s\", it can be float32, tf32 or bf16", text);
+    return false;
+}
 
 static void compile_progress(size_t done, size_t total, void *user)
 {
@@ -22,6 +37,7 @@ static int open_session(const struct session_options *o, struct session *s)
 
     options.device = o->device;
     options.profile = o->profile;
+    options.precision = o->precision;
     options.compile_progress = compile_progress;
     options.user = s;
     s->opened = s->compiled = seconds_now();

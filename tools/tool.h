@@ -54,6 +54,16 @@ int tool_options(const char *command, const char *usage, const struct option_row
              "D,D,...: of the ranks of each machine in turn"}
 // clang-format on
 
+// Factors of products; pointer: attncl_precision *.
+// clang-format off
+#define PRECISION_OPTION(pointer)                                                                  \
+    {"precision", 0, OPTION_CALL, pointer, "P",                                                    \
+     .help = "of products, where the device has matrix instructions that are faster:\n"             \
+             "float32, tf32 or bf16 (float32)",                                                    \
+     .take = take_precision}
+// clang-format on
+bool take_precision(const char *text, void *precision_ret);
+
 #define JSON_OPTION(pointer, what)                                                                 \
     {                                                                                              \
         "json", 'j', OPTION_SWITCH, pointer, .help = what                                          \
@@ -149,6 +159,7 @@ bool name_ends_with(const char *name, const char *last);
 struct session_options {
     const char *device, *model; // device null: the default one
     const char *input;          // a safetensors file; null: none
+    attncl_precision precision;
     bool profile;
     const char *text; // for a language model; null: none.  As vocabulary_encode() takes it.
     size_t text_bytes;

@@ -96,6 +96,7 @@ static int open_training(struct training *t)
     if (attncl_ranks_broadcast(t->ranks, &resumed, sizeof resumed) != ATTNCL_OK)
         return tool_failed();
     options.device = ranks_device(r->device);
+    options.precision = r->precision;
     options.compile_progress = t->writes ? show_building : NULL;
     if (attncl_context_create(&options, &t->context) != ATTNCL_OK)
         return tool_failed();
@@ -205,6 +206,7 @@ int command_train(int argc, char **argv)
         {"device", 'd', OPTION_TEXT, &r.device, "D",
          .help = "gpu, cpu, PLATFORM:DEVICE, or part of a device's name; under mpirun a\n"
                  "list with commas: a device for each rank of a machine"},
+        PRECISION_OPTION(&r.precision),
         {"CONFIG", .kind = OPTION_LAST, .value = &r.operand},
         {.name = NULL},
     };

@@ -14,6 +14,7 @@ struct train_request {
     int n_sets;
     int64_t steps, seed; // -1: the configuration's
     bool resume, check, json;
+    attncl_precision precision;
 };
 
 // -- the configuration (train_config.c)

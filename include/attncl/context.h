@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "attncl/export.h"
+#include "attncl/kinds.h"
 #include "attncl/status.h"
 
 ATTNCL_BEGIN
@@ -90,11 +91,12 @@ typedef struct attncl_context_options {
     int profile;            /**< 1: the queue records device times (attncl/profile.h) */
     attncl_compile_progress_fn compile_progress; /**< NULL: none */
     void *user;                                  /**< passed to compile_progress */
+    attncl_precision precision;                  /**< of the context's graphs */
 } attncl_context_options;
 
 #define ATTNCL_CONTEXT_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(attncl_context_options), NULL, NULL, 0, 0, NULL, NULL                               \
+        sizeof(attncl_context_options), NULL, NULL, 0, 0, NULL, NULL, ATTNCL_PRECISION_DEFAULT     \
     }
 
 /**

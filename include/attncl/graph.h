@@ -140,11 +140,12 @@ typedef struct attncl_compile_options {
     size_t struct_size;
     size_t memory_limit; /**< most bytes of device memory, 0: the device's; above it compile fails
                             and says both numbers */
+    attncl_precision precision; /**< 0: the context's */
 } attncl_compile_options;
 
 #define ATTNCL_COMPILE_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(attncl_compile_options), 0                                                          \
+        sizeof(attncl_compile_options), 0, ATTNCL_PRECISION_DEFAULT                                \
     }
 
 /** What attncl_graph_compile() will allocate; nothing is allocated by asking.

@@ -41,6 +41,18 @@ typedef enum attncl_rate_schedule {
     ATTNCL_RATE_COSINE = 3, /**< the same along half a cosine (arXiv 1608.03983, no restarts) */
 } attncl_rate_schedule;
 
+/**
+ * What matrix instructions may make of the factors of products, where the device has them and they
+ * are faster.  Sums are float32; every other operation stays as it is, and so does a device without them.
+ * Since: 0.1.
+ */
+typedef enum attncl_precision {
+    ATTNCL_PRECISION_DEFAULT = 0, /**< of a graph: its context's; of a context: FLOAT32 */
+    ATTNCL_PRECISION_FLOAT32 = 1, /**< as exact as float32 throughout */
+    ATTNCL_PRECISION_TF32 = 2,    /**< factors rounded to 11 bits: errors of 2^-10 of sum |a b| */
+    ATTNCL_PRECISION_BF16 = 3,    /**< factors rounded to 8 bits: errors of 2^-7 of sum |a b| */
+} attncl_precision;
+
 ATTNCL_END
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/struct.h"
 #include "compile/lowered.h"
 #include "compile/program.h"
+#include "device/context.h"
 #include "graph/nodes.h"
 
 // The passes that need no device memory.
@@ -114,6 +115,8 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     REQUIRE(g, ATTNCL_ERR_ARGUMENT, "graph is NULL");
     if (options)
         TRY(STRUCT_READ(attncl_compile_options, &o, options));
+    TRY(attncl__precision_check(o.precision));
+    fit.precision = o.precision;
     TRY(attncl_graph_status(g));
     REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
     assert(!g->in_loop);

@@ -4,10 +4,12 @@
 #ifndef ATTNCL_COMPILE_FIT_H
 #define ATTNCL_COMPILE_FIT_H
 
+#include "attncl/kinds.h"
 #include "op/op.h"
 
-// The capabilities of the classes that were lowered.  Empty at first.
+// The capabilities of the classes that were lowered, and the precision that the graph asks for.  Empty at first.
 struct fit {
+    attncl_precision precision;
     struct fitted_op *ops;
     int n;
 };

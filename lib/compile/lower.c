@@ -62,6 +62,8 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
     struct device_caps *caps = attncl__lowered_alloc(p, sizeof *caps);
     REQUIRE(caps, ATTNCL_ERR_NO_MEMORY, "graph of %d nodes", g->n_nodes);
     *caps = g->ctx->caps;
+    if (fit)
+        attncl__caps_set_precision(caps, fit->precision);
     attncl__gemm_choose_mma(g->ctx, caps);
     p->caps = caps;
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);

@@ -90,11 +90,20 @@ static void release(attncl_context *ctx)
     attncl__free(ctx);
 }
 
+attncl_status attncl__precision_check(attncl_precision precision)
+{
+    REQUIRE((unsigned)precision <= ATTNCL_PRECISION_BF16, ATTNCL_ERR_ARGUMENT,
+            "precision is %d, it can be 0 to %d", (int)precision, ATTNCL_PRECISION_BF16);
+    return ATTNCL_OK;
+}
+
 // The part of the options that this caller's header knew.
 static attncl_status read_options(const attncl_context_options *given, attncl_context_options *ret)
 {
     *ret = (attncl_context_options)ATTNCL_CONTEXT_OPTIONS_INIT;
-    return given ? STRUCT_READ(attncl_context_options, ret, given) : ATTNCL_OK;
+    if (given)
+        TRY(STRUCT_READ(attncl_context_options, ret, given));
+    return attncl__precision_check(ret->precision);
 }
 
 static attncl_status new_context(const attncl_context_options *options, attncl_context **ret)
@@ -121,6 +130,7 @@ static attncl_status finish_context(attncl_context *ctx, const attncl_context_op
     attncl__log(ATTNCL_LOG_INFO, "device %d:%d %s (%s), %s kernel variants", ctx->info.platform,
                 ctx->info.device, ctx->info.name, ctx->info.platform_name,
                 ctx->caps.variant == VARIANT_CPU ? "CPU" : "GPU");
+    attncl__caps_set_precision(&ctx->caps, options->precision);
     const struct tuning_key key = {ctx->info.name, ctx->info.driver_version,
                                    ctx->ignore_environment};
     if (!ctx->tunes)

@@ -68,8 +68,18 @@ struct attncl_context {
 attncl_status attncl__context_create_tuning(const attncl_context_options *options,
                                             attncl_context **context_ret);
 
+// DEFAULT changes nothing.
+static inline void attncl__caps_set_precision(struct device_caps *caps, attncl_precision precision)
+{
+    if (precision != ATTNCL_PRECISION_DEFAULT)
+        caps->precision = (enum gemm_precision)(precision - ATTNCL_PRECISION_FLOAT32);
+}
+
 // The environment variable's value for this context: NULL when it ignores the environment.
 const char *attncl__context_env(const attncl_context *ctx, enum env_var var);
+
+// ERR_ARGUMENT where it is none of the values.
+attncl_status attncl__precision_check(attncl_precision precision);
 
 // ERR_STATE in a forked child.
 attncl_status attncl__context_usable(const attncl_context *ctx);

@@ -77,6 +77,10 @@ TEST(options_are_checked)
     ck_fails(attncl_context_create(NULL, NULL), ATTNCL_ERR_ARGUMENT, "NULL");
     options.struct_size = 0;
     ck_fails(attncl_context_create(&options, &ctx), ATTNCL_ERR_ARGUMENT, "struct_size");
+    options.struct_size = sizeof options;
+    options.precision = (attncl_precision)4;
+    ck_fails(attncl_context_create(&options, &ctx), ATTNCL_ERR_ARGUMENT,
+             "precision is 4, it can be 0 to 3");
     // A caller compiled when the struct ended after `device`.
     options.struct_size = sizeof(size_t) + sizeof(char *);
     options.profile = 1;

@@ -2,8 +2,10 @@
 // Whether GEMMs use a matrix instruction: the comparison with FMAs, where local memory stands for the instruction,
 // and what of it is kept.
 
+#include <math.h>
 #include <string.h>
 
+#include "attncl/ops.h"
 #include "device/source.h"
 #include "gemm/mma_choice.h"
 #include "support/directory.h"
@@ -166,6 +168,59 @@ TEST(the_choice_is_kept_by_precision)
     keep("mma tf32", "it is known to be wrong");
     ck_assert_int_eq(chosen(GEMM_TF32), MMA_NONE);
     ck_assert_int_eq(chosen(GEMM_F32), MMA_PTX);
+}
+
+// The largest error of a product of two matrices of ones and of ones plus 2^-9, as a share of it, as a
+// graph computes it on a context.
+static double error_of_graph(attncl_context *ctx, attncl_precision precision)
+{
+    enum { N = 64 };
+    static float x[N * N];
+    static const int64_t shape[] = {N, N};
+    attncl_compile_options how = ATTNCL_COMPILE_OPTIONS_INIT;
+    attncl_graph *g = NULL;
+    double error = 0;
+
+    ck_ok(attncl_graph_create(ctx, &g));
+    const attncl_value a = attncl_graph_input(g, "a", ATTNCL_F32, 2, shape);
+    attncl_graph_output(g, "c", attncl_linear(g, a, a, (attncl_value)ATTNCL_VALUE_INIT));
+    how.precision = precision;
+    ck_ok(attncl_graph_compile(g, &how));
+    for (int i = 0; i < N * N; ++i)
+        x[i] = 1.0f + 0x1p-9f;
+    ck_ok(attncl_graph_write(g, "a", x, sizeof x));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_graph_read(g, "c", x, sizeof x));
+    for (int i = 0; i < N * N; ++i)
+        error = fmax(error, fabs(x[i] / (N * (1 + 0x1p-9) * (1 + 0x1p-9)) - 1));
+    attncl_graph_destroy(g);
+    return error;
+}
+
+TEST(graphs_ask_for_a_precision)
+{
+    attncl_context *ctx = open_context();
+    attncl_compile_options how = ATTNCL_COMPILE_OPTIONS_INIT;
+    attncl_graph *g = NULL;
+
+    ck_ok(attncl_graph_create(ctx, &g));
+    how.precision = (attncl_precision)-1;
+    ck_fails(attncl_graph_compile(g, &how), ATTNCL_ERR_ARGUMENT, "precision is -1");
+    attncl_graph_destroy(g);
+    ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_BF16) < 1e-6); // without the instruction
+    if (describe(ctx, MMA_PTX, GEMM_F32, &ctx->caps)) {
+        ctx->caps.compute_units = 1;
+        ck_ok(attncl__finding_keep(ctx, "mma f32", ""));
+        ck_ok(attncl__finding_keep(ctx, "mma tf32", ""));
+        ck_ok(attncl__finding_keep(ctx, "mma bf16", ""));
+        ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_DEFAULT) < 1e-6);
+        ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_TF32) < 1e-6); // of 11 bits, it loses none
+        ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_BF16) > 1e-3);
+        attncl__caps_set_precision(&ctx->caps, ATTNCL_PRECISION_BF16);
+        ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_DEFAULT) > 1e-3);
+        ck_assert(error_of_graph(ctx, ATTNCL_PRECISION_FLOAT32) < 1e-6);
+    }
+    ck_ok(attncl_context_destroy(ctx));
 }
 
 TEST(devices_without_instructions_are_not_asked)
