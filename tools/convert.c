@@ -154,9 +154,9 @@ int command_convert(int argc, char **argv)
     if (status != OPTIONS_OK)
         return status;
     if (dtype == ATTNCL_DTYPE_NONE) {
-        tool_error("--dtype is missing: f16, bf16 or f32");
+        tool_error("convert: --dtype is missing: f16, bf16 or f32");
         return TOOL_USAGE;
     }
-    status = output_check(to);
+    status = output_check_apart(to, from, NULL);
     return status == TOOL_OK ? convert(from, to, dtype) : status;
 }

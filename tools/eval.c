@@ -273,6 +273,7 @@ int command_eval(int argc, char **argv)
     r.session.device = ranks_device(r.session.device);
     text = read_range(&r, &r.session.text_bytes);
     r.session.text = text;
+    r.session.text_name = r.text;
     r.session.text_offset = r.bytes[0];
     status = text ? session_use(&r.session, run, &r) : TOOL_FAILED;
     free(text);

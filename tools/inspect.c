@@ -254,9 +254,14 @@ int command_inspect(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
-    if (!path == !request.arch || (path && request.config)) {
+    if (!path == !request.arch) {
         tool_error(path ? "inspect takes a file name or --arch, not both"
-                        : "a file name or --arch is missing");
+                        : "inspect: a file name or --arch is missing");
+        return TOOL_USAGE;
+    }
+    if (path && (request.config || request.symbols)) {
+        tool_error("inspect: %s is for --arch, not for a file",
+                   request.config ? "--config" : "--symbols");
         return TOOL_USAGE;
     }
     return request.arch ? inspect_arch(&request) : inspect_file(path, request.json);

@@ -77,6 +77,24 @@ int output_check(const char *path)
     return status;
 }
 
+bool output_is_same(const char *a, const char *b)
+{
+    struct stat x, y;
+
+    if (strcmp(a, b) == 0)
+        return true;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int output_check_apart(const char *path, const char *model, const char *input)
+{
+    if (output_check(path) != TOOL_OK)
+        return TOOL_FAILED;
+    if (output_is_same(path, model) || (input && output_is_same(path, input)))
+        return tool_error("%s: the output would overwrite what is read", path);
+    return TOOL_OK;
+}
+
 void output_file_begin(void)
 {
     pthread_mutex_lock(&lock);

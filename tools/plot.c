@@ -146,5 +146,7 @@ int command_plot(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
-    return output_check(r.output) == TOOL_OK ? session_use(&r.session, draw, &r) : TOOL_FAILED;
+    if (output_check_apart(r.output, r.session.model, r.session.input) != TOOL_OK)
+        return TOOL_FAILED;
+    return session_use(&r.session, draw, &r);
 }

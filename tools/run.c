@@ -197,13 +197,6 @@ static int report(const struct request *r, const struct session *session,
     return TOOL_OK;
 }
 
-static bool is_same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 // The output is written when nothing else can fail: after a failure there is none.
 static int run(struct session *session, const void *request)
 {
@@ -255,10 +248,11 @@ int command_run(int argc, char **argv)
 
     if (status != OPTIONS_OK)
         return status;
-    if (output_check(r.output) != TOOL_OK || (r.trace && output_check(r.trace) != TOOL_OK))
+    if (output_check_apart(r.output, r.session.model, r.session.input) != TOOL_OK ||
+        (r.trace && output_check_apart(r.trace, r.session.model, r.session.input) != TOOL_OK))
         return TOOL_FAILED;
-    if (is_same_file(r.output, r.session.model) || is_same_file(r.output, r.session.input))
-        return tool_error("%s: the output would overwrite what is read", r.output);
+    if (r.trace && output_is_same(r.trace, r.output))
+        return tool_error("%s: OUTPUT and the trace would be the same file", r.trace);
     r.session.profile = r.profile || r.trace;
     return session_use(&r.session, run, &r);
 }

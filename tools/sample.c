@@ -214,6 +214,7 @@ int command_sample(int argc, char **argv)
         return TOOL_USAGE;
     }
     r.session.text = r.prompt ? r.prompt : r.tokens;
+    r.session.text_name = r.prompt ? "--prompt" : "--tokens";
     r.session.text_bytes = strlen(r.session.text);
     r.session.text_is_numbers = r.tokens != NULL;
     return session_use(&r.session, run, &r);

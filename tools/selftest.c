@@ -12,10 +12,9 @@ static const char usage[] =
     "usage: attncl selftest [--device D] [--json]\n"
     "\n"
     "Computes operations and their gradients on the device and, in double precision, on the host,\n"
-    "and compares.  Exit status 1 when one differs; it is named.  The JSON goes with a bug "
-    "report.  What failed is kept by version of the driver beside the program cache: programs "
-    "that\n"
-    "use the library are warned in its log.\n";
+    "and compares.  Exit status 1 when one differs; it is named.  The JSON goes with a bug\n"
+    "report.  What failed is kept by version of the driver beside the program cache: programs\n"
+    "that use the library are warned in its log.\n";
 
 // Of results, relative to the largest: the longest sums here have 1100 terms.  Gradients are compared with differences
 // of the host's results.

@@ -46,11 +46,11 @@ static int open_session(const struct session_options *o, struct session *s)
         attncl_model_open(s->context, o->model, &s->model) != ATTNCL_OK)
         return tool_failed();
     if (o->text && o->text_is_numbers)
-        return tokens_read(s, o->text);
+        return tokens_read(s, o->text_name, o->text);
     if (o->text)
         status = vocabulary_open(s);
     if (o->text && status == TOOL_OK)
-        status = vocabulary_encode(s, o->text, o->text_bytes, o->text_offset);
+        status = vocabulary_encode(s, o->text_name, o->text, o->text_bytes, o->text_offset);
     return status;
 }
 

@@ -76,6 +76,24 @@ static int index_codes(struct vocabulary *v)
 
 static const char between_numbers[] = " ,\t\r\n";
 
+// Of what stands in place of a token's number, as much as a message shows.
+static int token_bytes(const char *at)
+{
+    enum { SHOWN = 20 };
+    const size_t n = strcspn(at, between_numbers);
+
+    return n < SHOWN ? (int)n : SHOWN;
+}
+
+static int unknown_character(const char *name, const char *at, wchar_t code, int64_t offset)
+{
+    if (code < ' ')
+        return tool_error("%s: character U+%04X at byte %lld is not in the model's vocabulary",
+                          name, (unsigned)code, (long long)offset);
+    return tool_error("%s: character '%.*s' (U+%04X) at byte %lld is not in the model's vocabulary",
+                      name, (int)character_bytes(at), at, (unsigned)code, (long long)offset);
+}
+
 static int check_is_lm(const attncl_model *model)
 {
     const char *arch = attncl_model_arch(model);
@@ -104,7 +122,7 @@ int vocabulary_open(struct session *s)
     return status;
 }
 
-int tokens_read(struct session *s, const char *text)
+int tokens_read(struct session *s, const char *name, const char *text)
 {
     const int64_t n_vocab = attncl_model_config_int(s->model, "n_vocab", -1);
     const char *at = text + strspn(text, between_numbers);
@@ -118,14 +136,14 @@ int tokens_read(struct session *s, const char *text)
         char *end = NULL;
         const long long token = strtoll(at, &end, 10);
         if (end == at || (*end && !strchr(between_numbers, *end)))
-            return tool_error("'%.20s' is not a token number", at);
+            return tool_error("%s: '%.*s' is not a token number", name, token_bytes(at), at);
         if (token < 0 || token >= n_vocab)
-            return tool_error("%lld is not a token of the model, which has 0 to %lld", token,
-                              (long long)n_vocab - 1);
+            return tool_error("%s: %lld is not a token of the model, which has 0 to %lld", name,
+                              token, (long long)n_vocab - 1);
         s->tokens[s->n_tokens++] = (int32_t)token;
         at = end + strspn(end, between_numbers);
     }
-    return s->n_tokens > 0 ? TOOL_OK : tool_error("no token number in '%.20s'", text);
+    return s->n_tokens > 0 ? TOOL_OK : tool_error("%s: holds no token number", name);
 }
 
 void vocabulary_close(struct vocabulary *vocabulary)
@@ -134,7 +152,8 @@ void vocabulary_close(struct vocabulary *vocabulary)
     free(vocabulary->character);
 }
 
-int vocabulary_encode(struct session *s, const char *text, size_t bytes, int64_t offset)
+int vocabulary_encode(struct session *s, const char *name, const char *text, size_t bytes,
+                      int64_t offset)
 {
     wchar_t *code = calloc(bytes + 1, sizeof *code);
     const char *at = text;
@@ -154,14 +173,11 @@ int vocabulary_encode(struct session *s, const char *text, size_t bytes, int64_t
         if (found)
             s->tokens[s->n_tokens++] = found->index;
         else
-            status = tool_error(
-                "character '%.*s' (U+%04X) at byte %lld is not in the model's vocabulary",
-                (int)character_bytes(at), at, (unsigned)code[i],
-                (long long)offset + (long long)(at - text));
+            status = unknown_character(name, at, code[i], offset + (at - text));
     }
     if (status == TOOL_OK && valid < bytes)
         status =
-            tool_error("the text is not UTF-8 at byte %lld", (long long)offset + (long long)valid);
+            tool_error("%s: is not UTF-8 at byte %lld", name, (long long)offset + (long long)valid);
     free(code);
     return status;
 }

@@ -83,6 +83,12 @@ int output_take_interrupt(void);
 // Whether a file can be written there, before work is done for it.  Returns an exit status; what is wrong is reported.
 int output_check(const char *path);
 
+// Whether two paths lead to one file.
+bool output_is_same(const char *a, const char *b);
+
+// output_check(), and that the file is neither the model nor the input (null: none).
+int output_check_apart(const char *path, const char *model, const char *input);
+
 // Hands what was printed to standard output.  Returns an exit status; the first failure is reported.
 int output_flush(void);
 
@@ -143,13 +149,14 @@ struct session {
 int vocabulary_open(struct session *session);
 void vocabulary_close(struct vocabulary *vocabulary);
 
-// UTF-8 text, with a zero after its end, to the session's tokens.  `offset` is text[0]'s place in the
-// file, for messages.  Returns an exit status; a failure is reported.
-int vocabulary_encode(struct session *session, const char *text, size_t bytes, int64_t offset);
+// UTF-8 text, with a zero after its end, to the session's tokens.  `name` of the text and text[0]'s place
+// `offset` in it are for messages.  Returns an exit status; a failure is reported.
+int vocabulary_encode(struct session *session, const char *name, const char *text, size_t bytes,
+                      int64_t offset);
 
 // Token numbers between spaces, commas and line ends, to the session's tokens.  Returns an exit status; a failure
 // is reported.
-int tokens_read(struct session *session, const char *text);
+int tokens_read(struct session *session, const char *name, const char *text);
 
 // Whether the last part of a parameter's name, after its last point, is `last`.
 bool name_ends_with(const char *name, const char *last);
@@ -162,6 +169,7 @@ struct session_options {
     attncl_precision precision;
     bool profile;
     const char *text; // for a language model; null: none.  As vocabulary_encode() takes it.
+    const char *text_name;
     size_t text_bytes;
     int64_t text_offset;
     bool text_is_numbers; // of tokens

@@ -74,7 +74,11 @@ static int create_trainer(struct training *t, int64_t resumed)
     }
     if (status == ATTNCL_OK)
         status = attncl_trainer_plan(t->trainer, &t->plan);
-    return status == ATTNCL_OK ? training_update(t) : tool_failed();
+    if (status != ATTNCL_OK)
+        return tool_failed();
+    if (r->prompt && train_check_prompt(attncl_trainer_model(t->trainer), r->prompt) != TOOL_OK)
+        return TOOL_FAILED;
+    return training_update(t);
 }
 
 static void show_building(size_t done, size_t total, void *user)
@@ -169,6 +173,8 @@ static int check_request(const struct train_request *r)
         return mistake("--data, --tokens and --pairs exclude each other");
     if (!r->out)
         return mistake("--out is missing");
+    if (r->prompt && !r->data)
+        return mistake("--prompt is for --data, samples are of characters");
     return TOOL_OK;
 }
 
@@ -198,7 +204,7 @@ int command_train(int argc, char **argv)
          .help = "a key of the configuration, --set model.d_model=128; any number of times",
          .take = take_set},
         {"resume", 'r', OPTION_SWITCH, &r.resume,
-         .help = "continue RUN from its last checkpoint, from the begin where it has none"},
+         .help = "continue RUN from its last checkpoint, from the beginning where it has none"},
         {"check", 'k', OPTION_SWITCH, &r.check,
          .help = "where a loss is not finite, find the first op whose result is not"},
         {"prompt", 'q', OPTION_TEXT, &r.prompt, "S", .help = "what the samples begin with"},

@@ -96,6 +96,9 @@ void train_print_evaluation(const struct train_progress *p);
 int train_print_end(const struct train_progress *p, const struct train_request *r, bool early,
                     const char *model_path, attncl_context *context);
 
+// Whether the model knows the prompt's characters.  Returns an exit status; a failure is reported.
+int train_check_prompt(attncl_model *model, const char *prompt);
+
 // Prints n tokens that the model file continues the prompt with (NULL: a line's begin).  TOOL_FAILED where
 // it cannot, which is reported.
 int train_print_sample(const struct train_progress *p, attncl_context *context,

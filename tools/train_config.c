@@ -12,16 +12,20 @@ enum { KEY_BYTES = 128 };
 static json_t *load_file(const char *path)
 {
     json_error_t error;
-    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    FILE *file = fopen(path, "r");
 
+    if (!file) {
+        run_failed_with(path);
+        return NULL;
+    }
+    json_t *root = json_loadf(file, JSON_REJECT_DUPLICATES, &error);
+    fclose(file);
     if (root && json_is_object(root))
         return root;
     if (root)
         tool_error("%s: holds no JSON object", path);
-    else if (error.line > 0)
-        tool_error("%s: line %d: %s", path, error.line, error.text);
     else
-        tool_error("%s: %s", path, error.text);
+        tool_error("%s: no valid JSON: line %d: %s", path, error.line, error.text);
     json_decref(root);
     return NULL;
 }

@@ -134,7 +134,22 @@ static int read_prompt(struct session *s, const char *prompt)
         memcpy(only, v->text, v->start[1]);
         first = only;
     }
-    return vocabulary_encode(s, prompt ? prompt : first, strlen(prompt ? prompt : first), 0);
+    return vocabulary_encode(s, "--prompt", prompt ? prompt : first,
+                             strlen(prompt ? prompt : first), 0);
+}
+
+int train_check_prompt(attncl_model *model, const char *prompt)
+{
+    struct session s = {.model = model};
+    int status = vocabulary_open(&s);
+
+    if (status == TOOL_OK)
+        status = read_prompt(&s, prompt);
+    if (status == TOOL_OK && s.n_tokens == 0)
+        status = tool_error("--prompt: has no character");
+    free(s.tokens);
+    vocabulary_close(&s.vocabulary);
+    return status;
 }
 
 int train_print_sample(const struct train_progress *p, attncl_context *context,

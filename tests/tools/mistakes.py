@@ -93,6 +93,10 @@ INPUTS = {
 FILES = {
     "empty": b"",
     "text": b"To be, or not to be",
+    "long_text": b"To be, or not to be" * 40,
+    "latin1": b"abc\xe9",
+    "zero_byte": b"a\0b",
+    "train.json": b'{"model": {"layer": "aft_simple", "d_model": 4, "d_ff": 4, "n_layers": 0, "seq_len": 4}}',
     "checkpoint.pt": b"PK\3\4" + bytes(26) + b"archive/data.pkl",
     "old.pt": b"\x80\2\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.",
     "arrays.npz": b"PK\3\4" + bytes(26) + b"x.npy",
@@ -198,6 +202,31 @@ MISTAKES = [
     (1, "would overwrite", {}, ("run", "linear", "x", "x")),
     (1, "would overwrite", {}, ("run", "linear", "x", "linear")),
     (1, "nowhere/trace: No such file or directory", {}, ("run", "linear", "x", "out", "--trace", "nowhere/trace")),
+    *[(1, words, {}, command) for words, command in (
+        ("x: the output would overwrite what is read", ("run", "linear", "x", "out", "--trace", "x")),
+        ("out: OUTPUT and the trace would be the same file", ("run", "linear", "x", "out", "--trace", "out")),
+        ("linear: the output would overwrite what is read", ("convert", "linear", "linear", "--dtype", "f16")),
+        ("./linear: the output would overwrite what is read", ("convert", "linear", "./linear", "--dtype", "f16")),
+        ("x: the output would overwrite what is read", ("plot", "linear", "x", "x")),
+        ("--tokens: 'two' is not a token number", ("sample", "lm", "--tokens", "1 two 2")),
+        ("text: 'To' is not a token number", ("eval", "lm", "text", "--tokens")),
+        ("empty: holds no token number", ("eval", "lm", "empty", "--tokens")),
+        ("latin1: is not UTF-8 at byte 3", ("eval", "lm_abc", "latin1")),
+        ("zero_byte: character U+0000 at byte 1 is not in the model's vocabulary", ("eval", "lm_abc", "zero_byte")),
+        ("text: character 'T' (U+0054) at byte 0 is not in the model's vocabulary", ("eval", "lm_abc", "text")),
+        ("nowhere.json: No such file or directory", ("train", "nowhere.json", "--data", "text", "--out", "out")),
+        ("linear: no valid JSON: line 1: ", ("train", "linear", "--data", "text", "--out", "out")),
+        ("--prompt: character 'Z' (U+005A) at byte 1 is not in the model's vocabulary",
+         ("train", "train.json", "--data", "long_text", "--out", "out", "--prompt", "TZ")),
+        ("--prompt: has no character", ("train", "train.json", "--data", "long_text", "--out", "out", "--prompt", "")),
+    )],
+    *[(2, words, {}, command) for words, command in (
+        ("inspect: --symbols is for --arch, not for a file", ("inspect", "linear", "--symbols")),
+        ("inspect: --config is for --arch, not for a file", ("inspect", "linear", "--config", LINEAR)),
+        ("inspect: a file name or --arch is missing", ("inspect", "--json")),
+        ("convert: --dtype is missing: f16, bf16 or f32", ("convert", "linear", "out")),
+        ("train: --prompt is for --data", ("train", "train.json", "--tokens", "x", "--out", "out", "--prompt", "a")),
+    )],
     (1, "attncl.vocab", {}, ("sample", "lm", "--prompt", "To be")),
     (1, "lm", {}, ("eval", "linear", "text")),
     (1, "3 is not a token of the model, which has 0 to 2", {}, ("sample", "lm", "--tokens", "1,3")),
@@ -224,6 +253,8 @@ def write_files(tmp):
     at = lambda name: os.path.join(tmp, name)
     for name, (arch, config, parameters) in MODELS.items():
         write(at(name), parameters, {"attncl.arch": arch} | ({"attncl.config": config} if config else {}))
+    arch, config, parameters = MODELS["lm"]
+    write(at("lm_abc"), parameters, {"attncl.arch": arch, "attncl.config": config, "attncl.vocab": "abc"})
     for name, (arch, config) in CONFIGS.items():
         write(at(name), {}, {"attncl.arch": arch, "attncl.config": config})
     for name, tensors in INPUTS.items():
