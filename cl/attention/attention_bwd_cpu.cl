@@ -21,7 +21,7 @@
 //   VW        floats in a vector                                4 | 8 | 16
 //   BC        keys of a tile, a multiple of NS VW               a multiple of NS VW; 8 .. 128
 //   NS        vectors across a panel of scores                  1 .. 2
-//   MR        rows of a panel of scores, a multiple of PR       6 | 12
+//   MR        rows of a panel of scores                         1 | 2 | 6 | 12
 //   NE        vectors across a panel of sums                    1 .. 4
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   DROPOUT   of the weights                                    0 | 1

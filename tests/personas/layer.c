@@ -273,6 +273,8 @@ layer_clGetKernelWorkGroupInfo(cl_kernel handle, cl_device_id device,
         code = GIVE(cl_ulong, local_bytes_of(k));
     else if (k && what == CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE)
         code = GIVE(size_t, persona->warp);
+    else if (k && what == CL_KERNEL_PRIVATE_MEM_SIZE)
+        code = GIVE(cl_ulong, 0); // what PoCL tells are not spilled registers
     pthread_mutex_unlock(&lock);
     return code != -1 ? code
                       : target->clGetKernelWorkGroupInfo(handle, device, what, n, value, n_ret);

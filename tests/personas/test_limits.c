@@ -91,6 +91,7 @@ TEST(refuses_work_groups_and_local_memory)
 {
     cl_int code = CL_SUCCESS;
     size_t group = 0;
+    cl_ulong spilled = 1;
     cl_program p = program();
     cl_mem x = buffer(4096, &code);
     cl_kernel k = clCreateKernel(p, "small", &code);
@@ -111,6 +112,9 @@ TEST(refuses_work_groups_and_local_memory)
     clGetKernelWorkGroupInfo(k, test_context()->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof group,
                              &group, NULL);
     ck_assert_uint_eq(group, small->kernel_group);
+    clGetKernelWorkGroupInfo(k, test_context()->device, CL_KERNEL_PRIVATE_MEM_SIZE, sizeof spilled,
+                             &spilled, NULL);
+    ck_assert_uint_eq(spilled, 0);
     ck_assert_int_eq(enqueue(k, 128, 32), CL_INVALID_WORK_GROUP_SIZE);
     clReleaseKernel(k);
 

@@ -80,9 +80,10 @@ static int64_t iterations(const struct backward_tiling *b)
     const struct attention_tiling *p = &b->p;
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
+    const int64_t sum_rows = p->score_rows < 6 ? p->score_rows : 6;
     const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
     const int64_t each = panels * (p->width + p->value_width + 2) +
-                         strips * (tile / 4 * (block + 1) + block / 6 * (tile + 1)) +
+                         strips * (tile / 4 * (block + 1) + block / sum_rows * (tile + 1)) +
                          block * ((p->dropout ? 7 : 6) * tile / vw + 8) +
                          (p->masking == MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
 
@@ -100,6 +101,9 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
     b->key_pitch = round_up(p->width, strip);
     b->value_pitch = round_up(p->value_width, strip);
     const size_t max = caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
+    while (sizeof(float) * (size_t)local_floats(b, p->score_rows) > caps->local_bytes &&
+           attncl__attention_shrink(p))
+        continue;
     if (caps->max_loop_iterations)
         p->block = p->score_rows;
     while (p->block > p->score_rows && sizeof(float) * (size_t)local_floats(b, p->block) > max)

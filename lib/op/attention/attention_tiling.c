@@ -35,6 +35,21 @@ static const int *tuned_values(const struct device_caps *caps, const struct atte
     return attncl__tuned(caps, TUNE_ATTENTION_CPU, p->n_keys < long_keys ? TUNE_SHORT : TUNE_LONG);
 }
 
+bool attncl__attention_shrink(struct attention_tiling *p)
+{
+    if (p->score_rows > SUM_ROWS)
+        p->score_rows = SUM_ROWS;
+    else if (p->key_tile > SHORT_TILE)
+        p->key_tile = SHORT_TILE;
+    else if (p->score_rows > 2)
+        p->score_rows = 2;
+    else if (p->score_rows > 1)
+        p->score_rows = 1;
+    else
+        return false;
+    return true;
+}
+
 // Queries of a block: few enough for the local memory and for all cores, evenly.
 static int choose_block(const struct device_caps *caps, const struct attention_tiling *p,
                         int max_block)
@@ -55,8 +70,9 @@ static int choose_block(const struct device_caps *caps, const struct attention_t
 static int64_t iterations(const struct attention_tiling *p)
 {
     const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
+    const int64_t sum_rows = p->score_rows < SUM_ROWS ? p->score_rows : SUM_ROWS;
     const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
-    const int64_t sums = p->value_pitch / (p->sum_vectors * vw) * (block / SUM_ROWS);
+    const int64_t sums = p->value_pitch / (p->sum_vectors * vw) * (block / sum_rows);
     const int64_t masks = p->masking == MASKING_MASK ? 2 * block * tile : 2 * block * tile / vw;
     const int64_t each = panels * (p->width + 1) + sums * (tile + 1) + masks +
                          block * ((p->dropout ? 4 : 3) * tile / vw + p->value_pitch / vw + 4);
@@ -78,6 +94,8 @@ static attncl_status tile_cpu(const struct device_caps *caps, struct attention_t
     }
     if (!tuned || local_bytes(p, p->block) > caps->local_bytes) {
         p->key_tile = caps->max_loop_iterations ? SHORT_TILE : TILE;
+        while (local_bytes(p, p->score_rows) > caps->local_bytes && attncl__attention_shrink(p))
+            continue;
         p->block = choose_block(caps, p, MAX_BLOCK);
     }
     REQUIRE(local_bytes(p, p->block) <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,

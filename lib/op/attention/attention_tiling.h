@@ -44,6 +44,10 @@ struct attention_tiling {
     int64_t partial_floats; // with splits: maximum and total of each split's rows, then its sums
 };
 
+// CPU variant, for a device of little local memory: shorter tiles of keys, then fewer rows.  False: there
+// are no smaller ones.
+bool attncl__attention_shrink(struct attention_tiling *p);
+
 // ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.
 attncl_status attncl__attention_tiling(const struct op_sig *sig, struct attention_tiling *ret);
 

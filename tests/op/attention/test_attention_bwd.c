@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "attncl/kinds.h"
+#include "device/context.h"
 #include "ref/ref.h"
 #include "support/derivative.h"
 #include "support/op_test.h"
@@ -200,6 +201,27 @@ LOOP_TEST(dropout_of_weights, 0, 3)
         check_random((struct size){2, 1, 29, 140, 6, 21},
                      (struct ref_attention){.valid_lens = lens, .dropout = d}, false, true);
     }
+}
+
+// The CPU variant, in which one panel's rows of the usual size do not fit.
+TEST(little_local_memory)
+{
+    static const struct {
+        size_t bytes;
+        struct size n;
+    } cases[] = {{16384, {1, 1, 13, 140, 256, 256}},
+                 {8192, {1, 2, 7, 33, 100, 33}},
+                 {4096, {2, 1, 15, 70, 40, 40}},
+                 {1024, {1, 2, 5, 40, 9, 10}}};
+    struct device_caps *caps = &test_context()->caps;
+    const struct device_caps saved = *caps;
+
+    caps->variant = VARIANT_CPU;
+    for (size_t i = 0; i < (on_simulator() ? 0 : COUNT_OF(cases)); ++i) {
+        caps->local_bytes = cases[i].bytes;
+        check_random(cases[i].n, (struct ref_attention){.causal = i % 2}, i % 2, i == 2);
+    }
+    *caps = saved;
 }
 
 // One channel and scale 1: scores are products of two floats, exact where the factors are.
