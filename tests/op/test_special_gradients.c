@@ -8,6 +8,7 @@
 #include "attncl/ops.h"
 #include "ref/ref.h"
 #include "support/grad_test.h"
+#include "support/special_inputs.h"
 
 enum { MAX_IN = 6 };
 
@@ -29,94 +30,6 @@ struct example {
     const void *params;
 };
 
-static int one_input(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 21));
-    *out = host_like(in[0]);
-    return 1;
-}
-
-static int two_inputs(struct host **in, struct host **out)
-{
-    one_input(in, out);
-    in[1] = host_random(2, DIMS(3, 21));
-    return 2;
-}
-
-static int masked(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 3, 21));
-    in[1] = host_with(ATTNCL_I32, (double[]){21, 9}, DIMS(2));
-    *out = host_like(in[0]);
-    return 2;
-}
-
-static int biased(struct host **in, struct host **out)
-{
-    one_input(in, out);
-    in[1] = host_random(3, DIMS(21));
-    return 2;
-}
-
-static int normed(struct host **in, struct host **out)
-{
-    biased(in, out);
-    in[2] = host_random(4, DIMS(21));
-    return 3;
-}
-
-static int linear(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(5, 21));
-    in[1] = host_random(2, DIMS(19, 21));
-    in[2] = host_random(3, DIMS(19));
-    *out = host_new(ATTNCL_F32, DIMS(5, 19));
-    return 5;
-}
-
-static int product(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 5, 21));
-    in[1] = host_random(2, DIMS(2, 21, 19));
-    *out = host_new(ATTNCL_F32, DIMS(2, 5, 19));
-    return 2;
-}
-
-static int looked_up(struct host **in, struct host **out)
-{
-    in[0] = host_with(ATTNCL_I32, (double[]){1, 4, 0, 1}, DIMS(4));
-    in[1] = host_random(2, DIMS(5, 21));
-    *out = host_new(ATTNCL_F32, DIMS(4, 21));
-    return 2;
-}
-
-static int positioned(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 2, 21));
-    in[1] = host_random(2, DIMS(4, 21));
-    *out = host_like(in[0]);
-    return 2;
-}
-
-// The middle target is padding.
-static int scored(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 21));
-    in[1] = host_with(ATTNCL_I32, (double[]){1, 20, 7}, DIMS(3));
-    *out = host_new(ATTNCL_F32, DIMS(3));
-    return 2;
-}
-
-static int gated(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(5, 5));
-    in[1] = host_random(2, DIMS(5));
-    in[2] = host_random(3, DIMS(5, 2, 7));
-    in[3] = host_random(4, DIMS(5, 2, 7));
-    *out = host_like(in[2]);
-    return 5;
-}
-
 static int attended(struct host **in, struct host **out)
 {
     in[0] = host_random(1, DIMS(1, 2, 9, 8));
@@ -124,44 +37,6 @@ static int attended(struct host **in, struct host **out)
     in[2] = host_random(3, DIMS(1, 2, 9, 8));
     *out = host_new(ATTNCL_F32, DIMS(1, 9, 2, 8));
     return 6;
-}
-
-static int additive(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 5, 7));
-    in[1] = host_random(2, DIMS(2, 6, 7));
-    in[2] = host_random(3, DIMS(2, 6, 9));
-    in[3] = host_random(4, DIMS(7));
-    *out = host_new(ATTNCL_F32, DIMS(2, 5, 9));
-    return 5;
-}
-
-static int pooled(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(7));
-    in[1] = host_random(2, DIMS(7));
-    in[2] = host_random(3, DIMS(5));
-    *out = host_like(in[2]);
-    return 3;
-}
-
-static int mixed(struct host **in, struct host **out)
-{
-    for (unsigned i = 0; i < 3; ++i)
-        in[i] = host_random(i + 1, DIMS(5, 2, 19));
-    in[3] = host_random(4, DIMS(5, 5));
-    *out = host_like(in[0]);
-    return 5;
-}
-
-static int recurrent(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(4, 2, 9));
-    in[1] = host_random(2, DIMS(9, 3));
-    in[2] = host_random(3, DIMS(9));
-    in[3] = host_random(4, DIMS(2, 3));
-    *out = host_new(ATTNCL_F32, DIMS(4, 2, 3));
-    return 4;
 }
 
 #define GRADIENT(name)                                                                             \
@@ -352,42 +227,47 @@ GRADIENT(of_gru)
 #define P(type, ...) (&(const struct type##_params){__VA_ARGS__})
 
 static const struct example examples[] = {
-    {"softmax_fwd", 0, 0, one_input, of_softmax, NULL},
-    {"masked_softmax_fwd", 0, 0, masked, of_masked, NULL},
-    {"layer_norm_fwd", 0, MEETS, normed, of_norm, P(layer_norm_fwd, 1e-5f)},
-    {"activation_fwd", ATTNCL_IDENTITY, 0, one_input, of_activation,
+    {"softmax_fwd", 0, 0, inputs_one, of_softmax, NULL},
+    {"masked_softmax_fwd", 0, 0, inputs_masked, of_masked, NULL},
+    {"layer_norm_fwd", 0, MEETS, inputs_normed, of_norm, P(layer_norm_fwd, 1e-5f)},
+    {"activation_fwd", ATTNCL_IDENTITY, 0, inputs_one, of_activation,
      P(activation_fwd, ATTNCL_IDENTITY)},
-    {"activation_fwd", ATTNCL_GELU, 0, one_input, of_activation, P(activation_fwd, ATTNCL_GELU)},
-    {"activation_fwd", ATTNCL_RELU, 0, one_input, of_activation, P(activation_fwd, ATTNCL_RELU)},
-    {"activation_fwd", ATTNCL_SIGMOID, 0, one_input, of_activation,
+    {"activation_fwd", ATTNCL_GELU, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_GELU)},
+    {"activation_fwd", ATTNCL_RELU, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_RELU)},
+    {"activation_fwd", ATTNCL_SIGMOID, 0, inputs_one, of_activation,
      P(activation_fwd, ATTNCL_SIGMOID)},
-    {"activation_fwd", ATTNCL_TANH, 0, one_input, of_activation, P(activation_fwd, ATTNCL_TANH)},
-    {"activation_fwd", ATTNCL_SILU, 0, one_input, of_activation, P(activation_fwd, ATTNCL_SILU)},
-    {"activation_fwd", ATTNCL_GELU_TANH, 0, one_input, of_activation,
+    {"activation_fwd", ATTNCL_TANH, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_TANH)},
+    {"activation_fwd", ATTNCL_SILU, 0, inputs_one, of_activation, P(activation_fwd, ATTNCL_SILU)},
+    {"activation_fwd", ATTNCL_GELU_TANH, 0, inputs_one, of_activation,
      P(activation_fwd, ATTNCL_GELU_TANH)},
-    {"bias_activation_fwd", ATTNCL_RELU, 0, biased, of_biased, P(bias_activation_fwd, ATTNCL_RELU)},
-    {"bias_activation_fwd", ATTNCL_GELU, 0, biased, of_biased, P(bias_activation_fwd, ATTNCL_GELU)},
-    {"add_fwd", 0, 0, two_inputs, of_sum, NULL},
-    {"mul_fwd", 0, 0, two_inputs, of_product, NULL},
-    {"linear_fwd", ATTNCL_IDENTITY, 0, linear, of_linear, P(linear_fwd, ATTNCL_IDENTITY)},
-    {"linear_fwd", ATTNCL_RELU, 0, linear, of_linear, P(linear_fwd, ATTNCL_RELU)},
-    {"linear_fwd", ATTNCL_GELU, 0, linear, of_linear, P(linear_fwd, ATTNCL_GELU)},
-    {"bmm_fwd", 0, 0, product, of_bmm, NULL},
-    {"embedding_fwd", 0, 0, looked_up, of_embedding, P(embedding_fwd, 2)},
-    {"add_positions_fwd", 0, 0, positioned, of_positions,
+    {"bias_activation_fwd", ATTNCL_RELU, 0, inputs_biased, of_biased,
+     P(bias_activation_fwd, ATTNCL_RELU)},
+    {"bias_activation_fwd", ATTNCL_GELU, 0, inputs_biased, of_biased,
+     P(bias_activation_fwd, ATTNCL_GELU)},
+    {"add_fwd", 0, 0, inputs_two, of_sum, NULL},
+    {"mul_fwd", 0, 0, inputs_two, of_product, NULL},
+    {"linear_fwd", ATTNCL_IDENTITY, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_IDENTITY)},
+    {"linear_fwd", ATTNCL_RELU, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_RELU)},
+    {"linear_fwd", ATTNCL_GELU, 0, inputs_linear, of_linear, P(linear_fwd, ATTNCL_GELU)},
+    {"bmm_fwd", 0, 0, inputs_product, of_bmm, NULL},
+    {"embedding_fwd", 0, 0, inputs_looked_up, of_embedding, P(embedding_fwd, 2)},
+    {"add_positions_fwd", 0, 0, inputs_positioned, of_positions,
      P(add_positions_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
-    {"cross_entropy_fwd", -1, 0, scored, of_loss, P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, -1, 0)},
-    {"cross_entropy_fwd", 20, 0, scored, of_loss, P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, 20, 0)},
-    {"spatial_gate_fwd", 0, 0, gated, of_gate, P(spatial_gate_fwd, 0)},
+    {"cross_entropy_fwd", -1, 0, inputs_scored, of_loss,
+     P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, -1, 0)},
+    {"cross_entropy_fwd", 20, 0, inputs_scored, of_loss,
+     P(cross_entropy_fwd, ATTNCL_REDUCE_NONE, 20, 0)},
+    {"spatial_gate_fwd", 0, 0, inputs_gated, of_gate, P(spatial_gate_fwd, 0)},
     {"attention_fwd", 0, MEETS | SPREADS, attended, of_attention,
      P(attention_fwd, .scale = 0.5f, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
     {"attention_fwd", 1, MEETS | SPREADS, attended, of_attention,
      P(attention_fwd, .scale = 0.5f, .causal = 1, .layout = ATTNCL_LAYOUT_BATCH_FIRST)},
-    {"additive_attention_fwd", 0, MEETS | SPREADS | ROWS, additive, of_additive,
+    {"additive_attention_fwd", 0, MEETS | SPREADS | ROWS, inputs_additive, of_additive,
      P(additive_attention_fwd, 0)},
-    {"attention_pooling_fwd", 0, MEETS, pooled, of_pooling, P(attention_pooling_fwd, 0, 1, 0)},
-    {"aft_fwd", 0, MEETS, mixed, of_mixing, P(aft_fwd, 0)},
-    {"gru_fwd", 0, MEETS, recurrent, of_gru, P(gru_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
+    {"attention_pooling_fwd", 0, MEETS, inputs_pooled, of_pooling,
+     P(attention_pooling_fwd, 0, 1, 0)},
+    {"aft_fwd", 0, MEETS, inputs_mixed, of_mixing, P(aft_fwd, 0)},
+    {"gru_fwd", 0, MEETS, inputs_recurrent, of_gru, P(gru_fwd, ATTNCL_LAYOUT_TIME_FIRST)},
 };
 
 static bool alike(const struct example *e, int input, double got, double want)
@@ -425,7 +305,7 @@ static struct problem begin(const struct example *e)
         p.want[i] = is_wanted ? host_like(p.in[i]) : NULL;
         p.got[i] = is_wanted ? host_like(p.in[i]) : NULL;
     }
-    if (e->inputs == looked_up)
+    if (e->inputs == inputs_looked_up)
         wanted &= ~1u;
     p.gradients = gradients_new(e->op, e->params, p.in, p.n, wanted);
     return p;

@@ -7,6 +7,7 @@
 #include "attncl/ops.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
+#include "support/special_inputs.h"
 
 enum { MAX_IN = 5 };
 
@@ -18,88 +19,9 @@ struct example {
     void (*reference)(struct host *const *in, int kind, struct host *out);
 };
 
-static int one_input(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 21));
-    *out = host_like(in[0]);
-    return 1;
-}
-
-static int two_inputs(struct host **in, struct host **out)
-{
-    one_input(in, out);
-    in[1] = host_random(2, DIMS(3, 21));
-    return 2;
-}
-
-static int masked(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 3, 21));
-    in[1] = host_with(ATTNCL_I32, (double[]){21, 9}, DIMS(2));
-    *out = host_like(in[0]);
-    return 2;
-}
-
-static int normed(struct host **in, struct host **out)
-{
-    one_input(in, out);
-    in[1] = host_random(3, DIMS(21));
-    in[2] = host_random(4, DIMS(21));
-    return 3;
-}
-
-static int biased(struct host **in, struct host **out)
-{
-    one_input(in, out);
-    in[1] = host_random(3, DIMS(21));
-    return 2;
-}
-
-static int linear(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(5, 21));
-    in[1] = host_random(2, DIMS(19, 21));
-    in[2] = host_random(3, DIMS(19));
-    in[3] = in[4] = NULL;
-    *out = host_new(ATTNCL_F32, DIMS(5, 19));
-    return 5;
-}
-
-static int product(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 5, 21));
-    in[1] = host_random(2, DIMS(2, 21, 19));
-    *out = host_new(ATTNCL_F32, DIMS(2, 5, 19));
-    return 2;
-}
-
-static int looked_up(struct host **in, struct host **out)
-{
-    in[0] = host_with(ATTNCL_I32, (double[]){1, 4, 0, 1}, DIMS(4));
-    in[1] = host_random(2, DIMS(5, 21));
-    *out = host_new(ATTNCL_F32, DIMS(4, 21));
-    return 2;
-}
-
-static int positioned(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 2, 21));
-    in[1] = host_random(2, DIMS(4, 21));
-    *out = host_like(in[0]);
-    return 2;
-}
-
-static int scored(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(3, 21));
-    in[1] = host_with(ATTNCL_I32, (double[]){1, 20, 7}, DIMS(3));
-    *out = host_new(ATTNCL_F32, DIMS(3));
-    return 2;
-}
-
 static int largest(struct host **in, struct host **out)
 {
-    one_input(in, out);
+    inputs_one(in, out);
     *out = host_new(ATTNCL_I32, DIMS(3));
     return 1;
 }
@@ -113,57 +35,6 @@ static int attended(struct host **in, struct host **out)
     in[3] = in[4] = NULL;
     *out = host_new(ATTNCL_F32, DIMS(1, 5, 2, 8));
     return 5;
-}
-
-static int mixed(struct host **in, struct host **out)
-{
-    for (unsigned i = 0; i < 3; ++i)
-        in[i] = host_random(i + 1, DIMS(5, 2, 19));
-    in[3] = host_random(4, DIMS(5, 5));
-    in[4] = NULL;
-    *out = host_like(in[0]);
-    return 5;
-}
-
-static int gated(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(5, 5));
-    in[1] = host_random(2, DIMS(5));
-    in[2] = host_random(3, DIMS(5, 2, 7));
-    in[3] = host_random(4, DIMS(5, 2, 7));
-    in[4] = NULL;
-    *out = host_like(in[2]);
-    return 5;
-}
-
-static int additive(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(2, 5, 7));
-    in[1] = host_random(2, DIMS(2, 6, 7));
-    in[2] = host_random(3, DIMS(2, 6, 9));
-    in[3] = host_random(4, DIMS(7));
-    in[4] = NULL;
-    *out = host_new(ATTNCL_F32, DIMS(2, 5, 9));
-    return 5;
-}
-
-static int pooled(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(7));
-    in[1] = host_random(2, DIMS(7));
-    in[2] = host_random(3, DIMS(5));
-    *out = host_like(in[2]);
-    return 3;
-}
-
-static int recurrent(struct host **in, struct host **out)
-{
-    in[0] = host_random(1, DIMS(4, 2, 9));
-    in[1] = host_random(2, DIMS(9, 3));
-    in[2] = host_random(3, DIMS(9));
-    in[3] = host_random(4, DIMS(2, 3));
-    *out = host_new(ATTNCL_F32, DIMS(4, 2, 3));
-    return 4;
 }
 
 // The sum so far and two values.
@@ -302,36 +173,36 @@ static void ref_of_gru(struct host *const *in, int kind, struct host *out)
 }
 
 static const struct example examples[] = {
-    {"softmax_fwd", 0, one_input, ref_of_softmax},
-    {"masked_softmax_fwd", 0, masked, ref_of_masked},
-    {"layer_norm_fwd", 0, normed, ref_of_norm},
-    {"activation_fwd", ATTNCL_IDENTITY, one_input, ref_of_activation},
-    {"activation_fwd", ATTNCL_GELU, one_input, ref_of_activation},
-    {"activation_fwd", ATTNCL_RELU, one_input, ref_of_activation},
-    {"activation_fwd", ATTNCL_SIGMOID, one_input, ref_of_activation},
-    {"activation_fwd", ATTNCL_TANH, one_input, ref_of_activation},
-    {"activation_fwd", ATTNCL_SILU, one_input, ref_of_activation},
-    {"activation_fwd", ATTNCL_GELU_TANH, one_input, ref_of_activation},
-    {"bias_activation_fwd", ATTNCL_RELU, biased, ref_of_biased},
-    {"add_fwd", 0, two_inputs, ref_of_sum},
-    {"mul_fwd", 0, two_inputs, ref_of_product},
-    {"linear_fwd", ATTNCL_IDENTITY, linear, ref_of_linear},
-    {"linear_fwd", ATTNCL_RELU, linear, ref_of_linear},
-    {"bmm_fwd", 0, product, ref_of_bmm},
-    {"embedding_fwd", 0, looked_up, ref_of_embedding},
-    {"add_positions_fwd", 0, positioned, ref_of_positions},
-    {"cross_entropy_fwd", 0, scored, ref_of_loss},
+    {"softmax_fwd", 0, inputs_one, ref_of_softmax},
+    {"masked_softmax_fwd", 0, inputs_masked, ref_of_masked},
+    {"layer_norm_fwd", 0, inputs_normed, ref_of_norm},
+    {"activation_fwd", ATTNCL_IDENTITY, inputs_one, ref_of_activation},
+    {"activation_fwd", ATTNCL_GELU, inputs_one, ref_of_activation},
+    {"activation_fwd", ATTNCL_RELU, inputs_one, ref_of_activation},
+    {"activation_fwd", ATTNCL_SIGMOID, inputs_one, ref_of_activation},
+    {"activation_fwd", ATTNCL_TANH, inputs_one, ref_of_activation},
+    {"activation_fwd", ATTNCL_SILU, inputs_one, ref_of_activation},
+    {"activation_fwd", ATTNCL_GELU_TANH, inputs_one, ref_of_activation},
+    {"bias_activation_fwd", ATTNCL_RELU, inputs_biased, ref_of_biased},
+    {"add_fwd", 0, inputs_two, ref_of_sum},
+    {"mul_fwd", 0, inputs_two, ref_of_product},
+    {"linear_fwd", ATTNCL_IDENTITY, inputs_linear, ref_of_linear},
+    {"linear_fwd", ATTNCL_RELU, inputs_linear, ref_of_linear},
+    {"bmm_fwd", 0, inputs_product, ref_of_bmm},
+    {"embedding_fwd", 0, inputs_looked_up, ref_of_embedding},
+    {"add_positions_fwd", 0, inputs_positioned, ref_of_positions},
+    {"cross_entropy_fwd", 0, inputs_scored, ref_of_loss},
     {"argmax_fwd", 0, largest, ref_of_argmax},
     {"attention_fwd", 0, attended, ref_of_attention},
     {"attention_fwd", 1, attended, ref_of_attention}, // causal: keys that a query does not see
-    {"aft_fwd", 0, mixed, ref_of_mixing},
-    {"spatial_gate_fwd", 0, gated, ref_of_gate},
-    {"additive_attention_fwd", 0, additive, ref_of_additive},
-    {"attention_pooling_fwd", 0, pooled, ref_of_pooling}, // Gaussian
-    {"attention_pooling_fwd", 1, pooled, ref_of_pooling}, // boxcar
-    {"attention_pooling_fwd", 2, pooled, ref_of_pooling}, // constant
-    {"attention_pooling_fwd", 3, pooled, ref_of_pooling}, // Epanechikov
-    {"gru_fwd", 0, recurrent, ref_of_gru},
+    {"aft_fwd", 0, inputs_mixed, ref_of_mixing},
+    {"spatial_gate_fwd", 0, inputs_gated, ref_of_gate},
+    {"additive_attention_fwd", 0, inputs_additive, ref_of_additive},
+    {"attention_pooling_fwd", 0, inputs_pooled, ref_of_pooling}, // Gaussian
+    {"attention_pooling_fwd", 1, inputs_pooled, ref_of_pooling}, // boxcar
+    {"attention_pooling_fwd", 2, inputs_pooled, ref_of_pooling}, // constant
+    {"attention_pooling_fwd", 3, inputs_pooled, ref_of_pooling}, // Epanechikov
+    {"gru_fwd", 0, inputs_recurrent, ref_of_gru},
     {"feedback_mix_fwd", 1, remembered, ref_of_memory},
 };
 
@@ -357,16 +228,16 @@ static const void *params_of(const struct example *e)
     pooling = (struct attention_pooling_fwd_params){e->kind, 1, 0};
     gru.layout = ATTNCL_LAYOUT_TIME_FIRST;
     kind = e->kind;
-    return e->inputs == pooled       ? (const void *)&pooling
-           : e->inputs == additive   ? (const void *)&scores
-           : e->inputs == recurrent  ? (const void *)&gru
-           : e->inputs == attended   ? (const void *)&attention
-           : e->inputs == mixed      ? (const void *)&mixing
-           : e->inputs == normed     ? (const void *)&norm
-           : e->inputs == looked_up  ? (const void *)&embedding
-           : e->inputs == scored     ? (const void *)&loss
-           : e->inputs == positioned ? (const void *)&positions
-                                     : (const void *)&kind;
+    return e->inputs == inputs_pooled       ? (const void *)&pooling
+           : e->inputs == inputs_additive   ? (const void *)&scores
+           : e->inputs == inputs_recurrent  ? (const void *)&gru
+           : e->inputs == attended          ? (const void *)&attention
+           : e->inputs == inputs_mixed      ? (const void *)&mixing
+           : e->inputs == inputs_normed     ? (const void *)&norm
+           : e->inputs == inputs_looked_up  ? (const void *)&embedding
+           : e->inputs == inputs_scored     ? (const void *)&loss
+           : e->inputs == inputs_positioned ? (const void *)&positions
+                                            : (const void *)&kind;
 }
 
 static bool alike(double got, double want)
@@ -399,7 +270,7 @@ TABLE_TEST(are_where_the_reference_has_them, examples)
 {
     static const double specials[] = {NAN, INFINITY, -INFINITY};
     const struct example *e = &examples[_i];
-    struct host *in[MAX_IN], *got;
+    struct host *in[MAX_IN] = {NULL}, *got;
     const int n = e->inputs(in, &got);
     struct host *want = host_like(got);
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ops of plans that mix rows: products, attention, AFT, recurrent.
+// Ops of plans: what mixes rows (attention, AFT, recurrent), and the loss.
 
 #include <math.h>
-#include <string.h>
 
 #include "attncl/aft.h"
 #include "attncl/attention.h"
@@ -11,139 +10,9 @@
 #include "fuzz/graphs/plan.h"
 #include "ref/layers.h"
 
-// The shape of h with another last extent.
-static const int64_t *with_last(const struct host *h, int64_t last, int64_t dim[ATTNCL_MAX_RANK])
-{
-    memcpy(dim, h->dim, sizeof h->dim);
-    dim[h->rank - 1] = last;
-    return dim;
-}
-
 static int64_t last_of(const struct host *h)
 {
     return h->dim[h->rank - 1];
-}
-
-// -- linear and linear_fused: 0 x, 1 weight, 2 bias, 3 gate, 4 residual
-static bool linear_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    int64_t dim[ATTNCL_MAX_RANK];
-    const int64_t out = plan_number(p, 1, 9);
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){out, last_of(h)});
-    s->in[2] = plan_maybe(p, 60, 1, &out);
-    with_last(h, out, dim);
-    plan_result(p, s, h->rank, dim);
-    return true;
-}
-
-static void linear_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_dense(operand(p, s, 0), operand(p, s, 1), operand(p, s, 2), result(p, s));
-}
-
-static attncl_value linear_build(struct builder *b, const struct plan_step *s)
-{
-    return CALL(b, s, attncl_linear(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)),
-                "attncl_linear(g, %s, %s, %s)", program_name(s, 0), program_name(s, 1),
-                program_name(s, 2));
-}
-
-static bool fused_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    int64_t dim[ATTNCL_MAX_RANK];
-    const int64_t out = plan_number(p, 1, 9);
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){out, last_of(h)});
-    s->in[2] = plan_maybe(p, 60, 1, &out);
-    with_last(h, out, dim);
-    s->in[3] = plan_maybe(p, 40, h->rank, dim);
-    s->in[4] = plan_maybe(p, 40, h->rank, dim);
-    s->number[0] = plan_number(p, ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    plan_result(p, s, h->rank, dim);
-    return true;
-}
-
-static void fused_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    const struct host *gate = operand(p, s, 3), *residual = operand(p, s, 4);
-    struct host *y = result(p, s);
-    linear_evaluate(p, s);
-    ref_activation_fwd(y, (int)s->number[0], y);
-    if (gate)
-        ref_mul_fwd(y, gate, y);
-    if (residual)
-        ref_add_fwd(y, residual, y);
-}
-
-static attncl_value fused_build(struct builder *b, const struct plan_step *s)
-{
-    attncl_linear_desc desc = ATTNCL_LINEAR_DESC_INIT;
-    desc.activation = (attncl_activation)s->number[0];
-    desc.gate = taken(b, s, 3);
-    desc.residual = taken(b, s, 4);
-    return CALL(b, s,
-                attncl_linear_fused(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)),
-                "attncl_linear_fused(g, &(const attncl_linear_desc){sizeof(attncl_linear_desc), "
-                "%d, %s, %s}, %s, %s, %s)",
-                (int)s->number[0], program_name(s, 3), program_name(s, 4), program_name(s, 0),
-                program_name(s, 1), program_name(s, 2));
-}
-
-// -- bmm
-static bool bmm_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    const int64_t out = plan_number(p, 1, 9);
-    if (h->rank != 3)
-        return false;
-    s->in[1] = plan_operand(p, 3, (const int64_t[]){h->dim[0], h->dim[2], out});
-    plan_result(p, s, 3, (const int64_t[]){h->dim[0], h->dim[1], out});
-    return true;
-}
-
-static void bmm_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    const struct host *a = operand(p, s, 0), *b = operand(p, s, 1);
-    struct host *y = result(p, s);
-    const int64_t n = a->dim[1], m = a->dim[2], out = b->dim[2];
-    for (int64_t i = 0; i < y->count; ++i) {
-        const int64_t c = i % out, row = i / out, batch = row / n;
-        y->data[i] = 0;
-        for (int64_t k = 0; k < m; ++k)
-            y->data[i] += a->data[row * m + k] * b->data[(batch * m + k) * out + c];
-    }
-}
-
-static attncl_value bmm_build(struct builder *b, const struct plan_step *s)
-{
-    return CALL(b, s, attncl_bmm(b->g, taken(b, s, 0), taken(b, s, 1)), "attncl_bmm(g, %s, %s)",
-                program_name(s, 0), program_name(s, 1));
-}
-
-// -- embedding: x is the table
-static bool embedding_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    const int64_t dim[3] = {plan_number(p, 1, 4), plan_number(p, 1, 3), last_of(h)};
-    if (h->rank != 2)
-        return false;
-    s->in[1] = plan_lengths(p, 0, h->dim[0] - 1, 2, dim);
-    s->real = plan_chance(p, 50) ? 1 : 2.5;
-    plan_result(p, s, 3, dim);
-    return true;
-}
-
-static void embedding_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_embedding_fwd(operand(p, s, 1), operand(p, s, 0), s->real, result(p, s));
-}
-
-static attncl_value embedding_build(struct builder *b, const struct plan_step *s)
-{
-    return CALL(b, s, attncl_embedding(b->g, taken(b, s, 1), taken(b, s, 0), (float)s->real),
-                "attncl_embedding(g, %s, %s, %gf)", program_name(s, 1), program_name(s, 0),
-                s->real);
 }
 
 // -- attention: 0 query, 1 key, 2 value, 3 mask, 4 lengths; number: causal, window, layout
@@ -437,10 +306,6 @@ static attncl_value entropy_build(struct builder *b, const struct plan_step *s)
 }
 
 const struct plan_op plan_ops_mixing[] = {
-    {"linear", linear_choose, linear_evaluate, linear_build},
-    {"linear_fused", fused_choose, fused_evaluate, fused_build},
-    {"bmm", bmm_choose, bmm_evaluate, bmm_build},
-    {"embedding", embedding_choose, embedding_evaluate, embedding_build},
     {"attention", attention_choose, attention_evaluate, attention_build},
     {"split_heads", split_choose, split_evaluate, split_build},
     {"merge_heads", merge_choose, merge_evaluate, merge_build},

@@ -129,16 +129,34 @@ static int pick_value(struct plan *p)
     return 0;
 }
 
+static const struct plan_op *pick_op(struct plan *p)
+{
+    const struct {
+        const struct plan_op *op;
+        int n;
+    } tables[] = {{plan_ops_rows, n_plan_ops_rows},
+                  {plan_ops_views, n_plan_ops_views},
+                  {plan_ops_products, n_plan_ops_products},
+                  {plan_ops_mixing, n_plan_ops_mixing}};
+    enum { N_TABLES = sizeof tables / sizeof tables[0] };
+    int n = 0, table = 0;
+
+    for (int i = 0; i < N_TABLES; ++i)
+        n += tables[i].n;
+    int which = (int)plan_number(p, 0, n - 1);
+    while (which >= tables[table].n)
+        which -= tables[table++].n;
+    return &tables[table].op[which];
+}
+
 static void add_step(struct plan *p)
 {
     struct plan_step *s = &p->step[p->n_steps];
-    const int n = n_plan_ops_rows + n_plan_ops_mixing;
     *s = (struct plan_step){.out = ABSENT};
     for (int i = 0; i < MAX_OPERANDS; ++i)
         s->in[i] = ABSENT;
-    const int which = (int)plan_number(p, 0, n - 1), x = pick_value(p);
-    s->op =
-        which < n_plan_ops_rows ? &plan_ops_rows[which] : &plan_ops_mixing[which - n_plan_ops_rows];
+    s->op = pick_op(p);
+    const int x = pick_value(p);
     s->in[0] = x;
     if (!s->op->choose(p, s, x))
         return;

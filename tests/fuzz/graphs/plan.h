@@ -51,8 +51,9 @@ struct plan_op {
     void (*evaluate)(const struct plan *p, const struct plan_step *s);
     attncl_value (*build)(struct builder *b, const struct plan_step *s);
 };
-extern const struct plan_op plan_ops_rows[], plan_ops_mixing[];
-extern const int n_plan_ops_rows, n_plan_ops_mixing;
+extern const struct plan_op plan_ops_rows[], plan_ops_views[], plan_ops_products[],
+    plan_ops_mixing[];
+extern const int n_plan_ops_rows, n_plan_ops_views, n_plan_ops_products, n_plan_ops_mixing;
 
 // -- plan.c
 void plan_draw(struct plan *p, uint64_t seed);
@@ -83,18 +84,33 @@ static inline attncl_value taken(const struct builder *b, const struct plan_step
     return s->in[i] == ABSENT ? ATTNCL_NONE_VALUE : b->v[s->in[i]];
 }
 
-// -- program.c
+// -- wanted.c
+// Of outputs y the gradients dy are inputs of the plan; gradients of values x are asked for.
+struct question {
+    int y[MAX_VALUES], dy[MAX_VALUES], n_y;
+    int x[MAX_VALUES], n_x;
+};
 // What the graph must give, and how far it may be off.
 struct wanted {
     char name[16];
     const struct host *h;
     double tolerance;
 };
-// Builds leaves, steps, outputs and gradients of `n_x` values; y and its dy are inputs of the plan.
-struct question {
-    int y[MAX_VALUES], dy[MAX_VALUES], n_y;
-    int x[MAX_VALUES], n_x;
+// Elements of gradients that were measured by differences, and those left out: the definition has a corner there.
+struct measured {
+    int64_t elements, skipped;
 };
+// Every result that no step takes, and a gradient for each of them; leaves and one result between.
+void plan_ask(struct plan *p, struct question *q);
+double plan_largest(const struct plan *p);
+// Both return how many are wanted.  `copy` has the evaluated plan's values, which are the same afterwards.
+int want_results(const struct plan *p, const struct question *q, struct host *const *copy,
+                 struct wanted *w);
+int want_gradients(const struct plan *p, const struct question *q, struct host *const *copy,
+                   struct wanted *w, struct measured *measured);
+
+// -- program.c
+// Builds leaves, steps, outputs and gradients.
 void program_build(struct builder *b, attncl_context *context, const struct plan *p,
                    const struct question *q, attncl_tensor *weights[MAX_VALUES]);
 attncl_status program_write_inputs(const struct plan *p, attncl_graph *g);

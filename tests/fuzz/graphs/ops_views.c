@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: MIT
+// Ops of plans: views and what moves elements.
+
+#include <math.h>
+#include <string.h>
+
+#include "attncl/ops.h"
+#include "fuzz/graphs/plan.h"
+#include "ref/ref.h"
+
+static void like(struct plan *p, struct plan_step *s, int x)
+{
+    plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
+}
+
+// -- slice
+static bool slice_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    int64_t dim[ATTNCL_MAX_RANK];
+    const int64_t axis = s->number[0] = plan_number(p, 0, h->rank - 1);
+    s->number[1] = plan_number(p, 0, h->dim[axis] - 1);
+    s->number[2] = plan_number(p, s->number[1] + 1, h->dim[axis]);
+    memcpy(dim, h->dim, sizeof dim);
+    dim[axis] = s->number[2] - s->number[1];
+    plan_result(p, s, h->rank, dim);
+    p->value[s->out].is_view = true;
+    return true;
+}
+
+static void slice_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *x = operand(p, s, 0);
+    struct host *y = result(p, s);
+    const int axis = (int)s->number[0];
+    int64_t inner = 1;
+    for (int i = axis + 1; i < x->rank; ++i)
+        inner *= x->dim[i];
+    for (int64_t i = 0; i < y->count; ++i) {
+        const int64_t rest = i % inner, k = i / inner % y->dim[axis],
+                      outer = i / inner / y->dim[axis];
+        y->data[i] = x->data[(outer * x->dim[axis] + s->number[1] + k) * inner + rest];
+    }
+}
+
+static attncl_value slice_build(struct builder *b, const struct plan_step *s)
+{
+    return CALL(b, s,
+                attncl_slice(b->g, taken(b, s, 0), (int)s->number[0], s->number[1], s->number[2]),
+                "attncl_slice(g, %s, %d, %d, %d)", program_name(s, 0), (int)s->number[0],
+                (int)s->number[1], (int)s->number[2]);
+}
+
+// -- permute
+static bool permute_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    int64_t dim[ATTNCL_MAX_RANK];
+    if (h->rank > 4)
+        return false;
+    for (int i = 0; i < h->rank; ++i)
+        s->number[i] = i;
+    for (int i = h->rank - 1; i > 0; --i) {
+        const int64_t k = plan_number(p, 0, i), other = s->number[k];
+        s->number[k] = s->number[i];
+        s->number[i] = other;
+    }
+    for (int i = 0; i < h->rank; ++i)
+        dim[i] = h->dim[s->number[i]];
+    plan_result(p, s, h->rank, dim);
+    p->value[s->out].is_view = true;
+    return true;
+}
+
+static void permute_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *x = operand(p, s, 0);
+    struct host *y = result(p, s);
+    for (int64_t i = 0; i < y->count; ++i) {
+        int64_t place[ATTNCL_MAX_RANK] = {0}, rest = i, from = 0;
+        for (int axis = y->rank - 1; axis >= 0; --axis) {
+            place[s->number[axis]] = rest % y->dim[axis];
+            rest /= y->dim[axis];
+        }
+        for (int axis = 0; axis < x->rank; ++axis)
+            from = from * x->dim[axis] + place[axis];
+        y->data[i] = x->data[from];
+    }
+}
+
+static attncl_value permute_build(struct builder *b, const struct plan_step *s)
+{
+    const int order[4] = {(int)s->number[0], (int)s->number[1], (int)s->number[2],
+                          (int)s->number[3]};
+    return CALL(b, s, attncl_permute(b->g, taken(b, s, 0), order),
+                "attncl_permute(g, %s, (const int[]){%d, %d, %d, %d})", program_name(s, 0),
+                order[0], order[1], order[2], order[3]);
+}
+
+// -- reshape: two axes become one, or one two, or all one
+static bool reshape_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    int64_t *dim = s->number + 1;
+    const int axis = (int)plan_number(p, 0, h->rank - 1);
+    int rank = 0;
+    for (int i = 0; i < h->rank; ++i) {
+        if (i == axis && h->rank < 4 && h->dim[i] % 2 == 0 && plan_chance(p, 70)) {
+            dim[rank++] = h->dim[i] / 2;
+            dim[rank++] = 2;
+        } else if (i == axis && i + 1 < h->rank) {
+            dim[rank++] = h->dim[i] * h->dim[i + 1];
+            ++i;
+        } else {
+            dim[rank++] = h->dim[i];
+        }
+    }
+    s->number[0] = rank;
+    plan_result(p, s, rank, dim);
+    p->value[s->out].is_view = true;
+    return true;
+}
+
+static void reshape_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    memcpy(result(p, s)->data, operand(p, s, 0)->data,
+           (size_t)result(p, s)->count * sizeof(double));
+}
+
+static attncl_value reshape_build(struct builder *b, const struct plan_step *s)
+{
+    const int64_t *d = s->number + 1;
+    return CALL(b, s, attncl_reshape(b->g, taken(b, s, 0), (int)s->number[0], d),
+                "attncl_reshape(g, %s, %d, (const int64_t[]){%d, %d, %d, %d, %d})",
+                program_name(s, 0), (int)s->number[0], (int)d[0], (int)d[1], (int)d[2], (int)d[3],
+                (int)d[4]);
+}
+
+// -- concat of two or three
+static bool concat_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    int64_t dim[ATTNCL_MAX_RANK], total;
+    const int axis = (int)plan_number(p, 0, h->rank - 1), n = (int)plan_number(p, 2, 3);
+    if (h->rank > 4 || h->count > 150)
+        return false;
+    memcpy(dim, h->dim, sizeof dim);
+    total = dim[axis];
+    for (int i = 1; i < n; ++i) {
+        if (plan_chance(p, 40))
+            dim[axis] = plan_number(p, 1, 3);
+        s->in[i] = plan_operand(p, h->rank, dim);
+        total += dim[axis];
+    }
+    dim[axis] = total;
+    s->number[0] = axis;
+    s->number[1] = n;
+    plan_result(p, s, h->rank, dim);
+    return true;
+}
+
+static void concat_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    struct host *y = result(p, s);
+    const int axis = (int)s->number[0];
+    int64_t inner = 1, begin = 0;
+    for (int i = axis + 1; i < y->rank; ++i)
+        inner *= y->dim[i];
+    for (int k = 0; k < s->number[1]; ++k) {
+        const struct host *x = operand(p, s, k);
+        const int64_t row = x->dim[axis] * inner;
+        for (int64_t i = 0; i < x->count; ++i)
+            y->data[i / row * y->dim[axis] * inner + begin * inner + i % row] = x->data[i];
+        begin += x->dim[axis];
+    }
+}
+
+static attncl_value concat_build(struct builder *b, const struct plan_step *s)
+{
+    const attncl_value list[3] = {taken(b, s, 0), taken(b, s, 1), taken(b, s, 2)};
+    const size_t n = (size_t)s->number[1];
+    return CALL(b, s, attncl_concat(b->g, n, list, (int)s->number[0]),
+                "attncl_concat(g, %zu, (const attncl_value[]){%s, %s, %s}, %d)", n,
+                program_name(s, 0), program_name(s, 1), program_name(s, 2), (int)s->number[0]);
+}
+
+// -- relative_shift
+static bool shift_choose(struct plan *p, struct plan_step *s, int x)
+{
+    if (p->value[x].h->dim[p->value[x].h->rank - 1] % 2 != 0)
+        return false;
+    s->real = (double)plan_number(p, -3, 3);
+    like(p, s, x);
+    return true;
+}
+
+static void shift_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *x = operand(p, s, 0);
+    const int64_t width = x->dim[x->rank - 1];
+    for (int64_t i = 0; i < x->count; ++i) {
+        const double angle = s->real * pow(10000.0, -(double)(i % width / 2 * 2) / (double)width);
+        result(p, s)->data[i] =
+            cos(angle) * x->data[i] + (i % 2 ? -sin(angle) : sin(angle)) * x->data[i ^ 1];
+    }
+}
+
+static attncl_value shift_build(struct builder *b, const struct plan_step *s)
+{
+    return CALL(b, s, attncl_relative_shift(b->g, taken(b, s, 0), s->real),
+                "attncl_relative_shift(g, %s, %g)", program_name(s, 0), s->real);
+}
+
+const struct plan_op plan_ops_views[] = {
+    {"slice", slice_choose, slice_evaluate, slice_build},
+    {"permute", permute_choose, permute_evaluate, permute_build},
+    {"reshape", reshape_choose, reshape_evaluate, reshape_build},
+    {"concat", concat_choose, concat_evaluate, concat_build},
+    {"relative_shift", shift_choose, shift_evaluate, shift_build},
+};
+const int n_plan_ops_views = sizeof plan_ops_views / sizeof plan_ops_views[0];

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+// Small inputs of ops, for tests of what NaN and infinity in them do.  Each function fills in[], which is empty, and
+// *out of the result's shape and type, and returns the number of inputs; optional ones stay NULL.
+#ifndef ATTNCL_TEST_SPECIAL_INPUTS_H
+#define ATTNCL_TEST_SPECIAL_INPUTS_H
+
+#include "support/host.h"
+
+int inputs_one(struct host **in, struct host **out);
+int inputs_two(struct host **in, struct host **out);
+int inputs_masked(struct host **in, struct host **out);
+int inputs_biased(struct host **in, struct host **out);
+int inputs_normed(struct host **in, struct host **out);
+int inputs_linear(struct host **in, struct host **out);
+int inputs_product(struct host **in, struct host **out);
+int inputs_looked_up(struct host **in, struct host **out);
+int inputs_positioned(struct host **in, struct host **out);
+int inputs_scored(struct host **in, struct host **out);
+int inputs_mixed(struct host **in, struct host **out);
+int inputs_gated(struct host **in, struct host **out);
+int inputs_additive(struct host **in, struct host **out);
+int inputs_pooled(struct host **in, struct host **out);
+int inputs_recurrent(struct host **in, struct host **out);
+
+#endif
