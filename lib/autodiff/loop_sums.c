@@ -20,6 +20,17 @@ void attncl__loop_sums_free(struct loop_sums *s)
     s->stack_of = NULL;
 }
 
+// Whether x is this iteration's row of a stack that there is.
+static bool is_row(const struct loop_sums *s, attncl_value x)
+{
+    const attncl_graph *g = s->g;
+    const struct value *v = &g->values[x.id];
+    const struct node *node = v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
+
+    return node && node->cls == &attncl__op_loop_row_fwd && node->in[1] == s->position.id &&
+           g->values[node->in[0]].desc.dim[0] == s->n_rows;
+}
+
 attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
 {
     const struct loop_stack_fwd_params params = {s->n_rows};
@@ -27,6 +38,8 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
 
     if (known && s->stack_of[x.id])
         return attncl__graph_handle(s->g, s->stack_of[x.id]);
+    if (is_row(s, x))
+        return attncl__graph_handle(s->g, s->g->nodes[s->g->values[x.id].node].in[0]);
     const attncl_value stack =
         attncl__graph_add(s->g, &attncl__op_loop_stack_fwd, &params, IN(x, s->position));
     if (known)

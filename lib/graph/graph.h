@@ -62,7 +62,7 @@ attncl_value attncl__graph_loop_begin_reversed(attncl_graph *g, int64_t trip_cou
 struct grad_region {
     int n_in, n_out;
     attncl_value *in, *out;
-    const void *context;
+    void *context;
     // Adds the nodes that compute dx[i], the gradient of in[i], where requires_grad[i]; another
     // dx[i] may stay null.  dy[i] is null where there is no gradient.  A failure fails the graph.
     void (*backward)(attncl_graph *g, const struct grad_region *region, const attncl_value *dy,

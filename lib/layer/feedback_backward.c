@@ -2,11 +2,12 @@
 //
 // Backward pass of the steps of a feedback transformer, last step first.
 //
-// The cache still holds every key and value, so a step needs nothing else of the forward pass: it
-// is recomputed from its row of x and then differentiated.  Later steps have accumulated the
-// gradients of its keys and values in a gradient cache by then; it adds those of earlier memories
-// there.  The parameters' gradients are summed over the steps.  All steps share one set of nodes
-// here too.
+// The cache still holds every key and value, and the forward pass has kept what its steps computed: a
+// step's nodes are added again and differentiated, and read what was kept (autodiff/loop_saves.h);
+// what was not kept, such as the argument of a GELU, is recomputed.  Later steps have accumulated
+// the gradients of its keys and values in a gradient cache by then; it adds those of earlier
+// memories there.  The parameters' gradients are summed over the steps.  All steps share one set of
+// nodes here too.
 
 #include "attncl/gradient.h"
 #include "attncl/ops.h"
@@ -18,6 +19,7 @@
 struct context {
     struct feedback_steps steps; // p is set when it is used
     struct feedback_model p;
+    struct loop_saves saves;
     int64_t n_steps;
     struct feedback_layer layers[];
 };
@@ -161,9 +163,9 @@ static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value positio
                             : ATTNCL_NONE_VALUE;
 }
 
-// Recomputes the step at `position` and adds the gradients of what it reads.
-static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value x,
-                          attncl_value position, const attncl_value *dy)
+// Adds the nodes of the step at `position` again, and those of the gradients of what it reads.
+static void differentiate_step(attncl_graph *g, struct backward_pass *b, attncl_value x,
+                               attncl_value position, const attncl_value *dy)
 {
     struct feedback_steps *s = &b->c->steps;
     const int64_t n_projections = attncl__feedback_projection_count(s);
@@ -194,6 +196,21 @@ static void backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value
     attncl_graph_gradient(g, (size_t)n, outputs, output_grads, (size_t)b->n_inner, b->inner,
                           b->inner_d);
     attncl__free(outputs);
+}
+
+static attncl_status backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value x,
+                                   attncl_value position, const attncl_value *dy)
+{
+    struct loop_reads reads;
+    attncl_status status = attncl__loop_reads_begin(g, &b->c->saves, position, &reads);
+
+    if (status == ATTNCL_OK) {
+        differentiate_step(g, b, x, position, dy);
+        if (!attncl__graph_failed(g))
+            status = attncl__loop_reads_replace(g, &reads, b->c->steps.first_kept);
+    }
+    attncl__loop_reads_free(&reads);
+    return status;
 }
 
 // Prepares the gradients after the loop: rows of those of x, sums of the others.
@@ -243,10 +260,11 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
     const attncl_value position = attncl__graph_loop_begin_reversed(g, given->n_steps);
     const attncl_value x = row_of(g, region->in[0], position);
     list_requiring_grad(&b, x, requires_grad);
-    backprop_step(g, &b, x, position, dy);
-    status = collect_grads(g, &b, position);
+    status = backprop_step(g, &b, x, position, dy);
+    if (status == ATTNCL_OK && !attncl__graph_failed(g))
+        status = collect_grads(g, &b, position);
     attncl__graph_loop_end(g);
-    if (status == ATTNCL_OK)
+    if (status == ATTNCL_OK && !attncl__graph_failed(g))
         store_grads(g, &b, dx);
 done:
     if (status != ATTNCL_OK)
@@ -284,9 +302,11 @@ struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struc
 }
 
 void attncl__feedback_backward_end(attncl_graph *g, struct grad_region *region, attncl_value y,
-                                   attncl_value memory)
+                                   attncl_value memory, const struct loop_saves *saves)
 {
     if (region) {
+        struct context *c = region->context;
+        c->saves = *saves;
         region->out[0] = y;
         region->out[1] = memory;
         region->backward = backprop_steps;

@@ -7,6 +7,7 @@
 #define ATTNCL_LAYER_FEEDBACK_INTERNAL_H
 
 #include "attncl/feedback.h"
+#include "autodiff/loop_saves.h"
 #include "layer/layer.h"
 
 // A layer's and a model's parameters: copies of the caller's structs; attn.dropout and ffn.dropout are
@@ -68,6 +69,7 @@ struct feedback_steps {
     attncl_value cache;     // state [2 n_sets, B, H, positions, D]; null: no layer reads it
     attncl_value gradients; // of the cache, like it: during the backward pass, else null
     attncl_value position, gate;
+    int first_kept; // the first node of the last step whose results its gradient may read
 };
 
 // Checks the parameters and creates the cache.  False: the graph has failed.
@@ -91,10 +93,11 @@ struct kv_projection attncl__feedback_projection(attncl_graph *g, const struct f
 void attncl__feedback_keep(attncl_graph *g, const struct feedback_steps *s, attncl_value memory);
 
 // A transformer's loop as a custom-gradient region.  begin: before its first node, x [T, B, C];
-// end: after its last, with its outputs, memory null where it was not requested.
+// end: after its last, with its outputs, memory null where it was not requested, and what its steps
+// have kept.
 struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struct feedback_steps *s,
                                                     attncl_value x);
 void attncl__feedback_backward_end(attncl_graph *g, struct grad_region *region, attncl_value y,
-                                   attncl_value memory);
+                                   attncl_value memory, const struct loop_saves *saves);
 
 #endif

@@ -97,13 +97,16 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
     const struct loop_stack_fwd_params stack = {(int32_t)d.dim[0]};
     x = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
     x = attncl__feedback_one_step(g, &s, x, position, &memory);
+    const struct loop_saves saves =
+        attncl__loop_saves_add(g, s.first_kept, position, (int32_t)d.dim[0]);
     attncl__feedback_keep(g, &s, memory);
     x = attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(x, position));
     if (memory_ret)
         *memory_ret =
             attncl__graph_add(g, &attncl__op_loop_stack_fwd, &stack, IN(memory, position));
     attncl__graph_loop_end(g);
-    attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE);
+    attncl__feedback_backward_end(g, region, x, memory_ret ? *memory_ret : ATTNCL_NONE_VALUE,
+                                  &saves);
     return attncl__feedback_normalise(g, "norm", x, model->norm_weight, model->norm_bias,
                                       model->norm_eps);
 }

@@ -24,7 +24,7 @@ static void fill(float *x, int n, int period)
         x[i] = (float)(i * i % period - period / 2);
 }
 
-// y_t = x_t W^T + b + c for each row of x: the gradients of W and b are those of all rows at once, that of c
+// y_t = 2 x_t W^T + b + c for each row of x: the gradients of W and b are those of all rows at once, that of c
 // is summed row by row, and that of x is a stack of rows.
 TEST(are_those_of_all_rows)
 {
@@ -44,7 +44,7 @@ TEST(are_those_of_all_rows)
     const attncl_value row = attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, position));
     const attncl_value dy_row =
         attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(dy, position));
-    const attncl_value y = attncl_add(g, attncl_linear(g, row, w, b), c);
+    const attncl_value y = attncl_add(g, attncl_linear(g, attncl_add(g, row, row), w, b), c);
     attncl_graph_gradient(g, 1, &y, &dy_row, 4, (const attncl_value[]){row, w, b, c}, d);
     ck_ok(attncl__loop_sums_begin(g, position, T, T - 1, &sums));
     sum[0] = (struct loop_sum){.sum = attncl__loop_sums_stack(&sums, d[0])};
@@ -54,8 +54,8 @@ TEST(are_those_of_all_rows)
     attncl__graph_loop_end(g);
     for (int i = 0; i < 4; ++i)
         attncl_graph_output(g, names[i], attncl__loop_sum_value(g, &sum[i]));
-    // dx, the rows of x, and those of dy once for both W and b.
-    ck_assert_int_eq(count_in_loop(g, &attncl__op_loop_stack_fwd), 3);
+    // dx and 2 x; the rows of dy are there.
+    ck_assert_int_eq(count_in_loop(g, &attncl__op_loop_stack_fwd), 2);
     ck_assert_int_eq(count_in_loop(g, &attncl__op_loop_sum_fwd), 1);
 
     fill(rows, T * B * K, 7);
@@ -83,7 +83,7 @@ TEST(are_those_of_all_rows)
             for (int k = 0; k < K; ++k) {
                 float want = 0;
                 for (int i = 0; i < T * B; ++i)
-                    want += dy_rows[i * N + n] * rows[i * K + k];
+                    want += 2 * dy_rows[i * N + n] * rows[i * K + k];
                 ck_assert_float_eq(dw[n * K + k], want);
             }
             for (int i = 0; i < B; ++i) {
@@ -96,7 +96,7 @@ TEST(are_those_of_all_rows)
         for (int i = 0; i < T * B * K; ++i) {
             float want = 0;
             for (int n = 0; n < N; ++n)
-                want += dy_rows[i / K * N + n] * weights[n * K + i % K];
+                want += 2 * dy_rows[i / K * N + n] * weights[n * K + i % K];
             ck_assert_float_eq(dx[i], want);
         }
     }
