@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/desc.h"
 #include "base/strbuf.h"
+#include "base/suggest.h"
 #include "base/try.h"
 #include "model/param_list.h"
 
@@ -18,6 +19,7 @@ enum {
     MAX_PROBLEMS = 1000,
     MAX_NAMED = 10, // in a message
     MAX_NAMED_BYTES = 700,
+    MAX_COMPARED = 10000, // tensors of a file with the name of one that is missing
 };
 
 void attncl__param_list_free(struct param_list *l)
@@ -165,6 +167,36 @@ static size_t add_names(const struct param_list *l, bool missing, struct strbuf 
     return n;
 }
 
+static bool ends_with_name(const char *whole, const char *name)
+{
+    const size_t n = strlen(name), n_whole = strlen(whole);
+    return n < n_whole && whole[n_whole - n - 1] == '.' && strcmp(whole + n_whole - n, name) == 0;
+}
+
+// One with a prefix more or less, as modules within modules have them, or mistyped.
+static bool is_near(const char *name, const char *missing)
+{
+    const size_t n = strlen(name), n_missing = strlen(missing);
+    if (ends_with_name(name, missing) || ends_with_name(missing, name))
+        return true;
+    return n + 1 >= n_missing && n <= n_missing + 1 && attncl__edit_distance(name, missing) <= 1;
+}
+
+// What the file has in place of the first parameter that is missing; NULL: nothing like it.
+static const char *find_near(const struct param_list *l)
+{
+    size_t first = 0;
+    while (!l->list[first].is_missing)
+        ++first;
+    const size_t n = attncl_safetensors_count(l->file);
+    for (size_t i = 0; i < n && i < MAX_COMPARED; ++i) {
+        const char *name = attncl_safetensors_at(l->file, i)->name;
+        if (attncl__name_find(&l->names, name) < 0 && is_near(name, l->list[first].name))
+            return name;
+    }
+    return NULL;
+}
+
 attncl_status attncl__param_list_check(const struct param_list *l)
 {
     struct strbuf text = STRBUF_EMPTY;
@@ -173,6 +205,9 @@ attncl_status attncl__param_list_check(const struct param_list *l)
     const size_t n = add_names(l, true, &text);
     if (n > 0)
         attncl__strbuf_add(&text, n > 1 ? " are missing" : " is missing");
+    const char *near = n > 0 ? find_near(l) : NULL;
+    if (near)
+        attncl__strbuf_add(&text, "; the file has %.200s", near);
     add_names(l, false, &text);
     const attncl_status status =
         text.failed ? FAIL(ATTNCL_ERR_NO_MEMORY, "%zu parameters do not fit", l->n_problems)
