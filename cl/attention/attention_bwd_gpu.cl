@@ -24,9 +24,10 @@
 //   OUTPUT    which gradient                                    DQ | DK | DV
 
 // A work-group of 128, whatever the widths.
-#define TX 16
-#define TY 8
-#define DC 32
+#define TX             16
+#define TY             8
+#define DC             32
+#define QUERY_CHANNELS 0 // three products take the space
 #include "attention/attention_gpu.clh"
 
 #if !defined OUTPUT || !defined DROPOUT
@@ -106,9 +107,9 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
     for (int r = 0; r < 4; r++)
         for (int c = 0; c < 4; c++)
             s[r][c] = d[r][c] = 0.0f;
-    multiply_rows(rows, columns, x->width, x->stage, s);
+    multiply_rows(rows, columns, x->width, x->stage, x->stage, s);
 #if OUTPUT != DV
-    multiply_rows(other_rows, other_columns, x->value_width, x->stage, d);
+    multiply_rows(other_rows, other_columns, x->value_width, x->stage, x->stage, d);
 #endif
 #if DROPOUT
     float kept[4][4];

@@ -11,7 +11,8 @@
 //             work-item holds 4 x 4 scores of a tile of BC = 4 TX keys and 4 x 4 NE sums.  Tiles that
 //             no query sees are skipped
 //   Memory    queries and keys by DC channels, then values by VC keys, pass through `stage`;
-//             weights of a tile wait in `p` [BC][BR]; 10 to 25 KiB of local memory
+//             weights of a tile wait in `p` [BC][BR]; 10 to 25 KiB of local memory.  With QUERY_CHANNELS, the
+//             width rounded up to whole DC, queries are read once: up to 40 KiB
 //   Numerics  float; running maximum per row, so that only exponentials of numbers <= 0 are taken;
 //             a row that sees no key gives 0.  The weights come from scores computed again, the same
 //             bit for bit, and from `rows`
@@ -23,6 +24,7 @@
 //   TY       work-items along queries                        2 .. 16
 //   NE       float4s of a row's sums that a work-item holds  1 .. 4
 //   DC       channels of queries and keys at a time          16 | 32
+//   QUERY_CHANNELS  of queries that stay in local memory     0 | 64
 //   ALIGNED  rows start at and consist of whole float4s      0 | 1
 //   MASKING  what hides keys, beside the range               0 .. 2
 //   DROPOUT  of the weights                                  0 | 1
@@ -42,7 +44,7 @@ struct block {
     struct rows queries, keys, values; // of the block; of the head
     int i0, count, width, panel_width, n_keys, reach;
     float scale;
-    __local float *stage, *p, *red;
+    __local float *stage, *p, *red, *kept;
     __local int *flag;
 };
 
@@ -72,7 +74,7 @@ static inline bool score_tile(const struct block *x, const struct visibility *v,
         for (int c = 0; c < 4; c++)
             s[r][c] = 0.0f;
     if (j0 < x->reach)
-        multiply_rows(x->queries, rows_from(x->keys, j0), x->width, x->stage, s);
+        multiply_rows(x->queries, rows_from(x->keys, j0), x->width, x->kept, x->stage, s);
 #pragma unroll
     for (int r = 0; r < 4; r++) {
         const int length = MASKING == BY_LENGTHS && row + r <= last ? length_of(v, row + r) : 0;
@@ -161,6 +163,11 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
                               int width, int value_width, float scale, WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S, red[BR * (TX + 1)];
+#if QUERY_CHANNELS
+    __local float kept[QUERY_CHANNELS * ROW_LD] IN_FLOAT4S;
+#else
+    __local float *const kept = stage;
+#endif
     __local int flag;
     const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
@@ -181,11 +188,14 @@ KERNEL void attention_gpu_fwd(HEADS(q), HEADS(k), HEADS(v), VISIBILITY_PARAMS,
         stage,
         p,
         red,
+        kept,
         &flag,
     };
     const int row = 4 * ((int)get_local_id(0) / TX);
     const long block_row = (long)head * n_queries + i0;
 
+    for (int d0 = 0; d0 < QUERY_CHANNELS; d0 += DC)
+        stage_rows(x.queries.x, q_t, BR, count, d0, width, kept + d0 * ROW_LD, ROW_LD);
 #if WEIGHTS
     float row_max[4], factor[4];
     rows += 2 * block_row;

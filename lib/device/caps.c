@@ -120,6 +120,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     if (caps.max_group < MIN_GPU_GROUP)
         caps.variant = VARIANT_CPU;
     caps.nv_compute_capability = 10 * major + minor;
+    caps.unit_local_bytes = attncl__quirks_unit_local_bytes(caps.nv_compute_capability);
     caps.mma_candidate = attncl__quirks_mma(info, caps.nv_compute_capability);
     attncl__quirks_apply(info, &caps);
     override_variant(&caps, variant);

@@ -38,8 +38,9 @@ struct device_caps {
     bool is_cpu;
     bool is_gpu;
     unsigned compute_units;
-    size_t max_group;   // work-items
-    size_t local_bytes; // local memory of a work-group
+    size_t max_group;        // work-items
+    size_t local_bytes;      // local memory of a work-group
+    size_t unit_local_bytes; // of a compute unit, shared by its work-groups; 0: not known
     uint64_t global_bytes;
     uint64_t max_buffer_bytes;
     size_t align_bytes;             // sub-buffer origins, at least 128

@@ -92,6 +92,20 @@ static const struct quirk quirks[] = {
     {.vendor = VENDOR_APPLE, .type = ATTNCL_DEVICE_CPU, .max_group = 1},
 };
 
+// As NVIDIA's programming guide has them.
+static const struct {
+    unsigned compute_capability, kib;
+} unit_local[] = {{70, 96},  {75, 64},  {80, 164},  {86, 100}, {87, 164},
+                  {89, 100}, {90, 228}, {100, 228}, {120, 100}};
+
+size_t attncl__quirks_unit_local_bytes(unsigned compute_capability)
+{
+    for (size_t i = 0; i < sizeof unit_local / sizeof unit_local[0]; ++i)
+        if (unit_local[i].compute_capability == compute_capability)
+            return (size_t)1024 * unit_local[i].kib;
+    return 0;
+}
+
 // Each runs its vendor's own driver.  AMD's puts features behind a colon: "gfx90a:sramecc+:xnack-".
 static const struct {
     const char *platform, *architecture; // NULL: by its compute capability

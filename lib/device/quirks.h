@@ -8,6 +8,9 @@
 
 enum device_vendor attncl__quirks_vendor(const attncl_device_info *info);
 
+// Local memory of a multiprocessor, by NVIDIA's compute capability (major * 10 + minor); 0: not known.
+size_t attncl__quirks_unit_local_bytes(unsigned compute_capability);
+
 // Applies every matching row, in the table's order.
 void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *caps);
 

@@ -31,18 +31,20 @@
 static const struct {
     const char *name;
     struct device_caps caps;
-    enum matrix_instruction mma; // which only kernels with it are written for
+    bool adds; // only what the devices before it have not, back to the last that adds nothing
+    enum matrix_instruction mma;
     enum gemm_precision precision;
+    size_t unit_local_bytes;
 } devices[] = {
-    {"nvidia", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_NONE, GEMM_F32},
-    {"cdna", GPU(VENDOR_AMD, 64, 256, 104, 65536), MMA_NONE, GEMM_F32},
-    {"rdna", GPU(VENDOR_AMD, 32, 256, 40, 65536), MMA_NONE, GEMM_F32},
-    {"intel", GPU(VENDOR_INTEL, 1, 256, 32, 65536), MMA_NONE, GEMM_F32},
-    {"any", GPU(VENDOR_OTHER, 1, 256, 32, 32768), MMA_NONE, GEMM_F32},
-    {"nvidia-mma", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_PTX, GEMM_F32},
-    {"nvidia-mma", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_PTX, GEMM_TF32},
-    {"nvidia-mma", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), MMA_PTX, GEMM_BF16},
-    {"cdna-mma", GPU(VENDOR_AMD, 64, 256, 104, 65536), MMA_MFMA, GEMM_F32},
+    {"nvidia", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), false, MMA_NONE, GEMM_F32, 0},
+    {"nvidia-80", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), true, MMA_PTX, GEMM_F32, 164 << 10},
+    {"nvidia-80", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), true, MMA_PTX, GEMM_TF32, 164 << 10},
+    {"nvidia-80", GPU(VENDOR_NVIDIA, 32, 1024, 132, 49152), true, MMA_PTX, GEMM_BF16, 164 << 10},
+    {"cdna", GPU(VENDOR_AMD, 64, 256, 104, 65536), false, MMA_NONE, GEMM_F32, 0},
+    {"cdna-mma", GPU(VENDOR_AMD, 64, 256, 104, 65536), true, MMA_MFMA, GEMM_F32, 0},
+    {"rdna", GPU(VENDOR_AMD, 32, 256, 40, 65536), false, MMA_NONE, GEMM_F32, 0},
+    {"intel", GPU(VENDOR_INTEL, 1, 256, 32, 65536), false, MMA_NONE, GEMM_F32, 0},
+    {"any", GPU(VENDOR_OTHER, 1, 256, 32, 32768), false, MMA_NONE, GEMM_F32, 0},
 };
 enum { N_DEVICES = sizeof devices / sizeof devices[0], MAX_STEPS = 16, MAX_SEEN = 4096 };
 
@@ -51,7 +53,7 @@ struct variant_writer {
     const char *directory, *device, *label;
     int step, refusals; // fits() says no to the first `step` different rows
     char refused[MAX_STEPS][KSPEC_DEFINES_BYTES];
-    bool failed, only_mma;
+    bool failed;
     uint32_t seen[MAX_SEEN]; // what this device has already
     size_t n_seen;
 };
@@ -103,8 +105,6 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
     const uint32_t kernel = hash_text(program, spec->kernel);
     char path[512];
 
-    if (w->only_mma && !strstr(spec->defines, "#define MMA "))
-        return ATTNCL_OK;
     for (size_t i = 0; i < w->n_seen; ++i)
         if (w->seen[i] == kernel)
             return ATTNCL_OK;
@@ -138,6 +138,8 @@ static bool write_case(struct variant_writer *w, struct launcher *l, const struc
 
 int main(int argc, char **argv)
 {
+    static struct variant_writer writer;
+    struct variant_writer *w = &writer;
     bool ok = true;
 
     if (argc != 2) {
@@ -145,15 +147,14 @@ int main(int argc, char **argv)
         return 2;
     }
     for (size_t d = 0; d < N_DEVICES; ++d) {
-        struct variant_writer *w = calloc(1, sizeof *w);
-        if (!w)
-            return 1;
+        if (!devices[d].adds)
+            w->n_seen = 0;
         w->ctx.ignore_environment = true;
         w->directory = argv[1];
         w->device = devices[d].name;
         const struct launch_mock mock = {fits, launch, w};
-        w->only_mma = devices[d].mma != MMA_NONE;
         struct device_caps caps = devices[d].caps;
+        caps.unit_local_bytes = devices[d].unit_local_bytes;
         caps.mma = devices[d].mma;
         caps.precision = devices[d].precision;
         struct launcher l = {.caps = &caps, .gemm = "native"};
@@ -164,7 +165,6 @@ int main(int argc, char **argv)
             ok &= write_case(w, &l, &resource_steps[i]);
         for (size_t i = 0; i < n_resource_gradients; ++i)
             ok &= write_case(w, &l, &resource_gradients[i]);
-        free(w);
     }
     return ok ? 0 : 1;
 }

@@ -14,11 +14,21 @@ static struct kspec attention_spec(const struct attention_tiling *p, bool weight
     kspec_int(&spec, "TY", r->ty);
     kspec_int(&spec, "NE", r->ne);
     kspec_int(&spec, "DC", r->dc);
+    kspec_int(&spec, "QUERY_CHANNELS", p->query_channels);
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
     kspec_int(&spec, "WEIGHTS", weights);
     return spec;
+}
+
+static bool tile_fits(struct launcher *l, const struct attention_tiling *p, bool registers)
+{
+    const struct kspec spec = attention_spec(p, false);
+    const size_t group = (size_t)(p->tile->tx * p->tile->ty);
+
+    return registers ? attncl__kernel_has_no_spills(l, &spec, group)
+                     : attncl__kernel_is_launchable(l, &spec, group);
 }
 
 // A tile that the device runs, with all values of a work-item in registers if there is one.  Keys
@@ -30,12 +40,15 @@ static attncl_status choose_tile(struct launcher *l, struct attention_tiling *p)
             p->tile = attncl__attention_tile_config(l->caps, p->n_queries, p->value_width, skip);
             if (!p->tile)
                 break;
-            const struct kspec spec = attention_spec(p, false);
-            const size_t group = (size_t)(p->tile->tx * p->tile->ty);
             const int64_t tile = 4 * p->tile->tx;
-            if (!(registers ? attncl__kernel_has_no_spills(l, &spec, group)
-                            : attncl__kernel_is_launchable(l, &spec, group)))
-                continue;
+            p->query_channels = attncl__attention_query_channels(l->caps, p->tile, p->width);
+            if (!tile_fits(l, p, registers)) {
+                if (p->query_channels == 0)
+                    continue;
+                p->query_channels = 0;
+                if (!tile_fits(l, p, registers))
+                    continue;
+            }
             if (p->n_splits > 1)
                 p->split_keys = ceil_div(ceil_div(p->n_keys, p->n_splits), tile) * tile;
             return ATTNCL_OK;

@@ -24,12 +24,30 @@ static const struct {
 enum { N_TILE_CONFIGS = sizeof tile_configs / sizeof tile_configs[0] };
 
 // As the kernel declares it.
-static size_t local_bytes(const struct attention_tile_config *r)
+static size_t local_bytes(const struct attention_tile_config *r, int query_channels)
 {
     const int row_ld = 4 * r->ty + 4, key_ld = 4 * r->tx + 4;
-    const int stage = r->dc * (row_ld + key_ld) > 2048 ? r->dc * (row_ld + key_ld) : 2048;
+    const int staged = r->dc * (key_ld + (query_channels ? 0 : row_ld));
+    const int stage = staged > 2048 ? staged : 2048;
 
-    return sizeof(float) * (size_t)(stage + 4 * r->tx * row_ld + 4 * r->ty * (r->tx + 1) + 1);
+    return sizeof(float) * (size_t)(stage + query_channels * row_ld + 4 * r->tx * row_ld +
+                                    4 * r->ty * (r->tx + 1) + 1);
+}
+
+int attncl__attention_query_channels(const struct device_caps *caps,
+                                     const struct attention_tile_config *tile, int64_t width)
+{
+    // Work-items that registers allow, and what a driver keeps of a work-group for itself.
+    enum { ITEMS_OF_UNIT = 512, DRIVER_BYTES = 1024, MAX_WIDTH = 256 };
+
+    if (width > MAX_WIDTH)
+        return 0;
+    const int channels = (int)(ceil_div(width, tile->dc) * tile->dc);
+    const size_t bytes = local_bytes(tile, channels), group = (size_t)(tile->tx * tile->ty);
+    // A CPU's local memory is memory.
+    const bool enough =
+        caps->is_cpu || caps->unit_local_bytes / (bytes + DRIVER_BYTES) * group >= ITEMS_OF_UNIT;
+    return bytes <= caps->local_bytes && enough ? channels : 0;
 }
 
 const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
@@ -39,7 +57,7 @@ const struct attention_tile_config *attncl__attention_tile_config(const struct d
     for (int i = 0; i < N_TILE_CONFIGS; ++i)
         if (n_queries <= tile_configs[i].queries && value_width <= tile_configs[i].value_width &&
             (size_t)(tile_configs[i].tile.tx * tile_configs[i].tile.ty) <= caps->max_group &&
-            local_bytes(&tile_configs[i].tile) <= caps->local_bytes && skip-- == 0)
+            local_bytes(&tile_configs[i].tile, 0) <= caps->local_bytes && skip-- == 0)
             return &tile_configs[i].tile;
     return NULL;
 }

@@ -38,6 +38,7 @@ struct attention_tiling {
     int64_t key_floats, value_floats;
     // GPU variant: keys are split among `n_splits` work-groups; their rows and sums are merged.
     const struct attention_tile_config *tile;
+    int query_channels; // that stay in local memory; 0: queries are read for each tile of keys
     int64_t n_splits, split_keys;
     int64_t
         row_floats; // with weights, unless they are an output: maximum and 1 / total of each row
@@ -59,6 +60,11 @@ attncl_status attncl__attention_gpu(struct launcher *l, const struct op_call *ca
 const struct attention_tile_config *attncl__attention_tile_config(const struct device_caps *caps,
                                                                   int64_t n_queries,
                                                                   int64_t value_width, int skip);
+
+// The width in whole dc channels where a work-group has local memory for all channels of its queries, and
+// a compute unit for enough such work-groups; else 0.
+int attncl__attention_query_channels(const struct device_caps *caps,
+                                     const struct attention_tile_config *tile, int64_t width);
 
 // What HEADS of cl/attention/attention.clh takes for an input, and what VISIBILITY_PARAMS does.
 #define ATTENTION_HEADS(call, i) ATTENTION_HEADS_OF((call)->in[i], &(call)->sig.in[i])
