@@ -56,6 +56,8 @@ const struct resource_case resource_steps[] = {
 
     OP_CASE("attention step", attention_step_fwd, VALUES(.scale = 1, .n_heads = 8), DIM(1, 512),
             DIM(1, 512), DIM(1, 512), AT, DIM(1024, 1, 512), DIM(1024, 1, 512)),
+    OP_CASE("attention step, heads of 30", attention_step_fwd, VALUES(.scale = 1, .n_heads = 8),
+            DIM(1, 240), DIM(1, 240), DIM(1, 240), AT, DIM(1024, 1, 240), DIM(1024, 1, 240)),
     OP_CASE("AFT step", aft_step_fwd, VALUES(.window = 64), DIM(1, 512), DIM(1, 512), DIM(1, 512),
             DIM(1024, 1024), AT, DIM(3, 512), DIM(64, 512), DIM(64, 512)),
     OP_CASE("AFT step without biases", aft_step_fwd, VALUES(0), DIM(1, 512), DIM(1, 512),
@@ -94,6 +96,8 @@ const struct resource_case resource_steps[] = {
             PLACE_BIAS, AT),
     OP_CASE("feedback attention, joint", feedback_attention_fwd, VALUES(.want_weights = 1),
             DIM(8, 512), MEMORY, PLACES),
+    OP_CASE("feedback attention of a step, joint", feedback_attention_fwd, VALUES(0), DIM(8, 512),
+            MEMORY, PLACES, ABSENT, AT),
     OP_CASE("feedback attention, dropout", feedback_attention_fwd, VALUES(.dropout = {.p = 0.1}),
             DIM(8, 512), MEMORY, PLACES, PLACE_BIAS, AT, ABSENT, INDEX),
     OP_CASE("feedback mix of 1", feedback_mix_fwd, VALUES(0), DIM(8), ABSENT, DIM(8, 512)),
