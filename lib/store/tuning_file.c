@@ -117,22 +117,50 @@ void attncl__tuning_free(struct tune_table *table)
     attncl__free(table);
 }
 
-attncl_status attncl__tuning_check_named(const struct tuning_key *key)
+// Of this version or another: those of others are read, and their entries left out.
+static bool is_table(const char *data, size_t n)
+{
+    static const char begin[] = "attncl-tune ";
+
+    return n >= sizeof begin - 1 && memcmp(data, begin, sizeof begin - 1) == 0;
+}
+
+static attncl_status check_content(const char *path, const char *data, size_t n)
+{
+    REQUIRE(is_table(data, n), ATTNCL_ERR_ARGUMENT,
+            "environment variable ATTNCL_TUNE is %.200s: no tuning file, which begins with "
+            "attncl-tune",
+            path);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__tuning_check_named(const struct tuning_key *key, bool is_written)
 {
     struct location location = {.name = NULL};
+    attncl_status status = ATTNCL_OK;
     const char *why = NULL;
+    char *data = NULL;
+    size_t n = 0;
 
     if (!find_location(key, &location, &why))
         return ATTNCL_OK;
     errno = 0;
-    const bool missing = location.explicit && access(location.path, F_OK) != 0 &&
-                         (errno == ENOENT || errno == ENOTDIR);
-    const attncl_status status =
-        missing ? FAIL(ATTNCL_ERR_ARGUMENT,
-                       "environment variable ATTNCL_TUNE is %.200s: there is no such file, attncl "
-                       "tune writes it",
-                       location.path)
-                : ATTNCL_OK;
+    const bool missing = access(location.path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (!location.explicit || (missing && is_written))
+        goto done;
+    if (missing)
+        status = FAIL(ATTNCL_ERR_ARGUMENT,
+                      "environment variable ATTNCL_TUNE is %.200s: there is no such file, attncl "
+                      "tune writes it",
+                      location.path);
+    else if (read_file(&location, &data, &n, &why))
+        status = check_content(location.path, data, n);
+    else if (is_written) // else loading it logs the reason
+        status = FAIL(ATTNCL_ERR_ARGUMENT,
+                      "environment variable ATTNCL_TUNE is %.200s, which would be replaced: %s",
+                      location.path, why ? why : "it cannot be read");
+done:
+    attncl__free(data);
     free_location(&location);
     return status;
 }

@@ -20,8 +20,9 @@ struct tuning_key {
 struct tune_table *attncl__tuning_load(const struct tuning_key *key);
 void attncl__tuning_free(struct tune_table *table);
 
-// ERR_ARGUMENT when ATTNCL_TUNE names a file that is not there.
-attncl_status attncl__tuning_check_named(const struct tuning_key *key);
+// ERR_ARGUMENT when ATTNCL_TUNE names a file that is not there or begins as no tuning file does.  One that is
+// going to be written may be missing, but not be something that cannot be read.
+attncl_status attncl__tuning_check_named(const struct tuning_key *key, bool is_written);
 
 // ERR_IO when the file cannot be written: worth knowing before measuring.
 attncl_status attncl__tuning_check_path(const struct tuning_key *key);

@@ -189,7 +189,7 @@ static attncl_status store(struct tuner *t)
 
     // A file that ATTNCL_TUNE names is there after tuning, which other contexts ask for.
     if (t->options.check ||
-        (t->summary.n_measured == 0 && attncl__tuning_check_named(&key) == ATTNCL_OK))
+        (t->summary.n_measured == 0 && attncl__tuning_check_named(&key, false) == ATTNCL_OK))
         return ATTNCL_OK;
     TRY(attncl__tuning_store(&key, t->ctx->caps.tuned, t->measured, &path));
     if (path)
