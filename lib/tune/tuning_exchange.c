@@ -165,6 +165,7 @@ attncl_status attncl_tuning_import(const char *const *paths, size_t n_paths, siz
 
     REQUIRE(paths && n_paths > 0 && n_paths < 1000, ATTNCL_ERR_ARGUMENT, "%zu tuning files",
             n_paths);
+    TRY(attncl__tuning_check_named(&(struct tuning_key){"", "", false}, true));
     e.texts = attncl__alloc_array(1, sizeof(char *));
     given.texts = attncl__alloc_array(n_paths, sizeof(char *));
     if (!e.texts || !given.texts)
