@@ -43,6 +43,8 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
         return choose_native(l->caps, g, unsupported);
     if (l->gemm)
         return (struct choice){BACKEND_CLBLAST, "ATTNCL_GEMM=clblast"};
+    if (l->caps->mma)
+        return choose_native(l->caps, g, "matrix instructions");
     if (!l->caps->clblast_allowed)
         return choose_native(l->caps, g, "CLBlast is slow on CPU devices");
     const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_BACKEND, attncl__gemm_class(g));

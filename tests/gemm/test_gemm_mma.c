@@ -45,8 +45,10 @@ static const char *launched_gemm(enum matrix_instruction mma, const struct gemm 
                                      .local_bytes = 32768,
                                      .vector_width = 4,
                                      .group_multiple = mma == MMA_MFMA ? 64 : 32,
+                                     .nv_compute_capability = mma == MMA_PTX ? 80 : 0,
+                                     .clblast_allowed = true,
                                      .mma = mma};
-    struct launcher l = {.caps = &caps, .gemm = "native"};
+    struct launcher l = {.caps = &caps, .gemm = mma == MMA_NONE ? "native" : NULL};
 
     launch_mock_set(&mock);
     ck_ok(attncl__gemm(&l, g));
