@@ -141,11 +141,14 @@ typedef struct attncl_compile_options {
     size_t memory_limit; /**< most bytes of device memory, 0: the device's; above it compile fails
                             and says both numbers */
     attncl_precision precision; /**< 0: the context's */
+    int n_queues; /**< in-order queues that independent branches go to, 1 to 4; 0: as the environment
+                     variable ATTNCL_QUEUES says, else 1.  Results are the same bit for bit; with
+                     more than 1 a run creates events and releases them */
 } attncl_compile_options;
 
 #define ATTNCL_COMPILE_OPTIONS_INIT                                                                \
     {                                                                                              \
-        sizeof(attncl_compile_options), 0, ATTNCL_PRECISION_DEFAULT                                \
+        sizeof(attncl_compile_options), 0, ATTNCL_PRECISION_DEFAULT, 0                             \
     }
 
 /** What attncl_graph_compile() will allocate; nothing is allocated by asking.

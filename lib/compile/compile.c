@@ -18,6 +18,7 @@ attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct 
     TRY(attncl__lower(g, fit, p));
     attncl__eliminate_dead(p);
     TRY(attncl__fuse(p));
+    TRY(attncl__schedule(p));
     TRY(attncl__find_lifetimes(p));
     return attncl__memory_plan(p->items, p->n_items, p->caps->align_bytes, &p->report.arena_bytes);
 }
@@ -116,7 +117,10 @@ attncl_status attncl_graph_compile(attncl_graph *g, const attncl_compile_options
     if (options)
         TRY(STRUCT_READ(attncl_compile_options, &o, options));
     TRY(attncl__precision_check(o.precision));
+    REQUIRE(o.n_queues >= 0 && o.n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
+            "n_queues is %d, it can be 0 to %d", o.n_queues, MAX_QUEUES);
     fit.precision = o.precision;
+    fit.n_queues = o.n_queues;
     TRY(attncl_graph_status(g));
     REQUIRE(!g->program, ATTNCL_ERR_STATE, "the graph is compiled already");
     assert(!g->in_loop);

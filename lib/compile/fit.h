@@ -7,9 +7,10 @@
 #include "attncl/kinds.h"
 #include "op/op.h"
 
-// The capabilities of the classes that were lowered, and the precision that the graph asks for.  Empty at first.
+// The capabilities of the classes that were lowered, and what the graph asks for.  Empty at first.
 struct fit {
     attncl_precision precision;
+    int n_queues; // 0: as the environment says
     struct fitted_op *ops;
     int n;
 };

@@ -48,6 +48,23 @@ static int last_use(const struct lowered *p, int value, int producer)
     return last;
 }
 
+// With several queues memory is in use until no node that may run before its last users is left.
+static int last_use_on_queues(const struct lowered *p, int value, int producer, int last)
+{
+    struct progress users = {{-1, -1, -1, -1}};
+
+    if (p->n_queues == 1)
+        return last;
+    users.node[p->nodes[producer].queue] = attncl__unit_last(p, producer);
+    for (const struct use *use = value ? p->values[value].first_use : NULL; use; use = use->next) {
+        const int end = attncl__unit_last(p, use->node);
+        int *at = &users.node[p->nodes[use->node].queue];
+        *at = end > *at ? end : *at;
+    }
+    const int free_after = attncl__schedule_last(p, &users);
+    return free_after > last ? free_after : last;
+}
+
 // A value computed in a loop and used after it: earlier iterations may have written parts of it.
 static int first_use(const struct lowered *p, int node, int last)
 {
@@ -67,12 +84,13 @@ static void list_items(struct lowered *p)
             const int last = last_use(p, value, n);
             p->placements[p->n_items] =
                 (struct placement){value, n, attncl__desc_bytes(p->values[value].desc)};
-            p->items[p->n_items++] =
-                (struct plan_item){.first = first_use(p, n, last), .last = last};
+            p->items[p->n_items++] = (struct plan_item){
+                .first = first_use(p, n, last), .last = last_use_on_queues(p, value, n, last)};
         }
         if (!node->dead && node->scratch_bytes) {
             p->placements[p->n_items] = (struct placement){0, n, node->scratch_bytes};
-            p->items[p->n_items++] = (struct plan_item){.first = n, .last = n};
+            p->items[p->n_items++] =
+                (struct plan_item){.first = n, .last = last_use_on_queues(p, 0, n, n)};
         }
     }
 }

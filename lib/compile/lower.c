@@ -3,6 +3,8 @@
 // Lowering: a copy of a graph with producer and consumer links.  Views that an op cannot read are
 // copied when the graph is built, so that nodes are lowered one by one.
 
+#include <stdlib.h>
+
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "gemm/mma_choice.h"
@@ -66,6 +68,10 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
         attncl__caps_set_precision(caps, fit->precision);
     attncl__gemm_choose_mma(g->ctx, caps);
     p->caps = caps;
+    const char *queues = attncl__context_env(g->ctx, ENV_QUEUES);
+    p->n_queues = fit && fit->n_queues ? fit->n_queues : queues ? atoi(queues) : 1;
+    REQUIRE(p->n_queues >= 1 && p->n_queues <= MAX_QUEUES, ATTNCL_ERR_ARGUMENT,
+            "ATTNCL_QUEUES is %.20s, it can be 1 to %d", queues, MAX_QUEUES);
     p->values = attncl__lowered_alloc(p, (size_t)g->n_values * sizeof *p->values);
     p->nodes = attncl__lowered_alloc(p, (size_t)g->n_nodes * sizeof *p->nodes);
     p->descs = attncl__lowered_alloc(p, max_arity() * sizeof *p->descs);

@@ -38,6 +38,8 @@ struct lowered_node {
     int loop;              // -1: none
     bool save_for_backward;
     bool dead;
+    int queue;
+    int signal; // event slot of its end, which other queues wait for; -1: none does
     size_t scratch_bytes;
 };
 
@@ -46,6 +48,12 @@ struct placement {
     int value; // or 0
     int node;  // the value's producer, or the node whose scratch it is
     size_t bytes;
+};
+
+// The last node of each queue that is complete, -1: none.  Queues are in order, so the nodes before it
+// are complete too.
+struct progress {
+    int node[MAX_QUEUES];
 };
 
 struct pool_block;
@@ -62,6 +70,13 @@ struct lowered {
     const struct loop *loops;
     const struct named_value *inputs, *outputs;
     int n_inputs, n_outputs;
+
+    // The queues: see schedule.c.
+    int n_queues;
+    struct progress *begun; // of each node: what is complete when it begins; NULL: one queue
+    struct progress *waits; // of each node: the nodes that its queue waits for before it
+    struct progress end;    // the last node of each queue
+    int n_signals;
 
     // Results of the last passes.
     struct placement *placements;
@@ -101,7 +116,13 @@ attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct 
 attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p);
 void attncl__eliminate_dead(struct lowered *p);
 attncl_status attncl__fuse(struct lowered *p);
+attncl_status attncl__schedule(struct lowered *p);
 attncl_status attncl__find_lifetimes(struct lowered *p);
+// The last node that may run before node `last` and all other users of the item are complete; theirs
+// are the last users on each queue.
+int attncl__schedule_last(const struct lowered *p, const struct progress *users);
+// The nodes of a node's loop, or itself: they go to one queue as one.
+int attncl__unit_last(const struct lowered *p, int node);
 // Then attncl__memory_plan() of the items; and with a device:
 struct program;
 attncl_status attncl__allocate(const struct lowered *p, struct program *program);

@@ -81,7 +81,6 @@ static attncl_status record_node(const struct lowered *p, struct program *g, str
         return ATTNCL_OK;
     attncl__lowered_sig(p, &p->nodes[n], &sig);
     g->nodes[n] = describe(p, n, &sig);
-    g->command_list.node = n;
     if (p->nodes[n].loop >= 0 && p->loops[p->nodes[n].loop].trip_count == 0)
         return ATTNCL_OK;
     TRY(append_node(p, g, l, &sig));
@@ -97,6 +96,64 @@ static void tell_progress(const struct lowered *p, const struct program *g, int 
         ctx->compile_progress((size_t)n_done, (size_t)p->n_nodes, ctx->progress_user);
 }
 
+static int count_used(const struct lowered *p)
+{
+    int n = 0;
+
+    for (int q = 0; q < p->n_queues; ++q)
+        n += p->end.node[q] >= 0;
+    return n;
+}
+
+// Slots: of the nodes' signals; then that of the beginning; then those of the ends of queues.
+static attncl_status fork_queues(const struct lowered *p, struct program *g)
+{
+    struct command_list *list = &g->command_list;
+
+    list->node = -1;
+    TRY(attncl__command_list_use_queues(list, p->n_queues,
+                                        (size_t)p->n_signals + (size_t)p->n_queues));
+    TRY(attncl__command_list_add_sync(list, COMMAND_SIGNAL, 0, p->n_signals));
+    for (int q = 1; q < p->n_queues; ++q)
+        if (p->end.node[q] >= 0)
+            TRY(attncl__command_list_add_sync(list, COMMAND_WAIT, q, p->n_signals));
+    return ATTNCL_OK;
+}
+
+static attncl_status join_queues(const struct lowered *p, struct program *g)
+{
+    struct command_list *list = &g->command_list;
+
+    list->node = p->n_nodes;
+    for (int q = 1; q < p->n_queues; ++q) {
+        if (p->end.node[q] < 0)
+            continue;
+        TRY(attncl__command_list_add_sync(list, COMMAND_SIGNAL, q, p->n_signals + q));
+        TRY(attncl__command_list_add_sync(list, COMMAND_WAIT, 0, p->n_signals + q));
+    }
+    return ATTNCL_OK;
+}
+
+// Around the nodes of a unit; see schedule.c.
+static attncl_status wait_for_others(const struct lowered *p, struct program *g, int n)
+{
+    for (int q = 0; q < p->n_queues; ++q) {
+        const int node = p->waits[n].node[q];
+        if (node >= 0)
+            TRY(attncl__command_list_add_sync(&g->command_list, COMMAND_WAIT, p->nodes[n].queue,
+                                              p->nodes[node].signal));
+    }
+    return ATTNCL_OK;
+}
+
+static attncl_status signal_others(const struct lowered *p, struct program *g, int n)
+{
+    if (p->nodes[n].signal < 0)
+        return ATTNCL_OK;
+    return attncl__command_list_add_sync(&g->command_list, COMMAND_SIGNAL, p->nodes[n].queue,
+                                         p->nodes[n].signal);
+}
+
 attncl_status attncl__record(struct lowered *p, struct program *g)
 {
     struct launcher l = {.command_list = &g->command_list,
@@ -106,9 +163,16 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
     TRY(attncl__command_list_begin(g->ctx, &g->command_list));
     TRY(attncl__command_list_begin(g->ctx, &g->copy_in));
     TRY(attncl__command_list_begin(g->ctx, &g->copy_out));
+    const bool several = count_used(p) > 1;
+    if (several)
+        TRY(fork_queues(p, g));
     tell_progress(p, g, 0);
     for (int n = 0; n < p->n_nodes; ++n) {
         const struct loop *loop = p->nodes[n].loop < 0 ? NULL : &p->loops[p->nodes[n].loop];
+        g->command_list.node = n;
+        g->command_list.queue = p->nodes[n].queue;
+        if (several)
+            TRY(wait_for_others(p, g, n));
         if (loop && loop->first == n)
             loop_start = g->command_list.n_commands;
         const attncl_status status = record_node(p, g, &l, n);
@@ -117,7 +181,11 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
         TRY(status);
         if (loop && loop->last == n)
             attncl__command_list_loop(&g->command_list, loop_start, loop->trip_count);
+        if (several)
+            TRY(signal_others(p, g, n));
         tell_progress(p, g, n + 1);
     }
+    if (several)
+        TRY(join_queues(p, g));
     return ATTNCL_OK;
 }

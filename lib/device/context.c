@@ -60,6 +60,24 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
     return ATTNCL_OK;
 }
 
+static void finish_queue(cl_command_queue queue)
+{
+    const cl_int code = clFinish(queue);
+
+    if (code != CL_SUCCESS) // too late for a caller to act on
+        attncl__log(ATTNCL_LOG_WARN,
+                    "a context is destroyed whose last commands failed: clFinish: %s",
+                    attncl__cl_name(code));
+}
+
+static void release_queue(cl_command_queue queue)
+{
+    if (!queue)
+        return;
+    clReleaseCommandQueue(queue);
+    attncl__object_released(OBJECT_QUEUE);
+}
+
 // Accepts a partly created context.
 static void release(attncl_context *ctx)
 {
@@ -74,10 +92,8 @@ static void release(attncl_context *ctx)
     }
     attncl__programs_store(ctx);
     attncl__programs_free(ctx->programs);
-    if (ctx->queue) {
-        clReleaseCommandQueue(ctx->queue);
-        attncl__object_released(OBJECT_QUEUE);
-    }
+    for (int i = atomic_load(&ctx->n_side_queues); i >= 0; --i)
+        release_queue(attncl__queue(ctx, i));
     if (ctx->cl) {
         clReleaseContext(ctx->cl);
         attncl__object_released(OBJECT_CONTEXT);
@@ -279,11 +295,8 @@ attncl_status attncl_context_destroy(attncl_context *context)
     REQUIRE(n == 0, ATTNCL_ERR_STATE, "%ld %s of the context alive, the last one created was a %s",
             n, n == 1 ? "object is" : "objects are", kind);
     // Some drivers lose queued work when the queue is released first.
-    const cl_int code = clFinish(context->queue);
-    if (code != CL_SUCCESS) // too late for a caller to act on
-        attncl__log(ATTNCL_LOG_WARN,
-                    "a context is destroyed whose last commands failed: clFinish: %s",
-                    attncl__cl_name(code));
+    for (int i = atomic_load(&context->n_side_queues); i >= 0; --i)
+        finish_queue(attncl__queue(context, i));
     release(context);
     return ATTNCL_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// struct attncl_context: one device, one in-order queue, its programs.  Also buffers, programs,
+// struct attncl_context: one device, its in-order queues, its programs.  Also buffers, programs,
 // kernels and events, and a count of every OpenCL object created.
 #ifndef ATTNCL_DEVICE_CONTEXT_H
 #define ATTNCL_DEVICE_CONTEXT_H
@@ -12,6 +12,9 @@
 #include "base/env.h"
 #include "device/caps.h"
 #include "device/cl.h"
+
+// Most queues that the commands of one graph go to.
+enum { MAX_QUEUES = 4 };
 
 enum object_kind {
     OBJECT_CONTEXT,
@@ -42,7 +45,9 @@ struct destroy_hook;  // device/context.c
 struct attncl_context {
     cl_context cl;
     cl_device_id device;
-    cl_command_queue queue; // in order
+    cl_command_queue queue;                       // in order
+    cl_command_queue side_queues[MAX_QUEUES - 1]; // device/queue.c
+    atomic_int n_side_queues;
     struct device_caps caps;
     attncl_device_info info;
     bool adopted;
@@ -151,11 +156,20 @@ attncl_status attncl__event_times(cl_event event, uint64_t *start_ret, uint64_t 
 // Passes the code of a blocking transfer on, and counts what may be a fault of commands before it.
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call);
 
-// Waits at the end of something, when a fault is no one's failure any more, or another failure is to be
+// -- queues (device/queue.c).  Queue 0 is that of transfers and of all that has no reason for another;
+// the rest are in order too.
+static inline cl_command_queue attncl__queue(const attncl_context *ctx, int i)
+{
+    return i == 0 ? ctx->queue : ctx->side_queues[i - 1];
+}
+// Has n queues from now on, or more.
+attncl_status attncl__queues_open(attncl_context *ctx, int n);
+
+// Waits, for all queues, at the end of something, when a fault is no one's failure any more, or another failure is to be
 // told: the thread's last message stays.
 void attncl__queue_drain(attncl_context *ctx);
 
-// attncl_context_finish() without the checks of its argument.
+// attncl_context_finish() without the checks of its argument: waits for all queues.
 attncl_status attncl__queue_finish(attncl_context *ctx);
 
 #endif

@@ -1,10 +1,65 @@
 // SPDX-License-Identifier: MIT
 //
-// Waiting for the context's queue.  What fails there is counted: a graph that ran meanwhile refuses to be read.
+// The context's queues: the one that everything goes to, and side queues for independent branches of
+// graphs, which are created when the first graph that has some is compiled.
+//
+// What a wait for them fails with is counted: a graph that ran meanwhile refuses to be read.
+
+#include <assert.h>
 
 #include "base/try.h"
 #include "device/clerr.h"
 #include "device/internal.h"
+
+static attncl_status open_side_queue(attncl_context *ctx, cl_command_queue *ret)
+{
+    cl_int code = CL_SUCCESS;
+
+    *ret = clCreateCommandQueue(ctx->cl, ctx->device, ctx->profile ? CL_QUEUE_PROFILING_ENABLE : 0,
+                                &code);
+    TRY(CL_CODE(code, "clCreateCommandQueue"));
+    attncl__object_created(OBJECT_QUEUE);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__queues_open(attncl_context *ctx, int n)
+{
+    attncl_status status = ATTNCL_OK;
+
+    assert(n >= 1 && n <= MAX_QUEUES);
+    pthread_mutex_lock(&ctx->lock);
+    for (int i = atomic_load(&ctx->n_side_queues); i < n - 1 && status == ATTNCL_OK; ++i) {
+        status = open_side_queue(ctx, &ctx->side_queues[i]);
+        if (status == ATTNCL_OK)
+            atomic_store(&ctx->n_side_queues, i + 1);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    return status;
+}
+
+// Waits for all queues; the first failure, which is counted.
+static cl_int finish_all(attncl_context *ctx)
+{
+    cl_int first = CL_SUCCESS;
+
+    for (int i = atomic_load(&ctx->n_side_queues); i >= 0; --i) {
+        const cl_int code = clFinish(attncl__queue(ctx, i));
+        first = first == CL_SUCCESS ? code : first;
+    }
+    if (first != CL_SUCCESS) // whatever it is, nothing says that the commands are done
+        atomic_fetch_add(&ctx->n_faults, 1);
+    return first;
+}
+
+void attncl__queue_drain(attncl_context *ctx)
+{
+    (void)finish_all(ctx);
+}
+
+attncl_status attncl__queue_finish(attncl_context *ctx)
+{
+    return CL_CODE(finish_all(ctx), "clFinish");
+}
 
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call)
 {
@@ -13,21 +68,6 @@ attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const cha
         code != CL_MEM_OBJECT_ALLOCATION_FAILURE)
         atomic_fetch_add(&ctx->n_faults, 1);
     return CL_CODE(code, call);
-}
-
-void attncl__queue_drain(attncl_context *ctx)
-{
-    if (clFinish(ctx->queue) != CL_SUCCESS)
-        atomic_fetch_add(&ctx->n_faults, 1);
-}
-
-attncl_status attncl__queue_finish(attncl_context *ctx)
-{
-    const cl_int code = clFinish(ctx->queue);
-
-    if (code != CL_SUCCESS) // whatever it is, nothing says that the commands are done
-        atomic_fetch_add(&ctx->n_faults, 1);
-    return CL_CODE(code, "clFinish");
 }
 
 attncl_status attncl_context_finish(attncl_context *context)

@@ -166,6 +166,7 @@ attncl_status attncl_graph_bind(attncl_graph *graph, const char *name, cl_mem bu
     TRY_DONE(attncl__queue_finish(p->ctx)); // runs under way still use the old buffer
     TRY_DONE(rebind(p, b, &change.use));
     exchange(b, is_input ? &p->copy_in : &p->copy_out, &change);
+    p->command_list.has_callers_buffers = attncl__has_bound(p);
 done:
     free_change(&change);
     return status;

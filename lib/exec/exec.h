@@ -42,6 +42,8 @@ attncl_status attncl__reads_wait(attncl_graph *g, struct early_read *reads, size
 attncl_status attncl__program_poison(struct program *p);
 attncl_status attncl__graph_check_canaries(attncl_graph *g);
 
+// Whether an input or output is bound to a caller's buffer.
+bool attncl__has_bound(const struct program *p);
 // Gives kernels the buffers that a failed attncl_graph_bind() has mixed up.
 attncl_status attncl__bindings_mend(struct program *p);
 

@@ -11,13 +11,7 @@
 // Whether runs leave something for the next.
 static bool is_stateful(const struct program *p)
 {
-    bool bound = p->updates;
-
-    for (int i = 0; i < p->n_inputs && !bound; ++i)
-        bound = p->inputs[i].bound != NULL;
-    for (int i = 0; i < p->n_outputs && !bound; ++i)
-        bound = p->outputs[i].bound != NULL;
-    return bound;
+    return p->updates || attncl__has_bound(p);
 }
 
 // Notices a fault that another wait was told.

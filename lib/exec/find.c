@@ -30,3 +30,14 @@ attncl_status attncl__program_ready(const attncl_graph *g, struct program **ret)
     TRY(attncl__program_of(g, ret));
     return attncl__context_usable((*ret)->ctx);
 }
+
+bool attncl__has_bound(const struct program *p)
+{
+    bool bound = false;
+
+    for (int i = 0; i < p->n_inputs && !bound; ++i)
+        bound = p->inputs[i].bound != NULL;
+    for (int i = 0; i < p->n_outputs && !bound; ++i)
+        bound = p->outputs[i].bound != NULL;
+    return bound;
+}

@@ -62,7 +62,9 @@ static attncl_status make_profile(struct program *g)
     }
     size_t command = 0, iteration = 0;
     for (size_t i = attncl__command_list_length(&g->command_list); i > 0; --i) {
-        ++p->rows[p->row_of_node[g->command_list.commands[command].node]].n_commands;
+        const struct command *c = &g->command_list.commands[command];
+        if (!attncl__command_is_sync(c))
+            ++p->rows[p->row_of_node[c->node]].n_commands;
         command = attncl__command_list_next(&g->command_list, command, &iteration);
     }
     g->profile = p;
@@ -181,7 +183,8 @@ attncl_status attncl_graph_write_trace(const attncl_graph *graph, const char *pa
         const struct command *c = &g->command_list.commands[s->command];
         const uint64_t at = s->start_ns > origin ? s->start_ns - origin : 0;
         const uint64_t took = s->end_ns - s->start_ns;
-        attncl__strbuf_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":1,", i ? ",\n" : "");
+        attncl__strbuf_add(&t, "%s{\"ph\":\"X\",\"pid\":1,\"tid\":%d,", i ? ",\n" : "",
+                           c->queue + 1);
         // The format's unit is the microsecond; integers keep the decimal point out of the locale's
         // hands.
         attncl__strbuf_add(&t, "\"ts\":%" PRIu64 ".%03u,", at / 1000, (unsigned)(at % 1000));

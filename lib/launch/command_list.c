@@ -25,6 +25,7 @@ void attncl__command_list_free(struct command_list *list)
     for (size_t i = 0; i < list->n_commands; ++i)
         command_free(&list->commands[i]);
     attncl__free(list->commands);
+    attncl__free(list->events);
     attncl__buffer_release(&list->dummy);
     *list = (struct command_list){0};
 }
@@ -37,7 +38,7 @@ attncl_status attncl__command_list_append(struct command_list *list, struct comm
     REQUIRE(grown, ATTNCL_ERR_NO_MEMORY, "%zu commands", list->n_commands);
     list->commands = grown;
     *ret = &list->commands[list->n_commands++];
-    **ret = (struct command){.node = list->node};
+    **ret = (struct command){.node = list->node, .queue = list->queue};
     return ATTNCL_OK;
 }
 
@@ -74,7 +75,38 @@ attncl_status attncl__command_list_add_call(struct command_list *list, const cha
     c->call = call;
     c->user = user;
     c->user_free = user_free;
+    list->has_calls = true;
     return ATTNCL_OK;
+}
+
+attncl_status attncl__command_list_use_queues(struct command_list *list, int n_queues,
+                                              size_t n_events)
+{
+    TRY(attncl__queues_open(list->ctx, n_queues));
+    list->events = attncl__alloc_array(n_events, sizeof *list->events);
+    REQUIRE(list->events, ATTNCL_ERR_NO_MEMORY, "%zu events", n_events);
+    list->n_events = n_events;
+    list->n_queues = n_queues;
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__command_list_add_sync(struct command_list *list, enum command_kind kind,
+                                            int queue, int slot)
+{
+    struct command *c = NULL;
+
+    assert(slot >= 0 && (size_t)slot < list->n_events && queue < list->n_queues);
+    TRY(attncl__command_list_append(list, &c));
+    c->kind = kind;
+    c->name = kind == COMMAND_SIGNAL ? "signal" : "wait";
+    c->queue = queue;
+    c->slot = slot;
+    return ATTNCL_OK;
+}
+
+bool attncl__command_is_sync(const struct command *c)
+{
+    return c->kind == COMMAND_SIGNAL || c->kind == COMMAND_WAIT;
 }
 
 void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count)
@@ -136,11 +168,23 @@ attncl_status attncl__command_list_rebind(struct command_list *list, const struc
     return ATTNCL_OK;
 }
 
-// Enqueues one command.
-static attncl_status enqueue(struct command_list *list, const struct command *c, cl_uint n_wait,
-                             const cl_event *wait, cl_event *event)
+// The queue that is signalled is flushed: not every driver lets another wait for it otherwise.
+static attncl_status signal(struct command_list *list, const struct command *c, cl_uint n_wait,
+                            const cl_event *wait)
 {
-    cl_command_queue queue = list->ctx->queue;
+    cl_command_queue queue = attncl__queue(list->ctx, c->queue);
+
+    TRY_CL(clEnqueueMarkerWithWaitList(queue, n_wait, wait, &list->events[c->slot]));
+    attncl__object_created(OBJECT_EVENT);
+    TRY_CL(clFlush(queue));
+    return ATTNCL_OK;
+}
+
+// Enqueues one command.
+static attncl_status enqueue(struct command_list *list, const struct command *c,
+                             cl_command_queue queue, cl_uint n_wait, const cl_event *wait,
+                             cl_event *event)
+{
     const cl_uint n_axes = c->global[2] > 1 ? 3 : c->global[1] > 1 ? 2 : 1;
 
     switch (c->kind) {
@@ -158,9 +202,21 @@ static attncl_status enqueue(struct command_list *list, const struct command *c,
             TRY_CL(clEnqueueBarrierWithWaitList(queue, n_wait, wait, NULL));
         TRY(c->call(list->ctx, c->user, event));
         break;
+    case COMMAND_SIGNAL:
+        return signal(list, c, n_wait, wait);
+    case COMMAND_WAIT:
+        TRY_CL(clEnqueueBarrierWithWaitList(queue, 1, &list->events[c->slot], NULL));
+        return ATTNCL_OK;
     }
     if (event && *event)
         attncl__object_created(OBJECT_EVENT);
+    return ATTNCL_OK;
+}
+
+static attncl_status flush(struct command_list *list)
+{
+    for (int i = 0; i < list->n_queues || i == 0; ++i)
+        TRY_CL(clFlush(attncl__queue(list->ctx, i)));
     return ATTNCL_OK;
 }
 
@@ -172,8 +228,7 @@ static attncl_status flush_if_long(struct command_list *list, const struct comma
     if (*seconds < COMMAND_LIST_FLUSH_SECONDS)
         return ATTNCL_OK;
     *seconds = 0;
-    TRY_CL(clFlush(list->ctx->queue));
-    return ATTNCL_OK;
+    return flush(list);
 }
 
 // An event for everything enqueued so far, for lists whose last command gave none.
@@ -185,24 +240,42 @@ static attncl_status mark_end(struct command_list *list, cl_uint n_wait, const c
     return ATTNCL_OK;
 }
 
+static bool uses_several(const struct command_list *list)
+{
+    return list->n_queues > 1 && !list->has_calls && !list->has_callers_buffers;
+}
+
+// The run has its events no longer than while it is enqueued.
+static void release_events(struct command_list *list)
+{
+    for (size_t i = 0; i < list->n_events; ++i)
+        attncl__event_release(&list->events[i]);
+}
+
 static attncl_status enqueue_all(struct command_list *list, cl_uint n_wait, const cl_event *wait,
                                  cl_event *events, cl_event *last)
 {
     const size_t n = attncl__command_list_length(list);
+    const bool several = uses_several(list);
     size_t i = 0, iteration = 0;
     double seconds = 0;
 
     for (size_t done = 0; done < n; ++done) {
+        const struct command *c = &list->commands[i];
         cl_event *event = events ? &events[done] : done + 1 == n ? last : NULL;
 
-        TRY(enqueue(list, &list->commands[i], done ? 0 : n_wait, done ? NULL : wait, event));
-        TRY(flush_if_long(list, &list->commands[i], &seconds));
+        if (several || !attncl__command_is_sync(c)) {
+            TRY(enqueue(list, c, attncl__queue(list->ctx, several ? c->queue : 0), n_wait, wait,
+                        event));
+            n_wait = 0;
+            wait = NULL;
+        }
+        TRY(flush_if_long(list, c, &seconds));
         i = attncl__command_list_next(list, i, &iteration);
     }
     if (last && !*last)
-        TRY(mark_end(list, n ? 0 : n_wait, n ? NULL : wait, last));
-    TRY_CL(clFlush(list->ctx->queue));
-    return ATTNCL_OK;
+        TRY(mark_end(list, n_wait, wait, last));
+    return flush(list);
 }
 
 attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_wait,
@@ -215,7 +288,11 @@ attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_
     for (size_t i = 0; events && i < n; ++i)
         events[i] = NULL;
     const attncl_status status = enqueue_all(list, n_wait, wait, events, last_ret ? &last : NULL);
+    release_events(list);
     if (status != ATTNCL_OK) {
+        // Commands of queues that queue 0 does not wait for must not outlive the run.
+        if (uses_several(list))
+            attncl__queue_drain(list->ctx);
         for (size_t i = 0; events && i < n; ++i)
             attncl__event_release(&events[i]);
         attncl__event_release(&last);
@@ -233,7 +310,8 @@ attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size
     double seconds = 0;
 
     while (i < list->n_commands && list->commands[i].node <= last_node) {
-        TRY(enqueue(list, &list->commands[i], 0, NULL, NULL));
+        if (!attncl__command_is_sync(&list->commands[i]))
+            TRY(enqueue(list, &list->commands[i], list->ctx->queue, 0, NULL, NULL));
         TRY(flush_if_long(list, &list->commands[i], &seconds));
         i = attncl__command_list_next(list, i, &iteration);
     }

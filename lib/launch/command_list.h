@@ -14,7 +14,9 @@ struct storage {
     size_t bytes;
 };
 
-enum command_kind { COMMAND_KERNEL, COMMAND_COPY, COMMAND_CALL };
+// SIGNAL: event slot `slot` is complete when the queue's commands before it are.  WAIT: the queue's
+// commands after it begin when that event is complete.
+enum command_kind { COMMAND_KERNEL, COMMAND_COPY, COMMAND_CALL, COMMAND_SIGNAL, COMMAND_WAIT };
 
 struct mem_arg {
     cl_uint index;
@@ -27,6 +29,8 @@ typedef attncl_status (*command_fn)(attncl_context *ctx, void *user, cl_event *e
 struct command {
     enum command_kind kind;
     int node;         // index for profiles; set from command_list.node
+    int queue;        // of the context; set from command_list.queue
+    int slot;         // SIGNAL, WAIT: of command_list.events
     const char *name; // static text: "softmax_rows_fwd"
     cl_kernel kernel;
     size_t global[3], local[3];
@@ -45,8 +49,14 @@ struct command_list {
     attncl_context *ctx;
     struct command *commands;
     size_t n_commands, capacity;
-    int node;     // the node being launched
-    cl_mem dummy; // passed for absent spans
+    int node;         // the node being launched
+    int queue;        // its queue
+    int n_queues;     // that commands go to; 0 and 1: all to queue 0
+    cl_event *events; // slots: NULL outside of a run
+    size_t n_events;
+    bool has_calls;           // which know queue 0 only, and share memory: all commands go there
+    bool has_callers_buffers; // which may overlap: likewise
+    cl_mem dummy;             // passed for absent spans
 };
 
 // Appends an empty command of the current node; valid until the next append.
@@ -63,6 +73,13 @@ attncl_status attncl__command_list_add_copy(struct command_list *list, const cha
 attncl_status attncl__command_list_add_call(struct command_list *list, const char *name,
                                             command_fn call, void *user,
                                             void (*user_free)(void *user));
+// Commands go to n_queues queues, which n_events slots of events join.
+attncl_status attncl__command_list_use_queues(struct command_list *list, int n_queues,
+                                              size_t n_events);
+attncl_status attncl__command_list_add_sync(struct command_list *list, enum command_kind kind,
+                                            int queue, int slot);
+// Whether the command is a SIGNAL or a WAIT, which computes nothing.
+bool attncl__command_is_sync(const struct command *c);
 // The commands from `first` to the last are executed `trip_count` times in each run.
 void attncl__command_list_loop(struct command_list *list, size_t first, int64_t trip_count);
 // The commands from `first` on take that many seconds together, each as long as the others: a high
@@ -76,7 +93,9 @@ size_t attncl__command_list_length(const struct command_list *list);
 size_t attncl__command_list_next(const struct command_list *list, size_t i, size_t *iteration);
 // Sets every kernel argument that refers to `storage` again.
 attncl_status attncl__command_list_rebind(struct command_list *list, const struct storage *storage);
-// Enqueues all commands, in order, into the context's queue and flushes it.  The first command
+// Enqueues all commands, in order, each into its queue, and flushes the queues.  Where there are several,
+// all begin after what queue 0 holds, and queue 0 goes on when all are complete; on failure what was
+// enqueued is waited for.  The first command
 // waits for `wait`.  `events`, when not NULL, receives one event per enqueued command (NULL where
 // the command gave none); `last_ret`, when not NULL, an event of the end.  The caller owns them: it
 // calls attncl__event_release() or attncl__event_transfer().
@@ -84,7 +103,7 @@ attncl_status attncl__command_list_enqueue(struct command_list *list, cl_uint n_
                                            const cl_event *wait, cl_event *events,
                                            cl_event *last_ret);
 
-// A part of a run, without events: the commands from *first on of nodes up to `last_node`, which ends
+// A part of a run in queue 0, without events: the commands from *first on of nodes up to `last_node`, which ends
 // no loop halfway.  *first becomes the command after them.  Flushes the queue.
 attncl_status attncl__command_list_enqueue_nodes(struct command_list *list, size_t *first,
                                                  int last_node);

@@ -154,6 +154,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
     if (grid.groups[0] == 0 || grid.groups[1] == 0 || grid.groups[2] == 0)
         return ATTNCL_OK;
     command.node = l->command_list->node;
+    command.queue = l->command_list->queue;
     TRY_DONE(set_range(l, &grid, &command));
     TRY_DONE(check_arguments(l, spec, args, n_args));
     TRY_DONE(open_kernel(l, spec, &command.kernel));
