@@ -336,6 +336,12 @@ class Checkpoints(Case):
                 with self.assertRaisesRegex(attncl.ConversionError, words):
                     attncl.export(source, self.file, **more)
                 self.assertFalse(self.file.exists())
+        for words, source, output in (("the output would overwrite what is read", garbage, garbage),
+                                      ("there is no directory .*nowhere", garbage, self.at / "nowhere" / "m"),
+                                      ("is a directory, expected a file", garbage, self.at)):
+            with self.assertRaisesRegex(attncl.ConversionError, words):
+                attncl.export(source, output, module="Linear")
+        self.assertEqual(garbage.read_bytes(), b"PK\3\4" + bytes(40))
         status, out, err = self.convert(self.at / "c.pt", self.file)
         self.assertEqual((status, out, err.count("\n")), (1, "", 1), err)
         self.assertTrue(err.startswith("attncl-convert: "), err)

@@ -71,6 +71,17 @@ def _largest_difference(module, probe, path, device):
     return float(worst)
 
 
+def _check_output(path, source):
+    """Before the work is done for it."""
+    directory = os.path.dirname(path) or "."
+    if not os.path.isdir(directory):
+        refuse(f"{path}: there is no directory {directory}")
+    if os.path.isdir(path):
+        refuse(f"{path} is a directory, expected a file")
+    if isinstance(source, (str, os.PathLike)) and os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
+        refuse(f"{path}: the output would overwrite what is read")
+
+
 def export(source, path, *, module=None, settings=None, config=None, key=None, prefix="", check=True, limit=1e-4,
            device=None, quiet=False):
     """Writes a module as the model file `path`, runs both on random inputs and prints the largest difference.
@@ -86,6 +97,8 @@ def export(source, path, *, module=None, settings=None, config=None, key=None, p
     a note.  The module is not changed; it is taken as in evaluation, without dropout.
     """
     notes = []
+    path = os.fspath(path)
+    _check_output(path, source)
     if not isinstance(source, torch.nn.Module):
         if isinstance(source, (str, os.PathLike)):
             if module and config:
@@ -101,7 +114,6 @@ def export(source, path, *, module=None, settings=None, config=None, key=None, p
 
     metadata = {"attncl.arch": out.arch, "attncl.config": json.dumps(out.config)}
     report = Report(out.arch, out.config, notes + out.notes)
-    path = os.fspath(path)
     with tempfile.TemporaryDirectory(dir=os.path.dirname(path) or ".", prefix=".attncl-") as directory:
         written = os.path.join(directory, "model.safetensors")
         save(written, {name: _numpy(tensor) for name, tensor in out.tensors.items()}, metadata)
