@@ -218,8 +218,10 @@ class Refusals(Case):
                 self.refused(words, module)
 
     def test_paths(self):
-        with self.assertRaises(FileNotFoundError):
+        with self.assertRaisesRegex(FileNotFoundError, "m.safetensors: there is no directory .*absent"):
             attncl.export(nn.Linear(3, 2), self.at / "absent" / "m.safetensors", quiet=True)
+        with self.assertRaisesRegex(IsADirectoryError, "is a directory, expected a file"):
+            attncl.export(nn.Linear(3, 2), self.at, quiet=True)
 
 
 class Documents(Case):
@@ -336,11 +338,8 @@ class Checkpoints(Case):
                 with self.assertRaisesRegex(attncl.ConversionError, words):
                     attncl.export(source, self.file, **more)
                 self.assertFalse(self.file.exists())
-        for words, source, output in (("the output would overwrite what is read", garbage, garbage),
-                                      ("there is no directory .*nowhere", garbage, self.at / "nowhere" / "m"),
-                                      ("is a directory, expected a file", garbage, self.at)):
-            with self.assertRaisesRegex(attncl.ConversionError, words):
-                attncl.export(source, output, module="Linear")
+        with self.assertRaisesRegex(attncl.ConversionError, "the output would overwrite what is read"):
+            attncl.export(garbage, garbage, module="Linear")
         self.assertEqual(garbage.read_bytes(), b"PK\3\4" + bytes(40))
         status, out, err = self.convert(self.at / "c.pt", self.file)
         self.assertEqual((status, out, err.count("\n")), (1, "", 1), err)

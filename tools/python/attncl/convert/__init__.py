@@ -75,9 +75,9 @@ def _check_output(path, source):
     """Before the work is done for it."""
     directory = os.path.dirname(path) or "."
     if not os.path.isdir(directory):
-        refuse(f"{path}: there is no directory {directory}")
+        raise FileNotFoundError(f"{path}: there is no directory {directory}")
     if os.path.isdir(path):
-        refuse(f"{path} is a directory, expected a file")
+        raise IsADirectoryError(f"{path} is a directory, expected a file")
     if isinstance(source, (str, os.PathLike)) and os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
         refuse(f"{path}: the output would overwrite what is read")
 
