@@ -3,6 +3,7 @@
 // and what of it is kept.
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "attncl/ops.h"
@@ -12,6 +13,7 @@
 #include "support/test.h"
 
 static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+static char backend[16]; // ATTNCL_GEMM, as it was
 
 static void up(void)
 {
@@ -19,11 +21,16 @@ static void up(void)
     directory_begin();
     options.cache_dir = directory_path("cache", path);
     setenv("ATTNCL_CACHE", "rw", 1);
+    const char *const text = getenv("ATTNCL_GEMM");
+    snprintf(backend, sizeof backend, "%s", text ? text : "");
+    unsetenv("ATTNCL_GEMM"); // CLBlast uses no matrix instructions of ours
 }
 
 static void down(void)
 {
     setenv("ATTNCL_CACHE", "off", 1);
+    if (backend[0])
+        setenv("ATTNCL_GEMM", backend, 1);
     directory_end();
 }
 
