@@ -3,7 +3,7 @@
 """system_calls.py TOOL ROOT: system calls on outputs, checkpoints, cache and tuning files fail, or the process is killed
 at them: never a half-written file, a message that names the file, the earlier file intact, and the next run works.
 
-strace injects; only calls of the main thread count, which reads and writes all files.  A quarter of ATTNCL_FAULTS_SAMPLES:
+strace injects; only calls of the main thread count, which reads and writes all files.  A twelfth of ATTNCL_FAULTS_SAMPLES:
 at how many calls of a kind each error comes; without it, one error of each kind at one call, and a kill.  Exit status 77 without
 strace or a device.
 """
@@ -20,7 +20,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "tools"))
 from training import config_with, digest, load, main, results_of, text_of, write  # noqa: E402
 
-N_SAMPLES = int(os.environ.get("ATTNCL_FAULTS_SAMPLES", "0")) // 4
+N_SAMPLES = int(os.environ.get("ATTNCL_FAULTS_SAMPLES", "0")) // 12
 
 # Calls, and how each fails.  close() has closed when it fails, and EINTR of a transfer is no failure.
 ERRORS = {
