@@ -20,18 +20,16 @@ struct loop_saves attncl__loop_saves_add(attncl_graph *g, int first_node, attncl
                                          int32_t n_rows)
 {
     const struct loop_stack_fwd_params params = {n_rows};
-    const struct loop_saves saves = {
-        .first_node = first_node, .n_nodes = g->n_nodes - first_node, .first_stack = g->n_nodes};
+    const int first_stack = g->n_nodes;
 
-    for (int n = first_node; n < saves.first_stack; ++n)
+    for (int n = first_node; n < first_stack; ++n)
         for (int i = 0; i < g->nodes[n].cls->n_out && !attncl__graph_failed(g); ++i) {
             const int value = g->nodes[n].out[i];
             if (can_be_kept(&g->values[value]))
                 attncl__graph_add(g, &attncl__op_loop_stack_fwd, &params,
                                   IN(attncl__graph_handle(g, value), position));
         }
-    return (struct loop_saves){saves.first_node, saves.n_nodes, saves.first_stack,
-                               g->n_nodes - saves.first_stack};
+    return (struct loop_saves){first_node, first_stack, g->n_nodes - first_stack};
 }
 
 attncl_status attncl__loop_reads_begin(attncl_graph *g, const struct loop_saves *saves,
@@ -88,10 +86,8 @@ attncl_status attncl__loop_reads_replace(attncl_graph *g, const struct loop_read
     for (int i = 0; i < r->saves.n_stacks && !attncl__graph_failed(g); ++i)
         replaced_by[added_again(g, r, first_again, i)] = r->rows[i];
     for (int n = first_again; n < g->n_nodes && !attncl__graph_failed(g); ++n)
-        for (int i = 0; i < g->nodes[n].cls->n_in; ++i) {
-            const int with = replacement(g, replaced_by, n_values, g->nodes[n].in[i]);
-            g->nodes[n].in[i] = with;
-        }
+        for (int i = 0; i < g->nodes[n].cls->n_in; ++i)
+            g->nodes[n].in[i] = replacement(g, replaced_by, n_values, g->nodes[n].in[i]);
     attncl__free(replaced_by);
     return ATTNCL_OK;
 }

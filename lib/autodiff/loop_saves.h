@@ -10,9 +10,9 @@
 
 #include "graph/graph.h"
 
-// Nodes of a forward loop, and the stacks that keep their results.
+// The first of a forward loop's nodes that are kept, and the stacks that keep their results.
 struct loop_saves {
-    int first_node, n_nodes, first_stack, n_stacks;
+    int first_node, first_stack, n_stacks;
 };
 
 // The number of nodes so far: of the next one.

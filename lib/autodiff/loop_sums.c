@@ -20,26 +20,32 @@ void attncl__loop_sums_free(struct loop_sums *s)
     s->stack_of = NULL;
 }
 
-// Whether x is this iteration's row of a stack that there is.
-static bool is_row(const struct loop_sums *s, attncl_value x)
+// The node that computes x; NULL: none.
+static const struct node *producer(const attncl_graph *g, attncl_value x)
 {
-    const attncl_graph *g = s->g;
     const struct value *v = &g->values[x.id];
-    const struct node *node = v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
+    return v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
+}
+
+// The stack of which x is this iteration's row; 0: none.
+static int stack_of_row(const struct loop_sums *s, attncl_value x)
+{
+    const struct node *node = producer(s->g, x);
 
     return node && node->cls == &attncl__op_loop_row_fwd && node->in[1] == s->position.id &&
-           g->values[node->in[0]].desc.dim[0] == s->n_rows;
+                   s->g->values[node->in[0]].desc.dim[0] == s->n_rows
+               ? node->in[0]
+               : 0;
 }
 
 attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
 {
     const struct loop_stack_fwd_params params = {s->n_rows};
     const bool known = x.id < s->n_values;
+    const int kept = known && s->stack_of[x.id] ? s->stack_of[x.id] : stack_of_row(s, x);
 
-    if (known && s->stack_of[x.id])
-        return attncl__graph_handle(s->g, s->stack_of[x.id]);
-    if (is_row(s, x))
-        return attncl__graph_handle(s->g, s->g->nodes[s->g->values[x.id].node].in[0]);
+    if (kept)
+        return attncl__graph_handle(s->g, kept);
     const attncl_value stack =
         attncl__graph_add(s->g, &attncl__op_loop_stack_fwd, &params, IN(x, s->position));
     if (known)
@@ -50,8 +56,7 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
 // What computes x, where that can be done for all rows at once: ops that sum over rows.
 static const struct node *row_sum(const attncl_graph *g, attncl_value x)
 {
-    const struct value *v = &g->values[x.id];
-    const struct node *node = v->kind == VALUE_RESULT ? &g->nodes[v->node] : NULL;
+    const struct node *node = producer(g, x);
 
     if (!node ||
         (node->cls != &attncl__op_linear_bwd_weight && node->cls != &attncl__op_linear_bwd_bias))
@@ -74,12 +79,11 @@ struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x)
         sum.sum = attncl__graph_add(s->g, &attncl__op_loop_sum_fwd, &params, IN(x, s->position));
         return sum;
     }
-    attncl_value in[2] = {{0}};
     sum.cls = node->cls;
-    for (int i = 0; i < node->cls->n_in; ++i) // node moves when others are added
-        in[i] = attncl__graph_handle(s->g, node->in[i]);
+    for (int i = 0; i < sum.cls->n_in; ++i) // before nodes are added, which moves this one
+        sum.in[i] = attncl__graph_handle(s->g, node->in[i]);
     for (int i = 0; i < sum.cls->n_in; ++i)
-        sum.in[i] = attncl__loop_sums_stack(s, in[i]);
+        sum.in[i] = attncl__loop_sums_stack(s, sum.in[i]);
     return sum;
 }
 
