@@ -4,9 +4,10 @@
 # own, where dpkg's database is a copy of this machine's: a missing dependency is refused.
 set -eu
 root=$1 build=$2 cc=$3
+PATH=$PATH:/usr/sbin:/sbin # of chroot, also where root took the PATH of a user
 
-for program in dpkg dpkg-deb dpkg-shlibdeps cpack; do
-    command -v $program >/dev/null || { echo "skipped: no $program (Debian: dpkg-dev, cmake)" >&2; exit 77; }
+for program in dpkg dpkg-deb dpkg-shlibdeps file cpack; do
+    command -v $program >/dev/null || { echo "skipped: no $program (Debian: dpkg-dev, file, cmake)" >&2; exit 77; }
 done
 [ "$(id -u)" = 0 ] && chroot / true 2>/dev/null || { echo "skipped: dpkg installs in another root directory as root only, by chroot" >&2; exit 77; }
 tmp=$(mktemp -d)
