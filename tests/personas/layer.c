@@ -175,8 +175,39 @@ enum { // of extensions
     NV_COMPUTE_CAPABILITY_MAJOR = 0x4000,
     NV_COMPUTE_CAPABILITY_MINOR = 0x4001,
     NV_WARP_SIZE = 0x4003,
+    NV_PCI_BUS_ID = 0x4008,
+    NV_PCI_SLOT_ID = 0x4009,
+    AMD_TOPOLOGY = 0x4037,
     AMD_WAVEFRONT_WIDTH = 0x4043,
+    KHR_PCI_BUS_INFO = 0x410F,
 };
+
+// The address 0000:41:00.0, as the extension of each vendor gives it; -1: not asked for.
+static cl_int give_pci_address(cl_device_info what, size_t n, void *value, size_t *n_ret)
+{
+    static const struct {
+        cl_uint domain, bus, device, function;
+    } khr = {.bus = 0x41};
+    static const struct {
+        cl_uint type;
+        unsigned char unused[17], bus, device, function;
+    } amd = {.type = 1, .bus = 0x41};
+    const char *const extension = what == NV_PCI_BUS_ID || what == NV_PCI_SLOT_ID
+                                      ? "cl_nv_device_attribute_query"
+                                  : what == AMD_TOPOLOGY     ? "cl_amd_device_attribute_query"
+                                  : what == KHR_PCI_BUS_INFO ? "cl_khr_pci_bus_info"
+                                                             : NULL;
+
+    if (!extension)
+        return -1;
+    if (!strstr(persona->extensions, extension))
+        return CL_INVALID_VALUE;
+    if (what == AMD_TOPOLOGY)
+        return give(&amd, sizeof amd, n, value, n_ret);
+    if (what == KHR_PCI_BUS_INFO)
+        return give(&khr, sizeof khr, n, value, n_ret);
+    return GIVE(cl_uint, what == NV_PCI_BUS_ID ? 0x41 : 0);
+}
 
 // -1: not a text.
 static cl_int give_device_text(cl_device_info what, size_t n, void *value, size_t *n_ret)
@@ -205,9 +236,10 @@ static CL_API_ENTRY cl_int CL_API_CALL layer_clGetDeviceInfo(cl_device_id id, cl
                                                              size_t n, void *value, size_t *n_ret)
 {
     const cl_int text = give_device_text(what, n, value, n_ret);
+    const cl_int address = give_pci_address(what, n, value, n_ret);
 
-    if (text != -1)
-        return text;
+    if (text != -1 || address != -1)
+        return text != -1 ? text : address;
     switch (what) {
     case CL_DEVICE_TYPE:
         return GIVE(cl_device_type, CL_DEVICE_TYPE_GPU);
