@@ -148,12 +148,13 @@ attncl_status attncl__grad_sums_run(attncl_trainer *t, attncl_graph *g)
 // Sums that were begun advance while the device is waited for.
 static attncl_status wait_for_read(attncl_trainer *t, const struct early_read *read)
 {
+    int pause_us = 0;
     for (bool done = false; !done;) {
         size_t n_left;
         TRY(attncl__early_read_is_done(read, &done));
         TRY(attncl_ranks_sum_poll(t->ranks, &n_left));
         if (!done)
-            attncl__ranks_pause(); // the cores may be the device's
+            attncl__ranks_pause(&pause_us); // the cores may be the device's
     }
     return ATTNCL_OK;
 }

@@ -49,8 +49,9 @@ struct rank_wait {
 // microseconds.  ERR_IO after timeout_s.
 attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait);
 
-// The longer moment of it, for what is no other rank's.
-void attncl__ranks_pause(void);
+// Waits the longer moment, for what is no other rank's.  A loop gives the microseconds of its last pause, at
+// first 0, and waits up to 16 times as long after some turns: each pause takes a core from the device.
+void attncl__ranks_pause(int *us);
 
 // Waits until the request is finished.
 attncl_status attncl__ranks_wait_for(attncl_ranks *ranks, struct ranks_request *request);

@@ -9,6 +9,8 @@
 #include "base/try.h"
 #include "train/ranks.h"
 
+enum { PAUSE_US = 50 };
+
 bool attncl__ranks_are_many(const attncl_ranks *ranks)
 {
     return ranks && ranks->place.size > 1;
@@ -23,10 +25,10 @@ attncl_status attncl__ranks_check(attncl_ranks *ranks, const char *failure)
                 failure);
 }
 
-void attncl__ranks_pause(void)
+void attncl__ranks_pause(int *us)
 {
-    enum { PAUSE_NS = 50000 };
-    const struct timespec pause = {.tv_nsec = PAUSE_NS};
+    *us = *us == 0 ? PAUSE_US : *us < 16 * PAUSE_US ? 2 * *us : *us;
+    const struct timespec pause = {.tv_nsec = 1000L * *us};
     nanosleep(&pause, NULL);
 }
 
@@ -46,7 +48,7 @@ attncl_status attncl__ranks_wait(attncl_ranks *ranks, struct rank_wait *wait)
         sched_yield();
         return ATTNCL_OK;
     }
-    attncl__ranks_pause();
+    attncl__ranks_pause(&(int){0});
     const double now = seconds_now();
     if (wait->began_s == 0)
         wait->began_s = now;
