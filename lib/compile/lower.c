@@ -9,6 +9,7 @@
 #include "device/context.h"
 #include "gemm/mma_choice.h"
 #include "graph/nodes.h"
+#include "launch/shuffle_choice.h"
 
 static void lower_value(const attncl_graph *g, struct lowered *p, int v)
 {
@@ -66,6 +67,7 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
     *caps = g->ctx->caps;
     if (fit)
         attncl__caps_set_precision(caps, fit->precision);
+    attncl__choose_shuffle(g->ctx, caps);
     attncl__gemm_choose_mma(g->ctx, caps);
     p->caps = caps;
     const char *queues = attncl__context_env(g->ctx, ENV_QUEUES);

@@ -122,6 +122,8 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     caps.nv_compute_capability = 10 * major + minor;
     caps.unit_local_bytes = attncl__quirks_unit_local_bytes(caps.nv_compute_capability);
     caps.mma_candidate = attncl__quirks_mma(info, caps.nv_compute_capability);
+    caps.shuffle_candidate =
+        attncl__quirks_shuffle(info, caps.nv_compute_capability, &caps.shuffle_lanes);
     attncl__quirks_apply(info, &caps);
     override_variant(&caps, variant);
     *ret = caps;

@@ -30,6 +30,10 @@ enum matrix_instruction { MMA_NONE, MMA_PTX, MMA_MFMA };
 // Of the factors of GEMMs, where the instruction has it: the values of macro PRECISION.
 enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16, N_GEMM_PRECISIONS };
 
+// How work-items of a sub-group read each other's registers, the values of macro SHUFFLE
+// (cl/common/shuffle.clh).
+enum lane_shuffle { SHUFFLE_NONE, SHUFFLE_PTX, SHUFFLE_AMD, SHUFFLE_EMULATED };
+
 struct tune_table;
 
 struct device_caps {
@@ -52,9 +56,12 @@ struct device_caps {
     enum matrix_instruction mma;           // GEMMs use it: attncl__gemm_choose_mma()
     bool mma_emulated;                     // in local memory, for tests
     enum gemm_precision precision;
-    unsigned address_bits;  // of the device's size_t: 32 or 64
-    double flop_per_second; // GPUs: what kernels reach at least, a low guess; 0: none
-    bool clblast_allowed;   // false on CPU devices
+    enum lane_shuffle shuffle_candidate; // the architecture has it
+    enum lane_shuffle shuffle;           // kernels use it: attncl__choose_shuffle()
+    unsigned shuffle_lanes;              // of a sub-group, where there is a candidate
+    unsigned address_bits;               // of the device's size_t: 32 or 64
+    double flop_per_second;              // GPUs: what kernels reach at least, a low guess; 0: none
+    bool clblast_allowed;                // false on CPU devices
     bool host_unified;
     bool blocking_writes; // clFinish() does not say that a non-blocking write has read its data
     bool keeps_programs;  // the driver has a program cache of its own, and is slow to give a binary

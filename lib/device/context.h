@@ -64,6 +64,9 @@ struct attncl_context {
     struct destroy_hook *hooks;
     pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while GEMMs are compared too
     bool mma_known[N_GEMM_PRECISIONS], mma_usable[N_GEMM_PRECISIONS];
+    pthread_mutex_t
+        shuffle_lock; // guards shuffle_known, shuffle_usable, while reductions are compared too
+    bool shuffle_known, shuffle_usable;
     pthread_mutex_t lock;        // guards programs, hooks and children
     long n_children;             // tensors, graphs, models alive
     const char *last_child_kind; // "graph", for the message of a refused destroy

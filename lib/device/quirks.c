@@ -107,35 +107,59 @@ size_t attncl__quirks_unit_local_bytes(unsigned compute_capability)
 }
 
 // Each runs its vendor's own driver.  AMD's puts features behind a colon: "gfx90a:sramecc+:xnack-".
-static const struct {
-    const char *platform, *architecture; // NULL: by its compute capability
+// Lanes: AMD's later architectures have waves of 32 or 64, which shuffle in halves.
+struct architecture {
+    const char *platform, *name; // NULL: by its compute capability
     unsigned compute_capability;
     enum matrix_instruction mma;
-} architectures[] = {
-    {"NVIDIA CUDA", NULL, 80, MMA_PTX},
-    {"NVIDIA CUDA", NULL, 86, MMA_PTX},
-    {"NVIDIA CUDA", NULL, 87, MMA_PTX},
-    {"NVIDIA CUDA", NULL, 89, MMA_PTX},
-    {"NVIDIA CUDA", NULL, 90, MMA_PTX},
-    {"NVIDIA CUDA", NULL, 100, MMA_PTX},
-    {"NVIDIA CUDA", NULL, 120, MMA_PTX},
-    {"AMD Accelerated Parallel Processing", "gfx90a", 0, MMA_MFMA},
-    {"AMD Accelerated Parallel Processing", "gfx942", 0, MMA_MFMA},
+    unsigned lanes;
 };
 
-enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
-                                           unsigned compute_capability)
+static const char cuda[] = "NVIDIA CUDA", amd[] = "AMD Accelerated Parallel Processing";
+
+static const struct architecture architectures[] = {
+    {cuda, NULL, 70, MMA_NONE, 32},    {cuda, NULL, 75, MMA_NONE, 32},
+    {cuda, NULL, 80, MMA_PTX, 32},     {cuda, NULL, 86, MMA_PTX, 32},
+    {cuda, NULL, 87, MMA_PTX, 32},     {cuda, NULL, 89, MMA_PTX, 32},
+    {cuda, NULL, 90, MMA_PTX, 32},     {cuda, NULL, 100, MMA_PTX, 32},
+    {cuda, NULL, 120, MMA_PTX, 32},    {amd, "gfx906", 0, MMA_NONE, 64},
+    {amd, "gfx908", 0, MMA_NONE, 64},  {amd, "gfx90a", 0, MMA_MFMA, 64},
+    {amd, "gfx942", 0, MMA_MFMA, 64},  {amd, "gfx1030", 0, MMA_NONE, 32},
+    {amd, "gfx1031", 0, MMA_NONE, 32}, {amd, "gfx1032", 0, MMA_NONE, 32},
+    {amd, "gfx1100", 0, MMA_NONE, 32}, {amd, "gfx1101", 0, MMA_NONE, 32},
+    {amd, "gfx1102", 0, MMA_NONE, 32},
+};
+
+static const struct architecture *architecture_of(const attncl_device_info *info,
+                                                  unsigned compute_capability)
 {
     const size_t n = strcspn(info->name, ":");
 
     for (size_t i = 0; i < sizeof architectures / sizeof architectures[0]; ++i) {
-        const char *name = architectures[i].architecture;
-        if (strcmp(info->platform_name, architectures[i].platform) == 0 &&
-            (name ? strlen(name) == n && strncmp(name, info->name, n) == 0
-                  : architectures[i].compute_capability == compute_capability))
-            return architectures[i].mma;
+        const struct architecture *a = &architectures[i];
+        if (strcmp(info->platform_name, a->platform) == 0 &&
+            (a->name ? strlen(a->name) == n && strncmp(a->name, info->name, n) == 0
+                     : a->compute_capability == compute_capability))
+            return a;
     }
-    return MMA_NONE;
+    return NULL;
+}
+
+enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
+                                           unsigned compute_capability)
+{
+    const struct architecture *a = architecture_of(info, compute_capability);
+
+    return a ? a->mma : MMA_NONE;
+}
+
+enum lane_shuffle attncl__quirks_shuffle(const attncl_device_info *info,
+                                         unsigned compute_capability, unsigned *lanes_ret)
+{
+    const struct architecture *a = architecture_of(info, compute_capability);
+
+    *lanes_ret = a ? a->lanes : 0;
+    return !a ? SHUFFLE_NONE : a->platform == cuda ? SHUFFLE_PTX : SHUFFLE_AMD;
 }
 
 static bool part_of(const char *part, const char *text)

@@ -19,4 +19,8 @@ void attncl__quirks_apply(const attncl_device_info *info, struct device_caps *ca
 enum matrix_instruction attncl__quirks_mma(const attncl_device_info *info,
                                            unsigned compute_capability);
 
+// Shuffles, alike; *lanes_ret: the lanes that one reaches, 0 where there are none.
+enum lane_shuffle attncl__quirks_shuffle(const attncl_device_info *info,
+                                         unsigned compute_capability, unsigned *lanes_ret);
+
 #endif

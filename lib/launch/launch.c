@@ -13,7 +13,10 @@ static attncl_status open_kernel(const struct launcher *l, const struct kspec *s
 {
     struct kernel_program *program = NULL;
 
-    TRY(attncl__program_get(l->command_list->ctx, spec->file, spec->defines, &program));
+    struct kspec complete = *spec;
+
+    kspec_set_shuffle(&complete, l->caps);
+    TRY(attncl__program_get(l->command_list->ctx, spec->file, complete.defines, &program));
     return attncl__kernel_create(l->command_list->ctx, program, spec->kernel, ret);
 }
 

@@ -82,6 +82,15 @@ static inline void kspec_set_wtype(struct kspec *k, attncl_dtype dtype)
     kspec_int(k, "WTYPE", dtype == ATTNCL_F16 ? 1 : dtype == ATTNCL_BF16 ? 2 : 0);
 }
 
+// SHUFFLE and SHUFFLE_LANES, of every kernel where the device shuffles (cl/common/shuffle.clh).
+static inline void kspec_set_shuffle(struct kspec *k, const struct device_caps *caps)
+{
+    if (caps->shuffle == SHUFFLE_NONE || caps->variant != VARIANT_GPU)
+        return;
+    kspec_int(k, "SHUFFLE", caps->shuffle);
+    kspec_int(k, "SHUFFLE_LANES", caps->shuffle_lanes);
+}
+
 // -- the range: work-groups of a fixed size; never NULL local sizes, never offsets
 
 struct grid {

@@ -66,21 +66,23 @@ static const struct {
     const char *platform, *name;
     unsigned compute_capability;
     enum matrix_instruction mma;
+    enum lane_shuffle shuffle;
+    unsigned lanes;
 } architectures[] = {
-    {"NVIDIA CUDA", "NVIDIA H200", 90, MMA_PTX},
-    {"NVIDIA CUDA", "NVIDIA A100", 80, MMA_PTX},
-    {"NVIDIA CUDA", "Tesla T4", 75, MMA_NONE},
-    {"NVIDIA CUDA", "a later one", 130, MMA_NONE},
-    {"Portable Computing Language", "NVIDIA H200", 90, MMA_NONE},
-    {"AMD Accelerated Parallel Processing", "gfx90a:sramecc+:xnack-", 0, MMA_MFMA},
-    {"AMD Accelerated Parallel Processing", "gfx942", 0, MMA_MFMA},
-    {"AMD Accelerated Parallel Processing", "gfx90", 0, MMA_NONE},
-    {"AMD Accelerated Parallel Processing", "gfx90ab", 0, MMA_NONE},
-    {"AMD Accelerated Parallel Processing", "gfx1100", 0, MMA_NONE},
-    {"rusticl", "gfx90a", 0, MMA_NONE},
+    {"NVIDIA CUDA", "NVIDIA H200", 90, MMA_PTX, SHUFFLE_PTX, 32},
+    {"NVIDIA CUDA", "NVIDIA A100", 80, MMA_PTX, SHUFFLE_PTX, 32},
+    {"NVIDIA CUDA", "Tesla T4", 75, MMA_NONE, SHUFFLE_PTX, 32},
+    {"NVIDIA CUDA", "a later one", 130, MMA_NONE, SHUFFLE_NONE, 0},
+    {"Portable Computing Language", "NVIDIA H200", 90, MMA_NONE, SHUFFLE_NONE, 0},
+    {"AMD Accelerated Parallel Processing", "gfx90a:sramecc+:xnack-", 0, MMA_MFMA, SHUFFLE_AMD, 64},
+    {"AMD Accelerated Parallel Processing", "gfx942", 0, MMA_MFMA, SHUFFLE_AMD, 64},
+    {"AMD Accelerated Parallel Processing", "gfx90", 0, MMA_NONE, SHUFFLE_NONE, 0},
+    {"AMD Accelerated Parallel Processing", "gfx90ab", 0, MMA_NONE, SHUFFLE_NONE, 0},
+    {"AMD Accelerated Parallel Processing", "gfx1100", 0, MMA_NONE, SHUFFLE_AMD, 32},
+    {"rusticl", "gfx90a", 0, MMA_NONE, SHUFFLE_NONE, 0},
 };
 
-TABLE_TEST(matrix_instructions_by_architecture, architectures)
+TABLE_TEST(instructions_by_architecture, architectures)
 {
     attncl_device_info info = {.type = ATTNCL_DEVICE_GPU};
 
@@ -88,6 +90,10 @@ TABLE_TEST(matrix_instructions_by_architecture, architectures)
     strcpy(info.name, architectures[_i].name);
     ck_assert_int_eq(attncl__quirks_mma(&info, architectures[_i].compute_capability),
                      architectures[_i].mma);
+    unsigned lanes = 1;
+    ck_assert_int_eq(attncl__quirks_shuffle(&info, architectures[_i].compute_capability, &lanes),
+                     architectures[_i].shuffle);
+    ck_assert_uint_eq(lanes, architectures[_i].lanes);
 }
 
 TEST(this_device_is_usable)

@@ -50,6 +50,7 @@ enum { N_DEVICES = sizeof devices / sizeof devices[0], MAX_STEPS = 16, MAX_SEEN 
 
 struct variant_writer {
     attncl_context ctx; // nothing but where sources come from
+    const struct device_caps *caps;
     const char *directory, *device, *label;
     int step, refusals; // fits() says no to the first `step` different rows
     char refused[MAX_STEPS][KSPEC_DEFINES_BYTES];
@@ -101,7 +102,9 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
 {
     struct variant_writer *w = user;
     const char *base = strrchr(spec->file, '/');
-    const uint32_t program = hash_text(hash_text(2166136261u, spec->file), spec->defines);
+    struct kspec complete = *spec;
+    kspec_set_shuffle(&complete, w->caps);
+    const uint32_t program = hash_text(hash_text(2166136261u, spec->file), complete.defines);
     const uint32_t kernel = hash_text(program, spec->kernel);
     char path[512];
 
@@ -112,7 +115,7 @@ static attncl_status launch(void *user, const struct kspec *spec, const struct g
     w->seen[w->n_seen++] = kernel;
     snprintf(path, sizeof path, "%s/%s.%08" PRIx32 ".cl", w->directory,
              base ? base + 1 : spec->file, program);
-    TRY(write_source(w, spec, path));
+    TRY(write_source(w, &complete, path));
     printf("%s\t%s\t%s\t%zu\t%zu\t%d\t%s\n", path, w->device, spec->kernel,
            grid->local[0] * grid->local[1] * grid->local[2], local_arg_bytes, w->step, w->label);
     return ATTNCL_OK;
@@ -157,6 +160,11 @@ int main(int argc, char **argv)
         caps.unit_local_bytes = devices[d].unit_local_bytes;
         caps.mma = devices[d].mma;
         caps.precision = devices[d].precision;
+        caps.shuffle = caps.vendor == VENDOR_NVIDIA ? SHUFFLE_PTX
+                       : caps.vendor == VENDOR_AMD  ? SHUFFLE_AMD
+                                                    : SHUFFLE_NONE;
+        caps.shuffle_lanes = caps.group_multiple;
+        w->caps = &caps;
         struct launcher l = {.caps = &caps, .gemm = "native"};
         launch_mock_set(&mock);
         for (size_t i = 0; i < n_resource_general; ++i)

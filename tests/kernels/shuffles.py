@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""shuffles.py VARIANTS [--counts]: kernels that reduce over a work-group of a sub-group or more shuffle on NVIDIA's and AMD's GPUs,
+with fewer barriers than by local memory alone, at most two for a reduction of up to 8 sub-groups.  clang compiles them, to LLVM's
+instructions; no GPU is needed.  --counts prints what was counted.  Skipped (77) without clang."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+NVIDIA = ("nvptx64-nvidia-nvcl", "sm_75", r"shfl\.sync\.bfly")
+TARGETS = {"nvidia": NVIDIA, "cdna": ("amdgcn-amd-amdhsa", "gfx90a", r"call .*ds\.bpermute"),
+           "rdna": ("amdgcn-amd-amdhsa", "gfx1030", r"call .*ds\.bpermute")}
+# {kernel: its reductions}
+KERNELS = {"clip_total_fwd": 1, "cross_entropy_total_fwd": 2, "feedback_attention_fwd": 2, "gemv_dot": 1}
+
+
+def count(clang, text, kernel, device):
+    """(barriers, shuffles, instructions) of a kernel."""
+    triple, arch, shuffle = TARGETS[device]
+    cpu = f"-march={arch}" if device == "nvidia" else f"-mcpu={arch}"
+    done = subprocess.run([clang, "-x", "cl", "-cl-std=CL1.2", "-target", triple, cpu, "-nogpulib", "-O2", "-w", "-S", "-emit-llvm", "-",
+                           "-o", "-"], input=text, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{kernel} does not compile for {device}: {done.stderr[:400]}")
+    body = re.search(rf"^define [^\n]*@{kernel}\(.*?^}}", done.stdout, re.M | re.S)[0]
+    return (len(re.findall(r"call .*barrier", body)), len(re.findall(shuffle, body)),
+            len(re.findall(r"^  [^ ;].*", body, re.M)))
+
+
+def main():
+    clang = next((c for c in [f"clang-{v}" for v in range(14, 20)] + ["clang"] if shutil.which(c)), None)
+    if not clang:
+        print("skipped: no clang", file=sys.stderr)
+        return 77
+    faults, seen, shuffling = [], set(), set()
+    with tempfile.TemporaryDirectory() as directory:
+        said = subprocess.run([sys.argv[1], directory], capture_output=True, text=True, check=True).stdout
+        for line in said.splitlines():
+            source, device, kernel, group = line.split("\t")[:4]
+            if device not in TARGETS or kernel not in KERNELS or (device, kernel, group) in seen:
+                continue
+            seen.add((device, kernel, group))
+            with open(os.path.join(directory, source)) as file:
+                text = file.read()
+            lanes = int((re.search(r"^#define SHUFFLE_LANES (\d+)$", text, re.M) or [0, 0])[1])
+            plain = count(clang, re.sub(r"^#define SHUFFLE.*\n", "", text, flags=re.M), kernel, device)
+            here = count(clang, text, kernel, device)
+            name = f"{kernel}, {group} work-items, {device}"
+            if "--counts" in sys.argv:
+                print(f"{name}: barriers {plain[0]} to {here[0]}, shuffles {here[1]}, instructions {plain[2]} to {here[2]}")
+            if not lanes:
+                faults.append(f"{name}: SHUFFLE_LANES is not defined")
+            elif int(group) < lanes:
+                if here != plain:
+                    faults.append(f"{name}: differs from local memory, below a sub-group of {lanes}")
+            else:
+                shuffling.add((device, kernel))
+                if here[1] == 0 or here[0] >= plain[0]:
+                    faults.append(f"{name}: {here[1]} shuffles, {here[0]} barriers, by local memory {plain[0]}")
+                if kernel == "cross_entropy_total_fwd" and here[0] > 2 * KERNELS[kernel]:
+                    faults.append(f"{name}: {here[0]} barriers, expected at most {2 * KERNELS[kernel]}")
+    faults += [f"no kernel shuffles on {device}" for device in TARGETS if not any(d == device for d, _ in shuffling)]
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    print(f"{len(seen)} kernels, {len(shuffling)} of them by shuffles on a device: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
