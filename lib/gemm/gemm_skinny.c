@@ -74,13 +74,15 @@ bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
            within_max_loop_iterations(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
-// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements.
+// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four
+// of 16 bits at once.
 static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
 {
     const bool cpu = caps->variant == VARIANT_CPU;
     struct kspec spec = kspec_begin("gemm/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
 
-    kspec_set_vw_ls(&spec, cpu ? caps->vector_width : 1, local);
+    const unsigned gpu_vw = g->trans_b && attncl__is_16_bit(g->b_dtype) ? 4 : 1;
+    kspec_set_vw_ls(&spec, cpu ? caps->vector_width : gpu_vw, local);
     kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
     kspec_set_wtype(&spec, g->b_dtype);

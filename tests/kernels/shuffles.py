@@ -17,21 +17,31 @@ TARGETS = {"nvidia": NVIDIA, "cdna": ("amdgcn-amd-amdhsa", "gfx90a", r"call .*ds
 KERNELS = {"clip_total_fwd": 1, "cross_entropy_total_fwd": 2, "feedback_attention_fwd": 2, "gemv_dot": 1}
 
 
-def count(clang, text, kernel, device):
-    """(barriers, shuffles, instructions) of a kernel."""
-    triple, arch, shuffle = TARGETS[device]
+def find_clang():
+    return next((c for c in [f"clang-{v}" for v in range(14, 20)] + ["clang"] if shutil.which(c)), None)
+
+
+def instructions(clang, text, kernel, device):
+    """LLVM's, of a kernel."""
+    triple, arch, _ = TARGETS[device]
     cpu = f"-march={arch}" if device == "nvidia" else f"-mcpu={arch}"
     done = subprocess.run([clang, "-x", "cl", "-cl-std=CL1.2", "-target", triple, cpu, "-nogpulib", "-O2", "-w", "-S", "-emit-llvm", "-",
                            "-o", "-"], input=text, capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{kernel} does not compile for {device}: {done.stderr[:400]}")
-    body = re.search(rf"^define [^\n]*@{kernel}\(.*?^}}", done.stdout, re.M | re.S)[0]
+    return re.search(rf"^define [^\n]*@{kernel}\(.*?^}}", done.stdout, re.M | re.S)[0]
+
+
+def count(clang, text, kernel, device):
+    """(barriers, shuffles, instructions) of a kernel."""
+    body = instructions(clang, text, kernel, device)
+    shuffle = TARGETS[device][2]
     return (len(re.findall(r"call .*barrier", body)), len(re.findall(shuffle, body)),
             len(re.findall(r"^  [^ ;].*", body, re.M)))
 
 
 def main():
-    clang = next((c for c in [f"clang-{v}" for v in range(14, 20)] + ["clang"] if shutil.which(c)), None)
+    clang = find_clang()
     if not clang:
         print("skipped: no clang", file=sys.stderr)
         return 77

@@ -101,17 +101,23 @@ TEST(weights_of_16_bits_are_read_exactly)
     const double f16[] = {0x1p-24, 0x1p-14, 65504, 1.5},
                  bf16[] = {0x1p-120, 0x1p-126, 0x1.fep127, 1.5};
 
-    for (int i = 0; i < 2; ++i) {
-        struct host *weight = host_stored(host_with(ATTNCL_F32, i ? bf16 : f16, DIMS(4, 1)),
-                                          i ? ATTNCL_BF16 : ATTNCL_F16);
-        struct host *x = host_with(ATTNCL_F32, (const double[]){1}, DIMS(1, 1));
-        struct host *got = host_new(ATTNCL_F32, DIMS(1, 4));
-        struct linear_fwd_params params = {0};
-        ck_ok(run_op("linear_fwd", &params, HOSTS(x, weight), HOSTS(got)));
-        for (int k = 0; k < 4; ++k)
-            ck_assert_msg(got->data[k] == (i ? bf16 : f16)[k], "%a instead of %a", got->data[k],
-                          (i ? bf16 : f16)[k]);
-    }
+    // One on each row, alone or on the diagonal.
+    for (int i = 0; i < 2; ++i)
+        for (int width = 1; width <= 4; width += 3) {
+            const double ones[] = {1, 1, 1, 1}, *numbers = i ? bf16 : f16;
+            double elements[16] = {0};
+            for (int k = 0; k < 4; ++k)
+                elements[k * width + k % width] = numbers[k];
+            struct host *weight = host_stored(host_with(ATTNCL_F32, elements, DIMS(4, width)),
+                                              i ? ATTNCL_BF16 : ATTNCL_F16);
+            struct host *x = host_with(ATTNCL_F32, ones, DIMS(1, width));
+            struct host *got = host_new(ATTNCL_F32, DIMS(1, 4));
+            struct linear_fwd_params params = {0};
+            ck_ok(run_op("linear_fwd", &params, HOSTS(x, weight), HOSTS(got)));
+            for (int k = 0; k < 4; ++k)
+                ck_assert_msg(got->data[k] == numbers[k], "%a instead of %a", got->data[k],
+                              numbers[k]);
+        }
 }
 
 TEST(linear_of_empty_axes)
