@@ -109,10 +109,22 @@ LOCAL_INLINE void multiply_panels(const struct a_panel *a, B_SPACE const float *
 // Where sums belong: height x width elements of C from (i, j), the first at `out`.
 struct c_panel {
     __global float *out;
-    long ld;
+    __global const float *addend; // what they are added to; NULL: nothing
+    long ld, addend_ld;
     int i, j, height, width;
-    bool accumulate, apply_epilogue; // there are earlier sums; these are the last
+    bool apply_epilogue; // these are the last sums
 };
+
+// Fetches it too, while the sums are computed.
+LOCAL_INLINE void set_addend(struct c_panel *c, __global const float *addend, long ld)
+{
+    c->addend = addend;
+    c->addend_ld = ld;
+    for (int r = 0; r < c->height; r++)
+#pragma unroll
+        for (int x = 0; x < NR; x += LINE)
+            prefetch_l2(addend + r * ld + x);
+}
 
 LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e, FV (*sums)[NV])
 {
@@ -122,7 +134,9 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
 #pragma unroll
             for (int v = 0; v < NV; v++) {
                 __global float *to = c->out + r * c->ld + v * VW;
-                VSTORE(c->accumulate ? VLOAD(to) + sums[r][v] : sums[r][v], to);
+                VSTORE(c->addend ? VLOAD(c->addend + r * c->addend_ld + v * VW) + sums[r][v]
+                                 : sums[r][v],
+                       to);
             }
     } else {
         // By way of memory: in registers the epilogue would be there MR NV times.
@@ -138,8 +152,8 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
 #pragma unroll
                 for (int x = 0; x < NR; x += VW) {
                     FV sum = VLOAD(waiting + r * NR + x);
-                    if (c->accumulate)
-                        sum += VLOAD(out + x);
+                    if (c->addend)
+                        sum += VLOAD(c->addend + r * c->addend_ld + x);
                     if (c->apply_epilogue)
                         sum = epilogue_v(e, sum, c->i + r, c->j + x);
                     VSTORE(sum, out + x);
@@ -148,8 +162,8 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
                 for (int x = 0; x < c->width; x += VW) {
                     const int n = c->width - x;
                     FV sum = VLOAD(waiting + r * NR + x);
-                    if (c->accumulate)
-                        sum += load_some(out + x, n, 0.0f);
+                    if (c->addend)
+                        sum += load_some(c->addend + r * c->addend_ld + x, n, 0.0f);
                     if (c->apply_epilogue)
                         sum = epilogue_some(e, sum, c->i + r, c->j + x, n);
                     store_some(sum, out + x, n);
@@ -178,7 +192,14 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const float *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
-    const struct epilogue e = EPILOGUE_OF(entry);
+    struct epilogue e = EPILOGUE_OF(entry);
+    // A residual that is the whole epilogue is what the first block's sums are added to.
+    __global const float *start = 0;
+
+    if (ACT == 0 && flags == EPI_RESIDUAL) {
+        start = e.residual + i0 * e.residual_ld + j0;
+        e.flags = 0;
+    }
     // Sums that one block makes start from the bias, which may be all the epilogue there is; a
     // panel's rest of columns does not, since the bias ends with these.
     struct epilogue rest = e;
@@ -210,9 +231,19 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
                 const int width = min(NR, columns - j);
                 const bool started = with_bias && width == NR;
                 const struct epilogue *left = started ? &rest : &e;
-                const struct c_panel c_panel = {
-                    c + i * ldc + j, ldc,   i0 + i, j0 + j,
-                    height,          width, k0 > 0, k0 + kc == k_all && !epilogue_is_empty(left)};
+                struct c_panel c_panel = {
+                    .out = c + i * ldc + j,
+                    .ld = ldc,
+                    .i = i0 + i,
+                    .j = j0 + j,
+                    .height = height,
+                    .width = width,
+                    .apply_epilogue = k0 + kc == k_all && !epilogue_is_empty(left),
+                };
+                if (k0 > 0)
+                    set_addend(&c_panel, c_panel.out, ldc);
+                else if (start)
+                    set_addend(&c_panel, start + i * e.residual_ld + j, e.residual_ld);
 #if DIRECT
                 B_SPACE const float *b_at = b + k0 * ldb + j0 + j;
                 const long b_ld = ldb;

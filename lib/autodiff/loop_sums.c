@@ -53,6 +53,12 @@ attncl_value attncl__loop_sums_stack(struct loop_sums *s, attncl_value x)
     return stack;
 }
 
+// Of an op that sums over rows: without what may be added to the sum.
+static int n_inputs(const struct op_class *cls)
+{
+    return cls->n_in < LOOP_SUM_MAX_IN ? cls->n_in : LOOP_SUM_MAX_IN;
+}
+
 // What computes x, where that can be done for all rows at once: ops that sum over rows.
 static const struct node *row_sum(const attncl_graph *g, attncl_value x)
 {
@@ -62,8 +68,9 @@ static const struct node *row_sum(const attncl_graph *g, attncl_value x)
         (node->cls != &attncl__op_linear_bwd_weight && node->cls != &attncl__op_linear_bwd_bias))
         return NULL;
     for (int i = 0; i < node->cls->n_in; ++i)
-        if (g->values[node->in[i]].desc.rank == ATTNCL_MAX_RANK)
-            return NULL; // no axis is left for the rows
+        if (g->values[node->in[i]].desc.rank == ATTNCL_MAX_RANK || // no axis is left for the rows
+            (i >= LOOP_SUM_MAX_IN && node->in[i] != 0))            // what is added is no row
+            return NULL;
     return node;
 }
 
@@ -80,14 +87,15 @@ struct loop_sum attncl__loop_sums_add(struct loop_sums *s, attncl_value x)
         return sum;
     }
     sum.cls = node->cls;
-    for (int i = 0; i < sum.cls->n_in; ++i) // before nodes are added, which moves this one
+    const int n_in = n_inputs(sum.cls);
+    for (int i = 0; i < n_in; ++i) // before nodes are added, which moves this one
         sum.in[i] = attncl__graph_handle(s->g, node->in[i]);
-    for (int i = 0; i < sum.cls->n_in; ++i)
+    for (int i = 0; i < n_in; ++i)
         sum.in[i] = attncl__loop_sums_stack(s, sum.in[i]);
     return sum;
 }
 
 attncl_value attncl__loop_sum_value(attncl_graph *g, const struct loop_sum *sum)
 {
-    return sum->cls ? attncl__graph_add(g, sum->cls, NULL, sum->in, sum->cls->n_in) : sum->sum;
+    return sum->cls ? attncl__graph_add(g, sum->cls, NULL, sum->in, n_inputs(sum->cls)) : sum->sum;
 }

@@ -18,10 +18,11 @@ struct loop_sums {
 };
 
 // One sum: complete, or an op of stacks of rows.
+enum { LOOP_SUM_MAX_IN = 2 };
 struct loop_sum {
     attncl_value sum;
     const struct op_class *cls; // NULL: complete
-    attncl_value in[2];
+    attncl_value in[LOOP_SUM_MAX_IN];
 };
 
 // Within a loop of n_rows iterations.  Ended by attncl__loop_sums_free(), also after a failure.

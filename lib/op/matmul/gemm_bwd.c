@@ -2,10 +2,12 @@
 //
 // The gradients of GEMMs.
 //
-//   linear   p = x W^T + b    dx = d W      dW = d^T x      db = sum over rows of d       d = dL/dp
+//   linear   p = x W^T + b    dx = d W [+ s]    dW = d^T x [+ s]    db = sum over rows of d     d = dL/dp
 //   bmm      y_i = a_i b_i    da_i = dy_i b_i^T             db_i = a_i^T dy_i
 //
 // No kernel: gradients of GEMMs are GEMMs (gemm/gemm_backend.c) and column sums.
+//
+// s is the gradient from other uses of x or W (compile/fusion_add_gemm.c).
 //
 // What the epilogue of a linear map does to p is undone first (activation_bwd.c).
 
@@ -20,6 +22,20 @@ static attncl_status check_d(const struct tensor_desc *d)
     return ATTNCL_OK;
 }
 
+// sig->out[0], and that what is added to it has its shape.
+static attncl_status make_sum(struct op_sig *sig, int rank, const int64_t *dim)
+{
+    const struct tensor_desc *addend = &sig->in[LINEAR_BWD_ADDEND];
+
+    TRY(attncl__desc_make(ATTNCL_F32, rank, dim, &sig->out[0]));
+    if (!attncl__desc_present(addend))
+        return ATTNCL_OK;
+    TRY(attncl__check_input("addend", addend, ATTNCL_F32, -1));
+    REQUIRE(attncl__desc_same_shape(addend, &sig->out[0]), ATTNCL_ERR_SHAPE,
+            "addend is %s, the product %s", SHAPE(addend), SHAPE(&sig->out[0]));
+    return ATTNCL_OK;
+}
+
 static attncl_status input_infer(struct op_sig *sig)
 {
     const struct tensor_desc *d = &sig->in[0], *weight = &sig->in[1];
@@ -31,7 +47,7 @@ static attncl_status input_infer(struct op_sig *sig)
             "weight is %s, d is %s: expected [out, in] and [..., out]", SHAPE(weight), SHAPE(d));
     memcpy(dim, d->dim, sizeof dim);
     dim[d->rank - 1] = weight->dim[1];
-    return attncl__desc_make(ATTNCL_F32, d->rank, dim, &sig->out[0]);
+    return make_sum(sig, d->rank, dim);
 }
 
 static attncl_status weight_infer(struct op_sig *sig)
@@ -42,8 +58,7 @@ static attncl_status weight_infer(struct op_sig *sig)
     TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
     REQUIRE(x->rank == d->rank && attncl__linear_row_count(x) == attncl__linear_row_count(d),
             ATTNCL_ERR_SHAPE, "d is %s, x is %s: their rows must correspond", SHAPE(d), SHAPE(x));
-    return attncl__desc_make(ATTNCL_F32, 2, (int64_t[]){d->dim[d->rank - 1], x->dim[x->rank - 1]},
-                             &sig->out[0]);
+    return make_sum(sig, 2, (int64_t[]){d->dim[d->rank - 1], x->dim[x->rank - 1]});
 }
 
 static attncl_status bias_infer(struct op_sig *sig)
@@ -110,6 +125,8 @@ static attncl_status append_linear(struct launcher *l, const struct op_call *cal
     g.a = attncl__linear_rows(call, 0);
     g.b = attncl__linear_rows(call, 1);
     g.c = (struct gemm_matrix){.span = call->out[0], .ld = g.n};
+    if (attncl__desc_present(&call->sig.in[LINEAR_BWD_ADDEND]))
+        g.residual = (struct gemm_matrix){.span = call->in[LINEAR_BWD_ADDEND], .ld = g.n};
     return append_gemm(l, call, g);
 }
 
@@ -228,8 +245,9 @@ static void gemm_cost(const struct op_sig *sig, double *flop_ret, double *bytes_
 }
 
 const struct op_class attncl__op_linear_bwd_input = {
-    .name = OP_CLASS(linear_bwd_input, 2, 1),
-    .strided = 1u << 0 | 1u << 1,
+    .name = OP_CLASS(linear_bwd_input, N_LINEAR_BWD_INPUTS, 1),
+    .optional = 1u << LINEAR_BWD_ADDEND,
+    .strided = 1u << LINEAR_BWD_D | 1u << LINEAR_BWD_FACTOR,
     .infer = input_infer,
     .scratch = input_scratch,
     .launch = input_launch,
@@ -237,8 +255,9 @@ const struct op_class attncl__op_linear_bwd_input = {
 };
 
 const struct op_class attncl__op_linear_bwd_weight = {
-    .name = OP_CLASS(linear_bwd_weight, 2, 1),
-    .strided = 1u << 0 | 1u << 1,
+    .name = OP_CLASS(linear_bwd_weight, N_LINEAR_BWD_INPUTS, 1),
+    .optional = 1u << LINEAR_BWD_ADDEND,
+    .strided = 1u << LINEAR_BWD_D | 1u << LINEAR_BWD_FACTOR,
     .infer = weight_infer,
     .scratch = weight_scratch,
     .launch = weight_launch,

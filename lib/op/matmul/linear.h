@@ -16,6 +16,9 @@ enum linear_input {
     N_LINEAR_INPUTS
 };
 
+// Of linear_bwd_input and linear_bwd_weight: the product of the first two, plus the third.
+enum linear_bwd_input { LINEAR_BWD_D, LINEAR_BWD_FACTOR, LINEAR_BWD_ADDEND, N_LINEAR_BWD_INPUTS };
+
 // An input as a matrix of rows, and how many; an absent one is absent.
 struct gemm_matrix attncl__linear_rows(const struct op_call *call, int input);
 int64_t attncl__linear_row_count(const struct tensor_desc *d);

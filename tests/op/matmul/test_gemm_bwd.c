@@ -42,6 +42,25 @@ TABLE_TEST(linear_matches_the_reference, shapes)
     ck_near(db, want_db, 1e-6, rounding(s.rows));
 }
 
+TABLE_TEST(products_are_added_to_what_is_there, shapes)
+{
+    const struct shape s = shapes[_i];
+    struct host *d = host_random(1, DIMS(s.rows, s.out)), *x = host_random(2, DIMS(s.rows, s.in));
+    struct host *w = host_random(3, DIMS(s.out, s.in));
+    struct host *x_sum = host_random(4, DIMS(s.rows, s.in)),
+                *w_sum = host_random(5, DIMS(s.out, s.in));
+    struct host *want_dx = host_like(x), *want_dw = host_like(w);
+
+    ref_linear_bwd_input(d, w, want_dx);
+    ref_linear_bwd_weight(d, x, want_dw);
+    for (int64_t i = 0; i < want_dx->count; ++i)
+        want_dx->data[i] += x_sum->data[i];
+    for (int64_t i = 0; i < want_dw->count; ++i)
+        want_dw->data[i] += w_sum->data[i];
+    ck_op("linear_bwd_input", NULL, HOSTS(d, w, x_sum), HOSTS(want_dx), 1e-6, rounding(s.out));
+    ck_op("linear_bwd_weight", NULL, HOSTS(d, x, w_sum), HOSTS(want_dw), 1e-6, rounding(s.rows));
+}
+
 // Through frozen weights of 16 bits, few rows and many.
 TABLE_TEST(linear_input_of_weights_of_16_bits, shapes)
 {
@@ -140,4 +159,6 @@ TEST(refusals)
 
     ck_refused("linear_bwd_input", NULL, HOSTS(d, w), ATTNCL_ERR_SHAPE, "[4, 5]");
     ck_refused("linear_bwd_weight", NULL, HOSTS(d, w), ATTNCL_ERR_SHAPE, "rows");
+    ck_refused("linear_bwd_weight", NULL, HOSTS(d, d, d), ATTNCL_ERR_SHAPE,
+               "addend is [2, 3], the product [3, 3]");
 }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+//
+// GEMM of a gradient -> sum: what is used several times has a sum of gradients, of which each is a
+// product.  The GEMM adds what there is before it, and the launch and the memory of the sum are spared.
+
+#include "compile/fusion_match.h"
+#include "op/matmul/linear.h"
+
+enum { PRODUCT, SUM };
+
+static const struct op_class *const gemms[] = {&attncl__op_linear_bwd_input,
+                                               &attncl__op_linear_bwd_weight};
+
+// The GEMM whose result is addend `i` of node n and nothing else's; -1: none, or one that adds already.
+static int gemm_of(const struct lowered *p, int n, int i)
+{
+    for (size_t k = 0; k < sizeof gemms / sizeof gemms[0]; ++k) {
+        const int gemm = attncl__fusion_sole_producer_of(p, n, i, gemms[k]);
+        if (gemm >= 0 && !has_input(p, gemm, LINEAR_BWD_ADDEND))
+            return gemm;
+    }
+    return -1;
+}
+
+// Where both addends are products the later one adds, since the other one's operands need not live on.
+static bool match_add_gemm(const struct lowered *p, int sum, struct fusion *f)
+{
+    if (!is_op(p, sum, &attncl__op_add_fwd) || input_of(p, sum, 0) == input_of(p, sum, 1))
+        return false;
+    const int first = gemm_of(p, sum, 0), second = gemm_of(p, sum, 1);
+
+    f->kind = second > first ? 0 : 1; // the addend that is no product
+    f->node[PRODUCT] = second > first ? second : first;
+    f->node[SUM] = sum;
+    f->n_nodes = 2;
+    f->last = sum;
+    return f->node[PRODUCT] >= 0;
+}
+
+static bool add_gemm_is_legal(const struct lowered *p, const struct fusion *f)
+{
+    return !attncl__fusion_overwritten_before(p, f->node[PRODUCT], f->last);
+}
+
+// Not where the sum is far behind the product: its operands would live until then.
+static bool add_gemm_is_profitable(const struct lowered *p, struct fusion *f)
+{
+    const int addend = p->values[input_of(p, f->node[SUM], f->kind)].base;
+    return p->values[addend].producer < f->node[PRODUCT];
+}
+
+static attncl_status build_add_gemm(struct lowered *p, const struct fusion *f)
+{
+    const struct lowered_node *product = &p->nodes[f->node[PRODUCT]];
+    const int in[N_LINEAR_BWD_INPUTS] = {
+        [LINEAR_BWD_D] = product->inputs[LINEAR_BWD_D],
+        [LINEAR_BWD_FACTOR] = product->inputs[LINEAR_BWD_FACTOR],
+        [LINEAR_BWD_ADDEND] = input_of(p, f->node[SUM], f->kind),
+    };
+
+    TRY(attncl__lowered_replace(p, f->node[SUM], product->cls, product->params, in));
+    attncl__lowered_remove(p, f->node[PRODUCT]);
+    return ATTNCL_OK;
+}
+
+const struct fusion_rule attncl__fuse_add_gemm = {"add_gemm", match_add_gemm, add_gemm_is_legal,
+                                                  add_gemm_is_profitable, build_add_gemm};
