@@ -155,12 +155,17 @@ static int command_help(int argc, char **argv)
 
 static int run_command(int argc, char **argv)
 {
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_usage();
-        return TOOL_OK;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
-        printf("attncl %s\n", attncl_version());
+    const bool is_version = strcmp(argv[1], "--version") == 0;
+
+    if (is_version || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        if (argc > 2) {
+            tool_error("%s: one argument too many: %s", argv[1], argv[2]);
+            return TOOL_USAGE;
+        }
+        if (is_version)
+            printf("attncl %s\n", attncl_version());
+        else
+            print_usage();
         return TOOL_OK;
     }
     const struct command *command = find_command(argv[1]);

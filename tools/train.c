@@ -28,6 +28,16 @@ static const char *unit_of(const struct training *t)
     return r->data ? "character" : r->pairs ? "word" : "token";
 }
 
+static bool has_config(const struct training *t)
+{
+    char path[RUN_PATH_BYTES];
+    FILE *file = fopen(run_path(&t->run, "config.json", path), "r");
+
+    if (file)
+        fclose(file);
+    return file != NULL;
+}
+
 // The configuration: of its file, of a training that is resumed, of the model to begin from.
 static char *read_config(const struct training *t, int64_t resumed)
 {
@@ -37,12 +47,9 @@ static char *read_config(const struct training *t, int64_t resumed)
 
     if (path || !r->resume)
         return train_config_text(r, path, r->init);
-    FILE *file = fopen(run_path(&t->run, "config.json", own), "r");
-    if (file)
-        fclose(file);
-    else if (resumed < 0)
+    if (resumed < 0 && !has_config(t))
         return train_config_text(r, NULL, r->init); // nothing was begun
-    return train_config_text(r, own, NULL);
+    return train_config_text(r, run_path(&t->run, "config.json", own), NULL);
 }
 
 // Makes the trainer; a resumed one has the vocabulary of its checkpoint.
@@ -66,12 +73,13 @@ static int create_trainer(struct training *t, int64_t resumed)
     options.ranks = t->ranks;
     attncl_status status = attncl_trainer_create(t->context, config, &options, &t->trainer);
     free(config);
-    if (status == ATTNCL_OK && resumed >= 0) {
-        if (train_config_compare(IN_RUN(&t->run, "config.json"),
-                                 attncl_trainer_config(t->trainer)) != TOOL_OK)
-            return TOOL_FAILED;
+    // Without a checkpoint, too: the file may be another program's.
+    if (status == ATTNCL_OK && (resumed >= 0 || (t->writes && r->resume && has_config(t))) &&
+        train_config_compare(IN_RUN(&t->run, "config.json"), attncl_trainer_config(t->trainer)) !=
+            TOOL_OK)
+        return TOOL_FAILED;
+    if (status == ATTNCL_OK && resumed >= 0)
         status = attncl_trainer_resume(t->trainer, checkpoint);
-    }
     if (status == ATTNCL_OK)
         status = attncl_trainer_plan(t->trainer, &t->plan);
     if (status != ATTNCL_OK)

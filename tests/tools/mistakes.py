@@ -250,6 +250,8 @@ MISTAKES = [
     (2, '--precision is "fp8", it can be float32, tf32 or bf16', {}, ("run", "linear", "x", "out", "--precision", "fp8")),
     (2, "run: unknown option --devices; there are --device, ", {}, ("run", "linear", "x", "out", "--devices", "cpu")),
     (2, "run: OUTPUT is missing", {}, ("run", "linear", "x")),
+    (2, "--version: one argument too many: x", {}, ("--version", "x")),
+    (2, "--help: one argument too many: run", {}, ("--help", "run")),
     (2, "run: one argument too many: more", {}, ("run", "linear", "x", "out", "more")),
     (2, "--length: '1e3' is not a whole number from 0 to 2147483647", {}, ("sample", "lm", "--tokens", "1", "--length", "1e3")),
     (2, "--temperature: '-1' is not a number from 0 to", {}, ("sample", "lm", "--tokens", "1", "--temperature", "-1")),

@@ -112,6 +112,16 @@ def other_things(c):
     c.refused("has shape [32, 16], the configuration's is [16, 16]", *words_of(c, run, "--resume", "--set", "model.d_ff=16"))
     c.refused("hash", "train", "--data", c.save("other", text_of(2900)), "--out", run, "--resume")
 
+    # A directory of something else, without a checkpoint: its configuration stays as it is.
+    foreign = c.at("foreign")
+    os.mkdir(foreign)
+    for content in ("mine", '{"theme": "dark"}'):
+        with open(os.path.join(foreign, "config.json"), "w") as f:
+            f.write(content)
+        c.refused("config.json", *words_of(c, foreign, "--resume"))
+        c.check(os.listdir(foreign) == ["config.json"] and open(os.path.join(foreign, "config.json")).read() == content,
+                "a configuration of something else was changed")
+
     changing, text = c.at("changing"), c.save("text-2", text_of(3000))
     child = start(c, "train", c.at("c.json"), "--data", text, "--out", changing, "--steps", "1000000")
     c.check(wait_for_step(changing, 12), "no step 12 of the text that changes")
