@@ -41,10 +41,29 @@ static int better_first(const void *a, const void *b)
     return x->token < y->token ? -1 : 1;
 }
 
+// Moves the best k of n candidates to the front, sorted.  Few of many scores are among the best so far, which
+// spares sorting a large vocabulary for each token.
+static void sort_best(struct candidate *candidates, int32_t n, int32_t k)
+{
+    qsort(candidates, (size_t)k, sizeof *candidates, better_first);
+    for (int32_t i = k; i < n; i++) {
+        const struct candidate next = candidates[i];
+        int32_t at = k;
+        if (better_first(&next, &candidates[k - 1]) > 0)
+            continue;
+        for (--at; at > 0 && better_first(&next, &candidates[at - 1]) < 0; --at)
+            candidates[at] = candidates[at - 1];
+        candidates[at] = next;
+    }
+}
+
 // Chooses among the scores; -1 when they are not numbers.
 static int32_t choose(struct sampler *p)
 {
-    const int32_t n = p->n_vocab, k = p->top_k > 0 && p->top_k < n ? (int32_t)p->top_k : n;
+    const int32_t n = p->n_vocab;
+    const int32_t k = p->temperature == 0            ? 1
+                      : p->top_k > 0 && p->top_k < n ? (int32_t)p->top_k
+                                                     : n;
     struct candidate *candidates = p->candidates;
     double sum = 0, point;
 
@@ -53,7 +72,7 @@ static int32_t choose(struct sampler *p)
             return -1;
         candidates[i] = (struct candidate){p->scores[i], i};
     }
-    qsort(candidates, (size_t)n, sizeof *candidates, better_first);
+    sort_best(candidates, n, k);
     if (p->temperature == 0)
         return candidates[0].token;
     for (int32_t i = 0; i < k; i++)
