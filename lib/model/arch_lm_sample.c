@@ -3,6 +3,7 @@
 // lm_sample: the likeliest next token, `steps` times, by a decoder that keeps its state.
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -89,14 +90,15 @@ static attncl_status take_prompt(const struct sample_settings *s, const attncl_a
     return ATTNCL_OK;
 }
 
-// The likeliest class of each row; the first among equals.
+// The likeliest class of each row; the first among equals.  NaN is never the likeliest, as in attncl_argmax();
+// a row without a number gives 0.
 static void choose(const float *logits, int64_t n_rows, int64_t n_classes, int32_t *tokens)
 {
     for (int64_t r = 0; r < n_rows; ++r) {
         const float *row = logits + r * n_classes;
         int64_t best = 0;
         for (int64_t c = 1; c < n_classes; ++c)
-            if (row[c] > row[best])
+            if (row[c] > row[best] || (isnan(row[best]) && !isnan(row[c])))
                 best = c;
         tokens[r] = (int32_t)best;
     }

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import random
+import struct
 import subprocess
 import sys
 import tempfile
@@ -93,6 +94,19 @@ def main(tool, _root):
             check(got == want + "\n", "sample: '%s', lm_sample: '%s'" % (got, want))
             return got
 
+        def no_number_is_never_drawn(tensors, metadata):
+            """A score that is no number, of the first token: lm_sample draws as if it were the least."""
+            config = dict(json.loads(metadata["attncl.config"]), steps=steps)
+            drawn = []
+            for value in (-1e30, math.nan):
+                name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("generator") and "bias" in n)
+                changed = dict(tensors, **{name: (dtype, shape, struct.pack("<f", value) + data[4:])})
+                write(at("decode"), changed, dict(metadata, **{"attncl.arch": "lm_sample", "attncl.config": json.dumps(config)}))
+                write(at("in"), {"tokens": ("I64", [len(prompt), 1], [VOCAB.index(c) for c in prompt])})
+                works("run", at("decode"), at("in"), at("out"))
+                drawn.append(read(at("out"), "tokens"))
+            check(drawn[0] == drawn[1], "without the first token %s, where its score is no number %s" % tuple(drawn))
+
         def run_greedy(tokens):
             """The likeliest token after each, by a run of the whole window."""
             write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
@@ -126,6 +140,7 @@ def main(tool, _root):
             write(at("lm"), tensors, metadata)
             eval_agrees()
             got = sample_agrees(tensors, metadata)
+            no_number_is_never_drawn(tensors, metadata)
             want = crop_agrees()
             if model == "lm_transformer":  # which reads on after seq_len; published code does not
                 short = dict(json.loads(metadata["attncl.config"]), seq_len=6)
