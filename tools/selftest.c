@@ -2,8 +2,6 @@
 //
 // attncl selftest: whether a device computes what it should: ops and their gradients against the host.
 
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "selftest.h"
@@ -12,246 +10,33 @@ static const char usage[] =
     "usage: attncl selftest [--device D] [--json]\n"
     "\n"
     "Computes operations and their gradients on the device and, in double precision, on the host,\n"
-    "and compares.  Exit status 1 when one differs; it is named.  The JSON goes with a bug\n"
-    "report.  What failed is kept by version of the driver beside the program cache: programs\n"
+    "and compares; language models take tokens one by one and at once.  Exit status 1 when one\n"
+    "differs; it is named.  The JSON goes with a bug report.  What failed is kept by version of "
+    "the driver beside the program cache: programs\n"
     "that use the library are warned in its log.\n";
-
-// Of results, relative to the largest: the longest sums here have 1100 terms.  Gradients are compared with differences
-// of the host's results.
-static const double tolerance = 5e-6, gradient_tolerance = 5e-5, step = 1e-4;
-enum { N_SAMPLES = 40, NAME_BYTES = 16, MESSAGE_BYTES = 512 };
-
-struct work {
-    const struct check *check;
-    int n_in;
-    double *in[CHECK_MAX_IN];
-    double *out, *weights, *shifted; // of the result, of which the gradient is
-    float *bytes;                    // of a transfer, the largest
-    double worst;                    // of the tolerance
-    char message[MESSAGE_BYTES];     // what is wrong; "" where nothing is
-};
-
-static double *new_values(const struct check_array *a, uint64_t *seed)
-{
-    const int64_t count = check_count(a);
-    double *x = malloc((size_t)count * sizeof *x);
-
-    for (int64_t i = 0; x && i < count; i++) {
-        *seed = *seed * 6364136223846793005u + 1442695040888963407u;
-        const double u = (double)(*seed >> 40) / (1 << 24);
-        x[i] = a->dtype == ATTNCL_I32 ? floor(a->low + u * (a->high - a->low))
-                                      : (float)(a->low + u * (a->high - a->low));
-    }
-    return x;
-}
-
-static void free_work(struct work *w)
-{
-    for (int i = 0; i < CHECK_MAX_IN; i++)
-        free(w->in[i]);
-    free(w->out);
-    free(w->weights);
-    free(w->shifted);
-    free(w->bytes);
-}
-
-static bool fill_work(struct work *w, const struct check *c)
-{
-    const struct check_array weights = {ATTNCL_F32, c->out.rank, {0}, -1, 1};
-    struct check_array like_out = weights;
-    uint64_t seed = 7;
-    int64_t largest = check_count(&c->out);
-    bool good = true;
-
-    *w = (struct work){.check = c};
-    memcpy(like_out.dim, c->out.dim, sizeof like_out.dim);
-    for (; w->n_in < CHECK_MAX_IN && c->in[w->n_in].rank > 0; w->n_in++) {
-        const int64_t count = check_count(&c->in[w->n_in]);
-        w->in[w->n_in] = new_values(&c->in[w->n_in], &seed);
-        good = good && w->in[w->n_in];
-        largest = count > largest ? count : largest;
-    }
-    w->weights = new_values(&like_out, &seed);
-    w->out = malloc((size_t)check_count(&c->out) * sizeof *w->out);
-    w->shifted = malloc((size_t)check_count(&c->out) * sizeof *w->shifted);
-    w->bytes = malloc((size_t)largest * sizeof *w->bytes);
-    return good && w->weights && w->out && w->shifted && w->bytes;
-}
-
-static void build(const struct work *w, attncl_graph *g)
-{
-    const struct check *c = w->check;
-    attncl_value in[CHECK_MAX_IN] = {ATTNCL_VALUE_INIT}, d[CHECK_MAX_IN];
-    int n_float = 0;
-    char name[NAME_BYTES];
-
-    for (int i = 0; i < w->n_in; i++) {
-        snprintf(name, sizeof name, "x%d", i);
-        in[i] = attncl_graph_input(g, name, c->in[i].dtype, c->in[i].rank, c->in[i].dim);
-        n_float += c->in[i].dtype == ATTNCL_F32; // those of I32 come last
-    }
-    const attncl_value y = c->build(g, c, in);
-    attncl_graph_output(g, "y", y);
-    if (!c->has_gradient)
-        return;
-    const attncl_shape shape = attncl_graph_shape(g, y);
-    const attncl_value dy = attncl_graph_input(g, "dy", ATTNCL_F32, shape.rank, shape.dim);
-    attncl_graph_gradient(g, 1, &y, &dy, (size_t)n_float, in, d);
-    for (int i = 0; i < n_float; i++) {
-        snprintf(name, sizeof name, "d%d", i);
-        attncl_graph_output(g, name, d[i]);
-    }
-}
-
-static attncl_status write_input(struct work *w, attncl_graph *g, const char *name,
-                                 const double *values, const struct check_array *a)
-{
-    const int64_t count = check_count(a);
-
-    for (int64_t i = 0; i < count; i++)
-        if (a->dtype == ATTNCL_I32)
-            memcpy(&w->bytes[i], &(int32_t){(int32_t)values[i]}, sizeof(int32_t));
-        else
-            w->bytes[i] = (float)values[i];
-    return attncl_graph_write(g, name, w->bytes, (size_t)count * sizeof *w->bytes);
-}
-
-static attncl_status run(struct work *w, attncl_graph *g)
-{
-    char name[NAME_BYTES];
-
-    build(w, g);
-    attncl_status status = attncl_graph_compile(g, NULL);
-    for (int i = 0; i < w->n_in && status == ATTNCL_OK; i++) {
-        snprintf(name, sizeof name, "x%d", i);
-        status = write_input(w, g, name, w->in[i], &w->check->in[i]);
-    }
-    if (status == ATTNCL_OK && w->check->has_gradient) {
-        struct check_array dy = w->check->out;
-        dy.dtype = ATTNCL_F32;
-        status = write_input(w, g, "dy", w->weights, &dy);
-    }
-    return status == ATTNCL_OK ? attncl_graph_run(g) : status;
-}
-
-// One element; NaN differs from all.
-static void compare(struct work *w, const char *what, int64_t at, double got, double want,
-                    double allowed)
-{
-    const double off = fabs(got - want) / allowed;
-
-    if (off <= w->worst)
-        return;
-    w->worst = isnan(off) ? INFINITY : off;
-    if (!(off <= 1))
-        snprintf(w->message, sizeof w->message, "%s[%lld] is %.9g, expected %.9g", what,
-                 (long long)at, got, want);
-}
-
-static double largest_of(const double *x, int64_t n)
-{
-    double largest = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        largest = fmax(largest, fabs(x[i]));
-    return largest;
-}
-
-static attncl_status compare_result(struct work *w, attncl_graph *g)
-{
-    const int64_t n = check_count(&w->check->out);
-    const attncl_status status = attncl_graph_read(g, "y", w->bytes, (size_t)n * sizeof *w->bytes);
-
-    if (status != ATTNCL_OK)
-        return status;
-    w->check->reference(w->check, w->in, w->out);
-    const double allowed = tolerance * (1e-3 + largest_of(w->out, n));
-    for (int64_t i = 0; i < n; i++) {
-        int32_t index;
-        memcpy(&index, &w->bytes[i], sizeof index);
-        compare(w, "result", i, w->check->out.dtype == ATTNCL_I32 ? index : (double)w->bytes[i],
-                w->out[i], allowed);
-    }
-    return ATTNCL_OK;
-}
-
-// The sum of the results, weighted, with element `at` of input `i` moved by `by`.
-static double shifted_sum(struct work *w, int i, int64_t at, double by)
-{
-    const double old = w->in[i][at];
-    double sum = 0;
-
-    w->in[i][at] = old + by;
-    w->check->reference(w->check, w->in, w->shifted);
-    w->in[i][at] = old;
-    for (int64_t j = 0; j < check_count(&w->check->out); j++)
-        sum += w->shifted[j] * w->weights[j];
-    return sum;
-}
-
-static attncl_status compare_gradient(struct work *w, attncl_graph *g, int i)
-{
-    const int64_t n = check_count(&w->check->in[i]);
-    char name[NAME_BYTES];
-    double largest = 0;
-
-    snprintf(name, sizeof name, "d%d", i);
-    const attncl_status status = attncl_graph_read(g, name, w->bytes, (size_t)n * sizeof *w->bytes);
-    if (status != ATTNCL_OK)
-        return status;
-    for (int pass = 0; pass < 2; pass++)
-        for (int64_t k = 0; k < N_SAMPLES && k < n; k++) {
-            const int64_t at = n <= N_SAMPLES ? k : k * (n - 1) / (N_SAMPLES - 1);
-            const double want =
-                (shifted_sum(w, i, at, step) - shifted_sum(w, i, at, -step)) / (2 * step);
-            if (pass == 0)
-                largest = fmax(largest, fabs(want));
-            else
-                compare(w, name, at, w->bytes[at], want, gradient_tolerance * (1e-3 + largest));
-        }
-    return ATTNCL_OK;
-}
-
-// Whether the check passed; why not is in w->message.
-static bool passes(struct work *w, attncl_context *context)
-{
-    attncl_graph *g = NULL;
-    attncl_status status = attncl_graph_create(context, &g);
-
-    if (status == ATTNCL_OK)
-        status = run(w, g);
-    if (status == ATTNCL_OK)
-        status = compare_result(w, g);
-    for (int i = 0; i < w->n_in && status == ATTNCL_OK; i++)
-        if (w->check->has_gradient && w->check->in[i].dtype == ATTNCL_F32)
-            status = compare_gradient(w, g, i);
-    if (status != ATTNCL_OK)
-        snprintf(w->message, sizeof w->message, "%s", attncl_last_error());
-    attncl_graph_destroy(g);
-    return !*w->message;
-}
 
 struct report {
     json_t *rows; // null: lines are printed
-    int n_failed;
-    char failed[MESSAGE_BYTES]; // the first ones
+    int n_checks, n_failed;
+    char failed[OUTCOME_BYTES]; // the first ones
 };
 
-static int add_result(struct report *r, const struct work *w)
+static int add_result(struct report *r, const struct outcome *o)
 {
-    const char *op = w->check->op;
+    const bool passed = !*o->message;
 
     progress_clear();
+    r->n_checks++;
     if (r->rows)
         json_array_append_new(r->rows,
-                              json_pack("{ss sb so ss}", "op", op, "passed", !*w->message, "worst",
-                                        json_number(w->worst), "message", w->message));
+                              json_pack("{ss sb so ss}", "op", o->op, "passed", passed, "worst",
+                                        json_number(o->worst), "message", o->message));
     else
-        printf("%-4s %-28s %8.3f of the tolerance%s%s\n", *w->message ? "FAIL" : "ok", op, w->worst,
-               *w->message ? ": " : "", w->message);
-    if (*w->message) {
+        printf("%-4s %-28s %8.3f of the tolerance%s%s\n", passed ? "ok" : "FAIL", o->op, o->worst,
+               passed ? "" : ": ", o->message);
+    if (!passed) {
         const size_t used = strlen(r->failed);
-        snprintf(r->failed + used, sizeof r->failed - used, "%s%s", used ? ", " : "", op);
+        snprintf(r->failed + used, sizeof r->failed - used, "%s%s", used ? ", " : "", o->op);
         r->n_failed++;
     }
     return r->rows ? TOOL_OK : output_flush();
@@ -259,22 +44,20 @@ static int add_result(struct report *r, const struct work *w)
 
 static int check_device(attncl_context *context, struct report *r)
 {
-    for (size_t i = 0; i < selftest_n_checks; i++) {
-        struct work w;
-        int status = TOOL_OK;
+    const size_t n = selftest_n_checks + selftest_n_decodings;
+    int status = TOOL_OK;
 
-        progress_bar("checking", NULL, (int64_t)i, (int64_t)selftest_n_checks);
-        if (fill_work(&w, &selftest_checks[i])) {
-            passes(&w, context);
-            status = add_result(r, &w);
-        } else {
-            status = tool_error("out of memory");
-        }
-        free_work(&w);
-        if (status != TOOL_OK)
-            return status;
+    for (size_t i = 0; i < n && status == TOOL_OK; i++) {
+        struct outcome outcome;
+
+        progress_bar("checking", NULL, (int64_t)i, (int64_t)n);
+        status = i < selftest_n_checks ? check_op(&selftest_checks[i], context, &outcome)
+                                       : check_decoding(&selftest_decodings[i - selftest_n_checks],
+                                                        context, &outcome);
+        if (status == TOOL_OK)
+            status = add_result(r, &outcome);
     }
-    return TOOL_OK;
+    return status;
 }
 
 static int finish(attncl_context *context, struct report *r, double seconds)
@@ -296,10 +79,10 @@ static int finish(attncl_context *context, struct report *r, double seconds)
             return printed;
     }
     if (r->n_failed)
-        return tool_error("%d of %zu checks failed on %s: %s", r->n_failed, selftest_n_checks,
-                          info.name, r->failed);
+        return tool_error("%d of %d checks failed on %s: %s", r->n_failed, r->n_checks, info.name,
+                          r->failed);
     if (!r->rows)
-        printf("%zu checks passed on %s, driver %s, in %.1f s\n", selftest_n_checks, info.name,
+        printf("%d checks passed on %s, driver %s, in %.1f s\n", r->n_checks, info.name,
                info.driver_version, seconds);
     return TOOL_OK;
 }

@@ -30,6 +30,31 @@ struct check {
 extern const struct check selftest_checks[];
 extern const size_t selftest_n_checks;
 
+// How a check ended.
+enum { OUTCOME_BYTES = 512 };
+struct outcome {
+    const char *op;
+    double worst;                // difference, of the tolerance
+    char message[OUTCOME_BYTES]; // what is wrong; "" where nothing is
+};
+
+void outcome_compare(struct outcome *o, const char *what, int64_t at, double got, double want,
+                     double allowed);
+
+// TOOL_OK also where the check fails, which the outcome says.
+int check_op(const struct check *c, attncl_context *context, struct outcome *ret);
+
+// A language model, of which the steps of decoding are compared with a run of all positions, whose ops the
+// other checks compare with the host's.
+struct decoding {
+    const char *op, *config;
+};
+
+extern const struct decoding selftest_decodings[];
+extern const size_t selftest_n_decodings;
+
+int check_decoding(const struct decoding *d, attncl_context *context, struct outcome *ret);
+
 // Of its elements, and of its last axis.
 int64_t check_count(const struct check_array *a);
 int64_t check_last_axis(const struct check_array *a);

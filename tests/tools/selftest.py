@@ -19,6 +19,7 @@ CHANGES = [
     ("aft/aft_bwd.cl", [("sigmoid_v(-load_some(q", "sigmoid_v(load_some(q")], "aft_full"),  # in its gradient alone
     ("train/adam.cl", [("old.m * k.beta1 + g", "old.m * k.beta1 - g")], "adam"),
     ("common/dropout.clh", [(">= d->threshold", "< d->threshold")], "dropout"),
+    ("aft/aft_prefill.cl", [("s->a += odd.a", "s->a -= odd.a")], "decoding, aft_local"),  # in a prompt's state alone
     ("norm/softmax.cl", [("KERNEL void", "KERNEL broken")], "softmax"),  # does not compile
 ]
 

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: MIT
+//
+// Checks of attncl selftest: tokens one by one, and a prompt at once, against a run of all positions.
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "attncl/parameters.h"
+#include "selftest.h"
+
+enum { POSITIONS = 12, PROMPT = 7, BATCH = 2, VOCABULARY = 40 };
+#define SIZES                                                                                      \
+    "\"d_model\": 32, \"d_ff\": 48, \"n_layers\": 1, \"n_vocab\": 40, \"seq_len\": 12, "           \
+    "\"max_len\": 12"
+
+const struct decoding selftest_decodings[] = {
+    {"decoding, transformer", "{\"layer\": \"transformer\", \"heads\": 2, " SIZES "}"},
+    {"decoding, aft_local", "{\"layer\": \"aft_local\", \"local_window_size\": 5, " SIZES "}"},
+    {"decoding, aft_full", "{\"layer\": \"aft_full\", " SIZES "}"},
+    {"decoding, aft_simple", "{\"layer\": \"aft_simple\", " SIZES "}"},
+    {"decoding, aft_conv",
+     "{\"layer\": \"aft_conv\", \"heads\": 2, \"window_size\": 5, " SIZES "}"},
+    {"decoding, gmlp", "{\"layer\": \"gmlp\", \"d_ffn\": 64, " SIZES "}"},
+    {"decoding, feedback", "{\"layer\": \"feedback\", \"heads\": 2, " SIZES "}"},
+    {"decoding, feedback_kv", "{\"layer\": \"feedback_kv\", \"heads\": 2, " SIZES "}"},
+};
+const size_t selftest_n_decodings = sizeof selftest_decodings / sizeof selftest_decodings[0];
+
+struct sequences {
+    int32_t tokens[POSITIONS][BATCH];
+    float all[POSITIONS][BATCH][VOCABULARY], step[BATCH][VOCABULARY]; // scores
+};
+
+static attncl_status run_all(attncl_model *model, struct sequences *s)
+{
+    const attncl_array tokens = {
+        .name = "tokens", .dtype = ATTNCL_I32, .rank = 2, .dim = {POSITIONS, BATCH}};
+    attncl_graph *g = NULL;
+    attncl_status status = attncl_model_graph(model, &tokens, 1, &g);
+
+    if (status == ATTNCL_OK)
+        status = attncl_graph_write(g, "tokens", s->tokens, sizeof s->tokens);
+    if (status == ATTNCL_OK)
+        status = attncl_graph_run(g);
+    if (status == ATTNCL_OK)
+        status = attncl_graph_read(g, "output", s->all, sizeof s->all);
+    attncl_graph_destroy(g);
+    return status;
+}
+
+// The scores of all sequences after `position`.
+static void compare(const struct sequences *s, int position, struct outcome *ret)
+{
+    const double tolerance = 1e-5;
+    const float *got = s->step[0], *want = s->all[position][0];
+    double largest = 0;
+
+    for (int i = 0; i < BATCH * VOCABULARY; i++)
+        largest = fmax(largest, fabs((double)want[i]));
+    for (int i = 0; i < BATCH * VOCABULARY; i++)
+        outcome_compare(ret, "scores", (int64_t)position * BATCH * VOCABULARY + i, (double)got[i],
+                        (double)want[i], tolerance * (1e-3 + largest));
+}
+
+// The first `n_prompt` at once, the others one by one.
+static attncl_status decode(attncl_decoder *decoder, struct sequences *s, int n_prompt,
+                            struct outcome *ret)
+{
+    attncl_status status = attncl_decoder_reset(decoder);
+
+    if (n_prompt > 0 && status == ATTNCL_OK) {
+        status = attncl_decoder_prefill(decoder, n_prompt, s->tokens[0], s->step[0]);
+        if (status == ATTNCL_OK)
+            compare(s, n_prompt - 1, ret);
+    }
+    for (int t = n_prompt; t < POSITIONS && status == ATTNCL_OK; t++) {
+        status = attncl_decoder_step(decoder, s->tokens[t], s->step[0]);
+        if (status == ATTNCL_OK)
+            compare(s, t, ret);
+    }
+    return status;
+}
+
+static attncl_status run_and_compare(const struct decoding *d, attncl_context *context,
+                                     struct sequences *s, struct outcome *ret)
+{
+    attncl_model *model = NULL;
+    attncl_decoder *decoder = NULL;
+    attncl_status status = attncl_model_create(context, "lm", d->config, 1, &model);
+
+    if (status == ATTNCL_OK)
+        status = run_all(model, s);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_create(model, BATCH, &decoder);
+    if (status == ATTNCL_OK)
+        status = decode(decoder, s, 0, ret);
+    if (status == ATTNCL_OK)
+        status = decode(decoder, s, PROMPT, ret);
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+    return status;
+}
+
+int check_decoding(const struct decoding *d, attncl_context *context, struct outcome *ret)
+{
+    struct sequences *s = malloc(sizeof *s);
+
+    *ret = (struct outcome){.op = d->op};
+    if (!s)
+        return tool_error("out of memory");
+    for (int t = 0; t < POSITIONS; t++)
+        for (int b = 0; b < BATCH; b++)
+            s->tokens[t][b] = (t * t + 5 * t + 17 * b) % VOCABULARY;
+    if (run_and_compare(d, context, s, ret) != ATTNCL_OK)
+        snprintf(ret->message, sizeof ret->message, "%s", attncl_last_error());
+    free(s);
+    return TOOL_OK;
+}
