@@ -53,6 +53,12 @@ class Runs(unittest.TestCase):
                     for output, want in expected.items():
                         self.assert_close(outputs[output], want)
 
+    def test_precision(self):
+        inputs, expected = golden("linear")
+        for precision, rounding in (("float32", 0), ("tf32", 2e-3), ("bf16", 2e-2)):
+            with self.subTest(precision), attncl.Model(path("linear"), precision=precision) as model:
+                np.testing.assert_allclose(model.run(inputs)["output"], expected["output"], rtol=2e-4 + rounding, atol=2e-5 + rounding)
+
     def test_gradients(self):
         for name in GRADIENTS:
             with self.subTest(name), attncl.Model(path(name)) as model:
@@ -196,6 +202,8 @@ class Refuses(unittest.TestCase):
         self.refused(status.ERR_IO, "absent", attncl.Model, "absent.safetensors")
         self.refused(status.ERR_FORMAT, "attncl.arch|safetensors|header", attncl.Model, __file__)
         self.refused(status.ERR_NO_DEVICE, "no-such-device", attncl.Model, path("linear"), "no-such-device")
+        self.refused(status.ERR_ARGUMENT, "precision is 'fp8', it can be 'float32', 'tf32' or 'bf16'",
+                     lambda: attncl.Model(path("linear"), precision="fp8"))
         with attncl.Model(path("linear")) as model:
             self.refused(status.ERR_ARGUMENT, "input x", model.run)
             self.refused(status.ERR_SHAPE, "x", model.run, x=np.zeros((2, 8), np.float32))

@@ -81,7 +81,8 @@ class DeviceInfo(Sized):
 class ContextOptions(Sized):
     """attncl_context_options."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("device", ctypes.c_char_p), ("cache_dir", ctypes.c_char_p),
-                ("ignore_environment", ctypes.c_int), ("profile", ctypes.c_int)]
+                ("ignore_environment", ctypes.c_int), ("profile", ctypes.c_int), ("compile_progress", ctypes.c_void_p),
+                ("user", ctypes.c_void_p), ("precision", ctypes.c_int)]
 
 
 class Shape(ctypes.Structure):

@@ -64,25 +64,31 @@ class _Handle:
             raise AttnclError(Status.ERR_STATE, f"the {type(self).__name__.lower()} is closed")
 
 
+_PRECISIONS = {None: 0, "float32": 1, "tf32": 2, "bf16": 3}  # attncl_precision
+
+
 class Model(_Handle):
     """A model file, opened on a device: "gpu", "cpu", "0:1" or part of a name; None: ATTNCL_DEVICE, else the best.
 
+    `precision` "tf32" or "bf16" allows GEMMs of GPUs with matrix instructions to round their factors; None is "float32".
     May be used from several threads: calls wait for one another.
     """
 
-    def __init__(self, path, device=None):
-        self._begin(device, library().model_open, os.fsencode(path))
+    def __init__(self, path, device=None, precision=None):
+        self._begin(device, precision, library().model_open, os.fsencode(path))
 
     @classmethod
-    def create(cls, arch, config, seed=0, device=None):
+    def create(cls, arch, config, seed=0, device=None, precision=None):
         """A new model: `config` is a dict, initial values are those of PyTorch's modules, made from the seed."""
         model = cls.__new__(cls)
-        model._begin(device, library().model_create, arch.encode(), json.dumps(config).encode(), seed % 2**64)
+        model._begin(device, precision, library().model_create, arch.encode(), json.dumps(config).encode(), seed % 2**64)
         return model
 
-    def _begin(self, device, make, *arguments):
+    def _begin(self, device, precision, make, *arguments):
+        if precision not in _PRECISIONS:
+            raise AttnclError(Status.ERR_ARGUMENT, f"precision is {precision!r}, it can be 'float32', 'tf32' or 'bf16'")
         lib, context, model = library(), ctypes.c_void_p(), ctypes.c_void_p()
-        options = ContextOptions(device=device and device.encode())
+        options = ContextOptions(device=device and device.encode(), precision=_PRECISIONS[precision])
         lib.context_create(ctypes.byref(options), ctypes.byref(context))
         try:
             make(context, *arguments, ctypes.byref(model))
