@@ -178,9 +178,11 @@ KERNEL void attention_cpu_fwd(HEADS(q), __global const float *restrict packed_k,
                               __global float *restrict weights, __global float *restrict saved_rows,
                               int save_rows, int n_heads, int n_queries, int n_keys, int width,
                               int value_width, int value_pitch, float scale, int block,
-                              WEIGHT_MASK_PARAMS, __local float *queries, __local float *scores,
-                              __local float *sums, __local float *rows)
+                              WEIGHT_MASK_PARAMS, __local float *queries)
 {
+    // One argument, since the embedded profile guarantees 256 bytes of them.
+    __local float *const scores = queries + block * width, *const sums = scores + block * BC;
+    __local float *const rows = sums + block * value_pitch;
     const int head = get_group_id(1), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(0) - 1 - (int)get_group_id(0)) * block;
     const int count = min(block, n_queries - i0);

@@ -140,8 +140,7 @@ static attncl_status launch_blocks(struct launcher *l, const struct op_call *cal
              arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
              arg_i32(p->value_pitch), arg_f32(params->scale), arg_i32(block),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[ATT_IN_STEP], call, p),
-             arg_local(floats(block * p->width)), arg_local(floats(block * p->key_tile)),
-             arg_local(floats(block * p->value_pitch)), arg_local(floats((1 + p->vw) * block))));
+             arg_local(floats(block * (p->width + p->key_tile + p->value_pitch + 1 + p->vw)))));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
