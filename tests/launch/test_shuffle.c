@@ -11,7 +11,7 @@
 #include "support/directory.h"
 #include "support/test.h"
 
-enum { MAX_GROUP = 512 };
+enum { MAX_GROUP = 256, LANES = 128 }; // of the comparison: two sizes of work-groups
 
 static const char probe[] = "#include \"common/reduce.clh\"\n"
                             "KERNEL void probe_reduce(__global const float *x, __global float *y)\n"
@@ -115,8 +115,7 @@ static void reduce(attncl_context *ctx, const struct device_caps *caps, size_t g
 static const struct {
     unsigned lanes;
     size_t group;
-} sizes[] = {{8, 4},   {8, 8},    {8, 16},  {8, 64},   {8, 128},
-             {32, 32}, {32, 128}, {64, 64}, {64, 256}, {32, 512}};
+} sizes[] = {{8, 4}, {8, 8}, {8, 16}, {8, 128}, {32, 32}, {64, 256}};
 
 TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
 {
@@ -140,10 +139,10 @@ TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
 static void check_judged(enum lane_shuffle shuffle, const char *words)
 {
     attncl_context *ctx = open_context();
-    const struct device_caps caps = describe(ctx, shuffle, 8);
+    const struct device_caps caps = describe(ctx, shuffle, LANES);
     char failed[FINDING_BYTES] = "nothing was written";
 
-    if (caps.max_group >= 8) {
+    if (caps.max_group >= LANES) {
         ck_ok(attncl__shuffle_judge(ctx, &caps, failed));
         if (words)
             ck_assert_msg(strstr(failed, words) != NULL, "\"%s\" lacks \"%s\"", failed, words);
@@ -163,7 +162,7 @@ TEST(what_the_compiler_does_not_know_fails)
     check_judged(SHUFFLE_AMD, "does not build");
 }
 
-static const char *const mistakes[] = {"(i ^ 1)", "(i ^ (distance / 2))", "i"};
+static const char *const mistakes[] = {"(i ^ 1)", "(i ^ (distance / 2))"};
 
 TABLE_TEST(wrong_ones_fail, mistakes)
 {
@@ -175,7 +174,7 @@ TABLE_TEST(wrong_ones_fail, mistakes)
 static enum lane_shuffle chosen(void)
 {
     attncl_context *ctx = open_context();
-    struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, 8);
+    struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, LANES);
 
     attncl__choose_shuffle(ctx, &caps);
     ck_ok(attncl_context_destroy(ctx));

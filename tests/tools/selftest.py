@@ -15,7 +15,6 @@ import time
 # A file, what is changed in it, and the op that is wrong then.
 CHANGES = [
     ("norm/softmax.cl", [("1.0f / sum", "1.001f / sum"), ("1.0f / r.sum", "1.001f / r.sum")], "softmax"),
-    ("embedding/embedding.cl", [("c, n) * scale", "c, n) * -scale")], "embedding"),
     ("aft/aft_bwd.cl", [("sigmoid_v(-load_some(q", "sigmoid_v(load_some(q")], "aft_full"),  # in its gradient alone
     ("train/adam.cl", [("old.m * k.beta1 + g", "old.m * k.beta1 - g")], "adam"),
     ("common/dropout.clh", [(">= d->threshold", "< d->threshold")], "dropout"),
