@@ -9,6 +9,7 @@
 #include "attncl/opencl.h"
 #include "base/alloc.h"
 #include "device/context.h"
+#include "device/limits.h"
 #include "support/faults.h"
 
 FAULTS_FIXTURE;
@@ -50,6 +51,20 @@ TABLE_TEST(counting_devices, codes)
     }
     ck_assert_uint_eq(count, want);
     ck_assert_uint_gt(n, 4);
+}
+
+// Launches ask for it only where a kernel takes more than every device allows.
+TABLE_TEST(bytes_of_arguments, codes)
+{
+    size_t bytes = 99;
+    faults_plan((struct fault_plan){.at = 1, .code = codes[_i], .queries = true});
+    const attncl_status status = attncl__device_argument_bytes(test_context(), &bytes);
+    const struct fault_report report = faults_report();
+    faults_none();
+    ck_assert_uint_eq(report.n_failed, 1);
+    check_failure(1, &report, status);
+    ck_ok(attncl__device_argument_bytes(test_context(), &bytes));
+    ck_assert_uint_ge(bytes, 256);
 }
 
 TABLE_TEST(creating_a_context, codes)
