@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "attncl/ops.h"
-#include "device/source.h"
 #include "gemm/mma_choice.h"
 #include "support/directory.h"
+#include "support/sources.h"
 #include "support/test.h"
 
 static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
@@ -94,29 +94,6 @@ TEST(what_the_compiler_does_not_know_fails)
     check_judged(MMA_MFMA, GEMM_F32, false, 0, "does not build");
 }
 
-// The sources of all kernels, with another text in one of them.
-static void write_sources(const char *from, const char *to)
-{
-    bool replaced = false;
-
-    for (size_t i = 0; i < attncl__n_sources; ++i) {
-        char text[65536];
-        const size_t n = attncl__sources[i].n_bytes;
-        ck_assert_uint_lt(n + strlen(to), sizeof text);
-        memcpy(text, attncl__sources[i].bytes, n);
-        text[n] = '\0';
-        char *at =
-            strcmp(attncl__sources[i].file, "common/mma.clh") == 0 ? strstr(text, from) : NULL;
-        if (at) {
-            memmove(at + strlen(to), at + strlen(from), strlen(at + strlen(from)) + 1);
-            memcpy(at, to, strlen(to));
-            replaced = true;
-        }
-        directory_write(attncl__sources[i].file, text);
-    }
-    ck_assert(replaced);
-}
-
 static const struct {
     const char *from, *to, *failure;
 } mistakes[] = {
@@ -127,10 +104,7 @@ static const struct {
 
 TABLE_TEST(wrong_ones_fail, mistakes)
 {
-    char path[FILE_BYTES];
-
-    write_sources(mistakes[_i].from, mistakes[_i].to);
-    setenv("ATTNCL_CL_DIR", directory_path(".", path), 1);
+    sources_write("common/mma.clh", mistakes[_i].from, mistakes[_i].to);
     check_judged(MMA_PTX, GEMM_F32, true, 0, mistakes[_i].failure);
     unsetenv("ATTNCL_CL_DIR");
 }

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "device/source.h"
 #include "launch/command_list.h"
 #include "launch/shuffle_choice.h"
 #include "support/directory.h"
+#include "support/sources.h"
 #include "support/test.h"
 
 enum { MAX_GROUP = 256, LANES = 128 }; // of the comparison: two sizes of work-groups
@@ -41,32 +41,6 @@ static void down(void)
 }
 
 FIXTURE(up, down);
-
-// The sources of all kernels and the probe, with another text in shuffle.clh.
-static void write_sources(const char *from, const char *to)
-{
-    char path[FILE_BYTES];
-    bool replaced = false;
-
-    for (size_t i = 0; i < attncl__n_sources; ++i) {
-        char text[65536];
-        const size_t n = attncl__sources[i].n_bytes;
-        ck_assert_uint_lt(n + strlen(to), sizeof text);
-        memcpy(text, attncl__sources[i].bytes, n);
-        text[n] = '\0';
-        char *at =
-            strcmp(attncl__sources[i].file, "common/shuffle.clh") == 0 ? strstr(text, from) : NULL;
-        if (at) {
-            memmove(at + strlen(to), at + strlen(from), strlen(at + strlen(from)) + 1);
-            memcpy(at, to, strlen(to));
-            replaced = true;
-        }
-        directory_write(attncl__sources[i].file, text);
-    }
-    ck_assert(replaced);
-    directory_write("probe.cl", probe);
-    setenv("ATTNCL_CL_DIR", directory_path(".", path), 1);
-}
 
 static attncl_context *open_context(void)
 {
@@ -119,7 +93,8 @@ static const struct {
 
 TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
 {
-    write_sources("x", "x");
+    sources_write("common/shuffle.clh", "x", "x");
+    directory_write("probe.cl", probe);
     attncl_context *ctx = open_context();
     struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, sizes[_i].lanes);
     const size_t group = sizes[_i].group;
@@ -166,7 +141,7 @@ static const char *const mistakes[] = {"(i ^ 1)", "(i ^ (distance / 2))"};
 
 TABLE_TEST(wrong_ones_fail, mistakes)
 {
-    write_sources("(i ^ distance)", mistakes[_i]);
+    sources_write("common/shuffle.clh", "(i ^ distance)", mistakes[_i]);
     check_judged(SHUFFLE_EMULATED, "differ from local memory's");
 }
 
