@@ -42,7 +42,7 @@ static bool add_gemm_is_legal(const struct lowered *p, const struct fusion *f)
     return !attncl__fusion_overwritten_before(p, f->node[PRODUCT], f->last);
 }
 
-// Not where the sum is far behind the product: its operands would live until then.
+// Only where the addend is there before the product: until it is, the product's operands would be kept.
 static bool add_gemm_is_profitable(const struct lowered *p, struct fusion *f)
 {
     const int addend = p->values[input_of(p, f->node[SUM], f->kind)].base;
