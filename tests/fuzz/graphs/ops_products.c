@@ -7,24 +7,6 @@
 #include "fuzz/graphs/plan.h"
 #include "ref/layers.h"
 
-static void like(struct plan *p, struct plan_step *s, int x)
-{
-    plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
-}
-
-// The shape of h with another last extent.
-static const int64_t *with_last(const struct host *h, int64_t last, int64_t dim[ATTNCL_MAX_RANK])
-{
-    memcpy(dim, h->dim, sizeof h->dim);
-    dim[h->rank - 1] = last;
-    return dim;
-}
-
-static int64_t last_of(const struct host *h)
-{
-    return h->dim[h->rank - 1];
-}
-
 // -- add_positions
 static bool positions_choose(struct plan *p, struct plan_step *s, int x)
 {
@@ -33,7 +15,7 @@ static bool positions_choose(struct plan *p, struct plan_step *s, int x)
         return false;
     s->number[0] = plan_number(p, 0, 1);
     s->in[1] = plan_operand(p, 2, (const int64_t[]){h->dim[s->number[0]], h->dim[2]});
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -51,15 +33,22 @@ static attncl_value positions_build(struct builder *b, const struct plan_step *s
 }
 
 // -- linear and linear_fused: 0 x, 1 weight, 2 bias, 3 gate, 4 residual
-static bool linear_choose(struct plan *p, struct plan_step *s, int x)
+// Makes weight and bias; `dim`: the result's extents.
+static void linear_params(struct plan *p, struct plan_step *s, int x, int64_t dim[ATTNCL_MAX_RANK])
 {
     const struct host *h = p->value[x].h;
-    int64_t dim[ATTNCL_MAX_RANK];
     const int64_t out = plan_number(p, 1, 9);
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){out, last_of(h)});
+    s->in[1] = plan_operand(p, 2, (const int64_t[]){out, last_extent(h)});
     s->in[2] = plan_maybe(p, 60, 1, &out);
-    with_last(h, out, dim);
-    plan_result(p, s, h->rank, dim);
+    memcpy(dim, h->dim, sizeof h->dim);
+    dim[h->rank - 1] = out;
+}
+
+static bool linear_choose(struct plan *p, struct plan_step *s, int x)
+{
+    int64_t dim[ATTNCL_MAX_RANK];
+    linear_params(p, s, x, dim);
+    plan_result(p, s, p->value[x].h->rank, dim);
     return true;
 }
 
@@ -77,16 +66,13 @@ static attncl_value linear_build(struct builder *b, const struct plan_step *s)
 
 static bool fused_choose(struct plan *p, struct plan_step *s, int x)
 {
-    const struct host *h = p->value[x].h;
     int64_t dim[ATTNCL_MAX_RANK];
-    const int64_t out = plan_number(p, 1, 9);
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){out, last_of(h)});
-    s->in[2] = plan_maybe(p, 60, 1, &out);
-    with_last(h, out, dim);
-    s->in[3] = plan_maybe(p, 40, h->rank, dim);
-    s->in[4] = plan_maybe(p, 40, h->rank, dim);
+    const int rank = p->value[x].h->rank;
+    linear_params(p, s, x, dim);
+    s->in[3] = plan_maybe(p, 40, rank, dim);
+    s->in[4] = plan_maybe(p, 40, rank, dim);
     s->number[0] = plan_number(p, ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    plan_result(p, s, h->rank, dim);
+    plan_result(p, s, rank, dim);
     return true;
 }
 
@@ -151,7 +137,7 @@ static attncl_value bmm_build(struct builder *b, const struct plan_step *s)
 static bool embedding_choose(struct plan *p, struct plan_step *s, int x)
 {
     const struct host *h = p->value[x].h;
-    const int64_t dim[3] = {plan_number(p, 1, 4), plan_number(p, 1, 3), last_of(h)};
+    const int64_t dim[3] = {plan_number(p, 1, 4), plan_number(p, 1, 3), last_extent(h)};
     if (h->rank != 2)
         return false;
     s->in[1] = plan_lengths(p, 0, h->dim[0] - 1, 2, dim);
@@ -172,11 +158,11 @@ static attncl_value embedding_build(struct builder *b, const struct plan_step *s
                 s->real);
 }
 
-const struct plan_op plan_ops_products[] = {
+static const struct plan_op ops[] = {
     {"add_positions", positions_choose, positions_evaluate, positions_build},
     {"linear", linear_choose, linear_evaluate, linear_build},
     {"linear_fused", fused_choose, fused_evaluate, fused_build},
     {"bmm", bmm_choose, bmm_evaluate, bmm_build},
     {"embedding", embedding_choose, embedding_evaluate, embedding_build},
 };
-const int n_plan_ops_products = sizeof plan_ops_products / sizeof plan_ops_products[0];
+const struct plan_ops plan_ops_products = {ops, sizeof ops / sizeof ops[0]};

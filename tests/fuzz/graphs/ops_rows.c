@@ -7,16 +7,11 @@
 #include "fuzz/graphs/plan.h"
 #include "ref/ref.h"
 
-static void like(struct plan *p, struct plan_step *s, int x)
-{
-    plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
-}
-
 // -- activate
 static bool activate_choose(struct plan *p, struct plan_step *s, int x)
 {
     s->number[0] = plan_number(p, ATTNCL_IDENTITY, ATTNCL_GELU_TANH);
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -61,7 +56,7 @@ static attncl_value bias_build(struct builder *b, const struct plan_step *s)
 static bool pair_choose(struct plan *p, struct plan_step *s, int x)
 {
     s->in[1] = plan_operand(p, p->value[x].h->rank, p->value[x].h->dim);
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -91,7 +86,7 @@ static attncl_value mul_build(struct builder *b, const struct plan_step *s)
 static bool softmax_choose(struct plan *p, struct plan_step *s, int x)
 {
     s->number[0] = plan_number(p, -p->value[x].h->rank, p->value[x].h->rank - 1);
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -128,7 +123,7 @@ static bool masked_choose(struct plan *p, struct plan_step *s, int x)
     if (h->rank != 3)
         return false;
     s->in[1] = plan_lengths(p, 0, h->dim[2], (int)plan_number(p, 1, 2), h->dim);
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -151,7 +146,7 @@ static bool norm_choose(struct plan *p, struct plan_step *s, int x)
     s->in[1] = plan_operand(p, n, h->dim + h->rank - n);
     s->in[2] = plan_operand(p, n, h->dim + h->rank - n);
     s->real = plan_chance(p, 50) ? 1e-5 : 1e-2;
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -170,7 +165,7 @@ static attncl_value norm_build(struct builder *b, const struct plan_step *s)
         program_name(s, 2), s->real);
 }
 
-const struct plan_op plan_ops_rows[] = {
+static const struct plan_op ops[] = {
     {"activate", activate_choose, activate_evaluate, activate_build},
     {"bias_activate", bias_choose, bias_evaluate, bias_build},
     {"add", pair_choose, add_evaluate, add_build},
@@ -179,4 +174,4 @@ const struct plan_op plan_ops_rows[] = {
     {"masked_softmax", masked_choose, masked_evaluate, masked_build},
     {"layer_norm", norm_choose, norm_evaluate, norm_build},
 };
-const int n_plan_ops_rows = sizeof plan_ops_rows / sizeof plan_ops_rows[0];
+const struct plan_ops plan_ops_rows = {ops, sizeof ops / sizeof ops[0]};

@@ -8,11 +8,6 @@
 #include "fuzz/graphs/plan.h"
 #include "ref/ref.h"
 
-static void like(struct plan *p, struct plan_step *s, int x)
-{
-    plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
-}
-
 // -- slice
 static bool slice_choose(struct plan *p, struct plan_step *s, int x)
 {
@@ -190,7 +185,7 @@ static bool shift_choose(struct plan *p, struct plan_step *s, int x)
     if (p->value[x].h->dim[p->value[x].h->rank - 1] % 2 != 0)
         return false;
     s->real = (double)plan_number(p, -3, 3);
-    like(p, s, x);
+    plan_result_like(p, s, x);
     return true;
 }
 
@@ -211,11 +206,11 @@ static attncl_value shift_build(struct builder *b, const struct plan_step *s)
                 "attncl_relative_shift(g, %s, %g)", program_name(s, 0), s->real);
 }
 
-const struct plan_op plan_ops_views[] = {
+static const struct plan_op ops[] = {
     {"slice", slice_choose, slice_evaluate, slice_build},
     {"permute", permute_choose, permute_evaluate, permute_build},
     {"reshape", reshape_choose, reshape_evaluate, reshape_build},
     {"concat", concat_choose, concat_evaluate, concat_build},
     {"relative_shift", shift_choose, shift_evaluate, shift_build},
 };
-const int n_plan_ops_views = sizeof plan_ops_views / sizeof plan_ops_views[0];
+const struct plan_ops plan_ops_views = {ops, sizeof ops / sizeof ops[0]};

@@ -100,6 +100,11 @@ void plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *d
     s->out = add_value(p, host_new(ATTNCL_F32, rank, dim), RESULT);
 }
 
+void plan_result_like(struct plan *p, struct plan_step *s, int x)
+{
+    plan_result(p, s, p->value[x].h->rank, p->value[x].h->dim);
+}
+
 static int64_t extent(struct plan *p)
 {
     static const int64_t extents[] = {1, 2, 3, 4, 5, 8, 4, 2, 16, 17, 33};
@@ -131,22 +136,18 @@ static int pick_value(struct plan *p)
 
 static const struct plan_op *pick_op(struct plan *p)
 {
-    const struct {
-        const struct plan_op *op;
-        int n;
-    } tables[] = {{plan_ops_rows, n_plan_ops_rows},
-                  {plan_ops_views, n_plan_ops_views},
-                  {plan_ops_products, n_plan_ops_products},
-                  {plan_ops_mixing, n_plan_ops_mixing}};
+    static const struct plan_ops *const tables[] = {&plan_ops_rows,     &plan_ops_views,
+                                                    &plan_ops_products, &plan_ops_attention,
+                                                    &plan_ops_sequence, &plan_ops_training};
     enum { N_TABLES = sizeof tables / sizeof tables[0] };
     int n = 0, table = 0;
 
     for (int i = 0; i < N_TABLES; ++i)
-        n += tables[i].n;
+        n += tables[i]->n;
     int which = (int)plan_number(p, 0, n - 1);
-    while (which >= tables[table].n)
-        which -= tables[table++].n;
-    return &tables[table].op[which];
+    while (which >= tables[table]->n)
+        which -= tables[table++]->n;
+    return &tables[table]->op[which];
 }
 
 static void add_step(struct plan *p)

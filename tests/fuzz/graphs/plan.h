@@ -51,9 +51,12 @@ struct plan_op {
     void (*evaluate)(const struct plan *p, const struct plan_step *s);
     attncl_value (*build)(struct builder *b, const struct plan_step *s);
 };
-extern const struct plan_op plan_ops_rows[], plan_ops_views[], plan_ops_products[],
-    plan_ops_mixing[];
-extern const int n_plan_ops_rows, n_plan_ops_views, n_plan_ops_products, n_plan_ops_mixing;
+struct plan_ops {
+    const struct plan_op *op;
+    int n;
+};
+extern const struct plan_ops plan_ops_rows, plan_ops_views, plan_ops_products, plan_ops_attention,
+    plan_ops_sequence, plan_ops_training;
 
 // -- plan.c
 void plan_draw(struct plan *p, uint64_t seed);
@@ -66,8 +69,14 @@ int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim);
 int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim); // I32
 int plan_mask(struct plan *p, int rank, const int64_t *dim);                               // U8
 void plan_result(struct plan *p, struct plan_step *s, int rank, const int64_t *dim);
+void plan_result_like(struct plan *p, struct plan_step *s, int x); // of the shape of value x
 // Evaluates all steps but the one whose result is `kept` (ABSENT: none).
 void plan_evaluate(const struct plan *p, int kept);
+
+static inline int64_t last_extent(const struct host *h)
+{
+    return h->dim[h->rank - 1];
+}
 
 static inline struct host *operand(const struct plan *p, const struct plan_step *s, int i)
 {

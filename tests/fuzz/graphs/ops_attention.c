@@ -1,19 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Ops of plans: what mixes rows (attention, AFT, recurrent), and the loss.
+// Ops of plans: attention and its heads.
 
 #include <math.h>
 
-#include "attncl/aft.h"
 #include "attncl/attention.h"
-#include "attncl/ops.h"
-#include "attncl/recurrent.h"
 #include "fuzz/graphs/plan.h"
-#include "ref/layers.h"
-
-static int64_t last_of(const struct host *h)
-{
-    return h->dim[h->rank - 1];
-}
+#include "ref/ref.h"
 
 // -- attention: 0 query, 1 key, 2 value, 3 mask, 4 lengths; number: causal, window, layout
 static bool attention_choose(struct plan *p, struct plan_step *s, int x)
@@ -160,91 +152,6 @@ static attncl_value merge_build(struct builder *b, const struct plan_step *s)
                 "attncl_merge_heads(g, %s, %d)", program_name(s, 0), layout);
 }
 
-// -- aft_mix: 0 q, 1 k, 2 v, 3 pos_bias, 4 mask; number: kind, window, causal
-static bool aft_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *q = p->value[x].h;
-    if (q->rank != 3)
-        return false;
-    const int64_t kind = s->number[0] = plan_number(p, ATTNCL_AFT_LOCAL, ATTNCL_AFT_SIMPLE);
-    const int64_t n = q->dim[0] + plan_number(p, 0, 2);
-    s->in[1] = plan_operand(p, 3, q->dim);
-    s->in[2] = plan_operand(p, 3, q->dim);
-    if (kind != ATTNCL_AFT_SIMPLE)
-        s->in[3] = plan_operand(p, 2, (const int64_t[]){n, n});
-    s->number[1] = kind == ATTNCL_AFT_LOCAL ? plan_number(p, 1, 4) : 0;
-    s->number[2] = plan_chance(p, 40);
-    if (!s->number[2] && plan_chance(p, 40))
-        s->in[4] = plan_mask(p, 3,
-                             (const int64_t[]){plan_chance(p, 50) ? 1 : q->dim[0], q->dim[0],
-                                               plan_chance(p, 50) ? 1 : q->dim[1]});
-    plan_result(p, s, 3, q->dim);
-    return true;
-}
-
-static void aft_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    const struct host *q = operand(p, s, 0);
-    const int window = s->number[0] == ATTNCL_AFT_FULL ? (int)q->dim[0] : (int)s->number[1];
-    ref_aft_local_fwd(q, operand(p, s, 1), operand(p, s, 2), operand(p, s, 3), operand(p, s, 4),
-                      window, (int)s->number[2], result(p, s), host_like(q));
-}
-
-static attncl_value aft_build(struct builder *b, const struct plan_step *s)
-{
-    attncl_aft_desc desc = ATTNCL_AFT_DESC_INIT;
-    desc.kind = (attncl_aft_kind)s->number[0];
-    desc.window = s->number[1];
-    desc.causal = (int)s->number[2];
-    return CALL(b, s,
-                attncl_aft_mix(b->g, &desc, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2),
-                               taken(b, s, 3), taken(b, s, 4)),
-                "attncl_aft_mix(g, &(const attncl_aft_desc){sizeof(attncl_aft_desc), %d, %d, %d}, "
-                "%s, %s, %s, %s, %s)",
-                (int)s->number[0], (int)s->number[1], (int)s->number[2], program_name(s, 0),
-                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4));
-}
-
-// -- gru: 0 x, 1 weight_ih, 2 bias_ih, 3 weight_hh, 4 bias_hh, 5 h0; number: layout
-static bool gru_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    const int64_t width = plan_number(p, 1, 5), layout = s->number[0] = plan_number(p, 0, 1);
-    if (h->rank != 3 || h->dim[0] > 5 || h->dim[1] > 5)
-        return false;
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){3 * width, h->dim[2]});
-    s->in[2] = plan_operand(p, 1, (const int64_t[]){3 * width});
-    s->in[3] = plan_operand(p, 2, (const int64_t[]){3 * width, width});
-    s->in[4] = plan_operand(p, 1, (const int64_t[]){3 * width});
-    s->in[5] = plan_maybe(p, 50, 2, (const int64_t[]){h->dim[!layout], width});
-    plan_result(p, s, 3, (const int64_t[]){h->dim[0], h->dim[1], width});
-    return true;
-}
-
-static void gru_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    const struct host *x = operand(p, s, 0), *weight = operand(p, s, 3);
-    struct host *xi = host_new(ATTNCL_F32, DIMS(x->dim[0], x->dim[1], weight->dim[0]));
-    ref_dense(x, operand(p, s, 1), operand(p, s, 2), xi);
-    ref_gru_fwd(xi, weight, operand(p, s, 4), operand(p, s, 5), s->number[0] == 0, result(p, s));
-}
-
-static attncl_value gru_build(struct builder *b, const struct plan_step *s)
-{
-    attncl_gru_params params = ATTNCL_GRU_PARAMS_INIT;
-    params.weight_ih = taken(b, s, 1);
-    params.bias_ih = taken(b, s, 2);
-    params.weight_hh = taken(b, s, 3);
-    params.bias_hh = taken(b, s, 4);
-    return CALL(b, s,
-                attncl_gru(b->g, &params, taken(b, s, 0), taken(b, s, 5),
-                           (attncl_layout)s->number[0], NULL),
-                "attncl_gru(g, &(const attncl_gru_params){sizeof(attncl_gru_params), %s, %s, %s, "
-                "%s, NULL}, %s, %s, %d, NULL)",
-                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4),
-                program_name(s, 0), program_name(s, 5), (int)s->number[0]);
-}
-
 // -- additive_attention: 0 q, 1 k, 2 v, 3 w, 4 lengths
 static bool additive_choose(struct plan *p, struct plan_step *s, int x)
 {
@@ -277,41 +184,10 @@ static attncl_value additive_build(struct builder *b, const struct plan_step *s)
                 program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4));
 }
 
-// -- cross_entropy: 0 logits, 1 targets; number: reduction, pad
-static bool entropy_choose(struct plan *p, struct plan_step *s, int x)
-{
-    const struct host *h = p->value[x].h;
-    s->number[0] = plan_number(p, ATTNCL_REDUCE_MEAN, ATTNCL_REDUCE_NONE);
-    s->number[1] = plan_chance(p, 50) ? -1 : 0;
-    s->real = plan_chance(p, 70) ? 0 : 0.25;
-    s->in[1] = plan_lengths(p, 0, last_of(h) - 1, h->rank - 1, h->dim);
-    plan_result(p, s, s->number[0] == ATTNCL_REDUCE_NONE ? h->rank - 1 : 0, h->dim);
-    return true;
-}
-
-static void entropy_evaluate(const struct plan *p, const struct plan_step *s)
-{
-    ref_cross_entropy_fwd(operand(p, s, 0), operand(p, s, 1), (int)s->number[0], s->number[1],
-                          s->real, result(p, s));
-}
-
-static attncl_value entropy_build(struct builder *b, const struct plan_step *s)
-{
-    const int reduction = (int)s->number[0];
-    return CALL(b, s,
-                attncl_cross_entropy_smoothed(b->g, taken(b, s, 0), taken(b, s, 1),
-                                              (attncl_reduction)reduction, s->number[1], s->real),
-                "attncl_cross_entropy_smoothed(g, %s, %s, %d, %d, %g)", program_name(s, 0),
-                program_name(s, 1), reduction, (int)s->number[1], s->real);
-}
-
-const struct plan_op plan_ops_mixing[] = {
+static const struct plan_op ops[] = {
     {"attention", attention_choose, attention_evaluate, attention_build},
     {"split_heads", split_choose, split_evaluate, split_build},
     {"merge_heads", merge_choose, merge_evaluate, merge_build},
-    {"aft_mix", aft_choose, aft_evaluate, aft_build},
-    {"gru", gru_choose, gru_evaluate, gru_build},
     {"additive_attention", additive_choose, additive_evaluate, additive_build},
-    {"cross_entropy", entropy_choose, entropy_evaluate, entropy_build},
 };
-const int n_plan_ops_mixing = sizeof plan_ops_mixing / sizeof plan_ops_mixing[0];
+const struct plan_ops plan_ops_attention = {ops, sizeof ops / sizeof ops[0]};
