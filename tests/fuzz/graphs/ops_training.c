@@ -1,9 +1,77 @@
 // SPDX-License-Identifier: MIT
-// Ops of plans: what training adds: the loss.
+// Ops of plans: what training adds: dropout, the loss.
 
+#include "attncl/dropout.h"
 #include "attncl/ops.h"
 #include "fuzz/graphs/plan.h"
 #include "ref/ref.h"
+
+// -- dropout: 0 x, 1 step, 2 position, 3 residual; number: as plan_dropout(), batch_begin, batch_total, batch_axis
+static bool dropout_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    plan_dropout(p, s, 0, 1);
+    if (s->number[0] == 0 && plan_chance(p, 80))
+        return false;
+    if (plan_chance(p, 30))
+        s->in[2] = plan_lengths(p, 0, 20, 1, (const int64_t[]){1});
+    s->in[3] = plan_maybe(p, 40, h->rank, h->dim);
+    if (h->rank > 1 && plan_chance(p, 40)) {
+        s->number[5] = plan_number(p, 0, h->rank - 2);
+        s->number[3] = plan_number(p, 0, 3);
+        s->number[4] = s->number[3] + h->dim[s->number[5]] + plan_number(p, 0, 3);
+    }
+    plan_result_like(p, s, x);
+    p->value[s->out].is_view = s->number[0] == 0 && s->in[3] == ABSENT;
+    return true;
+}
+
+// Row r of x among those of the whole batch, of which `rows_ret` there are.
+static int64_t row_of_batch(const struct plan_step *s, const struct host *x, int64_t r,
+                            int64_t *rows_ret)
+{
+    const int64_t n_rows = x->count / last_extent(x), total = s->number[4];
+    *rows_ret = n_rows;
+    if (total == 0)
+        return r;
+    const int64_t n = x->dim[s->number[5]];
+    int64_t inner = 1;
+    for (int i = (int)s->number[5] + 1; i < x->rank - 1; ++i)
+        inner *= x->dim[i];
+    *rows_ret = n_rows / n * total;
+    return (r / (n * inner) * total + s->number[3] + r / inner % n) * inner + r % inner;
+}
+
+static void dropout_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *x = operand(p, s, 0), *position = operand(p, s, 2),
+                      *residual = operand(p, s, 3);
+    const struct ref_dropout mask = plan_dropout_mask(p, s, 0, 1);
+    const int64_t width = last_extent(x);
+    for (int64_t i = 0; i < x->count; ++i) {
+        int64_t n_rows;
+        const int64_t row = row_of_batch(s, x, i / width, &n_rows);
+        const int64_t first = position ? (int64_t)position->data[0] * n_rows : 0;
+        result(p, s)->data[i] =
+            x->data[i] * ref_dropout_factor(&mask, first + row, width, i % width) +
+            (residual ? residual->data[i] : 0);
+    }
+}
+
+static attncl_value dropout_build(struct builder *b, const struct plan_step *s)
+{
+    attncl_dropout_desc desc = plan_dropout_desc(b, s, 0, 1);
+    char more[80];
+    desc.position = taken(b, s, 2);
+    desc.residual = taken(b, s, 3);
+    desc.batch_begin = s->number[3];
+    desc.batch_total = s->number[4];
+    desc.batch_axis = (int)s->number[5];
+    snprintf(more, sizeof more, ", %s, %s, %d, %d, %d", program_name(s, 2), program_name(s, 3),
+             (int)s->number[3], (int)s->number[4], (int)s->number[5]);
+    return CALL(b, s, attncl_dropout(b->g, taken(b, s, 0), &desc), "attncl_dropout(g, %s, %s)",
+                program_name(s, 0), plan_dropout_text(s, 0, 1, more));
+}
 
 // -- cross_entropy: 0 logits, 1 targets; number: reduction, pad
 static bool entropy_choose(struct plan *p, struct plan_step *s, int x)
@@ -34,6 +102,7 @@ static attncl_value entropy_build(struct builder *b, const struct plan_step *s)
 }
 
 static const struct plan_op ops[] = {
+    {"dropout", dropout_choose, dropout_evaluate, dropout_build},
     {"cross_entropy", entropy_choose, entropy_evaluate, entropy_build},
 };
 const struct plan_ops plan_ops_training = {ops, sizeof ops / sizeof ops[0]};

@@ -6,8 +6,10 @@
 
 #include <stdio.h>
 
+#include "attncl/dropout.h"
 #include "attncl/gradient.h"
 #include "attncl/graph.h"
+#include "ref/ref.h"
 #include "support/host.h"
 
 enum { MAX_VALUES = 80, MAX_STEPS = 8, MAX_OPERANDS = 8, MAX_NUMBERS = 8, ABSENT = -1 };
@@ -92,6 +94,15 @@ static inline attncl_value taken(const struct builder *b, const struct plan_step
 {
     return s->in[i] == ABSENT ? ATTNCL_NONE_VALUE : b->v[s->in[i]];
 }
+
+// -- dropout.c: p in tenths, seed and site are s->number[number] to [number + 2], s->in[step] the step
+void plan_dropout(struct plan *p, struct plan_step *s, int number, int step);
+struct ref_dropout plan_dropout_mask(const struct plan *p, const struct plan_step *s, int number,
+                                     int step);
+attncl_dropout_desc plan_dropout_desc(const struct builder *b, const struct plan_step *s,
+                                      int number, int step);
+// As C text, until the next call; `more`: ", " and the members after the step.
+const char *plan_dropout_text(const struct plan_step *s, int number, int step, const char *more);
 
 // -- wanted.c
 // Of outputs y the gradients dy are inputs of the plan; gradients of values x are asked for.

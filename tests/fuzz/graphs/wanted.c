@@ -174,7 +174,8 @@ double plan_largest(const struct plan *p)
 {
     double largest = 0;
     for (int i = 0; i < p->n_values; ++i)
-        largest = fmax(largest, host_largest(p->value[i].h));
+        if (p->value[i].h->dtype == ATTNCL_F32)
+            largest = fmax(largest, host_largest(p->value[i].h));
     return largest;
 }
 
@@ -188,7 +189,7 @@ static double largest_read(const struct plan *p, int value)
     double largest = 0;
     for (int i = 0; i < p->n_steps; ++i)
         for (int k = 0; k < MAX_OPERANDS && p->step[i].out == value; ++k)
-            if (p->step[i].in[k] != ABSENT)
+            if (p->step[i].in[k] != ABSENT && operand(p, &p->step[i], k)->dtype == ATTNCL_F32)
                 largest = fmax(largest, host_largest(operand(p, &p->step[i], k)));
     return largest;
 }
