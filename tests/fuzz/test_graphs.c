@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Random graphs against the definitions in double: results, and gradients by central differences.
-// ATTNCL_FUZZ_SECONDS, ATTNCL_FUZZ_GRAPHS and ATTNCL_FUZZ_SEED say how many and from which on.
+// ATTNCL_FUZZ_SECONDS, ATTNCL_FUZZ_GRAPHS and ATTNCL_FUZZ_SEED say how many and from which on,
+// ATTNCL_FUZZ_OP which op all begin with.
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -53,14 +55,14 @@ static attncl_status run(attncl_graph *g, const struct plan *p)
 
 // False when the graph differs from its definition; then `text`, or where it is NULL stderr, has it
 // as a program.
-static bool is_right(uint64_t seed, FILE *text)
+static bool is_right(uint64_t seed, const struct plan_op *first, FILE *text)
 {
     static struct plan p;
     static struct question q;
     static struct wanted wanted[2 * MAX_WANTED];
     attncl_tensor *weights[MAX_VALUES] = {NULL};
     struct builder b = {.g = test_graph()};
-    plan_draw(&p, seed);
+    plan_draw(&p, seed, first);
     plan_ask(&p, &q);
     plan_evaluate(&p, ABSENT);
     struct host *copy[MAX_VALUES];
@@ -95,14 +97,43 @@ static bool is_right(uint64_t seed, FILE *text)
     return right;
 }
 
+// A seed whose graph begins with that op, has gradients to measure, and few others to compile.
+static uint64_t begun_with(const struct plan_op *op)
+{
+    static struct plan p;
+    for (uint64_t seed = 1;; ++seed) {
+        ck_assert_msg(seed < 100, "no graph begins with %s", op->name);
+        plan_draw(&p, seed, op);
+        plan_evaluate(&p, ABSENT);
+        const bool fits = p.n_steps > 0 && p.n_steps < 3 && p.step[0].op == op && !p.mood &&
+                          plan_largest(&p) <= largest_with_gradients;
+        host_reset();
+        if (fits)
+            return seed;
+    }
+}
+
 static int64_t asked(const char *name, int64_t otherwise)
 {
     const char *text = getenv(name);
     return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
+static const struct plan_op *asked_op(void)
+{
+    const char *name = getenv("ATTNCL_FUZZ_OP");
+    for (int i = 0; name && *name; ++i) {
+        ck_assert_msg(plan_op_at(i) != NULL, "ATTNCL_FUZZ_OP is %s, which graphs do not have",
+                      name);
+        if (strcmp(plan_op_at(i)->name, name) == 0)
+            return plan_op_at(i);
+    }
+    return NULL;
+}
+
 TEST(random_graphs)
 {
+    const struct plan_op *first_op = asked_op();
     const int64_t seconds = asked("ATTNCL_FUZZ_SECONDS", 0), first = asked("ATTNCL_FUZZ_SEED", 1);
     const int64_t n = asked("ATTNCL_FUZZ_GRAPHS", seconds          ? INT32_MAX
                                                   : on_simulator() ? 30
@@ -111,7 +142,7 @@ TEST(random_graphs)
     int64_t wrong = 0;
     counts = (struct counts){0};
     for (int64_t i = 0; i < n && time(NULL) < end && wrong < 5; ++i)
-        wrong += !is_right((uint64_t)(first + i), NULL);
+        wrong += !is_right((uint64_t)(first + i), first_op, NULL);
     printf("%" PRId64 " graphs, %" PRId64 " results and %" PRId64 " gradients; %" PRId64
            " of %" PRId64 " differences are at a corner\n",
            counts.graphs, counts.results, counts.gradients, counts.measured.skipped,
@@ -124,42 +155,84 @@ TEST(random_graphs)
 }
 
 #ifdef FUZZ_CC
-// What a graph that differs is printed as: it compiles, passes where the graph does, and says so where
-// it does not.
-static int run_program(const char *path)
-{
-    char command[2048];
-    const char *program = IN_DIRECTORY("graph");
-    snprintf(command, sizeof command,
-             FUZZ_CC " -std=c11 -Wall -Werror -Wno-missing-braces -I" FUZZ_INCLUDE
-                     " %s -o %s -L" FUZZ_LIBRARY " -Wl,-rpath," FUZZ_LIBRARY " -lattncl -lm",
-             path, program);
-    ck_assert_msg(system(command) == 0, "%s", command);
-    snprintf(command, sizeof command, "%s >%s.out 2>&1", program, program);
-    return WEXITSTATUS(system(command));
-}
+// What a graph that differs is printed as: a program for each op.  Each compiles alone; all are linked to
+// one that gives how many of them differ.
 
 FIXTURE_ONCE(device_up, device_down);
 FIXTURE(directory_begin, directory_down);
 
-LOOP_TEST(a_program_repeats_a_graph, 2, 6)
-{
-    char path[FILE_BYTES];
-    directory_path("graph.c", path);
-    FILE *text = fopen(path, "w+");
-    ck_assert_ptr_nonnull(text);
-    ck_assert(is_right((uint64_t)_i, text));
-    fclose(text);
-    ck_assert_int_eq(run_program(path), 0);
+static const char compile_one[] =
+    FUZZ_CC " -std=c11 -Wall -Werror -Wno-missing-braces -I" FUZZ_INCLUDE;
+static const char link_all[] =
+    FUZZ_CC " *.o -o all -L" FUZZ_LIBRARY " -Wl,-rpath," FUZZ_LIBRARY " -lattncl -lm";
 
-    text = fopen(path, "r+"); // one result is wanted to be something else
-    char line[4096];
+static int shell(const char *format, ...)
+{
+    char command[2048] = "cd ";
+    va_list arguments;
+    va_start(arguments, format);
+    directory_path("", command + 3);
+    strcat(command, " && ");
+    vsnprintf(command + strlen(command), sizeof command - FILE_BYTES, format, arguments);
+    va_end(arguments);
+    return WEXITSTATUS(system(command));
+}
+
+static FILE *open_file(const char *op, const char *mode)
+{
+    char name[80];
+    snprintf(name, sizeof name, "%s.c", op);
+    FILE *file = fopen(IN_DIRECTORY(name), mode);
+    ck_assert_ptr_nonnull(file);
+    return file;
+}
+
+static void compile(const char *op)
+{
+    ck_assert_int_eq(shell("%s -Dmain=graph_%s -c %s.c", compile_one, op, op), 0);
+}
+
+// One result is wanted to be something else.
+static void spoil(const char *op)
+{
+    FILE *text = open_file(op, "r+");
+    char line[1 << 14];
     long at = 0;
     while (fgets(line, sizeof line, text) && !strstr(line, "want0[] = {"))
         at = ftell(text);
     fseek(text, at + (long)(strstr(line, "{") - line) + 1, SEEK_SET);
     fputc('9', text);
     fclose(text);
-    ck_assert_int_eq(run_program(path), 1);
+    compile(op);
+}
+
+// Of each `stride`-th op's program: how many differ.
+static int n_different(int stride)
+{
+    FILE *all = open_file("all", "w");
+    fprintf(all, "int main(void)\n{\n    int n = 0;\n");
+    for (int i = 0; plan_op_at(i); i += stride)
+        fprintf(all, "    int graph_%s(void);\n    n += graph_%s();\n", plan_op_at(i)->name,
+                plan_op_at(i)->name);
+    fprintf(all, "    return n;\n}\n");
+    fclose(all);
+    ck_assert_int_eq(shell("%s -c all.c && %s", compile_one, link_all), 0);
+    return shell("./all >out 2>&1");
+}
+
+TEST(programs_repeat_graphs)
+{
+    enum { SPOILT = 8 }; // of so many programs one
+    int n_spoilt = 0;
+    for (int i = 0; plan_op_at(i); ++i) {
+        FILE *text = open_file(plan_op_at(i)->name, "w");
+        ck_assert(is_right(begun_with(plan_op_at(i)), plan_op_at(i), text));
+        fclose(text);
+        compile(plan_op_at(i)->name);
+    }
+    ck_assert_int_eq(n_different(1), 0);
+    for (int i = 0; plan_op_at(i); i += SPOILT, ++n_spoilt)
+        spoil(plan_op_at(i)->name);
+    ck_assert_int_eq(n_different(SPOILT), n_spoilt);
 }
 #endif

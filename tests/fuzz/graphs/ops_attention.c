@@ -76,7 +76,7 @@ static attncl_value attention_build(struct builder *b, const struct plan_step *s
     inputs.valid_lens = taken(b, s, 4);
     return CALL(b, s, attncl_attention(b->g, &desc, &inputs, NULL),
                 "attncl_attention(g, &(const attncl_attention_desc){sizeof(attncl_attention_desc), "
-                "%gf, %d, %d, %d, NULL}, &(const attncl_attention_inputs){"
+                "%g, %d, %d, %d, NULL}, &(const attncl_attention_inputs){"
                 "sizeof(attncl_attention_inputs), %s, %s, %s, %s, %s, ATTNCL_VALUE_INIT}, NULL)",
                 s->real, (int)s->number[0], (int)s->number[1], (int)s->number[2],
                 program_name(s, 0), program_name(s, 1), program_name(s, 2), program_name(s, 3),

@@ -154,8 +154,7 @@ static void embedding_evaluate(const struct plan *p, const struct plan_step *s)
 static attncl_value embedding_build(struct builder *b, const struct plan_step *s)
 {
     return CALL(b, s, attncl_embedding(b->g, taken(b, s, 1), taken(b, s, 0), (float)s->real),
-                "attncl_embedding(g, %s, %s, %gf)", program_name(s, 1), program_name(s, 0),
-                s->real);
+                "attncl_embedding(g, %s, %s, %g)", program_name(s, 1), program_name(s, 0), s->real);
 }
 
 static const struct plan_op ops[] = {

@@ -161,7 +161,7 @@ static attncl_value norm_build(struct builder *b, const struct plan_step *s)
     return CALL(
         b, s,
         attncl_layer_norm(b->g, taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), (float)s->real),
-        "attncl_layer_norm(g, %s, %s, %s, %gf)", program_name(s, 0), program_name(s, 1),
+        "attncl_layer_norm(g, %s, %s, %s, %g)", program_name(s, 0), program_name(s, 1),
         program_name(s, 2), s->real);
 }
 

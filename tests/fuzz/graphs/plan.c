@@ -134,30 +134,32 @@ static int pick_value(struct plan *p)
     return 0;
 }
 
-static const struct plan_op *pick_op(struct plan *p)
+const struct plan_op *plan_op_at(int i)
 {
     static const struct plan_ops *const tables[] = {&plan_ops_rows,     &plan_ops_views,
                                                     &plan_ops_products, &plan_ops_attention,
                                                     &plan_ops_sequence, &plan_ops_training};
     enum { N_TABLES = sizeof tables / sizeof tables[0] };
-    int n = 0, table = 0;
-
-    for (int i = 0; i < N_TABLES; ++i)
-        n += tables[i]->n;
-    int which = (int)plan_number(p, 0, n - 1);
-    while (which >= tables[table]->n)
-        which -= tables[table++]->n;
-    return &tables[table]->op[which];
+    for (int table = 0; table < N_TABLES; i -= tables[table++]->n)
+        if (i < tables[table]->n)
+            return &tables[table]->op[i];
+    return NULL;
 }
 
-static void add_step(struct plan *p)
+static const struct plan_op *pick_op(struct plan *p)
+{
+    int n = 0;
+    while (plan_op_at(n))
+        ++n;
+    return plan_op_at((int)plan_number(p, 0, n - 1));
+}
+
+static void add_step(struct plan *p, const struct plan_op *op, int x)
 {
     struct plan_step *s = &p->step[p->n_steps];
-    *s = (struct plan_step){.out = ABSENT};
+    *s = (struct plan_step){.op = op, .out = ABSENT};
     for (int i = 0; i < MAX_OPERANDS; ++i)
         s->in[i] = ABSENT;
-    s->op = pick_op(p);
-    const int x = pick_value(p);
     s->in[0] = x;
     if (!s->op->choose(p, s, x))
         return;
@@ -165,15 +167,25 @@ static void add_step(struct plan *p)
     ++p->n_steps;
 }
 
-void plan_draw(struct plan *p, uint64_t seed)
+// Leaves that do not fit stay unused.
+static void begin_with(struct plan *p, const struct plan_op *first)
+{
+    while (p->n_steps == 0 && p->n_values < MAX_VALUES / 2)
+        add_step(p, first, first_leaf(p));
+}
+
+void plan_draw(struct plan *p, uint64_t seed, const struct plan_op *first)
 {
     *p = (struct plan){.seed = seed, .state = seed * 0x2545f4914f6cdd1du + 99};
     p->mood = plan_chance(p, 20) ? (int)plan_number(p, MOOD_LARGE, MOOD_EQUAL) : 0;
     const int64_t n_steps = plan_number(p, 1, MAX_STEPS);
+    if (first)
+        begin_with(p, first);
     for (int i = 0; i < 2; ++i)
         first_leaf(p);
     while (p->n_steps < n_steps && p->n_values < MAX_VALUES - 3 * MAX_OPERANDS) {
-        add_step(p);
+        const struct plan_op *op = pick_op(p);
+        add_step(p, op, pick_value(p));
         if (p->n_steps > 0 && p->value[p->n_values - 1].h->count > MAX_COUNT) // concatenations grow
             break;
     }

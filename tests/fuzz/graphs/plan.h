@@ -12,7 +12,7 @@
 #include "ref/ref.h"
 #include "support/host.h"
 
-enum { MAX_VALUES = 80, MAX_STEPS = 8, MAX_OPERANDS = 8, MAX_NUMBERS = 8, ABSENT = -1 };
+enum { MAX_VALUES = 160, MAX_STEPS = 8, MAX_OPERANDS = 16, MAX_NUMBERS = 8, ABSENT = -1 };
 
 enum source { RESULT, INPUT, WEIGHT, CONSTANT };
 
@@ -61,7 +61,9 @@ extern const struct plan_ops plan_ops_rows, plan_ops_views, plan_ops_products, p
     plan_ops_sequence, plan_ops_training;
 
 // -- plan.c
-void plan_draw(struct plan *p, uint64_t seed);
+// first: NULL, or the op of the first step, where its choose() takes one of many leaves.
+void plan_draw(struct plan *p, uint64_t seed, const struct plan_op *first);
+const struct plan_op *plan_op_at(int i);                        // NULL after the last
 int64_t plan_number(struct plan *p, int64_t low, int64_t high); // in [low, high]
 bool plan_chance(struct plan *p, int percent);
 // An F32 value of this shape: one that there is, or a new leaf.
@@ -137,7 +139,7 @@ attncl_status program_write_inputs(const struct plan *p, attncl_graph *g);
 // A C program that does the same and compares.
 void program_print(FILE *to, const struct plan *p, const struct question *q,
                    const struct wanted *wanted, int n);
-// "v[3]", "ATTNCL_NONE_VALUE"; of the last eight calls.
+// "v[3]", "ATTNCL_NONE_VALUE"; of as many calls as a step has operands.
 const char *program_name(const struct plan_step *s, int i);
 
 // Makes the call, and writes it.

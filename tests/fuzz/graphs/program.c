@@ -9,9 +9,9 @@
 
 const char *program_name(const struct plan_step *s, int i)
 {
-    static char names[8][20];
+    static char names[MAX_OPERANDS][20];
     static unsigned next;
-    char *name = names[next++ % 8];
+    char *name = names[next++ % MAX_OPERANDS];
     if (s->in[i] == ABSENT)
         return "ATTNCL_NONE_VALUE";
     snprintf(name, sizeof names[0], "v[%d]", s->in[i]);
