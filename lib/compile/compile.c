@@ -48,7 +48,7 @@ static attncl_status check_limits(const struct lowered *p, const attncl_compile_
 static attncl_status lower_refused(const struct lowered *p, struct fit *fit, attncl_status failure,
                                    bool *lowered_ret)
 {
-    const attncl_status status = attncl__fit_lower(fit, &p->refused, p->caps, lowered_ret);
+    const attncl_status status = attncl__fit_lower(fit, &p->refused, failure, p->caps, lowered_ret);
 
     return status == ATTNCL_OK ? failure : status;
 }

@@ -43,7 +43,8 @@ static size_t group_below(size_t limit)
 }
 
 attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
-                                const struct device_caps *device, bool *lowered_ret)
+                                attncl_status failure, const struct device_caps *device,
+                                bool *lowered_ret)
 {
     const struct op_class *cls = refused->cls;
     const struct launch_refusal *reason = &refused->reason;
@@ -60,7 +61,8 @@ attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refuse
         caps.variant = VARIANT_CPU;
     else
         caps.max_group = group;
-    attncl__log(ATTNCL_LOG_INFO, "%s: %s; recorded again %s", cls->name, attncl_last_error(),
+    attncl__log(failure == ATTNCL_ERR_COMPILE ? ATTNCL_LOG_WARN : ATTNCL_LOG_INFO,
+                "%s: %s; recorded again %s", cls->name, attncl_last_error(),
                 caps.variant == VARIANT_CPU ? "in the CPU variant" : "with smaller work-groups");
 
     struct fitted_op *op = find(fit, cls);

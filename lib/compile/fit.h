@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ops whose kernels a device refuses in the work-groups that its capabilities allow: they are recorded again with
-// smaller ones, in the end with the CPU variant's, of one work-item each.
+// Ops whose kernels a device refuses in the work-groups that its capabilities allow, or its compiler does not build:
+// they are recorded again with smaller ones, in the end with the CPU variant's, of one work-item each.
 #ifndef ATTNCL_COMPILE_FIT_H
 #define ATTNCL_COMPILE_FIT_H
 
@@ -26,8 +26,9 @@ struct refused_op {
     struct launch_refusal reason;
 };
 
-// *lowered_ret: whether there are smaller work-groups to try.
+// After `failure`.  *lowered_ret: whether there are smaller work-groups to try.
 attncl_status attncl__fit_lower(struct fit *fit, const struct refused_op *refused,
-                                const struct device_caps *device, bool *lowered_ret);
+                                attncl_status failure, const struct device_caps *device,
+                                bool *lowered_ret);
 
 #endif

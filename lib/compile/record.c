@@ -176,7 +176,7 @@ attncl_status attncl__record(struct lowered *p, struct program *g)
         if (loop && loop->first == n)
             loop_start = g->command_list.n_commands;
         const attncl_status status = record_node(p, g, &l, n);
-        if (status == ATTNCL_ERR_UNSUPPORTED)
+        if (status == ATTNCL_ERR_UNSUPPORTED || status == ATTNCL_ERR_COMPILE)
             p->refused = (struct refused_op){p->nodes[n].cls, l.refusal};
         TRY(status);
         if (loop && loop->last == n)

@@ -9,14 +9,21 @@
 #include "device/limits.h"
 #include "launch/command_list.h"
 
-static attncl_status open_kernel(const struct launcher *l, const struct kspec *spec, cl_kernel *ret)
+// A failed build does not say what it would take: some compilers fail where registers or local memory
+// do not suffice.  Every GPU runs work-groups of 64.
+static const struct launch_refusal build_refusal = {.refused = true, .max_group = 64};
+
+static attncl_status open_kernel(struct launcher *l, const struct kspec *spec, cl_kernel *ret)
 {
     struct kernel_program *program = NULL;
-
     struct kspec complete = *spec;
 
     kspec_set_shuffle(&complete, l->caps);
-    TRY(attncl__program_get(l->command_list->ctx, spec->file, complete.defines, &program));
+    const attncl_status status =
+        attncl__program_get(l->command_list->ctx, spec->file, complete.defines, &program);
+    if (status == ATTNCL_ERR_COMPILE)
+        l->refusal = build_refusal;
+    TRY(status);
     return attncl__kernel_create(l->command_list->ctx, program, spec->kernel, ret);
 }
 

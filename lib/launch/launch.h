@@ -24,7 +24,8 @@ struct span {
     struct storage *storage;
 };
 
-// Whether a kernel was refused because the device cannot run its work-groups, for the last reason.
+// Whether a kernel was refused because the device cannot run its work-groups or its compiler failed,
+// for the last reason.
 struct launch_refusal {
     bool refused;
     size_t max_group; // the largest that the device runs of this kernel; 0: no size would help
