@@ -42,54 +42,61 @@ static int add_result(struct report *r, const struct outcome *o)
     return r->rows ? TOOL_OK : output_flush();
 }
 
-static int check_device(attncl_context *context, struct report *r)
+static int check_one(size_t i, attncl_context *context, struct outcome *ret)
 {
-    const size_t n = selftest_n_checks + selftest_n_decodings;
+    if (i < selftest_n_checks)
+        return check_op(&selftest_checks[i], context, ret);
+    i -= selftest_n_checks;
+    if (i < selftest_n_decodings)
+        return check_decoding(&selftest_decodings[i], context, ret);
+    return check_op(&selftest_large_checks[i - selftest_n_decodings], context, ret);
+}
+
+static int check_device(attncl_context *context, const attncl_device_info *info, struct report *r)
+{
+    const size_t n = selftest_n_checks + selftest_n_decodings +
+                     (info->type == ATTNCL_DEVICE_GPU ? selftest_n_large_checks : 0);
     int status = TOOL_OK;
 
     for (size_t i = 0; i < n && status == TOOL_OK; i++) {
         struct outcome outcome;
 
         progress_bar("checking", NULL, (int64_t)i, (int64_t)n);
-        status = i < selftest_n_checks ? check_op(&selftest_checks[i], context, &outcome)
-                                       : check_decoding(&selftest_decodings[i - selftest_n_checks],
-                                                        context, &outcome);
+        status = check_one(i, context, &outcome);
         if (status == TOOL_OK)
             status = add_result(r, &outcome);
     }
     return status;
 }
 
-static int finish(attncl_context *context, struct report *r, double seconds)
+static int finish(attncl_context *context, const attncl_device_info *info, struct report *r,
+                  double seconds)
 {
-    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
-
     progress_clear();
-    if (attncl_context_device(context, &info) != ATTNCL_OK)
-        return tool_failed();
     (void)attncl_context_keep_selftest(context,
                                        r->failed); // where there is no cache, nothing is kept
     if (r->rows) {
         const int printed = json_print(json_pack(
             "{ss so so so so sf sb sO}", "version", attncl_version(), "device",
-            json_text(info.name), "platform", json_text(info.platform_name), "driver_version",
-            json_text(info.driver_version), "opencl_version", json_text(info.opencl_version),
+            json_text(info->name), "platform", json_text(info->platform_name), "driver_version",
+            json_text(info->driver_version), "opencl_version", json_text(info->opencl_version),
             "seconds", seconds, "passed", r->n_failed == 0, "checks", r->rows));
         if (printed != TOOL_OK)
             return printed;
     }
     if (r->n_failed)
-        return tool_error("%d of %d checks failed on %s: %s", r->n_failed, r->n_checks, info.name,
+        return tool_error("%d of %d checks failed on %s: %s", r->n_failed, r->n_checks, info->name,
                           r->failed);
     if (!r->rows)
-        printf("%d checks passed on %s, driver %s, in %.1f s\n", r->n_checks, info.name,
-               info.driver_version, seconds);
+        printf("%d checks passed on %s, driver %s, in %.1f s\n", r->n_checks, info->name,
+               info->driver_version, seconds);
     return TOOL_OK;
 }
 
 int command_selftest(int argc, char **argv)
 {
     attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+    attncl_device_info info = ATTNCL_DEVICE_INFO_INIT;
     attncl_context *context = NULL;
     struct report report = {0};
     bool json = false;
@@ -104,12 +111,17 @@ int command_selftest(int argc, char **argv)
         return status;
     if (attncl_context_create(&options, &context) != ATTNCL_OK)
         return tool_failed();
+    if (attncl_context_device(context, &info) != ATTNCL_OK) {
+        status = tool_failed();
+        goto done;
+    }
     const double start = seconds_now();
     report.rows = json ? json_array() : NULL;
-    status = check_device(context, &report);
+    status = check_device(context, &info, &report);
     if (status == TOOL_OK)
-        status = finish(context, &report, seconds_now() - start);
+        status = finish(context, &info, &report, seconds_now() - start);
     json_decref(report.rows);
+done:
     attncl_context_destroy(context);
     return status;
 }

@@ -7,7 +7,7 @@
 
 enum { CHECK_MAX_IN = 8, CHECK_MAX_KEYS = 64 };
 
-// Shape and values of an array: F32 in [low, high], or I32 in [low, high).
+// Shape and values of an array: F32 in [low, high], or I32 or U8 in [low, high).
 struct check_array {
     attncl_dtype dtype;
     int rank;
@@ -29,6 +29,9 @@ struct check {
 
 extern const struct check selftest_checks[];
 extern const size_t selftest_n_checks;
+// On GPUs alone: too long for simulators.
+extern const struct check selftest_large_checks[];
+extern const size_t selftest_n_large_checks;
 
 // How a check ended.
 enum { OUTCOME_BYTES = 512 };

@@ -7,7 +7,7 @@
 
 #include "selftest.h"
 
-// With a fourth input, of lengths; c->kind > 0: the width of a window.
+// With a fourth input, of lengths or a mask; c->kind > 0: the width of a window.
 attncl_value check_build_attention(attncl_graph *g, const struct check *c, const attncl_value *in)
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
@@ -19,7 +19,9 @@ attncl_value check_build_attention(attncl_graph *g, const struct check *c, const
     inputs.query = in[0];
     inputs.key = in[1];
     inputs.value = in[2];
-    if (c->in[3].rank > 0)
+    if (c->in[3].dtype == ATTNCL_U8)
+        inputs.mask = in[3];
+    else if (c->in[3].rank > 0)
         inputs.valid_lens = in[3];
     return attncl_attention(g, &desc, &inputs, NULL);
 }
@@ -27,22 +29,25 @@ attncl_value check_build_attention(attncl_graph *g, const struct check *c, const
 void check_ref_attention(const struct check *c, double *const *in, double *out)
 {
     const int64_t n_heads = c->in[0].dim[1], t = c->in[0].dim[2];
-    const int64_t s = c->in[1].dim[2], d = c->in[0].dim[3];
+    const int64_t s = c->in[1].dim[2], d = c->in[0].dim[3], batch = c->in[0].dim[0];
+    const bool masked = c->in[3].dtype == ATTNCL_U8;
     double p[CHECK_MAX_KEYS];
 
-    for (int64_t row = 0; row < c->in[0].dim[0] * n_heads * t; row++) {
+    for (int64_t row = 0; row < batch * n_heads * t; row++) {
         const int64_t head = row / t, last = row % t + s - t;
         int64_t end = c->causal ? last + 1 : s, first = 0;
         if (c->kind > 0) {
             first = last - c->kind + 1 > 0 ? last - c->kind + 1 : 0;
             end = last + c->kind < end ? last + c->kind : end;
         }
-        if (c->in[3].rank > 0)
+        if (c->in[3].dtype == ATTNCL_I32)
             end = (int64_t)in[3][head / n_heads];
         for (int64_t j = first; j < end; j++) {
             p[j] = 0;
             for (int64_t i = 0; i < d; i++)
                 p[j] += in[0][row * d + i] * in[1][(head * s + j) * d + i] / sqrt((double)d);
+            if (masked && in[3][(row % t * s + j) * batch + head / n_heads] == 0)
+                p[j] = -INFINITY;
         }
         check_softmax_row(p + first, end - first, p + first);
         for (int64_t i = 0; i < d; i++) {

@@ -91,13 +91,14 @@ attncl_value check_build_gating(attncl_graph *g, const struct check *c, const at
     params.weight = in[3];
     params.bias = in[4];
     return attncl_spatial_gating_unit(g, &params, in[0], c->causal,
-                                      (attncl_value)ATTNCL_VALUE_INIT);
+                                      c->in[5].rank > 0 ? in[5] : (attncl_value)ATTNCL_VALUE_INIT);
 }
 
 void check_ref_gating(const struct check *c, double *const *in, double *out)
 {
     enum { MAX_POSITIONS = 64, MAX_WIDTH = 64 };
     const int64_t t = c->out.dim[0], batch = c->out.dim[1], n = c->out.dim[2];
+    const bool masked = c->in[5].rank > 0;
     double u[MAX_POSITIONS][MAX_WIDTH];
 
     for (int64_t b = 0; b < batch; b++) {
@@ -107,7 +108,7 @@ void check_ref_gating(const struct check *c, double *const *in, double *out)
             for (int64_t k = 0; k < n; k++) {
                 double gate = in[4][i];
                 for (int64_t j = 0; j < (c->causal ? i + 1 : t); j++)
-                    gate += in[3][i * t + j] * u[j][k];
+                    gate += in[3][i * t + j] * u[j][k] * (masked ? in[5][i * t + j] : 1);
                 out[(i * batch + b) * n + k] = in[0][(i * batch + b) * 2 * n + k] * gate;
             }
     }

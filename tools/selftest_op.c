@@ -30,8 +30,8 @@ static double *new_values(const struct check_array *a, uint64_t *seed)
     for (int64_t i = 0; x && i < count; i++) {
         *seed = *seed * 6364136223846793005u + 1442695040888963407u;
         const double u = (double)(*seed >> 40) / (1 << 24);
-        x[i] = a->dtype == ATTNCL_I32 ? floor(a->low + u * (a->high - a->low))
-                                      : (float)(a->low + u * (a->high - a->low));
+        x[i] = a->dtype == ATTNCL_F32 ? (float)(a->low + u * (a->high - a->low))
+                                      : floor(a->low + u * (a->high - a->low));
     }
     return x;
 }
@@ -79,7 +79,7 @@ static void build(const struct work *w, attncl_graph *g)
     for (int i = 0; i < w->n_in; i++) {
         snprintf(name, sizeof name, "x%d", i);
         in[i] = attncl_graph_input(g, name, c->in[i].dtype, c->in[i].rank, c->in[i].dim);
-        n_float += c->in[i].dtype == ATTNCL_F32; // those of I32 come last
+        n_float += c->in[i].dtype == ATTNCL_F32; // the others come last
     }
     const attncl_value y = c->build(g, c, in);
     attncl_graph_output(g, "y", y);
@@ -98,13 +98,17 @@ static attncl_status write_input(struct work *w, attncl_graph *g, const char *na
                                  const double *values, const struct check_array *a)
 {
     const int64_t count = check_count(a);
+    unsigned char *const u8 = (unsigned char *)w->bytes;
 
     for (int64_t i = 0; i < count; i++)
-        if (a->dtype == ATTNCL_I32)
+        if (a->dtype == ATTNCL_U8)
+            u8[i] = (unsigned char)values[i];
+        else if (a->dtype == ATTNCL_I32)
             memcpy(&w->bytes[i], &(int32_t){(int32_t)values[i]}, sizeof(int32_t));
         else
             w->bytes[i] = (float)values[i];
-    return attncl_graph_write(g, name, w->bytes, (size_t)count * sizeof *w->bytes);
+    return attncl_graph_write(g, name, w->bytes,
+                              (size_t)count * (a->dtype == ATTNCL_U8 ? 1 : sizeof *w->bytes));
 }
 
 static attncl_status run(struct work *w, attncl_graph *g)

@@ -55,12 +55,13 @@ attncl_value check_build_aft(attncl_graph *g, const struct check *c, const attnc
     desc.kind = (attncl_aft_kind)c->kind;
     desc.window = c->kind == ATTNCL_AFT_LOCAL ? AFT_WINDOW : 0;
     desc.causal = c->causal;
-    return attncl_aft_mix(g, &desc, in[0], in[1], in[2], in[3], (attncl_value)ATTNCL_VALUE_INIT);
+    return attncl_aft_mix(g, &desc, in[0], in[1], in[2], in[3],
+                          c->in[4].rank > 0 ? in[4] : (attncl_value)ATTNCL_VALUE_INIT);
 }
 
 void check_ref_aft(const struct check *c, double *const *in, double *out)
 {
-    const int64_t t = c->out.dim[0], lanes = c->out.dim[1] * c->out.dim[2];
+    const int64_t t = c->out.dim[0], batch = c->out.dim[1], lanes = batch * c->out.dim[2];
     double p[CHECK_MAX_KEYS];
 
     for (int64_t at = 0; at < t * lanes; at++) {
@@ -69,6 +70,8 @@ void check_ref_aft(const struct check *c, double *const *in, double *out)
         for (int64_t j = 0; j < n; j++) {
             const bool biased = c->kind == ATTNCL_AFT_FULL || llabs(i - j) < AFT_WINDOW;
             p[j] = in[1][j * lanes + at % lanes] + (biased ? in[3][i * t + j] : 0);
+            if (c->in[4].rank > 0 && in[4][(i * t + j) * batch + at % lanes / c->out.dim[2]] == 0)
+                p[j] = -INFINITY;
         }
         check_softmax_row(p, n, p);
         for (int64_t j = 0; j < n; j++)
