@@ -7,7 +7,7 @@
 #include "fuzz/graphs/plan.h"
 #include "ref/ref.h"
 
-// -- attention: 0 query, 1 key, 2 value, 3 mask, 4 lengths; number: causal, window, layout
+// -- attention: 0 query, 1 key, 2 value, 3 mask, 4 lengths, 5 step; number: causal, window, layout, plan_dropout()
 static bool attention_choose(struct plan *p, struct plan_step *s, int x)
 {
     const struct host *q = p->value[x].h;
@@ -36,6 +36,8 @@ static bool attention_choose(struct plan *p, struct plan_step *s, int x)
     }
     s->number[2] = plan_number(p, 0, 1);
     s->real = plan_chance(p, 50) ? 0 : 0.5;
+    if (plan_chance(p, 30))
+        plan_dropout(p, s, 3, 5);
     plan_result(p, s, 4, (const int64_t[]){q->dim[0], q->dim[1], q->dim[2], width});
     return true;
 }
@@ -48,11 +50,13 @@ static void attention_evaluate(const struct plan *p, const struct plan_step *s)
                                     .causal = (int)s->number[0],
                                     .window = s->number[1],
                                     .mask = operand(p, s, 3),
-                                    .valid_lens = operand(p, s, 4)};
+                                    .valid_lens = operand(p, s, 4),
+                                    .dropout = plan_dropout_mask(p, s, 3, 5)};
     const int64_t n_heads = q->dim[1], n = q->dim[2], width = v->dim[3];
     struct host *weights = host_new(ATTNCL_F32, DIMS(q->dim[0], n_heads, n, k->dim[2]));
     struct host *mixed = host_new(ATTNCL_F32, DIMS(q->dim[0], n, n_heads, width));
     ref_attention_weights(&a, q, k, weights);
+    ref_attention_drop(&a, weights);
     ref_attention_mix(weights, v, false, mixed);
     for (int64_t i = 0; i < y->count; ++i) {
         const int64_t e = i % width, t = i / width % n, h = i / width / n % n_heads;
@@ -65,6 +69,8 @@ static attncl_value attention_build(struct builder *b, const struct plan_step *s
 {
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_attention_inputs inputs = ATTNCL_ATTENTION_INPUTS_INIT;
+    const attncl_dropout_desc dropout = plan_dropout_desc(b, s, 3, 5);
+    desc.dropout = &dropout;
     desc.scale = (float)s->real;
     desc.causal = (int)s->number[0];
     desc.window = s->number[1];
@@ -76,11 +82,11 @@ static attncl_value attention_build(struct builder *b, const struct plan_step *s
     inputs.valid_lens = taken(b, s, 4);
     return CALL(b, s, attncl_attention(b->g, &desc, &inputs, NULL),
                 "attncl_attention(g, &(const attncl_attention_desc){sizeof(attncl_attention_desc), "
-                "%g, %d, %d, %d, NULL}, &(const attncl_attention_inputs){"
+                "%g, %d, %d, %d, %s}, &(const attncl_attention_inputs){"
                 "sizeof(attncl_attention_inputs), %s, %s, %s, %s, %s, ATTNCL_VALUE_INIT}, NULL)",
                 s->real, (int)s->number[0], (int)s->number[1], (int)s->number[2],
-                program_name(s, 0), program_name(s, 1), program_name(s, 2), program_name(s, 3),
-                program_name(s, 4));
+                plan_dropout_text(s, 3, 5, ""), program_name(s, 0), program_name(s, 1),
+                program_name(s, 2), program_name(s, 3), program_name(s, 4));
 }
 
 // -- split_heads and merge_heads: number: heads, layout
