@@ -1,24 +1,39 @@
 // SPDX-License-Identifier: MIT
-// Ops of plans: what mixes positions without attention: AFT, recurrent.
+// Ops of plans: what mixes positions without attention: AFT, gMLP, recurrent.
 
 #include "attncl/aft.h"
+#include "attncl/gmlp.h"
 #include "attncl/recurrent.h"
 #include "fuzz/graphs/plan.h"
 #include "ref/layers.h"
 
 // -- aft_mix: 0 q, 1 k, 2 v, 3 pos_bias, 4 mask; number: kind, window, causal
+// Key and position bias; AFT-conv has some heads, and an odd number of distances.
+static bool aft_operands(struct plan *p, struct plan_step *s, const struct host *q)
+{
+    const bool per_head = s->number[0] == ATTNCL_AFT_CONV;
+    const int64_t n = q->dim[0] + plan_number(p, 0, 2), heads = plan_number(p, 1, 3);
+    if (per_head && q->dim[2] % heads != 0)
+        return false;
+    s->in[1] =
+        plan_operand(p, 3, (const int64_t[]){q->dim[0], q->dim[1], per_head ? heads : q->dim[2]});
+    s->in[2] = plan_operand(p, 3, q->dim);
+    if (per_head)
+        s->in[3] = plan_operand(p, 2, (const int64_t[]){heads, 2 * plan_number(p, 0, 4) + 1});
+    else if (s->number[0] != ATTNCL_AFT_SIMPLE)
+        s->in[3] = plan_operand(p, 2, (const int64_t[]){n, n});
+    return true;
+}
+
 static bool aft_choose(struct plan *p, struct plan_step *s, int x)
 {
     const struct host *q = p->value[x].h;
     if (q->rank != 3)
         return false;
-    const int64_t kind = s->number[0] = plan_number(p, ATTNCL_AFT_LOCAL, ATTNCL_AFT_SIMPLE);
-    const int64_t n = q->dim[0] + plan_number(p, 0, 2);
-    s->in[1] = plan_operand(p, 3, q->dim);
-    s->in[2] = plan_operand(p, 3, q->dim);
-    if (kind != ATTNCL_AFT_SIMPLE)
-        s->in[3] = plan_operand(p, 2, (const int64_t[]){n, n});
-    s->number[1] = kind == ATTNCL_AFT_LOCAL ? plan_number(p, 1, 4) : 0;
+    s->number[0] = plan_number(p, ATTNCL_AFT_LOCAL, ATTNCL_AFT_CONV);
+    if (!aft_operands(p, s, q))
+        return false;
+    s->number[1] = s->number[0] == ATTNCL_AFT_LOCAL ? plan_number(p, 0, 4) : 0;
     s->number[2] = plan_chance(p, 40);
     if (!s->number[2] && plan_chance(p, 40))
         s->in[4] = plan_mask(p, 3,
@@ -31,9 +46,16 @@ static bool aft_choose(struct plan *p, struct plan_step *s, int x)
 static void aft_evaluate(const struct plan *p, const struct plan_step *s)
 {
     const struct host *q = operand(p, s, 0);
-    const int window = s->number[0] == ATTNCL_AFT_FULL ? (int)q->dim[0] : (int)s->number[1];
-    ref_aft_local_fwd(q, operand(p, s, 1), operand(p, s, 2), operand(p, s, 3), operand(p, s, 4),
-                      window, (int)s->number[2], result(p, s), host_like(q));
+    const struct ref_aft_data data = {.q = operand(p, s, 0),
+                                      .k = operand(p, s, 1),
+                                      .v = operand(p, s, 2),
+                                      .pos_bias = operand(p, s, 3),
+                                      .mask = operand(p, s, 4),
+                                      .window = s->number[0] == ATTNCL_AFT_FULL ? (int)q->dim[0]
+                                                                                : (int)s->number[1],
+                                      .causal = (int)s->number[2],
+                                      .per_head = s->number[0] == ATTNCL_AFT_CONV};
+    ref_aft_fwd(&data, result(p, s), host_like(q));
 }
 
 static attncl_value aft_build(struct builder *b, const struct plan_step *s)
