@@ -113,8 +113,61 @@ static attncl_value gru_build(struct builder *b, const struct plan_step *s)
                 program_name(s, 0), program_name(s, 5), (int)s->number[0]);
 }
 
+// -- spatial_gating_unit: 0 z, 1 norm_weight, 2 norm_bias, 3 weight, 4 bias, 5 mask; number: causal
+static bool gating_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *z = p->value[x].h;
+    if (z->rank != 3 || z->dim[2] % 2 != 0)
+        return false;
+    const int64_t half = z->dim[2] / 2, n = z->dim[0] + plan_number(p, 0, 2);
+    s->in[1] = plan_operand(p, 1, &half);
+    s->in[2] = plan_operand(p, 1, &half);
+    s->in[3] = plan_operand(p, 2, (const int64_t[]){n, n});
+    s->in[4] = plan_operand(p, 1, &n);
+    s->number[0] = plan_chance(p, 40);
+    if (!s->number[0] && plan_chance(p, 40))
+        s->in[5] =
+            plan_mask(p, 3, (const int64_t[]){plan_chance(p, 50) ? 1 : z->dim[0], z->dim[0], 1});
+    s->real = plan_chance(p, 50) ? 0 : 1e-2;
+    plan_result(p, s, 3, (const int64_t[]){z->dim[0], z->dim[1], half});
+    return true;
+}
+
+static void gating_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *z = operand(p, s, 0);
+    struct host *z1 = host_like(result(p, s)), *z2 = host_like(z1), *normed = host_like(z1);
+    const int64_t half = last_extent(z1);
+    for (int64_t i = 0; i < z1->count; ++i) {
+        z1->data[i] = z->data[i / half * 2 * half + i % half];
+        z2->data[i] = z->data[i / half * 2 * half + half + i % half];
+    }
+    ref_layer_norm_fwd(z2, operand(p, s, 1), operand(p, s, 2), s->real > 0 ? (float)s->real : 1e-5,
+                       normed);
+    ref_spatial_gate_fwd(operand(p, s, 3), operand(p, s, 4), normed, z1, operand(p, s, 5),
+                         s->number[0], result(p, s));
+}
+
+static attncl_value gating_build(struct builder *b, const struct plan_step *s)
+{
+    attncl_sgu_params params = ATTNCL_SGU_PARAMS_INIT;
+    params.norm_weight = taken(b, s, 1);
+    params.norm_bias = taken(b, s, 2);
+    params.weight = taken(b, s, 3);
+    params.bias = taken(b, s, 4);
+    params.norm_eps = s->real;
+    return CALL(b, s,
+                attncl_spatial_gating_unit(b->g, &params, taken(b, s, 0), (int)s->number[0],
+                                           taken(b, s, 5)),
+                "attncl_spatial_gating_unit(g, &(const attncl_sgu_params){"
+                "sizeof(attncl_sgu_params), %s, %s, %s, %s, %g}, %s, %d, %s)",
+                program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4),
+                s->real, program_name(s, 0), (int)s->number[0], program_name(s, 5));
+}
+
 static const struct plan_op ops[] = {
     {"aft_mix", aft_choose, aft_evaluate, aft_build},
+    {"spatial_gating_unit", gating_choose, gating_evaluate, gating_build},
     {"gru", gru_choose, gru_evaluate, gru_build},
 };
 const struct plan_ops plan_ops_sequence = {ops, sizeof ops / sizeof ops[0]};
