@@ -190,10 +190,55 @@ static attncl_value additive_build(struct builder *b, const struct plan_step *s)
                 program_name(s, 1), program_name(s, 2), program_name(s, 3), program_name(s, 4));
 }
 
+// -- attention_pooling: 0 keys, 1 values, 2 queries; number: kernel
+static bool pooling_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    const int64_t n = plan_number(p, 1, 12), place = plan_number(p, 0, 2);
+    if (h->rank != 1)
+        return false;
+    for (int i = 0; i < 3; ++i)
+        s->in[i] = i == place ? x : plan_operand(p, 1, place < 2 && i < 2 ? h->dim : &n);
+    s->number[0] = plan_number(p, ATTNCL_POOL_GAUSSIAN, ATTNCL_POOL_EPANECHIKOV);
+    s->real = plan_chance(p, 50) ? 1 : 0.5;
+    plan_result_like(p, s, s->in[2]);
+    return true;
+}
+
+static void pooling_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *keys = operand(p, s, 0), *queries = operand(p, s, 2);
+    ref_attention_pooling_fwd((int)s->number[0], s->real, keys, operand(p, s, 1), queries,
+                              result(p, s),
+                              host_new(ATTNCL_F32, DIMS(keys->count, queries->count)));
+}
+
+// Tiny distances of either sign: their slopes cancel.
+static bool pooling_near_corners(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *keys = operand(p, s, 0), *queries = operand(p, s, 2);
+    for (int64_t i = 0; i < keys->count * queries->count; ++i) {
+        const double u = fabs(keys->data[i / queries->count] - queries->data[i % queries->count]);
+        if (s->number[0] == ATTNCL_POOL_EPANECHIKOV && fmin(u, fabs(u - 1)) < 1e-3)
+            return true;
+    }
+    return false;
+}
+
+static attncl_value pooling_build(struct builder *b, const struct plan_step *s)
+{
+    return CALL(b, s,
+                attncl_attention_pooling(b->g, (attncl_pooling_kernel)s->number[0], (float)s->real,
+                                         taken(b, s, 0), taken(b, s, 1), taken(b, s, 2), NULL),
+                "attncl_attention_pooling(g, %d, %g, %s, %s, %s, NULL)", (int)s->number[0], s->real,
+                program_name(s, 0), program_name(s, 1), program_name(s, 2));
+}
+
 static const struct plan_op ops[] = {
-    {"attention", attention_choose, attention_evaluate, attention_build},
-    {"split_heads", split_choose, split_evaluate, split_build},
-    {"merge_heads", merge_choose, merge_evaluate, merge_build},
-    {"additive_attention", additive_choose, additive_evaluate, additive_build},
+    {PLAN_OP("attention", attention)},
+    {PLAN_OP("split_heads", split)},
+    {PLAN_OP("merge_heads", merge)},
+    {PLAN_OP("additive_attention", additive)},
+    {PLAN_OP("attention_pooling", pooling), .near_corners = pooling_near_corners},
 };
 const struct plan_ops plan_ops_attention = {ops, sizeof ops / sizeof ops[0]};

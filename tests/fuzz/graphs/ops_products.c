@@ -158,10 +158,8 @@ static attncl_value embedding_build(struct builder *b, const struct plan_step *s
 }
 
 static const struct plan_op ops[] = {
-    {"add_positions", positions_choose, positions_evaluate, positions_build},
-    {"linear", linear_choose, linear_evaluate, linear_build},
-    {"linear_fused", fused_choose, fused_evaluate, fused_build},
-    {"bmm", bmm_choose, bmm_evaluate, bmm_build},
-    {"embedding", embedding_choose, embedding_evaluate, embedding_build},
+    {PLAN_OP("add_positions", positions)}, {PLAN_OP("linear", linear)},
+    {PLAN_OP("linear_fused", fused)},      {PLAN_OP("bmm", bmm)},
+    {PLAN_OP("embedding", embedding)},
 };
 const struct plan_ops plan_ops_products = {ops, sizeof ops / sizeof ops[0]};

@@ -166,12 +166,12 @@ static attncl_value norm_build(struct builder *b, const struct plan_step *s)
 }
 
 static const struct plan_op ops[] = {
-    {"activate", activate_choose, activate_evaluate, activate_build},
-    {"bias_activate", bias_choose, bias_evaluate, bias_build},
-    {"add", pair_choose, add_evaluate, add_build},
-    {"mul", pair_choose, mul_evaluate, mul_build},
-    {"softmax", softmax_choose, softmax_evaluate, softmax_build},
-    {"masked_softmax", masked_choose, masked_evaluate, masked_build},
-    {"layer_norm", norm_choose, norm_evaluate, norm_build},
+    {PLAN_OP("activate", activate)},
+    {PLAN_OP("bias_activate", bias)},
+    {.name = "add", .choose = pair_choose, .evaluate = add_evaluate, .build = add_build},
+    {.name = "mul", .choose = pair_choose, .evaluate = mul_evaluate, .build = mul_build},
+    {PLAN_OP("softmax", softmax)},
+    {PLAN_OP("masked_softmax", masked)},
+    {PLAN_OP("layer_norm", norm)},
 };
 const struct plan_ops plan_ops_rows = {ops, sizeof ops / sizeof ops[0]};

@@ -166,8 +166,8 @@ static attncl_value gating_build(struct builder *b, const struct plan_step *s)
 }
 
 static const struct plan_op ops[] = {
-    {"aft_mix", aft_choose, aft_evaluate, aft_build},
-    {"spatial_gating_unit", gating_choose, gating_evaluate, gating_build},
-    {"gru", gru_choose, gru_evaluate, gru_build},
+    {PLAN_OP("aft_mix", aft)},
+    {PLAN_OP("spatial_gating_unit", gating)},
+    {PLAN_OP("gru", gru)},
 };
 const struct plan_ops plan_ops_sequence = {ops, sizeof ops / sizeof ops[0]};

@@ -102,7 +102,7 @@ static attncl_value entropy_build(struct builder *b, const struct plan_step *s)
 }
 
 static const struct plan_op ops[] = {
-    {"dropout", dropout_choose, dropout_evaluate, dropout_build},
-    {"cross_entropy", entropy_choose, entropy_evaluate, entropy_build},
+    {PLAN_OP("dropout", dropout)},
+    {PLAN_OP("cross_entropy", entropy)},
 };
 const struct plan_ops plan_ops_training = {ops, sizeof ops / sizeof ops[0]};

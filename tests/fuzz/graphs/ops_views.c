@@ -207,10 +207,7 @@ static attncl_value shift_build(struct builder *b, const struct plan_step *s)
 }
 
 static const struct plan_op ops[] = {
-    {"slice", slice_choose, slice_evaluate, slice_build},
-    {"permute", permute_choose, permute_evaluate, permute_build},
-    {"reshape", reshape_choose, reshape_evaluate, reshape_build},
-    {"concat", concat_choose, concat_evaluate, concat_build},
-    {"relative_shift", shift_choose, shift_evaluate, shift_build},
+    {PLAN_OP("slice", slice)},   {PLAN_OP("permute", permute)},      {PLAN_OP("reshape", reshape)},
+    {PLAN_OP("concat", concat)}, {PLAN_OP("relative_shift", shift)},
 };
 const struct plan_ops plan_ops_views = {ops, sizeof ops / sizeof ops[0]};

@@ -52,7 +52,13 @@ struct plan_op {
     bool (*choose)(struct plan *p, struct plan_step *s, int x);
     void (*evaluate)(const struct plan *p, const struct plan_step *s);
     attncl_value (*build)(struct builder *b, const struct plan_step *s);
+    // NULL, or: corners of the definition are so near on both sides that differences do not show them.
+    bool (*near_corners)(const struct plan *p, const struct plan_step *s);
 };
+// The three functions are called PREFIX_choose and so on.
+#define PLAN_OP(op, prefix)                                                                        \
+    .name = (op), .choose = prefix##_choose, .evaluate = prefix##_evaluate, .build = prefix##_build
+
 struct plan_ops {
     const struct plan_op *op;
     int n;
@@ -125,11 +131,16 @@ struct measured {
 // Every result that no step takes, and a gradient for each of them; leaves and one result between.
 void plan_ask(struct plan *p, struct question *q);
 double plan_largest(const struct plan *p);
+bool plan_near_corners(const struct plan *p);
 // Both return how many are wanted.  `copy` has the evaluated plan's values, which are the same afterwards.
 int want_results(const struct plan *p, const struct question *q, struct host *const *copy,
                  struct wanted *w);
 int want_gradients(const struct plan *p, const struct question *q, struct host *const *copy,
                    struct wanted *w, struct measured *measured);
+// Widens tolerances of gradients by the roundings of terms that cancel on the way to them: of all results' gradients,
+// which costs as many differences again.
+void widen_gradients(const struct plan *p, const struct question *q, struct host *const *copy,
+                     struct wanted *w, int n);
 
 // -- program.c
 // Builds leaves, steps, outputs and gradients.

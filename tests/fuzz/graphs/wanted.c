@@ -179,6 +179,14 @@ double plan_largest(const struct plan *p)
     return largest;
 }
 
+bool plan_near_corners(const struct plan *p)
+{
+    for (int i = 0; i < p->n_steps; ++i)
+        if (p->step[i].op->near_corners && p->step[i].op->near_corners(p, &p->step[i]))
+            return true;
+    return false;
+}
+
 static bool is_saturated(const struct plan *p)
 {
     return plan_largest(p) > 20;
@@ -252,4 +260,18 @@ int want_gradients(const struct plan *p, const struct question *q, struct host *
     }
     restore(p, copy);
     return q->n_x;
+}
+
+void widen_gradients(const struct plan *p, const struct question *q, struct host *const *copy,
+                     struct wanted *w, int n)
+{
+    struct measured unused = {0};
+    double all = 0, error = 0;
+    for (int i = 0; i < p->n_values; ++i)
+        if (p->value[i].source == RESULT && p->value[i].is_used) {
+            all = fmax(all, largest_known(differences(p, q, i, &error, &unused)));
+            restore(p, copy);
+        }
+    for (int i = 0; i < n; ++i)
+        w[i].tolerance = fmax(w[i].tolerance, 1e-6 * all);
 }
