@@ -5,7 +5,7 @@
 
 #include "tool.h"
 
-enum { CHECK_MAX_IN = 8, CHECK_MAX_KEYS = 64 };
+enum { CHECK_MAX_IN = 8, CHECK_MAX_KEYS = 1024 };
 
 // Shape and values of an array: F32 in [low, high], or I32 or U8 in [low, high).
 struct check_array {
@@ -68,8 +68,8 @@ void check_softmax_row(const double *x, int64_t n, double *y);
 void check_norm_row(const double *x, const double *weight, const double *bias, int64_t n,
                     double *y);
 
-// Checks of selftest_rows.c, selftest_elements.c, selftest_products.c, selftest_attention.c,
-// selftest_layers.c and selftest_training.c.
+// Checks of selftest_rows.c, selftest_elements.c, selftest_products.c, selftest_half.c,
+// selftest_attention.c, selftest_layers.c and selftest_training.c.
 attncl_value check_build_softmax(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_softmax(const struct check *c, double *const *in, double *out);
 attncl_value check_build_masked(attncl_graph *g, const struct check *c, const attncl_value *in);
@@ -118,5 +118,19 @@ attncl_value check_build_sgd(attncl_graph *g, const struct check *c, const attnc
 void check_ref_sgd(const struct check *c, double *const *in, double *out);
 attncl_value check_build_dropout(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_dropout(const struct check *c, double *const *in, double *out);
+attncl_value check_build_slice(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_slice(const struct check *c, double *const *in, double *out);
+attncl_value check_build_rotation(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_rotation(const struct check *c, double *const *in, double *out);
+attncl_value check_build_halves(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_halves(const struct check *c, double *const *in, double *out);
+attncl_value check_build_lookup(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_lookup(const struct check *c, double *const *in, double *out);
+attncl_value check_build_clip(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_clip(const struct check *c, double *const *in, double *out);
+attncl_value check_build_rate(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_rate(const struct check *c, double *const *in, double *out);
+attncl_value check_build_accumulate(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_accumulate(const struct check *c, double *const *in, double *out);
 
 #endif

@@ -90,6 +90,40 @@ void check_ref_transpose(const struct check *c, double *const *in, double *out)
         out[i] = in[0][i % rows * columns + i / rows];
 }
 
+enum { SLICE_START = 4 };
+
+attncl_value check_build_slice(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    return attncl_slice(g, in[0], 1, SLICE_START, SLICE_START + c->out.dim[1]);
+}
+
+void check_ref_slice(const struct check *c, double *const *in, double *out)
+{
+    const int64_t n = c->out.dim[1] * c->out.dim[2], n_in = c->in[0].dim[1] * c->in[0].dim[2];
+
+    for (int64_t i = 0; i < check_count(&c->out); i++)
+        out[i] = in[0][i / n * n_in + SLICE_START * c->out.dim[2] + i % n];
+}
+
+static const double shift = 3;
+
+attncl_value check_build_rotation(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    (void)c;
+    return attncl_relative_shift(g, in[0], shift);
+}
+
+void check_ref_rotation(const struct check *c, double *const *in, double *out)
+{
+    const int64_t n = check_last_axis(&c->out);
+
+    for (int64_t i = 0; i < check_count(&c->out); i += 2) {
+        const double angle = shift * pow(10000, -(double)(i % n) / (double)n);
+        out[i] = cos(angle) * in[0][i] + sin(angle) * in[0][i + 1];
+        out[i + 1] = cos(angle) * in[0][i + 1] - sin(angle) * in[0][i];
+    }
+}
+
 attncl_value check_build_embedding(attncl_graph *g, const struct check *c, const attncl_value *in)
 {
     (void)c;

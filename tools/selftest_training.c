@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of attncl selftest: steps of optimisers, dropout.
+// Checks of attncl selftest: steps of optimisers, clipping, schedules, dropout.
 
 #include <math.h>
 
@@ -86,6 +86,68 @@ void check_ref_sgd(const struct check *c, double *const *in, double *out)
         out[i] =
             in[0][i] - desc.learning_rate * (desc.momentum * in[1][i] + (1 - desc.dampening) * d);
     }
+}
+
+static const double max_norm = 5;
+
+attncl_value check_build_clip(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    attncl_value clipped[2];
+
+    (void)c;
+    (void)attncl_clip_grad_norm(g, 2, in, max_norm, ATTNCL_CLIP_EXACT, clipped);
+    return clipped[0];
+}
+
+void check_ref_clip(const struct check *c, double *const *in, double *out)
+{
+    double squares = 0;
+
+    for (int k = 0; k < 2; k++)
+        for (int64_t i = 0; i < check_count(&c->in[k]); i++)
+            squares += in[k][i] * in[k][i];
+    const double factor = sqrt(squares) > max_norm ? max_norm / sqrt(squares) : 1;
+    for (int64_t i = 0; i < check_count(&c->out); i++)
+        out[i] = factor * in[0][i];
+}
+
+static attncl_schedule_desc schedule(int kind)
+{
+    attncl_schedule_desc desc = ATTNCL_SCHEDULE_DESC_INIT;
+
+    desc.kind = (attncl_rate_schedule)kind;
+    desc.n_steps = 7;
+    return desc;
+}
+
+attncl_value check_build_rate(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    const attncl_schedule_desc desc = schedule(c->kind);
+
+    return attncl_learning_rate(g, &desc, 0.5, scalar(g, in[0]));
+}
+
+void check_ref_rate(const struct check *c, double *const *in, double *out)
+{
+    const attncl_schedule_desc desc = schedule(c->kind);
+
+    (void)in;
+    out[0] = 0.25 * (1 + cos(acos(-1) * (STEPS_TAKEN + 1) / desc.n_steps));
+}
+
+attncl_value check_build_accumulate(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    const attncl_value sum = attncl_graph_state(g, "sum", ATTNCL_F32, c->out.rank, c->out.dim);
+
+    attncl_accumulate(g, sum, in[0]);
+    attncl_accumulate(g, sum, in[1]);
+    return attncl_add(g, sum, in[1]);
+}
+
+void check_ref_accumulate(const struct check *c, double *const *in, double *out)
+{
+    for (int64_t i = 0; i < check_count(&c->out); i++)
+        out[i] = in[0][i] + 2 * in[1][i];
 }
 
 static const double dropped = 0.25;
