@@ -136,9 +136,9 @@ static int pick_value(struct plan *p)
 
 const struct plan_op *plan_op_at(int i)
 {
-    static const struct plan_ops *const tables[] = {&plan_ops_rows,     &plan_ops_views,
-                                                    &plan_ops_products, &plan_ops_attention,
-                                                    &plan_ops_sequence, &plan_ops_training};
+    static const struct plan_ops *const tables[] = {
+        &plan_ops_rows,     &plan_ops_views,    &plan_ops_products, &plan_ops_attention,
+        &plan_ops_feedback, &plan_ops_sequence, &plan_ops_training};
     enum { N_TABLES = sizeof tables / sizeof tables[0] };
     for (int table = 0; table < N_TABLES; i -= tables[table++]->n)
         if (i < tables[table]->n)

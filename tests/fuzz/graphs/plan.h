@@ -64,7 +64,7 @@ struct plan_ops {
     int n;
 };
 extern const struct plan_ops plan_ops_rows, plan_ops_views, plan_ops_products, plan_ops_attention,
-    plan_ops_sequence, plan_ops_training;
+    plan_ops_feedback, plan_ops_sequence, plan_ops_training;
 
 // -- plan.c
 // first: NULL, or the op of the first step, where its choose() takes one of many leaves.
