@@ -27,7 +27,6 @@ enum { HEADS, DROPOUT }; // numbers
 static void choose_memories(struct plan *p, struct plan_step *s, int64_t n, int64_t batch,
                             int64_t width)
 {
-    const int64_t square[2] = {width, width};
     if (plan_chance(p, 50)) {
         const int64_t dim[4] = {n, batch, s->number[HEADS], width / s->number[HEADS]};
         s->in[KEY] = plan_operand(p, 4, dim);
@@ -36,8 +35,8 @@ static void choose_memories(struct plan *p, struct plan_step *s, int64_t n, int6
     }
     s->in[KEY] = plan_operand(p, 3, (const int64_t[]){n, batch, width});
     s->in[VALUE] = plan_operand(p, 3, (const int64_t[]){n, batch, width});
-    s->in[KEY_WEIGHT] = plan_operand(p, 2, square);
-    s->in[VALUE_WEIGHT] = plan_operand(p, 2, square);
+    s->in[KEY_WEIGHT] = plan_matrix(p, width, width);
+    s->in[VALUE_WEIGHT] = plan_matrix(p, width, width);
     s->in[VALUE_BIAS] = plan_maybe(p, 70, 1, &width);
 }
 
@@ -47,11 +46,11 @@ static bool feedback_choose(struct plan *p, struct plan_step *s, int x)
     const int64_t heads = s->number[HEADS] = plan_number(p, 1, 3), n = plan_number(p, 1, 6);
     if (q->rank != 2 || q->dim[1] % heads != 0)
         return false;
-    const int64_t width = q->dim[1], square[2] = {width, width};
+    const int64_t width = q->dim[1];
     const int64_t places[3] = {n + plan_number(p, 0, 2), heads, width / heads};
     choose_memories(p, s, n, q->dim[0], width);
-    s->in[QUERY_WEIGHT] = plan_operand(p, 2, square);
-    s->in[OUTPUT_WEIGHT] = plan_operand(p, 2, square);
+    s->in[QUERY_WEIGHT] = plan_matrix(p, width, width);
+    s->in[OUTPUT_WEIGHT] = plan_matrix(p, width, width);
     s->in[OUTPUT_BIAS] = plan_maybe(p, 70, 1, &width);
     s->in[PLACES] = plan_operand(p, 3, places);
     s->in[QUERY_BIAS] = plan_operand(p, 2, places + 1);

@@ -38,7 +38,7 @@ static void linear_params(struct plan *p, struct plan_step *s, int x, int64_t di
 {
     const struct host *h = p->value[x].h;
     const int64_t out = plan_number(p, 1, 9);
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){out, last_extent(h)});
+    s->in[1] = plan_matrix(p, out, last_extent(h));
     s->in[2] = plan_maybe(p, 60, 1, &out);
     memcpy(dim, h->dim, sizeof h->dim);
     dim[h->rank - 1] = out;
@@ -141,6 +141,8 @@ static bool embedding_choose(struct plan *p, struct plan_step *s, int x)
     if (h->rank != 2)
         return false;
     s->in[1] = plan_lengths(p, 0, h->dim[0] - 1, 2, dim);
+    if (plan_chance(p, 20))
+        s->in[0] = plan_matrix(p, h->dim[0], h->dim[1]);
     s->real = plan_chance(p, 50) ? 1 : 2.5;
     plan_result(p, s, 3, dim);
     return true;

@@ -80,7 +80,7 @@ static bool gru_choose(struct plan *p, struct plan_step *s, int x)
     const int64_t width = plan_number(p, 1, 5), layout = s->number[0] = plan_number(p, 0, 1);
     if (h->rank != 3 || h->dim[0] > 5 || h->dim[1] > 5)
         return false;
-    s->in[1] = plan_operand(p, 2, (const int64_t[]){3 * width, h->dim[2]});
+    s->in[1] = plan_matrix(p, 3 * width, h->dim[2]);
     s->in[2] = plan_operand(p, 1, (const int64_t[]){3 * width});
     s->in[3] = plan_operand(p, 2, (const int64_t[]){3 * width, width});
     s->in[4] = plan_operand(p, 1, (const int64_t[]){3 * width});

@@ -61,17 +61,40 @@ static int add_leaf(struct plan *p, int rank, const int64_t *dim)
     return add_value(p, h, (enum source)plan_number(p, INPUT, CONSTANT));
 }
 
-int plan_operand(struct plan *p, int rank, const int64_t *dim)
+// A value of this type and shape that there is, or ABSENT.
+static int find_operand(struct plan *p, attncl_dtype dtype, int rank, const int64_t *dim)
 {
     int found[MAX_VALUES], n = 0;
     for (int i = 0; i < p->n_values; ++i) {
         const struct host *h = p->value[i].h;
-        if (h->dtype == ATTNCL_F32 && h->rank == rank &&
+        if (h->dtype == dtype && h->rank == rank &&
             memcmp(h->dim, dim, (size_t)rank * sizeof *dim) == 0)
             found[n++] = i;
     }
-    const int i =
-        n > 0 && plan_chance(p, 50) ? found[plan_number(p, 0, n - 1)] : add_leaf(p, rank, dim);
+    return n > 0 && plan_chance(p, 50) ? found[plan_number(p, 0, n - 1)] : ABSENT;
+}
+
+int plan_operand(struct plan *p, int rank, const int64_t *dim)
+{
+    int i = find_operand(p, ATTNCL_F32, rank, dim);
+    if (i == ABSENT)
+        i = add_leaf(p, rank, dim);
+    p->value[i].is_used = true;
+    return i;
+}
+
+int plan_matrix(struct plan *p, int64_t rows, int64_t columns)
+{
+    const int64_t dim[2] = {rows, columns};
+    if (!plan_chance(p, 15))
+        return plan_operand(p, 2, dim);
+    const attncl_dtype dtype = plan_chance(p, 50) ? ATTNCL_F16 : ATTNCL_BF16;
+    int i = find_operand(p, dtype, 2, dim);
+    if (i == ABSENT) {
+        i = add_leaf(p, 2, dim);
+        host_stored(p->value[i].h, dtype);
+        p->value[i].source = WEIGHT;
+    }
     p->value[i].is_used = true;
     return i;
 }

@@ -74,7 +74,9 @@ int64_t plan_number(struct plan *p, int64_t low, int64_t high); // in [low, high
 bool plan_chance(struct plan *p, int percent);
 // An F32 value of this shape: one that there is, or a new leaf.
 int plan_operand(struct plan *p, int rank, const int64_t *dim);
-// The same, or ABSENT.
+// The same of two axes, now and then a weight of 16 bits.
+int plan_matrix(struct plan *p, int64_t rows, int64_t columns);
+// As plan_operand(), or ABSENT.
 int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim);
 int plan_lengths(struct plan *p, int64_t low, int64_t high, int rank, const int64_t *dim); // I32
 int plan_mask(struct plan *p, int rank, const int64_t *dim);                               // U8
@@ -86,6 +88,12 @@ void plan_evaluate(const struct plan *p, int kept);
 static inline int64_t last_extent(const struct host *h)
 {
     return h->dim[h->rank - 1];
+}
+
+// F32, or a weight of 16 bits.
+static inline bool is_float(const struct host *h)
+{
+    return h->dtype != ATTNCL_I32 && h->dtype != ATTNCL_U8;
 }
 
 static inline struct host *operand(const struct plan *p, const struct plan_step *s, int i)

@@ -118,7 +118,7 @@ static void print_array(FILE *to, const char *type, const char *name, int i, con
 {
     fprintf(to, "static const %s %s%d[] = {", type, name, i);
     for (int64_t k = 0; k < h->count; ++k) {
-        if (h->dtype != ATTNCL_F32)
+        if (!is_float(h))
             fprintf(to, "%d, ", (int)h->data[k]);
         else if (isnan(h->data[k]))
             fprintf(to, "NAN, ");
@@ -140,9 +140,9 @@ static void print_leaf(FILE *to, const struct plan *p, int i)
     if (v->source == WEIGHT)
         fprintf(to,
                 "    attncl_tensor *w%d;\n    OK(attncl_tensor_create(context, ATTNCL_%s, %d, "
-                "(const int64_t[]){%s}, ATTNCL_%s, data%d, &w%d));\n    v[%d] = "
+                "(const int64_t[]){%s}, ATTNCL_F32, data%d, &w%d));\n    v[%d] = "
                 "attncl_graph_weight(g, w%d);\n",
-                i, type, v->h->rank, dims, type, i, i, i, i);
+                i, type, v->h->rank, dims, i, i, i, i);
     else if (v->source == CONSTANT)
         fprintf(to,
                 "    v[%d] = attncl_graph_constant(g, ATTNCL_%s, %d, (const int64_t[]){%s}, "
@@ -193,7 +193,7 @@ void program_print(FILE *to, const struct plan *p, const struct question *q,
     for (int i = 0; i < p->n_values; ++i)
         if (p->value[i].source != RESULT)
             print_array(to,
-                        p->value[i].h->dtype == ATTNCL_F32   ? "float"
+                        is_float(p->value[i].h)              ? "float"
                         : p->value[i].h->dtype == ATTNCL_I32 ? "int32_t"
                                                              : "uint8_t",
                         "data", i, p->value[i].h);

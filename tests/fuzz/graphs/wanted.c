@@ -174,7 +174,7 @@ double plan_largest(const struct plan *p)
 {
     double largest = 0;
     for (int i = 0; i < p->n_values; ++i)
-        if (p->value[i].h->dtype == ATTNCL_F32)
+        if (is_float(p->value[i].h))
             largest = fmax(largest, host_largest(p->value[i].h));
     return largest;
 }
@@ -197,7 +197,7 @@ static double largest_read(const struct plan *p, int value)
     double largest = 0;
     for (int i = 0; i < p->n_steps; ++i)
         for (int k = 0; k < MAX_OPERANDS && p->step[i].out == value; ++k)
-            if (p->step[i].in[k] != ABSENT && operand(p, &p->step[i], k)->dtype == ATTNCL_F32)
+            if (p->step[i].in[k] != ABSENT && is_float(operand(p, &p->step[i], k)))
                 largest = fmax(largest, host_largest(operand(p, &p->step[i], k)));
     return largest;
 }
@@ -272,6 +272,9 @@ void widen_gradients(const struct plan *p, const struct question *q, struct host
             all = fmax(all, largest_known(differences(p, q, i, &error, &unused)));
             restore(p, copy);
         }
+    // Gradients of saturated scores are differences of products that no result's gradient shows.
+    for (int i = 0; i < n && is_saturated(p); ++i)
+        all = fmax(all, 10 * plan_largest(p) * largest_known(w[i].h));
     for (int i = 0; i < n; ++i)
         w[i].tolerance = fmax(w[i].tolerance, 1e-6 * all);
 }
