@@ -168,6 +168,6 @@ static attncl_value gating_build(struct builder *b, const struct plan_step *s)
 static const struct plan_op ops[] = {
     {PLAN_OP("aft_mix", aft)},
     {PLAN_OP("spatial_gating_unit", gating)},
-    {PLAN_OP("gru", gru)},
+    {PLAN_OP("gru", gru), .terms = 1},
 };
 const struct plan_ops plan_ops_sequence = {ops, sizeof ops / sizeof ops[0]};

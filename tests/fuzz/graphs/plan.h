@@ -52,6 +52,7 @@ struct plan_op {
     bool (*choose)(struct plan *p, struct plan_step *s, int x);
     void (*evaluate)(const struct plan *p, const struct plan_step *s);
     attncl_value (*build)(struct builder *b, const struct plan_step *s);
+    double terms; // how large inner terms are whose difference the result is; 0: not larger than it
     // NULL, or: corners of the definition are so near on both sides that differences do not show them.
     bool (*near_corners)(const struct plan *p, const struct plan_step *s);
 };

@@ -23,10 +23,10 @@ static bool same_leaf(const struct plan_value *v)
     return v->source == RESULT || v->h->dtype != ATTNCL_F32;
 }
 
-// Moves a tensor's elements as rounding might.
-static void move(struct host *h, uint64_t *state)
+// Moves a tensor's elements as rounding might; terms: struct plan_op.
+static void move(struct host *h, double terms, uint64_t *state)
 {
-    const double all = host_largest(h) * rounding * 0.1;
+    const double all = fmax(host_largest(h), terms) * rounding * 0.1;
     for (int64_t i = 0; i < h->count; ++i)
         h->data[i] += random_sign(state) * (fabs(h->data[i]) * rounding + all) * (h->data[i] != 0);
 }
@@ -36,7 +36,7 @@ static void evaluate_moved(const struct plan *p, uint64_t *state)
     for (int i = 0; i < p->n_steps; ++i) {
         p->step[i].op->evaluate(p, &p->step[i]);
         if (!p->value[p->step[i].out].is_view)
-            move(p->value[p->step[i].out].h, state);
+            move(p->value[p->step[i].out].h, p->step[i].op->terms, state);
     }
 }
 
