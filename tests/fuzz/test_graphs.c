@@ -55,12 +55,14 @@ static bool any_differs(attncl_graph *g, const struct wanted *w, int n, uint64_t
 
 static attncl_status run(attncl_graph *g, const struct plan *p)
 {
-    const attncl_status status = attncl_graph_compile(g, NULL);
-    if (status != ATTNCL_OK)
-        return status;
-    ck_ok(program_write_inputs(p, g));
-    const attncl_status ran = attncl_graph_run(g);
-    return ran != ATTNCL_OK ? ran : attncl__graph_check_canaries(g);
+    attncl_compile_options options = ATTNCL_COMPILE_OPTIONS_INIT;
+    options.n_queues = p->n_queues;
+    attncl_status status = attncl_graph_compile(g, &options);
+    if (status == ATTNCL_OK)
+        ck_ok(program_write_inputs(p, g));
+    for (int i = 0; i < p->n_runs && status == ATTNCL_OK; ++i)
+        status = attncl_graph_run(g);
+    return status != ATTNCL_OK ? status : attncl__graph_check_canaries(g);
 }
 
 static void count_steps(const struct plan *p)

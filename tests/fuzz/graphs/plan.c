@@ -201,6 +201,8 @@ void plan_draw(struct plan *p, uint64_t seed, const struct plan_op *first)
 {
     *p = (struct plan){.seed = seed, .state = seed * 0x2545f4914f6cdd1du + 99};
     p->mood = plan_chance(p, 20) ? (int)plan_number(p, MOOD_LARGE, MOOD_EQUAL) : 0;
+    p->n_queues = plan_chance(p, 20) ? (int)plan_number(p, 2, 4) : 1;
+    p->n_runs = plan_chance(p, 10) ? 2 : 1;
     const int64_t n_steps = plan_number(p, 1, MAX_STEPS);
     if (first)
         begin_with(p, first);

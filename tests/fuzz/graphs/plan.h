@@ -34,6 +34,8 @@ struct plan_step {
 struct plan {
     uint64_t seed, state;
     int mood; // of the leaves' elements
+    int n_queues,
+        n_runs; // it is compiled for so many queues, and run so often before results are read
     struct plan_value value[MAX_VALUES];
     int n_values;
     struct plan_step step[MAX_STEPS];

@@ -211,12 +211,16 @@ void program_print(FILE *to, const struct plan *p, const struct question *q,
     for (int i = 0; i < p->n_steps; ++i)
         (void)p->step[i].op->build(&b, &p->step[i]);
     print_question(to, q);
-    fprintf(to, "    OK(attncl_graph_compile(g, NULL));\n");
+    fprintf(to,
+            "    OK(attncl_graph_compile(g, &(const attncl_compile_options){"
+            "sizeof(attncl_compile_options), 0, ATTNCL_PRECISION_DEFAULT, %d}));\n",
+            p->n_queues);
     for (int i = 0; i < p->n_values; ++i)
         if (p->value[i].source == INPUT)
             fprintf(to, "    OK(attncl_graph_write(g, \"v%d\", data%d, sizeof data%d));\n", i, i,
                     i);
-    fprintf(to, "    OK(attncl_graph_run(g));\n");
+    for (int i = 0; i < p->n_runs; ++i)
+        fprintf(to, "    OK(attncl_graph_run(g));\n");
     for (int i = 0; i < n; ++i)
         fprintf(to, "    bad |= differs(g, \"%s\", want%d, %" PRId64 ", %.9g);\n", wanted[i].name,
                 i, wanted[i].h->count, wanted[i].tolerance);
