@@ -91,6 +91,8 @@ enum { MANY = 1 << 16 };
         OP_CASE("layer norm gradient " name, layer_norm_bwd, VALUES(.eps = 1e-5f),                 \
                 DIM(MANY, width), DIM(width), DIM(MANY, width)),                                   \
         OP_CASE("argmax " name, argmax_fwd, VALUES(0), DIM(MANY, width)),                          \
+        OP_CASE("sample " name, sample_fwd, VALUES(0), DIM(MANY, width), EXTENTS(I32, 4),          \
+                EXTENTS(I32, 1)),                                                                  \
         OP_CASE("cross entropy " name, cross_entropy_fwd, VALUES(.pad = -1), DIM(MANY, width),     \
                 EXTENTS(I32, MANY)),                                                               \
         OP_CASE("cross entropy gradient " name, cross_entropy_bwd,                                 \

@@ -111,6 +111,8 @@ const struct resource_case resource_steps[] = {
     OP_CASE("feedback load", feedback_load_fwd, VALUES(.n_slots = 2, .n_steps = 64), CACHE, AT),
 
     OP_CASE("GRU", gru_fwd, VALUES(0), DIM(64, 8, 768), DIM(768, 256), DIM(768), DIM(8, 256)),
+    OP_CASE("token stored", sample_store_fwd, VALUES(0), EXTENTS(I32, 8), EXTENTS(I32, 9),
+            EXTENTS(I32, 256, 8)),
     OP_CASE("loop index", loop_index_fwd, VALUES(.trip_count = 8), AT),
     OP_CASE("loop row", loop_row_fwd, VALUES(0), DIM(64, 8, 512), AT),
     OP_CASE("loop stack", loop_stack_fwd, VALUES(.n_rows = 64), DIM(8, 512), AT),

@@ -22,6 +22,15 @@ void ref_add_positions_fwd(const struct host *x, const struct host *table, int l
 void ref_cross_entropy_fwd(const struct host *logits, const struct host *targets, int reduction,
                            int64_t pad, double smoothing, struct host *loss);
 
+// -- a token of each row: sample.c
+struct ref_sample {
+    double temperature; // 0: the best
+    int64_t top_k;      // 0: all
+    uint64_t seed;
+};
+void ref_sample_fwd(const struct ref_sample *s, const struct host *x, int64_t position,
+                    struct host *y);
+
 // -- dropout: dropout.c
 struct ref_dropout {
     double p;

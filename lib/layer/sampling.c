@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+//
+// Drawing tokens on the device: what a step of decoding reads is state, which the step's last op moves on.
+
+#include "layer/sampling.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attncl/ops.h"
+#include "graph/graph.h"
+
+void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
+                            int32_t words[SAMPLING_WORDS])
+{
+    const double log2_e = 1.4426950408889634;
+    // At the bounds equal scores still weigh the same, and others nothing, or all the same.
+    const double bounded = fmin(fmax(temperature, 1e-30), 1e30);
+    const float factor = (float)(log2_e / bounded);
+
+    words[0] = temperature == 0 ? 1 : (int32_t)(top_k < INT32_MAX ? top_k : INT32_MAX);
+    memcpy(&words[1], &factor, sizeof factor);
+    words[2] = (int32_t)(uint32_t)seed;
+    words[3] = (int32_t)(uint32_t)(seed >> 32);
+}
+
+attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch)
+{
+    const int64_t n = 1 + batch;
+
+    return attncl_graph_state(g, "step", ATTNCL_I32, 1, &n);
+}
+
+void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step)
+{
+    const int64_t words = SAMPLING_WORDS,
+                  rows[2] = {SAMPLING_ROWS, attncl__graph_desc(g, step)->dim[0] - 1};
+    const attncl_value sampling = attncl_graph_input(g, "sampling", ATTNCL_I32, 1, &words);
+    const attncl_value drawn = attncl_graph_state(g, "drawn", ATTNCL_I32, 2, rows);
+    const attncl_value tokens = attncl__graph_add(
+        g, &attncl__op_sample_fwd, NULL, IN(logits, sampling, attncl_slice(g, step, 0, 0, 1)));
+
+    attncl__graph_add(g, &attncl__op_sample_store_fwd, NULL, IN(tokens, step, drawn));
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+//
+// A token from each row of scores, and what a step of decoding keeps of it (cl/norm/sample.cl).
+//
+//   sample         y[b] = a token of weight 2^-((max - x[b, c]) factor) among the k best of x[b]; the first
+//                  of equals is the better one; -1 where a score is not finite.  sampling: I32 [4], k (1:
+//                  the best; 0: all), the bits of a float, factor = log2(e) / temperature, and the seed's low
+//                  and high word.  The random number is a function of seed, position and b
+//   sample_store   step = [position + 1, tokens] and drawn[position mod R] = tokens; where a token is -1, the
+//                  step takes 0
+
+#include "op/op.h"
+#include "op/row_launch.h"
+
+enum { MAX_WIDTH = 1 << 24 }; // the sum of so many weights of 2^38 fits in 64 bits
+
+static attncl_status fwd_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *x = &sig->in[0], *sampling = &sig->in[1];
+
+    TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
+    REQUIRE(x->dim[1] >= 1 && x->dim[1] <= MAX_WIDTH, ATTNCL_ERR_SHAPE,
+            "the last axis of x has %" PRId64 ", sample takes 1 to %d", x->dim[1], MAX_WIDTH);
+    TRY(attncl__check_input("sampling", sampling, ATTNCL_I32, 1));
+    REQUIRE(sampling->dim[0] == 4, ATTNCL_ERR_SHAPE, "sampling has %" PRId64 " words, expected 4",
+            sampling->dim[0]);
+    TRY(attncl__check_index("position", &sig->in[2]));
+    return attncl__desc_make(ATTNCL_I32, 1, x->dim, &sig->out[0]);
+}
+
+// Of one work-item: 36 passes over its part of each row, and trees over the work-group.
+static int64_t iterations(const struct row_launch *p, int64_t width)
+{
+    enum { PASSES = 36, TREE = 24 };
+    return p->rows_per_group * PASSES * (ceil_div(width, (int64_t)p->grid.local[0]) + TREE);
+}
+
+// A device with an iteration cap shares rows that are too long for one work-item.
+static struct row_launch choose_launch(const struct device_caps *caps, const struct rows *rows)
+{
+    const char *file = "norm/sample.cl", *kernel = "sample_rows_fwd";
+    struct row_launch p = attncl__row_launch(caps, file, kernel, rows->count, rows->width);
+
+    if (caps->max_loop_iterations &&
+        (uint64_t)iterations(&p, rows->width) >= caps->max_loop_iterations) {
+        const size_t local = attncl__group_for_row(caps, rows->width);
+        p = (struct row_launch){kspec_begin(file, kernel), grid_1d(rows->count, local), 1, 1};
+        kspec_set_vw_ls(&p.spec, p.vw, local);
+    }
+    return p;
+}
+
+static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct tensor_desc *x = &call->sig.in[0];
+    const struct rows rows = attncl__rows(x);
+    const struct row_launch p = choose_launch(l->caps, &rows);
+
+    TRY(attncl__check_loops(l->caps, p.spec.kernel, iterations(&p, rows.width)));
+    return attncl__launch(l, &p.spec, p.grid,
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                               arg_mem(call->out[0]), arg_i64(x->start), arg_i64(rows.stride),
+                               arg_i32(rows.width), arg_i64(rows.count),
+                               arg_i32(p.rows_per_group)));
+}
+
+const struct op_class attncl__op_sample_fwd = {
+    .name = OP_CLASS(sample_fwd, 3, 1),
+    .strided = 1u << 0,
+    .infer = fwd_infer,
+    .launch = fwd_launch,
+};
+
+static attncl_status store_infer(struct op_sig *sig)
+{
+    const struct tensor_desc *tokens = &sig->in[0], *step = &sig->in[1], *drawn = &sig->in[2];
+
+    TRY(attncl__check_input("tokens", tokens, ATTNCL_I32, 1));
+    TRY(attncl__check_input("step", step, ATTNCL_I32, 1));
+    TRY(attncl__check_input("drawn", drawn, ATTNCL_I32, 2));
+    TRY(attncl__check_width("tokens", tokens->dim[0]));
+    REQUIRE(step->dim[0] == 1 + tokens->dim[0], ATTNCL_ERR_SHAPE,
+            "step is %s, expected a position and %" PRId64 " tokens", SHAPE(step), tokens->dim[0]);
+    REQUIRE(drawn->dim[0] >= 1 && drawn->dim[0] <= INT32_MAX && drawn->dim[1] == tokens->dim[0],
+            ATTNCL_ERR_SHAPE, "drawn is %s, expected rows of %" PRId64 " tokens", SHAPE(drawn),
+            tokens->dim[0]);
+    return ATTNCL_OK;
+}
+
+static attncl_status store_launch(struct launcher *l, const struct op_call *call)
+{
+    const int64_t n = call->sig.in[0].dim[0];
+    const struct group_launch p =
+        attncl__group_launch(l->caps, "norm/sample.cl", "sample_store_fwd", n);
+
+    TRY(attncl__check_loops(l->caps, p.spec.kernel, ceil_div(n, (int64_t)p.local)));
+    return attncl__launch(l, &p.spec, grid_1d(1, p.local),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                               arg_i32(n), arg_i32(call->sig.in[2].dim[0])));
+}
+
+static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 12 * (double)sig->in[0].dim[0];
+}
+
+const struct op_class attncl__op_sample_store_fwd = {
+    .name = OP_CLASS(sample_store_fwd, 3, 0),
+    .state = 1u << 1 | 1u << 2,
+    .infer = store_infer,
+    .launch = store_launch,
+    .cost = store_cost,
+};
