@@ -40,6 +40,8 @@ attncl_status attncl__gemm_apply_epilogue(struct launcher *l, const struct gemm 
 
 // The GEMM's class among tuned values: TUNE_SMALL, TUNE_MEDIUM or TUNE_LARGE.
 int attncl__gemm_class(const struct gemm *g);
+// Of tiles on GPUs; TUNE_SKINNY: at most 32 rows.
+int attncl__gemm_gpu_class(const struct gemm *g);
 
 // An argument list: sizes first, then matrices, then the epilogue (EPILOGUE_PARAMS of
 // cl/common/epilogue.clh).

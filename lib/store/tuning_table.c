@@ -16,7 +16,7 @@ const struct tune_kernel attncl__tune_kernels[N_TUNABLES] = {
                        {{"TM", 6, 1536, 6}, {"TN", 8, 1536, 8}, {"TK", 16, 1024, 16}}},
     [TUNE_GEMM_GPU] = {"gemm_gpu",
                        GPU,
-                       {GEMM_SIZES},
+                       {GEMM_SIZES, "skinny"},
                        {{"BM", 8, 256, 4},
                         {"BN", 8, 256, 4},
                         {"BK", 4, 64, 4},

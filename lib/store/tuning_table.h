@@ -39,13 +39,14 @@ enum { FLAT_CPU_PER_GROUP, FLAT_CPU_VW };
 enum { FLAT_GPU_LS };
 
 // Classes of shapes.
-enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE }; // GEMM: elements of C
-enum { TUNE_SHORT, TUNE_LONG };               // attention: keys
-enum { TUNE_PLAIN, TUNE_MASKED };             // AFT
-enum { TUNE_NARROW, TUNE_WIDE };              // rows: columns
+// GEMM: elements of C; rows of C, on GPUs
+enum { TUNE_SMALL, TUNE_MEDIUM, TUNE_LARGE, TUNE_SKINNY };
+enum { TUNE_SHORT, TUNE_LONG };   // attention: keys
+enum { TUNE_PLAIN, TUNE_MASKED }; // AFT
+enum { TUNE_NARROW, TUNE_WIDE };  // rows: columns
 enum { TUNE_ANY };
 
-enum { TUNE_MAX_CLASSES = 3, TUNE_MAX_FIELDS = 5 };
+enum { TUNE_MAX_CLASSES = 4, TUNE_MAX_FIELDS = 5 };
 
 // A field's values: low to high, multiples of `step`; step 0: powers of two.
 struct tune_field {

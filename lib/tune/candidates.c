@@ -17,6 +17,8 @@ const struct workload attncl__workloads[] = {
     {GEMMS, TUNE_MEDIUM, "384x1024x256 NT", WORK_GEMM, {384, 1024, 256}, true},
     {GEMMS, TUNE_LARGE, "1024x1024x512 NN", WORK_GEMM, {1024, 1024, 512}, false},
     {GEMMS, TUNE_LARGE, "2048x512x512 NT", WORK_GEMM, {2048, 512, 512}, true},
+    {BIT(TUNE_GEMM_GPU), TUNE_SKINNY, "8x1024x1024 NT", WORK_GEMM, {8, 1024, 1024}, true},
+    {BIT(TUNE_GEMM_GPU), TUNE_SKINNY, "16x1024x512 NN", WORK_GEMM, {16, 1024, 512}, false},
     {BIT(TUNE_ATTENTION_CPU),
      TUNE_SHORT,
      "16 heads T=256 D=64",
@@ -57,6 +59,9 @@ const struct candidate attncl__candidates[] = {
 
     // BM BN BK TX TY, from the built-in tables of all vendors and from CLBlast's; the fastest to
     // compile first.
+    {TUNE_GEMM_GPU, {16, 32, 16, 8, 4}},
+    {TUNE_GEMM_GPU, {16, 64, 16, 16, 4}},
+    {TUNE_GEMM_GPU, {16, 128, 16, 32, 4}},
     {TUNE_GEMM_GPU, {64, 64, 16, 8, 8}},
     {TUNE_GEMM_GPU, {32, 32, 16, 8, 4}},
     {TUNE_GEMM_GPU, {64, 64, 16, 16, 8}},

@@ -106,7 +106,17 @@ static const struct {
     {VENDOR_AMD, 64, 104, 1024, 1024, "64x64x16/256"},
     {VENDOR_INTEL, 1, 32, 4096, 4096, "64x64x16/128"},
     {VENDOR_OTHER, 1, 4, 100, 200, "64x64x16/128"},
-    {VENDOR_OTHER, 1, 4, 9, 200, "32x32x32/64"},
+    {VENDOR_OTHER, 1, 4, 20, 200, "32x32x32/64"},
+    // Few rows, so that B is read once; work-groups of whole warps or waves, columns for half a tile.
+    {VENDOR_NVIDIA, 32, 132, 5, 65536, "8x64x16/32"},
+    {VENDOR_NVIDIA, 32, 132, 8, 512, "8x64x16/32"},
+    {VENDOR_NVIDIA, 32, 132, 9, 512, "16x64x16/64"},
+    {VENDOR_NVIDIA, 32, 132, 16, 4096, "16x64x16/64"},
+    {VENDOR_NVIDIA, 32, 132, 17, 4096, "32x32x32/64"},
+    {VENDOR_NVIDIA, 32, 132, 8, 32, "32x32x32/64"},
+    {VENDOR_AMD, 32, 40, 8, 512, "8x64x16/32"},
+    {VENDOR_AMD, 64, 104, 8, 512, "16x64x16/64"},
+    {VENDOR_INTEL, 1, 32, 12, 512, "16x64x16/64"},
 };
 
 TABLE_TEST(tiles_by_vendor_and_size, choices)
@@ -171,6 +181,25 @@ TEST(long_sums_use_split_k)
     ck_assert_int_eq(seen.n_launched, 1);
 }
 
+// Of few rows no tile has much to compute, and shorter sums are worth a split.
+TEST(skinny_gemms_use_split_k)
+{
+    const struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
+
+    ck_ok(choose(&caps, 8, 512, 512));
+    ck_assert_int_eq(seen.n_launched, 2);
+    ck_assert_str_eq(seen.launched[0], "8x64x16/32");
+    ck_assert_int_eq((int)seen.groups[0], 8);
+    ck_assert_int_eq((int)seen.splits[0], 8); // of 64 terms
+    ck_ok(choose(&caps, 32, 512, 256));
+    ck_assert_str_eq(seen.launched[0], "32x32x32/64");
+    ck_assert_int_eq((int)seen.splits[0], 4);
+    ck_ok(choose(&caps, 8, 512, 255));
+    ck_assert_int_eq(seen.n_launched, 1);
+    ck_ok(choose(&caps, 8, 65536, 512)); // tiles enough
+    ck_assert_int_eq(seen.n_launched, 1);
+}
+
 // -- on the device
 
 static int check_with_bias(const struct device_caps *caps, int m, int n, int k)
@@ -207,6 +236,29 @@ TEST(split_k_sums_are_right)
         return;
     ck_assert_int_eq(check_with_bias(&caps, 19, 37, 1153), 2);
     ck_assert_int_eq(check_with_bias(&caps, 7, 20, 1030), 2);
+    ck_assert_int_eq(check_with_bias(&caps, 13, 67, 261), 2);
+}
+
+// Tiles of 8 and of 16 rows, each filled exactly and raggedly, in every form.
+LOOP_TEST(skinny_gemms_are_right, 0, 4)
+{
+    static const int rows[] = {5, 8, 11, 16};
+    struct device_caps caps = test_context()->caps;
+
+    caps.variant = VARIANT_GPU;
+    caps.vector_width = 4;
+    caps.compute_units = 1;
+    caps.group_multiple = 1;
+    for (size_t i = 0; i < COUNT_OF(rows); ++i) {
+        struct gemm_case p =
+            GEMM_CASE(2, rows[i], 67 + 61 * (int)(i % 2), 35, .trans_a = _i & 1, .trans_b = _i >> 1,
+                      .bias = GEMM_BIAS_COLUMN, .activation = GEMM_ACT_GELU, .gate = true,
+                      .residual = true, .caps = &caps, .backend = "native");
+        ck_assert_int_eq(gemm_check(&p), 1);
+        p.gap = 3;
+        p.shared_b = true;
+        gemm_check(&p);
+    }
 }
 
 // PoCL takes many seconds to compile each of these; simulators, GPUs and Intel's runtime do not.

@@ -106,6 +106,8 @@ const struct resource_case resource_general[] = {
     GEMMS("1024 x 1024 x 1024", 1024, 1024, 1024),
     GEMMS("256 x 256 x 256", 256, 256, 256),
     GEMMS("32 x 512 x 512", 32, 512, 512),
+    GEMMS("16 x 512 x 512", 16, 512, 512),
+    GEMMS("8 x 512 x 512", 8, 512, 512),
     GEMMS("64 x 64 x 65536", 64, 64, 65536),
     SKINNY("1 row NN", 1, .trans_b = false),
     SKINNY("4 rows NN", 4, .trans_b = false),

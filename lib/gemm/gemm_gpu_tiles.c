@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+//
+// Tiles of the GPU variant's GEMMs: the table of tile configurations, and the choice of one for a device
+// and a shape.
+
+#include "gemm/gemm_gpu_tiles.h"
+
+// The tile configurations, per vendor the larger first; from the sources that docs/kernels.md
+// names, not yet measured by this library.
+static const struct gpu_tile gpu_tile_configs[] = {
+    {VENDOR_OTHER, 0, 64, 64, 16, 64, 2, MMA_PTX},     // 32 x 32 for each of 4 warps
+    {VENDOR_OTHER, 0, 128, 128, 16, 128, 2, MMA_MFMA}, // 64 x 64 for each of 4 waves
+    {VENDOR_OTHER, 0, 64, 64, 16, 128, 2, MMA_MFMA},   // 32 x 32
+    // For few rows: 4 x 4, and most of a block is B's.
+    {VENDOR_OTHER, 0, 8, 64, 16, 16, 2, MMA_NONE},
+    {VENDOR_OTHER, 0, 16, 64, 16, 16, 4, MMA_NONE},
+    // Blocks of 8: 128 registers at most, so that two work-groups share a multiprocessor.
+    {VENDOR_NVIDIA, 0, 128, 128, 8, 16, 16, MMA_NONE}, // 8 x 8 sums for each work-item
+    {VENDOR_NVIDIA, 0, 64, 128, 8, 16, 8, MMA_NONE},   // 8 x 8
+    {VENDOR_AMD, 32, 128, 128, 8, 16, 8, MMA_NONE},    // RDNA: 16 x 8
+    {VENDOR_AMD, 32, 128, 64, 16, 16, 8, MMA_NONE},    // 16 x 4
+    {VENDOR_AMD, 32, 64, 64, 16, 8, 8, MMA_NONE},      // 8 x 8
+    {VENDOR_AMD, 64, 128, 128, 16, 16, 16, MMA_NONE},  // GCN, CDNA: 8 x 8
+    {VENDOR_AMD, 64, 64, 64, 16, 16, 16, MMA_NONE},    // 4 x 4
+    {VENDOR_OTHER, 0, 64, 64, 16, 16, 8, MMA_NONE},    // and Intel: 8 x 4
+    {VENDOR_OTHER, 0, 32, 32, 32, 8, 8, MMA_NONE},     // 4 x 4
+    {VENDOR_OTHER, 0, 16, 16, 16, 4, 4, MMA_NONE},     // 4 x 4
+};
+enum { N_GPU_TILES = sizeof gpu_tile_configs / sizeof gpu_tile_configs[0] };
+
+enum {
+    TILES_PER_UNIT = 2,                        // that keep a compute unit busy
+    SMALL_TILE = 64,                           // tiles up to this size are taken with fewer
+    MIN_SPLIT_BLOCKS = 4,                      // blocks of k in a split
+    SPLIT_K_MIN_BLOCKS = 8 * MIN_SPLIT_BLOCKS, // blocks of k in a GEMM that uses split-K
+    SKINNY_SPLIT = 64,                         // terms in a split of few rows
+    SKINNY_SPLIT_K_MIN = 4 * SKINNY_SPLIT      // terms in a GEMM of few rows that uses split-K
+};
+
+static bool whole_float4s(const struct gemm_matrix *x)
+{
+    return x->start % 4 == 0 && x->ld % 4 == 0 && x->batch_stride % 4 == 0;
+}
+
+struct kspec attncl__gpu_tile_spec(const struct launcher *l, const struct gemm *g,
+                                   const struct gpu_tile *t)
+{
+    const int lanes = t->mma == MMA_MFMA ? 64 : 32; // MMA_LANES of cl/common/mma.clh
+    struct kspec spec = t->mma ? kspec_begin("gemm/gemm_gpu_mma.cl", "gemm_gpu_mma_tile")
+                               : kspec_begin("gemm/gemm_gpu.cl", "gemm_gpu_tile");
+
+    kspec_set_vw_ls(&spec, 4, (size_t)(t->tx * t->ty));
+    kspec_int(&spec, "BM", t->bm);
+    kspec_int(&spec, "BN", t->bn);
+    kspec_int(&spec, "BK", t->bk);
+    if (t->mma) {
+        kspec_int(&spec, "WAVES_N", t->tx / lanes);
+        kspec_int(&spec, "MMA", t->mma);
+        kspec_int(&spec, "EMULATED", l->caps->mma_emulated);
+        kspec_int(&spec, "PRECISION", t->mma == MMA_PTX ? l->caps->precision : GEMM_F32);
+    } else {
+        kspec_int(&spec, "TX", t->tx);
+        kspec_int(&spec, "TY", t->ty);
+    }
+    kspec_int(&spec, "ALIGNED", whole_float4s(&g->a) && whole_float4s(&g->b));
+    attncl__gemm_add_macros(&spec, g);
+    return spec;
+}
+
+int64_t attncl__gpu_tile_count(const struct gemm *g, const struct gpu_tile *t)
+{
+    return attncl__gemm_tile_count(g, t->bm, t->bn) * g->batch;
+}
+
+// For GEMMs of bm rows at most, which read B once by it.
+static bool is_for_skinny(const struct gpu_tile *t)
+{
+    return 4 * t->bm <= t->bn;
+}
+
+static bool is_whole_warps(const struct device_caps *caps, const struct gpu_tile *t)
+{
+    return caps->group_multiple <= 1 || (unsigned)(t->tx * t->ty) % caps->group_multiple == 0;
+}
+
+static bool is_for_device(const struct device_caps *caps, const struct gemm *g,
+                          const struct gpu_tile *t)
+{
+    // An instruction cannot leave out what lies above the diagonal; of few terms, FMAs are more exact.
+    if (t->mma && (t->mma != caps->mma || g->causal || g->k < t->bk))
+        return false;
+    if (is_for_skinny(t) && (g->m > t->bm || !is_whole_warps(caps, t)))
+        return false;
+    return (t->vendor == VENDOR_OTHER || t->vendor == caps->vendor) &&
+           (t->group_multiple == 0 || t->group_multiple == caps->group_multiple) &&
+           (size_t)(t->tx * t->ty) <= caps->max_group;
+}
+
+int64_t attncl__gpu_split_k_count(const struct device_caps *caps, const struct gemm *g,
+                                  const struct gpu_tile *t, int64_t *step_ret)
+{
+    const int64_t tiles = attncl__gpu_tile_count(g, t), units = caps->compute_units;
+    const bool few = attncl__gemm_gpu_class(g) == TUNE_SKINNY;
+    const int min_step = few ? SKINNY_SPLIT : MIN_SPLIT_BLOCKS * t->bk;
+    const int min_k = few ? SKINNY_SPLIT_K_MIN : SPLIT_K_MIN_BLOCKS * t->bk;
+
+    *step_ret = g->k;
+    if (g->causal || caps->max_loop_iterations || tiles >= units || g->k < min_k)
+        return 1;
+    const int64_t max_splits = g->k / min_step;
+    const int64_t wanted = ceil_div(TILES_PER_UNIT * units, tiles);
+    const int64_t n_splits = wanted < max_splits ? wanted : max_splits;
+    *step_ret = ceil_div(ceil_div(g->k, n_splits), t->bk) * t->bk;
+    return ceil_div(g->k, *step_ret);
+}
+
+// True when the tile is not much larger than C, and is small or gives every compute unit work.
+// Of few rows, every tile reads its columns of B once.  Tiles of 32 are for narrow matrices, and for those where tiles of 64 leave compute units idle
+// even with split-K.
+static bool is_profitable(const struct device_caps *caps, const struct gemm *g,
+                          const struct gpu_tile *t)
+{
+    const bool wide = g->m > t->bm / 2 && g->n > t->bn / 2;
+    const bool enough =
+        attncl__gpu_tile_count(g, t) >= (int64_t)TILES_PER_UNIT * caps->compute_units;
+    int64_t step = 0;
+
+    if (is_for_skinny(t))
+        return g->n > t->bn / 2;
+    if (t->bm < SMALL_TILE)
+        return t->bm > 16;
+    if (t->bm > SMALL_TILE || t->bn > SMALL_TILE)
+        return wide && enough;
+    return wide && (attncl__gpu_tile_count(g, t) >= caps->compute_units ||
+                    attncl__gpu_split_k_count(caps, g, t, &step) > 1);
+}
+
+// The kernel's conditions on its macros, and registers for at most 128 sums.
+static bool gpu_tile_is_valid(const struct gpu_tile *t)
+{
+    const int ls = t->tx * t->ty;
+
+    return t->bm % (4 * t->ty) == 0 && t->bn % (4 * t->tx) == 0 && t->bk % 4 == 0 &&
+           t->bm * t->bk % (4 * ls) == 0 && t->bn * t->bk % (4 * ls) == 0 &&
+           t->bm * t->bn <= 128 * ls;
+}
+
+static bool gpu_tile_fits(struct launcher *l, const struct gemm *g, const struct gpu_tile *t,
+                          bool no_spills)
+{
+    const size_t group = (size_t)(t->tx * t->ty);
+    const struct kspec spec = attncl__gpu_tile_spec(l, g, t);
+
+    return no_spills ? attncl__kernel_has_no_spills(l, &spec, group)
+                     : attncl__kernel_is_launchable(l, &spec, group);
+}
+
+// The tuned tile of this class, if it gives every compute unit work; few rows are split for that.
+static bool tuned_gpu_tile(struct launcher *l, const struct gemm *g, struct gpu_tile *ret)
+{
+    const int class = attncl__gemm_gpu_class(g);
+    const int *tuned = attncl__tuned(l->caps, TUNE_GEMM_GPU, class);
+
+    if (!tuned)
+        return false;
+    *ret = (struct gpu_tile){.bm = tuned[GEMM_GPU_BM],
+                             .bn = tuned[GEMM_GPU_BN],
+                             .bk = tuned[GEMM_GPU_BK],
+                             .tx = tuned[GEMM_GPU_TX],
+                             .ty = tuned[GEMM_GPU_TY]};
+    if (!gpu_tile_is_valid(ret) || (size_t)(ret->tx * ret->ty) > l->caps->max_group ||
+        !gpu_tile_fits(l, g, ret, true)) {
+        attncl__tuned_reject(l->caps, TUNE_GEMM_GPU, class,
+                             "does not run on this device; not used");
+        return false;
+    }
+    return class == TUNE_SKINNY ||
+           attncl__gpu_tile_count(g, ret) >= (int64_t)l->caps->compute_units;
+}
+
+// The first profitable configuration, else any, preferably without spills.
+static const struct gpu_tile *choose_gpu_tile(struct launcher *l, const struct gemm *g)
+{
+    enum { PROFITABLE, NO_SPILLS, ANY, N_PASSES };
+
+    for (int pass = PROFITABLE; pass < N_PASSES; ++pass)
+        for (int i = 0; i < N_GPU_TILES; ++i) {
+            const struct gpu_tile *t = &gpu_tile_configs[i];
+            if (!is_for_device(l->caps, g, t) || (pass > PROFITABLE && t->mma) ||
+                (pass == PROFITABLE && !is_profitable(l->caps, g, t)))
+                continue;
+            if (gpu_tile_fits(l, g, t, pass < ANY))
+                return t;
+        }
+    return NULL;
+}
+
+bool attncl__gpu_tile_choose(struct launcher *l, const struct gemm *g, struct gpu_tile *ret,
+                             bool *tuned_ret)
+{
+    *tuned_ret = (!l->caps->mma || g->causal) && tuned_gpu_tile(l, g, ret);
+    const struct gpu_tile *t = *tuned_ret ? ret : choose_gpu_tile(l, g);
+
+    if (!t)
+        return false;
+    *ret = *t;
+    return true;
+}
+
+size_t attncl__gemm_gpu_scratch(const struct device_caps *caps, const struct gemm *g)
+{
+    int64_t step = 0;
+
+    for (int i = 0; i < N_GPU_TILES; ++i)
+        if (is_for_device(caps, g, &gpu_tile_configs[i]) &&
+            is_profitable(caps, g, &gpu_tile_configs[i])) {
+            const int64_t n_splits =
+                attncl__gpu_split_k_count(caps, g, &gpu_tile_configs[i], &step);
+            return n_splits > 1 ? sizeof(float) * (size_t)(n_splits * g->batch * g->m * g->n) : 0;
+        }
+    return 0;
+}
