@@ -53,6 +53,12 @@ static void set_mood(struct plan *p, struct host *h)
     }
 }
 
+// Values that a step may take.
+static bool may_take(const struct plan *p, int i)
+{
+    return p->takes_all || !p->value[i].has_no_gradient;
+}
+
 static int add_leaf(struct plan *p, int rank, const int64_t *dim)
 {
     struct host *h = host_random((unsigned)next_bits(p), rank, dim);
@@ -67,7 +73,7 @@ static int find_operand(struct plan *p, attncl_dtype dtype, int rank, const int6
     int found[MAX_VALUES], n = 0;
     for (int i = 0; i < p->n_values; ++i) {
         const struct host *h = p->value[i].h;
-        if (h->dtype == dtype && h->rank == rank &&
+        if (may_take(p, i) && h->dtype == dtype && h->rank == rank &&
             memcmp(h->dim, dim, (size_t)rank * sizeof *dim) == 0)
             found[n++] = i;
     }
@@ -79,6 +85,15 @@ int plan_operand(struct plan *p, int rank, const int64_t *dim)
     int i = find_operand(p, ATTNCL_F32, rank, dim);
     if (i == ABSENT)
         i = add_leaf(p, rank, dim);
+    p->value[i].is_used = true;
+    return i;
+}
+
+int plan_positive(struct plan *p, int rank, const int64_t *dim)
+{
+    const int i = add_leaf(p, rank, dim);
+    for (int64_t k = 0; k < p->value[i].h->count; ++k)
+        p->value[i].h->data[k] = fabs(p->value[i].h->data[k]);
     p->value[i].is_used = true;
     return i;
 }
@@ -151,7 +166,7 @@ static int pick_value(struct plan *p)
     for (int tries = 0; tries < 40; ++tries) {
         const int64_t from = plan_chance(p, 60) ? p->n_values - 3 : 0;
         const int i = (int)plan_number(p, from < 0 ? 0 : from, p->n_values - 1);
-        if (p->value[i].h->dtype == ATTNCL_F32 && p->value[i].h->rank > 0)
+        if (may_take(p, i) && p->value[i].h->dtype == ATTNCL_F32 && p->value[i].h->rank > 0)
             return i;
     }
     return 0;
@@ -161,7 +176,7 @@ const struct plan_op *plan_op_at(int i)
 {
     static const struct plan_ops *const tables[] = {
         &plan_ops_rows,     &plan_ops_views,    &plan_ops_products, &plan_ops_attention,
-        &plan_ops_feedback, &plan_ops_sequence, &plan_ops_training};
+        &plan_ops_feedback, &plan_ops_sequence, &plan_ops_training, &plan_ops_optimiser};
     enum { N_TABLES = sizeof tables / sizeof tables[0] };
     for (int table = 0; table < N_TABLES; i -= tables[table++]->n)
         if (i < tables[table]->n)
@@ -187,6 +202,7 @@ static void add_step(struct plan *p, const struct plan_op *op, int x)
     if (!s->op->choose(p, s, x))
         return;
     p->value[x].is_used = true;
+    p->value[s->out].has_no_gradient = op->has_no_gradient;
     ++p->n_steps;
 }
 
@@ -210,6 +226,7 @@ void plan_draw(struct plan *p, uint64_t seed, const struct plan_op *first)
         first_leaf(p);
     while (p->n_steps < n_steps && p->n_values < MAX_VALUES - 3 * MAX_OPERANDS) {
         const struct plan_op *op = pick_op(p);
+        p->takes_all = op->has_no_gradient;
         add_step(p, op, pick_value(p));
         if (p->n_steps > 0 && p->value[p->n_values - 1].h->count > MAX_COUNT) // concatenations grow
             break;

@@ -20,7 +20,7 @@ struct plan_value {
     struct host *h; // its elements: of a result, of the last evaluation
     enum source source;
     int64_t low, high; // of an I32 input
-    bool is_used, is_view;
+    bool is_used, is_view, has_no_gradient;
 };
 
 struct plan_step {
@@ -33,7 +33,8 @@ struct plan_step {
 
 struct plan {
     uint64_t seed, state;
-    int mood; // of the leaves' elements
+    bool takes_all; // while a step is chosen: values without gradients too
+    int mood;       // of the leaves' elements
     int n_queues,
         n_runs; // it is compiled for so many queues, and run so often before results are read
     struct plan_value value[MAX_VALUES];
@@ -54,6 +55,7 @@ struct plan_op {
     bool (*choose)(struct plan *p, struct plan_step *s, int x);
     void (*evaluate)(const struct plan *p, const struct plan_step *s);
     attncl_value (*build)(struct builder *b, const struct plan_step *s);
+    bool has_no_gradient; // its results are taken by such ops alone
     double terms; // how large inner terms are whose difference the result is; 0: not larger than it
     // NULL, or: corners of the definition are so near on both sides that differences do not show them.
     bool (*near_corners)(const struct plan *p, const struct plan_step *s);
@@ -67,7 +69,7 @@ struct plan_ops {
     int n;
 };
 extern const struct plan_ops plan_ops_rows, plan_ops_views, plan_ops_products, plan_ops_attention,
-    plan_ops_feedback, plan_ops_sequence, plan_ops_training;
+    plan_ops_feedback, plan_ops_sequence, plan_ops_optimiser, plan_ops_training;
 
 // -- plan.c
 // first: NULL, or the op of the first step, where its choose() takes one of many leaves.
@@ -77,7 +79,8 @@ int64_t plan_number(struct plan *p, int64_t low, int64_t high); // in [low, high
 bool plan_chance(struct plan *p, int percent);
 // An F32 value of this shape: one that there is, or a new leaf.
 int plan_operand(struct plan *p, int rank, const int64_t *dim);
-// The same of two axes, now and then a weight of 16 bits.
+int plan_positive(struct plan *p, int rank, const int64_t *dim); // a new leaf, no element below 0
+// As plan_operand() of two axes, now and then a weight of 16 bits.
 int plan_matrix(struct plan *p, int64_t rows, int64_t columns);
 // As plan_operand(), or ABSENT.
 int plan_maybe(struct plan *p, int percent, int rank, const int64_t *dim);
@@ -124,9 +127,10 @@ attncl_dropout_desc plan_dropout_desc(const struct builder *b, const struct plan
 const char *plan_dropout_text(const struct plan_step *s, int number, int step, const char *more);
 
 // -- wanted.c
-// Of outputs y the gradients dy are inputs of the plan; gradients of values x are asked for.
+// Of the first n_dy outputs y the gradients dy are inputs of the plan; gradients of values x are asked for.
 struct question {
-    int y[MAX_VALUES], dy[MAX_VALUES], n_y;
+    int y[MAX_VALUES], n_y;
+    int dy[MAX_VALUES], n_dy;
     int x[MAX_VALUES], n_x;
 };
 // What the graph must give, and how far it may be off.

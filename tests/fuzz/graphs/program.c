@@ -63,13 +63,14 @@ void program_build(struct builder *b, attncl_context *context, const struct plan
     for (int i = 0; i < q->n_y; ++i) {
         snprintf(name, sizeof name, "y%d", q->y[i]);
         y[i] = b->v[q->y[i]];
-        dy[i] = b->v[q->dy[i]];
         attncl_graph_output(b->g, name, y[i]);
     }
+    for (int i = 0; i < q->n_dy; ++i)
+        dy[i] = b->v[q->dy[i]];
     for (int i = 0; i < q->n_x; ++i)
         x[i] = b->v[q->x[i]];
     if (q->n_x > 0)
-        attncl_graph_gradient(b->g, (size_t)q->n_y, y, dy, (size_t)q->n_x, x, dx);
+        attncl_graph_gradient(b->g, (size_t)q->n_dy, y, dy, (size_t)q->n_x, x, dx);
     for (int i = 0; i < q->n_x; ++i) {
         snprintf(name, sizeof name, "d%d", q->x[i]);
         attncl_graph_output(b->g, name, dx[i]);
@@ -174,11 +175,11 @@ static void print_question(FILE *to, const struct question *q)
         fprintf(to, "    attncl_graph_output(g, \"y%d\", v[%d]);\n", q->y[i], q->y[i]);
     if (q->n_x == 0)
         return;
-    print_list(to, "y", q->y, q->n_y);
-    print_list(to, "dy", q->dy, q->n_y);
+    print_list(to, "y", q->y, q->n_dy);
+    print_list(to, "dy", q->dy, q->n_dy);
     print_list(to, "x", q->x, q->n_x);
     fprintf(to, "    attncl_value dx[%d];\n    attncl_graph_gradient(g, %d, y, dy, %d, x, dx);\n",
-            q->n_x, q->n_y, q->n_x);
+            q->n_x, q->n_dy, q->n_x);
     for (int i = 0; i < q->n_x; ++i)
         fprintf(to, "    attncl_graph_output(g, \"d%d\", dx[%d]);\n", q->x[i], i);
 }

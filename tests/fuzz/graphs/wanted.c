@@ -64,24 +64,32 @@ static void move_leaves(const struct plan *p, uint64_t *state)
 
 // -- what is asked
 
+static int add_gradient(struct plan *p, int y)
+{
+    struct host *h = p->value[y].h;
+    h = host_random((unsigned)plan_number(p, 0, 1 << 30), h->rank, h->dim);
+    p->value[p->n_values] = (struct plan_value){.h = h, .source = INPUT, .is_used = true};
+    return p->n_values++;
+}
+
 void plan_ask(struct plan *p, struct question *q)
 {
     const int n = p->n_values;
     *q = (struct question){.n_y = 0};
-    for (int i = 0; i < n; ++i)
-        if (p->value[i].source == RESULT && !p->value[i].is_used) {
-            q->y[q->n_y] = i;
-            q->dy[q->n_y++] = p->n_values;
-            p->value[p->n_values] =
-                (struct plan_value){.h = host_random((unsigned)plan_number(p, 0, 1 << 30),
-                                                     p->value[i].h->rank, p->value[i].h->dim),
-                                    .source = INPUT,
-                                    .is_used = true};
-            ++p->n_values;
+    for (int last = 0; last < 2; ++last)
+        for (int i = 0; i < n; ++i) {
+            const struct plan_value *v = &p->value[i];
+            if (v->source != RESULT || v->is_used || v->has_no_gradient != last)
+                continue;
+            q->y[q->n_y++] = i;
+            if (!last)
+                q->dy[q->n_dy++] = add_gradient(p, i);
         }
+    if (q->n_dy == 0)
+        return;
     for (int i = 0; i < n; ++i) {
         const struct plan_value *v = &p->value[i];
-        if (v->h->dtype != ATTNCL_F32 || !v->is_used || v->is_view)
+        if (v->h->dtype != ATTNCL_F32 || !v->is_used || v->is_view || v->has_no_gradient)
             continue;
         if (v->source != RESULT || plan_chance(p, 15))
             q->x[q->n_x++] = i;
@@ -92,7 +100,7 @@ static double loss(const struct plan *p, const struct question *q, int kept)
 {
     double sum = 0;
     plan_evaluate(p, kept);
-    for (int i = 0; i < q->n_y; ++i)
+    for (int i = 0; i < q->n_dy; ++i)
         sum += host_dot(p->value[q->y[i]].h, p->value[q->dy[i]].h);
     return sum;
 }
@@ -205,7 +213,7 @@ static double largest_read(const struct plan *p, int value)
 static double largest_asked(const struct plan *p, const struct question *q)
 {
     double largest = 0;
-    for (int i = 0; i < q->n_y; ++i)
+    for (int i = 0; i < q->n_dy; ++i)
         largest = fmax(largest, host_largest(p->value[q->dy[i]].h));
     return largest;
 }

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: MIT
+// Ops of plans: steps of optimisers, clipping.  They have no gradients: only each other take their results.
+
+#include "attncl/optim.h"
+
+#include <math.h>
+
+#include "fuzz/graphs/plan.h"
+#include "ref/ref.h"
+
+static const double learning_rate = 0.1;
+
+// A value, now and then; 0 is what ref_adam_step() takes for none.
+static int choose_rate(struct plan *p)
+{
+    if (!plan_chance(p, 40))
+        return ABSENT;
+    const int i = plan_positive(p, 0, NULL);
+    double *at = p->value[i].h->data;
+    *at = *at > 0 ? *at : 0.5;
+    return i;
+}
+
+// The rate of the step: a value, or learning_rate.
+static double rate(const struct plan *p, const struct plan_step *s, int i)
+{
+    const struct host *at = operand(p, s, i);
+    return at ? at->data[0] : (float)learning_rate;
+}
+
+// -- adam_step: 0 param, 1 grad, 2 exp_avg, 3 exp_avg_sq, 4 max_exp_avg_sq, 5 steps taken, 6 learning rate;
+// number: which of the values after it, weight decay in hundredths, decoupled, optimized, scheduled_decay
+static bool adam_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    s->in[1] = plan_operand(p, h->rank, h->dim);
+    s->in[2] = plan_operand(p, h->rank, h->dim);
+    s->in[3] = plan_positive(p, h->rank, h->dim);
+    if (plan_chance(p, 40))
+        s->in[4] = plan_positive(p, h->rank, h->dim);
+    s->in[5] = plan_lengths(p, 0, 20, 0, NULL);
+    s->in[6] = choose_rate(p);
+    s->number[0] = plan_number(p, 0, s->in[4] == ABSENT ? 2 : 3);
+    s->number[1] = plan_chance(p, 50) ? 0 : 3;
+    for (int i = 2; i < 5; ++i)
+        s->number[i] = plan_number(p, 0, 1);
+    plan_result_like(p, s, x);
+    return true;
+}
+
+static void adam_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct ref_adam adam = {.learning_rate = learning_rate,
+                                  .beta1 = 0.9,
+                                  .beta2 = 0.999,
+                                  .eps = 1e-8,
+                                  .weight_decay = (double)s->number[1] / 100,
+                                  .decoupled = (int)s->number[2],
+                                  .optimized = (int)s->number[3],
+                                  .scheduled_decay = (int)s->number[4],
+                                  .now = rate(p, s, 6)};
+    struct host *after[] = {host_copy(operand(p, s, 0)), host_copy(operand(p, s, 2)),
+                            host_copy(operand(p, s, 3)), NULL};
+    if (s->in[4] != ABSENT)
+        after[3] = host_copy(operand(p, s, 4));
+    ref_adam_step(&adam, (int64_t)operand(p, s, 5)->data[0], after[0], operand(p, s, 1), after[1],
+                  after[2], after[3]);
+    host_set(result(p, s), after[s->number[0]]->data);
+}
+
+static attncl_value adam_after(attncl_graph *g, const attncl_adam_desc *desc, attncl_value rates,
+                               attncl_value grad, const attncl_adam_values *before, int64_t which)
+{
+    attncl_adam_values after = ATTNCL_ADAM_VALUES_INIT;
+    attncl_adam_step(g, desc, rates, grad, before, &after);
+    return which == 0   ? after.param
+           : which == 1 ? after.exp_avg
+           : which == 2 ? after.exp_avg_sq
+                        : after.max_exp_avg_sq;
+}
+
+static attncl_value adam_build(struct builder *b, const struct plan_step *s)
+{
+    static const char *const members[] = {"param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
+    attncl_adam_desc desc = ATTNCL_ADAM_DESC_INIT;
+    desc.learning_rate = learning_rate;
+    desc.weight_decay = (double)s->number[1] / 100;
+    desc.decoupled = (int)s->number[2];
+    desc.optimized = (int)s->number[3];
+    desc.scheduled_decay = (int)s->number[4];
+    const attncl_adam_values before = {sizeof before, taken(b, s, 0), taken(b, s, 2),
+                                       taken(b, s, 3), taken(b, s, 4)};
+    return CALL(
+        b, s,
+        adam_after(b->g, &desc, attncl_adam_rates_at(b->g, &desc, taken(b, s, 6), taken(b, s, 5)),
+                   taken(b, s, 1), &before, s->number[0]),
+        "ATTNCL_NONE_VALUE;\n"
+        "    const attncl_adam_desc adam%d = {sizeof(attncl_adam_desc), %g, 0.9, 0.999, "
+        "1e-8, %g, %d, %d, %d};\n"
+        "    attncl_adam_values after%d = ATTNCL_ADAM_VALUES_INIT;\n"
+        "    attncl_adam_step(g, &adam%d, attncl_adam_rates_at(g, &adam%d, %s, %s), %s, "
+        "&(const attncl_adam_values){sizeof(attncl_adam_values), %s, %s, %s, %s}, "
+        "&after%d);\n"
+        "    v[%d] = after%d.%s",
+        s->out, learning_rate, desc.weight_decay, desc.decoupled, desc.optimized,
+        desc.scheduled_decay, s->out, s->out, s->out, program_name(s, 6), program_name(s, 5),
+        program_name(s, 1), program_name(s, 0), program_name(s, 2), program_name(s, 3),
+        program_name(s, 4), s->out, s->out, s->out, members[s->number[0]]);
+}
+
+// -- sgd_step: 0 param, 1 grad, 2 momentum_buffer, 3 steps taken, 4 learning rate; number: which of the values
+// after it, momentum and dampening in tenths, weight decay in hundredths, nesterov
+static bool sgd_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const struct host *h = p->value[x].h;
+    s->in[1] = plan_operand(p, h->rank, h->dim);
+    s->number[1] = plan_chance(p, 70) ? 9 : 0;
+    if (s->number[1] > 0)
+        s->in[2] = plan_maybe(p, 80, h->rank, h->dim);
+    s->in[3] = plan_lengths(p, 0, s->in[2] == ABSENT ? 0 : 3, 0, NULL);
+    s->in[4] = choose_rate(p);
+    s->number[0] = plan_number(p, 0, s->number[1] > 0);
+    s->number[4] = s->number[1] > 0 && plan_chance(p, 30);
+    s->number[2] = s->number[4] || plan_chance(p, 50) ? 0 : 4;
+    s->number[3] = plan_chance(p, 50) ? 0 : 3;
+    plan_result_like(p, s, x);
+    return true;
+}
+
+static void sgd_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct ref_sgd sgd = {.learning_rate = rate(p, s, 4),
+                                .momentum = (double)s->number[1] / 10,
+                                .dampening = (double)s->number[2] / 10,
+                                .weight_decay = (double)s->number[3] / 100,
+                                .nesterov = (int)s->number[4]};
+    struct host *after[] = {host_copy(operand(p, s, 0)), s->in[2] == ABSENT
+                                                             ? host_like(result(p, s))
+                                                             : host_copy(operand(p, s, 2))};
+    ref_sgd_step(&sgd, (int64_t)operand(p, s, 3)->data[0], after[0], operand(p, s, 1), after[1]);
+    host_set(result(p, s), after[s->number[0]]->data);
+}
+
+static attncl_value sgd_after(attncl_graph *g, const attncl_sgd_desc *desc, attncl_value rates,
+                              attncl_value grad, const attncl_sgd_values *before, int64_t which)
+{
+    attncl_sgd_values after = ATTNCL_SGD_VALUES_INIT;
+    attncl_sgd_step(g, desc, rates, grad, before, &after);
+    return which == 0 ? after.param : after.momentum_buffer;
+}
+
+static attncl_value sgd_build(struct builder *b, const struct plan_step *s)
+{
+    const attncl_sgd_desc desc = {sizeof desc,
+                                  learning_rate,
+                                  (double)s->number[1] / 10,
+                                  (double)s->number[2] / 10,
+                                  (double)s->number[3] / 100,
+                                  (int)s->number[4]};
+    const attncl_sgd_values before = {sizeof before, taken(b, s, 0), taken(b, s, 2)};
+    return CALL(b, s,
+                sgd_after(b->g, &desc,
+                          attncl_sgd_rates(b->g, &desc, taken(b, s, 4), taken(b, s, 3)),
+                          taken(b, s, 1), &before, s->number[0]),
+                "ATTNCL_NONE_VALUE;\n"
+                "    const attncl_sgd_desc sgd%d = {sizeof(attncl_sgd_desc), %g, %g, %g, %g, %d};\n"
+                "    attncl_sgd_values after%d = ATTNCL_SGD_VALUES_INIT;\n"
+                "    attncl_sgd_step(g, &sgd%d, attncl_sgd_rates(g, &sgd%d, %s, %s), %s, "
+                "&(const attncl_sgd_values){sizeof(attncl_sgd_values), %s, %s}, &after%d);\n"
+                "    v[%d] = after%d.%s",
+                s->out, learning_rate, desc.momentum, desc.dampening, desc.weight_decay,
+                desc.nesterov, s->out, s->out, s->out, program_name(s, 4), program_name(s, 3),
+                program_name(s, 1), program_name(s, 0), program_name(s, 2), s->out, s->out, s->out,
+                s->number[0] == 0 ? "param" : "momentum_buffer");
+}
+
+// -- clip_grad_norm and clip_grad_value: 0, 1 gradients; number: how many, which result, style; real: the limit
+static bool clip_choose(struct plan *p, struct plan_step *s, int x)
+{
+    const int64_t other[2] = {plan_number(p, 1, 6), plan_number(p, 1, 6)};
+    s->number[0] = plan_number(p, 1, 2);
+    if (s->number[0] == 2)
+        s->in[1] = plan_operand(p, 2, other);
+    s->number[1] = plan_number(p, 0, s->number[0] - 1);
+    s->real = plan_chance(p, 50) ? 1 : 0.25;
+    plan_result_like(p, s, s->in[s->number[1]]);
+    (void)x;
+    return true;
+}
+
+static void clip_value_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    const struct host *x = operand(p, s, (int)s->number[1]);
+    for (int64_t i = 0; i < x->count; ++i)
+        result(p, s)->data[i] = fmin(fmax(x->data[i], -s->real), s->real);
+}
+
+static attncl_value clip_value(attncl_graph *g, size_t n, const attncl_value *grads, double limit,
+                               int64_t which)
+{
+    attncl_value clipped[2];
+    attncl_clip_grad_value(g, n, grads, limit, clipped);
+    return clipped[which];
+}
+
+static attncl_value clip_value_build(struct builder *b, const struct plan_step *s)
+{
+    const attncl_value grads[2] = {taken(b, s, 0), taken(b, s, 1)};
+    const int n = (int)s->number[0];
+    return CALL(b, s, clip_value(b->g, (size_t)n, grads, s->real, s->number[1]),
+                "ATTNCL_NONE_VALUE;\n    attncl_value clipped%d[2];\n"
+                "    attncl_clip_grad_value(g, %d, (const attncl_value[]){%s, %s}, %g, "
+                "clipped%d);\n    v[%d] = clipped%d[%d]",
+                s->out, n, program_name(s, 0), program_name(s, 1), s->real, s->out, s->out, s->out,
+                (int)s->number[1]);
+}
+
+// The norm itself, or a gradient.
+static bool clip_norm_choose(struct plan *p, struct plan_step *s, int x)
+{
+    s->number[2] = plan_number(p, ATTNCL_CLIP_EPSILON, ATTNCL_CLIP_EXACT);
+    s->number[3] = plan_chance(p, 30);
+    if (!s->number[3])
+        return clip_choose(p, s, x);
+    s->number[0] = 1;
+    s->real = 1;
+    plan_result(p, s, 0, NULL);
+    return true;
+}
+
+static void clip_norm_evaluate(const struct plan *p, const struct plan_step *s)
+{
+    struct host *const grads[2] = {operand(p, s, 0), operand(p, s, 1)};
+    const double norm = ref_norm(grads, (int)s->number[0]);
+    const double factor = ref_clip_factor(norm, s->real, (int)s->number[2]);
+    struct host *y = result(p, s);
+    for (int64_t i = 0; i < y->count; ++i)
+        y->data[i] = s->number[3] ? norm : factor * grads[s->number[1]]->data[i];
+}
+
+static attncl_value clip_norm(attncl_graph *g, const struct plan_step *s, const attncl_value *grads)
+{
+    attncl_value clipped[2];
+    const attncl_value norm = attncl_clip_grad_norm(g, (size_t)s->number[0], grads, s->real,
+                                                    (attncl_clip_style)s->number[2], clipped);
+    return s->number[3] ? norm : clipped[s->number[1]];
+}
+
+static attncl_value clip_norm_build(struct builder *b, const struct plan_step *s)
+{
+    const attncl_value grads[2] = {taken(b, s, 0), taken(b, s, 1)};
+    char chosen[40] = "";
+    if (!s->number[3])
+        snprintf(chosen, sizeof chosen, ";\n    v[%d] = clipped%d[%d]", s->out, s->out,
+                 (int)s->number[1]);
+    return CALL(b, s, clip_norm(b->g, s, grads),
+                "ATTNCL_NONE_VALUE;\n    attncl_value clipped%d[2];\n"
+                "    v[%d] = attncl_clip_grad_norm(g, %d, (const attncl_value[]){%s, %s}, %g, %d, "
+                "clipped%d)%s",
+                s->out, s->out, (int)s->number[0], program_name(s, 0), program_name(s, 1), s->real,
+                (int)s->number[2], s->out, chosen);
+}
+
+static const struct plan_op ops[] = {
+    {PLAN_OP("adam_step", adam), .has_no_gradient = true},
+    {PLAN_OP("sgd_step", sgd), .has_no_gradient = true},
+    {PLAN_OP("clip_grad_norm", clip_norm), .has_no_gradient = true},
+    {.name = "clip_grad_value",
+     .choose = clip_choose,
+     .evaluate = clip_value_evaluate,
+     .build = clip_value_build,
+     .has_no_gradient = true},
+};
+const struct plan_ops plan_ops_optimiser = {ops, sizeof ops / sizeof ops[0]};
