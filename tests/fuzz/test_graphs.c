@@ -74,14 +74,14 @@ static void count_steps(const struct plan *p)
 
 // False when the graph differs from its definition; then `text`, or where it is NULL stderr, has it
 // as a program.
-static bool is_right(uint64_t seed, const struct plan_op *first, FILE *text)
+static bool is_right(uint64_t seed, int first_op, int end_op, FILE *text)
 {
     static struct plan p;
     static struct question q;
     static struct wanted wanted[2 * MAX_WANTED];
     attncl_tensor *weights[MAX_VALUES] = {NULL};
     struct builder b = {.g = test_graph()};
-    plan_draw(&p, seed, first);
+    plan_draw(&p, seed, first_op, end_op);
     plan_ask(&p, &q);
     plan_evaluate(&p, ABSENT);
     struct host *copy[MAX_VALUES];
@@ -119,43 +119,28 @@ static bool is_right(uint64_t seed, const struct plan_op *first, FILE *text)
     return right;
 }
 
-// A seed whose graph begins with that op, has gradients to measure, and few others to compile.
-static uint64_t begun_with(const struct plan_op *op)
-{
-    static struct plan p;
-    for (uint64_t seed = 1;; ++seed) {
-        ck_assert_msg(seed < 100, "no graph begins with %s", op->name);
-        plan_draw(&p, seed, op);
-        plan_evaluate(&p, ABSENT);
-        const bool fits = p.n_steps > 0 && p.n_steps < 3 && p.step[0].op == op && !p.mood &&
-                          plan_largest(&p) <= largest_with_gradients;
-        host_reset();
-        if (fits)
-            return seed;
-    }
-}
-
 static int64_t asked(const char *name, int64_t otherwise)
 {
     const char *text = getenv(name);
     return text && *text ? strtoll(text, NULL, 10) : otherwise;
 }
 
-static const struct plan_op *asked_op(void)
+// The index of ATTNCL_FUZZ_OP, or -1.
+static int asked_op(void)
 {
     const char *name = getenv("ATTNCL_FUZZ_OP");
     for (int i = 0; name && *name; ++i) {
         ck_assert_msg(plan_op_at(i) != NULL, "ATTNCL_FUZZ_OP is %s, which graphs do not have",
                       name);
         if (strcmp(plan_op_at(i)->name, name) == 0)
-            return plan_op_at(i);
+            return i;
     }
-    return NULL;
+    return -1;
 }
 
 TEST(random_graphs)
 {
-    const struct plan_op *first_op = asked_op();
+    const int op = asked_op();
     const int64_t seconds = asked("ATTNCL_FUZZ_SECONDS", 0), first = asked("ATTNCL_FUZZ_SEED", 1);
     const int64_t n = asked("ATTNCL_FUZZ_GRAPHS", seconds          ? INT32_MAX
                                                   : on_simulator() ? 30
@@ -164,7 +149,7 @@ TEST(random_graphs)
     int64_t wrong = 0;
     counts = (struct counts){0};
     for (int64_t i = 0; i < n && time(NULL) < end && wrong < 5; ++i)
-        wrong += !is_right((uint64_t)(first + i), first_op, NULL);
+        wrong += !is_right((uint64_t)(first + i), op, op < 0 ? op : op + 1, NULL);
     printf("%" PRId64 " graphs, %" PRId64 " results and %" PRId64 " gradients; %" PRId64
            " of %" PRId64 " differences are at a corner\n",
            counts.graphs, counts.results, counts.gradients, counts.measured.skipped,
@@ -173,15 +158,16 @@ TEST(random_graphs)
     if (n >= N_GRAPHS && !seconds) { // else most would be left out unseen
         ck_assert_int_ge(counts.graphs, n * 9 / 10);
         ck_assert_int_le(counts.measured.skipped, counts.measured.elements / 10);
-        for (int i = 0; plan_op_at(i) && !first_op; ++i)
+        for (int i = 0; plan_op_at(i) && op < 0; ++i)
             ck_assert_msg(counts.steps[i] >= 10, "%s is in %" PRId64 " graphs", plan_op_at(i)->name,
                           counts.steps[i]);
     }
 }
 
 #ifdef FUZZ_CC
-// What a graph that differs is printed as: a program for each op.  Each compiles alone; all are linked to
-// one that gives how many of them differ.
+// What a graph that differs is printed as: programs that have every op.  Each compiles alone; all are
+// linked to one, a bit of whose exit status says whether each differs.
+enum { OPS_OF_PROGRAM = 16 };
 
 FIXTURE_ONCE(device_up, device_down);
 FIXTURE(directory_begin, directory_down);
@@ -203,42 +189,63 @@ static int shell(const char *format, ...)
     return WEXITSTATUS(system(command));
 }
 
-static FILE *open_file(const char *op, const char *mode)
+static FILE *open_file(const char *name, const char *mode)
 {
-    char name[80];
-    snprintf(name, sizeof name, "%s.c", op);
     FILE *file = fopen(IN_DIRECTORY(name), mode);
     ck_assert_ptr_nonnull(file);
     return file;
 }
 
-static void compile(const char *op)
+static void compile(int program)
 {
-    ck_assert_int_eq(shell("%s -Dmain=graph_%s -c %s.c", compile_one, op, op), 0);
+    ck_assert_int_eq(shell("%s -Dmain=graph%d -c graph%d.c", compile_one, program, program), 0);
 }
 
-// One result is wanted to be something else.
-static void spoil(const char *op)
+// A seed whose graph has just these ops, and gradients to measure.
+static uint64_t seed_of_ops(int first_op, int end_op)
 {
-    FILE *text = open_file(op, "r+");
-    char line[1 << 14];
+    static struct plan p;
+    for (uint64_t seed = 1;; ++seed) {
+        ck_assert_msg(seed < 1000, "no graph has ops %d to %d", first_op, end_op - 1);
+        plan_draw(&p, seed, first_op, end_op);
+        plan_evaluate(&p, ABSENT);
+        const bool fits = p.n_steps == end_op - first_op && !p.mood && !plan_near_corners(&p) &&
+                          plan_largest(&p) <= largest_with_gradients;
+        host_reset();
+        if (fits)
+            return seed;
+    }
+}
+
+static void write_program(int program, int first_op, int end_op)
+{
+    char name[40];
+    snprintf(name, sizeof name, "graph%d.c", program);
+    FILE *text = open_file(name, "w");
+    ck_assert(is_right(seed_of_ops(first_op, end_op), first_op, end_op, text));
+    fclose(text);
+}
+
+// One result of the program is wanted to be something else.
+static void spoil(int program)
+{
+    char name[40], line[1 << 14];
+    snprintf(name, sizeof name, "graph%d.c", program);
+    FILE *text = open_file(name, "r+");
     long at = 0;
     while (fgets(line, sizeof line, text) && !strstr(line, "want0[] = {"))
         at = ftell(text);
     fseek(text, at + (long)(strstr(line, "{") - line) + 1, SEEK_SET);
     fputc('9', text);
     fclose(text);
-    compile(op);
 }
 
-// Of each `stride`-th op's program: how many differ.
-static int n_different(int stride)
+static int run_programs(int n_programs)
 {
-    FILE *all = open_file("all", "w");
+    FILE *all = open_file("all.c", "w");
     fprintf(all, "int main(void)\n{\n    int n = 0;\n");
-    for (int i = 0; plan_op_at(i); i += stride)
-        fprintf(all, "    int graph_%s(void);\n    n += graph_%s();\n", plan_op_at(i)->name,
-                plan_op_at(i)->name);
+    for (int i = 0; i < n_programs; ++i)
+        fprintf(all, "    int graph%d(void);\n    n |= graph%d() << %d;\n", i, i, i);
     fprintf(all, "    return n;\n}\n");
     fclose(all);
     ck_assert_int_eq(shell("%s -c all.c && %s", compile_one, link_all), 0);
@@ -247,17 +254,15 @@ static int n_different(int stride)
 
 TEST(programs_repeat_graphs)
 {
-    enum { SPOILT = 8 }; // of so many programs one
-    int n_spoilt = 0;
-    for (int i = 0; plan_op_at(i); ++i) {
-        FILE *text = open_file(plan_op_at(i)->name, "w");
-        ck_assert(is_right(begun_with(plan_op_at(i)), plan_op_at(i), text));
-        fclose(text);
-        compile(plan_op_at(i)->name);
-    }
-    ck_assert_int_eq(n_different(1), 0);
-    for (int i = 0; plan_op_at(i); i += SPOILT, ++n_spoilt)
-        spoil(plan_op_at(i)->name);
-    ck_assert_int_eq(n_different(SPOILT), n_spoilt);
+    int n = 0, n_ops = 0;
+    while (plan_op_at(n_ops))
+        ++n_ops;
+    for (int op = 0; op < n_ops; op += OPS_OF_PROGRAM)
+        write_program(n++, op, op + OPS_OF_PROGRAM < n_ops ? op + OPS_OF_PROGRAM : n_ops);
+    write_program(n, 0, 1);
+    spoil(n);
+    for (int i = 0; i <= n; ++i)
+        compile(i);
+    ck_assert_int_eq(run_programs(n + 1), 1 << n);
 }
 #endif

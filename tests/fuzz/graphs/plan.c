@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOOD_LARGE = 1, MOOD_TINY, MOOD_ZERO, MOOD_EQUAL, MAX_COUNT = 600 };
+enum { MOOD_LARGE = 1, MOOD_TINY, MOOD_ZERO, MOOD_EQUAL, MAX_COUNT = 600, MAX_DRAWN = 8 };
 
 static uint64_t next_bits(struct plan *p)
 {
@@ -207,22 +207,24 @@ static void add_step(struct plan *p, const struct plan_op *op, int x)
 }
 
 // Leaves that do not fit stay unused.
-static void begin_with(struct plan *p, const struct plan_op *first)
+static void begin_with(struct plan *p, const struct plan_op *op)
 {
-    while (p->n_steps == 0 && p->n_values < MAX_VALUES / 2)
-        add_step(p, first, first_leaf(p));
+    const int n = p->n_steps, last = p->n_values + 30;
+    p->takes_all = op->has_no_gradient;
+    while (p->n_steps == n && p->n_values < last && p->n_values < MAX_VALUES - 3 * MAX_OPERANDS)
+        add_step(p, op, first_leaf(p));
 }
 
-void plan_draw(struct plan *p, uint64_t seed, const struct plan_op *first)
+void plan_draw(struct plan *p, uint64_t seed, int first, int end)
 {
     *p = (struct plan){.seed = seed, .state = seed * 0x2545f4914f6cdd1du + 99};
     p->mood = plan_chance(p, 20) ? (int)plan_number(p, MOOD_LARGE, MOOD_EQUAL) : 0;
     p->n_queues = plan_chance(p, 20) ? (int)plan_number(p, 2, 4) : 1;
     p->n_runs = plan_chance(p, 10) ? 2 : 1;
-    const int64_t n_steps = plan_number(p, 1, MAX_STEPS);
-    if (first)
-        begin_with(p, first);
-    for (int i = 0; i < 2; ++i)
+    const int64_t n_steps = plan_number(p, 1, MAX_DRAWN);
+    for (int i = first; i < end; ++i)
+        begin_with(p, plan_op_at(i));
+    for (int i = 0; i < 2 && p->n_steps < n_steps; ++i)
         first_leaf(p);
     while (p->n_steps < n_steps && p->n_values < MAX_VALUES - 3 * MAX_OPERANDS) {
         const struct plan_op *op = pick_op(p);

@@ -12,7 +12,7 @@
 #include "ref/ref.h"
 #include "support/host.h"
 
-enum { MAX_VALUES = 160, MAX_STEPS = 8, MAX_OPERANDS = 16, MAX_NUMBERS = 8, ABSENT = -1 };
+enum { MAX_VALUES = 320, MAX_STEPS = 24, MAX_OPERANDS = 16, MAX_NUMBERS = 8, ABSENT = -1 };
 
 enum source { RESULT, INPUT, WEIGHT, CONSTANT };
 
@@ -72,8 +72,8 @@ extern const struct plan_ops plan_ops_rows, plan_ops_views, plan_ops_products, p
     plan_ops_feedback, plan_ops_sequence, plan_ops_optimiser, plan_ops_training;
 
 // -- plan.c
-// first: NULL, or the op of the first step, where its choose() takes one of many leaves.
-void plan_draw(struct plan *p, uint64_t seed, const struct plan_op *first);
+// It begins with ops `first` to `end` - 1, at most 16, each of leaves of its own.
+void plan_draw(struct plan *p, uint64_t seed, int first, int end);
 const struct plan_op *plan_op_at(int i);                        // NULL after the last
 int64_t plan_number(struct plan *p, int64_t low, int64_t high); // in [low, high]
 bool plan_chance(struct plan *p, int percent);

@@ -105,23 +105,29 @@ static double loss(const struct plan *p, const struct question *q, int kept)
     return sum;
 }
 
-// Of the loss as a function of one element, from points at distance h on both sides.
+// Of the loss as a function of one element, which is `here` at the element, from points at distance h
+// on both sides.
 struct slope {
     double middle;
     double bend; // the right one less the left one: it halves with h, except at a corner
 };
 
 static struct slope slope(const struct plan *p, const struct question *q, int x, int64_t i,
-                          double h)
+                          double here, double h)
 {
     double *at = &p->value[x].h->data[i];
-    const double before = *at, here = loss(p, q, x);
+    const double before = *at;
     *at = before + h;
     const double high = loss(p, q, x);
     *at = before - h;
     const double low = loss(p, q, x);
     *at = before;
     return (struct slope){(high - low) / (2 * h), (high - 2 * here + low) / h};
+}
+
+static double distance_at(const struct plan *p, int x, int64_t i)
+{
+    return 2e-5 * fmax(1e-1, fabs(p->value[x].h->data[i]));
 }
 
 // ReLU at 0: the definition has two slopes, the library one of them.
@@ -138,12 +144,13 @@ static struct host *differences(const struct plan *p, const struct question *q, 
 {
     struct host *d = host_like(p->value[x].h);
     const int64_t stride = 1 + d->count / MAX_MEASURED;
+    const double here = loss(p, q, x);
     for (int64_t i = 0; i < d->count; ++i) {
         d->data[i] = NAN;
         if (i % stride != 0)
             continue;
-        const double h = 2e-5 * fmax(1e-1, fabs(p->value[x].h->data[i]));
-        const struct slope far = slope(p, q, x, i, h), near = slope(p, q, x, i, h / 2);
+        const double h = distance_at(p, x, i);
+        const struct slope far = slope(p, q, x, i, here, h), near = slope(p, q, x, i, here, h / 2);
         ++measured->elements;
         if (at_corner(far, near)) {
             ++measured->skipped;
@@ -155,22 +162,25 @@ static struct host *differences(const struct plan *p, const struct question *q, 
     return d;
 }
 
+// The largest movement of an element that `base` has measured when values move.
+static double movement(const struct plan *p, const struct question *q, int x,
+                       const struct host *base)
+{
+    double largest = 0;
+    for (int64_t i = 0; i < base->count; ++i)
+        if (!isnan(base->data[i])) {
+            const struct slope moved = slope(p, q, x, i, 0, distance_at(p, x, i) / 2);
+            largest = fmax(largest, fabs(moved.middle - base->data[i]));
+        }
+    return largest;
+}
+
 static double largest_known(const struct host *h)
 {
     double largest = 0;
     for (int64_t i = 0; i < h->count; ++i)
         if (!isnan(h->data[i]))
             largest = fmax(largest, fabs(h->data[i]));
-    return largest;
-}
-
-// The largest movement of any measured element when values move.
-static double known_distance(const struct host *a, const struct host *b)
-{
-    double largest = 0;
-    for (int64_t i = 0; i < a->count; ++i)
-        if (!isnan(a->data[i]) && !isnan(b->data[i]))
-            largest = fmax(largest, fabs(a->data[i] - b->data[i]));
     return largest;
 }
 
@@ -259,12 +269,9 @@ int want_gradients(const struct plan *p, const struct question *q, struct host *
         w[i].tolerance = errors[i] + (is_saturated(p) ? 2e-3 * all + 1e-5 * largest_asked(p, q)
                                                       : 3e-5 * all + 1e-6 * largest_asked(p, q));
     move_leaves(p, &state);
-    struct measured again = {0};
     for (int i = 0; i < q->n_x; ++i) {
-        double unused = 0;
         plan_evaluate(p, ABSENT);
-        const struct host *moved = differences(p, q, q->x[i], &unused, &again);
-        w[i].tolerance = fmax(w[i].tolerance, 20 * known_distance(moved, base[i]));
+        w[i].tolerance = fmax(w[i].tolerance, 20 * movement(p, q, q->x[i], base[i]));
     }
     restore(p, copy);
     return q->n_x;
