@@ -41,34 +41,6 @@ struct gradient {
 #endif
 };
 
-LOCAL_INLINE void copy_rows(__global const float *from, long from_t, int count, int width,
-                            __local float *to, int pitch)
-{
-    for (int r = 0; r < count; r++, from += from_t, to += pitch) {
-        int e = 0;
-        for (; e + VW <= width; e += VW)
-            VSTORE(VLOAD(from + e), to + e);
-        if (e < width) {
-            VSTORE(load_part(from + e, width - e, 0.0f), to + e);
-            e += VW;
-        }
-        for (; e < pitch; e += VW)
-            VSTORE((FV)(0.0f), to + e);
-    }
-}
-
-LOCAL_INLINE float dot_row(__global const float *a, __global const float *b, int width)
-{
-    FV sum = (FV)(0.0f);
-    int e = 0;
-
-    for (; e + VW <= width; e += VW)
-        sum += VLOAD(a + e) * VLOAD(b + e);
-    if (e < width)
-        sum += load_part(a + e, width - e, 0.0f) * load_part(b + e, width - e, 0.0f);
-    return horizontal_sum(sum);
-}
-
 // Scores become weights; x->total is 1 / total here.
 static inline void weigh_row(const struct block *x, int r, int columns)
 {

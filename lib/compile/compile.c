@@ -23,7 +23,7 @@ attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct 
     return attncl__memory_plan(p->items, p->n_items, p->caps->align_bytes, &p->report.arena_bytes);
 }
 
-static attncl_status check_limits(const struct lowered *p, const attncl_compile_options *options)
+static attncl_status check_memory(const struct lowered *p, const attncl_compile_options *options)
 {
     const struct device_caps *caps = p->caps;
     const attncl_memory_report *r = &p->report;
@@ -88,7 +88,7 @@ static attncl_status compile(attncl_graph *g, const attncl_compile_options *opti
     program->input_names = &g->input_names;
     program->output_names = &g->output_names;
     TRY_DONE(attncl__plan(g, fit, &p));
-    TRY_DONE(check_limits(&p, options));
+    TRY_DONE(check_memory(&p, options));
     TRY_DONE(attncl__allocate(&p, program));
     TRY_DONE(attncl__record(&p, program));
     attncl__log(ATTNCL_LOG_INFO,

@@ -29,7 +29,7 @@ static attncl_status open_kernel(struct launcher *l, const struct kspec *spec, c
 
 // A kernel's limits depend on its registers and may be below the device's.  Not every driver counts
 // local memory that is passed as an argument.
-static attncl_status check_limits(struct launcher *l, const struct kspec *spec, cl_kernel kernel,
+static attncl_status check_kernel(struct launcher *l, const struct kspec *spec, cl_kernel kernel,
                                   size_t local, size_t local_arg_bytes, size_t *private_ret)
 {
     size_t group = 0, local_bytes = 0;
@@ -174,7 +174,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         goto done;
     }
     TRY_DONE(set_args(l, &command, args, n_args));
-    TRY_DONE(check_limits(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
+    TRY_DONE(check_kernel(l, spec, command.kernel, items_of(&grid), local_arg_bytes(args, n_args),
                           &private_bytes));
     TRY_DONE(attncl__command_list_append(l->command_list, &c));
     *c = command;
@@ -195,7 +195,7 @@ static bool is_launchable(struct launcher *l, const struct kspec *spec, size_t l
 
     attncl_status status = open_kernel(l, spec, &kernel);
     if (status == ATTNCL_OK)
-        status = check_limits(l, spec, kernel, local, 0, &private_bytes);
+        status = check_kernel(l, spec, kernel, local, 0, &private_bytes);
     attncl__kernel_release(&kernel);
     if (status == ATTNCL_OK && no_spills && l->caps->is_gpu && private_bytes > 0)
         status = FAIL(ATTNCL_ERR_UNSUPPORTED, "%s keeps %zu bytes of a work-item's in memory",

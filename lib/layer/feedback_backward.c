@@ -13,149 +13,7 @@
 #include "attncl/ops.h"
 #include "autodiff/loop_sums.h"
 #include "base/alloc.h"
-#include "layer/feedback_internal.h"
-
-// The region's context; the layers follow.
-struct context {
-    struct feedback_steps steps; // p is set when it is used
-    struct feedback_model p;
-    struct loop_saves saves;
-    int64_t n_steps;
-    struct feedback_layer layers[];
-};
-
-enum { MAX_LAYER_VALUES = 19, MAX_MODEL_VALUES = 3 }; // of a layer, and of the model itself
-
-static int add_given(attncl_value **list, int n, attncl_value *const *values, int n_values)
-{
-    for (int i = 0; i < n_values; ++i)
-        if (attncl__given(*values[i]))
-            list[n++] = values[i];
-    return n;
-}
-
-// Pointers to the parameter values that a step reads.  Returns their number.
-static int list_values(struct context *c, attncl_value **list)
-{
-    attncl_value *const model[MAX_MODEL_VALUES] = {&c->p.weights, &c->p.key_value_weight,
-                                                   &c->p.key_value_bias};
-    const bool own = !attncl__given(c->p.key_value_weight);
-    int n = add_given(list, 0, model, MAX_MODEL_VALUES);
-
-    for (int64_t k = 0; k < c->p.n_layers; ++k) {
-        struct feedback_layer *p = &c->layers[k];
-        attncl_value *const memory[] = {&p->attn.key_weight, &p->attn.value_weight,
-                                        &p->attn.value_bias};
-        attncl_value *const layer[] = {
-            &p->norm_attn_weight,    &p->norm_attn_bias,    &p->attn.query_weight,
-            &p->attn.output_weight,  &p->attn.output_bias,  &p->attn.key_pos_embeddings,
-            &p->attn.query_pos_bias, &p->attn.key_pos_bias, &p->norm_ffn_weight,
-            &p->norm_ffn_bias,       &p->ffn.layer1_weight, &p->ffn.layer1_bias,
-            &p->ffn.gate_weight,     &p->ffn.gate_bias,     &p->ffn.layer2_weight,
-            &p->ffn.layer2_bias,
-        };
-        n = add_given(list, n, layer, (int)(sizeof layer / sizeof layer[0]));
-        if (own)
-            n = add_given(list, n, memory, (int)(sizeof memory / sizeof memory[0]));
-    }
-    return n;
-}
-
-static int max_values(int64_t n_layers)
-{
-    return 1 + MAX_MODEL_VALUES + MAX_LAYER_VALUES * (int)n_layers; // x first
-}
-
-// A backward pass under construction: a copy of the context, and lists of what the steps read.
-struct backward_pass {
-    struct context *c;
-    attncl_value **list; // in the copy
-    int n;
-    attncl_value *whole;           // the region's inputs, before tables were truncated
-    attncl_value *inner, *inner_d; // inputs of a step that require a gradient; their gradients
-    int *index;                    // of an inner value, in the list; -1: x
-    struct loop_sum *sum;          // of an inner value's gradient
-    int n_inner;
-};
-
-static void free_backward_pass(struct backward_pass *b)
-{
-    attncl__free(b->c);
-    attncl__free(b->list);
-    attncl__free(b->whole);
-    attncl__free(b->inner);
-    attncl__free(b->inner_d);
-    attncl__free(b->index);
-    attncl__free(b->sum);
-}
-
-static attncl_status init_backward_pass(const struct context *given, struct backward_pass *b)
-{
-    const size_t max_n = (size_t)max_values(given->p.n_layers);
-    const size_t layers = (size_t)given->p.n_layers * sizeof given->layers[0];
-
-    *b = (struct backward_pass){
-        .c = (struct context *)(void *)attncl__copy_bytes(given, sizeof *given + layers),
-        .list = attncl__alloc_array(max_n, sizeof *b->list),
-        .whole = attncl__alloc_array(max_n, sizeof *b->whole),
-        .inner = attncl__alloc_array(max_n, sizeof *b->inner),
-        .inner_d = attncl__alloc_array(max_n, sizeof *b->inner_d),
-        .index = attncl__alloc_array(max_n, sizeof *b->index),
-        .sum = attncl__alloc_array(max_n, sizeof *b->sum),
-    };
-    REQUIRE(b->c && b->list && b->whole && b->inner && b->inner_d && b->index && b->sum,
-            ATTNCL_ERR_NO_MEMORY, "gradients of %zu values", max_n);
-    b->c->p.layers = b->c->layers;
-    b->c->steps.p = &b->c->p;
-    b->n = list_values(b->c, b->list);
-    for (int i = 0; i < b->n; ++i)
-        b->whole[i] = *b->list[i];
-    return ATTNCL_OK;
-}
-
-// The last n_memories rows, all that a sequence reads: a table's gradient is computed in every
-// step.
-static void truncate_table(attncl_graph *g, attncl_value *table, int64_t n_memories)
-{
-    struct tensor_desc d;
-    if (!attncl__given(*table) || !attncl__layer_shape(g, *table, "key_pos_embeddings", &d) ||
-        d.dim[0] <= n_memories)
-        return;
-    const attncl_value rows = attncl_slice(g, *table, 0, d.dim[0] - n_memories, d.dim[0]);
-    *table = attncl__graph_add(g, &attncl__op_copy_fwd, NULL, IN(rows));
-}
-
-static void truncate_tables(attncl_graph *g, struct context *c)
-{
-    const int64_t n_memories = c->n_steps > 1 ? c->n_steps - 1 : 1;
-    for (int64_t k = 0; k < c->p.n_layers; ++k) {
-        truncate_table(g, &c->layers[k].attn.key_pos_embeddings, n_memories);
-        truncate_table(g, &c->layers[k].attn.key_pos_bias, n_memories);
-    }
-}
-
-static bool is_listed(const struct backward_pass *b, attncl_value x)
-{
-    for (int i = 0; i < b->n_inner; ++i)
-        if (b->inner[i].id == x.id)
-            return true;
-    return false;
-}
-
-// A value that several layers share is listed once.
-static void list_requiring_grad(struct backward_pass *b, attncl_value x, const bool *requires_grad)
-{
-    if (requires_grad[0]) {
-        b->index[b->n_inner] = -1;
-        b->inner[b->n_inner++] = x;
-    }
-    for (int i = 0; i < b->n; ++i) {
-        if (!requires_grad[1 + i] || is_listed(b, *b->list[i]))
-            continue;
-        b->index[b->n_inner] = i;
-        b->inner[b->n_inner++] = *b->list[i];
-    }
-}
+#include "layer/feedback_pass.h"
 
 static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value position)
 {
@@ -164,7 +22,7 @@ static attncl_value row_of(attncl_graph *g, attncl_value x, attncl_value positio
 }
 
 // Adds the nodes of the step at `position` again, and those of the gradients of what it reads.
-static void differentiate_step(attncl_graph *g, struct backward_pass *b, attncl_value x,
+static void differentiate_step(attncl_graph *g, struct feedback_pass *b, attncl_value x,
                                attncl_value position, const attncl_value *dy)
 {
     struct feedback_steps *s = &b->c->steps;
@@ -198,7 +56,7 @@ static void differentiate_step(attncl_graph *g, struct backward_pass *b, attncl_
     attncl__free(outputs);
 }
 
-static attncl_status backprop_step(attncl_graph *g, struct backward_pass *b, attncl_value x,
+static attncl_status backprop_step(attncl_graph *g, struct feedback_pass *b, attncl_value x,
                                    attncl_value position, const attncl_value *dy)
 {
     struct loop_reads reads;
@@ -214,7 +72,7 @@ static attncl_status backprop_step(attncl_graph *g, struct backward_pass *b, att
 }
 
 // Prepares the gradients after the loop: rows of those of x, sums of the others.
-static attncl_status collect_grads(attncl_graph *g, struct backward_pass *b, attncl_value position)
+static attncl_status collect_grads(attncl_graph *g, struct feedback_pass *b, attncl_value position)
 {
     struct loop_sums sums;
     const int32_t n_steps = (int32_t)b->c->n_steps;
@@ -228,7 +86,7 @@ static attncl_status collect_grads(attncl_graph *g, struct backward_pass *b, att
     return ATTNCL_OK;
 }
 
-static void store_grads(attncl_graph *g, const struct backward_pass *b, attncl_value *dx)
+static void store_grads(attncl_graph *g, const struct feedback_pass *b, attncl_value *dx)
 {
     for (int i = 0; i < b->n_inner; ++i) {
         const int at = b->index[i];
@@ -244,14 +102,14 @@ static void store_grads(attncl_graph *g, const struct backward_pass *b, attncl_v
 static void backprop_steps(attncl_graph *g, const struct grad_region *region,
                            const attncl_value *dy, const bool *requires_grad, attncl_value *dx)
 {
-    const struct context *given = region->context;
+    const struct feedback_context *given = region->context;
     attncl_status status = ATTNCL_OK;
-    struct backward_pass b = {0};
+    struct feedback_pass b = {0};
 
     if (given->n_steps == 0)
         return;
-    TRY_DONE(init_backward_pass(given, &b));
-    truncate_tables(g, b.c);
+    TRY_DONE(attncl__feedback_pass_init(given, &b));
+    attncl__feedback_pass_truncate(g, b.c);
     if (attncl__given(b.c->steps.cache)) {
         const attncl_shape cache = attncl_graph_shape(g, b.c->steps.cache);
         b.c->steps.gradients =
@@ -259,7 +117,7 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
     }
     const attncl_value position = attncl__graph_loop_begin_reversed(g, given->n_steps);
     const attncl_value x = row_of(g, region->in[0], position);
-    list_requiring_grad(&b, x, requires_grad);
+    attncl__feedback_pass_list(&b, x, requires_grad);
     status = backprop_step(g, &b, x, position, dy);
     if (status == ATTNCL_OK && !attncl__graph_failed(g))
         status = collect_grads(g, &b, position);
@@ -269,7 +127,7 @@ static void backprop_steps(attncl_graph *g, const struct grad_region *region,
 done:
     if (status != ATTNCL_OK)
         GRAPH_FAIL(g, status, "%s", attncl_last_error());
-    free_backward_pass(&b);
+    attncl__feedback_pass_free(&b);
 }
 
 struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struct feedback_steps *s,
@@ -279,15 +137,16 @@ struct grad_region *attncl__feedback_backward_begin(attncl_graph *g, const struc
     if (!attncl__layer_shape(g, x, "x", &d))
         return NULL;
     const size_t layers = (size_t)s->p->n_layers * sizeof s->p->layers[0];
-    struct context *c = attncl__alloc_zero(sizeof *c + layers);
-    attncl_value **list = attncl__alloc_array((size_t)max_values(s->p->n_layers), sizeof *list);
+    struct feedback_context *c = attncl__alloc_zero(sizeof *c + layers);
+    attncl_value **list =
+        attncl__alloc_array((size_t)attncl__feedback_max_values(s->p->n_layers), sizeof *list);
     struct grad_region *region = NULL;
 
     if (c && list) {
-        *c = (struct context){.steps = *s, .p = *s->p, .n_steps = d.dim[0]};
+        *c = (struct feedback_context){.steps = *s, .p = *s->p, .n_steps = d.dim[0]};
         if (layers > 0)
             memcpy(c->layers, s->p->layers, layers);
-        const int n = list_values(c, list);
+        const int n = attncl__feedback_list_values(c, list);
         region = attncl__grad_region_begin(g, 1 + n, 2, c, sizeof *c + layers);
         for (int i = 0; region && i < n; ++i)
             region->in[1 + i] = *list[i];
@@ -305,7 +164,7 @@ void attncl__feedback_backward_end(attncl_graph *g, struct grad_region *region, 
                                    attncl_value memory, const struct loop_saves *saves)
 {
     if (region) {
-        struct context *c = region->context;
+        struct feedback_context *c = region->context;
         c->saves = *saves;
         region->out[0] = y;
         region->out[1] = memory;

@@ -2,9 +2,8 @@
 //
 // Reading keys of a configuration: each typed read notes its key.
 
-#include "model/config.h"
+#include "model/config_note.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -13,73 +12,6 @@
 
 #include "base/suggest.h"
 #include "base/try.h"
-
-// -- the list of keys
-
-struct config_key *attncl__config_find_key(const struct config *config, const char *name)
-{
-    struct config_keys *keys = config->keys;
-    for (size_t i = 0; i < keys->n; ++i)
-        if (keys->list[i].parent == config->parent && strcmp(keys->list[i].name, name) == 0)
-            return &keys->list[i];
-    return NULL;
-}
-
-// The key's row, added by its first read.
-static struct config_key *note(struct config *config, const char *name, enum config_type type)
-{
-    struct config_keys *keys = config->keys;
-    struct config_key *key = attncl__config_find_key(config, name);
-    if (!key) {
-        assert(keys->n < CONFIG_MAX_KEYS);
-        key = &keys->list[keys->n++];
-        *key = (struct config_key){.name = name,
-                                   .parent = config->parent,
-                                   .type = type,
-                                   .cause = keys->cause,
-                                   .variant = keys->variant};
-    }
-    key->is_read |= config->object != NULL;
-    key->run = keys->run;
-    return key;
-}
-
-static void note_default(struct config_key *key, const char *otherwise)
-{
-    if (key->otherwise[0])
-        key->varies |= strcmp(key->otherwise, otherwise) != 0;
-    else
-        snprintf(key->otherwise, sizeof key->otherwise, "%s", otherwise);
-}
-
-static struct config_key *note_number(struct config *config, const char *name,
-                                      enum config_type type, double min)
-{
-    struct config_key *key = note(config, name, type);
-    key->min = min;
-    return key;
-}
-
-static void note_word(struct config_key *key, const char *word)
-{
-    for (size_t i = 0; i < key->n_words; ++i)
-        if (strcmp(key->words[i], word) == 0)
-            return;
-    assert(key->n_words < CONFIG_MAX_WORDS);
-    key->words[key->n_words++] = word;
-}
-
-// Exploring: which of its values a key has in this run; CONFIG_NONE: its default.
-static int variant_of(const struct config *config, const struct config_key *key)
-{
-    const struct config_keys *keys = config->keys;
-    int cause = keys->cause, variant = keys->variant;
-    while (cause != CONFIG_NONE && &keys->list[cause] != key) {
-        variant = keys->list[cause].variant;
-        cause = keys->list[cause].cause;
-    }
-    return cause == CONFIG_NONE ? CONFIG_NONE : variant;
-}
 
 // -- integers, booleans, numbers
 
@@ -94,7 +26,7 @@ static attncl_status check_int(const char *key, int64_t min, int64_t value)
 
 attncl_status attncl__config_int(struct config *config, const char *key, int64_t min, int64_t *ret)
 {
-    note_number(config, key, CONFIG_INT, (double)min);
+    attncl__config_note_number(config, key, CONFIG_INT, (double)min);
     if (!config->object) {
         *ret = min * config->keys->scale;
         return ATTNCL_OK;
@@ -117,12 +49,12 @@ attncl_status attncl__config_int_or(struct config *config, const char *key, int6
 {
     char text[24];
     bool present = false;
-    struct config_key *noted = note_number(config, key, CONFIG_INT, (double)min);
+    struct config_key *noted = attncl__config_note_number(config, key, CONFIG_INT, (double)min);
     snprintf(text, sizeof text, "%" PRId64, otherwise);
-    note_default(noted, text);
+    attncl__config_note_default(noted, text);
     *ret = otherwise;
     if (!config->object) {
-        if (variant_of(config, noted) != CONFIG_NONE)
+        if (attncl__config_variant(config, noted) != CONFIG_NONE)
             *ret = otherwise == min ? min + 1 : min;
         return ATTNCL_OK;
     }
@@ -134,11 +66,11 @@ attncl_status attncl__config_bool_or(struct config *config, const char *key, boo
                                      bool *ret)
 {
     bool present = false;
-    struct config_key *noted = note(config, key, CONFIG_BOOL);
-    note_default(noted, otherwise ? "true" : "false");
+    struct config_key *noted = attncl__config_note(config, key, CONFIG_BOOL);
+    attncl__config_note_default(noted, otherwise ? "true" : "false");
     *ret = otherwise;
     if (!config->object) {
-        *ret = otherwise != (variant_of(config, noted) != CONFIG_NONE);
+        *ret = otherwise != (attncl__config_variant(config, noted) != CONFIG_NONE);
         return ATTNCL_OK;
     }
     return attncl__json_bool(config->object, key, &present, ret);
@@ -149,7 +81,7 @@ attncl_status attncl__config_presence(struct config *config, const char *key,
 {
     static const char *const texts[] = {"false", "true", "if the file has it"};
     bool given = false, present = false;
-    note_default(note(config, key, CONFIG_BOOL), texts[otherwise]);
+    attncl__config_note_default(attncl__config_note(config, key, CONFIG_BOOL), texts[otherwise]);
     if (config->object)
         TRY(attncl__json_bool(config->object, key, &given, &present));
     *ret = !given ? otherwise : present ? PRESENT_ALWAYS : PRESENT_NEVER;
@@ -164,7 +96,7 @@ static attncl_status check_number(const char *key, double min, double value)
 
 attncl_status attncl__config_number(struct config *config, const char *key, double min, double *ret)
 {
-    note_number(config, key, CONFIG_NUMBER, min);
+    attncl__config_note_number(config, key, CONFIG_NUMBER, min);
     if (!config->object) {
         *ret = isfinite(min) ? min : 1;
         return ATTNCL_OK;
@@ -178,9 +110,9 @@ attncl_status attncl__config_number_or(struct config *config, const char *key, d
 {
     char text[24];
     bool present = false;
-    struct config_key *noted = note_number(config, key, CONFIG_NUMBER, min);
+    struct config_key *noted = attncl__config_note_number(config, key, CONFIG_NUMBER, min);
     snprintf(text, sizeof text, "%g", otherwise);
-    note_default(noted, text);
+    attncl__config_note_default(noted, text);
     noted->number = otherwise;
     *ret = otherwise;
     if (!config->object) {
@@ -196,7 +128,7 @@ attncl_status attncl__config_number_or(struct config *config, const char *key, d
 attncl_status attncl__config_ints(struct config *config, const char *key, int64_t min,
                                   size_t capacity, int64_t *ret, size_t *n)
 {
-    note_number(config, key, CONFIG_INTS, (double)min);
+    attncl__config_note_number(config, key, CONFIG_INTS, (double)min);
     if (!config->object) {
         ret[0] = min * config->keys->scale;
         *n = 1;
@@ -219,13 +151,13 @@ attncl_status attncl__config_numbers_or(struct config *config, const char *key, 
     for (size_t i = 0; i < n && used < sizeof text; ++i)
         used += (size_t)snprintf(text + used, sizeof text - used, "%g%s", ret[i],
                                  i + 1 < n ? ", " : "]");
-    note_default(note(config, key, CONFIG_NUMBERS), text);
+    attncl__config_note_default(attncl__config_note(config, key, CONFIG_NUMBERS), text);
     return config->object ? attncl__json_doubles(config->object, key, &present, n, ret) : ATTNCL_OK;
 }
 
 attncl_status attncl__config_object(struct config *config, const char *key, struct config *ret)
 {
-    const struct config_key *noted = note(config, key, CONFIG_OBJECT);
+    const struct config_key *noted = attncl__config_note(config, key, CONFIG_OBJECT);
     *ret = *config;
     ret->parent = (int)(noted - config->keys->list);
     return config->object ? attncl__json_object(config->object, key, NULL, &ret->object)
@@ -242,7 +174,7 @@ static attncl_status read_word(struct config *config, const struct config_key *k
     *ret = otherwise ? otherwise : first;
     if (config->object)
         return attncl__json_text(config->object, key->name, otherwise ? &present : NULL, ret);
-    const int variant = variant_of(config, key);
+    const int variant = attncl__config_variant(config, key);
     if (variant != CONFIG_NONE)
         *ret = key->words[variant];
     return ATTNCL_OK;
@@ -253,11 +185,11 @@ static attncl_status choose(struct config *config, const char *key, const struct
                             int (*compare)(const char *, const char *), int *ret)
 {
     const char *word;
-    struct config_key *noted = note(config, key, CONFIG_WORD);
+    struct config_key *noted = attncl__config_note(config, key, CONFIG_WORD);
     for (size_t i = 0; i < n; ++i)
-        note_word(noted, choices[i].word);
+        attncl__config_note_word(noted, choices[i].word);
     if (otherwise)
-        note_default(noted, otherwise);
+        attncl__config_note_default(noted, otherwise);
     TRY(read_word(config, noted, choices[0].word, otherwise, &word));
     for (size_t i = 0; i < n; ++i) {
         if (compare(choices[i].word, word) == 0) {
@@ -281,15 +213,15 @@ attncl_status attncl__config_choice(struct config *config, const char *key,
 
 bool attncl__config_is(struct config *config, const char *key, const char *word)
 {
-    struct config_key *noted = note(config, key, CONFIG_WORD);
+    struct config_key *noted = attncl__config_note(config, key, CONFIG_WORD);
     const char *given = "";
-    note_word(noted, word);
+    attncl__config_note_word(noted, word);
     if (config->object) {
         bool present;
         return attncl__json_text(config->object, key, &present, &given) == ATTNCL_OK &&
                strcmp(given, word) == 0;
     }
-    const int variant = variant_of(config, noted);
+    const int variant = attncl__config_variant(config, noted);
     return variant != CONFIG_NONE && strcmp(noted->words[variant], word) == 0;
 }
 

@@ -143,54 +143,6 @@ static attncl_status add_inputs_and_outputs(attncl_description *d)
     return status;
 }
 
-// -- keys
-
-static attncl_status add_key(attncl_description *d, struct config_keys *keys, size_t index)
-{
-    static const char *const types[] = {
-        [CONFIG_INT] = "integer",   [CONFIG_NUMBER] = "number", [CONFIG_BOOL] = "true or false",
-        [CONFIG_WORD] = "word",     [CONFIG_INTS] = "integers", [CONFIG_NUMBERS] = "numbers",
-        [CONFIG_OBJECT] = "object",
-    };
-    const struct config_key *key = &keys->list[index];
-    struct strbuf name = STRBUF_EMPTY, choices = STRBUF_EMPTY, condition = STRBUF_EMPTY;
-    if (key->parent != CONFIG_NONE)
-        attncl__strbuf_add(&name, "%s.", keys->list[key->parent].name);
-    attncl__strbuf_add(&name, "%s", key->name);
-    for (size_t i = 0; i < key->n_words; ++i)
-        attncl__strbuf_add(&choices, "%s%s", i ? ", " : "", key->words[i]);
-    attncl_status status = attncl__arch_key_condition(d->model->arch, keys, index, &condition);
-    const attncl_entry entry = {
-        .kind = ATTNCL_ENTRY_KEY,
-        .optional = key->otherwise[0] != 0,
-        .name = name.data,
-        .type = types[key->type],
-        .standard = key->otherwise[0] && !key->varies ? key->otherwise : NULL,
-        .choices = choices.data,
-        .condition = condition.data,
-        .rank = -1,
-    };
-    if (status == ATTNCL_OK)
-        status = name.failed || choices.failed || condition.failed
-                     ? FAIL(ATTNCL_ERR_NO_MEMORY, "key %s", key->name)
-                     : attncl__entry_add(&d->entries, &entry);
-    attncl__strbuf_free(&name);
-    attncl__strbuf_free(&choices);
-    attncl__strbuf_free(&condition);
-    return status;
-}
-
-static attncl_status add_keys(attncl_description *d)
-{
-    struct config_keys *keys = attncl__alloc(sizeof *keys);
-    REQUIRE(keys, ATTNCL_ERR_NO_MEMORY, "keys of arch %s", d->model->arch->name);
-    attncl_status status = attncl__arch_keys(d->model->arch, keys);
-    for (size_t i = 0; status == ATTNCL_OK && i < keys->n; ++i)
-        status = add_key(d, keys, i);
-    attncl__free(keys);
-    return status;
-}
-
 // -- the description
 
 static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
@@ -198,7 +150,7 @@ static attncl_status fill(attncl_description *d, const attncl_safetensors *file)
     TRY(attncl__model_configure(d->model));
     if (d->symbols)
         attncl__symbols_read(d->symbols, d->model->config);
-    TRY(add_keys(d));
+    TRY(attncl__describe_keys(d->model->arch, &d->entries));
     d->params.file = file;
     TRY(attncl__model_list_params(d->model, &d->params));
     TRY(add_params(d));

@@ -20,4 +20,8 @@ attncl_status attncl__entry_add_shaped(struct entry_list *entries, attncl_entry 
 const attncl_entry *attncl__entry_at(const struct entry_list *entries, size_t i);
 void attncl__entry_list_free(struct entry_list *entries);
 
+// Adds the keys of the architecture's configuration.
+struct arch_class;
+attncl_status attncl__describe_keys(const struct arch_class *arch, struct entry_list *entries);
+
 #endif

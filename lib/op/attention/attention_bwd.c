@@ -13,14 +13,10 @@
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
 // for delta, then one for each (cl/attention/attention_bwd_gpu.cl).
 
-#include "op/attention/attention_tiling.h"
+#include "op/attention/attention_bwd_tiling.h"
 
 enum { IN_Y = ATT_IN_LENS + 1, IN_WEIGHTS, IN_ROWS, IN_G, IN_C, IN_STEP };
 enum { OUT_DQ, OUT_DK, OUT_DV };
-
-// GPU variant: work-items of a work-group, its rows and columns (cl/attention/attention_gpu.clh),
-// and what it takes of local memory.
-enum { GROUP = 128, GROUP_ROWS = 32, GROUP_COLUMNS = 64, GROUP_LOCAL_BYTES = 26 * 1024 };
 
 static attncl_status check_like(const char *name, const struct tensor_desc *d,
                                 const struct tensor_desc *want)
@@ -58,98 +54,6 @@ static attncl_status bwd_infer(struct op_sig *sig)
     return ATTNCL_OK;
 }
 
-// Tiling of the CPU variant, besides the forward pass's: splits of a head that have sums of their
-// own, and places in the scratch, in floats.
-struct backward_tiling {
-    struct attention_tiling p;
-    int64_t n_splits, tile_keys, key_pitch, value_pitch;
-    int64_t values_at, rows_at, dk_at, dv_at, floats;
-    int64_t local; // floats of local memory
-};
-
-static int64_t local_floats(const struct backward_tiling *b, int64_t block)
-{
-    const struct attention_tiling *p = &b->p;
-    return block *
-           (p->width + p->value_width + 2 * p->key_tile + 2 * b->key_pitch + b->value_pitch + 3);
-}
-
-// An upper bound of the loop iterations of one work-item that has one block.
-static int64_t iterations(const struct backward_tiling *b)
-{
-    const struct attention_tiling *p = &b->p;
-    const int64_t vw = p->vw, tile = p->key_tile, block = p->block;
-    const int64_t panels = tile / (p->score_vectors * vw) * (block / p->score_rows);
-    const int64_t sum_rows = p->score_rows < 6 ? p->score_rows : 6;
-    const int64_t strips = (b->key_pitch + b->value_pitch) / (p->sum_vectors * vw);
-    const int64_t each = panels * (p->width + p->value_width + 2) +
-                         strips * (tile / 4 * (block + 1) + block / sum_rows * (tile + 1)) +
-                         block * ((p->dropout ? 7 : 6) * tile / vw + 8) +
-                         (p->masking == MASKING_MASK ? 4 * block * tile : 4 * block * tile / vw);
-
-    return ceil_div(p->n_keys, tile) * (each + tile * (b->key_pitch + b->value_pitch) / vw) +
-           3 * block * (p->width + p->value_width + 4) + block * (p->n_keys / vw + 1);
-}
-
-static attncl_status choose_blocks(const struct op_sig *sig, struct backward_tiling *b)
-{
-    enum { MAX_LOCAL_BYTES = 256 * 1024, GROUPS_PER_CORE = 4 };
-    const struct device_caps *caps = sig->caps;
-    struct attention_tiling *p = &b->p;
-    const int64_t strip = (int64_t)p->vw * p->sum_vectors;
-
-    b->key_pitch = round_up(p->width, strip);
-    b->value_pitch = round_up(p->value_width, strip);
-    const size_t max = caps->local_bytes < MAX_LOCAL_BYTES ? caps->local_bytes : MAX_LOCAL_BYTES;
-    while (sizeof(float) * (size_t)local_floats(b, p->score_rows) > caps->local_bytes &&
-           attncl__attention_shrink(p))
-        continue;
-    if (caps->max_loop_iterations)
-        p->block = p->score_rows;
-    while (p->block > p->score_rows && sizeof(float) * (size_t)local_floats(b, p->block) > max)
-        p->block -= p->score_rows;
-    b->local = local_floats(b, p->block);
-    REQUIRE(sizeof(float) * (size_t)b->local <= caps->local_bytes, ATTNCL_ERR_UNSUPPORTED,
-            "gradients of attention with D = %" PRId64 " and E = %" PRId64
-            " take %zu bytes of local memory, the device has %zu",
-            p->width, p->value_width, sizeof(float) * (size_t)b->local, caps->local_bytes);
-    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations(b) < caps->max_loop_iterations,
-            ATTNCL_ERR_UNSUPPORTED,
-            "gradients of attention over S = %" PRId64 " keys take %" PRId64
-            " loop iterations, the device stops at %" PRIu64,
-            p->n_keys, iterations(b), caps->max_loop_iterations);
-
-    const int64_t blocks = ceil_div(p->n_queries, p->block);
-    const int64_t wanted = ceil_div(GROUPS_PER_CORE * (int64_t)caps->compute_units, p->heads);
-    b->n_splits = caps->max_loop_iterations || blocks < wanted ? blocks : wanted;
-    if (b->n_splits < 1)
-        b->n_splits = 1; // no query: dk and dv are 0
-    b->tile_keys = round_up(p->n_keys, p->key_tile);
-    b->values_at = p->heads * b->tile_keys * p->width;
-    b->rows_at = b->values_at + p->heads * b->tile_keys * p->value_width;
-    b->dk_at = b->rows_at + p->heads * p->n_keys * b->key_pitch;
-    b->dv_at = b->dk_at + b->n_splits * p->heads * b->tile_keys * b->key_pitch;
-    b->floats = b->dv_at + b->n_splits * p->heads * b->tile_keys * b->value_pitch;
-    return ATTNCL_OK;
-}
-
-static attncl_status choose_tiling(const struct op_sig *sig, struct backward_tiling *ret)
-{
-    *ret = (struct backward_tiling){0};
-    TRY(attncl__attention_tiling(sig, &ret->p));
-    if (!ret->p.gpu)
-        return choose_blocks(sig, ret);
-    REQUIRE(sig->caps->max_group >= GROUP && sig->caps->local_bytes >= GROUP_LOCAL_BYTES,
-            ATTNCL_ERR_UNSUPPORTED,
-            "gradients of attention take work-groups of %d work-items with %d bytes of local "
-            "memory, the "
-            "device has %zu with %zu",
-            GROUP, GROUP_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
-    ret->p.block = GROUP_ROWS;
-    ret->floats = ret->p.heads * ret->p.n_queries;
-    return ATTNCL_OK;
-}
-
 static bool anything(const struct op_sig *sig)
 {
     return attncl__desc_count(&sig->out[OUT_DQ]) > 0 || attncl__desc_count(&sig->out[OUT_DK]) > 0 ||
@@ -163,7 +67,7 @@ static attncl_status bwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
     *bytes_ret = 0;
     if (!anything(sig))
         return ATTNCL_OK;
-    TRY(choose_tiling(sig, &b));
+    TRY(attncl__attention_bwd_tiling(sig, &b));
     *bytes_ret = sizeof(float) * (size_t)b.floats;
     return ATTNCL_OK;
 }
@@ -242,15 +146,15 @@ static attncl_status launch_delta(struct launcher *l, const struct op_call *call
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    kspec_set_vw_ls(&spec, 1, GROUP);
+    kspec_set_vw_ls(&spec, 1, ATT_BWD_GROUP);
     kspec_int(&spec, "LANES_PER_ROW", LANES_PER_ROW);
     kspec_int(&spec, "VECS_PER_LANE", 0);
-    return attncl__launch(l, &spec, grid_1d(ceil_div(rows, GROUP / LANES_PER_ROW), GROUP),
-                          ARGS(arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t),
-                               arg_mem(call->in[IN_G]), WEIGHTS_AND_GRADIENT(call),
-                               arg_mem(call->scratch), arg_i64(rows),
-                               arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries),
-                               arg_i32(p->n_keys), arg_i32(p->value_width)));
+    return attncl__launch(
+        l, &spec, grid_1d(ceil_div(rows, ATT_BWD_GROUP / LANES_PER_ROW), ATT_BWD_GROUP),
+        ARGS(arg_mem(call->in[IN_Y]), arg_i64(y_b), arg_i64(y_t), arg_mem(call->in[IN_G]),
+             WEIGHTS_AND_GRADIENT(call), arg_mem(call->scratch), arg_i64(rows),
+             arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->value_width)));
 }
 
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
@@ -258,12 +162,12 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
 {
     const struct attention_fwd_params *params = call->sig.params;
     const struct tensor_desc *in = call->sig.in, *result = &call->sig.out[out];
-    const int64_t sum_vectors = result->dim[3] > GROUP_COLUMNS ? 2 : 1;
+    const int64_t sum_vectors = result->dim[3] > ATT_BWD_COLUMNS ? 2 : 1;
     struct kspec spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
     int64_t y_b, y_t;
 
     result_strides(call, &y_b, &y_t);
-    kspec_set_vw_ls(&spec, p->vw, GROUP);
+    kspec_set_vw_ls(&spec, p->vw, ATT_BWD_GROUP);
     kspec_int(&spec, "NE", sum_vectors);
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
@@ -272,7 +176,7 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
     return attncl__launch(
         l, &spec,
         grid_3d(p->heads, ceil_div(result->dim[2], p->block),
-                ceil_div(result->dim[3], sum_vectors * GROUP_COLUMNS), GROUP, 1),
+                ceil_div(result->dim[3], sum_vectors * ATT_BWD_COLUMNS), ATT_BWD_GROUP, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
              ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
              GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
@@ -286,7 +190,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
 {
     struct backward_tiling b;
 
-    TRY(choose_tiling(&call->sig, &b));
+    TRY(attncl__attention_bwd_tiling(&call->sig, &b));
     if (!b.p.gpu)
         return launch_cpu(l, call, &b);
     TRY(launch_delta(l, call, &b.p));
