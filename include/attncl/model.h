@@ -160,6 +160,42 @@ ATTNCL_API attncl_status attncl_decoder_step(attncl_decoder *decoder, const int3
 ATTNCL_API attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n,
                                                 const int32_t *tokens, float *logits);
 
+/** How attncl_decoder_sample() draws a token: token c of score s_c has the weight
+ * exp(s_c / temperature).  Start from ATTNCL_SAMPLING_INIT. */
+typedef struct attncl_sampling {
+    size_t struct_size;
+    double temperature; /**< 0: always the likeliest token, of equals the first */
+    int64_t top_k;      /**< only the top_k likeliest tokens; 0: all */
+    uint64_t seed;      /**< another seed, other tokens */
+} attncl_sampling;
+
+#define ATTNCL_SAMPLING_INIT                                                                       \
+    {                                                                                              \
+        sizeof(attncl_sampling), 1, 0, 0                                                           \
+    }
+
+/**
+ * n steps on the device: each takes a token of each sequence and draws the next, which the step after it
+ * takes.  The host waits after 256 steps each and at the end.  The first call compiles a graph of a step.
+ * A token is a function of the scores, the sampling and the position of the token before it, the same
+ * on every device: n calls for one token each, or any other division of n, give the same tokens.
+ * @param n           at least 1
+ * @param tokens      [batch], the tokens to take first
+ * @param sampling    borrowed for the call
+ * @param tokens_ret  [n, batch], the tokens drawn, of which the last has not been taken
+ *
+ * ERR_STATE beyond the limit, ERR_ARGUMENT for a token or a sampling that is not acceptable; the state is
+ * then as before.  ERR_STATE too where scores are not finite: tokens_ret has the tokens before that of
+ * each sequence, and -1 from there on.  After this and any other failure it is as after a failed
+ * attncl_decoder_step(); the position is that before the call.
+ * Errors: as attncl_decoder_step(), and those of attncl_graph_compile().  Threads: one at a time per
+ * model and its decoders.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n,
+                                               const int32_t *tokens,
+                                               const attncl_sampling *sampling,
+                                               int32_t *tokens_ret);
+
 /** The step's graph, borrowed, for profiles.
  * Errors: none.  Since: 0.1. */
 ATTNCL_API attncl_graph *attncl_decoder_graph(attncl_decoder *decoder);

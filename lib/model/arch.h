@@ -37,6 +37,8 @@ struct arch_class {
     // position of the last token that counts; output "logits" after that one.  Fills the step's states.
     attncl_status (*build_prefill)(struct build *b, const void *settings, int64_t n_tokens,
                                    int64_t batch);
+    // A step whose position and tokens are state, and which draws the next ones (layer/sampling.h).
+    attncl_status (*build_sampling_step)(struct build *b, const void *settings, int64_t batch);
     int64_t (*vocabulary)(const void *settings);
     int64_t (*limit)(const void *settings); // maximum number of positions of a decoder, 0: any
 

@@ -185,6 +185,7 @@ const struct arch_class attncl__arch_lm_sample = {
     .describe = describe,
     .build_step = attncl__lm_build_step,
     .build_prefill = attncl__lm_build_prefill,
+    .build_sampling_step = attncl__lm_build_sampling_step,
     .vocabulary = attncl__lm_vocabulary,
     .limit = attncl__lm_step_limit,
     .no_gradients = true,

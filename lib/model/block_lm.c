@@ -7,6 +7,7 @@
 
 #include "attncl/ops.h"
 #include "base/try.h"
+#include "layer/sampling.h"
 #include "model/block_lm.h"
 #include "model/config.h"
 
@@ -151,18 +152,39 @@ attncl_status attncl__lm_build(struct build *b, const void *settings)
     return ATTNCL_OK;
 }
 
-attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch)
+// What a step takes, [1 + B], and the scores of the next token [B, V].
+static attncl_status build_step(struct build *b, const struct lm_settings *s, attncl_value step,
+                                int64_t batch, attncl_value *logits_ret)
 {
-    const struct lm_settings *s = settings;
-    attncl_graph *g = b->graph;
-    const int64_t n = 1 + batch;
-    const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n);
-    const attncl_value position = attncl_slice(g, step, 0, 0, 1);
-    const attncl_value tokens = attncl_slice(g, step, 0, 1, n);
+    const attncl_value position = attncl_slice(b->graph, step, 0, 0, 1);
+    const attncl_value tokens = attncl_slice(b->graph, step, 0, 1, 1 + batch);
 
     attncl_value x = attncl__embed(b, &s->embed, tokens, position, ATTNCL_LAYOUT_TIME_FIRST);
     TRY(layers(b, s, position, ATTNCL_NONE_VALUE, &x));
-    attncl_graph_output(g, "logits", project(b, s, x));
+    *logits_ret = project(b, s, x);
+    return ATTNCL_OK;
+}
+
+attncl_status attncl__lm_build_step(struct build *b, const void *settings, int64_t batch)
+{
+    attncl_graph *g = b->graph;
+    const int64_t n = 1 + batch;
+    const attncl_value step = attncl_graph_input(g, "step", ATTNCL_I32, 1, &n);
+    attncl_value logits = ATTNCL_NONE_VALUE;
+
+    TRY(build_step(b, settings, step, batch, &logits));
+    attncl_graph_output(g, "logits", logits);
+    return attncl_graph_status(g);
+}
+
+attncl_status attncl__lm_build_sampling_step(struct build *b, const void *settings, int64_t batch)
+{
+    attncl_graph *g = b->graph;
+    const attncl_value step = attncl__sampling_step(g, batch);
+    attncl_value logits = ATTNCL_NONE_VALUE;
+
+    TRY(build_step(b, settings, step, batch, &logits));
+    attncl__sample(g, logits, step);
     return attncl_graph_status(g);
 }
 

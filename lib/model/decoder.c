@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Decoding token by token: one compiled graph of a step serves every position, which it reads from
-// device memory.  Prompts at once: decoder_prefill.c.
+// device memory.  Prompts at once: decoder_prefill.c; steps that draw
+// the next token: decoder_sample.c.
 
 #include <inttypes.h>
 #include <string.h>
@@ -62,6 +63,7 @@ void attncl_decoder_destroy(attncl_decoder *decoder)
     if (!decoder)
         return;
     attncl__decoder_prefill_free(decoder);
+    attncl__decoder_sample_free(decoder);
     attncl_graph_destroy(decoder->graph); // waits
     attncl__free(decoder->step);
     attncl__free(decoder);
@@ -72,6 +74,7 @@ attncl_status attncl_decoder_reset(attncl_decoder *decoder)
     REQUIRE(decoder, ATTNCL_ERR_ARGUMENT, "decoder is NULL");
     TRY(attncl_graph_reset(decoder->graph));
     TRY(attncl__decoder_prefill_reset(decoder));
+    TRY(attncl__decoder_sample_reset(decoder));
     decoder->position = 0;
     return ATTNCL_OK;
 }
@@ -161,4 +164,16 @@ attncl_status attncl_decoder_prefill(attncl_decoder *decoder, int64_t n, const i
     for (int64_t i = 0; i < n && !taken; ++i)
         TRY(attncl_decoder_step(decoder, tokens + i * decoder->batch, i + 1 == n ? logits : NULL));
     return ATTNCL_OK;
+}
+
+attncl_status attncl_decoder_sample(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                    const attncl_sampling *sampling, int32_t *tokens_ret)
+{
+    REQUIRE(decoder && tokens && sampling && tokens_ret, ATTNCL_ERR_ARGUMENT,
+            "decoder, tokens, sampling or tokens_ret is NULL");
+    REQUIRE(n >= 1, ATTNCL_ERR_ARGUMENT, "%" PRId64 " tokens, must be at least 1", n);
+    TRY(check_capacity(decoder, n));
+    TRY(attncl__graph_state_defined(decoder->graph));
+    TRY(check_tokens(decoder, 1, tokens));
+    return attncl__decoder_sample_take(decoder, n, tokens, sampling, tokens_ret);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A decoder inside: the graph of a step, and graphs of prompts, which share its state.
+// A decoder inside: the graph of a step, and graphs of prompts and of a step that draws the next token, which
+// share its state.
 #ifndef ATTNCL_MODEL_DECODER_H
 #define ATTNCL_MODEL_DECODER_H
 
@@ -25,7 +26,9 @@ struct attncl_decoder {
     int32_t *step;        // [1 + batch]
     bool uploads_pending; // no wait on the queue since the last step
     struct prefill prefills[N_PREFILLS];
-    int oldest; // of them, to be replaced
+    int oldest;                  // of them, to be replaced
+    attncl_graph *sampling_step; // a step that draws the next token; NULL: not yet
+    int32_t *drawn;              // [SAMPLING_ROWS, batch]
 };
 
 // A prompt at position 0.  Not taken, without an error: the device has not the memory or loops for it.
@@ -33,5 +36,11 @@ attncl_status attncl__decoder_prefill_take(attncl_decoder *decoder, int64_t n,
                                            const int32_t *tokens, float *logits, bool *taken_ret);
 void attncl__decoder_prefill_free(attncl_decoder *decoder);
 attncl_status attncl__decoder_prefill_reset(attncl_decoder *decoder);
+
+// Steps that draw, as attncl_decoder_sample() after the checks of its tokens.
+attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                          const attncl_sampling *sampling, int32_t *tokens_ret);
+void attncl__decoder_sample_free(attncl_decoder *decoder);
+attncl_status attncl__decoder_sample_reset(attncl_decoder *decoder);
 
 #endif

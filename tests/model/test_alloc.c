@@ -32,6 +32,8 @@ static attncl_status decode(const struct golden *golden)
     attncl_model *model = NULL;
     attncl_decoder *decoder = NULL;
     const int32_t token = 1, prompt[3] = {1, 2, 3};
+    const attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
+    int32_t drawn[2];
     status = attncl_model_open(test_context(), golden->path, &model);
     if (status == ATTNCL_OK)
         status = attncl_decoder_create(model, 1, &decoder);
@@ -39,6 +41,8 @@ static attncl_status decode(const struct golden *golden)
         status = attncl_decoder_prefill(decoder, 3, prompt, NULL);
     if (status == ATTNCL_OK)
         status = attncl_decoder_step(decoder, &token, NULL);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_sample(decoder, 2, &token, &sampling, drawn);
     attncl_decoder_destroy(decoder);
     attncl_model_close(model);
     return status;

@@ -131,6 +131,26 @@ LOOP_TEST(repeated_prompts_create_nothing, 0, N_NAMES)
     golden_close(&golden, model);
 }
 
+LOOP_TEST(repeated_draws_create_nothing, 0, N_NAMES)
+{
+    struct golden golden;
+    attncl_decoder *decoder = NULL;
+    const attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
+    int32_t tokens[5 * 3] = {1, 2, 3};
+    attncl_model *model = golden_open(&golden, names[_i]);
+    ck_ok(attncl_decoder_create(model, 3, &decoder));
+    struct level before = {0};
+    for (int i = 0; i <= N_RUNS / 4; ++i) {
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(attncl_decoder_sample(decoder, 5, tokens, &sampling, tokens));
+        if (i == 1)
+            before = level_now();
+    }
+    ck_same_level(before, level_now());
+    attncl_decoder_destroy(decoder);
+    golden_close(&golden, model);
+}
+
 // A tensor is a child of its context: opening makes one for each parameter, a graph adds itself and
 // nothing else.
 LOOP_TEST(weights_are_uploaded_once, 0, N_NAMES)

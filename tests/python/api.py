@@ -156,6 +156,25 @@ class Decodes(unittest.TestCase):
                 with self.assertRaises(attncl.AttnclError):
                     decoder.prefill(wrong)
 
+    def test_tokens_drawn_on_the_device(self):
+        tokens = golden("lm_transformer")[0]["tokens"]
+        with attncl.Model(path("lm_transformer")) as model, model.decoder(tokens.shape[1]) as decoder:
+            want = [tokens[0]]
+            for _ in range(6):
+                want.append(decoder.step(want[-1]).argmax(1))
+            decoder.reset()
+            np.testing.assert_array_equal(decoder.sample(tokens[0], 6, temperature=0), want[1:])
+            self.assertEqual(decoder.position, 6)
+            decoder.reset()
+            drawn = decoder.sample(tokens[0], 6, temperature=2.0, top_k=9, seed=2**64 - 1)
+            decoder.reset()
+            first = decoder.sample(tokens[0], 2, temperature=2.0, top_k=9, seed=2**64 - 1)
+            rest = decoder.sample(first[-1], 4, temperature=2.0, top_k=9, seed=2**64 - 1)
+            np.testing.assert_array_equal(np.concatenate([first, rest]), drawn)
+            for length, arguments in ((0, {}), (7, {}), (1, {"temperature": -1}), (1, {"top_k": -1})):
+                with self.assertRaises(attncl.AttnclError):
+                    decoder.sample(tokens[0], length, **arguments)
+
     def test_greedy_sample_is_lm_sample(self):
         inputs, expected = golden("lm_sample")
         tokens, want = inputs["tokens"], expected["tokens"]

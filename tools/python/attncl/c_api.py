@@ -95,6 +95,12 @@ class Param(Sized):
     _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("shape", Shape), ("trainable", ctypes.c_int)]
 
 
+class Sampling(Sized):
+    """attncl_sampling."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("temperature", ctypes.c_double), ("top_k", ctypes.c_int64),
+                ("seed", ctypes.c_uint64)]
+
+
 HANDLE, TEXT, SIZE, INT64 = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_int64
 HANDLE_RET, ARRAY = ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(Array)
 CHECKED = "raises AttnclError"
@@ -132,6 +138,8 @@ FUNCTIONS = {
     "decoder_vocabulary": (INT64, HANDLE),
     "decoder_step": (CHECKED, HANDLE, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
     "decoder_prefill": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(ctypes.c_float)),
+    "decoder_sample": (CHECKED, HANDLE, INT64, ctypes.POINTER(ctypes.c_int32), ctypes.POINTER(Sampling),
+                       ctypes.POINTER(ctypes.c_int32)),
     "description_create": (CHECKED, TEXT, TEXT, ctypes.c_int, HANDLE_RET),
     "description_destroy": (None, HANDLE),
     "description_count": (SIZE, HANDLE),

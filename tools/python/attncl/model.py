@@ -9,7 +9,7 @@ import weakref
 
 import numpy as np
 
-from .c_api import AttnclError, ContextOptions, DeviceInfo, Param, Status, c_arrays, c_texts, library, numpy_array
+from .c_api import AttnclError, ContextOptions, DeviceInfo, Param, Sampling, Status, c_arrays, c_texts, library, numpy_array
 from .description import describe
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
@@ -238,6 +238,10 @@ def _choose(scores, temperature, top_k, rng):
     return (scaled + rng.gumbel(size=scaled.shape)).argmax(1)  # Gumbel-max: an exact draw from the softmax
 
 
+def _ints(array):
+    return array.ctypes.data_as(ctypes.POINTER(ctypes.c_int32))
+
+
 class Decoder(_Handle):
     """A language model's state after a prefix."""
 
@@ -290,13 +294,25 @@ class Decoder(_Handle):
             raise AttnclError(Status.ERR_ARGUMENT, "a prompt of no tokens")
         return self._take(self._lib.decoder_prefill, (length,), tokens, (length, self.batch), logits)
 
-    def _take(self, function, arguments, tokens, shape, logits):
+    def sample(self, tokens, length, *, temperature=1.0, top_k=0, seed=0):
+        """Takes one token for each sequence, [batch], and then the tokens drawn, on the device: [length, batch] of
+        them, the last of which is not taken.  A token of score s has the weight exp(s / temperature), 0: the best one."""
+        taken = self._tokens(tokens, (self.batch,))
+        drawn = np.empty((max(length, 0), self.batch), np.int32)
+        sampling = Sampling(temperature=temperature, top_k=top_k, seed=seed)
+        self._ask(self._lib.decoder_sample, length, _ints(taken), ctypes.byref(sampling), _ints(drawn))
+        return drawn
+
+    def _tokens(self, tokens, shape):
         given = np.asarray(tokens)
         if given.dtype.kind not in "iu" or given.size != np.prod(shape) or given.ndim > len(shape):
             raise AttnclError(Status.ERR_ARGUMENT, f"tokens are {given.dtype} {list(given.shape)}, "
                               f"expected integers {list(shape)}")
-        tokens = np.ascontiguousarray(given.clip(-1, 2**31 - 1), np.int32)
+        return np.ascontiguousarray(given.clip(-1, 2**31 - 1), np.int32)
+
+    def _take(self, function, arguments, tokens, shape, logits):
+        taken = self._tokens(tokens, shape)
         scores = np.empty((self.batch, self.vocabulary), np.float32) if logits else None
         as_floats = scores.ctypes.data_as(ctypes.POINTER(ctypes.c_float)) if logits else None
-        self._ask(function, *arguments, tokens.ctypes.data_as(ctypes.POINTER(ctypes.c_int32)), as_floats)
+        self._ask(function, *arguments, _ints(taken), as_floats)
         return scores

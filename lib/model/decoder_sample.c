@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: MIT
+//
+// Steps that draw the next token on the device: their graph shares the state of the step's graph, and has what
+// the next step takes as state of its own.
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/struct.h"
+#include "base/try.h"
+#include "exec/exec.h"
+#include "graph/graph.h"
+#include "layer/sampling.h"
+#include "model/decoder.h"
+
+void attncl__decoder_sample_free(attncl_decoder *d)
+{
+    attncl_graph_destroy(d->sampling_step);
+    attncl__free(d->drawn);
+}
+
+attncl_status attncl__decoder_sample_reset(attncl_decoder *d)
+{
+    return d->sampling_step ? attncl_graph_reset(d->sampling_step) : ATTNCL_OK;
+}
+
+static attncl_status open_graph(attncl_decoder *d)
+{
+    attncl_model *model = d->model;
+    attncl_status status = ATTNCL_OK;
+    struct build b = {0};
+
+    if (d->sampling_step)
+        return ATTNCL_OK;
+    if (!d->drawn)
+        d->drawn = attncl__alloc_array((size_t)d->batch, SAMPLING_ROWS * sizeof *d->drawn);
+    REQUIRE(d->drawn, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", SAMPLING_ROWS * d->batch);
+    TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
+    b.n_positions = d->limit;
+    TRY_DONE(model->arch->build_sampling_step(&b, model->settings, d->batch));
+    attncl__graph_share_state(b.graph, d->graph);
+    TRY_DONE(attncl_graph_compile(b.graph, NULL));
+    d->sampling_step = b.graph;
+    b.graph = NULL; // ownership has passed to the decoder
+done:
+    attncl_graph_destroy(b.graph);
+    return status;
+}
+
+static attncl_status check_sampling(const attncl_sampling *given, attncl_sampling *ret)
+{
+    TRY(STRUCT_READ(attncl_sampling, ret, given));
+    REQUIRE(ret->temperature >= 0 && isfinite(ret->temperature), ATTNCL_ERR_ARGUMENT,
+            "temperature is %g, must be finite and at least 0", ret->temperature);
+    REQUIRE(ret->top_k >= 0, ATTNCL_ERR_ARGUMENT, "top_k is %" PRId64 ", must be at least 0",
+            ret->top_k);
+    return ATTNCL_OK;
+}
+
+// Up to SAMPLING_ROWS steps, from `position` on, and one wait.  What drawing has started is not taken back
+// where it fails.
+static attncl_status draw_rows(attncl_decoder *d, int64_t position, int64_t n, int32_t *tokens_ret)
+{
+    const size_t row = (size_t)d->batch * sizeof *tokens_ret;
+
+    for (int64_t i = 0; i < n; ++i)
+        TRY(attncl_graph_run(d->sampling_step));
+    TRY(attncl_graph_state_read(d->sampling_step, "drawn", d->drawn, SAMPLING_ROWS * row));
+    for (int64_t i = 0; i < n; ++i)
+        memcpy(tokens_ret + i * d->batch, d->drawn + (position + i) % SAMPLING_ROWS * d->batch,
+               row);
+    return ATTNCL_OK;
+}
+
+// ERR_STATE where a token is -1; all after it are then, too.
+static attncl_status check_drawn(const attncl_decoder *d, int64_t n, int32_t *tokens)
+{
+    int64_t first = -1;
+
+    for (int64_t i = 0; i < n * d->batch; ++i) {
+        if (i >= d->batch && tokens[i - d->batch] < 0)
+            tokens[i] = -1;
+        if (tokens[i] < 0 && first < 0)
+            first = i;
+    }
+    REQUIRE(first < 0, ATTNCL_ERR_STATE,
+            "the model's scores after %" PRId64 " tokens are not finite, in sequence %" PRId64,
+            d->position + first / d->batch + 1, first % d->batch);
+    return ATTNCL_OK;
+}
+
+static attncl_status draw(attncl_decoder *d, int64_t n, int32_t *tokens_ret)
+{
+    memset(tokens_ret, 0xff, (size_t)(n * d->batch) * sizeof *tokens_ret); // -1
+    for (int64_t i = 0; i < n; i += SAMPLING_ROWS) {
+        const int64_t now = n - i < SAMPLING_ROWS ? n - i : SAMPLING_ROWS;
+        TRY(draw_rows(d, d->position + i, now, tokens_ret + i * d->batch));
+    }
+    return check_drawn(d, n, tokens_ret);
+}
+
+attncl_status attncl__decoder_sample_take(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                                          const attncl_sampling *sampling, int32_t *tokens_ret)
+{
+    attncl_sampling s = ATTNCL_SAMPLING_INIT;
+    int32_t words[SAMPLING_WORDS];
+
+    TRY(check_sampling(sampling, &s));
+    TRY(open_graph(decoder));
+
+    const size_t bytes = (size_t)decoder->batch * sizeof *tokens;
+    attncl__sampling_words(s.temperature, s.top_k, s.seed, words);
+    if (decoder->uploads_pending)
+        TRY(attncl_context_finish(attncl__graph_context(decoder->graph)));
+    decoder->uploads_pending = false;
+    decoder->step[0] = (int32_t)decoder->position;
+    memcpy(decoder->step + 1, tokens, bytes);
+    // Nothing that steps share has changed on the device if these fail.
+    TRY(attncl_graph_write(decoder->sampling_step, "sampling", words, sizeof words));
+    TRY(attncl_graph_state_write(decoder->sampling_step, "step", decoder->step,
+                                 bytes + sizeof *tokens));
+    const attncl_status status = draw(decoder, n, tokens_ret);
+    if (status != ATTNCL_OK)
+        return attncl__graph_run_failed(decoder->graph, status); // the runs cannot be taken back
+    decoder->position += n;
+    return ATTNCL_OK;
+}
