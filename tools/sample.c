@@ -20,7 +20,7 @@ struct request {
     int64_t length;              // -1: up to the limit
     int64_t top_k, seed;
     double temperature;
-    bool crop, json;
+    bool crop, on_device, json;
 };
 
 // A text that grows, of the session's tokens.
@@ -76,13 +76,14 @@ static int generate(struct continuation *t, struct sampler *sampler, int64_t len
 
     if (length == 0)
         return print_new(t, 0);
-    for (int64_t i = 0; i < length; i++) {
-        int32_t token;
-        if (sampler_next(sampler, s->tokens, s->n_tokens, &token) != TOOL_OK)
+    for (int64_t i = 0, n; i < length; i += n) {
+        int32_t tokens[SAMPLER_AT_ONCE];
+        if (sampler_next(sampler, s->tokens, s->n_tokens, length - i, tokens, &n) != TOOL_OK)
             return TOOL_FAILED;
         const size_t printed = i == 0 ? 0 : s->n_tokens;
-        if (append(t, token) != TOOL_OK)
-            return TOOL_FAILED;
+        for (int64_t j = 0; j < n; j++)
+            if (append(t, tokens[j]) != TOOL_OK)
+                return TOOL_FAILED;
         if (print_new(t, printed) != TOOL_OK)
             return TOOL_FAILED;
     }
@@ -160,7 +161,8 @@ static int run(struct session *session, const void *request)
                               .window = window,
                               .temperature = r->temperature,
                               .top_k = r->top_k,
-                              .random = (uint64_t)r->seed};
+                              .random = (uint64_t)r->seed,
+                              .on_device = r->on_device};
     struct continuation text = {.request = r, .session = session};
 
     text.n_prompt = text.capacity = session->n_tokens;
@@ -195,6 +197,9 @@ int command_sample(int argc, char **argv)
          .help = "only the K likeliest tokens; 0: all (0)", .high = INT32_MAX},
         {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "another seed, another text (0)",
          .high = INT64_MAX},
+        {"draw-on-device", 0, OPTION_SWITCH, &r.on_device,
+         .help = "while the text fits, draw tokens on the device, several before the host waits:\n"
+                 "another text of a seed; the likeliest token is taken there in any case"},
         JSON_OPTION(&r.json, "the text, its tokens and the speed as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),

@@ -3,7 +3,8 @@
 //   p_c = exp(score_c / temperature) / sum, over the k best tokens; temperature 0 takes the best one
 //
 // The numbers come from SplitMix64 (Steele, Lea, Flood 2014), one per token: a seed gives one text, and
-// the scores decide it but for differences of rounding between devices.
+// the scores decide it but for differences of rounding between devices.  Where the device draws, its numbers are
+// attncl_decoder_sample()'s; the likeliest token needs none.
 
 #include "sampler.h"
 
@@ -135,24 +136,90 @@ static int read_window(struct sampler *p, const int32_t *tokens, size_t n)
     return TOOL_OK;
 }
 
-int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int32_t *token_ret)
+static bool takes_best(const struct sampler *p)
 {
-    int status;
+    return p->temperature == 0 || p->top_k == 1;
+}
 
-    if (!p->scores) {
-        p->scores = calloc((size_t)p->n_vocab, sizeof *p->scores);
-        p->candidates = calloc((size_t)p->n_vocab, sizeof *p->candidates);
+// More at once while that takes no longer than a reader notices.
+static void adapt(struct sampler *p, double seconds)
+{
+    const double noticed = 0.05;
+
+    if (seconds < noticed / 2 && p->at_once < SAMPLER_AT_ONCE)
+        p->at_once *= 2;
+    else if (seconds > noticed && p->at_once > 1)
+        p->at_once /= 2;
+}
+
+// Draws after tokens [n], of which the last has not been read yet.  *n_ret 0: not here.
+static int draw_on_device(struct sampler *p, const int32_t *tokens, size_t n, int64_t max,
+                          int32_t *tokens_ret, int64_t *n_ret)
+{
+    attncl_sampling sampling = ATTNCL_SAMPLING_INIT;
+    const int64_t left = p->window > 0 ? p->window - (int64_t)n + 1 : max;
+
+    sampling.temperature = takes_best(p) ? 0 : p->temperature;
+    sampling.top_k = p->top_k;
+    sampling.seed = p->random;
+    p->at_once = p->at_once > 0 ? p->at_once : 1;
+    int64_t count = p->at_once < max ? p->at_once : max;
+    count = count < left ? count : left;
+    *n_ret = 0;
+    const double start = seconds_now();
+    const attncl_status status =
+        attncl_decoder_sample(p->decoder, count, &tokens[n - 1], &sampling, tokens_ret);
+    if (takes_best(p) && (status == ATTNCL_ERR_DEVICE_MEMORY || status == ATTNCL_ERR_UNSUPPORTED)) {
+        p->stays_on_host = true;
+        return TOOL_OK;
     }
-    if (!p->scores || !p->candidates)
-        return tool_error("out of memory");
-    status = p->window > 0 && (int64_t)n > p->window ? read_window(p, tokens, n)
-                                                     : read_text(p, tokens, n);
+    while (*n_ret < count && (status == ATTNCL_OK || tokens_ret[*n_ret] >= 0))
+        ++*n_ret;
+    if (status != ATTNCL_OK && *n_ret == 0)
+        return tool_failed();
+    p->failed = status != ATTNCL_OK;
+    p->n_read += (size_t)count;
+    adapt(p, seconds_now() - start);
+    return TOOL_OK;
+}
+
+static int draw_on_host(struct sampler *p, const int32_t *tokens, size_t n, int32_t *token_ret)
+{
+    const int status = p->window > 0 && (int64_t)n > p->window ? read_window(p, tokens, n)
+                                                               : read_text(p, tokens, n);
     if (status != TOOL_OK)
         return status;
     *token_ret = choose(p);
     if (*token_ret < 0)
         return tool_error("the model's scores after %zu tokens are not finite", n);
     return TOOL_OK;
+}
+
+int sampler_next(struct sampler *p, const int32_t *tokens, size_t n, int64_t max,
+                 int32_t tokens_ret[SAMPLER_AT_ONCE], int64_t *n_ret)
+{
+    const bool fits = p->window == 0 || (int64_t)n <= p->window;
+
+    if (p->failed)
+        return tool_failed();
+    if (!p->scores) {
+        p->scores = calloc((size_t)p->n_vocab, sizeof *p->scores);
+        p->candidates = calloc((size_t)p->n_vocab, sizeof *p->candidates);
+    }
+    if (!p->scores || !p->candidates)
+        return tool_error("out of memory");
+    if (p->on_device && !takes_best(p) && fits && !p->decoder &&
+        read_text(p, tokens, n - 1) != TOOL_OK)
+        return TOOL_FAILED;
+    *n_ret = 0;
+    // Of a prompt that has been read whole the scores are here.
+    if (p->decoder && p->n_read + 1 == n && fits && (p->on_device || takes_best(p)) &&
+        !p->stays_on_host && draw_on_device(p, tokens, n, max, tokens_ret, n_ret) != TOOL_OK)
+        return TOOL_FAILED;
+    if (*n_ret > 0)
+        return TOOL_OK;
+    *n_ret = 1;
+    return draw_on_host(p, tokens, n, tokens_ret);
 }
 
 void sampler_close(struct sampler *p)

@@ -110,12 +110,12 @@ static int print_tokens(struct session *s, struct sampler *sampler, int64_t n)
     s->tokens = grown;
     for (size_t i = 0; i < s->n_tokens; i++)
         print_token(&s->vocabulary, s->tokens[i]);
-    for (int64_t i = 0; i < n && status == TOOL_OK; i++) {
-        int32_t token = 0;
-        status = sampler_next(sampler, s->tokens, s->n_tokens, &token);
-        if (status == TOOL_OK) {
-            s->tokens[s->n_tokens++] = token;
-            print_token(&s->vocabulary, token);
+    for (int64_t i = 0, drawn = 0; i < n && status == TOOL_OK; i += drawn) {
+        int32_t tokens[SAMPLER_AT_ONCE];
+        status = sampler_next(sampler, s->tokens, s->n_tokens, n - i, tokens, &drawn);
+        for (int64_t j = 0; j < drawn && status == TOOL_OK; j++) {
+            s->tokens[s->n_tokens++] = tokens[j];
+            print_token(&s->vocabulary, tokens[j]);
         }
     }
     printf("\n\n");

@@ -85,6 +85,8 @@ static attncl_status check_drawn(const attncl_decoder *d, int64_t n, int32_t *to
         if (tokens[i] < 0 && first < 0)
             first = i;
     }
+    REQUIRE(first < 0 || d->batch > 1, ATTNCL_ERR_STATE,
+            "the model's scores after %" PRId64 " tokens are not finite", d->position + first + 1);
     REQUIRE(first < 0, ATTNCL_ERR_STATE,
             "the model's scores after %" PRId64 " tokens are not finite, in sequence %" PRId64,
             d->position + first / d->batch + 1, first % d->batch);

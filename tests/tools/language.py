@@ -107,6 +107,33 @@ def main(tool, _root):
                 drawn.append(read(at("out"), "tokens"))
             check(drawn[0] == drawn[1], "without the first token %s, where its score is no number %s" % tuple(drawn))
 
+        def ends_where_scores_are_not_finite(tensors, metadata, text):
+            """The embedding of the first new character of the greedy text is no number: that is the last one written."""
+            new = next((i for i in range(len(prompt), len(prompt) + steps - 1) if text[i] not in text[:i]), None)
+            if new is None:
+                return False
+            name, (dtype, shape, data) = next((n, t) for n, t in tensors.items() if n.startswith("src_embed") and n.endswith("weight"))
+            row = VOCAB.index(text[new]) * shape[1] * 4
+            write(at("lm"), dict(tensors, **{name: (dtype, shape, data[:row] + struct.pack("<f", math.nan) + data[row + 4:])}), metadata)
+            status, out, err = attncl("sample", at("lm"), *options, *greedy)
+            check(status == 1 and out == text[:new + 1] and "after %d tokens are not finite" % (new + 1) in err,
+                  "not finite after '%s': status %d, '%s', %s" % (text[:new + 1], status, out, err))
+            write(at("lm"), tensors, metadata)
+            return True
+
+        def draws_on_the_device(length):
+            """By Philox: as long a text, the same however long it is."""
+            draw = lambda n, *more: works("sample", at("lm"), "--prompt", prompt, "--length", str(n), "--draw-on-device", *more)
+            texts = [draw(length, "--temperature", "3", "--seed", s) for s in "1123456"]
+            check(texts[0] == texts[1] and len(set(texts)) > 3, "seeds on the device: %s" % texts)
+            check(all(len(t) == len(prompt) + length + 1 for t in texts), "a wrong number of characters from the device")
+            check(draw(4, "--temperature", "3", "--seed", "1") == texts[0][:len(prompt) + 4] + "\n", "4 characters are others")
+            check(draw(length, "--temperature", "1", "--top-k", "1") == draw(length, *greedy), "--top-k 1 on the device")
+            one = ["sample", at("lm"), "--prompt", prompt[0], "--length", "1", "--seed", "1"]
+            check(len(works(*one, "--draw-on-device")) == 3, "one character after one, on the device")
+            seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9), "--draw-on-device")
+            check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
+
         def run_greedy(tokens):
             """The likeliest token after each, by a run of the whole window."""
             write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
@@ -134,6 +161,7 @@ def main(tool, _root):
             check("device" in log and " built" not in log and "from the cache" not in log, "a limit found late: " + log)
             return want
 
+        n_not_finite = 0
         for model in MODELS:
             tensors, metadata = load(os.path.join(DATA, model + ".safetensors"))
             metadata["attncl.vocab"] = VOCAB
@@ -142,6 +170,8 @@ def main(tool, _root):
             got = sample_agrees(tensors, metadata)
             no_number_is_never_drawn(tensors, metadata)
             want = crop_agrees()
+            n_not_finite += ends_where_scores_are_not_finite(tensors, metadata, got)
+            draws_on_the_device(steps)
             if model == "lm_transformer":  # which reads on after seq_len; published code does not
                 short = dict(json.loads(metadata["attncl.config"]), seq_len=6)
                 write(at("lm"), tensors, dict(metadata, **{"attncl.config": json.dumps(short)}))
@@ -153,6 +183,7 @@ def main(tool, _root):
                 write(at("lm"), tensors, metadata)
             refused("%d positions" % (T + 1), "sample", at("lm"), "--prompt", prompt, "--length", str(steps + 2))
 
+        check(n_not_finite > 0, "no greedy text had a new character")
         numbers = works("sample", at("lm"), "--tokens", " ".join(map(str, want[:3])), *greedy)
         check(numbers.split() == list(map(str, want[:T + 1])), "--tokens: %s, expected %s" % (numbers, want))
         refused("11 is not a token of the model, which has 0 to 10", "sample", at("lm"), "--tokens", "1,11")
