@@ -10,10 +10,11 @@ static const char usage[] =
     "usage: attncl selftest [--device D] [--json]\n"
     "\n"
     "Computes operations and their gradients on the device and, in double precision, on the host,\n"
-    "and compares; language models take tokens one by one and at once.  Exit status 1 when one\n"
-    "differs; it is named.  The JSON goes with a bug report.  What failed is kept by version of "
-    "the driver beside the program cache: programs\n"
-    "that use the library are warned in its log.\n";
+    "and compares; language models take tokens one by one and at once, and the gradients of their\n"
+    "losses are compared with differences.  Exit status 1 when one differs; it is named.  The "
+    "JSON\n"
+    "goes with a bug report.  What failed is kept by version of the driver beside the program\n"
+    "cache: programs that use the library are warned in its log.\n";
 
 struct report {
     json_t *rows; // null: lines are printed
@@ -49,12 +50,15 @@ static int check_one(size_t i, attncl_context *context, struct outcome *ret)
     i -= selftest_n_checks;
     if (i < selftest_n_decodings)
         return check_decoding(&selftest_decodings[i], context, ret);
+    i -= selftest_n_decodings;
+    if (i < selftest_n_decodings)
+        return check_gradients(&selftest_decodings[i], context, ret);
     return check_op(&selftest_large_checks[i - selftest_n_decodings], context, ret);
 }
 
 static int check_device(attncl_context *context, const attncl_device_info *info, struct report *r)
 {
-    const size_t n = selftest_n_checks + selftest_n_decodings +
+    const size_t n = selftest_n_checks + 2 * selftest_n_decodings +
                      (info->type == ATTNCL_DEVICE_GPU ? selftest_n_large_checks : 0);
     int status = TOOL_OK;
 

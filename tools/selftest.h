@@ -48,15 +48,16 @@ void outcome_compare(struct outcome *o, const char *what, int64_t at, double got
 int check_op(const struct check *c, attncl_context *context, struct outcome *ret);
 
 // A language model, of which the steps of decoding are compared with a run of all positions, whose ops the
-// other checks compare with the host's.
+// other checks compare with the host's; and the gradients of its loss with differences of that.
 struct decoding {
-    const char *op, *config;
+    const char *op, *training, *config; // what failures of either name
 };
 
 extern const struct decoding selftest_decodings[];
 extern const size_t selftest_n_decodings;
 
 int check_decoding(const struct decoding *d, attncl_context *context, struct outcome *ret);
+int check_gradients(const struct decoding *d, attncl_context *context, struct outcome *ret);
 
 // Of its elements, and of its last axis.
 int64_t check_count(const struct check_array *a);
@@ -118,6 +119,10 @@ attncl_value check_build_sgd(attncl_graph *g, const struct check *c, const attnc
 void check_ref_sgd(const struct check *c, double *const *in, double *out);
 attncl_value check_build_dropout(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_dropout(const struct check *c, double *const *in, double *out);
+attncl_value check_build_biased(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_biased(const struct check *c, double *const *in, double *out);
+attncl_value check_build_clamp(attncl_graph *g, const struct check *c, const attncl_value *in);
+void check_ref_clamp(const struct check *c, double *const *in, double *out);
 attncl_value check_build_slice(attncl_graph *g, const struct check *c, const attncl_value *in);
 void check_ref_slice(const struct check *c, double *const *in, double *out);
 attncl_value check_build_rotation(attncl_graph *g, const struct check *c, const attncl_value *in);

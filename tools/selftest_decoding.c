@@ -1,28 +1,34 @@
 // SPDX-License-Identifier: MIT
 //
-// Checks of attncl selftest: tokens one by one, and a prompt at once, against a run of all positions.
+// Checks of attncl selftest: tokens one by one, and a prompt at once, against a run of all positions; tokens drawn
+// on the device.
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attncl/parameters.h"
 #include "selftest.h"
 
-enum { POSITIONS = 12, PROMPT = 7, BATCH = 2, VOCABULARY = 40 };
+enum { POSITIONS = 12, PROMPT = 7, SAMPLED = 6, BATCH = 2, VOCABULARY = 40 };
 #define SIZES                                                                                      \
     "\"d_model\": 32, \"d_ff\": 48, \"n_layers\": 1, \"n_vocab\": 40, \"seq_len\": 12, "           \
-    "\"max_len\": 12"
+    "\"max_len\": 12, \"activation\": \"gelu\""
 
 const struct decoding selftest_decodings[] = {
-    {"decoding, transformer", "{\"layer\": \"transformer\", \"heads\": 2, " SIZES "}"},
-    {"decoding, aft_local", "{\"layer\": \"aft_local\", \"local_window_size\": 5, " SIZES "}"},
-    {"decoding, aft_full", "{\"layer\": \"aft_full\", " SIZES "}"},
-    {"decoding, aft_simple", "{\"layer\": \"aft_simple\", " SIZES "}"},
-    {"decoding, aft_conv",
+    {"decoding, transformer", "training, transformer",
+     "{\"layer\": \"transformer\", \"heads\": 2, " SIZES "}"},
+    {"decoding, aft_local", "training, aft_local",
+     "{\"layer\": \"aft_local\", \"local_window_size\": 5, " SIZES "}"},
+    {"decoding, aft_full", "training, aft_full", "{\"layer\": \"aft_full\", " SIZES "}"},
+    {"decoding, aft_simple", "training, aft_simple", "{\"layer\": \"aft_simple\", " SIZES "}"},
+    {"decoding, aft_conv", "training, aft_conv",
      "{\"layer\": \"aft_conv\", \"heads\": 2, \"window_size\": 5, " SIZES "}"},
-    {"decoding, gmlp", "{\"layer\": \"gmlp\", \"d_ffn\": 64, " SIZES "}"},
-    {"decoding, feedback", "{\"layer\": \"feedback\", \"heads\": 2, " SIZES "}"},
-    {"decoding, feedback_kv", "{\"layer\": \"feedback_kv\", \"heads\": 2, " SIZES "}"},
+    {"decoding, gmlp", "training, gmlp", "{\"layer\": \"gmlp\", \"d_ffn\": 64, " SIZES "}"},
+    {"decoding, feedback", "training, feedback",
+     "{\"layer\": \"feedback\", \"heads\": 2, " SIZES "}"},
+    {"decoding, feedback_kv", "training, feedback_kv",
+     "{\"layer\": \"feedback_kv\", \"heads\": 2, " SIZES "}"},
 };
 const size_t selftest_n_decodings = sizeof selftest_decodings / sizeof selftest_decodings[0];
 
@@ -81,6 +87,33 @@ static attncl_status decode(attncl_decoder *decoder, struct sequences *s, int n_
     return status;
 }
 
+// The likeliest tokens, drawn on the device one after the other, against those of the scores of steps.
+static attncl_status sample(attncl_decoder *decoder, const struct sequences *s, struct outcome *ret)
+{
+    attncl_sampling likeliest = ATTNCL_SAMPLING_INIT;
+    int32_t drawn[SAMPLED][BATCH], token[BATCH];
+    float scores[BATCH][VOCABULARY];
+    attncl_status status = attncl_decoder_reset(decoder);
+
+    likeliest.temperature = 0;
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_sample(decoder, SAMPLED, s->tokens[0], &likeliest, drawn[0]);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_reset(decoder);
+    memcpy(token, s->tokens[0], sizeof token);
+    for (int t = 0; t < SAMPLED && status == ATTNCL_OK; t++) {
+        status = attncl_decoder_step(decoder, token, scores[0]);
+        for (int b = 0; b < BATCH && status == ATTNCL_OK; b++) {
+            token[b] = 0;
+            for (int i = 1; i < VOCABULARY; i++)
+                if (scores[b][i] > scores[b][token[b]])
+                    token[b] = i;
+            outcome_compare(ret, "token", (int64_t)t * BATCH + b, drawn[t][b], token[b], 0.5);
+        }
+    }
+    return status;
+}
+
 static attncl_status run_and_compare(const struct decoding *d, attncl_context *context,
                                      struct sequences *s, struct outcome *ret)
 {
@@ -96,6 +129,8 @@ static attncl_status run_and_compare(const struct decoding *d, attncl_context *c
         status = decode(decoder, s, 0, ret);
     if (status == ATTNCL_OK)
         status = decode(decoder, s, PROMPT, ret);
+    if (status == ATTNCL_OK)
+        status = sample(decoder, s, ret);
     attncl_decoder_destroy(decoder);
     attncl_model_close(model);
     return status;

@@ -35,6 +35,19 @@ void check_ref_activation(const struct check *c, double *const *in, double *out)
         out[i] = activate(in[0][i], c->kind);
 }
 
+attncl_value check_build_biased(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    return attncl_bias_activate(g, in[0], in[1], (attncl_activation)c->kind);
+}
+
+void check_ref_biased(const struct check *c, double *const *in, double *out)
+{
+    const int64_t n = check_last_axis(&c->out);
+
+    for (int64_t i = 0; i < check_count(&c->out); i++)
+        out[i] = activate(in[0][i] + in[1][i % n], c->kind);
+}
+
 attncl_value check_build_sum(attncl_graph *g, const struct check *c, const attncl_value *in)
 {
     (void)c;

@@ -111,6 +111,23 @@ void check_ref_clip(const struct check *c, double *const *in, double *out)
         out[i] = factor * in[0][i];
 }
 
+static const double max_value = 1.5;
+
+attncl_value check_build_clamp(attncl_graph *g, const struct check *c, const attncl_value *in)
+{
+    attncl_value clipped;
+
+    (void)c;
+    attncl_clip_grad_value(g, 1, in, max_value, &clipped);
+    return clipped;
+}
+
+void check_ref_clamp(const struct check *c, double *const *in, double *out)
+{
+    for (int64_t i = 0; i < check_count(&c->out); i++)
+        out[i] = fmax(-max_value, fmin(max_value, in[0][i]));
+}
+
 static attncl_schedule_desc schedule(int kind)
 {
     attncl_schedule_desc desc = ATTNCL_SCHEDULE_DESC_INIT;
