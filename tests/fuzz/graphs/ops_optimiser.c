@@ -29,7 +29,7 @@ static double rate(const struct plan *p, const struct plan_step *s, int i)
 }
 
 // -- adam_step: 0 param, 1 grad, 2 exp_avg, 3 exp_avg_sq, 4 max_exp_avg_sq, 5 steps taken, 6 learning rate;
-// number: which of the values after it, weight decay in hundredths, decoupled, optimized, scheduled_decay
+// number: which of the values after it, weight decay in hundredths, decoupled, optimized, scheduled_decay; real: eps
 static bool adam_choose(struct plan *p, struct plan_step *s, int x)
 {
     const struct host *h = p->value[x].h;
@@ -44,6 +44,7 @@ static bool adam_choose(struct plan *p, struct plan_step *s, int x)
     s->number[1] = plan_chance(p, 50) ? 0 : 3;
     for (int i = 2; i < 5; ++i)
         s->number[i] = plan_number(p, 0, 1);
+    s->real = plan_chance(p, 50) ? 1e-8 : 1e-2;
     plan_result_like(p, s, x);
     return true;
 }
@@ -53,7 +54,7 @@ static void adam_evaluate(const struct plan *p, const struct plan_step *s)
     const struct ref_adam adam = {.learning_rate = learning_rate,
                                   .beta1 = 0.9,
                                   .beta2 = 0.999,
-                                  .eps = 1e-8,
+                                  .eps = s->real,
                                   .weight_decay = (double)s->number[1] / 100,
                                   .decoupled = (int)s->number[2],
                                   .optimized = (int)s->number[3],
@@ -84,6 +85,7 @@ static attncl_value adam_build(struct builder *b, const struct plan_step *s)
     static const char *const members[] = {"param", "exp_avg", "exp_avg_sq", "max_exp_avg_sq"};
     attncl_adam_desc desc = ATTNCL_ADAM_DESC_INIT;
     desc.learning_rate = learning_rate;
+    desc.eps = s->real;
     desc.weight_decay = (double)s->number[1] / 100;
     desc.decoupled = (int)s->number[2];
     desc.optimized = (int)s->number[3];
@@ -96,13 +98,13 @@ static attncl_value adam_build(struct builder *b, const struct plan_step *s)
                    taken(b, s, 1), &before, s->number[0]),
         "ATTNCL_NONE_VALUE;\n"
         "    const attncl_adam_desc adam%d = {sizeof(attncl_adam_desc), %g, 0.9, 0.999, "
-        "1e-8, %g, %d, %d, %d};\n"
+        "%g, %g, %d, %d, %d};\n"
         "    attncl_adam_values after%d = ATTNCL_ADAM_VALUES_INIT;\n"
         "    attncl_adam_step(g, &adam%d, attncl_adam_rates_at(g, &adam%d, %s, %s), %s, "
         "&(const attncl_adam_values){sizeof(attncl_adam_values), %s, %s, %s, %s}, "
         "&after%d);\n"
         "    v[%d] = after%d.%s",
-        s->out, learning_rate, desc.weight_decay, desc.decoupled, desc.optimized,
+        s->out, learning_rate, desc.eps, desc.weight_decay, desc.decoupled, desc.optimized,
         desc.scheduled_decay, s->out, s->out, s->out, program_name(s, 6), program_name(s, 5),
         program_name(s, 1), program_name(s, 0), program_name(s, 2), program_name(s, 3),
         program_name(s, 4), s->out, s->out, s->out, members[s->number[0]]);
