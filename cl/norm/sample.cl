@@ -4,7 +4,7 @@
 //
 //   Work      sample: a work-group takes `per_group` rows; work-item i elements i, i + LS ... of each, or a
 //             share of consecutive ones where their order counts.  sample_store: one work-group
-//   Memory    reads x 3 times for the best or for all, 36 times for the k best
+//   Memory    reads x 3 times for the best or for all, up to 36 times for the k best
 //   Numerics  after one subtraction and one product of floats, integers alone: equal scores, seed and
 //             position give equal tokens on every device and in every variant.  A weight has 2^-31 of
 //             itself and 2^-38 of the largest; below that it is 0
@@ -92,10 +92,9 @@ LOCAL_INLINE ulong group_before(ulong x, __local ulong *tmp)
 static inline uint order_of(float x)
 {
     const uint bits = as_uint(x);
+    const uint order = bits > 0x80000000u ? ~bits : bits | 0x80000000u;
 
-    if ((bits & 0x7f800000u) == 0x7f800000u)
-        return 0xffffffffu;
-    return bits == 0x80000000u ? bits : bits >> 31 ? ~bits : bits | 0x80000000u;
+    return (bits & 0x7f800000u) == 0x7f800000u ? 0xffffffffu : order;
 }
 
 static inline float score_of(uint order)
@@ -108,9 +107,8 @@ static inline float score_of(uint order)
 // 2^(38 - z), rounded down; z >= 0; 0 for NaN.  2^-f of the fraction f is a polynomial in 32 bits, of error 4e-9.
 static inline ulong weight_of(float z)
 {
-    if (!(z < 39.0f))
-        return 0;
-    const uint fixed = (uint)(z * 67108864.0f); // 2^26
+    const float bounded = z < 39.0f ? z : 39.0f;
+    const uint fixed = (uint)(bounded * 67108864.0f); // 2^26
     const uint f = fixed << 6;
     uint h = 0x00071c91u;
     h = 0x00537232u - mul_hi(f, h);
@@ -131,24 +129,26 @@ static inline ulong weight_at(__global const float *xr, int c, uint least, int l
     return order > least || (order == least && c <= last) ? weight : 0;
 }
 
-// The k-th largest order, k > 1, bit by bit; *n_above_ret: how many are above it.
+// The k-th largest order, k > 1, bit by bit; *n_above_ret: how many are above it.  Or one that exactly k are
+// above, as soon as there is one; *n_above_ret is then k.
 LOCAL_INLINE uint order_of_kth(__global const float *xr, int width, int k, int *n_above_ret,
                                group_tmp tmp)
 {
     uint found = 0;
     int n_above = 0;
 
-    for (int bit = 31; bit >= 0; --bit) {
+    int n = 0;
+    for (int bit = 31; bit >= 0 && n != k; --bit) {
         const uint order = found | 1u << bit;
-        int n = 0;
+        n = 0;
         for (int c = (int)get_local_id(0); c < width; c += LS)
             n += order_of(xr[c]) >= order;
         n = (int)GROUP_TOTAL((ulong)n, tmp);
         found = n >= k ? order : found;
         n_above = n >= k ? n_above : n; // the last one is of the order above the k-th
     }
-    *n_above_ret = n_above;
-    return found;
+    *n_above_ret = n == k ? k : n_above;
+    return n == k ? found - 1 : found;
 }
 
 // The place of the n-th that has this order, n >= 1.
@@ -226,6 +226,7 @@ KERNEL void sample_rows_fwd(__global const float *restrict x, __global const int
             if (k > 1)
                 least = order_of_kth(xr, width, k, &n_above, tmp);
             last = place_of_nth(xr, first, stop, least, k - n_above, tmp);
+            last = n_above == k ? -1 : last;
         }
         int token = width > 1 ? last : 0;
         if (k > 1) {
