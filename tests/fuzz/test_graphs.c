@@ -20,7 +20,7 @@ static const double largest_with_gradients = 1e4; // a rounding there moves a so
 static const double too_large = 1e9;              // beyond it, float has lost what double still has
 
 static struct counts {
-    int64_t graphs, results, gradients;
+    int64_t graphs, results, gradients, updates;
     int64_t steps[64]; // by ops
     struct measured measured;
 } counts;
@@ -76,6 +76,7 @@ static void count_steps(const struct plan *p)
 struct draw {
     int first_op, end_op;
     bool without_gradients;
+    int updates_percent;
 };
 
 // False when the graph differs from its definition; then `text`, or where it is NULL stderr, has it
@@ -84,7 +85,7 @@ static bool is_right(uint64_t seed, struct draw draw, FILE *text)
 {
     static struct plan p;
     static struct question q;
-    static struct wanted wanted[2 * MAX_WANTED];
+    static struct wanted wanted[3 * MAX_WANTED];
     attncl_tensor *weights[MAX_VALUES] = {NULL};
     struct builder b = {.g = test_graph()};
     plan_draw(&p, seed, draw.first_op, draw.end_op);
@@ -98,12 +99,15 @@ static bool is_right(uint64_t seed, struct draw draw, FILE *text)
     if (draw.without_gradients || plan_largest(&p) > largest_with_gradients ||
         plan_near_corners(&p))
         q.n_x = 0;
+    updates_choose(&p, &q, draw.updates_percent);
     if (q.n_y > 0 && plan_largest(&p) < too_large) {
         n = want_results(&p, &q, copy, wanted);
         counts.results += n;
         const int n_gradients = want_gradients(&p, &q, copy, wanted + n, &counts.measured);
+        const int n_updates = want_updates(&q, copy, wanted + n, wanted + n + n_gradients);
         counts.gradients += n_gradients;
-        n += n_gradients;
+        counts.updates += n_updates;
+        n += n_gradients + n_updates;
         program_build(&b, test_context(), &p, &q, weights);
         const attncl_status status = run(b.g, &p);
         if (status != ATTNCL_OK)
@@ -111,7 +115,7 @@ static bool is_right(uint64_t seed, struct draw draw, FILE *text)
                     attncl_last_error());
         right = status == ATTNCL_OK && !any_differs(b.g, wanted, n, seed, false);
         if (!right && status == ATTNCL_OK) {
-            widen_gradients(&p, &q, copy, wanted + n - n_gradients, n_gradients);
+            widen_gradients(&p, &q, copy, wanted + q.n_y, n_gradients + n_updates);
             right = !any_differs(b.g, wanted, n, seed, true);
         }
         ++counts.graphs;
@@ -151,6 +155,7 @@ FIXTURE(directory_begin, directory_down);
 TEST(random_graphs)
 {
     const int op = asked_op();
+    const struct draw draw = {op, op < 0 ? op : op + 1, false, 15};
     const int64_t seconds = asked("ATTNCL_FUZZ_SECONDS", 0), first = asked("ATTNCL_FUZZ_SEED", 1);
     const int64_t n = asked("ATTNCL_FUZZ_GRAPHS", seconds          ? INT32_MAX
                                                   : on_simulator() ? 30
@@ -159,15 +164,15 @@ TEST(random_graphs)
     int64_t wrong = 0;
     counts = (struct counts){0};
     for (int64_t i = 0; i < n && time(NULL) < end && wrong < 5; ++i)
-        wrong +=
-            !is_right((uint64_t)(first + i), (struct draw){op, op < 0 ? op : op + 1, false}, NULL);
-    printf("%" PRId64 " graphs, %" PRId64 " results and %" PRId64 " gradients; %" PRId64
-           " of %" PRId64 " differences are at a corner\n",
-           counts.graphs, counts.results, counts.gradients, counts.measured.skipped,
+        wrong += !is_right((uint64_t)(first + i), draw, NULL);
+    printf("%" PRId64 " graphs, %" PRId64 " results, %" PRId64 " gradients and %" PRId64
+           " updates; %" PRId64 " of %" PRId64 " differences are at a corner\n",
+           counts.graphs, counts.results, counts.gradients, counts.updates, counts.measured.skipped,
            counts.measured.elements);
     ck_assert_msg(wrong == 0, "%" PRId64 " graphs differ from their definitions", wrong);
     if (n >= N_GRAPHS && !seconds) { // else most would be left out unseen
         ck_assert_int_ge(counts.graphs, n * 9 / 10);
+        ck_assert_int_ge(counts.updates, n / 20);
         ck_assert_int_le(counts.measured.skipped, counts.measured.elements / 10);
         for (int i = 0; plan_op_at(i) && op < 0; ++i)
             ck_assert_msg(counts.steps[i] >= 10, "%s is in %" PRId64 " graphs", plan_op_at(i)->name,
@@ -262,6 +267,7 @@ static int run_programs(int n_programs)
 
 TEST(programs_repeat_graphs)
 {
+    const int64_t updates = counts.updates;
     int n = 0, n_ops = 0;
     while (plan_op_at(n_ops))
         ++n_ops;
@@ -269,8 +275,9 @@ TEST(programs_repeat_graphs)
         write_program(n++,
                       (struct draw){op, op + OPS_OF_PROGRAM < n_ops ? op + OPS_OF_PROGRAM : n_ops,
                                     .without_gradients = true});
-    write_program(n++, (struct draw){0, 2, false});
-    write_program(n, (struct draw){0, 1, false});
+    write_program(n++, (struct draw){0, 2, false, 100});
+    write_program(n, (struct draw){0, 1, false, 0});
+    ck_assert_int_gt(counts.updates, updates); // a program has some
     spoil(n);
     for (int i = 0; i <= n; ++i)
         compile(i);

@@ -132,6 +132,10 @@ struct question {
     int y[MAX_VALUES], n_y;
     int dy[MAX_VALUES], n_dy;
     int x[MAX_VALUES], n_x;
+    struct update {
+        int x, kind; // an index of x[]
+    } update[MAX_VALUES];
+    int n_updates;
 };
 // What the graph must give, and how far it may be off.
 struct wanted {
@@ -156,6 +160,14 @@ int want_gradients(const struct plan *p, const struct question *q, struct host *
 // which costs as many differences again.
 void widen_gradients(const struct plan *p, const struct question *q, struct host *const *copy,
                      struct wanted *w, int n);
+
+// -- updates.c
+void updates_choose(struct plan *p, struct question *q, int percent); // of all graphs
+void updates_build(struct builder *b, const struct question *q, const attncl_value *gradients);
+void updates_print(FILE *to, const struct question *q);
+// What the weights are afterwards; `gradients`: as want_gradients() left them.  Returns how many are wanted.
+int want_updates(const struct question *q, struct host *const *copy, const struct wanted *gradients,
+                 struct wanted *w);
 
 // -- program.c
 // Builds leaves, steps, outputs and gradients.

@@ -75,6 +75,7 @@ void program_build(struct builder *b, attncl_context *context, const struct plan
         snprintf(name, sizeof name, "d%d", q->x[i]);
         attncl_graph_output(b->g, name, dx[i]);
     }
+    updates_build(b, q, dx);
 }
 
 attncl_status program_write_inputs(const struct plan *p, attncl_graph *g)
@@ -182,6 +183,7 @@ static void print_question(FILE *to, const struct question *q)
             q->n_x, q->n_dy, q->n_x);
     for (int i = 0; i < q->n_x; ++i)
         fprintf(to, "    attncl_graph_output(g, \"d%d\", dx[%d]);\n", q->x[i], i);
+    updates_print(to, q);
 }
 
 void program_print(FILE *to, const struct plan *p, const struct question *q,
