@@ -2,38 +2,50 @@
 // Skinny GEMM (small M) with an epilogue: B, the weights, is read once.  Host side: lib/gemm/gemm_skinny.c
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [k, n] or [n, k]
+//   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias
 //
 //   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C; its work-items divide the
-//             sums over k.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid: columns fastest, then
-//             batch entries
+//             sums over k.  With NORM, each work-group computes the statistics of all rows, which takes less time than a
+//             launch while the rows are in the cache.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid:
+//             columns fastest, then batch entries
 //   Memory    reads B once, A once per work-group; writes C once; LS floats of local memory in gemv_dot
-//   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree; gemv_axpy: one chain over k
+//   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree, layer norm as in layer_norm.cl; gemv_axpy: one chain over k
 //
 //   Macro     Meaning                                              Values
 //   LS        work-group size, a power of two                      1 .. 256
 //   VW        vector width                                         1 | 4 | 8 | 16
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
 //   MAX_ROWS  maximum rows of A                                    1 | 4
+//   NORM      the rows of A are normalised; gemv_dot alone         0 | 1
 //   WTYPE     as in weights.clh: type of B                         0 | 1 | 2
 //   ACT       activation of the epilogue                           0 .. 6
 
+#include "common/norm.clh"
 #include "common/reduce.clh"
 #include "common/types.clh"
 #include "common/vector.clh"
 #include "common/weights.clh"
 
-#if !defined NV || !defined MAX_ROWS
-#error "NV and MAX_ROWS must be defined"
+#if !defined NV || !defined MAX_ROWS || !defined NORM
+#error "NV, MAX_ROWS and NORM must be defined"
 #endif
 
 #include "common/epilogue.clh"
 
 #define COLS_PER_GROUP 4
 
+#if NORM
+#define NORM_PARAMS                                                                                \
+    , __global const float *restrict norm_weight, __global const float *restrict norm_bias,        \
+        float eps
+#else
+#define NORM_PARAMS
+#endif
+
 KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *restrict a_base,
                      long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
-                     long c_start, long ldc, long c_batch, EPILOGUE_PARAMS)
+                     long c_start, long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS)
 {
     GROUP_SPACE(tmp);
     const int entry = (int)get_group_id(0) / groups_n;
@@ -50,13 +62,33 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
         for (int o = 0; o < COLS_PER_GROUP; o++)
             sum[r][o] = (FV)(0.0f);
 
+#if NORM
+    float mean[MAX_ROWS], rest[MAX_ROWS], scale[MAX_ROWS];
+#pragma unroll
+    for (int r = 0; r < MAX_ROWS; r++) {
+        __global const float *row = a + min(r, m - 1) * lda;
+        mean[r] = WORKGROUP_ROW_SUM(row, k, tmp) / (float)k;
+        const float2 part = row_distances(row, 0, k, 1, mean[r]);
+        const float2 d = (float2)(GROUP_SUM(part.x, tmp), GROUP_SUM(part.y, tmp));
+        rest[r] = d.x / (float)k;
+        scale[r] = norm_scale(d, (float)k, eps);
+    }
+#endif
     for (int k0 = (int)get_local_id(0) * VW; k0 < k; k0 += LS * VW) {
         const int left = k - k0;
         FV x[MAX_ROWS];
+#if NORM
+        const FV weight =
+            left >= VW ? VLOAD(norm_weight + k0) : load_part(norm_weight + k0, left, 0.0f);
+        const FV bias = left >= VW ? VLOAD(norm_bias + k0) : load_part(norm_bias + k0, left, 0.0f);
+#endif
 #pragma unroll
         for (int r = 0; r < MAX_ROWS; r++) {
             __global const float *from = a + min(r, m - 1) * lda + k0;
             x[r] = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
+#if NORM
+            x[r] = ((x[r] - mean[r]) - rest[r]) * scale[r] * weight + bias;
+#endif
         }
 #pragma unroll
         for (int o = 0; o < COLS_PER_GROUP; o++) {

@@ -67,10 +67,15 @@ static size_t norm_bytes(const struct device_caps *caps, const struct gemm *g)
 
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
 {
-    enum { MAX_K = 4096 }; // rows that stay in the second-level cache
+    // Rows that stay in the second-level cache; on GPUs, all rows in a multiprocessor's.
+    enum { MAX_K = 4096, MAX_GPU_ELEMENTS = 4096 };
 
-    return uses_row_dots(caps, g) && attncl__gemm_is_skinny(caps, g) && g->n > 1 && g->k > 0 &&
-           g->k <= MAX_K && g->batch == 1 && norm_bytes(caps, g) <= caps->local_bytes / 2 &&
+    if (!attncl__gemm_is_skinny(caps, g) || g->n <= 1 || g->k == 0 || g->batch != 1)
+        return false;
+    if (caps->variant == VARIANT_GPU)
+        return g->trans_b && g->m * g->k <= MAX_GPU_ELEMENTS;
+    return uses_row_dots(caps, g) && g->k <= MAX_K &&
+           norm_bytes(caps, g) <= caps->local_bytes / 2 &&
            within_max_loop_iterations(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
@@ -85,6 +90,7 @@ static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm 
     kspec_set_vw_ls(&spec, cpu ? caps->vector_width : gpu_vw, local);
     kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
+    kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
@@ -151,8 +157,9 @@ static struct kspec skinny_nn_spec(const struct device_caps *caps, const struct 
 
 static void add_norm(struct arg_list *args, const struct device_caps *caps, const struct gemm *g)
 {
-    arg_list_add(args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps),
-                            arg_local(norm_bytes(caps, g))));
+    arg_list_add(args, ARGS(arg_mem(g->norm.weight), arg_mem(g->norm.bias), arg_f32(g->norm.eps)));
+    if (caps->variant == VARIANT_CPU) // gemv.cl keeps no rows
+        arg_list_add(args, ARGS(arg_local(norm_bytes(caps, g))));
 }
 
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,

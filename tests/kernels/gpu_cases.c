@@ -72,6 +72,11 @@ attncl_status resource_case_run(struct launcher *l, const struct resource_case *
         GEMM(name " TN", m, n, k, .trans_a = true),                                                \
         GEMM(name " NN unaligned", m, n, (k) + 1, .trans_a = false)
 
+#define NORM_LINEAR(name, rows, kind, type)                                                        \
+    OP_CASE("layer norm and linear map " name, fused_norm_linear_fwd,                              \
+            VALUES({.activation = (kind)}, {.eps = 1e-5f}), DIM(rows, 512),                        \
+            EXTENTS(type, 512, 512), ABSENT, ABSENT, ABSENT, DIM(512), DIM(512))
+
 #define ATTENTION(name, cls, values, t, s, d)                                                      \
     OP_CASE(name, cls, VALUES values, HEADS(t, d), HEADS(s, d), HEADS(s, d))
 #define WIDTH(name, t, s, d) ATTENTION(name " D " #d, attention_fwd, (.scale = 1), t, s, d)
@@ -113,6 +118,10 @@ const struct resource_case resource_general[] = {
     SKINNY("4 rows NN", 4, .trans_b = false),
     SKINNY("1 row NT", 1, .trans_b = true),
     SKINNY("4 rows NT GELU", 4, .trans_b = true, .activation = GEMM_ACT_GELU),
+    NORM_LINEAR("1 row", 1, 0, F32),
+    NORM_LINEAR("4 rows GELU", 4, ATTNCL_GELU, F32),
+    NORM_LINEAR("1 row of F16", 1, 0, F16),
+    NORM_LINEAR("4 rows of BF16", 4, 0, BF16),
 
     WIDTHS(2048, 2048, "attention"),
     WIDTHS(1, 8192, "decoding"),

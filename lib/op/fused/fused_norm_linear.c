@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
 // A linear map of few rows with the layer norm in front of it, one launch instead of two.
-// No kernel: it is cl/gemm/gemm_cpu_skinny.cl with NORM = 1.
+// No kernel: it is cl/gemm/gemm_cpu_skinny.cl, on GPUs cl/gemm/gemv.cl, with NORM = 1.
 //
 //   y = act(LN(x) W^T + b) * gate + residual        x [..., in], norm_weight, norm_bias [in]
 //
