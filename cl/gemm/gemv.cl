@@ -7,7 +7,7 @@
 //   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C; its work-items divide the
 //             sums over k.  With NORM, each work-group computes the statistics of all rows, which takes less time than a
 //             launch while the rows are in the cache.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid:
-//             columns fastest, then batch entries
+//             columns fastest, then batch entries or products
 //   Memory    reads B once, A once per work-group; writes C once; LS floats of local memory in gemv_dot
 //   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree, layer norm as in layer_norm.cl; gemv_axpy: one chain over k
 //
@@ -17,6 +17,8 @@
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
 //   MAX_ROWS  maximum rows of A                                    1 | 4
 //   NORM      the rows of A are normalised; gemv_dot alone         0 | 1
+//   PRODUCTS  products of A, each with its B, bias and C in         1 | 3
+//             gemv_dot; of one batch entry where there are several
 //   WTYPE     as in weights.clh: type of B                         0 | 1 | 2
 //   ACT       activation of the epilogue                           0 .. 6
 
@@ -26,8 +28,8 @@
 #include "common/vector.clh"
 #include "common/weights.clh"
 
-#if !defined NV || !defined MAX_ROWS || !defined NORM
-#error "NV, MAX_ROWS and NORM must be defined"
+#if !defined NV || !defined MAX_ROWS || !defined NORM || !defined PRODUCTS
+#error "NV, MAX_ROWS, NORM and PRODUCTS must be defined"
 #endif
 
 #include "common/epilogue.clh"
@@ -42,18 +44,44 @@
 #define NORM_PARAMS
 #endif
 
+#if PRODUCTS == 3
+// C without a start, its rows as far apart as the first's
+#define PRODUCT_PARAMS(i)                                                                          \
+    , __global const WEIGHT *restrict b_##i, long b_start_##i, long ldb_##i, int has_bias_##i,     \
+        __global const float *restrict bias_##i, __global float *restrict c_##i
+#define OTHER_PARAMS PRODUCT_PARAMS(1) PRODUCT_PARAMS(2)
+#else
+#define OTHER_PARAMS
+#endif
+
 KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *restrict a_base,
                      long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
-                     long c_start, long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS)
+                     long c_start, long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS OTHER_PARAMS)
 {
     GROUP_SPACE(tmp);
-    const int entry = (int)get_group_id(0) / groups_n;
     const int j0 = (int)get_group_id(0) % groups_n * COLS_PER_GROUP;
+#if PRODUCTS == 3
+    const int product = (int)get_group_id(0) / groups_n;
+    __global const float *a = a_base + a_start;
+    __global const WEIGHT *b = product == 0   ? b_base + b_start
+                               : product == 1 ? b_1 + b_start_1
+                                              : b_2 + b_start_2;
+    __global float *c = product == 0 ? c_base + c_start : product == 1 ? c_1 : c_2;
+    const long b_row = product == 0 ? ldb : product == 1 ? ldb_1 : ldb_2;
+    struct epilogue e = EPILOGUE_OF(0);
+    if (product > 0) {
+        e.flags = (product == 1 ? has_bias_1 : has_bias_2) ? EPI_BIAS_COL : 0;
+        e.bias = product == 1 ? bias_1 : bias_2;
+    }
+#else
+    const int entry = (int)get_group_id(0) / groups_n;
     __global const float *a = a_base + a_start + entry * a_batch;
     __global const WEIGHT *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch;
+    const long b_row = ldb;
     const struct epilogue e = EPILOGUE_OF(entry);
+#endif
     FV sum[MAX_ROWS][COLS_PER_GROUP];
 
 #pragma unroll
@@ -92,7 +120,7 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
         }
 #pragma unroll
         for (int o = 0; o < COLS_PER_GROUP; o++) {
-            __global const WEIGHT *from = b + min(j0 + o, n - 1) * ldb + k0;
+            __global const WEIGHT *from = b + min(j0 + o, n - 1) * b_row + k0;
             const FV w = left >= VW ? load_weights(from) : load_weights_part(from, left);
 #pragma unroll
             for (int r = 0; r < MAX_ROWS; r++)

@@ -33,6 +33,7 @@ extern const struct fusion_rule *const attncl__fusion_rules[];
 
 extern const struct fusion_rule attncl__fuse_norm_linear; // fusion_norm_linear.c
 extern const struct fusion_rule attncl__fuse_add_gemm;    // fusion_add_gemm.c
+extern const struct fusion_rule attncl__fuse_qkv;         // fusion_qkv.c
 extern const struct fusion_rule attncl__fuse_mixing_step_after, attncl__fuse_mixing_step,
     attncl__fuse_ffn_after; // fusion_step.c
 

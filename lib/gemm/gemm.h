@@ -34,6 +34,13 @@ struct gemm_norm {
     float eps;
 };
 
+// Another product of the same A: B of the same shape and type, C dense.  Absent B: none.
+struct gemm_other {
+    struct gemm_matrix b;
+    struct span bias, c; // bias [n], may be absent
+};
+enum { GEMM_MAX_OTHERS = 2 };
+
 struct gemm {
     int64_t batch, m, n, k;
     struct gemm_matrix a, b, c;
@@ -47,7 +54,9 @@ struct gemm {
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent
     size_t scratch_bytes;
-    struct gemm_norm norm;          // only where attncl__gemm_norms()
+    struct gemm_norm norm; // only where attncl__gemm_norms()
+    struct gemm_other
+        other[GEMM_MAX_OTHERS];     // both or none; only where attncl__gemm_takes_others()
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
 };
 
@@ -61,6 +70,10 @@ size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g
 // True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate
 // launch.  Depends on the GEMM's sizes and layout only.
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
+
+// True when one launch computes the GEMM and two other products of A, and reads every B once.  Depends
+// on the GEMM's sizes and layout only.
+bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm *g);
 
 // Appends the GEMM.  With k = 0 the epilogue is applied to zero; an empty C appends nothing.
 attncl_status attncl__gemm(struct launcher *l, const struct gemm *g);

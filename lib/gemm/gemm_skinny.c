@@ -79,6 +79,17 @@ bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g)
            within_max_loop_iterations(caps, (NORM_VECTORS + 3) * g->m * (g->k + 16));
 }
 
+bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm *g)
+{
+    return caps->variant == VARIANT_GPU && attncl__gemm_is_skinny(caps, g) && g->trans_b &&
+           g->n > 1 && g->k > 0 && g->batch == 1;
+}
+
+static int product_count(const struct gemm *g)
+{
+    return g->other[0].b.span.storage ? 1 + GEMM_MAX_OTHERS : 1;
+}
+
 // CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four
 // of 16 bits at once.
 static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
@@ -91,6 +102,7 @@ static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm 
     kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    kspec_int(&spec, "PRODUCTS", product_count(g));
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
     return spec;
@@ -162,6 +174,15 @@ static void add_norm(struct arg_list *args, const struct device_caps *caps, cons
         arg_list_add(args, ARGS(arg_local(norm_bytes(caps, g))));
 }
 
+static void add_others(struct arg_list *args, const struct gemm *g)
+{
+    for (int i = 0; i < GEMM_MAX_OTHERS; ++i) {
+        const struct gemm_other *o = &g->other[i];
+        arg_list_add(args, ARGS(arg_mem(o->b.span), arg_i64(o->b.start), arg_i64(o->b.ld),
+                                arg_i32(o->bias.storage != NULL), arg_mem(o->bias), arg_mem(o->c)));
+    }
+}
+
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
                                   char how[GEMM_HOW_BYTES])
 {
@@ -186,9 +207,9 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
         local = attncl__gemm_fit_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
         columns = g->trans_b ? GEMV_COLS_PER_GROUP : (cpu ? GEMV_VECTORS * vw : 1) * (int64_t)local;
     }
-    const int64_t groups_n = ceil_div(g->n, columns);
+    const int64_t groups_n = ceil_div(g->n, columns), n_products = product_count(g);
 
-    REQUIRE(groups_n <= INT32_MAX / g->batch, ATTNCL_ERR_UNSUPPORTED,
+    REQUIRE(groups_n <= INT32_MAX / g->batch / n_products, ATTNCL_ERR_UNSUPPORTED,
             "a GEMM of %" PRId64 " columns in a batch of %" PRId64 " is too large", g->n, g->batch);
     arg_list_add(&args, ARGS(arg_i32(g->m), arg_i32(g->n), arg_i32(g->k), arg_i32(groups_n)));
     if (row_sums)
@@ -203,6 +224,9 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     attncl__gemm_add_epilogue(&args, g);
     if (norms)
         add_norm(&args, l->caps, g);
+    if (n_products > 1)
+        add_others(&args, g);
     snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of %zu", spec.kernel, local);
-    return attncl__launch(l, &spec, grid_1d(groups_n * g->batch, local), args.arg, args.n);
+    return attncl__launch(l, &spec, grid_1d(groups_n * g->batch * n_products, local), args.arg,
+                          args.n);
 }

@@ -77,6 +77,11 @@ attncl_status resource_case_run(struct launcher *l, const struct resource_case *
             VALUES({.activation = (kind)}, {.eps = 1e-5f}), DIM(rows, 512),                        \
             EXTENTS(type, 512, 512), ABSENT, ABSENT, ABSENT, DIM(512), DIM(512))
 
+#define QKV_MAPS(name, rows, type, ...)                                                            \
+    OP_CASE("maps of query, key and value " name, fused_qkv_fwd, VALUES({.eps = 1e-5f}),           \
+            DIM(rows, 512), EXTENTS(type, 512, 512), EXTENTS(type, 512, 512),                      \
+            EXTENTS(type, 512, 512), DIM(512), DIM(512), DIM(512), __VA_ARGS__)
+
 #define ATTENTION(name, cls, values, t, s, d)                                                      \
     OP_CASE(name, cls, VALUES values, HEADS(t, d), HEADS(s, d), HEADS(s, d))
 #define WIDTH(name, t, s, d) ATTENTION(name " D " #d, attention_fwd, (.scale = 1), t, s, d)
@@ -118,6 +123,9 @@ const struct resource_case resource_general[] = {
     SKINNY("4 rows NN", 4, .trans_b = false),
     SKINNY("1 row NT", 1, .trans_b = true),
     SKINNY("4 rows NT GELU", 4, .trans_b = true, .activation = GEMM_ACT_GELU),
+    QKV_MAPS("1 row", 1, F32, DIM(512), DIM(512)),
+    QKV_MAPS("1 row plain", 1, F32, ABSENT, ABSENT),
+    QKV_MAPS("4 rows of F16", 4, F16, DIM(512), DIM(512)),
     NORM_LINEAR("1 row", 1, 0, F32),
     NORM_LINEAR("4 rows GELU", 4, ATTNCL_GELU, F32),
     NORM_LINEAR("1 row of F16", 1, 0, F16),
