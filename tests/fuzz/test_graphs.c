@@ -15,13 +15,13 @@
 #include "support/directory.h"
 #include "support/op_test.h"
 
-enum { N_GRAPHS = 1000, MAX_WANTED = MAX_VALUES };
+enum { N_GRAPHS = 1000, MAX_WANTED = MAX_VALUES, MAX_OPS = 64 };
 static const double largest_with_gradients = 1e4; // a rounding there moves a softmax
 static const double too_large = 1e9;              // beyond it, float has lost what double still has
 
 static struct counts {
     int64_t graphs, results, gradients, updates;
-    int64_t steps[64]; // by ops
+    int64_t steps[MAX_OPS]; // by ops
     struct measured measured;
 } counts;
 
@@ -67,6 +67,7 @@ static attncl_status run(attncl_graph *g, const struct plan *p)
 
 static void count_steps(const struct plan *p)
 {
+    ck_assert_ptr_null(plan_op_at(MAX_OPS));
     for (int op = 0; plan_op_at(op); ++op)
         for (int i = 0; i < p->n_steps; ++i)
             counts.steps[op] += p->step[i].op == plan_op_at(op);
