@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // Decoding with a language model, by the position reached: what a prompt costs at once and token by
-// token, and what a step after it costs, in CPU time.  The model's weights are random.
+// token, and what a step after it costs, whose scores the host reads or which draws the likeliest token on
+// the device, in CPU time.  The model's weights are random.
 //
 //     decode '{"layer": "transformer", "heads": 8, "d_model": 512, "d_ff": 2048, "n_layers": 6, "n_vocab": 512}'
 
@@ -14,8 +15,8 @@
 enum { N_REPEATS = 5, N_STEPS = 32, LONGEST = 1920 };
 
 struct costs {
-    double prompt[N_REPEATS], by_steps, step[N_REPEATS]; // seconds
-    double difference;                                   // of scores, relative to the largest
+    double prompt[N_REPEATS], by_steps, step[N_REPEATS], drawn[N_REPEATS]; // seconds
+    double difference; // of scores, relative to the largest
 };
 
 // CPU time of all threads, which is the time of work that no other process disturbs.
@@ -46,6 +47,24 @@ static double largest_difference(const float *a, const float *b, int64_t n)
     return difference / largest;
 }
 
+// Tokens after a prompt, drawn on the device; seconds each.
+static attncl_status draw(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
+                          double *seconds_ret)
+{
+    attncl_sampling likeliest = ATTNCL_SAMPLING_INIT;
+    int32_t drawn[N_STEPS];
+    attncl_status status = attncl_decoder_reset(decoder);
+
+    likeliest.temperature = 0;
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_prefill(decoder, n, tokens, NULL);
+    const double start = seconds_now();
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_sample(decoder, N_STEPS, tokens + n, &likeliest, drawn);
+    *seconds_ret = (seconds_now() - start) / N_STEPS;
+    return status;
+}
+
 // scores: [2][vocabulary]
 static attncl_status measure(attncl_decoder *decoder, int64_t n, const int32_t *tokens,
                              float *scores, struct costs *costs)
@@ -69,6 +88,8 @@ static attncl_status measure(attncl_decoder *decoder, int64_t n, const int32_t *
         for (int i = 0; i < N_STEPS && status == ATTNCL_OK; i++)
             status = attncl_decoder_step(decoder, tokens + n + i, scores + n_vocab);
         costs->step[r < 0 ? 0 : r] = (seconds_now() - end) / N_STEPS;
+        if (status == ATTNCL_OK)
+            status = draw(decoder, n, tokens, &costs->drawn[r < 0 ? 0 : r]);
     }
     return status;
 }
@@ -84,18 +105,20 @@ static attncl_status print_curve(attncl_decoder *decoder)
 
     for (int i = 0; i < LONGEST + N_STEPS; i++)
         tokens[i] = (int32_t)((i * 7 + 3) % n_vocab);
-    printf("| prompt | at once, ms | by steps, ms | ratio | a step after it, ms | difference |\n"
-           "|---|---|---|---|---|---|\n");
+    printf("| prompt | at once, ms | by steps, ms | ratio | a step after it, ms | one that draws, "
+           "ms | "
+           "ratio | difference |\n|---|---|---|---|---|---|---|---|\n");
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0] && status == ATTNCL_OK; i++) {
         struct costs costs;
         if (limit > 0 && lengths[i] + N_STEPS > limit)
             break;
         status = measure(decoder, lengths[i], tokens, scores, &costs);
         if (status == ATTNCL_OK) {
-            const double prompt = median(costs.prompt);
-            printf("| %d | %.2f | %.1f | %.1f | %.3f | %.1e |\n", (int)lengths[i], 1e3 * prompt,
-                   1e3 * costs.by_steps, costs.by_steps / prompt, 1e3 * median(costs.step),
-                   costs.difference);
+            const double prompt = median(costs.prompt), step = median(costs.step),
+                         drawn = median(costs.drawn);
+            printf("| %d | %.2f | %.1f | %.1f | %.3f | %.3f | %.2f | %.1e |\n", (int)lengths[i],
+                   1e3 * prompt, 1e3 * costs.by_steps, costs.by_steps / prompt, 1e3 * step,
+                   1e3 * drawn, step / drawn, costs.difference);
         }
     }
     free(scores);

@@ -219,7 +219,10 @@ class Model(_Handle):
                 raise AttnclError(Status.ERR_STATE, f"{len(taken)} tokens and {steps} more need {needed} positions, "
                                   f"the model has {decoder.limit}")
             written = []
-            for _ in range(steps):
+            if steps > 1 and temperature == 0:  # the first from the prompt's scores, the others on the device
+                first = _choose(decoder.prefill(taken), 0, 0, rng)
+                written = [first.astype(tokens.dtype), *decoder.sample(first, steps - 1, temperature=0).astype(tokens.dtype)]
+            for _ in range(steps - len(written)):
                 scores = decoder.step(written[-1]) if written else decoder.prefill(taken)
                 written.append(_choose(scores, temperature, top_k, rng).astype(tokens.dtype))
         return np.concatenate([taken, *(row[None] for row in written)]).reshape(-1, *tokens.shape[1:])
