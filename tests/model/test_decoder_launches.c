@@ -42,7 +42,7 @@ TABLE_TEST(launches_of_a_step, models)
     golden_load(&golden, models[_i].name);
     ck_ok(attncl_model_open(test_context(), golden.path, &model));
     ck_ok(attncl_decoder_create(model, 1, &decoder));
-    if (test_context()->caps.variant == VARIANT_GPU)
+    if (test_context()->caps.variant == VARIANT_GPU && !test_context()->caps.max_loop_iterations)
         ck_assert_int_eq(layer_commands(decoder->graph), 2 * models[_i].of_a_layer);
     attncl_decoder_destroy(decoder);
     attncl_model_close(model);
