@@ -288,6 +288,8 @@ void widen_gradients(const struct plan *p, const struct question *q, struct host
             restore(p, copy);
         }
     // Gradients of saturated scores are differences of products that no result's gradient shows.
+    if (is_saturated(p))
+        all = fmax(all, 10 * plan_largest(p) * largest_asked(p, q));
     for (int i = 0; i < n && is_saturated(p); ++i)
         all = fmax(all, 10 * plan_largest(p) * largest_known(w[i].h));
     for (int i = 0; i < n; ++i)
