@@ -56,7 +56,7 @@ static void abandon(struct program *p, struct early_read *reads, size_t n)
     release(reads, n);
 }
 
-static attncl_status enqueue(struct program *p, struct early_read *reads, size_t n)
+static attncl_status enqueue_reads(struct program *p, struct early_read *reads, size_t n)
 {
     struct io_binding *output = NULL;
     size_t next = 0;
@@ -81,7 +81,7 @@ attncl_status attncl__graph_run_reading(attncl_graph *g, struct early_read *read
     TRY(attncl__run_begin(p));
     attncl_status status = attncl__program_poison(p);
     if (status == ATTNCL_OK)
-        status = enqueue(p, reads, n);
+        status = enqueue_reads(p, reads, n);
     (void)attncl__run_end(p, status);
     if (status != ATTNCL_OK) {
         abandon(p, reads, n);

@@ -105,8 +105,8 @@ done:
 
 // The run's three parts: copies of bound inputs, the graph, copies into bound outputs.  The first
 // that has commands waits, the last gives the event.
-static attncl_status enqueue(struct program *p, cl_uint n_wait, const cl_event *wait,
-                             cl_event *last)
+static attncl_status enqueue_run(struct program *p, cl_uint n_wait, const cl_event *wait,
+                                 cl_event *last)
 {
     const bool has_copy_out = p->copy_out.n_commands > 0;
 
@@ -131,7 +131,7 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
     REQUIRE((n_wait == 0) == (wait == NULL), ATTNCL_ERR_ARGUMENT,
             "%u events to wait for, but the list is %s", (unsigned)n_wait, wait ? "given" : "NULL");
     TRY(attncl__run_begin(p));
-    TRY(attncl__run_end(p, enqueue(p, n_wait, wait, event_ret)));
+    TRY(attncl__run_end(p, enqueue_run(p, n_wait, wait, event_ret)));
     if (event_ret)
         attncl__event_transfer(*event_ret);
     return ATTNCL_OK;
@@ -140,7 +140,7 @@ attncl_status attncl_graph_enqueue(attncl_graph *graph, cl_uint n_wait, const cl
 static attncl_status poison_and_run(attncl_graph *g, struct program *p)
 {
     TRY(attncl__program_poison(p));
-    TRY(enqueue(p, 0, NULL, NULL));
+    TRY(enqueue_run(p, 0, NULL, NULL));
     return attncl__graph_check_canaries(g);
 }
 
