@@ -115,8 +115,8 @@ int64_t attncl__gpu_split_k_count(const struct device_caps *caps, const struct g
 }
 
 // True when the tile is not much larger than C, and is small or gives every compute unit work.
-// Of few rows, every tile reads its columns of B once.  Tiles of 32 are for narrow matrices, and for those where tiles of 64 leave compute units idle
-// even with split-K.
+// A tile for few rows reads its columns of B once, so that any number of them is right.  Tiles of 32 are
+// for narrow matrices, and for those where tiles of 64 leave compute units idle even with split-K.
 static bool is_profitable(const struct device_caps *caps, const struct gemm *g,
                           const struct gpu_tile *t)
 {
