@@ -198,8 +198,8 @@ int command_sample(int argc, char **argv)
         {"seed", 's', OPTION_INTEGER, &r.seed, "S", .help = "another seed, another text (0)",
          .high = INT64_MAX},
         {"draw-on-device", 0, OPTION_SWITCH, &r.on_device,
-         .help = "while the text fits, draw tokens on the device, several before the host waits:\n"
-                 "another text of a seed; the likeliest token is taken there in any case"},
+         .help = "draw tokens on the device while the text fits, several before the host\n"
+                 "waits: another text of a seed; the likeliest are taken there anyway"},
         JSON_OPTION(&r.json, "the text, its tokens and the speed as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),

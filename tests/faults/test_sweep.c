@@ -13,7 +13,7 @@
 #include "support/faults.h"
 #include "support/work.h"
 
-enum { DEFAULT_SAMPLES = 3, SMALL = 300 };
+enum { DEFAULT_SAMPLES = 2, SMALL = 300 };
 
 static const struct piece {
     work_fn *run;
