@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "attncl/ops.h"
-#include "graph/graph.h"
+#include "layer/layer.h"
 
 void attncl__sampling_words(double temperature, int64_t top_k, uint64_t seed,
                             int32_t words[SAMPLING_WORDS])
@@ -33,8 +33,10 @@ attncl_value attncl__sampling_step(attncl_graph *g, int64_t batch)
 
 void attncl__sample(attncl_graph *g, attncl_value logits, attncl_value step)
 {
-    const int64_t words = SAMPLING_WORDS,
-                  rows[2] = {SAMPLING_ROWS, attncl__graph_desc(g, step)->dim[0] - 1};
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, step, "step", &d))
+        return;
+    const int64_t words = SAMPLING_WORDS, rows[2] = {SAMPLING_ROWS, d.dim[0] - 1};
     const attncl_value sampling = attncl_graph_input(g, "sampling", ATTNCL_I32, 1, &words);
     const attncl_value drawn = attncl_graph_state(g, "drawn", ATTNCL_I32, 2, rows);
     const attncl_value tokens = attncl__graph_add(

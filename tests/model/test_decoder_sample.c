@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attncl/parameters.h"
+#include "base/alloc.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -219,5 +220,25 @@ TEST(tokens_before_the_first_failure_are_given)
              "after 2 tokens");
     for (int i = 0; i < 6 * BATCH; ++i)
         ck_assert_int_eq(got[i], i < BATCH ? 1 : -1);
+    close_model(model, decoder);
+}
+
+// The first ones, in which the graph is built; tests/model/test_alloc.c has some of all.
+TEST(requests_for_memory_may_fail)
+{
+    enum { REQUESTS = 100 };
+    attncl_decoder *decoder = NULL;
+    attncl_model *model = open_model(configs[0], LIMIT, &decoder);
+    int32_t drawn[BATCH];
+
+    for (size_t n = 1; n <= REQUESTS; ++n) {
+        attncl__alloc_fail_at(n);
+        const attncl_status status = attncl_decoder_sample(decoder, 1, start, &samplings[0], drawn);
+        attncl__alloc_fail_at(0);
+        ck_assert_msg(status == ATTNCL_ERR_NO_MEMORY, "request %zu: %s (%s)", n,
+                      attncl_status_name(status), attncl_last_error());
+        ck_assert_int_eq(attncl_decoder_position(decoder), 0);
+    }
+    ck_ok(attncl_decoder_sample(decoder, 1, start, &samplings[0], drawn));
     close_model(model, decoder);
 }
