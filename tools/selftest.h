@@ -50,7 +50,9 @@ int check_op(const struct check *c, attncl_context *context, struct outcome *ret
 // A language model, of which the steps of decoding are compared with a run of all positions, whose ops the
 // other checks compare with the host's; and the gradients of its loss with differences of that.
 struct decoding {
-    const char *op, *training, *config; // what failures of either name
+    const char *op,
+        *training; // what failures of either name; NULL: its gradients have no kernels of their own
+    const char *config;
 };
 
 extern const struct decoding selftest_decodings[];
