@@ -14,6 +14,7 @@
 //   LS        work-group size, a power of two          1 .. 256
 
 #include "common/philox.clh"
+#include "common/reduce.clh"
 
 // -- sums over a work-group, and over the work-items before each
 
@@ -33,37 +34,8 @@ typedef int group_tmp;
 #define GROUP_BEFORE(x, tmp)  group_before(x, tmp)
 typedef __local ulong *group_tmp;
 
-LOCAL_INLINE ulong group_total(ulong x, __local ulong *tmp)
-{
-    const int i = (int)get_local_id(0);
-
-    tmp[i] = x;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int n = LS / 2; n > 0; n >>= 1) {
-        if (i < n)
-            tmp[i] += tmp[i + n];
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    const ulong total = tmp[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return total;
-}
-
-LOCAL_INLINE uint group_largest(uint x, __local ulong *tmp)
-{
-    const int i = (int)get_local_id(0);
-
-    tmp[i] = x;
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int n = LS / 2; n > 0; n >>= 1) {
-        if (i < n)
-            tmp[i] = max(tmp[i], tmp[i + n]);
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    const uint largest = (uint)tmp[0];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    return largest;
-}
+DEFINE_GROUP_TREE(group_total, ulong, GROUP_ADD)
+DEFINE_GROUP_TREE(group_largest, ulong, max)
 
 LOCAL_INLINE ulong group_before(ulong x, __local ulong *tmp)
 {
