@@ -43,14 +43,6 @@ static int add_result(struct report *r, const struct outcome *o)
     return r->rows ? TOOL_OK : output_flush();
 }
 
-// Gradients of a language model whose layers differ from another's by ops that have checks.
-static bool is_left_out(size_t i)
-{
-    const size_t first = selftest_n_checks + selftest_n_decodings;
-    return i >= first && i < first + selftest_n_decodings &&
-           !selftest_decodings[i - first].training;
-}
-
 static int check_one(size_t i, attncl_context *context, struct outcome *ret)
 {
     if (i < selftest_n_checks)
@@ -59,22 +51,20 @@ static int check_one(size_t i, attncl_context *context, struct outcome *ret)
     if (i < selftest_n_decodings)
         return check_decoding(&selftest_decodings[i], context, ret);
     i -= selftest_n_decodings;
-    if (i < selftest_n_decodings)
-        return check_gradients(&selftest_decodings[i], context, ret);
-    return check_op(&selftest_large_checks[i - selftest_n_decodings], context, ret);
+    if (i < selftest_n_trainings)
+        return check_gradients(&selftest_trainings[i], context, ret);
+    return check_op(&selftest_large_checks[i - selftest_n_trainings], context, ret);
 }
 
 static int check_device(attncl_context *context, const attncl_device_info *info, struct report *r)
 {
-    const size_t n = selftest_n_checks + 2 * selftest_n_decodings +
+    const size_t n = selftest_n_checks + selftest_n_decodings + selftest_n_trainings +
                      (info->type == ATTNCL_DEVICE_GPU ? selftest_n_large_checks : 0);
     int status = TOOL_OK;
 
     for (size_t i = 0; i < n && status == TOOL_OK; i++) {
         struct outcome outcome;
 
-        if (is_left_out(i))
-            continue;
         progress_bar("checking", NULL, (int64_t)i, (int64_t)n);
         status = check_one(i, context, &outcome);
         if (status == TOOL_OK)

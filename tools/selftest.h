@@ -47,19 +47,17 @@ void outcome_compare(struct outcome *o, const char *what, int64_t at, double got
 // TOOL_OK also where the check fails, which the outcome says.
 int check_op(const struct check *c, attncl_context *context, struct outcome *ret);
 
-// A language model, of which the steps of decoding are compared with a run of all positions, whose ops the
-// other checks compare with the host's; and the gradients of its loss with differences of that.
-struct decoding {
-    const char *op,
-        *training; // what failures of either name; NULL: its gradients have no kernels of their own
-    const char *config;
+// A language model: steps of decoding are compared with a run of all positions, whose ops the other checks
+// compare with the host's; gradients of its loss with differences of that.
+struct model_check {
+    const char *op, *config;
 };
 
-extern const struct decoding selftest_decodings[];
-extern const size_t selftest_n_decodings;
+extern const struct model_check selftest_decodings[], selftest_trainings[];
+extern const size_t selftest_n_decodings, selftest_n_trainings;
 
-int check_decoding(const struct decoding *d, attncl_context *context, struct outcome *ret);
-int check_gradients(const struct decoding *d, attncl_context *context, struct outcome *ret);
+int check_decoding(const struct model_check *d, attncl_context *context, struct outcome *ret);
+int check_gradients(const struct model_check *d, attncl_context *context, struct outcome *ret);
 
 // Of its elements, and of its last axis.
 int64_t check_count(const struct check_array *a);

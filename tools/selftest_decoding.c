@@ -15,21 +15,30 @@ enum { POSITIONS = 12, PROMPT = 7, SAMPLED = 6, BATCH = 2, VOCABULARY = 40 };
     "\"d_model\": 32, \"d_ff\": 48, \"n_layers\": 1, \"n_vocab\": 40, \"seq_len\": 12, "           \
     "\"max_len\": 12, \"activation\": \"gelu\""
 
-const struct decoding selftest_decodings[] = {
-    {"decoding, transformer", "training, transformer",
-     "{\"layer\": \"transformer\", \"heads\": 2, " SIZES "}"},
-    {"decoding, aft_local", NULL,
-     "{\"layer\": \"aft_local\", \"local_window_size\": 5, " SIZES "}"},
-    {"decoding, aft_full", NULL, "{\"layer\": \"aft_full\", " SIZES "}"},
-    {"decoding, aft_simple", NULL, "{\"layer\": \"aft_simple\", " SIZES "}"},
-    {"decoding, aft_conv", NULL,
+#define TRANSFORMER "{\"layer\": \"transformer\", \"heads\": 2, " SIZES "}"
+#define GMLP        "{\"layer\": \"gmlp\", \"d_ffn\": 64, " SIZES "}"
+#define FEEDBACK_KV "{\"layer\": \"feedback_kv\", \"heads\": 2, " SIZES "}"
+
+const struct model_check selftest_decodings[] = {
+    {"decoding, transformer", TRANSFORMER},
+    {"decoding, aft_local", "{\"layer\": \"aft_local\", \"local_window_size\": 5, " SIZES "}"},
+    {"decoding, aft_full", "{\"layer\": \"aft_full\", " SIZES "}"},
+    {"decoding, aft_simple", "{\"layer\": \"aft_simple\", " SIZES "}"},
+    {"decoding, aft_conv",
      "{\"layer\": \"aft_conv\", \"heads\": 2, \"window_size\": 5, " SIZES "}"},
-    {"decoding, gmlp", "training, gmlp", "{\"layer\": \"gmlp\", \"d_ffn\": 64, " SIZES "}"},
-    {"decoding, feedback", NULL, "{\"layer\": \"feedback\", \"heads\": 2, " SIZES "}"},
-    {"decoding, feedback_kv", "training, feedback_kv",
-     "{\"layer\": \"feedback_kv\", \"heads\": 2, " SIZES "}"},
+    {"decoding, gmlp", GMLP},
+    {"decoding, feedback", "{\"layer\": \"feedback\", \"heads\": 2, " SIZES "}"},
+    {"decoding, feedback_kv", FEEDBACK_KV},
 };
 const size_t selftest_n_decodings = sizeof selftest_decodings / sizeof selftest_decodings[0];
+
+// The other layers' gradients differ from these by ops that have checks.
+const struct model_check selftest_trainings[] = {
+    {"training, transformer", TRANSFORMER},
+    {"training, gmlp", GMLP},
+    {"training, feedback_kv", FEEDBACK_KV},
+};
+const size_t selftest_n_trainings = sizeof selftest_trainings / sizeof selftest_trainings[0];
 
 struct sequences {
     int32_t tokens[POSITIONS][BATCH];
@@ -113,7 +122,7 @@ static attncl_status sample(attncl_decoder *decoder, const struct sequences *s, 
     return status;
 }
 
-static attncl_status run_and_compare(const struct decoding *d, attncl_context *context,
+static attncl_status run_and_compare(const struct model_check *d, attncl_context *context,
                                      struct sequences *s, struct outcome *ret)
 {
     attncl_model *model = NULL;
@@ -135,7 +144,7 @@ static attncl_status run_and_compare(const struct decoding *d, attncl_context *c
     return status;
 }
 
-int check_decoding(const struct decoding *d, attncl_context *context, struct outcome *ret)
+int check_decoding(const struct model_check *d, attncl_context *context, struct outcome *ret)
 {
     struct sequences *s = malloc(sizeof *s);
 

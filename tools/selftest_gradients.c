@@ -169,11 +169,11 @@ static attncl_status check_tensors(const struct training *t)
     return status;
 }
 
-int check_gradients(const struct decoding *d, attncl_context *context, struct outcome *ret)
+int check_gradients(const struct model_check *d, attncl_context *context, struct outcome *ret)
 {
     struct training t = {.outcome = ret};
 
-    *ret = (struct outcome){.op = d->training};
+    *ret = (struct outcome){.op = d->op};
     attncl_status status = attncl_model_create(context, "lm", d->config, 1, &t.model);
     if (status == ATTNCL_OK)
         status = build(&t, context);
