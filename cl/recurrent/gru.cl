@@ -6,7 +6,8 @@
 //
 //   Work      a work-group takes `per_group` channels of one batch entry, work-item i vectors i, i + LS
 //             ... of them; 1-D grid: `n_chunks` work-groups to an entry
-//   Memory    reads xi, hh and h once, writes h' once; h and h' are rows of the same sequence
+//   Memory    reads xi, hh and h once, writes h' once and, to be kept, r, z and n; h and h' are rows of
+//             the same sequence
 //   Numerics  float; gates saturate to 0, 1 and -1, 1
 //
 //   Macro     Meaning                                  Values
@@ -15,17 +16,20 @@
 
 #include "common/math.clh"
 
-// xi, hh: rows of 3 width, gates in the order r, z, n; h, y: rows of width.  Rows of xi, h and y
-// are a stride apart, those of hh follow each other.  has_h 0: h is zero and not read.
+// xi, hh: rows of 3 width, gates in the order r, z, n; h, y: rows of width.  Rows of each are a
+// stride apart.  has_h 0: h is zero and not read.  keep: rows of hh have 4 width, of which 3 are
+// there; they become r, z, hh_n, n.
 KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long xi_stride,
-                          __global const float *restrict hh, __global const float *h, long h_start,
-                          long h_stride, int has_h, __global float *y, long y_start, long y_stride,
-                          int width, int n_chunks, int per_group)
+                          __global float *restrict hh, long hh_start, long hh_stride,
+                          __global const float *h, long h_start, long h_stride, int has_h,
+                          __global float *y, long y_start, long y_stride, int keep, int width,
+                          int n_chunks, int per_group)
 {
     const int b = (int)get_group_id(0) / n_chunks;
     const int first = ((int)get_group_id(0) - b * n_chunks) * per_group;
     const int end = min(first + per_group, width);
-    __global const float *x = xi + xi_start + b * xi_stride, *s = hh + (long)b * 3 * width;
+    __global const float *x = xi + xi_start + b * xi_stride;
+    __global float *s = hh + hh_start + b * hh_stride;
     __global const float *before = h + h_start + b * h_stride;
     __global float *after = y + y_start + b * y_stride;
 
@@ -38,5 +42,10 @@ KERNEL void gru_gates_fwd(__global const float *restrict xi, long xi_start, long
                             r * load_some(s + 2 * width + c, count, 0.0f));
         const FV old = has_h ? load_some(before + c, count, 0.0f) : (FV)(0.0f);
         store_some((1.0f - z) * n + z * old, after + c, count);
+        if (keep) {
+            store_some(r, s + c, count);
+            store_some(z, s + width + c, count);
+            store_some(n, s + 3 * width + c, count);
+        }
     }
 }

@@ -7,7 +7,8 @@
 //   h'   = (1 - z) n + z h
 //
 // Two launches a step: the GEMM hh, and the gates (cl/recurrent/gru.cl), which write the step's
-// rows of the output; the next step reads its state there.
+// rows of the output; the next step reads its state there.  For gradients the gates of all steps are
+// kept: hh is written where they go, and r, z and n replace what of it is not needed again.
 
 #include "attncl/kinds.h"
 #include "gemm/gemm.h"
@@ -15,6 +16,7 @@
 #include "op/row_launch.h"
 
 enum { IN_XI, IN_WEIGHT, IN_BIAS, IN_H0 };
+enum { OUT_Y, OUT_GATES };
 
 // Axes of xi and the output: steps and batch as the layout has them.
 static int batch_axis(const struct op_sig *sig)
@@ -50,13 +52,20 @@ static attncl_status fwd_infer(struct op_sig *sig)
                 "h0 is %s, expected [%" PRId64 ", %" PRId64 "]", SHAPE(h0), xi->dim[b], width);
     }
     const int64_t dim[3] = {xi->dim[0], xi->dim[1], width};
-    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[0]);
+    if (sig->save_for_backward)
+        TRY(attncl__desc_make(ATTNCL_F32, 3, (int64_t[]){xi->dim[0], xi->dim[1], 4 * width},
+                              &sig->out[OUT_GATES]));
+    return attncl__desc_make(ATTNCL_F32, 3, dim, &sig->out[OUT_Y]);
 }
 
-// hh of one step.
+// hh of one step, where gates are not kept.
 static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
 {
     struct tensor_desc hh;
+
+    *bytes_ret = 0;
+    if (attncl__desc_present(&sig->out[OUT_GATES]))
+        return ATTNCL_OK;
     const int64_t dim[2] = {sig->in[IN_XI].dim[batch_axis(sig)], sig->in[IN_XI].dim[2]};
 
     TRY(attncl__desc_make(ATTNCL_F32, 2, dim, &hh));
@@ -86,16 +95,28 @@ static struct step_rows initial_state(const struct op_call *call)
     return (struct step_rows){call->in[IN_H0], h0->start, attncl__rows(h0).stride};
 }
 
+// Where hh of step t goes.
+static struct step_rows hh_of(const struct op_call *call, int64_t t)
+{
+    const struct tensor_desc *gates = &call->sig.out[OUT_GATES];
+
+    if (attncl__desc_present(gates))
+        return step_of(&call->sig, call->out[OUT_GATES], gates, t);
+    return (struct step_rows){call->scratch, 0, call->sig.in[IN_XI].dim[2]};
+}
+
 // hh = W_hh h + b_hh; of no state, b_hh.
 static attncl_status append_gemm(struct launcher *l, const struct op_call *call, struct step_rows h,
-                                 int64_t n_batch)
+                                 struct step_rows hh)
 {
+    const int64_t n_batch = call->sig.out[OUT_Y].dim[batch_axis(&call->sig)];
     const int64_t width = call->sig.in[IN_WEIGHT].dim[1];
-    const struct gemm gemm = GEMM_OF(1, n_batch, 3 * width, h.span.storage ? width : 0,
-                                     .a = {.span = h.span, .start = h.start, .ld = h.stride},
-                                     .b = {.span = call->in[IN_WEIGHT], .ld = width},
-                                     .c = {.span = call->scratch, .ld = 3 * width}, .trans_b = true,
-                                     .bias_kind = GEMM_BIAS_COLUMN, .bias = call->in[IN_BIAS]);
+    const struct gemm gemm =
+        GEMM_OF(1, n_batch, 3 * width, h.span.storage ? width : 0,
+                .a = {.span = h.span, .start = h.start, .ld = h.stride},
+                .b = {.span = call->in[IN_WEIGHT], .ld = width},
+                .c = {.span = hh.span, .start = hh.start, .ld = hh.stride}, .trans_b = true,
+                .bias_kind = GEMM_BIAS_COLUMN, .bias = call->in[IN_BIAS]);
 
     return attncl__gemm(l, &gemm);
 }
@@ -103,33 +124,36 @@ static attncl_status append_gemm(struct launcher *l, const struct op_call *call,
 #define ROWS(x) arg_mem((x).span), arg_i64((x).start), arg_i64((x).stride)
 
 static attncl_status append_gates(struct launcher *l, const struct op_call *call,
-                                  struct step_rows xi, struct step_rows h, struct step_rows y)
+                                  struct step_rows xi, struct step_rows hh, struct step_rows h,
+                                  struct step_rows y)
 {
     enum { CHANNELS = 256 }; // of a work-group at most: a step has little work to share out
-    const struct tensor_desc *out = &call->sig.out[0];
+    const struct tensor_desc *out = &call->sig.out[OUT_Y];
     const int64_t n_batch = out->dim[batch_axis(&call->sig)], width = out->dim[2];
     const int64_t per_group = width < CHANNELS ? width : CHANNELS;
     const int64_t n_chunks = ceil_div(width, per_group);
+    const bool keep = attncl__desc_present(&call->sig.out[OUT_GATES]);
     const struct group_launch p =
         attncl__group_launch(l->caps, "recurrent/gru.cl", "gru_gates_fwd", per_group);
 
     return attncl__launch(l, &p.spec, grid_1d(n_batch * n_chunks, p.local),
-                          ARGS(ROWS(xi), arg_mem(call->scratch), ROWS(h),
-                               arg_i32(h.span.storage != NULL), ROWS(y), arg_i32(width),
-                               arg_i32(n_chunks), arg_i32(per_group)));
+                          ARGS(ROWS(xi), ROWS(hh), ROWS(h), arg_i32(h.span.storage != NULL),
+                               ROWS(y), arg_i32(keep), arg_i32(width), arg_i32(n_chunks),
+                               arg_i32(per_group)));
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct tensor_desc *out = &call->sig.out[0];
-    const int b = batch_axis(&call->sig);
+    const struct tensor_desc *out = &call->sig.out[OUT_Y];
+    const int64_t n_steps = out->dim[1 - batch_axis(&call->sig)];
     struct step_rows h = initial_state(call);
 
-    for (int64_t t = 0; t < out->dim[1 - b]; ++t) {
+    for (int64_t t = 0; t < n_steps; ++t) {
         const struct step_rows xi = step_of(&call->sig, call->in[IN_XI], &call->sig.in[IN_XI], t);
-        const struct step_rows y = step_of(&call->sig, call->out[0], out, t);
-        TRY(append_gemm(l, call, h, out->dim[b]));
-        TRY(append_gates(l, call, xi, h, y));
+        const struct step_rows y = step_of(&call->sig, call->out[OUT_Y], out, t);
+        const struct step_rows hh = hh_of(call, t);
+        TRY(append_gemm(l, call, h, hh));
+        TRY(append_gates(l, call, xi, hh, h, y));
         h = y;
     }
     return ATTNCL_OK;
@@ -138,7 +162,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 // The GEMMs, and 13 operations a channel with sigmoid and tanh as one each.
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
-    const double count = (double)attncl__desc_count(&sig->out[0]);
+    const double count = (double)attncl__desc_count(&sig->out[OUT_Y]);
     const double width = (double)sig->in[IN_WEIGHT].dim[1];
 
     *flop_ret = count * (6 * width + 13);
@@ -149,16 +173,18 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 static const struct grad_rule gru_grad[] = {
     {.op = OP_gru_bwd,
      .same_params = true,
-     .in = {REF_X(IN_XI), REF_X(IN_WEIGHT), REF_X(IN_BIAS), REF_X(IN_H0), REF_Y(0), REF_DY(0)},
+     .in = {REF_X(IN_WEIGHT), REF_X(IN_H0), REF_Y(OUT_Y), REF_Y(OUT_GATES), REF_DY(OUT_Y)},
      .out = {REF_DX(IN_XI), REF_TEMP(0), REF_TEMP(1), REF_DX(IN_H0)}},
     {.op = OP_linear_bwd_weight, .in = {REF_TEMP(0), REF_TEMP(1)}, .out = {REF_DX(IN_WEIGHT)}},
     {.op = OP_linear_bwd_bias, .in = {REF_TEMP(0)}, .out = {REF_DX(IN_BIAS)}},
 };
 
+// Output 1 is r, z, hh_n and n of each step, [.., .., 4 H], for the gradients.
 const struct op_class attncl__op_gru_fwd = {
-    .name = OP_CLASS(gru_fwd, 4, 1),
+    .name = OP_CLASS(gru_fwd, 4, 2),
     .optional = 1u << IN_H0,
     .strided = 1u << IN_H0,
+    .saved_for_backward = 1u << OUT_GATES,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,

@@ -2,6 +2,8 @@
 // Backward pass of gated recurrent units, against the reference (tests/ref/gru_bwd.c) and against
 // finite differences.
 
+#include <math.h>
+
 #include "attncl/kinds.h"
 #include "ref/ref.h"
 #include "support/grad_test.h"
@@ -24,6 +26,41 @@ static struct host *weight_for(int64_t width)
     return weight;
 }
 
+static double sigmoid(double x)
+{
+    return 1 / (1 + exp(-x));
+}
+
+// r, z, hh_n and n of every step, as the forward op keeps them.
+static struct host *gates_of(const struct host *xi, const struct host *weight,
+                             const struct host *bias, const struct host *h0, bool time_first,
+                             const struct host *y)
+{
+    const int64_t width = weight->dim[1], n_steps = y->dim[!time_first], batch = y->dim[time_first];
+    struct host *gates = host_new(ATTNCL_F32, DIMS(y->dim[0], y->dim[1], 4 * width));
+
+    for (int64_t i = 0; i < y->count; ++i) {
+        const int64_t row = i / width, c = i % width;
+        const int64_t t = time_first ? row / batch : row % n_steps;
+        const int64_t b = time_first ? row % batch : row / n_steps;
+        const double *h = t > 0 ? y->data + (time_first ? row - batch : row - 1) * width
+                          : h0  ? h0->data + b * width
+                                : NULL;
+        const double *x = xi->data + row * 3 * width + c;
+        double *gate = gates->data + row * 4 * width + c, hh[3];
+        for (int64_t k = 0; k < 3; ++k) {
+            hh[k] = bias->data[k * width + c];
+            for (int64_t j = 0; h && j < width; ++j)
+                hh[k] += weight->data[(k * width + c) * width + j] * h[j];
+        }
+        gate[0] = (float)sigmoid(x[0] + hh[0]);
+        gate[width] = (float)sigmoid(x[width] + hh[1]);
+        gate[2 * width] = (float)hh[2];
+        gate[3 * width] = (float)tanh(x[2 * width] + gate[0] * hh[2]);
+    }
+    return gates;
+}
+
 static void check(struct shape s, bool time_first, struct host *h0)
 {
     const struct gru_bwd_params params = {time_first ? ATTNCL_LAYOUT_TIME_FIRST
@@ -40,8 +77,9 @@ static void check(struct shape s, bool time_first, struct host *h0)
         y->data[i] = (float)y->data[i];
         dy->data[i] = (float)(i % 7 - 3) / 4;
     }
+    struct host *gates = gates_of(xi, weight, bias, h0, time_first, y);
     ref_gru_bwd(xi, weight, bias, h0, time_first, y, dy, want[0], want[1], want[2], want[3]);
-    ck_ok(run_op("gru_bwd", &params, HOSTS(xi, weight, bias, h0, y, dy), got, h0 ? 4 : 3));
+    ck_ok(run_op("gru_bwd", &params, HOSTS(weight, h0, y, gates, dy), got, h0 ? 4 : 3));
     for (int i = 0; i < (h0 ? 4 : 3); ++i)
         ck_near(got[i], want[i], 1e-6, i == 2 ? 0 : atol_for(s.width));
 }
@@ -81,12 +119,16 @@ TEST(meets_finite_differences)
 TEST(refusals)
 {
     const struct gru_bwd_params p = {ATTNCL_LAYOUT_TIME_FIRST};
-    struct host *xi = host_new(ATTNCL_F32, DIMS(4, 2, 9)), *y = host_new(ATTNCL_F32, DIMS(4, 2, 3));
-    struct host *weight = host_new(ATTNCL_F32, DIMS(9, 3)), *bias = host_new(ATTNCL_F32, DIMS(9));
-    struct host *dy = host_new(ATTNCL_F32, DIMS(4, 3, 3)), *w6 = host_new(ATTNCL_F32, DIMS(6, 2));
+    struct host *weight = host_new(ATTNCL_F32, DIMS(9, 3)),
+                *y = host_new(ATTNCL_F32, DIMS(4, 2, 3));
+    struct host *gates = host_new(ATTNCL_F32, DIMS(4, 2, 12)),
+                *dy = host_new(ATTNCL_F32, DIMS(4, 3, 3));
+    struct host *w6 = host_new(ATTNCL_F32, DIMS(6, 2)), *g9 = host_new(ATTNCL_F32, DIMS(4, 2, 9));
 
-    ck_refused("gru_bwd", &p, HOSTS(xi, weight, bias, NULL, y, dy), ATTNCL_ERR_SHAPE,
+    ck_refused("gru_bwd", &p, HOSTS(weight, NULL, y, gates, dy), ATTNCL_ERR_SHAPE,
                "y is [4, 2, 3], dy is [4, 3, 3]");
-    ck_refused("gru_bwd", &p, HOSTS(xi, w6, bias, NULL, y, y), ATTNCL_ERR_SHAPE,
+    ck_refused("gru_bwd", &p, HOSTS(weight, NULL, y, g9, y), ATTNCL_ERR_SHAPE,
+               "y is [4, 2, 3], gates is [4, 2, 9]");
+    ck_refused("gru_bwd", &p, HOSTS(w6, NULL, y, gates, y), ATTNCL_ERR_SHAPE,
                "weight_hh is [6, 2]");
 }
