@@ -91,7 +91,8 @@ ATTNCL_API attncl_value attncl_graph_constant(attncl_graph *g, attncl_dtype dtyp
                                               const int64_t *dim, const void *data);
 
 /** Memory of the shape `dim`, F32 or I32, that ops update in place and that keeps its content from run to run; starts
- * as zeros.  attncl_graph_reset() zeroes it again.
+ * as zeros.  attncl_graph_reset() zeroes it again.  F16 and BF16, since 0.2, are for the layers' own: no op
+ * that a caller adds takes them.
  * Errors: as attncl_graph_input().  Since: 0.1. */
 ATTNCL_API attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype dtype,
                                            int rank, const int64_t *dim);
@@ -121,9 +122,9 @@ ATTNCL_API attncl_status attncl_graph_status(const attncl_graph *g);
 /** What a graph needs on the device, in bytes.  Start from ATTNCL_MEMORY_REPORT_INIT. */
 typedef struct attncl_memory_report {
     size_t struct_size;
-    size_t weights_bytes; /**< tensors and constants it reads (shared ones count in each graph) */
-    size_t state_bytes;   /**< memory kept from run to run */
-    size_t io_bytes;      /**< inputs and outputs */
+    size_t weights_bytes;     /**< tensors and constants, each once (shared ones in each graph) */
+    size_t state_bytes;       /**< memory kept from run to run */
+    size_t io_bytes;          /**< inputs and outputs */
     size_t activations_bytes; /**< values between nodes, at their peak, after reuse */
     size_t scratch_bytes;     /**< the largest node's scratch */
     size_t arena_bytes;       /**< one allocation for activations and scratch */
@@ -200,8 +201,9 @@ ATTNCL_API attncl_status attncl_graph_read(attncl_graph *g, const char *name, vo
  * Errors: ERR_STATE before compiling, ERR_OPENCL.  Since: 0.1. */
 ATTNCL_API attncl_status attncl_graph_reset(attncl_graph *g);
 
-/** Waits for the runs under way and copies a state, F32 or I32: `bytes` exactly the state's.  Layers name
- * state of their own alike; a name that several states have is ERR_ARGUMENT.
+/** Waits for the runs under way and copies a state as it is stored, of the type that
+ * attncl_graph_state_name() gives: `bytes` exactly the state's.  Layers name state of their own alike; a name that
+ * several states have is ERR_ARGUMENT.
  * Errors: ERR_ARGUMENT for the name or the size, ERR_STATE before compiling or after a run that failed,
  * ERR_OPENCL.  Since: 0.2. */
 ATTNCL_API attncl_status attncl_graph_state_read(attncl_graph *g, const char *name, void *data,
@@ -216,7 +218,7 @@ ATTNCL_API attncl_status attncl_graph_state_write(attncl_graph *g, const char *n
 
 /** States of a compiled graph, those of layers too; 0 before compiling.  Errors: none.  Since: 0.2. */
 ATTNCL_API size_t attncl_graph_state_count(const attncl_graph *g);
-/** Name (borrowed) and shape of state `i`; NULL beyond the last.
+/** Name (borrowed), type (F32, I32, F16 or BF16) and shape of state `i`; NULL beyond the last.
  * Errors: none.  Since: 0.2. */
 ATTNCL_API const char *attncl_graph_state_name(const attncl_graph *g, size_t i,
                                                attncl_shape *shape_ret);

@@ -2,6 +2,8 @@
 //
 // Liveness: scratch sizes, the lifetime of each value, what the arena will hold.
 
+#include <stdlib.h>
+
 #include "base/ckd.h"
 #include "compile/lowered.h"
 #include "compile/program.h"
@@ -134,16 +136,41 @@ static attncl_status peak_live_bytes(struct lowered *p, size_t *peak_ret)
     return ATTNCL_OK;
 }
 
+static int by_tensor(const void *a, const void *b)
+{
+    const uintptr_t x = (uintptr_t)(*(const struct value *const *)a)->tensor;
+    const uintptr_t y = (uintptr_t)(*(const struct value *const *)b)->tensor;
+
+    return x < y ? -1 : x > y;
+}
+
+// Of tensors and constants.  One that was added several times is there once.
+static attncl_status weights_bytes(struct lowered *p, size_t *bytes_ret)
+{
+    const size_t max = (size_t)p->n_values;
+    const struct value **list = attncl__lowered_alloc(p, max * sizeof *list);
+    size_t n = 0;
+    REQUIRE(list, ATTNCL_ERR_NO_MEMORY, "memory of %d values", p->n_values);
+
+    for (int i = 1; i < p->n_values; ++i)
+        if (p->values[i].origin->kind == VALUE_TENSOR)
+            list[n++] = p->values[i].origin;
+    qsort(list, n, sizeof *list, by_tensor);
+    for (size_t i = 0; i < n; ++i)
+        if (i == 0 || list[i]->tensor != list[i - 1]->tensor)
+            *bytes_ret += attncl__desc_bytes(&list[i]->desc);
+    return ATTNCL_OK;
+}
+
 static attncl_status report(struct lowered *p)
 {
     attncl_memory_report *r = &p->report;
 
+    TRY(weights_bytes(p, &r->weights_bytes));
     for (int i = 1; i < p->n_values; ++i) {
         const struct value *v = p->values[i].origin;
         const size_t bytes = attncl__desc_bytes(p->values[i].desc);
-        if (v->kind == VALUE_TENSOR)
-            r->weights_bytes += bytes;
-        else if (v->kind == VALUE_STATE)
+        if (v->kind == VALUE_STATE)
             r->state_bytes += bytes;
         else if (v->kind == VALUE_INPUT || (v->kind == VALUE_RESULT && v->is_output))
             r->io_bytes += bytes;

@@ -290,6 +290,23 @@ TEST(what_nothing_needs_is_not_computed)
     attncl_graph_destroy(g);
 }
 
+TEST(a_tensor_that_is_added_twice_counts_once)
+{
+    attncl_memory_report r = ATTNCL_MEMORY_REPORT_INIT;
+    attncl_graph *g = test_graph();
+    attncl_tensor *a, *b;
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &a));
+    ck_ok(attncl_tensor_create(test_context(), ATTNCL_F32, 2, shape34, ATTNCL_F32, NULL, &b));
+    const attncl_value first = attncl_graph_weight(g, a), second = attncl_graph_weight(g, b);
+    const attncl_value again = attncl_graph_weight(g, a);
+    attncl_graph_output(g, "y", op2(g, "add_fwd", op2(g, "add_fwd", first, second), again));
+    ck_ok(attncl_graph_memory(g, &r));
+    ck_assert_uint_eq(r.weights_bytes, 2 * sizeof(float[3][4]));
+    attncl_graph_destroy(g);
+    attncl_tensor_destroy(a);
+    attncl_tensor_destroy(b);
+}
+
 TEST(steady_state_makes_nothing)
 {
     struct object_counts before, after;
