@@ -8,10 +8,10 @@
 // attention_bwd_gpu_delta.cl, `rows` from the forward pass.
 //
 //   Work      one work-group of TX x TY work-items = BR rows of one head's result and NE * 4 TX of its
-//             columns; grid (heads of all batch entries, blocks of rows, panels of columns).  Rows
-//             of dq are queries, and their tiles' columns keys; of dk and dv the other way round.
-//             A work-item holds 4 x 4 numbers of a tile and 4 x 4 NE sums
-//   Memory    as attention_gpu.cl; p and ds are recomputed for each of the three
+//             columns; grid (heads, blocks of rows, panels of columns).  Rows of dk and dv are keys, and
+//             their tiles' columns queries; of dq the other way round.  A work-item holds 4 x 4 numbers
+//             of a tile and 4 x 4 NE sums, of dk and dv each
+//   Memory    as attention_gpu.cl; ds of dk is kept for dq where there is space, else computed again
 //   Numerics  float; p from the same scores as the forward pass; sums in a fixed order
 //
 //   Macro     Meaning                                           Values
@@ -21,22 +21,28 @@
 //   ALIGNED   rows start at and consist of whole float4s        0 | 1
 //   MASKING   what hides keys, beside the range                 0 .. 2
 //   DROPOUT   of the weights                                    0 | 1
-//   OUTPUT    which gradient                                    DQ | DK | DV
+//   OUTPUT    which gradients                                   DQ | DK_DV
+//   KEEP      DK_DV keeps ds, DQ reads it                       0 | 1
 
-// A work-group of 128, whatever the widths.
-#define TX             16
-#define TY             8
-#define DC             32
-#define QUERY_CHANNELS 0 // three products take the space
-#include "attention/attention_gpu.clh"
-
-#if !defined OUTPUT || !defined DROPOUT
-#error "OUTPUT: DQ, DK or DV; DROPOUT: of the weights"
+#if !defined OUTPUT || !defined DROPOUT || !defined KEEP
+#error "OUTPUT: DQ or DK_DV; DROPOUT: of the weights; KEEP: ds"
 #endif
 
-#define DQ 0
-#define DK 1
-#define DV 2
+#define DQ    0
+#define DK_DV 1
+
+#define MAKES_TILES (OUTPUT == DK_DV || !KEEP)
+
+// A work-group of 128, whatever the widths.
+#define TX 16
+#define TY 8
+#define DC 32
+#if MAKES_TILES
+#define QUERY_CHANNELS 0 // the products take the space
+#else
+#define QUERY_CHANNELS DC // no products of rows: none is staged
+#endif
+#include "attention/attention_gpu.clh"
 
 // A pair of row i and column j of a tile, as query and key.
 #if OUTPUT == DQ
@@ -59,9 +65,13 @@ struct problem {
 // Does the pair count?
 static inline bool counts(const struct problem *x, int query, int key)
 {
-    if (query >= x->n_queries || key >= x->n_keys || !is_visible(&x->visible, query, key))
-        return false;
-#if MASKING == BY_LENGTHS && OUTPUT != DV
+    return query < x->n_queries && key < x->n_keys && is_visible(&x->visible, query, key);
+}
+
+// Does its score depend on query and key?
+static inline bool has_gradient(const struct problem *x, int query, int key)
+{
+#if MASKING == BY_LENGTHS
     return key < length_of(&x->visible, query);
 #else
     return true;
@@ -69,7 +79,7 @@ static inline bool counts(const struct problem *x, int query, int key)
 }
 
 // p of a pair that counts, from its product.
-static inline float weight(const struct problem *x, float product, int query, int key)
+static inline float weight_of(const struct problem *x, float product, int query, int key)
 {
     float score = product * x->scale;
 #if MASKING == BY_LENGTHS
@@ -96,21 +106,17 @@ static inline void make_mask(const struct problem *x, int i0, int j0, float kept
 }
 #endif
 
-// d[r][c]: what row i0 + 4 ty + r takes of column j0 + 4 tx + c, p or ds.  rows, columns: of
-// queries and keys; g_rows, v_columns: of g and v, alike.
+// p[r][c] and ds[r][c] of row i0 + 4 ty + r and column j0 + 4 tx + c, p with dropout.  rows, columns:
+// of queries and keys; other_rows, other_columns: of g and v, alike.
 static inline void make_tile(const struct problem *x, struct rows rows, struct rows columns,
                              struct rows other_rows, struct rows other_columns, int i0, int j0,
-                             uint seen, float d[4][4])
+                             uint seen, float p[4][4], float ds[4][4])
 {
-    float s[4][4];
-
     for (int r = 0; r < 4; r++)
         for (int c = 0; c < 4; c++)
-            s[r][c] = d[r][c] = 0.0f;
-    multiply_rows(rows, columns, x->width, x->stage, x->stage, s);
-#if OUTPUT != DV
-    multiply_rows(other_rows, other_columns, x->value_width, x->stage, x->stage, d);
-#endif
+            p[r][c] = ds[r][c] = 0.0f;
+    multiply_rows(rows, columns, x->width, x->stage, x->stage, p);
+    multiply_rows(other_rows, other_columns, x->value_width, x->stage, x->stage, ds);
 #if DROPOUT
     float kept[4][4];
     make_mask(x, i0, j0, kept);
@@ -125,20 +131,55 @@ static inline void make_tile(const struct problem *x, struct rows rows, struct r
             const int i = i0 + 4 * TILE_Y + r, j = j0 + 4 * TILE_X + c;
             const int query = QUERY(i, j), key = KEY(i, j);
             if (!(seen >> (4 * r + c) & 1u)) {
-                d[r][c] = 0.0f;
+                p[r][c] = ds[r][c] = 0.0f;
                 continue;
             }
-            const float p = weight(x, s[r][c], query, key);
-#if OUTPUT == DV
-            d[r][c] = KEPT(r, c) p;
-#else
-            float e = KEPT(r, c) d[r][c] - x->delta[query];
+            const float weight = weight_of(x, p[r][c], query, key);
+            float e = KEPT(r, c) ds[r][c] - x->delta[query];
             if (x->has_c)
                 e += x->c[(long)query * x->n_keys + key];
-            d[r][c] = p * e * x->scale;
-#endif
+            ds[r][c] = has_gradient(x, query, key) ? weight * e * x->scale : 0.0f;
+            p[r][c] = KEPT(r, c) weight;
         }
 }
+
+#if KEEP
+// Of one head: [S][pitch], whole float4s of queries.
+struct kept_ds {
+    __global float *x;
+    int pitch;
+};
+
+#if OUTPUT == DK_DV
+static inline void keep_tile(const struct problem *x, struct kept_ds kept, int i0, int j0,
+                             float ds[4][4])
+{
+    const int query = j0 + 4 * TILE_X;
+#pragma unroll
+    for (int r = 0; r < 4; r++) {
+        const int key = i0 + 4 * TILE_Y + r;
+        if (key < x->n_keys && query < x->n_queries)
+            *(__global float4 *)(kept.x + (long)key * kept.pitch + query) =
+                (float4)(ds[r][0], ds[r][1], ds[r][2], ds[r][3]);
+    }
+}
+#else
+static inline void read_tile(struct kept_ds kept, int i0, int j0, uint seen, float ds[4][4])
+{
+#pragma unroll
+    for (int c = 0; c < 4; c++) {
+        const long key = j0 + 4 * TILE_X + c;
+        float4 four = (float4)(0.0f);
+        if (seen >> c & 0x1111u)
+            four = *(__global const float4 *)(kept.x + key * kept.pitch + i0 + 4 * TILE_Y);
+        const float of[4] = {four.s0, four.s1, four.s2, four.s3};
+#pragma unroll
+        for (int r = 0; r < 4; r++)
+            ds[r][c] = seen >> (4 * r + c) & 1u ? of[r] : 0.0f;
+    }
+}
+#endif
+#endif
 
 // The columns that rows i0 .. last can meet: [from, to).
 static inline void find_columns(const struct problem *x, int i0, int last, int *from, int *to)
@@ -154,19 +195,28 @@ static inline void find_columns(const struct problem *x, int i0, int last, int *
     *from = *from / BC * BC;
 }
 
+static inline void clear_sums(float4 sums[4][NE])
+{
+    for (int r = 0; r < 4; r++)
+        for (int n = 0; n < NE; n++)
+            sums[r][n] = (float4)(0.0f);
+}
+
 // g: element (b, t, h, e) at b * g_b + t * g_t + h * value_width + e.  c: [B, H, T, S].  rows:
-// [B, H, T], a maximum and 1 / total.  delta: [B, H, T].  to: dq [B, H, T, width], dk [B, H, S, width] or dv
-// [B, H, S, value_width].
+// [B, H, T], a maximum and 1 / total.  scratch: delta [B, H, T], and from ds_at on ds [heads of the
+// grid, S, ds_pitch], of which a float4 is aligned.  to: dq [B, H, T, width], or dk [B, H, S, width] and
+// dv, too, [B, H, S, value_width].  The grid's heads are first_head and those after it.
 KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float *restrict g,
                               long g_b, long g_t, __global const float *restrict c, int has_c,
                               VISIBILITY_PARAMS, __global const float *restrict rows,
-                              __global const float *restrict delta, __global float *restrict to,
-                              int n_heads, int n_queries, int n_keys, int width, int value_width,
-                              float scale, WEIGHT_MASK_PARAMS)
+                              __global float *scratch, long ds_at, int ds_pitch,
+                              __global float *restrict to, __global float *restrict too,
+                              int first_head, int n_heads, int n_queries, int n_keys, int width,
+                              int value_width, float scale, WEIGHT_MASK_PARAMS)
 {
     __local float stage[STAGE] IN_FLOAT4S, p[BC * ROW_LD] IN_FLOAT4S;
     __local int flag;
-    const int head = get_group_id(0), b = head / n_heads, h = head - b * n_heads;
+    const int head = first_head + (int)get_group_id(0), b = head / n_heads, h = head - b * n_heads;
     const int i0 = ((int)get_num_groups(1) - 1 - (int)get_group_id(1)) * BR;
     const int e0 = (int)get_group_id(2) * PE;
     const struct problem x = {VISIBILITY_OF(b),
@@ -178,52 +228,75 @@ KERNEL void attention_bwd_gpu(HEADS(q), HEADS(k), HEADS(v), __global const float
                               scale,
                               c + (long)head * n_queries * n_keys,
                               rows + 2 * (long)head * n_queries,
-                              delta + (long)head * n_queries,
+                              scratch + (long)head * n_queries,
                               stage,
                               WEIGHT_MASK_OF(head)};
     const struct rows queries = {HEAD_OF(q, b, h), q_t, n_queries};
     const struct rows keys = {HEAD_OF(k, b, h), k_t, n_keys};
+#if MAKES_TILES
     const struct rows gradients = {g + b * g_b + (long)h * value_width, g_t, n_queries};
     const struct rows values = {HEAD_OF(v, b, h), v_t, n_keys};
-#if OUTPUT == DQ
-    const struct rows mine = queries, theirs = keys, mine_too = gradients, theirs_too = values;
-#else
-    const struct rows mine = keys, theirs = queries, mine_too = values, theirs_too = gradients;
 #endif
-#if OUTPUT == DV
-    const struct rows taken = theirs_too;
-    const int result_width = value_width;
+#if OUTPUT == DK_DV
+    const struct rows mine = keys, theirs = queries, mine_too = values, theirs_too = gradients;
+    float4 value_sums[4][NE];
+    clear_sums(value_sums);
 #else
-    const struct rows taken = theirs;
-    const int result_width = width;
+    const struct rows mine = queries, theirs = keys;
+#if MAKES_TILES
+    const struct rows mine_too = gradients, theirs_too = values;
+#endif
+#endif
+#if KEEP
+    const struct kept_ds kept = {scratch + ds_at + get_group_id(0) * (long)n_keys * ds_pitch,
+                                 ds_pitch};
 #endif
     const int count = min(BR, mine.count - i0);
     const float ones[4] = {1.0f, 1.0f, 1.0f, 1.0f};
     float4 sums[4][NE];
     int from, end;
 
-    for (int r = 0; r < 4; r++)
-        for (int n = 0; n < NE; n++)
-            sums[r][n] = (float4)(0.0f);
+    clear_sums(sums);
     find_columns(&x, i0, i0 + count - 1, &from, &end);
     for (int j0 = from; j0 < end; j0 += BC) {
         uint seen = 0; // bit 4 r + c
         for (int n = 0; n < 16; n++) {
             const int i = i0 + 4 * TILE_Y + n / 4, j = j0 + 4 * TILE_X + n % 4;
-            if (counts(&x, QUERY(i, j), KEY(i, j)))
+            const int query = QUERY(i, j), key = KEY(i, j);
+            if (counts(&x, query, key) && (OUTPUT == DK_DV || has_gradient(&x, query, key)))
                 seen |= 1u << n;
         }
         if (!in_any(seen != 0, &flag))
             continue;
-        const struct rows tile = rows_from(theirs, j0), tile_too = rows_from(theirs_too, j0);
+        const struct rows tile = rows_from(theirs, j0);
+        const struct rows products = {tile.x + e0, tile.t, tile.count};
+        float ds[4][4];
+#if !MAKES_TILES
+        read_tile(kept, i0, j0, seen, ds);
+#else
+        const struct rows tile_too = rows_from(theirs_too, j0);
         const struct rows block = {mine.x + i0 * mine.t, mine.t, count};
         const struct rows block_too = {mine_too.x + i0 * mine_too.t, mine_too.t, count};
-        const struct rows products = {taken.x + j0 * taken.t + e0, taken.t, taken.count - j0};
-        float d[4][4];
-        make_tile(&x, block, tile, block_too, tile_too, i0, j0, seen, d);
-        store_tile(d, p);
-        add_matmul(p, products, result_width - e0, stage, sums);
+        float weights[4][4];
+        make_tile(&x, block, tile, block_too, tile_too, i0, j0, seen, weights, ds);
+#endif
+#if OUTPUT == DK_DV
+        const struct rows value_products = {tile_too.x + e0, tile_too.t, tile_too.count};
+#if KEEP
+        if (e0 == 0)
+            keep_tile(&x, kept, i0, j0, ds);
+#endif
+        store_tile(weights, p);
+        add_matmul(p, value_products, value_width - e0, stage, value_sums);
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+        store_tile(ds, p);
+        add_matmul(p, products, width - e0, stage, sums);
     }
-    store_sums(sums, ones, count, min(PE, result_width - e0),
-               to + ((long)head * mine.count + i0) * result_width + e0, result_width);
+    store_sums(sums, ones, count, min(PE, width - e0),
+               to + ((long)head * mine.count + i0) * width + e0, width);
+#if OUTPUT == DK_DV
+    store_sums(value_sums, ones, count, min(PE, value_width - e0),
+               too + ((long)head * mine.count + i0) * value_width + e0, value_width);
+#endif
 }

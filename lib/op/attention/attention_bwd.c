@@ -11,7 +11,8 @@
 // m the mask of dropout, made again, or 1.
 // CPU variant: one pass over blocks of queries computes all three (cl/attention/attention_bwd_cpu.cl);
 // each work-item has sums of dk and dv of its own, which are added at the end.  GPU variant: a pass
-// for delta, then one for each (cl/attention/attention_bwd_gpu.cl).
+// for delta, then for some heads at a time one for dk and dv, which keeps ds, and one for dq
+// (cl/attention/attention_bwd_gpu.cl).
 
 #include "op/attention/attention_bwd_tiling.h"
 
@@ -157,12 +158,19 @@ static attncl_status launch_delta(struct launcher *l, const struct op_call *call
              arg_i32(p->value_width)));
 }
 
+enum gpu_output { GPU_DQ, GPU_DK_DV };
+
+// Of heads first .. first + n - 1.
 static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
-                                const struct attention_tiling *p, int out)
+                                const struct backward_tiling *b, enum gpu_output output,
+                                int64_t first, int64_t n)
 {
     const struct attention_fwd_params *params = call->sig.params;
-    const struct tensor_desc *in = call->sig.in, *result = &call->sig.out[out];
-    const int64_t sum_vectors = result->dim[3] > ATT_BWD_COLUMNS ? 2 : 1;
+    const struct attention_tiling *p = &b->p;
+    const bool of_keys = output == GPU_DK_DV;
+    const int64_t rows = of_keys ? p->n_keys : p->n_queries;
+    const int64_t columns = of_keys && p->value_width > p->width ? p->value_width : p->width;
+    const int64_t sum_vectors = columns > ATT_BWD_COLUMNS ? 2 : 1;
     struct kspec spec = kspec_begin("attention/attention_bwd_gpu.cl", "attention_bwd_gpu");
     int64_t y_b, y_t;
 
@@ -172,17 +180,20 @@ static attncl_status launch_gpu(struct launcher *l, const struct op_call *call,
     kspec_int(&spec, "ALIGNED", p->aligned);
     kspec_int(&spec, "MASKING", p->masking);
     kspec_int(&spec, "DROPOUT", p->dropout);
-    kspec_int(&spec, "OUTPUT", out);
+    kspec_int(&spec, "OUTPUT", output);
+    kspec_int(&spec, "KEEP", b->kept_heads > 0);
     return attncl__launch(
         l, &spec,
-        grid_3d(p->heads, ceil_div(result->dim[2], p->block),
-                ceil_div(result->dim[3], sum_vectors * ATT_BWD_COLUMNS), ATT_BWD_GROUP, 1),
+        grid_3d(n, ceil_div(rows, p->block), ceil_div(columns, sum_vectors * ATT_BWD_COLUMNS),
+                ATT_BWD_GROUP, 1),
         ARGS(ATTENTION_HEADS(call, ATT_IN_Q), ATTENTION_HEADS(call, ATT_IN_K),
              ATTENTION_HEADS(call, ATT_IN_V), arg_mem(call->in[IN_G]), arg_i64(y_b), arg_i64(y_t),
              GRADIENT_OF_WEIGHTS(call), ATTENTION_VISIBILITY(call, p), arg_mem(call->in[IN_ROWS]),
-             arg_mem(call->scratch), arg_mem(call->out[out]), arg_i32(in[ATT_IN_Q].dim[1]),
-             arg_i32(p->n_queries), arg_i32(p->n_keys), arg_i32(p->width), arg_i32(p->value_width),
-             arg_f32(params->scale),
+             arg_mem(call->scratch), arg_i64(b->ds_at), arg_i32(b->ds_pitch),
+             arg_mem(call->out[of_keys ? OUT_DK : OUT_DQ]),
+             arg_mem(of_keys ? call->out[OUT_DV] : (struct span){NULL}), arg_i32(first),
+             arg_i32(call->sig.in[ATT_IN_Q].dim[1]), arg_i32(p->n_queries), arg_i32(p->n_keys),
+             arg_i32(p->width), arg_i32(p->value_width), arg_f32(params->scale),
              ATTENTION_WEIGHT_MASK(&params->dropout, call->in[IN_STEP], call, p)));
 }
 
@@ -194,8 +205,12 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
     if (!b.p.gpu)
         return launch_cpu(l, call, &b);
     TRY(launch_delta(l, call, &b.p));
-    for (int out = OUT_DQ; out <= OUT_DV; ++out)
-        TRY(launch_gpu(l, call, &b.p, out));
+    const int64_t at_once = b.kept_heads > 0 ? b.kept_heads : b.p.heads;
+    for (int64_t first = 0; first < b.p.heads; first += at_once) {
+        const int64_t left = b.p.heads - first, n = left < at_once ? left : at_once;
+        TRY(launch_gpu(l, call, &b, GPU_DK_DV, first, n));
+        TRY(launch_gpu(l, call, &b, GPU_DQ, first, n));
+    }
     return ATTNCL_OK;
 }
 

@@ -68,6 +68,22 @@ static attncl_status choose_blocks(const struct op_sig *sig, struct backward_til
     return ATTNCL_OK;
 }
 
+// Space for ds of as many heads as fit, so that dq need not compute it again.
+static void keep_ds(const struct device_caps *caps, struct backward_tiling *b)
+{
+    enum { FLOATS = 1 << 24, ALIGN = 64 };
+    const int64_t limit = (int64_t)(caps->max_buffer_bytes / (4 * sizeof(float)));
+    const int64_t most = limit < FLOATS ? limit : FLOATS;
+
+    b->ds_pitch = round_up(b->p.n_queries, 4);
+    if (b->ds_pitch == 0 || b->p.n_keys == 0 || b->p.n_keys > most / b->ds_pitch)
+        return;
+    const int64_t of_head = b->ds_pitch * b->p.n_keys, fit = most / of_head;
+    b->kept_heads = fit < b->p.heads ? fit : b->p.heads;
+    b->ds_at = round_up(b->floats, ALIGN);
+    b->floats = b->ds_at + b->kept_heads * of_head;
+}
+
 attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct backward_tiling *ret)
 {
     *ret = (struct backward_tiling){0};
@@ -82,5 +98,6 @@ attncl_status attncl__attention_bwd_tiling(const struct op_sig *sig, struct back
             ATT_BWD_GROUP, ATT_BWD_LOCAL_BYTES, sig->caps->max_group, sig->caps->local_bytes);
     ret->p.block = ATT_BWD_ROWS;
     ret->floats = ret->p.heads * ret->p.n_queries;
+    keep_ds(sig->caps, ret);
     return ATTNCL_OK;
 }

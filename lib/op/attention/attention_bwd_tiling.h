@@ -21,6 +21,9 @@ struct backward_tiling {
     int64_t n_splits, tile_keys, key_pitch, value_pitch;
     int64_t values_at, rows_at, dk_at, dv_at, floats;
     int64_t local; // floats of local memory
+    // GPU variant: heads whose ds is kept at the same time, 0: it is computed again for dq; where it is, in
+    // floats, and how far apart its rows are.
+    int64_t kept_heads, ds_at, ds_pitch;
 };
 
 // ERR_UNSUPPORTED when the device cannot hold a block or would exceed its iteration cap.

@@ -182,6 +182,30 @@ LOOP_TEST(lengths, 0, 2)
     check_random(n, (struct ref_attention){.valid_lens = two}, _i == 1, _i == 1);
 }
 
+// On GPUs ds is kept for as many heads as fit into a quarter of the largest buffer: of 6 all but one, 2
+// at a time, none.
+TEST(kept_scores)
+{
+    enum { N = 41, PITCH = 44 };
+    static const int heads[] = {5, 2, 0};
+    const struct size n = {2, 3, N, N, 6, 5};
+    struct device_caps *caps = &test_context()->caps;
+    const struct device_caps saved = *caps;
+
+    if (on_simulator() || caps->variant != VARIANT_GPU)
+        return;
+    for (size_t i = 0; i < COUNT_OF(heads); ++i) {
+        caps->max_buffer_bytes = 4 * sizeof(float[PITCH][N]) * (size_t)heads[i] + 100;
+        if (heads[i] == 0)
+            caps->max_buffer_bytes = 4 * sizeof(float[PITCH][N]) - 100;
+        check_random(n, (struct ref_attention){0}, i % 2, false);
+        check_random(n, (struct ref_attention){.causal = 1}, i % 2, i == 1);
+        check_random(n, (struct ref_attention){.valid_lens = host_ints(9, -2, 50, DIMS(2, N))},
+                     i % 2, false);
+        *caps = saved;
+    }
+}
+
 LOOP_TEST(dropout_of_weights, 0, 3)
 {
     static const struct ref_dropout d = {0.3, 0x123456789u, 5, 77};
