@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "device/internal.h"
 #include "device/platform.h"
@@ -80,6 +81,35 @@ static void override_variant(struct device_caps *caps, const char *variant)
     }
 }
 
+static bool has_word(const char *text, const char *word)
+{
+    const size_t n = strlen(word);
+
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += n)
+        if ((at == text || at[-1] == ' ') && (at[n] == ' ' || at[n] == '\0'))
+            return true;
+    return false;
+}
+
+// Of devices whose instructions are not known, by extensions.  Intel's GPUs all have sub-groups of 16.
+static attncl_status find_sub_group_shuffle(cl_device_id id, struct device_caps *caps)
+{
+    enum { LANES = 16 };
+    char *extensions = NULL;
+
+    TRY(attncl__device_text_whole(id, CL_DEVICE_EXTENSIONS, &extensions));
+    if (caps->shuffle_candidate == SHUFFLE_NONE) {
+        if (has_word(extensions, "cl_intel_subgroups") &&
+            has_word(extensions, "cl_intel_required_subgroup_size"))
+            caps->shuffle_candidate = SHUFFLE_INTEL;
+        else if (has_word(extensions, "cl_khr_subgroup_shuffle"))
+            caps->shuffle_candidate = SHUFFLE_KHR;
+        caps->shuffle_lanes = caps->shuffle_candidate != SHUFFLE_NONE ? LANES : 0;
+    }
+    attncl__free(extensions);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
                                 const char *variant, struct device_caps *ret)
 {
@@ -125,6 +155,7 @@ attncl_status attncl__caps_fill(cl_device_id id, const attncl_device_info *info,
     caps.shuffle_candidate =
         attncl__quirks_shuffle(info, caps.nv_compute_capability, &caps.shuffle_lanes);
     attncl__quirks_apply(info, &caps);
+    TRY(find_sub_group_shuffle(id, &caps));
     override_variant(&caps, variant);
     *ret = caps;
     return ATTNCL_OK;

@@ -32,7 +32,14 @@ enum gemm_precision { GEMM_F32, GEMM_TF32, GEMM_BF16, N_GEMM_PRECISIONS };
 
 // How work-items of a sub-group read each other's registers, the values of macro SHUFFLE
 // (cl/common/shuffle.clh).
-enum lane_shuffle { SHUFFLE_NONE, SHUFFLE_PTX, SHUFFLE_AMD, SHUFFLE_EMULATED };
+enum lane_shuffle {
+    SHUFFLE_NONE,
+    SHUFFLE_PTX,
+    SHUFFLE_AMD,
+    SHUFFLE_EMULATED,
+    SHUFFLE_INTEL, // cl_intel_subgroups
+    SHUFFLE_KHR    // cl_khr_subgroup_shuffle
+};
 
 struct tune_table;
 
@@ -56,7 +63,7 @@ struct device_caps {
     enum matrix_instruction mma;           // GEMMs use it: attncl__gemm_choose_mma()
     bool mma_emulated;                     // in local memory, for tests
     enum gemm_precision precision;
-    enum lane_shuffle shuffle_candidate; // the architecture has it
+    enum lane_shuffle shuffle_candidate; // the architecture has it, or an extension
     enum lane_shuffle shuffle;           // kernels use it: attncl__choose_shuffle()
     unsigned shuffle_lanes;              // of a sub-group, where there is a candidate
     unsigned address_bits;               // of the device's size_t: 32 or 64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Whether reductions over a work-group use the shuffles that the device's architecture has: they do where, at first use
+// Whether reductions over a work-group use the shuffles that the device's architecture or an extension has: they do where, at first use
 // on this device with this driver, sums of random numbers have the same bits as those by local memory.  What was
 // found is kept beside what attncl selftest finds.
 
@@ -14,7 +14,9 @@
 
 enum { SUMS = 3, BLOCKS = 1000, MAX_GROUP = 256 }; // of clip_total_fwd
 
-static const char *const names[] = {"none", "PTX shfl", "ds_bpermute", "local memory"};
+static const char *const names[] = {
+    "none",         "PTX shfl",           "ds_bpermute",
+    "local memory", "cl_intel_subgroups", "cl_khr_subgroup_shuffle"};
 
 struct trial {
     attncl_context *ctx;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reductions over a work-group by shuffles, local memory standing for them: every work-item gets the bits that it gets
-// without; the comparison at first use, and what of it is kept.
+// without; those of extensions, where the device has them; the comparison at first use, and what of it is kept.
 
 #include <math.h>
 #include <string.h>
@@ -135,6 +135,31 @@ TEST(right_ones_pass)
 TEST(what_the_compiler_does_not_know_fails)
 {
     check_judged(SHUFFLE_AMD, "does not build");
+}
+
+// By extensions, 16 lanes as lib/device/caps.c takes them: right on devices that have them.
+static const enum lane_shuffle extensions[] = {SHUFFLE_INTEL, SHUFFLE_KHR};
+
+TABLE_TEST(extensions_are_right_or_do_not_build, extensions)
+{
+    enum { SUB_GROUP = 16 };
+    setenv("ATTNCL_VARIANT", "gpu", 1);
+    attncl_context *ctx = open_context();
+    unsetenv("ATTNCL_VARIANT");
+    const bool has = ctx->caps.shuffle_candidate == extensions[_i];
+    const struct device_caps caps = describe(ctx, extensions[_i], SUB_GROUP);
+    char failed[FINDING_BYTES] = "nothing was written";
+
+    if (has)
+        ck_assert_uint_eq(ctx->caps.shuffle_lanes, SUB_GROUP);
+    if (caps.max_group >= SUB_GROUP) {
+        ck_ok(attncl__shuffle_judge(ctx, &caps, failed));
+        if (has || *failed == '\0')
+            ck_assert_str_eq(failed, "");
+        else
+            ck_assert_str_eq(failed, "its kernel does not build");
+    }
+    ck_ok(attncl_context_destroy(ctx));
 }
 
 static const char *const mistakes[] = {"(i ^ 1)", "(i ^ (distance / 2))"};
