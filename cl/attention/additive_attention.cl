@@ -110,7 +110,8 @@ KERNEL void additive_attention_fwd(__global const float *restrict q, long q_star
 #if DROPOUT
         drop_chunk(&dropped, mask_block, j0, scores);
 #endif
-        online_softmax_add(factor, scores, n, values + j0 * v_stride, v_stride, value_width, sums);
+        online_softmax_add(factor, scores, n, values + j0 * v_stride, STORED_FLOAT, v_stride,
+                           value_width, sums);
     }
     online_softmax_store(r, sums, value_width, y + row * value_width);
 

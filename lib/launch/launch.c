@@ -153,6 +153,16 @@ static attncl_status set_range(const struct launcher *l, const struct grid *grid
     return ATTNCL_OK;
 }
 
+attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
+                                  int64_t iterations)
+{
+    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations,
+            ATTNCL_ERR_UNSUPPORTED,
+            "%s takes %" PRId64 " loop iterations, the device stops at %" PRIu64, kernel,
+            iterations, caps->max_loop_iterations);
+    return ATTNCL_OK;
+}
+
 attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struct grid grid,
                              const struct arg *args, size_t n_args)
 {
@@ -165,6 +175,7 @@ attncl_status attncl__launch(struct launcher *l, const struct kspec *spec, struc
         return ATTNCL_OK;
     command.node = l->command_list->node;
     command.queue = l->command_list->queue;
+    TRY_DONE(attncl__check_loops(l->caps, spec->kernel, grid.iterations));
     TRY_DONE(set_range(l, &grid, &command));
     TRY_DONE(check_arguments(l, spec, args, n_args));
     TRY_DONE(open_kernel(l, spec, &command.kernel));

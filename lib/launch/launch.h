@@ -77,10 +77,16 @@ static inline void kspec_set_vw_ls(struct kspec *k, unsigned vw, size_t ls)
     kspec_int(k, "LS", (int64_t)ls);
 }
 
-// WTYPE, the type of weights (cl/common/weights.clh): F16, BF16, or any other for float.
+// A type of stored elements (cl/common/stored.clh): F16, BF16, or any other for float.
+static inline void kspec_set_stored(struct kspec *k, const char *name, attncl_dtype dtype)
+{
+    kspec_int(k, name, dtype == ATTNCL_F16 ? 1 : dtype == ATTNCL_BF16 ? 2 : 0);
+}
+
+// WTYPE, the type of weights (cl/common/weights.clh).
 static inline void kspec_set_wtype(struct kspec *k, attncl_dtype dtype)
 {
-    kspec_int(k, "WTYPE", dtype == ATTNCL_F16 ? 1 : dtype == ATTNCL_BF16 ? 2 : 0);
+    kspec_set_stored(k, "WTYPE", dtype);
 }
 
 // SHUFFLE and SHUFFLE_LANES, of every kernel where the device shuffles (cl/common/shuffle.clh).
@@ -97,22 +103,23 @@ static inline void kspec_set_shuffle(struct kspec *k, const struct device_caps *
 struct grid {
     size_t groups[3];
     size_t local[3];
+    int64_t iterations; // of all loops of a work-item, at most; 0: not known
 };
 
 static inline struct grid grid_1d(int64_t groups, size_t local)
 {
-    return (struct grid){{(size_t)groups, 1, 1}, {local, 1, 1}};
+    return (struct grid){{(size_t)groups, 1, 1}, {local, 1, 1}, 0};
 }
 
 static inline struct grid grid_2d(int64_t groups_x, int64_t groups_y, size_t local_x,
                                   size_t local_y)
 {
-    return (struct grid){{(size_t)groups_x, (size_t)groups_y, 1}, {local_x, local_y, 1}};
+    return (struct grid){{(size_t)groups_x, (size_t)groups_y, 1}, {local_x, local_y, 1}, 0};
 }
 
 static inline struct grid grid_3d(int64_t gx, int64_t gy, int64_t gz, size_t lx, size_t ly)
 {
-    return (struct grid){{(size_t)gx, (size_t)gy, (size_t)gz}, {lx, ly, 1}};
+    return (struct grid){{(size_t)gx, (size_t)gy, (size_t)gz}, {lx, ly, 1}, 0};
 }
 
 static inline int64_t ceil_div(int64_t a, int64_t b)
@@ -175,6 +182,11 @@ static inline void arg_list_add(struct arg_list *list, const struct arg *args, s
     memcpy(list->arg + list->n, args, n * sizeof *args);
     list->n += n;
 }
+
+// ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
+// device's iteration cap is lower.  `iterations`: an upper bound.
+attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
+                                  int64_t iterations);
 
 // Appends one kernel launch.  An empty grid appends nothing.  ERR_COMPILE when the kernel does not
 // build.  ERR_UNSUPPORTED when the device cannot run it with work-groups of this size.

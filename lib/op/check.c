@@ -118,16 +118,6 @@ attncl_status attncl__check_lens(const struct tensor_desc *lens, int64_t b, int6
     return ATTNCL_OK;
 }
 
-attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
-                                  int64_t iterations)
-{
-    REQUIRE(caps->max_loop_iterations == 0 || (uint64_t)iterations < caps->max_loop_iterations,
-            ATTNCL_ERR_UNSUPPORTED,
-            "%s takes %" PRId64 " loop iterations, the device stops at %" PRIu64, kernel,
-            iterations, caps->max_loop_iterations);
-    return ATTNCL_OK;
-}
-
 attncl_status attncl__check_width(const char *name, int64_t width)
 {
     REQUIRE(width <= INT32_MAX, ATTNCL_ERR_SHAPE, "%s has %" PRId64 ", at most %d are possible",

@@ -154,11 +154,6 @@ attncl_status attncl__check_step_inputs(const struct op_sig *sig, const char *co
 // The first n outputs are like the parameter.
 attncl_status attncl__infer_step(struct op_sig *sig, int n);
 
-// ERR_UNSUPPORTED when one work-item of `kernel` takes `iterations` of its loops, or more, and the
-// device's iteration cap is lower.  `iterations`: an upper bound.
-attncl_status attncl__check_loops(const struct device_caps *caps, const char *kernel,
-                                  int64_t iterations);
-
 // The same unless the mask is absent or U8 [T or 1, S, B or 1]; unless the lengths are absent or I32
 // [B] or [B, T].  s_letter: what messages call S.
 attncl_status attncl__check_mask(const struct tensor_desc *mask, int64_t t, int64_t s,

@@ -42,6 +42,20 @@ int attncl__row_class(int64_t width)
     return width < WIDE ? TUNE_NARROW : TUNE_WIDE;
 }
 
+int64_t attncl__row_iterations(int64_t rows, int64_t width, unsigned vw, size_t lanes)
+{
+    enum { PASSES = 4 }; // over a row, of any kernel that does not say more itself
+    return rows * (PASSES * ceil_div(width, (int64_t)vw * (int64_t)lanes) + 1);
+}
+
+bool attncl__row_is_one_items(const struct device_caps *caps, int64_t width)
+{
+    return caps->variant == VARIANT_CPU &&
+           (caps->max_loop_iterations == 0 ||
+            (uint64_t)attncl__row_iterations(1, width, caps->vector_width, 1) <
+                caps->max_loop_iterations);
+}
+
 struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
                                      const char *kernel, int64_t rows, int64_t width)
 {
@@ -49,7 +63,7 @@ struct row_launch attncl__row_launch(const struct device_caps *caps, const char 
     // nothing and from which kernels can look ahead; eight work-groups for each core, if there are
     // rows for them.  GPU: a work-group per row.
     enum { ELEMENTS = 65536, GROUPS_PER_CORE = 8, PASSES = 16 };
-    const bool cpu = caps->variant == VARIANT_CPU;
+    const bool cpu = attncl__row_is_one_items(caps, width);
     const int *tuned =
         attncl__tuned(caps, cpu ? TUNE_ROWS_CPU : TUNE_ROWS_GPU, attncl__row_class(width));
     const int64_t elements = caps->max_loop_iterations ? (int64_t)caps->max_loop_iterations / PASSES
@@ -67,6 +81,7 @@ struct row_launch attncl__row_launch(const struct device_caps *caps, const char 
                                 grid_1d(ceil_div(rows, per_group), local), per_group,
                                 cpu ? cpu_vector(caps, tuned, ROWS_CPU_VW) : 1};
 
+    config.grid.iterations = attncl__row_iterations(per_group, width, config.vw, local);
     kspec_set_vw_ls(&config.spec, config.vw, local);
     return config;
 }

@@ -16,9 +16,14 @@ struct row_launch {
     int64_t rows_per_group;
     unsigned vw;
 };
+// Where one work-item would take more iterations than the device allows, as of several on a GPU.
 struct row_launch attncl__row_launch(const struct device_caps *caps, const char *file,
                                      const char *kernel, int64_t rows, int64_t width);
 int attncl__row_class(int64_t width); // TUNE_NARROW or TUNE_WIDE
+// Whether rows have one work-item each.
+bool attncl__row_is_one_items(const struct device_caps *caps, int64_t width);
+// An upper bound of a work-item's iterations over `rows` rows, which `lanes` of them share.
+int64_t attncl__row_iterations(int64_t rows, int64_t width, unsigned vw, size_t lanes);
 
 // Work-groups that share `width` elements.  CPU variant: one work-item each, wide vectors; GPU
 // variant: single elements.

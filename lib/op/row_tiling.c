@@ -75,6 +75,7 @@ static struct row_launch launch_of_tile(const struct device_caps *caps, const st
         rows /= 2;
     struct row_launch config = {
         w->spec, grid_1d(ceil_div(w->rows, rows), (size_t)(rows * r->lanes_per_row)), rows, vw};
+    config.grid.iterations = attncl__row_iterations(1, w->width, vw, (size_t)r->lanes_per_row);
     kspec_set_vw_ls(&config.spec, vw, config.grid.local[0]);
     add_tile_macros(&config.spec, r->lanes_per_row, r->vecs_per_lane * (4 / (int)vw));
     return config;
@@ -152,7 +153,7 @@ void attncl__no_row_sharing(struct kspec *spec, size_t group)
 
 struct row_launch attncl__choose_row_tiling(struct launcher *l, const struct row_problem *w)
 {
-    if (l->caps->variant == VARIANT_GPU)
+    if (!attncl__row_is_one_items(l->caps, w->width))
         return w->arrays > 0 ? gpu_row_launch(l, w) : strided_row_launch(l, w);
     struct row_launch config =
         attncl__row_launch(l->caps, w->spec.file, w->spec.kernel, w->rows, w->width);

@@ -212,7 +212,7 @@ TEST(a_gpu_counts_work_items_with_ints)
     caps.is_gpu = true;
     launcher.caps = &caps;
     for (int axis = 0; axis < 3; ++axis) {
-        struct grid grid = {{1, 1, 1}, {1, 1, 1}};
+        struct grid grid = grid_1d(1, 1);
         grid.groups[axis] = (size_t)1 << 30;
         grid.local[axis] = 2;
         ck_fails(attncl__launch(&launcher, &spec, grid, args, 1), ATTNCL_ERR_UNSUPPORTED,

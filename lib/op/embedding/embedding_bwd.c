@@ -50,6 +50,7 @@ static attncl_status bwd_launch(struct launcher *l, const struct op_call *call)
         attncl__row_launch(l->caps, file, "embedding_bwd_rows", n_tokens, width);
 
     link.grid.groups[0] = cpu ? 1 : (size_t)ceil_div(n, (int64_t)link.grid.local[0]);
+    link.grid.iterations = cpu ? n : 1;
     TRY(attncl__launch(l, &none.spec, none.grid,
                        ARGS(arg_mem(call->scratch), arg_i32(n_tokens), arg_i32(none.per_group))));
     if (n > 0)

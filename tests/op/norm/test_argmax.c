@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "device/context.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -26,6 +27,19 @@ TEST(matches_the_reference)
 TEST(the_first_among_equals)
 {
     check(host_with(ATTNCL_F32, host_ints(1, 0, 3, DIMS(40, 37))->data, DIMS(40, 37)));
+}
+
+// As on a device that ends the loops of a work-item after so many iterations.
+TEST(rows_too_long_for_one_work_item)
+{
+    struct device_caps *caps = &test_context()->caps;
+    const struct device_caps saved = *caps;
+
+    if (on_simulator() || saved.max_group < 64 || saved.max_loop_iterations)
+        return;
+    caps->max_loop_iterations = 3000;
+    check(host_random(3, DIMS(5, 30011)));
+    *caps = saved;
 }
 
 TEST(what_is_no_number)

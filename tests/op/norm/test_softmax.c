@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "device/context.h"
 #include "ref/ref.h"
 #include "support/op_test.h"
 
@@ -33,6 +34,23 @@ static void check(struct host *x, double span)
 TABLE_TEST(matches_the_reference, shapes)
 {
     check(host_random(7u + (unsigned)_i, DIMS(shapes[_i].rows, shapes[_i].cols)), 9);
+}
+
+// As on a device that ends the loops of a work-item after so many iterations.
+TEST(rows_too_long_for_one_work_item)
+{
+    struct device_caps *caps = &test_context()->caps;
+    const struct device_caps saved = *caps;
+    struct host *x = host_random(2, DIMS(3, 30011));
+
+    if (on_simulator() || saved.max_group < 64 || saved.max_loop_iterations)
+        return;
+    caps->max_loop_iterations = 3000;
+    check(x, 9);
+    caps->max_loop_iterations = 20;
+    ck_fails(run_op("softmax_fwd", NULL, HOSTS(x), HOSTS(host_like(x))), ATTNCL_ERR_UNSUPPORTED,
+             "loop iterations, the device stops at 20");
+    *caps = saved;
 }
 
 TEST(takes_views)
