@@ -15,21 +15,9 @@ static const char usage[] =
     "that are not trained stay as they are. Devices keep f16 and bf16 weights of linear maps\n"
     "and embeddings as they are, in half the memory of f32, and compute with floats.\n";
 
-static const struct {
-    const char *name;
-    attncl_dtype dtype;
-} dtypes[] = {{"f16", ATTNCL_F16}, {"bf16", ATTNCL_BF16}, {"f32", ATTNCL_F32}};
-enum { N_DTYPES = sizeof dtypes / sizeof dtypes[0] };
-
-static bool take_dtype(const char *text, void *value)
+static bool take_dtype(const char *text, void *dtype_ret)
 {
-    for (int i = 0; i < N_DTYPES; i++)
-        if (strcmp(text, dtypes[i].name) == 0) {
-            *(attncl_dtype *)value = dtypes[i].dtype;
-            return true;
-        }
-    tool_error("--dtype: '%s' is not f16, bf16 or f32", text);
-    return false;
+    return take_float_type("--dtype", text, dtype_ret);
 }
 
 // What is written: the file's arrays, some of them replaced.

@@ -20,6 +20,7 @@ struct request {
     int64_t length;              // -1: up to the limit
     int64_t top_k, seed;
     double temperature;
+    attncl_dtype state_dtype;
     bool crop, on_device, json;
 };
 
@@ -162,6 +163,7 @@ static int run(struct session *session, const void *request)
                               .temperature = r->temperature,
                               .top_k = r->top_k,
                               .random = (uint64_t)r->seed,
+                              .state_dtype = r->state_dtype,
                               .on_device = r->on_device};
     struct continuation text = {.request = r, .session = session};
 
@@ -177,9 +179,14 @@ static int run(struct session *session, const void *request)
     return status;
 }
 
+static bool take_state_dtype(const char *text, void *dtype_ret)
+{
+    return take_float_type("--state-dtype", text, dtype_ret);
+}
+
 int command_sample(int argc, char **argv)
 {
-    struct request r = {.length = -1, .temperature = 1};
+    struct request r = {.length = -1, .temperature = 1, .state_dtype = ATTNCL_F32};
     const struct option_row rows[] = {
         {"prompt", 'p', OPTION_TEXT, &r.prompt, "S",
          .help = "the beginning, at least one character"},
@@ -200,6 +207,10 @@ int command_sample(int argc, char **argv)
         {"draw-on-device", 0, OPTION_SWITCH, &r.on_device,
          .help = "draw tokens on the device while the text fits, several before the host\n"
                  "waits: another text of a seed; the likeliest are taken there anyway"},
+        {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
+         .help = "of the keys and values that transformer layers keep:\n"
+                 "f16, bf16 or f32 (f32)",
+         .take = take_state_dtype},
         JSON_OPTION(&r.json, "the text, its tokens and the speed as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),
         PRECISION_OPTION(&r.session.precision),

@@ -92,7 +92,10 @@ static int read_text(struct sampler *p, const int32_t *tokens, size_t n)
 {
     enum { AT_ONCE = 32 }; // a shorter prompt is not worth a graph of its own
 
-    if (!p->decoder && attncl_decoder_create(p->model, 1, &p->decoder) != ATTNCL_OK)
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+
+    options.state_dtype = p->state_dtype;
+    if (!p->decoder && attncl_decoder_create_with(p->model, 1, &options, &p->decoder) != ATTNCL_OK)
         return tool_failed();
     if (p->n_read == 0 && n >= AT_ONCE) {
         if (attncl_decoder_prefill(p->decoder, (int64_t)n, tokens, p->scores) != ATTNCL_OK)

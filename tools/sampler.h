@@ -10,11 +10,12 @@ struct sampler {
     // Set by the caller.
     attncl_model *model;
     int32_t n_vocab;
-    int64_t window;     // of a longer text the last `window` tokens are read; 0: all
-    double temperature; // 0: the best
-    int64_t top_k;      // 0: all
-    uint64_t random;    // the seed
-    bool on_device;     // draws there; the best token is taken there in any case
+    int64_t window;           // of a longer text the last `window` tokens are read; 0: all
+    double temperature;       // 0: the best
+    int64_t top_k;            // 0: all
+    uint64_t random;          // the seed
+    attncl_dtype state_dtype; // the decoder's
+    bool on_device;           // draws there; the best token is taken there in any case
 
     size_t n_read; // by the decoder
     float *scores; // [n_vocab]

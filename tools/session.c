@@ -21,6 +21,22 @@ bool take_precision(const char *text, void *precision_ret)
     return false;
 }
 
+bool take_float_type(const char *option, const char *text, void *dtype_ret)
+{
+    static const struct {
+        const char *name;
+        attncl_dtype dtype;
+    } dtypes[] = {{"f16", ATTNCL_F16}, {"bf16", ATTNCL_BF16}, {"f32", ATTNCL_F32}};
+
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (strcmp(text, dtypes[i].name) == 0) {
+            *(attncl_dtype *)dtype_ret = dtypes[i].dtype;
+            return true;
+        }
+    tool_error("%s: '%s' is not f16, bf16 or f32", option, text);
+    return false;
+}
+
 static void compile_progress(size_t done, size_t total, void *user)
 {
     struct session *s = user;

@@ -16,14 +16,19 @@
 //   Macro     Meaning                                          Values
 //   LS        work-group size, a power of two                  1 .. 256
 //   KEY_LANES     work-items that share a key                      1 .. 8
-//   FLOAT4    rows are whole, aligned float4s                  0, 1
+//   FLOAT4    rows are whole, aligned vectors of four          0, 1
+//   CACHE_TYPE    type of keys and values, 0: float, 1: half, 2: bfloat16    0, 1, 2
 //   STORES    this position's key and value are stored first   0, 1
 //   PLACES    relative positions: none, joint, split           0, 1, 2
 
 #include "common/math.clh"
+#include "common/stored.clh"
 
 #if !defined LS || !defined KEY_LANES || !defined FLOAT4 || !defined STORES || !defined PLACES
 #error "LS, KEY_LANES, FLOAT4, STORES and PLACES must be defined"
+#endif
+#ifndef CACHE_TYPE
+#error "CACHE_TYPE: type of keys and values"
 #endif
 
 #define KEYS_AT_ONCE (LS / KEY_LANES)
@@ -39,13 +44,13 @@ static inline int keys_of_part(int n, int n_parts)
 #if FLOAT4
 #define UNIT 4
 typedef float4 unit;
-#define LOAD_UNIT(p)  (*(__global const float4 *)(p))
+#define LOAD_UNIT     load_stored_4
 #define LOCAL_UNIT(p) vload4(0, p)
 #define UNIT_SUM(s)   (((s).x + (s).y) + ((s).z + (s).w))
 #else
 #define UNIT          1
 typedef float unit;
-#define LOAD_UNIT(p)  (*(p))
+#define LOAD_UNIT     load_stored_one
 #define LOCAL_UNIT(p) (*(p))
 #define UNIT_SUM(s)   (s)
 #endif
@@ -53,7 +58,7 @@ typedef float unit;
 // This work-item's share of the products with keys r KEYS_AT_ONCE + its own: dots[key][lane].  query:
 // q and q + u in local memory, `width` each; rows beyond the last count as the last.
 LOCAL_INLINE void share_of_products(__local const float *query, int width,
-                                    __global const float *keys, long key_step,
+                                    __global const void *keys, long key_step,
                                     __global const float *places, long place_step, int n,
                                     __local float *dots)
 {
@@ -71,13 +76,13 @@ LOCAL_INLINE void share_of_products(__local const float *query, int width,
 #pragma unroll
         for (int r = 0; r < KEY_LANES; ++r) {
             const int j = min(r * KEYS_AT_ONCE + key, n - 1);
-            const unit k = LOAD_UNIT(keys + j * key_step + c);
+            const unit k = LOAD_UNIT(keys, j * key_step + c, CACHE_TYPE);
 #if PLACES == 0
             all[r] += qu * k;
 #elif PLACES == 1
-            all[r] += qu * (k + LOAD_UNIT(places + j * place_step + c));
+            all[r] += qu * (k + LOAD_UNIT(places, j * place_step + c, STORED_FLOAT));
 #else
-            all[r] += qu * k + q * LOAD_UNIT(places + j * place_step + c);
+            all[r] += qu * k + q * LOAD_UNIT(places, j * place_step + c, STORED_FLOAT);
 #endif
         }
     }
@@ -95,19 +100,21 @@ LOCAL_INLINE float largest_of(__local const float *scores, int n, float before)
     return m;
 }
 
+#define VALUE(i) load_stored_one(v, (i)*step, CACHE_TYPE)
+
 // One column of values, over n keys with these exponentials.
-LOCAL_INLINE float sum_of_column(__local const float *e, __global const float *v, long step, int n)
+LOCAL_INLINE float sum_of_column(__local const float *e, __global const void *v, long step, int n)
 {
     float a0 = 0.0f, a1 = 0.0f, a2 = 0.0f, a3 = 0.0f;
     int j = 0;
-    for (; j + 8 <= n; j += 8, v += 8 * step) {
-        a0 += e[j] * v[0], a1 += e[j + 1] * v[step];
-        a2 += e[j + 2] * v[2 * step], a3 += e[j + 3] * v[3 * step];
-        a0 += e[j + 4] * v[4 * step], a1 += e[j + 5] * v[5 * step];
-        a2 += e[j + 6] * v[6 * step], a3 += e[j + 7] * v[7 * step];
+    for (; j + 8 <= n; j += 8, v = stored_at(v, 8 * step, CACHE_TYPE)) {
+        a0 += e[j] * VALUE(0), a1 += e[j + 1] * VALUE(1);
+        a2 += e[j + 2] * VALUE(2), a3 += e[j + 3] * VALUE(3);
+        a0 += e[j + 4] * VALUE(4), a1 += e[j + 5] * VALUE(5);
+        a2 += e[j + 6] * VALUE(6), a3 += e[j + 7] * VALUE(7);
     }
-    for (; j < n; ++j, v += step)
-        a0 += e[j] * *v;
+    for (; j < n; ++j, v = stored_at(v, step, CACHE_TYPE))
+        a0 += e[j] * VALUE(0);
     return (a0 + a1) + (a2 + a3);
 }
 
@@ -120,8 +127,8 @@ LOCAL_INLINE float sum_of_column(__local const float *e, __global const float *v
 KERNEL void attention_split_gpu_fwd(
     __global const float *restrict q, long q_start, long q_stride, __global const float *restrict k,
     long k_start, long k_stride, __global const float *restrict v, long v_start, long v_stride,
-    __global float *keys, long key_start, long key_memory, long key_batch, long key_head,
-    __global float *values, long value_start, long value_memory, long value_batch, long value_head,
+    __global void *keys, long key_start, long key_memory, long key_batch, long key_head,
+    __global void *values, long value_start, long value_memory, long value_batch, long value_head,
     __global const float *restrict places, __global const float *restrict u,
     __global const float *restrict place_bias, __global const int *restrict position,
     __global float *restrict parts, int n_heads, int n_places, int width, int limit, float scale,
@@ -137,16 +144,19 @@ KERNEL void attention_split_gpu_fwd(
     const long head = (long)h * width, place_step = (long)n_heads * width;
 
     parts += ((long)row * n_parts + part) * (2 + width);
-    keys += key_start + b * key_batch + h * key_head;
-    values += value_start + b * value_batch + h * value_head;
+    keys = (__global void *)stored_at(keys, key_start + b * key_batch + h * key_head, CACHE_TYPE);
+    values = (__global void *)stored_at(values, value_start + b * value_batch + h * value_head,
+                                        CACHE_TYPE);
     for (int c = lid; c < width; c += LS) {
         const float x = q[q_start + b * q_stride + head + c];
         query[c] = x;
         query[width + c] = PLACES ? x + u[head + c] : x;
 #if STORES
         if (first < end && end == count) {
-            keys[(count - 1) * key_memory + c] = k[k_start + b * k_stride + head + c];
-            values[(count - 1) * value_memory + c] = v[v_start + b * v_stride + head + c];
+            store_stored_one(k[k_start + b * k_stride + head + c], keys,
+                             (count - 1) * key_memory + c, CACHE_TYPE);
+            store_stored_one(v[v_start + b * v_stride + head + c], values,
+                             (count - 1) * value_memory + c, CACHE_TYPE);
         }
 #endif
     }
@@ -156,7 +166,7 @@ KERNEL void attention_split_gpu_fwd(
     for (int j0 = first; j0 < end; j0 += LS) {
         const int n = min(LS, end - j0);
         const long place = n_places - count + j0;
-        share_of_products(query, width, keys + j0 * key_memory, key_memory,
+        share_of_products(query, width, stored_at(keys, j0 * key_memory, CACHE_TYPE), key_memory,
                           places + place * place_step + head, place_step, n, dots);
         barrier(CLK_LOCAL_MEM_FENCE);
         float s = 0.0f;
@@ -180,7 +190,8 @@ KERNEL void attention_split_gpu_fwd(
             sum += e[j];
         total = total * decay + sum;
         for (int c = lid; c < width; c += LS) {
-            const float now = sum_of_column(e, values + j0 * value_memory + c, value_memory, n);
+            const float now = sum_of_column(e, stored_at(values, j0 * value_memory + c, CACHE_TYPE),
+                                            value_memory, n);
             parts[2 + c] = (j0 == first ? 0.0f : parts[2 + c] * decay) + now;
         }
     }

@@ -10,39 +10,93 @@
 //             mix before the output projection, so that all of it is one launch.  Each work-group reduces and
 //             normalises all rows redundantly: cheaper than a launch
 //   Memory    reads each weight once; stores this position's keys and values in the caches
-//             [limit][m][channels], reads all up to it; rows and a block's q, k and v in local
+//             [limit][m][channels], rounded to their type; reads all up to it; rows and a block's q, k and v in local
 //             memory
-//   Numerics  float; products as in skinny_gemm.clh, online softmax (attention_row.clh); the position
+//   Numerics  float; projections as in skinny_gemm.clh, online softmax (attention_row.clh); the position
 //             is clamped to the caches
 //
 //   Macro      Meaning                                              Values
 //   LS         work-group size                                      1
 //   VW         vector width, a divisor of a head's width            4 | 8 | 16
+//   CACHE_TYPE type of the caches' elements, 0: float, 1: half, 2: bfloat16    0 | 1 | 2
 //   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
 
 #include "common/attention_row.clh"
 #include "fused/channel_block.clh"
 
-// The scores of n keys, `row` floats apart, and -inf after them.
-LOCAL_INLINE void score_chunk(__local const float *q, __global const float *keys, long row, int n,
-                              int width, float scale, __local float *scores)
-{
-    float block[VW];
+#ifndef CACHE_TYPE
+#error "CACHE_TYPE: type of the caches' elements"
+#endif
 
-    for (int i = 0; i < CHUNK; i += COLS_PER_PASS) {
-        if (i < n)
-            VSTORE(scale * dot_product_block(q, 0, 1, keys + i * row, STORED_FLOAT, row, n - i,
-                                             width, COLS_PER_PASS * row),
-                   block);
-        for (int o = 0; o < COLS_PER_PASS; ++o)
-            scores[i + o] = i + o < n ? block[o] : -INFINITY;
+#if CACHE_TYPE == STORED_FLOAT
+#define LINE_ELEMENTS 16 // of a cache line
+#define VECTORS       1  // of a row at once
+#else
+#define LINE_ELEMENTS 32
+#define VECTORS       4
+#endif
+
+LOCAL_INLINE void prefetch_row(__global const void *rows, long at, int width)
+{
+    for (int c = 0; c < width; c += LINE_ELEMENTS)
+        prefetch_l2(stored_at(rows, at + c, CACHE_TYPE));
+}
+
+// Products of VW keys from key i on, the last of n again in the place of those after it.
+LOCAL_INLINE FV score_keys(__local const float *q, __global const void *keys, long row, int i,
+                           int n, int width)
+{
+    FV sum[VW], x[VECTORS];
+    int c = 0;
+
+#pragma unroll
+    for (int o = 0; o < VW; ++o)
+        sum[o] = (FV)(0.0f);
+    for (; c + VECTORS * VW <= width; c += VECTORS * VW) {
+#pragma unroll
+        for (int k = 0; k < VECTORS; ++k)
+            x[k] = VLOAD(q + c + k * VW);
+#pragma unroll
+        for (int o = 0; o < VW; ++o) {
+            const long at = min(i + o, n - 1) * row + c;
+#pragma unroll
+            for (int k = 0; k < VECTORS; ++k)
+                sum[o] += x[k] * load_stored(keys, at + k * VW, CACHE_TYPE);
+        }
+    }
+    for (; c < width; c += VW) {
+        x[0] = VLOAD(q + c);
+#pragma unroll
+        for (int o = 0; o < VW; ++o)
+            sum[o] += x[0] * load_stored(keys, min(i + o, n - 1) * row + c, CACHE_TYPE);
+    }
+    return transpose_reduce(sum);
+}
+
+// The scores of the first of n keys, a chunk of them, `row` elements apart, and -inf after them.  The rows of a
+// head are far apart and short: fetched ahead, the keys of the next chunk and the values of this one.
+LOCAL_INLINE void score_chunk(__local const float *q, __global const void *keys,
+                              __global const void *values, long row, int n, int width, float scale,
+                              __local float *scores)
+{
+    for (int i = 0; i < CHUNK; i += VW) {
+        FV y = (FV)(-INFINITY);
+        if (i < n) {
+#pragma unroll
+            for (int o = i; o < i + VW; ++o) {
+                prefetch_row(keys, (o + CHUNK) * row, width);
+                prefetch_row(values, o * row, width);
+            }
+            y = LANES + i < n ? scale * score_keys(q, keys, row, i, n, width) : y;
+        }
+        VSTORE(y, scores + i);
     }
 }
 
 // position: [1]; keys, values: [limit, m, channels]; head: channels of a head; sums: [head]
 KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int limit, float scale,
-                                     __global const int *restrict position, __global float *keys,
-                                     __global float *values, __local float *sums)
+                                     __global const int *restrict position, __global void *keys,
+                                     __global void *values, __local float *sums)
 {
     SOFTMAX_LOCALS;
     const int t = clamp(position[0], 0, limit - 1);
@@ -52,9 +106,12 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int limit, float scal
     for (int i = 0; i < m; ++i)
         for (int c = 0; c < width; c += VW) {
             const long at = t * row + (long)i * channels + first + c;
-            VSTORE(VLOAD(k + i * block_width + c), keys + at);
-            VSTORE(VLOAD(v + i * block_width + c), values + at);
+            store_stored(VLOAD(k + i * block_width + c), keys, at, CACHE_TYPE);
+            store_stored(VLOAD(v + i * block_width + c), values, at, CACHE_TYPE);
         }
+#if CACHE_TYPE != STORED_FLOAT
+    mem_fence(CLK_GLOBAL_MEM_FENCE); // they are read as another type
+#endif
 
     for (int i = 0; i < m; ++i)
         for (int c0 = 0; c0 < width; c0 += head) {
@@ -63,9 +120,12 @@ KERNEL void fused_step_cpu_attention(QKV_PARAMS, int head, int limit, float scal
             struct online_softmax_state r = online_softmax_start(head, sums);
             for (int j0 = 0; j0 <= t; j0 += CHUNK) {
                 const int n = min(CHUNK, t + 1 - j0);
-                score_chunk(y, keys + j0 * row + at, row, n, head, scale, scores);
-                r = online_softmax_update(r, scores, n, values + j0 * row + at, row, head, sums,
-                                          tmp);
+                score_chunk(y, stored_at(keys, j0 * row + at, CACHE_TYPE),
+                            stored_at(values, j0 * row + at, CACHE_TYPE), row, t + 1 - j0, head,
+                            scale, scores);
+                r = online_softmax_update(r, scores, n,
+                                          stored_at(values, j0 * row + at, CACHE_TYPE), CACHE_TYPE,
+                                          row, head, sums, tmp);
             }
             const float factor = r.total == 0.0f ? 0.0f : 1.0f / r.total;
             for (int c = 0; c < head; c += VW)

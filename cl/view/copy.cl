@@ -4,20 +4,22 @@
 //   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
 //             of the first row is found by division, the next ones by counting up
 //   Memory    reads and writes each element once, having read y when it adds
-//   Numerics  bits are copied; one rounding when it adds.  A view to write has each of its elements
+//   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to write has each of its elements
 //             once, so that no element is written twice
 //
 //   Macro     Meaning                                  Values
-//   ELEMENT   type of an element                       uint | uchar | float
+//   ELEMENT   type of an element                       float | uint | uchar
+//   X_TYPE    a type of 16 bits that x has instead, as in stored.clh, or 0; y is float    0 | 1 | 2
+//   Y_TYPE    the same of y; x is float                0 | 1 | 2
 //   SCATTER   y is the view, else x                    0 | 1
 //   ADD       add to y, or overwrite it                0 | 1
 //   VW        elements moved at once                   1 | 4 | 8 | 16
 //   LS        work-group size, a power of two          1 .. 256
 
-#include "common/types.clh"
+#include "common/stored.clh"
 
-#if !defined ELEMENT || !defined SCATTER || !defined ADD || !defined VW
-#error "ELEMENT, SCATTER, ADD and VW must be defined"
+#if !defined ELEMENT || !defined X_TYPE || !defined Y_TYPE || !defined SCATTER || !defined ADD
+#error "ELEMENT, X_TYPE, Y_TYPE, SCATTER and ADD must be defined"
 #endif
 #if VW == 1
 #define LOAD(p)     (*(p))
@@ -26,6 +28,21 @@
 #define LOAD(p)     CAT(vload, VW)(0, p)
 #define STORE(v, p) CAT(vstore, VW)(v, 0, p)
 #endif
+#if X_TYPE
+#define FROM        ushort
+#define GET_V(from) load_stored(from, 0, X_TYPE)
+#define GET(from)   load_stored_one(from, 0, X_TYPE)
+#else
+#define FROM        ELEMENT
+#define GET_V(from) LOAD(from)
+#define GET(from)   (*(from))
+#endif
+#if Y_TYPE
+#define TO           ushort
+#define PUT_V(v, to) store_stored(v, to, 0, Y_TYPE)
+#define PUT(v, to)   store_stored_one(v, to, 0, Y_TYPE)
+#else
+#define TO ELEMENT
 #if ADD
 #define PUT_V(v, to) STORE(LOAD(to) + (v), to)
 #define PUT(v, to)   (*(to) += (v))
@@ -33,14 +50,15 @@
 #define PUT_V(v, to) STORE(v, to)
 #define PUT(v, to)   (*(to) = (v))
 #endif
+#endif
 
 enum { N_OUTER = 7 };
 
 // start, step, d and s: of the view.  The last row may be cut short: there are `count` elements in all.
-KERNEL void copy_rows_fwd(__global const ELEMENT *restrict x, __global ELEMENT *restrict y,
-                          long start, int width, long step, long rows, long count, int per_group,
-                          long d0, long s0, long d1, long s1, long d2, long s2, long d3, long s3,
-                          long d4, long s4, long d5, long s5, long d6, long s6)
+KERNEL void copy_rows_fwd(__global const FROM *restrict x, __global TO *restrict y, long start,
+                          int width, long step, long rows, long count, int per_group, long d0,
+                          long s0, long d1, long s1, long d2, long s2, long d3, long s3, long d4,
+                          long s4, long d5, long s5, long d6, long s6)
 {
     const long dim[N_OUTER] = {d0, d1, d2, d3, d4, d5, d6};
     const long stride[N_OUTER] = {s0, s1, s2, s3, s4, s5, s6};
@@ -58,18 +76,18 @@ KERNEL void copy_rows_fwd(__global const ELEMENT *restrict x, __global ELEMENT *
         long at = start;
         for (int a = 0; a < N_OUTER; ++a)
             at += index[a] * stride[a];
-        __global const ELEMENT *from = x + (SCATTER ? row * width : at);
-        __global ELEMENT *to = y + (SCATTER ? at : row * width);
+        __global const FROM *from = x + (SCATTER ? row * width : at);
+        __global TO *to = y + (SCATTER ? at : row * width);
         const int here = (int)min((long)width, count - row * width);
         int c = VW * i;
         if (step == 1) {
             for (; c + VW <= here; c += VW * LS)
-                PUT_V(LOAD(from + c), to + c);
+                PUT_V(GET_V(from + c), to + c);
             for (int end_c = min(c + VW, here); c < end_c; ++c)
-                PUT(from[c], to + c);
+                PUT(GET(from + c), to + c);
         } else {
             for (c = i; c < here; c += LS)
-                PUT(from[SCATTER ? c : c * step], to + (SCATTER ? c * step : c));
+                PUT(GET(from + (SCATTER ? c : c * step)), to + (SCATTER ? c * step : c));
         }
         for (int a = N_OUTER - 1; a >= 0; --a) {
             if (++index[a] < dim[a])

@@ -111,6 +111,27 @@ typedef struct attncl_decoder attncl_decoder;
  * Errors: ERR_ARGUMENT, ERR_UNSUPPORTED, and those of attncl_graph_compile().  Since: 0.1. */
 ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                                attncl_decoder **decoder_ret);
+
+/** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */
+typedef struct attncl_decoder_options {
+    size_t struct_size;
+    attncl_dtype
+        state_dtype; /**< type of the keys and values that transformer layers keep: F32 (default),
+                                 F16 or BF16, which take half the memory; a step stores them rounded to
+                                 nearest, in F16 infinite from 65520 on, and computes in F32 */
+} attncl_decoder_options;
+
+#define ATTNCL_DECODER_OPTIONS_INIT                                                                \
+    {                                                                                              \
+        sizeof(attncl_decoder_options), ATTNCL_F32                                                 \
+    }
+
+/** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  ERR_UNSUPPORTED too
+ * where a state_dtype of 16 bits is asked of layers that keep F32.
+ * Errors: as attncl_decoder_create().  Threads: one at a time per model and its decoders.  Since: 0.2. */
+ATTNCL_API attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
+                                                    const attncl_decoder_options *options,
+                                                    attncl_decoder **decoder_ret);
 /** NULL is fine.  Errors: none.  Since: 0.1. */
 ATTNCL_API void attncl_decoder_destroy(attncl_decoder *decoder);
 

@@ -84,7 +84,8 @@ static attncl_status allocate_dedicated(const struct lowered *p, struct program 
     s->bytes = bytes;
     if (pad) {
         const struct lowered_node *node = v->producer < 0 ? NULL : &p->nodes[v->producer];
-        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, bytes, &s->mem));
+        // To whole words, which a reset writes.
+        TRY_DONE(attncl__buffer_part(g->ctx, whole, pad, (bytes + 3) & ~(size_t)3, &s->mem));
         guard(g,
               &(struct guarded){whole, pad, bytes, node != NULL,
                                 node ? node->cls->name : v->origin->name, node ? node->scope : ""});

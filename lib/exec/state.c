@@ -14,7 +14,7 @@ attncl_status attncl_graph_reset(attncl_graph *g)
     for (int i = 0; i < p->n_states; ++i) {
         const struct storage *s = p->states[i].storage;
         if (s->bytes)
-            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, s->bytes));
+            TRY(attncl__buffer_fill(p->ctx, s->mem, 0, 0, (s->bytes + 3) & ~(size_t)3));
     }
     if (p->needs_reset || p->is_pending) // a fault of the runs before is not that of those after
         TRY(attncl__run_waited(p, attncl__queue_finish(p->ctx)));
@@ -55,8 +55,8 @@ static attncl_status find_state(const struct program *p, const char *name, const
     }
     REQUIRE(found, ATTNCL_ERR_ARGUMENT, "the graph has no state %s", name);
     REQUIRE(bytes == found->storage->bytes, ATTNCL_ERR_ARGUMENT,
-            "state %s %s has %zu bytes, %zu were given", name, SHAPE(&found->desc),
-            found->storage->bytes, bytes);
+            "state %s %s of %s has %zu bytes, %zu were given", name, SHAPE(&found->desc),
+            attncl_dtype_name(found->desc.dtype), found->storage->bytes, bytes);
     REQUIRE(data || bytes == 0, ATTNCL_ERR_ARGUMENT, "data of state %s is NULL", name);
     *ret = found->storage;
     return ATTNCL_OK;

@@ -32,8 +32,11 @@ static int add_named(attncl_graph *g, enum value_kind kind, const char *name, at
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "an input or state needs a name and extents");
         return 0;
     }
-    if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 && dtype != ATTNCL_U8) {
-        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: a value is F32, I32 or U8, not %s", name,
+    const bool is_state = kind == VALUE_STATE;
+    if (dtype != ATTNCL_F32 && dtype != ATTNCL_I32 &&
+        !(is_state ? attncl__is_16_bit(dtype) : dtype == ATTNCL_U8)) {
+        GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: %s, not %s", name,
+                   is_state ? "state is F32, F16, BF16 or I32" : "a value is F32, I32 or U8",
                    attncl_dtype_name(dtype));
         return 0;
     }
@@ -102,8 +105,6 @@ attncl_value attncl_graph_state(attncl_graph *g, const char *name, attncl_dtype 
 {
     if (!attncl__graph_building(g))
         return ATTNCL_NONE_VALUE;
-    if (dtype == ATTNCL_U8)
-        return GRAPH_FAIL(g, ATTNCL_ERR_DTYPE, "%s: state is F32 or I32, not U8", name ? name : "");
     return attncl__graph_handle(g, add_named(g, VALUE_STATE, name, dtype, rank, dim));
 }
 

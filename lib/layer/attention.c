@@ -168,16 +168,25 @@ attncl_value attncl_multi_head_attention(attncl_graph *g, const attncl_attention
 }
 
 // The keys and values [B, C] of all positions so far, which decoding keeps.
-static void make_caches(attncl_graph *g, int64_t limit, int64_t n_batch, int64_t width,
-                        attncl_value *keys_ret, attncl_value *values_ret)
+static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t n_batch,
+                        int64_t width, attncl_value *keys_ret, attncl_value *values_ret)
 {
-    const int64_t dim[3] = {limit, n_batch, width};
-    *keys_ret = attncl_graph_state(g, "keys", ATTNCL_F32, 3, dim);
-    *values_ret = attncl_graph_state(g, "values", ATTNCL_F32, 3, dim);
+    const int64_t dim[3] = {cache->limit, n_batch, width};
+    *keys_ret = attncl_graph_state(g, "keys", cache->dtype, 3, dim);
+    *values_ret = attncl_graph_state(g, "values", cache->dtype, 3, dim);
+}
+
+// Stores rows [T, B, C] from position 0 on; gives them as they are stored.
+static attncl_value store_rows(attncl_graph *g, attncl_dtype dtype, attncl_value x,
+                               attncl_value state)
+{
+    const attncl_value stored =
+        attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(x, state));
+    return attncl__is_16_bit(dtype) ? stored : x;
 }
 
 // y [B, C] of one position.
-static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit,
+static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
                                 const attncl_attention_inputs *in, attncl_value position)
 {
     struct tensor_desc d;
@@ -187,27 +196,36 @@ static attncl_value attend_step(attncl_graph *g, int64_t n_heads, int64_t limit,
     const struct attention_step_fwd_params params = {
         .scale = (float)(1 / sqrt((double)(d.dim[1] / n_heads))), .n_heads = (int32_t)n_heads};
     attncl_value keys, values;
-    make_caches(g, limit, d.dim[0], d.dim[1], &keys, &values);
+    make_caches(g, cache, d.dim[0], d.dim[1], &keys, &values);
     return attncl__graph_add(g, &attncl__op_attention_step_fwd, &params,
                              IN(in->query, in->key, in->value, position, keys, values));
 }
 
-attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
-                                              int64_t n_heads, int64_t limit, attncl_value x,
-                                              attncl_value position, attncl_value residual)
+attncl_value attncl__multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
+                                               int64_t n_heads, const struct cache_desc *cache,
+                                               attncl_value x, attncl_value position,
+                                               attncl_value residual)
 {
     attncl_attention_inputs in = {.query = x, .key = x, .value = x};
     attncl_mha_params p = ATTNCL_MHA_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_mha_params, &p, params))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in);
-    const attncl_value y = attend_step(g, n_heads, limit, &in, position);
+    const attncl_value y = attend_step(g, n_heads, cache, &in, position);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
+attncl_value attncl_multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
+                                              int64_t n_heads, int64_t limit, attncl_value x,
+                                              attncl_value position, attncl_value residual)
+{
+    const struct cache_desc cache = {limit, ATTNCL_F32};
+    return attncl__multi_head_attention_step(g, params, n_heads, &cache, x, position, residual);
+}
+
 attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_mha_params *params,
-                                                  int64_t n_heads, int64_t limit, attncl_value x,
-                                                  attncl_value residual)
+                                                  int64_t n_heads, const struct cache_desc *cache,
+                                                  attncl_value x, attncl_value residual)
 {
     const attncl_layout layout = ATTNCL_LAYOUT_TIME_FIRST;
     attncl_attention_inputs in = {.query = x, .key = x, .value = x};
@@ -220,9 +238,9 @@ attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_
     project_inputs(g, &p, &in);
     if (!attncl__layer_axes(g, in.key, "x", 3, "[T, B, C]", &d))
         return ATTNCL_NONE_VALUE;
-    make_caches(g, limit, d.dim[1], d.dim[2], &keys, &values);
-    attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(in.key, keys));
-    attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(in.value, values));
+    make_caches(g, cache, d.dim[1], d.dim[2], &keys, &values);
+    in.key = store_rows(g, cache->dtype, in.key, keys);
+    in.value = store_rows(g, cache->dtype, in.value, values);
 
     in.query = attncl_split_heads(g, in.query, n_heads, layout);
     in.key = attncl_split_heads(g, in.key, n_heads, layout);

@@ -17,10 +17,20 @@ attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
                                  const attncl_aft_params *params, attncl_value x, attncl_value last,
                                  attncl_value residual);
 
-// limit: positions of the caches, at least T.
+// Of keys and values, [limit, B, C] each.  limit: positions, in a prefill at least T.  Prompts attend to what
+// is stored, as steps do.
+struct cache_desc {
+    int64_t limit;
+    attncl_dtype dtype; // F32, F16, BF16
+};
 attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_mha_params *params,
-                                                  int64_t n_heads, int64_t limit, attncl_value x,
-                                                  attncl_value residual);
+                                                  int64_t n_heads, const struct cache_desc *cache,
+                                                  attncl_value x, attncl_value residual);
+// attncl_multi_head_attention_step() with such caches.
+attncl_value attncl__multi_head_attention_step(attncl_graph *g, const attncl_mha_params *params,
+                                               int64_t n_heads, const struct cache_desc *cache,
+                                               attncl_value x, attncl_value position,
+                                               attncl_value residual);
 
 attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params,
                                   attncl_value x);

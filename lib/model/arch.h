@@ -31,7 +31,8 @@ struct arch_class {
     attncl_status (*describe)(struct build *b, const void *settings);
 
     // Language models only.  One token per sequence: input "step" [1 + batch], the position
-    // and the tokens in one; output "logits".  `b->n_positions` bounds the positions it will be asked for.
+    // and the tokens in one; output "logits".  `b->n_positions` bounds the positions it will be asked for;
+    // ERR_UNSUPPORTED where its states cannot be of b->state_dtype.
     attncl_status (*build_step)(struct build *b, const void *settings, int64_t batch);
     // The first `n_tokens` of each sequence at once: input "tokens" [n_tokens, batch] and "last" [1], the
     // position of the last token that counts; output "logits" after that one.  Fills the step's states.

@@ -26,14 +26,26 @@ static attncl_status configure_order(struct config *config, struct block_setting
     return attncl__norm_eps_configure(config, &s->norm_eps);
 }
 
+enum { GMLP = 100, TRANSFORMER };
+static const struct choice layers[] = {
+    {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
+    {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
+    {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", TRANSFORMER},
+};
+
+const char *attncl__block_name(const struct block_settings *s)
+{
+    const int layer = s->kind == BLOCK_GMLP          ? GMLP
+                      : s->kind == BLOCK_TRANSFORMER ? TRANSFORMER
+                                                     : (int)s->aft.kind;
+    size_t i = 0;
+    while (layers[i].value != layer)
+        ++i;
+    return layers[i].word;
+}
+
 attncl_status attncl__block_configure(struct config *config, struct block_settings *ret)
 {
-    enum { GMLP = 100, TRANSFORMER };
-    static const struct choice layers[] = {
-        {"aft_local", ATTNCL_AFT_LOCAL},   {"aft_full", ATTNCL_AFT_FULL},
-        {"aft_simple", ATTNCL_AFT_SIMPLE}, {"gmlp", GMLP},
-        {"aft_conv", ATTNCL_AFT_CONV},     {"transformer", TRANSFORMER},
-    };
     int layer;
     TRY(attncl__config_choice(config, "layer", layers, N_CHOICES(layers), NULL, &layer));
     ret->kind = layer == GMLP ? BLOCK_GMLP : layer == TRANSFORMER ? BLOCK_TRANSFORMER : BLOCK_AFT;
@@ -167,15 +179,15 @@ static attncl_value mha(struct build *b, const struct mha_settings *s,
     const attncl_attention_inputs in = self_attention(call, z, residual_in(b, x));
     attncl_attention_desc desc = ATTNCL_ATTENTION_DESC_INIT;
     attncl_mha_params params = ATTNCL_MHA_PARAMS_INIT;
+    const struct cache_desc cache = {b->n_positions, b->state_dtype};
     attncl_value weights;
 
     attncl__mha_params(&b->params, s, &params);
     if (call->position.id)
-        return attncl_multi_head_attention_step(b->graph, &params, s->heads, b->n_positions, z,
-                                                call->position, x);
+        return attncl__multi_head_attention_step(b->graph, &params, s->heads, &cache, z,
+                                                 call->position, x);
     if (call->last.id)
-        return attncl__multi_head_attention_prefill(b->graph, &params, s->heads, b->n_positions, z,
-                                                    x);
+        return attncl__multi_head_attention_prefill(b->graph, &params, s->heads, &cache, z, x);
     desc.causal = call->causal;
     desc.layout = call->layout;
     const attncl_dropout_desc dropped = attncl__dropout_next(&b->dropout, batch_axis(call));

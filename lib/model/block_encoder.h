@@ -23,6 +23,8 @@ struct block_settings {
 };
 attncl_status attncl__block_configure(struct config *config, struct block_settings *ret);
 void attncl__block_load(struct params *p, const struct block_settings *s);
+const char *
+attncl__block_name(const struct block_settings *s); // the configuration's word for its layer
 int64_t attncl__block_width(const struct block_settings *s);
 int64_t attncl__block_limit(const struct block_settings *s); // longest sequence, 0: none
 // Whether a step keeps something of every position before it, so that decoding needs a limit.

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 
 #include "attncl/ops.h"
+#include "base/dtype.h"
 #include "base/try.h"
 #include "layer/sampling.h"
 #include "model/block_lm.h"
@@ -111,12 +112,27 @@ static attncl_value project(struct build *b, const struct lm_settings *s, attncl
     return y;
 }
 
+static attncl_status check_state(const struct build *b, const struct lm_settings *s)
+{
+    const char *const layer = !s->is_feedback      ? attncl__block_name(&s->encoder.block)
+                              : s->feedback.shared ? "feedback_kv"
+                                                   : "feedback";
+
+    REQUIRE(!attncl__is_16_bit(b->state_dtype) ||
+                (!s->is_feedback && attncl__block_keeps_all(&s->encoder.block)),
+            ATTNCL_ERR_UNSUPPORTED,
+            "state_dtype is %s, layer %s keeps its state in F32; layer transformer takes it",
+            attncl_dtype_name(b->state_dtype), layer);
+    return ATTNCL_OK;
+}
+
 // [T, B, C] -> [T, B, C], or [B, C] at a position -> [B, C], or a prompt [T, B, C] -> [B, C] at `last`.
 static attncl_status layers(struct build *b, const struct lm_settings *s, attncl_value position,
                             attncl_value last, attncl_value *x)
 {
     const struct block_call call = {.causal = true, .position = position, .last = last};
     attncl_status status = ATTNCL_OK;
+    TRY(check_state(b, s));
     attncl__params_enter(&b->params, "%s", layers_name(s));
     if (!s->is_feedback)
         *x = attncl__encoder(b, &s->encoder, &call, *x);

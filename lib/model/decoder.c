@@ -8,13 +8,14 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/struct.h"
 #include "base/try.h"
 #include "exec/exec.h"
 #include "graph/graph.h"
 #include "model/decoder.h"
 
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_decoder **decoder_ret)
+                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret)
 {
     REQUIRE(model && decoder_ret, ATTNCL_ERR_ARGUMENT, "model or decoder_ret is NULL");
     REQUIRE(model->arch->build_step, ATTNCL_ERR_UNSUPPORTED, "arch %s is no language model",
@@ -28,6 +29,7 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
     REQUIRE(decoder, ATTNCL_ERR_NO_MEMORY, "decoder");
     TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
     b.n_positions = n_positions > 0 ? n_positions : model->arch->limit(model->settings);
+    b.state_dtype = state_dtype;
     TRY_DONE(model->arch->build_step(&b, model->settings, batch));
     TRY_DONE(attncl_graph_compile(b.graph, NULL));
     *decoder = (attncl_decoder){
@@ -37,6 +39,7 @@ attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int
         .batch = batch,
         .vocabulary = model->arch->vocabulary(model->settings),
         .limit = b.n_positions,
+        .state_dtype = state_dtype,
     };
     b.graph = NULL; // ownership has passed to the decoder
     if (!decoder->step) {
@@ -55,7 +58,22 @@ done:
 attncl_status attncl_decoder_create(attncl_model *model, int64_t batch,
                                     attncl_decoder **decoder_ret)
 {
-    return attncl__decoder_create_for(model, batch, 0, decoder_ret);
+    return attncl__decoder_create_for(model, batch, 0, ATTNCL_F32, decoder_ret);
+}
+
+attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
+                                         const attncl_decoder_options *options,
+                                         attncl_decoder **decoder_ret)
+{
+    attncl_decoder_options o = ATTNCL_DECODER_OPTIONS_INIT;
+
+    if (options)
+        TRY(STRUCT_READ(attncl_decoder_options, &o, options));
+    if (o.state_dtype == ATTNCL_DTYPE_NONE)
+        o.state_dtype = ATTNCL_F32;
+    REQUIRE(o.state_dtype == ATTNCL_F32 || attncl__is_16_bit(o.state_dtype), ATTNCL_ERR_ARGUMENT,
+            "state_dtype is %s, must be F32, F16 or BF16", attncl_dtype_name(o.state_dtype));
+    return attncl__decoder_create_for(model, batch, 0, o.state_dtype, decoder_ret);
 }
 
 void attncl_decoder_destroy(attncl_decoder *decoder)

@@ -20,6 +20,7 @@ struct attncl_decoder {
     attncl_graph *graph;
     int64_t batch, vocabulary;
     int64_t limit; // 0: none
+    attncl_dtype state_dtype;
     int64_t position;
     // Host copy of a step's input while it is uploaded, the position and the tokens: a wait for it would
     // take longer than a small model's step.

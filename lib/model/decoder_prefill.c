@@ -56,6 +56,7 @@ static attncl_status open_prefill(attncl_decoder *d, int64_t n_tokens, struct pr
             "a prompt of %" PRId64 " tokens", n_tokens);
     TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
     b.n_positions = d->limit;
+    b.state_dtype = d->state_dtype;
     TRY_DONE(model->arch->build_prefill(&b, model->settings, n_tokens, d->batch));
     attncl__graph_share_state(b.graph, d->graph);
     TRY_DONE(attncl_graph_compile(b.graph, NULL));

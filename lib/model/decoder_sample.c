@@ -39,6 +39,7 @@ static attncl_status open_graph(attncl_decoder *d)
     REQUIRE(d->drawn, ATTNCL_ERR_NO_MEMORY, "%" PRId64 " tokens", SAMPLING_ROWS * d->batch);
     TRY_DONE(attncl__model_begin(model, NULL, 0, &b));
     b.n_positions = d->limit;
+    b.state_dtype = d->state_dtype;
     TRY_DONE(model->arch->build_sampling_step(&b, model->settings, d->batch));
     attncl__graph_share_state(b.graph, d->graph);
     TRY_DONE(attncl_graph_compile(b.graph, NULL));

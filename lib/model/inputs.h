@@ -19,6 +19,7 @@ struct build {
     struct probe *probe;          // describing: the inputs are made up; else NULL
     bool shows_attention;         // weights of layers are outputs too
     int64_t n_positions;          // a step of decoding: the maximum number of positions
+    attncl_dtype state_dtype;     // of the keys and values that decoding keeps: F32, F16, BF16
     bool gradients;               // gradients of this graph will be requested
     bool for_loss;                // "output" becomes `scores`, other outputs are not named
     attncl_value scores;          // of classes, [..., V]

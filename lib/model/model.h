@@ -33,8 +33,8 @@ attncl_status attncl__model_begin(attncl_model *model, const attncl_array *input
 attncl_status attncl__model_write_inputs(attncl_graph *g, const attncl_array *inputs, size_t n);
 
 // A decoder that will take at most `n_positions` tokens (0: as many as the model does) and has
-// memory for no more.
+// memory for no more; state_dtype as attncl_decoder_options'.
 attncl_status attncl__decoder_create_for(attncl_model *model, int64_t batch, int64_t n_positions,
-                                         attncl_decoder **decoder_ret);
+                                         attncl_dtype state_dtype, attncl_decoder **decoder_ret);
 
 #endif

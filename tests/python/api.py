@@ -156,6 +156,22 @@ class Decodes(unittest.TestCase):
                 with self.assertRaises(attncl.AttnclError):
                     decoder.prefill(wrong)
 
+    def test_states_of_16_bits(self):
+        tokens = golden("lm_transformer")[0]["tokens"]
+        with attncl.Model(path("lm_transformer")) as model:
+            with model.decoder(tokens.shape[1]) as decoder:
+                want = decoder.prefill(tokens)
+            for dtype, rtol in ("F16", 2e-3), ("BF16", 2e-2):
+                with model.decoder(tokens.shape[1], state_dtype=dtype) as decoder:
+                    scores = decoder.prefill(tokens)
+                    self.assertFalse(np.array_equal(scores, want))
+                    np.testing.assert_allclose(scores, want, rtol=rtol, atol=rtol * np.abs(want).max())
+            with self.assertRaisesRegex(attncl.AttnclError, "state_dtype is 'F64', it can be 'F32', 'F16' or 'BF16'"):
+                model.decoder(state_dtype="F64")
+        with attncl.Model(path("lm_gmlp")) as model:
+            with self.assertRaisesRegex(attncl.AttnclError, "layer gmlp keeps its state in F32"):
+                model.decoder(state_dtype="F16")
+
     def test_tokens_drawn_on_the_device(self):
         tokens = golden("lm_transformer")[0]["tokens"]
         with attncl.Model(path("lm_transformer")) as model, model.decoder(tokens.shape[1]) as decoder:
@@ -276,7 +292,7 @@ class Declarations(unittest.TestCase):
             count = 0 if prototype == "void" else prototype.count(",") + 1
             self.assertEqual(count, len(arguments), name)
         for struct, name in ((c_api.Array, "array"), (c_api.DescriptionEntry, "entry"), (c_api.DeviceInfo, "device_info"),
-                             (c_api.ContextOptions, "context_options")):
+                             (c_api.ContextOptions, "context_options"), (c_api.DecoderOptions, "decoder_options")):
             body = re.sub(r"/\*.*?\*/", "", re.search(rf"typedef struct attncl_{name} {{(.*?)}}", headers, re.S)[1], flags=re.S)
             fields = re.findall(r"(\w+)(?:\[\w+\])?[,;]", body)
             ours = [field[0] for field in struct._fields_]  # a prefix will do where the struct says its size

@@ -5,6 +5,15 @@
 
 #include "ref/ref.h"
 
+// cache[position] = row, rounded to the cache's type
+static void store(struct host *cache, int64_t position, const struct host *row)
+{
+    const struct host *rounded =
+        attncl__is_16_bit(cache->dtype) ? host_stored(host_copy(row), cache->dtype) : row;
+    memcpy(cache->data + position * row->count, rounded->data,
+           (size_t)row->count * sizeof rounded->data[0]);
+}
+
 // keys[t] = k, values[t] = v, then softmax attention of each head over positions 0 .. t
 void ref_attention_step_fwd(const struct host *q, const struct host *k, const struct host *v,
                             int64_t position, int64_t n_heads, double scale, struct host *keys,
@@ -13,8 +22,8 @@ void ref_attention_step_fwd(const struct host *q, const struct host *k, const st
     const int64_t n = q->count, width = q->dim[1] / n_heads;
     double *p = host_new(ATTNCL_F32, DIMS(position + 1))->data;
 
-    memcpy(keys->data + position * n, k->data, (size_t)n * sizeof k->data[0]);
-    memcpy(values->data + position * n, v->data, (size_t)n * sizeof v->data[0]);
+    store(keys, position, k);
+    store(values, position, v);
     for (int64_t at = 0; at < n; at += width) { // a head of a batch entry
         double row_max = -INFINITY, sum = 0;
         for (int64_t j = 0; j <= position; ++j) {

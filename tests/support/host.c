@@ -111,6 +111,8 @@ void host_unpack(struct host *h, const void *bytes)
     for (int64_t i = 0; i < h->count; ++i) {
         if (h->dtype == ATTNCL_F32)
             h->data[i] = ((const float *)bytes)[i];
+        else if (attncl__is_16_bit(h->dtype))
+            convert(h->dtype, (const uint16_t *)bytes + i, ATTNCL_F64, &h->data[i], 1);
         else if (h->dtype == ATTNCL_I32)
             h->data[i] = ((const int32_t *)bytes)[i];
         else

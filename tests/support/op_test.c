@@ -127,7 +127,7 @@ static attncl_status write_inputs(const struct run *r, struct host *const *in, i
     for (int i = 0; i < n_in; ++i) {
         const bool state = in[i] && !r->fed[i];
         const struct host *h = state ? in[i] : r->fed[i];
-        if (!h || h->count == 0 || attncl__is_16_bit(h->dtype))
+        if (!h || h->count == 0 || (attncl__is_16_bit(h->dtype) && !state))
             continue;
         snprintf(name, sizeof name, "in%d", i);
         if (state)

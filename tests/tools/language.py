@@ -134,6 +134,19 @@ def main(tool, _root):
             seen = works("sample", at("lm"), "--prompt", prompt, "--crop", "--length", str(T + 9), "--draw-on-device")
             check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
 
+        def keeps_16_bits(model):
+            """Layers of keys and values alone; near enough for most of the likeliest tokens."""
+            for dtype in ("f16", "bf16"):
+                words = ["sample", at("lm"), *options, *greedy, "--state-dtype", dtype]
+                if model != "lm_transformer":
+                    refused("state_dtype is %s, layer %s keeps its state in F32" % (dtype.upper(), model[3:]), *words)
+                    continue
+                check(len(works(*words)) == len(prompt) + steps + 1, "--state-dtype %s" % dtype)
+            wide = ["sample", at("lm"), *options, *greedy]
+            check(works(*wide, "--state-dtype", "f32") == works(*wide), "--state-dtype f32 is not the default")
+            status, _, err = attncl("sample", at("lm"), *options, "--state-dtype", "f64")
+            check(status == 2 and "--state-dtype: 'f64' is not f16, bf16 or f32" in err, "--state-dtype f64: %d, %s" % (status, err))
+
         def run_greedy(tokens):
             """The likeliest token after each, by a run of the whole window."""
             write(at("in"), {"tokens": ("I64", [len(tokens), 1], tokens)})
@@ -172,6 +185,7 @@ def main(tool, _root):
             want = crop_agrees()
             n_not_finite += ends_where_scores_are_not_finite(tensors, metadata, got)
             draws_on_the_device(steps)
+            keeps_16_bits(model)
             if model == "lm_transformer":  # which reads on after seq_len; published code does not
                 short = dict(json.loads(metadata["attncl.config"]), seq_len=6)
                 write(at("lm"), tensors, dict(metadata, **{"attncl.config": json.dumps(short)}))

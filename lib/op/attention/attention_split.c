@@ -52,6 +52,7 @@ static void set_macros(struct kspec *spec, const struct attention_split *p, size
     enum { MAX_LANES = 8 };
     kspec_int(spec, "KEY_LANES", local < MAX_LANES ? (int)local : MAX_LANES);
     kspec_int(spec, "FLOAT4", p->width % 4 == 0 && is_float4(&p->keys));
+    kspec_set_stored(spec, "CACHE_TYPE", p->dtype);
     kspec_int(spec, "STORES", p->stores);
     kspec_int(spec, "PLACES", (int)p->places);
 }

@@ -23,6 +23,7 @@ struct attention_split {
     struct step_rows new_key, new_value; // stored at the position first; `stores` false: none
     bool stores;
     struct head_rows keys, values;
+    attncl_dtype dtype; // of keys and values: F16 or BF16, else F32
     enum { NO_PLACES, JOINT_PLACES, SPLIT_PLACES } places;
     struct span place_rows, u, place_bias; // of relative positions
     int64_t n_places;

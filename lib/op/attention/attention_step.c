@@ -2,7 +2,7 @@
 //
 // One position t of causal multi-head attention, for decoding.
 //
-//   keys[t] = k, values[t] = v
+//   keys[t] = k, values[t] = v, rounded to the caches' type: F32, F16 or BF16
 //   y_bh = sum over j <= t of p_j values[j]_bh,   p_j = softmax of scale * (q_bh . keys[j]_bh)
 //
 // The position is read on the device, so that one compiled step serves every position
@@ -19,7 +19,7 @@ enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
 static attncl_status check_cache(const char *name, const struct tensor_desc *x,
                                  const struct tensor_desc *q)
 {
-    TRY(attncl__check_input(name, x, ATTNCL_F32, 3));
+    TRY(attncl__check_weights(name, x, 3));
     REQUIRE(x->dim[1] == q->dim[0] && x->dim[2] == q->dim[1], ATTNCL_ERR_SHAPE,
             "%s is %s, q is %s: must be [limit, B, C]", name, SHAPE(x), SHAPE(q));
     REQUIRE(x->dim[0] >= 1 && x->dim[0] <= MAX_LENGTH, ATTNCL_ERR_SHAPE,
@@ -52,6 +52,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
     REQUIRE(sig->in[IN_KEYS].dim[0] == sig->in[IN_VALUES].dim[0], ATTNCL_ERR_SHAPE,
             "the cache of keys is %s, that of values %s", SHAPE(&sig->in[IN_KEYS]),
             SHAPE(&sig->in[IN_VALUES]));
+    REQUIRE(sig->in[IN_KEYS].dtype == sig->in[IN_VALUES].dtype, ATTNCL_ERR_DTYPE,
+            "the cache of keys is %s, that of values %s", attncl_dtype_name(sig->in[IN_KEYS].dtype),
+            attncl_dtype_name(sig->in[IN_VALUES].dtype));
     return attncl__infer_like_first(sig);
 }
 
@@ -85,6 +88,7 @@ static attncl_status launch_parts(struct launcher *l, const struct op_call *call
         .new_key = step_rows(call, IN_K),
         .new_value = step_rows(call, IN_V),
         .stores = true,
+        .dtype = keys->dtype,
         .keys = cache,
         .values = cache,
         .position = call->in[IN_POSITION],
@@ -114,6 +118,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     if (l->caps->variant == VARIANT_GPU)
         return launch_parts(l, call);
     kspec_set_vw_ls(&spec, (unsigned)vw, 1);
+    kspec_set_stored(&spec, "CACHE_TYPE", keys->dtype);
     // A key: its score, and its part of the sums.
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
@@ -131,10 +136,11 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 {
     const struct attention_step_fwd_params *params = sig->params;
     const double limit = (double)sig->in[IN_KEYS].dim[0];
+    const double bytes = (double)attncl_dtype_bytes(sig->in[IN_KEYS].dtype);
     const double count = (double)attncl__desc_count(&sig->out[0]);
 
     *flop_ret = limit * (4 * count + 5 * (double)params->n_heads * (double)sig->in[IN_Q].dim[0]);
-    *bytes_ret = 4 * count * (2 * limit + 6);
+    *bytes_ret = count * (bytes * (2 * limit + 2) + 16);
 }
 
 const struct op_class attncl__op_attention_step_fwd = {

@@ -20,6 +20,11 @@ static int64_t head_width(const struct op_sig *sig)
     return attncl__fused_step_channels(sig) / params->attention.n_heads;
 }
 
+static void macros(const struct op_sig *sig, struct kspec *spec)
+{
+    kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
+}
+
 static void args(const struct op_call *call, struct arg_list *to)
 {
     const struct op_sig *sig = &call->sig;
@@ -38,7 +43,7 @@ static void cost(const struct op_sig *sig, double *flop, double *bytes)
                          (double)(attncl__fused_step_rows(sig) * attncl__fused_step_channels(sig));
 
     *flop += 4 * count;
-    *bytes += 8 * count;
+    *bytes += 2 * (double)attncl_dtype_bytes(sig->in[FUSED_KEYS].dtype) * count;
 }
 
 const struct inner_step attncl__inner_attention = {
@@ -49,6 +54,7 @@ const struct inner_step attncl__inner_attention = {
     .infer = infer,
     .granule = head_width,
     .local_floats = head_width, // a head's running sums
+    .macros = macros,
     .args = args,
     .cost = cost,
 };

@@ -3,7 +3,8 @@
 // A contiguous copy of any view (cl/view/copy.cl).
 //
 //   copy         y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
-//   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay
+//   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay.  State of 16 bits: rounded
+//                to its type, and y is x as the state has it; else y is absent
 
 #include "op/view/copy.h"
 
@@ -41,10 +42,13 @@ attncl_status attncl__copy_view(struct launcher *l, const struct view_copy *copy
         arg_i32(p.rows_per_group),
     };
     attncl__nd_iter_args(&w, args + N_PLAIN);
+    const bool converts = attncl__is_16_bit(copy->from_dtype) || attncl__is_16_bit(copy->to_dtype);
     kspec_word(&p.spec, "ELEMENT",
-               copy->add                              ? "float"
+               copy->add || converts                  ? "float"
                : attncl_dtype_bytes(view->dtype) == 1 ? "uchar"
                                                       : "uint");
+    kspec_set_stored(&p.spec, "X_TYPE", copy->from_dtype);
+    kspec_set_stored(&p.spec, "Y_TYPE", copy->to_dtype);
     kspec_int(&p.spec, "SCATTER", copy->scatter);
     kspec_int(&p.spec, "ADD", copy->add);
     return attncl__launch(l, &p.spec, p.grid, args, sizeof args / sizeof args[0]);
@@ -71,31 +75,43 @@ static attncl_status store_infer(struct op_sig *sig)
     const struct tensor_desc *x = &sig->in[0], *state = &sig->in[1];
 
     TRY(attncl__check_input("x", x, ATTNCL_F32, -1));
-    TRY(attncl__check_input("state", state, ATTNCL_F32, x->rank));
+    TRY(attncl__check_weights("state", state, x->rank));
     bool fits = x->rank >= 1 && x->dim[0] <= state->dim[0];
     for (int i = 1; i < x->rank; ++i)
         fits = fits && x->dim[i] == state->dim[i];
     REQUIRE(fits, ATTNCL_ERR_SHAPE, "x is %s, state %s: must have as many rows or more", SHAPE(x),
             SHAPE(state));
-    return ATTNCL_OK;
+    return attncl__is_16_bit(state->dtype) ? attncl__infer_like_first(sig) : ATTNCL_OK;
 }
 
 static attncl_status store_launch(struct launcher *l, const struct op_call *call)
 {
-    if (attncl__desc_count(&call->sig.in[0]) == 0)
+    const struct tensor_desc *x = &call->sig.in[0], *y = &call->sig.out[0];
+    const attncl_dtype dtype = call->sig.in[1].dtype;
+
+    if (attncl__desc_count(x) == 0)
+        return ATTNCL_OK;
+    TRY(attncl__copy_view(
+        l,
+        &(struct view_copy){.from = call->in[0], .to = call->in[1], .view = x, .to_dtype = dtype}));
+    if (!attncl__is_16_bit(dtype))
         return ATTNCL_OK;
     return attncl__copy_view(
-        l, &(struct view_copy){.from = call->in[0], .to = call->in[1], .view = &call->sig.in[0]});
+        l, &(struct view_copy){
+               .from = call->in[1], .to = call->out[0], .view = y, .from_dtype = dtype});
 }
 
 static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     *flop_ret = 0;
-    *bytes_ret = 8 * (double)attncl__desc_count(&sig->in[0]);
+    const double bytes = (double)attncl_dtype_bytes(sig->in[1].dtype);
+
+    *bytes_ret =
+        (4 + bytes + (bytes < 4 ? 4 + bytes : 0)) * (double)attncl__desc_count(&sig->in[0]);
 }
 
 const struct op_class attncl__op_store_rows_fwd = {
-    .name = OP_CLASS(store_rows_fwd, 2, 0),
+    .name = OP_CLASS(store_rows_fwd, 2, 1),
     .any_view = 1u << 0,
     .state = 1u << 1,
     .infer = store_infer,

@@ -14,8 +14,8 @@ static double atol_for(int64_t width, int64_t limit, double scale)
     return (2 * scale * (double)((width + 2) * width) * 25 + (double)limit + 16) * 6e-8 * 5;
 }
 
-static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, bool as_view,
-                  double position)
+static void check_of(attncl_dtype dtype, int64_t limit, int64_t batch, int64_t n_heads,
+                     int64_t width, bool as_view, double position)
 {
     const struct attention_step_fwd_params params = {(float)(1 / sqrt((double)width)),
                                                      (int32_t)n_heads};
@@ -27,6 +27,10 @@ static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, 
     struct host *want = host_like(q);
     const int64_t t = position < 0 ? 0 : position >= (double)limit ? limit - 1 : (int64_t)position;
 
+    if (dtype != ATTNCL_F32) {
+        host_stored(keys, dtype);
+        host_stored(values, dtype);
+    }
     for (int64_t i = (t + 1) * q->count; i < keys->count; ++i)
         keys->data[i] = values->data[i] = NAN; // what is to come is not looked at
     struct host *keys_after = host_copy(keys), *values_after = host_copy(values);
@@ -40,6 +44,12 @@ static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, 
     }
     for (int64_t i = (t + 1) * q->count; i < keys->count; ++i)
         ck_assert(isnan(keys->data[i]) && isnan(values->data[i]));
+}
+
+static void check(int64_t limit, int64_t batch, int64_t n_heads, int64_t width, bool as_view,
+                  double position)
+{
+    check_of(ATTNCL_F32, limit, batch, n_heads, width, as_view, position);
 }
 
 TEST(matches_the_reference)
@@ -58,6 +68,21 @@ TEST(parts_of_the_keys_add_up)
     for (size_t i = 0; i < COUNT_OF(positions); i += on_simulator() ? 2 : 1) {
         check(1024, 1, 2, 12, false, positions[i]);
         check(1024, 2, 1, 129, true, positions[i]);
+    }
+}
+
+// The caches have other values than those given: the nearest of their type.
+TEST(caches_of_16_bits)
+{
+    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
+    for (size_t i = 0; i < COUNT_OF(dtypes); ++i) {
+        check_of(dtypes[i], 1, 1, 1, 1, false, 0);
+        for (int t = 0; t < 9; t += 4)
+            check_of(dtypes[i], 9, 2, 3, 7, t == 4, t);
+        check_of(dtypes[i], 140, 2, 2, 33, true, 130);
+        check_of(dtypes[i], 66, 1, 4, 64, false, 65);
+        check_of(dtypes[i], 40, 1, 2, 24, true, 39);
+        check_of(dtypes[i], 1024, 1, 2, 12, false, 1023);
     }
 }
 
@@ -115,6 +140,9 @@ TEST(refusals)
                "k is [2, 5], q is [2, 6]");
     ck_refused("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, narrow), ATTNCL_ERR_SHAPE,
                "the cache of values is [4, 2, 5], q is [2, 6]");
+    struct host *half = host_stored(host_new(ATTNCL_F32, DIMS(4, 2, 6)), ATTNCL_F16);
+    ck_refused("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, half), ATTNCL_ERR_DTYPE,
+               "the cache of keys is F32, that of values F16");
     p.n_heads = 4;
     ck_refused("attention_step_fwd", &p, HOSTS(q, q, q, at, cache, cache), ATTNCL_ERR_SHAPE,
                "C = 6 cannot be cut into H = 4 heads");

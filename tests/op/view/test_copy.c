@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Copies of views of all kinds, exact.
 
+#include <math.h>
+
 #include "base/alloc.h"
 #include "graph/graph.h"
 #include "ref/ref.h"
@@ -86,6 +88,56 @@ TEST(long_rows_are_cut)
     ref_copy_fwd(base, &every_second, want);
     ck_ok(run_copy(base, every_second, got));
     ck_near(got, want, 0, 0);
+}
+
+// The nearest value of 16 bits, beyond the largest infinity.
+static double rounded(double x, attncl_dtype dtype)
+{
+    const double largest = dtype == ATTNCL_F16 ? 65519 : 3.396e38; // the next ones round up
+    struct host *one = host_new(ATTNCL_F32, DIMS(1));
+
+    if (!isfinite(x) || fabs(x) > largest)
+        return isnan(x) ? x : copysign(INFINITY, x);
+    one->data[0] = x;
+    return host_stored(one, dtype)->data[0];
+}
+
+static void check_stored(const struct host *got, int64_t at, double want)
+{
+    const double x = got->data[at];
+    ck_assert_msg(isnan(want) ? isnan(x) : x == want && !signbit(x) == !signbit(want),
+                  "element %d is %.9g, expected %.9g", (int)at, x, want);
+}
+
+// State of 16 bits: rounded to nearest, ties to even; the result is what the state then has.
+TEST(store_rows_rounds_to_16_bits)
+{
+    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
+    static const double special[] = {
+        0,           -0.0,          NAN,          INFINITY,    -INFINITY,    65504,
+        65519,       65520,         -70000,       1e38,        3.4028234e38, 0x1p-14,
+        0x1.ffcp-15, 0x1p-24,       0x1p-25,      0x1.8p-25,   -0x1.8p-24,   0x1p-26,
+        0x1p-126,    0x1p-140,      1 + 0x1p-11,  1 + 0x3p-11, 1 + 0x1p-8,   1 + 0x3p-8,
+        -1 - 0x1p-8, 1 + 0x1.02p-8, 0x1.fffffep0, 0x1.ffffp15};
+    enum { N = COUNT_OF(special), ROWS = 5 };
+
+    for (size_t d = 0; d < COUNT_OF(dtypes); ++d) {
+        struct host *x = host_random(3, DIMS(3, 2, 21)), *state = host_random(4, DIMS(ROWS, 2, 21));
+        struct host *y = host_like(x);
+        for (int i = 0; i < N; ++i)
+            x->data[i] = (float)special[i];
+        for (int i = N; i < 2 * N; ++i) // in another place of a vector
+            x->data[i] = (float)special[2 * N - 1 - i];
+        host_stored(state, dtypes[d]);
+        const struct host *before = host_copy(state);
+        ck_ok(run_op("store_rows_fwd", NULL, HOSTS(host_view(x), state), HOSTS(y)));
+        for (int64_t i = 0; i < x->count; ++i) {
+            check_stored(state, i, rounded(x->data[i], dtypes[d]));
+            check_stored(y, i, rounded(x->data[i], dtypes[d]));
+        }
+        for (int64_t i = x->count; i < state->count; ++i)
+            check_stored(state, i, before->data[i]);
+    }
 }
 
 // Rows of a view into the first rows of a state; the others stay.

@@ -95,6 +95,11 @@ class Param(Sized):
     _fields_ = [("struct_size", ctypes.c_size_t), ("name", ctypes.c_char_p), ("shape", Shape), ("trainable", ctypes.c_int)]
 
 
+class DecoderOptions(Sized):
+    """attncl_decoder_options."""
+    _fields_ = [("struct_size", ctypes.c_size_t), ("state_dtype", ctypes.c_int)]
+
+
 class Sampling(Sized):
     """attncl_sampling."""
     _fields_ = [("struct_size", ctypes.c_size_t), ("temperature", ctypes.c_double), ("top_k", ctypes.c_int64),
@@ -130,7 +135,7 @@ FUNCTIONS = {
     "results_count": (SIZE, HANDLE),
     "results_at": (ARRAY, HANDLE, SIZE),
     "results_destroy": (None, HANDLE),
-    "decoder_create": (CHECKED, HANDLE, INT64, HANDLE_RET),
+    "decoder_create_with": (CHECKED, HANDLE, INT64, ctypes.POINTER(DecoderOptions), HANDLE_RET),
     "decoder_destroy": (None, HANDLE),
     "decoder_reset": (CHECKED, HANDLE),
     "decoder_position": (INT64, HANDLE),

@@ -9,7 +9,8 @@ import weakref
 
 import numpy as np
 
-from .c_api import AttnclError, ContextOptions, DeviceInfo, Param, Sampling, Status, c_arrays, c_texts, library, numpy_array
+from .c_api import (AttnclError, ContextOptions, DecoderOptions, DeviceInfo, Param, Sampling, Status, c_arrays, c_texts, library,
+                    numpy_array)
 from .description import describe
 
 _TYPES = {1: "cpu", 2: "gpu", 3: "other"}
@@ -198,9 +199,10 @@ class Model(_Handle):
         gradients = {name.removeprefix("grad."): found.pop(name) for name in list(found) if name.startswith("grad.")}
         return found, gradients
 
-    def decoder(self, batch=1):
-        """A language model's state for `batch` sequences, token by token."""
-        return Decoder(self, batch)
+    def decoder(self, batch=1, *, state_dtype="F32"):
+        """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
+        values as "F16" or "BF16", in half the memory of "F32"."""
+        return Decoder(self, batch, state_dtype)
 
     def sample(self, tokens, steps, *, temperature=0.0, top_k=0, seed=0):
         """`tokens`, [T] or [T, B], and `steps` more: the likeliest, or with a temperature drawn from the
@@ -248,11 +250,14 @@ def _ints(array):
 class Decoder(_Handle):
     """A language model's state after a prefix."""
 
-    def __init__(self, model, batch):
+    def __init__(self, model, batch, state_dtype="F32"):
         lib, decoder = library(), ctypes.c_void_p()
+        if state_dtype not in ("F32", "F16", "BF16"):
+            raise AttnclError(Status.ERR_ARGUMENT, f"state_dtype is {state_dtype!r}, it can be 'F32', 'F16' or 'BF16'")
+        options = DecoderOptions(state_dtype=lib.dtype_of_name[state_dtype])
         with model._lock:
             model._check_open()
-            lib.decoder_create(model._model, batch, ctypes.byref(decoder))
+            lib.decoder_create_with(model._model, batch, ctypes.byref(options), ctypes.byref(decoder))
             self._lib, self._model, self._decoder, self.batch = lib, model, decoder, batch
             self._owns((lib.decoder_destroy, decoder))
             model._decoders.add(self)

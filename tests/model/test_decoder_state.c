@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+// Decoders that keep keys and values in 16 bits: what they store, half the memory, prompts and drawn tokens as
+// by steps, and who refuses.
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "attncl/parameters.h"
+#include "support/op_test.h"
+
+enum { BATCH = 2, VOCABULARY = 13, ROW = BATCH * VOCABULARY, LONGEST = 150, WIDTH = 24 };
+
+static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
+// Half a step of the type at 1.
+static const double roundings[] = {0x1p-11, 0x1p-8};
+
+static attncl_model *create(const char *layer, int n_layers)
+{
+    attncl_model *model = NULL;
+    char config[400];
+
+    snprintf(config, sizeof config,
+             "{%s, \"d_model\": %d, \"n_layers\": %d, \"n_vocab\": %d, \"max_len\": 160}", layer,
+             WIDTH, n_layers, VOCABULARY);
+    ck_ok(attncl_model_create(test_context(), "lm", config, 5, &model));
+    return model;
+}
+
+static attncl_model *create_transformer(int n_layers)
+{
+    return create("\"layer\": \"transformer\", \"heads\": 3, \"d_ff\": 40", n_layers);
+}
+
+static attncl_decoder *open_decoder(attncl_model *model, attncl_dtype dtype)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL;
+
+    options.state_dtype = dtype;
+    ck_ok(attncl_decoder_create_with(model, BATCH, &options, &decoder));
+    return decoder;
+}
+
+static void fill_tokens(int32_t tokens[LONGEST * BATCH])
+{
+    for (int i = 0; i < LONGEST * BATCH; ++i)
+        tokens[i] = (i * 7 + i * i / 5) % VOCABULARY;
+}
+
+// The largest difference, relative to the largest score.
+static double difference(const float *a, const float *b)
+{
+    double largest = 0, worst = 0;
+    for (int i = 0; i < ROW; ++i) {
+        largest = fmax(largest, fabs((double)b[i]));
+        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+    }
+    return worst / largest;
+}
+
+// Each score moves by about as much as a key or a value, and none stays.
+LOOP_TEST(scores_are_near_those_of_f32, 0, COUNT_OF(dtypes))
+{
+    int32_t tokens[LONGEST * BATCH];
+    float got[ROW], want[ROW];
+    double worst = 0;
+    attncl_model *model = create_transformer(2);
+    attncl_decoder *narrow = open_decoder(model, dtypes[_i]);
+    attncl_decoder *wide = open_decoder(model, ATTNCL_F32);
+
+    fill_tokens(tokens);
+    for (int t = 0; t < (on_simulator() ? 4 : LONGEST); ++t) {
+        ck_ok(attncl_decoder_step(narrow, tokens + t * BATCH, got));
+        ck_ok(attncl_decoder_step(wide, tokens + t * BATCH, want));
+        worst = fmax(worst, difference(got, want));
+    }
+    ck_assert_msg(worst < 8 * roundings[_i] && worst > roundings[_i] / 64,
+                  "%s: scores differ by %g of the largest", attncl_dtype_name(dtypes[_i]), worst);
+    attncl_decoder_destroy(narrow);
+    attncl_decoder_destroy(wide);
+    attncl_model_close(model);
+}
+
+// Prompts attend to what is stored.  Other sums of a prompt can round a key or value to its neighbour.
+LOOP_TEST(a_prompt_is_its_tokens, 0, COUNT_OF(dtypes))
+{
+    static const int64_t lengths[] = {2, 16, 17, 97, 145};
+    static float want[LONGEST][ROW];
+    int32_t tokens[LONGEST * BATCH];
+    float got[ROW];
+    attncl_model *model = create_transformer(2);
+    attncl_decoder *decoder = open_decoder(model, dtypes[_i]);
+
+    fill_tokens(tokens);
+    for (int t = 0; t < (on_simulator() ? 20 : LONGEST); ++t)
+        ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, want[t]));
+    for (size_t i = 0; i < (on_simulator() ? 2 : COUNT_OF(lengths)); ++i) {
+        int64_t t = lengths[i];
+        ck_ok(attncl_decoder_reset(decoder));
+        ck_ok(attncl_decoder_prefill(decoder, t, tokens, got));
+        for (int j = 0; j < 4; ++j, ++t) {
+            ck_assert_msg(difference(got, want[t - 1]) <= 2e-6 + roundings[_i] / 512,
+                          "after %d tokens scores differ by %g of the largest", (int)t,
+                          difference(got, want[t - 1]));
+            ck_ok(attncl_decoder_step(decoder, tokens + t * BATCH, got));
+        }
+    }
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+}
+
+// The step that draws shares the state, as do prompts.
+LOOP_TEST(drawn_tokens_are_those_of_steps, 0, COUNT_OF(dtypes))
+{
+    enum { PROMPT = 5, DRAWN = 6 };
+    int32_t tokens[LONGEST * BATCH], drawn[DRAWN * BATCH];
+    float scores[ROW];
+    attncl_sampling likeliest = ATTNCL_SAMPLING_INIT;
+    attncl_model *model = create_transformer(2);
+    attncl_decoder *decoder = open_decoder(model, dtypes[_i]);
+    attncl_decoder *stepped = open_decoder(model, dtypes[_i]);
+
+    fill_tokens(tokens);
+    likeliest.temperature = 0;
+    ck_ok(attncl_decoder_prefill(decoder, PROMPT, tokens, NULL));
+    ck_ok(attncl_decoder_sample(decoder, DRAWN, tokens + PROMPT * BATCH, &likeliest, drawn));
+    for (int t = 0; t < PROMPT; ++t)
+        ck_ok(attncl_decoder_step(stepped, tokens + t * BATCH, NULL));
+    for (int t = 0; t < DRAWN; ++t) {
+        const int32_t *taken = t > 0 ? drawn + (t - 1) * BATCH : tokens + PROMPT * BATCH;
+        ck_ok(attncl_decoder_step(stepped, taken, scores));
+        for (int b = 0; b < BATCH; ++b)
+            for (int c = 0; c < VOCABULARY; ++c)
+                ck_assert(scores[b * VOCABULARY + c] <=
+                          scores[b * VOCABULARY + drawn[t * BATCH + b]]);
+    }
+    attncl_decoder_destroy(decoder);
+    attncl_decoder_destroy(stepped);
+    attncl_model_close(model);
+}
+
+// What the first layer stores does not depend on what it has stored: the rounded values of F32.
+LOOP_TEST(states_are_read_as_they_are_stored, 0, COUNT_OF(dtypes))
+{
+    enum { LIMIT = 160, COUNT = LIMIT * BATCH * WIDTH, STEPS = 3 };
+    static float wide_keys[COUNT];
+    static uint16_t keys[COUNT], want[COUNT];
+    int32_t tokens[LONGEST * BATCH];
+    attncl_shape shape;
+    attncl_model *model = create_transformer(1);
+    attncl_decoder *narrow = open_decoder(model, dtypes[_i]);
+    attncl_decoder *wide = open_decoder(model, ATTNCL_DTYPE_NONE); // the default
+    attncl_graph *g = attncl_decoder_graph(narrow);
+
+    fill_tokens(tokens);
+    for (int t = 0; t < STEPS; ++t) {
+        ck_ok(attncl_decoder_step(narrow, tokens + t * BATCH, NULL));
+        ck_ok(attncl_decoder_step(wide, tokens + t * BATCH, NULL));
+    }
+    ck_assert_int_eq((int)attncl_graph_state_count(g), 2);
+    ck_assert_str_eq(attncl_graph_state_name(g, 0, &shape), "keys");
+    ck_assert_int_eq(shape.dtype, dtypes[_i]);
+    ck_assert_int_eq(shape.dim[0], LIMIT);
+    ck_ok(attncl_graph_state_read(g, "keys", keys, sizeof keys));
+    ck_ok(attncl_graph_state_read(attncl_decoder_graph(wide), "keys", wide_keys, sizeof wide_keys));
+    ck_ok(attncl_elements_convert(ATTNCL_F32, wide_keys, dtypes[_i], want, COUNT));
+    ck_assert_mem_eq(keys, want, sizeof keys);
+    ck_ok(attncl_graph_state_write(g, "keys", want, sizeof want));
+    ck_fails(attncl_graph_state_read(g, "keys", wide_keys, sizeof wide_keys), ATTNCL_ERR_ARGUMENT,
+             dtypes[_i] == ATTNCL_F16 ? "of F16 has 15360 bytes, 30720 were given"
+                                      : "of BF16 has 15360 bytes, 30720 were given");
+    ck_ok(attncl_decoder_reset(narrow));
+    ck_ok(attncl_graph_state_read(g, "keys", keys, sizeof keys));
+    memset(want, 0, sizeof want);
+    ck_assert_mem_eq(keys, want, sizeof keys);
+    attncl_decoder_destroy(narrow);
+    attncl_decoder_destroy(wide);
+    attncl_model_close(model);
+}
+
+TEST(memory_is_halved)
+{
+    attncl_memory_report report = ATTNCL_MEMORY_REPORT_INIT;
+    size_t bytes[2];
+    attncl_model *model = create_transformer(2);
+
+    for (int i = 0; i < 2; ++i) {
+        attncl_decoder *decoder = open_decoder(model, i ? ATTNCL_BF16 : ATTNCL_F32);
+        ck_ok(attncl_graph_memory(attncl_decoder_graph(decoder), &report));
+        bytes[i] = report.state_bytes;
+        attncl_decoder_destroy(decoder);
+    }
+    ck_assert_int_eq((int)bytes[0], 4 * 2 * 2 * 160 * BATCH * WIDTH);
+    ck_assert_int_eq((int)bytes[1], (int)bytes[0] / 2);
+    attncl_model_close(model);
+}
+
+static const char *const others[] = {
+    "\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 9, \"d_ff\": 40",
+    "\"layer\": \"aft_full\", \"seq_len\": 160, \"d_ff\": 40",
+    "\"layer\": \"aft_simple\", \"d_ff\": 40",
+    "\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40",
+    "\"layer\": \"gmlp\", \"seq_len\": 160, \"d_ffn\": 40",
+    "\"layer\": \"feedback\", \"heads\": 3, \"d_ff\": 40",
+    "\"layer\": \"feedback_kv\", \"heads\": 3, \"d_ff\": 40",
+};
+
+LOOP_TEST(other_layers_refuse_by_name, 0, COUNT_OF(others))
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL;
+    char name[20], words[60];
+    attncl_model *model = create(others[_i], 1);
+
+    ck_assert_int_eq(sscanf(others[_i], "\"layer\": \"%19[a-z_]", name), 1);
+    snprintf(words, sizeof words, "state_dtype is F16, layer %s keeps", name);
+    options.state_dtype = ATTNCL_F16;
+    ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_UNSUPPORTED,
+             words);
+    ck_assert_ptr_null(decoder);
+    options.state_dtype = ATTNCL_F32;
+    ck_ok(attncl_decoder_create_with(model, 1, &options, &decoder));
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+}
+
+TEST(options_are_checked)
+{
+    attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
+    attncl_decoder *decoder = NULL;
+    attncl_model *model = create_transformer(1);
+
+    options.state_dtype = ATTNCL_F64;
+    ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
+             "state_dtype is F64, must be F32, F16 or BF16");
+    options.struct_size = 3;
+    ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_ARGUMENT,
+             "attncl_decoder_options");
+    ck_ok(attncl_decoder_create_with(model, 1, NULL, &decoder));
+    attncl_decoder_destroy(decoder);
+    attncl_model_close(model);
+}

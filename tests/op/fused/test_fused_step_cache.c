@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+// A fused step of attention whose caches have 16 bits: it stores what it projects rounded to their type, and
+// attends to what is stored.
+// Reference: tests/support/fused_step_test.c, tests/ref/attention_step.c.
+
+#include <math.h>
+
+#include "device/context.h"
+#include "op/fused/fused_step.h"
+#include "ref/ref.h"
+#include "support/fused_step_test.h"
+
+enum { D = 16, CHANNELS = 64, HEADS = 2, LIMIT = 80 };
+
+struct caches {
+    struct host *keys, *values;
+};
+
+static struct host *map_of(unsigned seed)
+{
+    struct host *w = host_random(seed, DIMS(CHANNELS, D));
+    host_scale(w, 1 / sqrt((double)D));
+    return w;
+}
+
+// Row t is z W^T + b: within half a step of its type, and the rounding of the product.
+static void ck_row(const struct host *cache, int t, const struct stream *s, const struct host *w,
+                   const struct host *bias)
+{
+    const struct host *want = map_rows(s->z, w, bias), *size = map_sizes(s->z, w, bias);
+    const double step = cache->dtype == ATTNCL_F16 ? 0x1p-11 : 0x1p-8;
+
+    for (int64_t i = 0; i < want->count; ++i) {
+        const double got = cache->data[t * want->count + i];
+        const double slack = 4e-6 * size->data[i] + 0x1p-24;
+        ck_assert_msg(fabs(got - want->data[i]) <= step * (fabs(want->data[i]) + slack) + slack,
+                      "position %d, element %d is %.9g, expected %.9g", t, (int)i, got,
+                      want->data[i]);
+    }
+}
+
+// Position t, with the caches as the steps before left them.
+static void check_step(int64_t m, int t, struct caches *c)
+{
+    const struct stream s = stream_make(100 + 10 * (unsigned)t, m, D, t % 2);
+    const struct fused_step_fwd_params params = {
+        .kind = FUSED_ATTENTION,
+        .n_blocks = 2,
+        .eps = stream_eps,
+        .attention = {(float)(1 / sqrt((double)(CHANNELS / HEADS))), HEADS},
+    };
+    struct host *wq = map_of(1), *wk = map_of(2), *wv = map_of(3);
+    struct host *wo = host_random(4, DIMS(D, CHANNELS)), *bk = host_random(5, DIMS(CHANNELS));
+    struct host *partials = host_new(ATTNCL_F32, DIMS(params.n_blocks, m, D));
+    const attncl_status status =
+        run_op("fused_step_fwd", &params,
+               HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, wq, NULL, wk, bk, wv,
+                     NULL, wo, NULL, host_index(t), NULL, c->keys, c->values),
+               (struct host *const[]){partials, host_like(s.x)}, s.partials ? 2 : 1);
+    if (test_context()->caps.variant != VARIANT_CPU || test_context()->caps.max_loop_iterations) {
+        ck_fails(status, ATTNCL_ERR_UNSUPPORTED, "cannot be one launch on this device");
+        return;
+    }
+    ck_ok(status);
+    ck_row(c->keys, t, &s, wk, bk);
+    ck_row(c->values, t, &s, wv, NULL);
+
+    struct host *q = map_rows(s.z, wq, NULL), *y = host_like(q), *size = host_like(q);
+    struct host *k = host_row(c->keys, t), *v = host_row(c->values, t);
+    struct host *sizes = host_copy(c->values);
+    for (int64_t i = 0; i < sizes->count; ++i)
+        sizes->data[i] = fabs(sizes->data[i]);
+    const double scale = (double)params.attention.scale;
+    ref_attention_step_fwd(q, k, v, t, HEADS, scale, c->keys, c->values, y);
+    ref_attention_step_fwd(q, k, host_row(sizes, t), t, HEADS, scale, c->keys, sizes, size);
+    ck_partials(partials, map_rows(y, wo, NULL), map_sizes(size, wo, NULL), 2e-5);
+}
+
+static void check(attncl_dtype dtype, int64_t m, int steps)
+{
+    struct caches c = {host_new(dtype, DIMS(LIMIT, m, CHANNELS)),
+                       host_new(dtype, DIMS(LIMIT, m, CHANNELS))};
+    for (int t = 0; t < steps; ++t)
+        check_step(m, t, &c);
+}
+
+TEST(rounds_what_it_stores)
+{
+    check(ATTNCL_F16, 1, 3);
+    check(ATTNCL_BF16, 1, 3);
+    check(ATTNCL_F16, 5, 2);
+}
+
+// More keys than are scored at once.
+TEST(many_keys)
+{
+    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
+    for (size_t i = 0; i < COUNT_OF(dtypes); ++i) {
+        struct caches c = {host_random(6, DIMS(LIMIT, 1, CHANNELS)),
+                           host_random(7, DIMS(LIMIT, 1, CHANNELS))};
+        host_stored(c.keys, dtypes[i]);
+        host_stored(c.values, dtypes[i]);
+        check_step(1, LIMIT - 1, &c);
+        check_step(1, 70, &c);
+    }
+}
