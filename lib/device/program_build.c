@@ -29,7 +29,7 @@ void attncl__program_release(cl_program *cl)
     *cl = NULL;
 }
 
-// The compiler's log, or NULL.
+// The compiler's log; NULL or empty where it cannot be read.
 static char *build_log(const attncl_context *ctx, cl_program cl)
 {
     size_t bytes = 0;
@@ -88,8 +88,9 @@ static attncl_status compile(attncl_context *ctx, const struct build *b, const c
     TRY_DONE(CL_CODE(code, "clCreateProgramWithSource"));
     attncl__object_created(OBJECT_PROGRAM);
     code = clBuildProgram(cl, 1, &ctx->device, build_options, NULL, NULL);
-    log = build_log(ctx, cl);
     const char *directory = attncl__context_env(ctx, ENV_DUMP_CL);
+    if (directory || code == CL_BUILD_PROGRAM_FAILURE)
+        log = build_log(ctx, cl);
     if (directory)
         dump(directory, b, source, log);
     if (code == CL_BUILD_PROGRAM_FAILURE && log && *log) {

@@ -75,19 +75,20 @@ done:
     return status;
 }
 
-static void keep_sample(struct profile *p, struct sample sample)
+// After the first MAX_SAMPLES the table goes on without the trace.
+static attncl_status keep_sample(struct profile *p, struct sample sample)
 {
     if (p->n_samples == MAX_SAMPLES)
-        return;
+        return ATTNCL_OK;
     struct sample *samples =
         attncl__grow_list(p->samples, p->n_samples, &p->samples_capacity, sizeof *samples);
-    if (!samples)
-        return; // the trace is shorter, the table is whole
+    REQUIRE(samples, ATTNCL_ERR_NO_MEMORY, "profile of %zu commands", p->n_samples);
     p->samples = samples;
     p->samples[p->n_samples++] = sample;
+    return ATTNCL_OK;
 }
 
-// Adds one run's events to the rows.
+// Adds one run's events to the rows; on failure none of them.
 static attncl_status add_run(struct program *g, const cl_event *events)
 {
     struct profile *p = g->profile;
@@ -95,6 +96,7 @@ static attncl_status add_run(struct program *g, const cl_event *events)
     uint64_t *sums = attncl__alloc_array(p->n_rows, sizeof *sums);
     REQUIRE(sums, ATTNCL_ERR_NO_MEMORY, "profile of %zu rows", p->n_rows);
 
+    const size_t n_samples = p->n_samples;
     const struct command_list *r = &g->command_list;
     const size_t n = attncl__command_list_length(r);
     size_t command = 0, iteration = 0;
@@ -104,7 +106,7 @@ static attncl_status add_run(struct program *g, const cl_event *events)
             continue;
         TRY_DONE(attncl__event_times(events[i], &s.start_ns, &s.end_ns));
         sums[p->row_of_node[r->commands[command].node]] += s.end_ns - s.start_ns;
-        keep_sample(p, s);
+        TRY_DONE(keep_sample(p, s));
     }
     for (size_t i = 0; i < p->n_rows; ++i) {
         p->rows[i].total_ns += sums[i];
@@ -113,6 +115,8 @@ static attncl_status add_run(struct program *g, const cl_event *events)
             p->rows[i].min_ns = sums[i];
     }
 done:
+    if (status != ATTNCL_OK)
+        p->n_samples = n_samples;
     attncl__free(sums);
     return status;
 }

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "device/context.h"
 #include "device/limits.h"
+#include "support/directory.h"
 #include "support/faults.h"
 
 FAULTS_FIXTURE;
@@ -146,4 +147,34 @@ TABLE_TEST(a_wait_at_the_end_of_a_context, codes)
     attncl_log_set(NULL, NULL, ATTNCL_LOG_ERROR);
     ck_assert_uint_eq(faults_report().n_failed, 1);
     ck_assert_msg(strstr(warning, "clFinish: CL_") != NULL, "\"%s\"", warning);
+}
+
+// Without its log a program that does not compile gives the call's code.  A failed build is remembered:
+// each has macros of its own.
+TEST(log_of_a_failed_build)
+{
+    attncl_context *ctx = NULL;
+    struct kernel_program *program = NULL;
+
+    directory_begin();
+    directory_write("broken.cl", "#error on purpose\n");
+    setenv("ATTNCL_CL_DIR", IN_DIRECTORY(""), 1);
+    ck_ok(attncl_context_create(NULL, &ctx));
+    for (size_t n = 1; n <= 2; ++n) {
+        FAIL_CALL("clGetProgramBuildInfo", n, CL_OUT_OF_HOST_MEMORY);
+        const attncl_status status = attncl__program_get(
+            ctx, "broken.cl", n == 1 ? "#define N 1\n" : "#define N 2\n", &program);
+        const size_t n_failed = faults_report().n_failed;
+        faults_none();
+        ck_assert_msg(status == ATTNCL_ERR_COMPILE && n_failed == 1, "%zu: %zu failed, %s", n,
+                      n_failed, attncl_last_error());
+        ck_assert_msg(strstr(attncl_last_error(), "clBuildProgram: CL_BUILD_PROGRAM_FAILURE") !=
+                          NULL,
+                      "\"%s\"", attncl_last_error());
+    }
+    ck_assert_int_eq(attncl__program_get(ctx, "broken.cl", "", &program), ATTNCL_ERR_COMPILE);
+    ck_assert_msg(strstr(attncl_last_error(), "on purpose") != NULL, "\"%s\"", attncl_last_error());
+    ck_ok(attncl_context_destroy(ctx));
+    unsetenv("ATTNCL_CL_DIR");
+    directory_end();
 }
