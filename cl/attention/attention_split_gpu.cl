@@ -21,7 +21,7 @@
 //   STORES    this position's key and value are stored first   0, 1
 //   PLACES    relative positions: none, joint, split           0, 1, 2
 
-#include "common/math.clh"
+#include "common/attention_merge.clh"
 #include "common/stored.clh"
 
 #if !defined LS || !defined KEY_LANES || !defined FLOAT4 || !defined STORES || !defined PLACES
@@ -32,14 +32,6 @@
 #endif
 
 #define KEYS_AT_ONCE (LS / KEY_LANES)
-
-enum { MIN_KEYS = 32 }; // of a part, where there are so many
-
-// Keys of a part where there are n.
-static inline int keys_of_part(int n, int n_parts)
-{
-    return max(MIN_KEYS, (n + n_parts - 1) / n_parts);
-}
 
 #if FLOAT4
 #define UNIT 4
@@ -201,31 +193,19 @@ KERNEL void attention_split_gpu_fwd(
     }
 }
 
-// y: [batch, H, width]
+// y: [batch, H, width]; weights: PART_FLOATS n_parts floats
 KERNEL void attention_split_gpu_merge_fwd(__global const float *restrict parts,
                                           __global const int *restrict position,
                                           __global float *restrict y, int n_parts, int width,
-                                          int limit)
+                                          int limit, __local float *weights)
 {
     const long row = (long)get_group_id(0);
     const int count = STORES ? clamp(position[0], 0, limit - 1) + 1 : clamp(position[0], 0, limit);
-    const int per_part = keys_of_part(count, n_parts), n = (count + per_part - 1) / per_part;
-    float largest = -INFINITY, total = 0.0f;
+    const int n = used_parts(count, n_parts);
 
     parts += row * n_parts * (2 + width);
-    for (int i = 0; i < n; ++i)
-        largest = fmax(parts[i * (long)(2 + width)], largest);
-    const float base = largest == -INFINITY ? 0.0f : largest;
-    for (int i = 0; i < n; ++i)
-        total +=
-            exp_nonpos_f(parts[i * (long)(2 + width)] - base) * parts[i * (long)(2 + width) + 1];
-    const float factor = total == 0.0f ? 0.0f : 1.0f / total;
-    for (int c = (int)get_local_id(0); c < width; c += LS) {
-        float sum = 0.0f;
-        for (int i = 0; i < n; ++i) {
-            __global const float *part = parts + i * (long)(2 + width);
-            sum += exp_nonpos_f(part[0] - base) * part[2 + c];
-        }
-        y[row * width + c] = sum * factor;
-    }
+    weigh_parts(parts, 1, n_parts, n, width, weights);
+    for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS)
+        store_some(merge_parts(weights, parts + 2 + c, n, width, width - c), y + row * width + c,
+                   width - c);
 }

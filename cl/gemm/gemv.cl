@@ -3,12 +3,15 @@
 //
 //   C = act(A B + bias) * gate + residual        per batch entry; A [m, k] with m <= MAX_ROWS, B [k, n] or [n, k]
 //   With NORM, the rows of A are normalised first: (a - mean) / sqrt(variance + eps) * norm_weight + norm_bias
+//   With MERGE, the rows of A are attention of one position, merged here from the parts that attention_split_gpu.cl left
 //
 //   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C; its work-items divide the
 //             sums over k.  With NORM, each work-group computes the statistics of all rows, which takes less time than a
-//             launch while the rows are in the cache.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid:
+//             launch while the rows are in the cache.  With MERGE, each work-group merges the parts of its elements of
+//             A.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid:
 //             columns fastest, then batch entries or products
-//   Memory    reads B once, A once per work-group; writes C once; LS floats of local memory in gemv_dot
+//   Memory    reads B once, A or the parts of it once per work-group; writes C once; LS floats of local memory in gemv_dot,
+//             PART_FLOATS for each part besides
 //   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree, layer norm as in layer_norm.cl; gemv_axpy: one chain over k
 //
 //   Macro     Meaning                                              Values
@@ -17,19 +20,21 @@
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
 //   MAX_ROWS  maximum rows of A                                    1 | 4
 //   NORM      the rows of A are normalised; gemv_dot alone         0 | 1
+//   MERGE     the rows of A are merged from parts; gemv_dot alone   0 | 1
 //   PRODUCTS  products of A, each with its B, bias and C in         1 | 3
 //             gemv_dot; of one batch entry where there are several
 //   WTYPE     as in weights.clh: type of B                         0 | 1 | 2
 //   ACT       activation of the epilogue                           0 .. 6
 
+#include "common/attention_merge.clh"
 #include "common/norm.clh"
 #include "common/reduce.clh"
 #include "common/types.clh"
 #include "common/vector.clh"
 #include "common/weights.clh"
 
-#if !defined NV || !defined MAX_ROWS || !defined NORM || !defined PRODUCTS
-#error "NV, MAX_ROWS, NORM and PRODUCTS must be defined"
+#if !defined NV || !defined MAX_ROWS || !defined NORM || !defined MERGE || !defined PRODUCTS
+#error "NV, MAX_ROWS, NORM, MERGE and PRODUCTS must be defined"
 #endif
 
 #include "common/epilogue.clh"
@@ -42,6 +47,15 @@
         float eps
 #else
 #define NORM_PARAMS
+#endif
+
+#if MERGE
+// A's base is [m, n_heads, n_parts, 2 + width]; part_weights: PART_FLOATS m n_heads n_parts floats
+#define MERGE_PARAMS                                                                               \
+    , __global const int *restrict position, int n_heads, int n_parts, int width, int limit,       \
+        __local float *part_weights
+#else
+#define MERGE_PARAMS
 #endif
 
 #if PRODUCTS == 3
@@ -57,7 +71,8 @@
 KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *restrict a_base,
                      long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
-                     long c_start, long ldc, long c_batch, EPILOGUE_PARAMS NORM_PARAMS OTHER_PARAMS)
+                     long c_start, long ldc, long c_batch,
+                     EPILOGUE_PARAMS NORM_PARAMS MERGE_PARAMS OTHER_PARAMS)
 {
     GROUP_SPACE(tmp);
     const int j0 = (int)get_group_id(0) % groups_n * COLS_PER_GROUP;
@@ -102,6 +117,10 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
         scale[r] = norm_scale(d, (float)k, eps);
     }
 #endif
+#if MERGE
+    const int n_used = used_parts(clamp(position[0], 0, limit - 1) + 1, n_parts);
+    weigh_parts(a, m * n_heads, n_parts, n_used, width, part_weights);
+#endif
     for (int k0 = (int)get_local_id(0) * VW; k0 < k; k0 += LS * VW) {
         const int left = k - k0;
         FV x[MAX_ROWS];
@@ -112,8 +131,15 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
 #endif
 #pragma unroll
         for (int r = 0; r < MAX_ROWS; r++) {
+#if MERGE // width is a multiple of VW
+            const int head = k0 / width, part = (min(r, m - 1) * n_heads + head) * n_parts;
+            x[r] = merge_parts(part_weights + part,
+                               a + (long)part * (2 + width) + 2 + (k0 - head * width), n_used,
+                               width, VW);
+#else
             __global const float *from = a + min(r, m - 1) * lda + k0;
             x[r] = left >= VW ? VLOAD(from) : load_part(from, left, 0.0f);
+#endif
 #if NORM
             x[r] = ((x[r] - mean[r]) - rest[r]) * scale[r] * weight + bias;
 #endif

@@ -34,6 +34,13 @@ struct gemm_norm {
     float eps;
 };
 
+// Rows of A that are attention of one position and still in parts: A's span holds them as
+// attncl__attention_parts_launch() leaves them, [m, n_heads, n_parts, 2 + k / n_heads].  Absent position: none.
+struct gemm_merge {
+    struct span position;
+    int64_t n_heads, n_parts, limit;
+};
+
 // Another product of the same A: B of the same shape and type, C dense.  Absent B: none.
 struct gemm_other {
     struct gemm_matrix b;
@@ -54,7 +61,8 @@ struct gemm {
     struct gemm_matrix residual; // added last
     struct span scratch;         // may be absent
     size_t scratch_bytes;
-    struct gemm_norm norm; // only where attncl__gemm_norms()
+    struct gemm_norm norm;   // only where attncl__gemm_norms()
+    struct gemm_merge merge; // only where attncl__gemm_merges()
     struct gemm_other
         other[GEMM_MAX_OTHERS];     // both or none; only where attncl__gemm_takes_others()
     struct span saved_for_backward; // present: receives A B + bias, dense [batch, m, n]
@@ -70,6 +78,10 @@ size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g
 // True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate
 // launch.  Depends on the GEMM's sizes and layout only.
 bool attncl__gemm_norms(const struct device_caps *caps, const struct gemm *g);
+
+// True when the GEMM can merge its rows from parts itself, in less time than a separate launch.  Depends on
+// the GEMM's sizes and layout and on the numbers of heads and parts.
+bool attncl__gemm_merges(const struct device_caps *caps, const struct gemm *g);
 
 // True when one launch computes the GEMM and two other products of A, and reads every B once.  Depends
 // on the GEMM's sizes and layout only.

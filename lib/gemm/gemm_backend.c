@@ -35,6 +35,8 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
 
     if (g->norm.weight.storage)
         return (struct choice){BACKEND_SKINNY, "skinny, normalised"};
+    if (g->merge.position.storage)
+        return (struct choice){BACKEND_SKINNY, "skinny, merged"};
     if (g->other[0].b.span.storage)
         return (struct choice){BACKEND_SKINNY, "skinny, several products"};
     if (attncl__is_16_bit(g->b_dtype))
@@ -113,6 +115,7 @@ static attncl_status check(const struct launcher *l, const struct gemm *g)
     REQUIRE(!l->gemm || strcmp(l->gemm, "native") == 0 || strcmp(l->gemm, "clblast") == 0,
             ATTNCL_ERR_ARGUMENT, "ATTNCL_GEMM is \"%s\", it can be native or clblast", l->gemm);
     assert(!g->norm.weight.storage || (attncl__gemm_norms(l->caps, g) && g->n > 1));
+    assert(!g->merge.position.storage || attncl__gemm_merges(l->caps, g));
     assert(!g->other[0].b.span.storage || attncl__gemm_takes_others(l->caps, g));
     assert(!g->causal || (g->m == g->k && !g->trans_a));
     assert((g->bias_kind == GEMM_BIAS_NONE) == (g->bias.storage == NULL));

@@ -85,23 +85,50 @@ bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm
            g->n > 1 && g->k > 0 && g->batch == 1;
 }
 
+// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four
+// of 16 bits at once.
+static unsigned gemv_vector_width(const struct device_caps *caps, const struct gemm *g)
+{
+    const unsigned gpu_vw = g->trans_b && attncl__is_16_bit(g->b_dtype) ? 4 : 1;
+    return caps->variant == VARIANT_CPU ? caps->vector_width : gpu_vw;
+}
+
+// attention_merge.clh: PART_FLOATS.
+static size_t merge_bytes(const struct gemm *g)
+{
+    enum { PART_FLOATS = 3 };
+    return (size_t)(g->m * g->merge.n_heads * g->merge.n_parts) * PART_FLOATS * sizeof(float);
+}
+
+bool attncl__gemm_merges(const struct device_caps *caps, const struct gemm *g)
+{
+    // Elements of A; floats of parts that all work-groups read together, from a cache, in about the time
+    // of a launch.
+    enum { MAX_ELEMENTS = 4096, MAX_READ = 1 << 23 };
+    const int64_t n_heads = g->merge.n_heads, elements = g->m * g->k;
+
+    return attncl__gemm_takes_others(caps, g) && elements <= MAX_ELEMENTS &&
+           ceil_div(g->n, GEMV_COLS_PER_GROUP) * elements * g->merge.n_parts <= MAX_READ &&
+           n_heads > 0 && g->k % (n_heads * gemv_vector_width(caps, g)) == 0 &&
+           merge_bytes(g) <= caps->local_bytes / 2 &&
+           within_max_loop_iterations(caps, elements * g->merge.n_parts);
+}
+
 static int product_count(const struct gemm *g)
 {
     return g->other[0].b.span.storage ? 1 + GEMM_MAX_OTHERS : 1;
 }
 
-// CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four
-// of 16 bits at once.
 static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
 {
     const bool cpu = caps->variant == VARIANT_CPU;
     struct kspec spec = kspec_begin("gemm/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
 
-    const unsigned gpu_vw = g->trans_b && attncl__is_16_bit(g->b_dtype) ? 4 : 1;
-    kspec_set_vw_ls(&spec, cpu ? caps->vector_width : gpu_vw, local);
+    kspec_set_vw_ls(&spec, gemv_vector_width(caps, g), local);
     kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
+    kspec_int(&spec, "MERGE", g->merge.position.storage != NULL);
     kspec_int(&spec, "PRODUCTS", product_count(g));
     kspec_set_wtype(&spec, g->b_dtype);
     kspec_int(&spec, "ACT", g->activation);
@@ -174,6 +201,14 @@ static void add_norm(struct arg_list *args, const struct device_caps *caps, cons
         arg_list_add(args, ARGS(arg_local(norm_bytes(caps, g))));
 }
 
+static void add_merge(struct arg_list *args, const struct gemm *g)
+{
+    const struct gemm_merge *merge = &g->merge;
+    arg_list_add(args, ARGS(arg_mem(merge->position), arg_i32(merge->n_heads),
+                            arg_i32(merge->n_parts), arg_i32(g->k / merge->n_heads),
+                            arg_i32(merge->limit), arg_local(merge_bytes(g))));
+}
+
 static void add_others(struct arg_list *args, const struct gemm *g)
 {
     for (int i = 0; i < GEMM_MAX_OTHERS; ++i) {
@@ -224,6 +259,8 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     attncl__gemm_add_epilogue(&args, g);
     if (norms)
         add_norm(&args, l->caps, g);
+    if (g->merge.position.storage)
+        add_merge(&args, g);
     if (n_products > 1)
         add_others(&args, g);
     snprintf(how, GEMM_HOW_BYTES, "native %s, work-groups of %zu", spec.kernel, local);

@@ -325,7 +325,8 @@ static void expect_steps(const attncl_graph *g, int mixes, int ffn, int reductio
     ck_assert_int_eq(count_kind(g, &attncl__op_fused_step_fwd, FUSED_FFN), does ? ffn : 0);
     ck_assert_int_eq(count_fused(g, &attncl__op_split_k_reduce_fwd), does ? reductions : 0);
     ck_assert_int_eq(count_fused(g, &attncl__op_aft_step_fwd) +
-                         count_fused(g, &attncl__op_attention_step_fwd),
+                         count_fused(g, &attncl__op_attention_step_fwd) +
+                         count_fused(g, &attncl__op_fused_attention_linear_fwd),
                      does ? LAYERS - mixes : LAYERS);
 }
 
@@ -432,4 +433,80 @@ LOOP_TEST(chains_end_at_outputs, 0, N_KINDS)
     ck_ok(attncl_graph_compile(s.g, NULL));
     expect_steps(s.g, 0, 0, 0);
     attncl_graph_destroy(s.g);
+}
+
+// -- step of attention -> linear map
+
+struct attended {
+    attncl_graph *g;
+    attncl_value rows, position, keys, values, step;
+};
+
+static struct attended attend(int64_t rows)
+{
+    struct attended a = {.g = NULL};
+    const struct attention_step_fwd_params params = {.scale = 0.3f, .n_heads = HEADS};
+    const int64_t dim[3] = {STEPS, rows, CHANNELS};
+
+    ck_ok(attncl_graph_create(test_context(), &a.g));
+    a.position = attncl_graph_input(a.g, "position", ATTNCL_I32, 1, (int64_t[]){1});
+    a.rows = attncl_graph_input(a.g, "x", ATTNCL_F32, 2, dim + 1);
+    a.keys = attncl_graph_state(a.g, "keys", ATTNCL_F32, 3, dim);
+    a.values = attncl_graph_state(a.g, "values", ATTNCL_F32, 3, dim);
+    a.step = attncl__graph_add(a.g, &attncl__op_attention_step_fwd, &params,
+                               IN(a.rows, a.rows, a.rows, a.position, a.keys, a.values));
+    return a;
+}
+
+static attncl_value map_step(const struct attended *a)
+{
+    return attncl_linear(a->g, a->step, filled(a->g, 2, CHANNELS, CHANNELS, 1),
+                         filled(a->g, 1, CHANNELS, 0, 2));
+}
+
+// Compiles with y as output and runs; y of all steps.
+static void expect_merged(struct attended *a, attncl_value y, bool merged,
+                          float result[STEPS][ROWS * CHANNELS])
+{
+    struct stack s = {.g = a->g};
+    const bool does = merged && test_context()->caps.variant == VARIANT_GPU &&
+                      !test_context()->caps.max_loop_iterations;
+
+    attncl_graph_output(a->g, "y", y);
+    ck_ok(attncl_graph_compile(a->g, NULL));
+    ck_assert_int_eq(count_fused(a->g, &attncl__op_fused_attention_linear_fwd), does);
+    ck_assert_int_eq(count_fused(a->g, &attncl__op_attention_step_fwd), !does);
+    if (result)
+        run(&s, result);
+    attncl_graph_destroy(a->g);
+}
+
+TEST(a_map_merges_the_parts_of_a_step)
+{
+    float merged[STEPS][ROWS * CHANNELS], apart[STEPS][ROWS * CHANNELS];
+    struct attended a = attend(ROWS);
+    expect_merged(&a, map_step(&a), true, merged);
+
+    a = attend(ROWS);
+    attncl_graph_output(a.g, "step", a.step); // another consumer
+    expect_merged(&a, map_step(&a), false, apart);
+    near_each_other(merged, apart);
+
+    a = attend(MANY);
+    expect_merged(&a, map_step(&a), false, NULL);
+}
+
+// What comes between the step and the map sees the keys that the step has stored.
+TEST(a_step_whose_state_is_read_before_the_map_stays)
+{
+    struct attended a = attend(ROWS);
+    const attncl_value keys = attncl_add(a.g, a.keys, a.keys);
+
+    attncl_graph_output(a.g, "twice", keys);
+    expect_merged(&a, map_step(&a), false, NULL);
+
+    a = attend(ROWS);
+    const attncl_value y = map_step(&a);
+    attncl_graph_output(a.g, "twice", attncl_add(a.g, a.keys, a.keys)); // behind the map
+    expect_merged(&a, y, true, NULL);
 }

@@ -19,6 +19,12 @@
 #define LINEAR(name, type, rows, ...)                                                              \
     OP_CASE(name, linear_fwd, VALUES(__VA_ARGS__), DIM(rows, 1024), EXTENTS(type, 1024, 1024),     \
             DIM(1024))
+#define ATTENTION_LINEAR(name, type, cache, rows, kind)                                            \
+    OP_CASE("attention step and linear map, " name, fused_attention_linear_fwd,                    \
+            VALUES({.scale = 1, .n_heads = 8}, {.activation = (kind)}), DIM(rows, 512),            \
+            DIM(rows, 512), DIM(rows, 512), AT, EXTENTS(cache, 1024, rows, 512),                   \
+            EXTENTS(cache, 1024, rows, 512), EXTENTS(type, 512, 512), DIM(512), ABSENT,            \
+            DIM(rows, 512))
 // Whose sums are cut along k, so that a kernel of its own applies the epilogue.
 #define SPLIT_K(name, which)                                                                       \
     {                                                                                              \
@@ -64,6 +70,9 @@ const struct resource_case resource_steps[] = {
     OP_CASE("attention step, BF16", attention_step_fwd, VALUES(.scale = 1, .n_heads = 8),
             DIM(1, 512), DIM(1, 512), DIM(1, 512), AT, EXTENTS(BF16, 1024, 1, 512),
             EXTENTS(BF16, 1024, 1, 512)),
+    ATTENTION_LINEAR("1 row", F32, F32, 1, 0),
+    ATTENTION_LINEAR("1 row of F16", F16, F16, 1, 0),
+    ATTENTION_LINEAR("2 rows of BF16, GELU", BF16, F32, 2, ATTNCL_GELU),
     OP_CASE("stored rows, F16", store_rows_fwd, VALUES(0), DIM(512, 1, 512),
             EXTENTS(F16, 1024, 1, 512)),
     OP_CASE("stored rows, BF16", store_rows_fwd, VALUES(0), DIM(512, 1, 512),

@@ -16,7 +16,7 @@ static const struct {
 } models[] = {
     {"lm_aft_local", 5},
     {"lm_aft_full", 5},
-    {"lm_transformer", 6},
+    {"lm_transformer", 5},
     {"lm_gmlp", 5},
 };
 

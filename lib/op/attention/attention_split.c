@@ -57,15 +57,13 @@ static void set_macros(struct kspec *spec, const struct attention_split *p, size
     kspec_int(spec, "PLACES", (int)p->places);
 }
 
-attncl_status attncl__attention_split_launch(struct launcher *l, const struct attention_split *p)
+attncl_status attncl__attention_parts_launch(struct launcher *l, const struct attention_split *p)
 {
     const int64_t rows = p->batch * p->n_heads;
     const int64_t n_parts = attncl__step_parts(l->caps, rows, p->limit);
     struct group_launch parts =
         attncl__group_launch(l->caps, "attention/attention_split_gpu.cl", "attention_split_gpu_fwd",
                              p->width > 64 ? 512 : 256);
-    struct kspec merge =
-        kspec_begin("attention/attention_split_gpu.cl", "attention_split_gpu_merge_fwd");
     const int64_t local = (int64_t)parts.local;
     // A key: its share of a score, and of each column that a work-item has.
     const int64_t of_part = ceil_div(p->limit, n_parts) + 32;
@@ -73,16 +71,33 @@ attncl_status attncl__attention_split_launch(struct launcher *l, const struct at
     TRY(attncl__check_loops(l->caps, parts.spec.kernel,
                             of_part * (ceil_div(p->width, local) + 2 + p->width / local)));
     set_macros(&parts.spec, p, parts.local);
-    TRY(attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
-                       ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
-                            HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
-                            arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
-                            arg_mem(p->scratch), arg_i32(p->n_heads), arg_i32(p->n_places),
-                            arg_i32(p->width), arg_i32(p->limit), arg_f32(p->scale),
-                            arg_local(2 * sizeof(float) * (size_t)p->width))));
-    kspec_set_vw_ls(&merge, 1, parts.local);
-    set_macros(&merge, p, parts.local);
-    return attncl__launch(l, &merge, grid_1d(rows, parts.local),
+    return attncl__launch(l, &parts.spec, grid_2d(rows, n_parts, parts.local, 1),
+                          ARGS(STEP_ROWS(&p->q), STEP_ROWS(&p->new_key), STEP_ROWS(&p->new_value),
+                               HEAD_ROWS(&p->keys), HEAD_ROWS(&p->values), arg_mem(p->place_rows),
+                               arg_mem(p->u), arg_mem(p->place_bias), arg_mem(p->position),
+                               arg_mem(p->scratch), arg_i32(p->n_heads), arg_i32(p->n_places),
+                               arg_i32(p->width), arg_i32(p->limit), arg_f32(p->scale),
+                               arg_local(2 * sizeof(float) * (size_t)p->width)));
+}
+
+static attncl_status launch_merge(struct launcher *l, const struct attention_split *p)
+{
+    enum { PART_FLOATS = 3 }; // attention_merge.clh
+    const int64_t rows = p->batch * p->n_heads;
+    const int64_t n_parts = attncl__step_parts(l->caps, rows, p->limit);
+    struct group_launch merge =
+        attncl__group_launch(l->caps, "attention/attention_split_gpu.cl",
+                             "attention_split_gpu_merge_fwd", p->width > 64 ? 512 : 256);
+
+    set_macros(&merge.spec, p, merge.local);
+    return attncl__launch(l, &merge.spec, grid_1d(rows, merge.local),
                           ARGS(arg_mem(p->scratch), arg_mem(p->position), arg_mem(p->y),
-                               arg_i32(n_parts), arg_i32(p->width), arg_i32(p->limit)));
+                               arg_i32(n_parts), arg_i32(p->width), arg_i32(p->limit),
+                               arg_local(PART_FLOATS * sizeof(float) * (size_t)n_parts)));
+}
+
+attncl_status attncl__attention_split_launch(struct launcher *l, const struct attention_split *p)
+{
+    TRY(attncl__attention_parts_launch(l, p));
+    return launch_merge(l, p);
 }

@@ -8,11 +8,8 @@
 // The position is read on the device, so that one compiled step serves every position
 // (cl/attention/attention_step_cpu.cl, attention_split.c).
 
-#include "op/attention/attention_split.h"
-#include "op/op.h"
+#include "op/attention/attention_step.h"
 #include "op/row_launch.h"
-
-enum { IN_Q, IN_K, IN_V, IN_POSITION, IN_KEYS, IN_VALUES };
 
 enum { MAX_LENGTH = 1 << 30 }; // kernels count B C and positions with ints
 
@@ -31,9 +28,9 @@ static attncl_status fwd_infer(struct op_sig *sig)
 {
     static const char *const names[] = {"q", "k", "v"};
     const struct attention_step_fwd_params *params = sig->params;
-    const struct tensor_desc *q = &sig->in[IN_Q], *position = &sig->in[IN_POSITION];
+    const struct tensor_desc *q = &sig->in[STEP_Q], *position = &sig->in[STEP_POSITION];
 
-    for (int i = IN_Q; i <= IN_V; ++i) {
+    for (int i = STEP_Q; i <= STEP_V; ++i) {
         TRY(attncl__check_input(names[i], &sig->in[i], ATTNCL_F32, 2));
         REQUIRE(attncl__desc_same_shape(&sig->in[i], q), ATTNCL_ERR_SHAPE, "%s is %s, q is %s",
                 names[i], SHAPE(&sig->in[i]), SHAPE(q));
@@ -47,14 +44,15 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(attncl__check_input("position", position, ATTNCL_I32, 1));
     REQUIRE(position->dim[0] == 1, ATTNCL_ERR_SHAPE, "position is %s, must be [1]",
             SHAPE(position));
-    TRY(check_cache("the cache of keys", &sig->in[IN_KEYS], q));
-    TRY(check_cache("the cache of values", &sig->in[IN_VALUES], q));
-    REQUIRE(sig->in[IN_KEYS].dim[0] == sig->in[IN_VALUES].dim[0], ATTNCL_ERR_SHAPE,
-            "the cache of keys is %s, that of values %s", SHAPE(&sig->in[IN_KEYS]),
-            SHAPE(&sig->in[IN_VALUES]));
-    REQUIRE(sig->in[IN_KEYS].dtype == sig->in[IN_VALUES].dtype, ATTNCL_ERR_DTYPE,
-            "the cache of keys is %s, that of values %s", attncl_dtype_name(sig->in[IN_KEYS].dtype),
-            attncl_dtype_name(sig->in[IN_VALUES].dtype));
+    TRY(check_cache("the cache of keys", &sig->in[STEP_KEYS], q));
+    TRY(check_cache("the cache of values", &sig->in[STEP_VALUES], q));
+    REQUIRE(sig->in[STEP_KEYS].dim[0] == sig->in[STEP_VALUES].dim[0], ATTNCL_ERR_SHAPE,
+            "the cache of keys is %s, that of values %s", SHAPE(&sig->in[STEP_KEYS]),
+            SHAPE(&sig->in[STEP_VALUES]));
+    REQUIRE(sig->in[STEP_KEYS].dtype == sig->in[STEP_VALUES].dtype, ATTNCL_ERR_DTYPE,
+            "the cache of keys is %s, that of values %s",
+            attncl_dtype_name(sig->in[STEP_KEYS].dtype),
+            attncl_dtype_name(sig->in[STEP_VALUES].dtype));
     return attncl__infer_like_first(sig);
 }
 
@@ -62,12 +60,18 @@ static attncl_status fwd_infer(struct op_sig *sig)
     arg_mem((call)->in[i]), arg_i64((call)->sig.in[i].start),                                      \
         arg_i64(attncl__rows(&(call)->sig.in[i]).stride)
 
-static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+attncl_status attncl__attention_step_scratch(const struct op_sig *sig,
+                                             const struct attention_step_fwd_params *params,
+                                             size_t *bytes_ret)
 {
-    const struct attention_step_fwd_params *params = sig->params;
-    const struct tensor_desc *q = &sig->in[IN_Q], *keys = &sig->in[IN_KEYS];
+    const struct tensor_desc *q = &sig->in[STEP_Q], *keys = &sig->in[STEP_KEYS];
     return attncl__attention_split_scratch(sig->caps, q->dim[0] * params->n_heads, keys->dim[0],
                                            q->dim[1] / params->n_heads, bytes_ret);
+}
+
+static attncl_status fwd_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    return attncl__attention_step_scratch(sig, sig->params, bytes_ret);
 }
 
 static struct step_rows step_rows(const struct op_call *call, int i)
@@ -76,23 +80,22 @@ static struct step_rows step_rows(const struct op_call *call, int i)
     return (struct step_rows){call->in[i], d->start, attncl__rows(d).stride};
 }
 
-static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
+struct attention_split attncl__attention_step_split(const struct op_call *call,
+                                                    const struct attention_step_fwd_params *params)
 {
-    const struct attention_step_fwd_params *params = call->sig.params;
-    const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
+    const struct tensor_desc *q = &call->sig.in[STEP_Q], *keys = &call->sig.in[STEP_KEYS];
     const int64_t width = q->dim[1] / params->n_heads;
     const struct head_rows cache = {
         .memory = q->dim[0] * q->dim[1], .batch = q->dim[1], .head = width};
     struct attention_split p = {
-        .q = step_rows(call, IN_Q),
-        .new_key = step_rows(call, IN_K),
-        .new_value = step_rows(call, IN_V),
+        .q = step_rows(call, STEP_Q),
+        .new_key = step_rows(call, STEP_K),
+        .new_value = step_rows(call, STEP_V),
         .stores = true,
         .dtype = keys->dtype,
         .keys = cache,
         .values = cache,
-        .position = call->in[IN_POSITION],
-        .y = call->out[0],
+        .position = call->in[STEP_POSITION],
         .scratch = call->scratch,
         .batch = q->dim[0],
         .n_heads = params->n_heads,
@@ -100,15 +103,23 @@ static attncl_status launch_parts(struct launcher *l, const struct op_call *call
         .limit = keys->dim[0],
         .scale = params->scale,
     };
-    p.keys.mem = call->in[IN_KEYS];
-    p.values.mem = call->in[IN_VALUES];
+    p.keys.mem = call->in[STEP_KEYS];
+    p.values.mem = call->in[STEP_VALUES];
+    return p;
+}
+
+static attncl_status launch_parts(struct launcher *l, const struct op_call *call)
+{
+    struct attention_split p = attncl__attention_step_split(call, call->sig.params);
+
+    p.y = call->out[0];
     return attncl__attention_split_launch(l, &p);
 }
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
     const struct attention_step_fwd_params *params = call->sig.params;
-    const struct tensor_desc *q = &call->sig.in[IN_Q], *keys = &call->sig.in[IN_KEYS];
+    const struct tensor_desc *q = &call->sig.in[STEP_Q], *keys = &call->sig.in[STEP_KEYS];
     const int64_t vw = l->caps->vector_width;
     struct kspec spec = kspec_begin("attention/attention_step_cpu.cl", "attention_step_cpu_fwd");
     const int64_t n_heads = params->n_heads, width = q->dim[1] / n_heads;
@@ -123,9 +134,9 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     TRY(attncl__check_loops(l->caps, spec.kernel,
                             (keys->dim[0] + 1) * (2 * ceil_div(width, vw) + 8)));
     return attncl__launch(l, &spec, grid_1d(q->dim[0] * n_heads, 1),
-                          ARGS(ROWS(call, IN_Q), ROWS(call, IN_K), ROWS(call, IN_V),
-                               arg_mem(call->in[IN_POSITION]), arg_mem(call->in[IN_KEYS]),
-                               arg_mem(call->in[IN_VALUES]), arg_mem(call->out[0]),
+                          ARGS(ROWS(call, STEP_Q), ROWS(call, STEP_K), ROWS(call, STEP_V),
+                               arg_mem(call->in[STEP_POSITION]), arg_mem(call->in[STEP_KEYS]),
+                               arg_mem(call->in[STEP_VALUES]), arg_mem(call->out[0]),
                                arg_i32(q->dim[0]), arg_i32(n_heads), arg_i32(width),
                                arg_i32(keys->dim[0]), arg_f32(params->scale),
                                arg_local(sizeof(float) * (size_t)(vw * ceil_div(width, vw)))));
@@ -135,18 +146,18 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     const struct attention_step_fwd_params *params = sig->params;
-    const double limit = (double)sig->in[IN_KEYS].dim[0];
-    const double bytes = (double)attncl_dtype_bytes(sig->in[IN_KEYS].dtype);
+    const double limit = (double)sig->in[STEP_KEYS].dim[0];
+    const double bytes = (double)attncl_dtype_bytes(sig->in[STEP_KEYS].dtype);
     const double count = (double)attncl__desc_count(&sig->out[0]);
 
-    *flop_ret = limit * (4 * count + 5 * (double)params->n_heads * (double)sig->in[IN_Q].dim[0]);
+    *flop_ret = limit * (4 * count + 5 * (double)params->n_heads * (double)sig->in[STEP_Q].dim[0]);
     *bytes_ret = count * (bytes * (2 * limit + 2) + 16);
 }
 
 const struct op_class attncl__op_attention_step_fwd = {
-    .name = OP_CLASS(attention_step_fwd, 6, 1),
-    .strided = 1u << IN_Q | 1u << IN_K | 1u << IN_V,
-    .state = 1u << IN_KEYS | 1u << IN_VALUES,
+    .name = OP_CLASS(attention_step_fwd, N_STEP_INPUTS, 1),
+    .strided = 1u << STEP_Q | 1u << STEP_K | 1u << STEP_V,
+    .state = 1u << STEP_KEYS | 1u << STEP_VALUES,
     .infer = fwd_infer,
     .scratch = fwd_scratch,
     .launch = fwd_launch,
