@@ -47,9 +47,15 @@ TEST(live_nodes_in_their_order)
     ck_ok(record(g, &p, &program));
 
     static const int nodes[] = {0, 2, 3};
-    ck_assert_uint_eq(program->command_list.n_commands, 3);
-    for (int i = 0; i < 3; ++i)
-        ck_assert_int_eq(program->command_list.commands[i].node, nodes[i]);
+    size_t n_found = 0;
+    for (size_t i = 0; i < program->command_list.n_commands; ++i) {
+        const struct command *c = &program->command_list.commands[i];
+        if (attncl__command_is_sync(c)) // of several queues
+            continue;
+        ck_assert_uint_lt(n_found, COUNT_OF(nodes));
+        ck_assert_int_eq(c->node, nodes[n_found++]);
+    }
+    ck_assert_uint_eq(n_found, COUNT_OF(nodes));
     ck_assert_str_eq(program->nodes[0].op, "add_fwd");
     ck_assert_str_eq(program->nodes[0].scope, "here");
     ck_assert_str_eq(program->nodes[2].scope, "");
