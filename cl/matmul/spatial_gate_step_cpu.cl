@@ -8,17 +8,23 @@
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       4 | 8 | 16
 //   LS        work-group size                          1
+//   CACHE_TYPE    type of the history, 0: float, 1: half, 2: bfloat16    0, 1, 2
 
-#include "common/vector.clh"
+#include "common/stored.clh"
+
+#ifndef CACHE_TYPE
+#error "CACHE_TYPE: type of the history"
+#endif
 
 // weight: [n_positions, n_positions]; bias: [n_positions]; u, y: [B, width]; z1: rows `stride`
-// apart; history: [n_positions, B, width], of which row `position` becomes u.
-KERNEL void
-spatial_gate_step_cpu_fwd(__global const float *restrict weight,
-                          __global const float *restrict bias, __global const float *restrict u,
-                          __global const float *restrict z1, __global const int *restrict position,
-                          __global float *history, __global float *restrict y, long start,
-                          long stride, int n_positions, int width, int per_group)
+// apart; history: [n_positions, B, width], of which row `position` becomes u, as it is stored.
+KERNEL void spatial_gate_step_cpu_fwd(__global const float *restrict weight,
+                                      __global const float *restrict bias,
+                                      __global const float *restrict u,
+                                      __global const float *restrict z1,
+                                      __global const int *restrict position, __global void *history,
+                                      __global float *restrict y, long start, long stride,
+                                      int n_positions, int width, int per_group)
 {
     const long b = get_group_id(1);
     const long step = (long)get_num_groups(1) * width; // between positions of the history
@@ -29,20 +35,21 @@ spatial_gate_step_cpu_fwd(__global const float *restrict weight,
 
     for (int c = first; c < end; c += VW) {
         const int n = end - c;
-        const FV now = load_some(u + b * width + c, n, 0.0f);
-        __global float *h = history + b * width + c;
-        store_some(now, h + t * step, n);
+        const FV u_now = load_some(u + b * width + c, n, 0.0f);
+        __global const void *h = stored_at(history, b * width + c, CACHE_TYPE);
+        store_stored_some(u_now, history, t * step + b * width + c, n, CACHE_TYPE);
+        const FV now = CACHE_TYPE ? load_stored_some(h, t * step, n, CACHE_TYPE) : u_now;
 
         FV s0 = w[t] * now + bias[t], s1 = (FV)(0.0f), s2 = (FV)(0.0f), s3 = (FV)(0.0f);
         int j = 0;
-        for (; j + 4 <= t; j += 4, h += 4 * step) {
-            s0 += w[j] * load_some(h, n, 0.0f);
-            s1 += w[j + 1] * load_some(h + step, n, 0.0f);
-            s2 += w[j + 2] * load_some(h + 2 * step, n, 0.0f);
-            s3 += w[j + 3] * load_some(h + 3 * step, n, 0.0f);
+        for (; j + 4 <= t; j += 4, h = stored_at(h, 4 * step, CACHE_TYPE)) {
+            s0 += w[j] * load_stored_some(h, 0, n, CACHE_TYPE);
+            s1 += w[j + 1] * load_stored_some(h, step, n, CACHE_TYPE);
+            s2 += w[j + 2] * load_stored_some(h, 2 * step, n, CACHE_TYPE);
+            s3 += w[j + 3] * load_stored_some(h, 3 * step, n, CACHE_TYPE);
         }
-        for (; j < t; ++j, h += step)
-            s0 += w[j] * load_some(h, n, 0.0f);
+        for (; j < t; ++j, h = stored_at(h, step, CACHE_TYPE))
+            s0 += w[j] * load_stored_some(h, 0, n, CACHE_TYPE);
         const FV gate = (s0 + s1) + (s2 + s3);
         store_some(load_some(z1 + start + b * stride + c, n, 0.0f) * gate, y + b * width + c, n);
     }

@@ -11,11 +11,12 @@
 //   Macro     Meaning                                  Values
 //   VW        floats in a vector                       1
 //   LS        work-group size, a power of two          1 .. 256
+//   CACHE_TYPE    type of the history, 0: float, 1: half, 2: bfloat16    0, 1, 2
 
-#include "common/types.clh"
+#include "common/stored.clh"
 
-#if !defined LS
-#error "LS must be defined"
+#if !defined LS || !defined CACHE_TYPE
+#error "LS and CACHE_TYPE must be defined"
 #endif
 
 enum { MIN_ROWS = 32 }; // of a part, where there are so many
@@ -26,14 +27,15 @@ static inline int rows_of_part(int t, int n_parts)
     return max(MIN_ROWS, (t + n_parts - 1) / n_parts);
 }
 
+#define ROW(i) load_stored_one(h, (i)*all, CACHE_TYPE)
+
 // weight: [n_positions, n_positions]; u: [B, width]; history: [n_positions, B, width], of which row
-// `position` becomes u; sums: [n_parts, B, width]
+// `position` becomes u, as it is stored; sums: [n_parts, B, width]
 KERNEL void spatial_gate_step_gpu_partial_fwd(__global const float *restrict weight,
                                               __global const float *restrict u,
                                               __global const int *restrict position,
-                                              __global float *history,
-                                              __global float *restrict sums, int n_positions,
-                                              int width)
+                                              __global void *history, __global float *restrict sums,
+                                              int n_positions, int width)
 {
     const int c = (int)get_global_id(0), part = (int)get_group_id(2);
     const long all = (long)get_num_groups(1) * width, at = (long)get_group_id(1) * width + c;
@@ -44,27 +46,28 @@ KERNEL void spatial_gate_step_gpu_partial_fwd(__global const float *restrict wei
     if (c >= width)
         return;
     if (part == 0)
-        history[t * all + at] = u[at];
+        store_stored_one(u[at], history, t * all + at, CACHE_TYPE);
     if (j >= end)
         return;
 
-    __global const float *w = weight + (long)t * n_positions, *h = history + j * all + at;
+    __global const float *w = weight + (long)t * n_positions;
+    __global const void *h = stored_at(history, j * all + at, CACHE_TYPE);
     float s0 = 0.0f, s1 = 0.0f, s2 = 0.0f, s3 = 0.0f;
-    for (; j + 8 <= end; j += 8, h += 8 * all) {
-        s0 += w[j] * h[0], s1 += w[j + 1] * h[all];
-        s2 += w[j + 2] * h[2 * all], s3 += w[j + 3] * h[3 * all];
-        s0 += w[j + 4] * h[4 * all], s1 += w[j + 5] * h[5 * all];
-        s2 += w[j + 6] * h[6 * all], s3 += w[j + 7] * h[7 * all];
+    for (; j + 8 <= end; j += 8, h = stored_at(h, 8 * all, CACHE_TYPE)) {
+        s0 += w[j] * ROW(0), s1 += w[j + 1] * ROW(1);
+        s2 += w[j + 2] * ROW(2), s3 += w[j + 3] * ROW(3);
+        s0 += w[j + 4] * ROW(4), s1 += w[j + 5] * ROW(5);
+        s2 += w[j + 6] * ROW(6), s3 += w[j + 7] * ROW(7);
     }
-    for (; j < end; ++j, h += all)
-        s0 += w[j] * *h;
+    for (; j < end; ++j, h = stored_at(h, all, CACHE_TYPE))
+        s0 += w[j] * ROW(0);
     sums[part * all + at] = (s0 + s1) + (s2 + s3);
 }
 
-// bias: [n_positions]; u, y: [B, width]; z1: rows `stride` apart
+// bias: [n_positions]; y: [B, width]; z1: rows `stride` apart
 KERNEL void spatial_gate_step_gpu_merge_fwd(
     __global const float *restrict weight, __global const float *restrict bias,
-    __global const float *restrict u, __global const float *restrict z1,
+    __global const void *restrict history, __global const float *restrict z1,
     __global const int *restrict position, __global const float *restrict sums,
     __global float *restrict y, long start, long stride, int n_positions, int width, int n_parts)
 {
@@ -74,7 +77,8 @@ KERNEL void spatial_gate_step_gpu_merge_fwd(
     const int n = (t + rows_of_part(t, n_parts) - 1) / rows_of_part(t, n_parts);
     if (c >= width)
         return;
-    float gate = weight[(long)t * n_positions + t] * u[at] + bias[t];
+    const float now = load_stored_one(history, t * all + at, CACHE_TYPE);
+    float gate = weight[(long)t * n_positions + t] * now + bias[t];
     for (int i = 0; i < n; ++i)
         gate += sums[i * all + at];
     y[at] = z1[start + b * stride + c] * gate;

@@ -116,8 +116,8 @@ ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batc
 typedef struct attncl_decoder_options {
     size_t struct_size;
     attncl_dtype
-        state_dtype; /**< type of the keys and values that transformer layers keep: F32 (default),
-                                 F16 or BF16, which take half the memory; a step stores them rounded to
+        state_dtype; /**< type of the keys and values that transformer layers keep and of the rows
+                                 that gMLP keeps: F32 (default), F16 or BF16, which take half the memory; a step stores them rounded to
                                  nearest, in F16 infinite from 65520 on, and computes in F32 */
 } attncl_decoder_options;
 

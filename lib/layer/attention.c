@@ -176,15 +176,6 @@ static void make_caches(attncl_graph *g, const struct cache_desc *cache, int64_t
     *values_ret = attncl_graph_state(g, "values", cache->dtype, 3, dim);
 }
 
-// Stores rows [T, B, C] from position 0 on; gives them as they are stored.
-static attncl_value store_rows(attncl_graph *g, attncl_dtype dtype, attncl_value x,
-                               attncl_value state)
-{
-    const attncl_value stored =
-        attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(x, state));
-    return attncl__is_16_bit(dtype) ? stored : x;
-}
-
 // y [B, C] of one position.
 static attncl_value attend_step(attncl_graph *g, int64_t n_heads, const struct cache_desc *cache,
                                 const attncl_attention_inputs *in, attncl_value position)
@@ -239,8 +230,8 @@ attncl_value attncl__multi_head_attention_prefill(attncl_graph *g, const attncl_
     if (!attncl__layer_axes(g, in.key, "x", 3, "[T, B, C]", &d))
         return ATTNCL_NONE_VALUE;
     make_caches(g, cache, d.dim[1], d.dim[2], &keys, &values);
-    in.key = store_rows(g, cache->dtype, in.key, keys);
-    in.value = store_rows(g, cache->dtype, in.value, values);
+    in.key = attncl__store_rows(g, in.key, cache->dtype, keys);
+    in.value = attncl__store_rows(g, in.value, cache->dtype, values);
 
     in.query = attncl_split_heads(g, in.query, n_heads, layout);
     in.key = attncl_split_heads(g, in.key, n_heads, layout);

@@ -76,10 +76,11 @@ attncl_value attncl_gmlp_block(attncl_graph *g, const attncl_gmlp_params *params
     return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
 }
 
-// The gating unit for decoding.  State: the normalised second halves of all positions so far.
+// The gating unit for decoding.  State: the normalised second halves of all positions so far, of a type,
+// which prompts and steps read as they are stored.
 // With a position z is one row, [B, F] -> [B, F/2], else the rows from position 0 on, [T, B, F].
-static attncl_value gate_and_keep(attncl_graph *g, const attncl_sgu_params *params, attncl_value z,
-                                  attncl_value position)
+static attncl_value gate_and_keep(attncl_graph *g, const attncl_sgu_params *params,
+                                  attncl_dtype dtype, attncl_value z, attncl_value position)
 {
     const struct spatial_gate_fwd_params causal = {.causal = 1};
     attncl_sgu_params p = ATTNCL_SGU_PARAMS_INIT;
@@ -93,38 +94,45 @@ static attncl_value gate_and_keep(attncl_graph *g, const attncl_sgu_params *para
 
     const int rank = u_desc.rank;
     const int64_t dim[3] = {weight.dim[0], u_desc.dim[rank - 2], u_desc.dim[rank - 1]};
-    const attncl_value history = attncl_graph_state(g, "history", ATTNCL_F32, 3, dim);
+    const attncl_value history = attncl_graph_state(g, "history", dtype, 3, dim);
     if (attncl__given(position))
         return attncl__graph_add(g, &attncl__op_spatial_gate_step_fwd, NULL,
                                  IN(p.weight, p.bias, u, z1, position, history));
-    attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(u, history));
+    u = attncl__store_rows(g, u, dtype, history);
     return attncl__graph_add(g, &attncl__op_spatial_gate_fwd, &causal,
                              IN(p.weight, p.bias, u, z1, ATTNCL_NONE_VALUE));
 }
 
 static attncl_value block_and_keep(attncl_graph *g, const attncl_gmlp_params *params,
-                                   attncl_value x, attncl_value position)
+                                   attncl_dtype dtype, attncl_value x, attncl_value position)
 {
     attncl_gmlp_params p = ATTNCL_GMLP_PARAMS_INIT;
     if (!LAYER_STRUCT(g, attncl_gmlp_params, &p, params))
         return ATTNCL_NONE_VALUE;
     const attncl_value z = expand(g, &p, x);
     attncl_graph_push_scope(g, "sgu");
-    const attncl_value s = gate_and_keep(g, p.sgu, z, position);
+    const attncl_value s = gate_and_keep(g, p.sgu, dtype, z, position);
     attncl_graph_pop_scope(g);
     return attncl__layer_project(g, "proj2", s, p.proj2_weight, p.proj2_bias, x);
+}
+
+attncl_value attncl__gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
+                               attncl_dtype dtype, attncl_value x, attncl_value position)
+{
+    struct tensor_desc d;
+    if (!attncl__layer_shape(g, position, "position", &d))
+        return ATTNCL_NONE_VALUE;
+    return block_and_keep(g, params, dtype, x, position);
 }
 
 attncl_value attncl_gmlp_step(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x,
                               attncl_value position)
 {
-    struct tensor_desc d;
-    if (!attncl__layer_shape(g, position, "position", &d))
-        return ATTNCL_NONE_VALUE;
-    return block_and_keep(g, params, x, position);
+    return attncl__gmlp_step(g, params, ATTNCL_F32, x, position);
 }
 
-attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params, attncl_value x)
+attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params,
+                                  attncl_dtype dtype, attncl_value x)
 {
-    return block_and_keep(g, params, x, ATTNCL_NONE_VALUE);
+    return block_and_keep(g, params, dtype, x, ATTNCL_NONE_VALUE);
 }

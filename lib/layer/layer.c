@@ -99,6 +99,14 @@ bool attncl__layer_axes(attncl_graph *g, attncl_value v, const char *name, int r
     return true;
 }
 
+attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
+                                attncl_value state)
+{
+    const attncl_value stored =
+        attncl__graph_add(g, &attncl__op_store_rows_fwd, NULL, IN(x, state));
+    return attncl__is_16_bit(dtype) ? stored : x;
+}
+
 attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last)
 {
     return attncl__graph_add(g, &attncl__op_loop_row_fwd, NULL, IN(x, last));

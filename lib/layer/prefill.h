@@ -32,8 +32,16 @@ attncl_value attncl__multi_head_attention_step(attncl_graph *g, const attncl_mha
                                                attncl_value x, attncl_value position,
                                                attncl_value residual);
 
+// With a history of a type: F32, F16, BF16.
 attncl_value attncl__gmlp_prefill(attncl_graph *g, const attncl_gmlp_params *params,
-                                  attncl_value x);
+                                  attncl_dtype dtype, attncl_value x);
+// attncl_gmlp_step() with such a history.
+attncl_value attncl__gmlp_step(attncl_graph *g, const attncl_gmlp_params *params,
+                               attncl_dtype dtype, attncl_value x, attncl_value position);
+
+// Stores rows [T, B, C] from position 0 of a state on; gives them as they are stored.
+attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
+                                attncl_value state);
 
 // The steps one after another, without the host between them.
 attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,

@@ -98,6 +98,11 @@ bool attncl__block_keeps_all(const struct block_settings *s)
     return s->kind == BLOCK_TRANSFORMER;
 }
 
+bool attncl__block_state_has_type(const struct block_settings *s)
+{
+    return s->kind == BLOCK_TRANSFORMER || s->kind == BLOCK_GMLP;
+}
+
 int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch)
 {
     return s->kind == BLOCK_GMLP ? 1 : n_batch; // a gating unit's mask is shared by the batch
@@ -206,9 +211,10 @@ static attncl_value gmlp(struct build *b, const struct gmlp_settings *s,
     attncl_sgu_params gate = ATTNCL_SGU_PARAMS_INIT;
     attncl__gmlp_params(&b->params, s, &gate, &params);
     if (call->last.id)
-        return attncl__gmlp_prefill(b->graph, &params, x);
-    return call->position.id ? attncl_gmlp_step(b->graph, &params, x, call->position)
-                             : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
+        return attncl__gmlp_prefill(b->graph, &params, b->state_dtype, x);
+    return call->position.id
+               ? attncl__gmlp_step(b->graph, &params, b->state_dtype, x, call->position)
+               : attncl_gmlp_block(b->graph, &params, x, call->causal, call->mask);
 }
 
 static attncl_value norm_if(bool wanted, struct build *b, const struct block_settings *s,

@@ -16,12 +16,13 @@ struct build {
     struct params params;
     const attncl_array *inputs; // names, types and shapes; the elements come later
     size_t n_inputs;
-    struct probe *probe;          // describing: the inputs are made up; else NULL
-    bool shows_attention;         // weights of layers are outputs too
-    int64_t n_positions;          // a step of decoding: the maximum number of positions
-    attncl_dtype state_dtype;     // of the keys and values that decoding keeps: F32, F16, BF16
-    bool gradients;               // gradients of this graph will be requested
-    bool for_loss;                // "output" becomes `scores`, other outputs are not named
+    struct probe *probe;  // describing: the inputs are made up; else NULL
+    bool shows_attention; // weights of layers are outputs too
+    int64_t n_positions;  // a step of decoding: the maximum number of positions
+    attncl_dtype
+        state_dtype; // of the keys and values, or rows of gMLP, that decoding keeps: F32, F16, BF16
+    bool gradients;  // gradients of this graph will be requested
+    bool for_loss;   // "output" becomes `scores`, other outputs are not named
     attncl_value scores;          // of classes, [..., V]
     struct dropout_sites dropout; // training; zeros: nothing is dropped
 };

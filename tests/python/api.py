@@ -157,19 +157,20 @@ class Decodes(unittest.TestCase):
                     decoder.prefill(wrong)
 
     def test_states_of_16_bits(self):
-        tokens = golden("lm_transformer")[0]["tokens"]
-        with attncl.Model(path("lm_transformer")) as model:
-            with model.decoder(tokens.shape[1]) as decoder:
-                want = decoder.prefill(tokens)
-            for dtype, rtol in ("F16", 2e-3), ("BF16", 2e-2):
-                with model.decoder(tokens.shape[1], state_dtype=dtype) as decoder:
-                    scores = decoder.prefill(tokens)
-                    self.assertFalse(np.array_equal(scores, want))
-                    np.testing.assert_allclose(scores, want, rtol=rtol, atol=rtol * np.abs(want).max())
-            with self.assertRaisesRegex(attncl.AttnclError, "state_dtype is 'F64', it can be 'F32', 'F16' or 'BF16'"):
-                model.decoder(state_dtype="F64")
-        with attncl.Model(path("lm_gmlp")) as model:
-            with self.assertRaisesRegex(attncl.AttnclError, "layer gmlp keeps its state in F32"):
+        for name in "lm_transformer", "lm_gmlp":
+            tokens = golden(name)[0]["tokens"]
+            with attncl.Model(path(name)) as model:
+                with model.decoder(tokens.shape[1]) as decoder:
+                    want = decoder.prefill(tokens)
+                for dtype, rtol in ("F16", 2e-3), ("BF16", 2e-2):
+                    with model.decoder(tokens.shape[1], state_dtype=dtype) as decoder:
+                        scores = decoder.prefill(tokens)
+                        self.assertFalse(np.array_equal(scores, want))
+                        np.testing.assert_allclose(scores, want, rtol=rtol, atol=rtol * np.abs(want).max())
+                with self.assertRaisesRegex(attncl.AttnclError, "state_dtype is 'F64', it can be 'F32', 'F16' or 'BF16'"):
+                    model.decoder(state_dtype="F64")
+        with attncl.Model(path("lm_aft_local")) as model:
+            with self.assertRaisesRegex(attncl.AttnclError, "layer aft_local keeps its state in F32"):
                 model.decoder(state_dtype="F16")
 
     def test_tokens_drawn_on_the_device(self):

@@ -135,10 +135,10 @@ def main(tool, _root):
             check(len(seen) == len(prompt) + T + 10, "--crop and --draw-on-device: '%s'" % seen)
 
         def keeps_16_bits(model):
-            """Layers of keys and values alone; near enough for most of the likeliest tokens."""
+            """Layers that keep rows of every position alone; near enough for most of the likeliest tokens."""
             for dtype in ("f16", "bf16"):
                 words = ["sample", at("lm"), *options, *greedy, "--state-dtype", dtype]
-                if model != "lm_transformer":
+                if model not in ("lm_transformer", "lm_gmlp"):
                     refused("state_dtype is %s, layer %s keeps its state in F32" % (dtype.upper(), model[3:]), *words)
                     continue
                 check(len(works(*words)) == len(prompt) + steps + 1, "--state-dtype %s" % dtype)

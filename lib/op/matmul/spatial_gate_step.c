@@ -2,7 +2,7 @@
 //
 // One position t of a causal spatial gate, the earlier ones remembered.
 //
-//   history[t] = u
+//   history[t] = u, rounded to the history's type: F32, F16 or BF16
 //   y[b, c] = z1[b, c] * (sum over j <= t of W[t, j] history[j, b, c] + bias[t])
 //
 // Costs O(t B C).  On a GPU the positions are shared out to several work-groups, whose sums a second
@@ -22,7 +22,7 @@ static attncl_status fwd_infer(struct op_sig *sig)
     TRY(attncl__check_input("u", u, ATTNCL_F32, 2));
     TRY(attncl__check_input("z1", z1, ATTNCL_F32, 2));
     TRY(attncl__check_index("position", position));
-    TRY(attncl__check_input("history", history, ATTNCL_F32, 3));
+    TRY(attncl__check_weights("history", history, 3));
     REQUIRE(weight->dim[0] == weight->dim[1] && weight->dim[0] >= 1, ATTNCL_ERR_SHAPE,
             "weight is %s, must be square and not empty", SHAPE(weight));
     REQUIRE(bias->dim[0] == weight->dim[0], ATTNCL_ERR_SHAPE, "weight is %s, bias is %s",
@@ -61,19 +61,21 @@ static attncl_status launch_parts(struct launcher *l, const struct op_call *call
     const struct tensor_desc *u = &call->sig.in[2], *z1 = &call->sig.in[3];
     const int64_t batch = u->dim[0], width = u->dim[1], n = call->sig.in[0].dim[0];
     const int64_t n_parts = count_parts(l->caps, &call->sig);
-    const struct group_launch parts =
+    struct group_launch parts =
         attncl__group_launch(l->caps, file, "spatial_gate_step_gpu_partial_fwd", 4 * CHANNELS);
-    const struct group_launch merge =
+    struct group_launch merge =
         attncl__group_launch(l->caps, file, "spatial_gate_step_gpu_merge_fwd", 4 * CHANNELS);
     const int64_t groups = ceil_div(width, (int64_t)parts.local);
 
+    kspec_set_stored(&parts.spec, "CACHE_TYPE", call->sig.in[5].dtype);
+    kspec_set_stored(&merge.spec, "CACHE_TYPE", call->sig.in[5].dtype);
     TRY(attncl__check_loops(l->caps, parts.spec.kernel, ceil_div(n, n_parts) + 32));
     TRY(attncl__launch(l, &parts.spec, grid_3d(groups, batch, n_parts, parts.local, 1),
                        ARGS(arg_mem(call->in[0]), arg_mem(call->in[2]), arg_mem(call->in[4]),
                             arg_mem(call->in[5]), arg_mem(call->scratch), arg_i32(n),
                             arg_i32(width))));
     return attncl__launch(l, &merge.spec, grid_2d(groups, batch, merge.local, 1),
-                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
+                          ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[5]),
                                arg_mem(call->in[3]), arg_mem(call->in[4]), arg_mem(call->scratch),
                                arg_mem(call->out[0]), arg_i64(z1->start),
                                arg_i64(attncl__rows(z1).stride), arg_i32(n), arg_i32(width),
@@ -82,8 +84,8 @@ static attncl_status launch_parts(struct launcher *l, const struct op_call *call
 
 static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 {
-    const struct group_launch p = attncl__group_launch(l->caps, "matmul/spatial_gate_step_cpu.cl",
-                                                       "spatial_gate_step_cpu_fwd", CHANNELS);
+    struct group_launch p = attncl__group_launch(l->caps, "matmul/spatial_gate_step_cpu.cl",
+                                                 "spatial_gate_step_cpu_fwd", CHANNELS);
     const struct tensor_desc *u = &call->sig.in[2], *z1 = &call->sig.in[3];
     const int64_t batch = u->dim[0], width = u->dim[1];
     const struct rows rows = attncl__rows(z1);
@@ -91,6 +93,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     if (l->caps->variant == VARIANT_GPU)
         return launch_parts(l, call);
 
+    kspec_set_stored(&p.spec, "CACHE_TYPE", call->sig.in[5].dtype);
     return attncl__launch(l, &p.spec, grid_2d(ceil_div(width, CHANNELS), batch, p.local, 1),
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_mem(call->in[3]), arg_mem(call->in[4]), arg_mem(call->in[5]),
@@ -103,7 +106,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
 {
     const double n = (double)sig->in[0].dim[0], count = (double)attncl__desc_count(&sig->out[0]);
     *flop_ret = 2 * n * count;
-    *bytes_ret = 4 * (n + n * count + 4 * count);
+    *bytes_ret = 4 * (n + 4 * count) + (double)attncl_dtype_bytes(sig->in[5].dtype) * n * count;
 }
 
 const struct op_class attncl__op_spatial_gate_step_fwd = {

@@ -201,7 +201,7 @@ class Model(_Handle):
 
     def decoder(self, batch=1, *, state_dtype="F32"):
         """A language model's state for `batch` sequences, token by token.  Transformer layers can keep keys and
-        values as "F16" or "BF16", in half the memory of "F32"."""
+        values, and gMLP its rows, as "F16" or "BF16", in half the memory of "F32"."""
         return Decoder(self, batch, state_dtype)
 
     def sample(self, tokens, steps, *, temperature=0.0, top_k=0, seed=0):
