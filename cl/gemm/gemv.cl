@@ -7,9 +7,8 @@
 //
 //   Work      gemv_dot (B is [n, k]): one work-group = COLS_PER_GROUP elements of each row of C; its work-items divide the
 //             sums over k.  With NORM, each work-group computes the statistics of all rows, which takes less time than a
-//             launch while the rows are in the cache.  With MERGE, each work-group merges the parts of its elements of
-//             A.  gemv_axpy (B is [k, n]): one work-item = NV VW columns.  1-D grid:
-//             columns fastest, then batch entries or products
+//             launch while the rows are in the cache; with MERGE, each merges the parts of all rows.  gemv_axpy (B is [k, n]):
+//             one work-item = NV VW columns.  1-D grid: columns fastest, then batch entries or products
 //   Memory    reads B once, A or the parts of it once per work-group; writes C once; LS floats of local memory in gemv_dot,
 //             PART_FLOATS for each part besides
 //   Numerics  float; gemv_dot: LS VW chains of FMAs, summed by a tree, layer norm as in layer_norm.cl; gemv_axpy: one chain over k
@@ -20,7 +19,7 @@
 //   NV        vectors of columns of a work-item in gemv_axpy       1 .. 4
 //   MAX_ROWS  maximum rows of A                                    1 | 4
 //   NORM      the rows of A are normalised; gemv_dot alone         0 | 1
-//   MERGE     the rows of A are merged from parts; gemv_dot alone   0 | 1
+//   MERGE     the rows of A are merged from parts; gemv_dot       0 | 1
 //   PRODUCTS  products of A, each with its B, bias and C in         1 | 3
 //             gemv_dot; of one batch entry where there are several
 //   WTYPE     as in weights.clh: type of B                         0 | 1 | 2

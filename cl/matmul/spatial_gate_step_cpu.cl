@@ -38,6 +38,9 @@ KERNEL void spatial_gate_step_cpu_fwd(__global const float *restrict weight,
         const FV u_now = load_some(u + b * width + c, n, 0.0f);
         __global const void *h = stored_at(history, b * width + c, CACHE_TYPE);
         store_stored_some(u_now, history, t * step + b * width + c, n, CACHE_TYPE);
+#if CACHE_TYPE != STORED_FLOAT
+        mem_fence(CLK_GLOBAL_MEM_FENCE); // it is read as another type
+#endif
         const FV now = CACHE_TYPE ? load_stored_some(h, t * step, n, CACHE_TYPE) : u_now;
 
         FV s0 = w[t] * now + bias[t], s1 = (FV)(0.0f), s2 = (FV)(0.0f), s3 = (FV)(0.0f);

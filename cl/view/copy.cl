@@ -4,8 +4,8 @@
 //   Work      a work-group copies `per_group` rows, work-item i vectors i, i + LS ...; the outer index
 //             of the first row is found by division, the next ones by counting up
 //   Memory    reads and writes each element once, having read y when it adds
-//   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to write has each of its elements
-//             once, so that no element is written twice
+//   Numerics  bits are copied, or converted between float and a type of 16 bits; one rounding when it adds.  A view to
+//             write has each of its elements once, so that no element is written twice
 //
 //   Macro     Meaning                                  Values
 //   ELEMENT   type of an element                       float | uint | uchar

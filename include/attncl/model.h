@@ -115,10 +115,10 @@ ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batc
 /** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */
 typedef struct attncl_decoder_options {
     size_t struct_size;
-    attncl_dtype
-        state_dtype; /**< type of the keys and values that transformer layers keep and of the rows
-                                 that gMLP keeps: F32 (default), F16 or BF16, which take half the memory; a step stores them rounded to
-                                 nearest, in F16 infinite from 65520 on, and computes in F32 */
+    /** Type of what layers keep of every position: the keys and values of transformer layers, the rows of
+     * gMLP.  F32 (default), F16 or BF16, which take half the memory; a step stores them rounded to nearest,
+     * in F16 infinite from 65520 on, and computes in F32. */
+    attncl_dtype state_dtype;
 } attncl_decoder_options;
 
 #define ATTNCL_DECODER_OPTIONS_INIT                                                                \
