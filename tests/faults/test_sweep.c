@@ -236,8 +236,10 @@ TABLE_TEST(work_with_faults, pieces)
     const size_t n_calls = faults_report().n_calls;
     for (size_t k = 0; k < COUNT_OF(kinds); ++k) {
         const size_t n_all = kinds[k].heap ? 400 : n_calls;
-        // Small work of its own kind meets a fault at each of its calls and requests for memory.
-        const bool each = (k == 0 || kinds[k].heap) && n_calls <= SMALL && piece->run != work_model;
+        // Small work of its own kind meets a fault at each of its calls and, where more samples are wanted, at
+        // each request for memory.
+        const bool each = (k == 0 || (kinds[k].heap && samples > DEFAULT_SAMPLES)) &&
+                          n_calls <= SMALL && piece->run != work_model;
         const size_t wanted = each ? n_all : samples;
         const size_t step = n_all > wanted ? n_all / wanted : 1;
         // Each kind and work begins elsewhere, so that together they meet more calls.
