@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "compile/first_use.h"
 #include "compile/lowered.h"
 #include "device/context.h"
 #include "gemm/mma_choice.h"
@@ -67,6 +68,7 @@ attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct
     *caps = g->ctx->caps;
     if (fit)
         attncl__caps_set_precision(caps, fit->precision);
+    TRY(attncl__choose_variant(g->ctx, caps));
     attncl__choose_shuffle(g->ctx, caps);
     attncl__gemm_choose_mma(g->ctx, caps);
     p->caps = caps;

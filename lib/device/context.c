@@ -77,6 +77,7 @@ static void release(attncl_context *ctx)
     attncl__free(ctx->cache_directory);
     attncl__tuning_free(ctx->caps.tuned);
     pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->variant_lock);
     pthread_mutex_destroy(&ctx->mma_lock);
     pthread_mutex_destroy(&ctx->shuffle_lock);
     attncl__free(ctx);
@@ -104,6 +105,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
 
     REQUIRE(ctx, ATTNCL_ERR_NO_MEMORY, "a context");
     pthread_mutex_init(&ctx->lock, NULL);
+    pthread_mutex_init(&ctx->variant_lock, NULL);
     pthread_mutex_init(&ctx->mma_lock, NULL);
     pthread_mutex_init(&ctx->shuffle_lock, NULL);
     ctx->pid = getpid();

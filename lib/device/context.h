@@ -38,6 +38,9 @@ void attncl__object_released(enum object_kind kind);
 // Teardown of the directories above: called by attncl_context_destroy(), last registered first.
 typedef void (*attncl__destroy_fn)(void *user);
 
+// A text about the device that is kept: attncl__finding_read().
+enum { FINDING_BYTES = 512 };
+
 struct program_table; // device/program.c
 struct disk_cache;    // device/program_cache.c
 struct destroy_hook;  // device/context.c
@@ -62,7 +65,11 @@ struct attncl_context {
     struct disk_cache *cache; // NULL: none
     struct program_table *programs;
     struct destroy_hook *hooks;
-    pthread_mutex_t mma_lock; // guards mma_known, mma_usable, while GEMMs are compared too
+    pthread_mutex_t variant_lock; // guards the next three, while kernels are compared too
+    bool variant_known;
+    enum kernel_variant variant;       // which is right
+    char variant_fault[FINDING_BYTES]; // neither is: what is wrong
+    pthread_mutex_t mma_lock;          // guards mma_known, mma_usable, while GEMMs are compared too
     bool mma_known[N_GEMM_PRECISIONS], mma_usable[N_GEMM_PRECISIONS];
     pthread_mutex_t
         shuffle_lock; // guards shuffle_known, shuffle_usable, while reductions are compared too
@@ -99,7 +106,6 @@ attncl_status attncl__context_on_destroy(attncl_context *ctx, attncl__destroy_fn
 // -- findings on this device with this driver, kept beside the program cache (device/selftest.c).
 // `what`: "cpu" or "gpu", the ops of that kernel variant, or "mma f32"; failed: "" where nothing did.
 // False: nothing is known.
-enum { FINDING_BYTES = 512 };
 bool attncl__finding_read(const attncl_context *ctx, const char *what, char failed[FINDING_BYTES]);
 attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, const char *failed);
 
