@@ -35,8 +35,9 @@ TABLE_TEST(matches_the_reference, shapes)
 static const struct {
     attncl_dtype type;
     int m, n, k;
-} stored[] = {{ATTNCL_F16, 3, 67, 40},   {ATTNCL_F16, 5, 64, 35},    {ATTNCL_F16, 37, 1, 19},
-              {ATTNCL_BF16, 61, 97, 53}, {ATTNCL_BF16, 12, 130, 64}, {ATTNCL_BF16, 101, 35, 611}};
+} stored[] = {{ATTNCL_F16, 3, 67, 40},    {ATTNCL_F16, 4, 140, 33},   {ATTNCL_BF16, 2, 256, 20},
+              {ATTNCL_F16, 5, 64, 35},    {ATTNCL_F16, 37, 1, 19},    {ATTNCL_BF16, 61, 97, 53},
+              {ATTNCL_BF16, 12, 130, 64}, {ATTNCL_BF16, 101, 35, 611}};
 
 TABLE_TEST(weights_of_16_bits, stored)
 {
