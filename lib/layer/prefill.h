@@ -43,10 +43,17 @@ attncl_value attncl__gmlp_step(attncl_graph *g, const attncl_gmlp_params *params
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
                                 attncl_value state);
 
-// The steps one after another, without the host between them.
+// The steps one after another, without the host between them.  cache: of the keys and values of memories,
+// [limit - 1, B, C] each.
 attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
                                                   const attncl_feedback_transformer_params *params,
-                                                  int64_t limit, attncl_value x, attncl_value last);
+                                                  const struct cache_desc *cache, attncl_value x,
+                                                  attncl_value last);
+// attncl_feedback_transformer_step() with such a cache.
+attncl_value attncl__feedback_transformer_step(attncl_graph *g,
+                                               const attncl_feedback_transformer_params *params,
+                                               const struct cache_desc *cache, attncl_value x,
+                                               attncl_value position, attncl_value *memory_ret);
 
 // Row `last` of x [T, ...].
 attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last);
