@@ -13,9 +13,14 @@
 #include "attncl/feedback.h"
 #include "attncl/gmlp.h"
 
+// With rings of a type: F32, F16, BF16.  Sums stay F32.
 attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
-                                 const attncl_aft_params *params, attncl_value x, attncl_value last,
-                                 attncl_value residual);
+                                 const attncl_aft_params *params, attncl_dtype dtype,
+                                 attncl_value x, attncl_value last, attncl_value residual);
+// attncl_aft_step() with such rings.
+attncl_value attncl__aft_step(attncl_graph *g, const attncl_aft_desc *desc,
+                              const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
+                              attncl_value position, attncl_value residual);
 
 // Of keys and values, [limit, B, C] each.  limit: positions, in a prefill at least T.  Prompts attend to what
 // is stored, as steps do.
