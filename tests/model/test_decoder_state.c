@@ -42,9 +42,9 @@ static const struct {
      1024}, // first weights of positions are small
     {"\"layer\": \"feedback\", \"heads\": 3, \"d_ff\": 40", 64},
     {"\"layer\": \"feedback_kv\", \"heads\": 3, \"d_ff\": 40", 64},
-    {"\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 9, \"d_ff\": 40", 64},
-    {"\"layer\": \"aft_full\", \"seq_len\": 160, \"d_ff\": 40", 64},
-    {"\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40", 64},
+    {"\"layer\": \"aft_local\", \"seq_len\": 160, \"local_window_size\": 9, \"d_ff\": 40", 256},
+    {"\"layer\": \"aft_full\", \"seq_len\": 160, \"d_ff\": 40", 256},
+    {"\"layer\": \"aft_conv\", \"heads\": 3, \"window_size\": 7, \"d_ff\": 40", 256},
 };
 enum { N_FORMS = COUNT_OF(layers) * COUNT_OF(dtypes) };
 
