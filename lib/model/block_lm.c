@@ -116,7 +116,9 @@ static attncl_status check_state(const struct build *b, const struct lm_settings
 {
     REQUIRE(!attncl__is_16_bit(b->state_dtype) || s->is_feedback ||
                 attncl__block_state_has_type(&s->encoder.block),
-            ATTNCL_ERR_UNSUPPORTED, "state_dtype is %s, layer %s keeps its state in F32",
+            ATTNCL_ERR_UNSUPPORTED,
+            "state_dtype is %s, layer %s keeps its state in F32: sums, and no position's keys and "
+            "values",
             attncl_dtype_name(b->state_dtype), attncl__block_name(&s->encoder.block));
     return ATTNCL_OK;
 }

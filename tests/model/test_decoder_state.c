@@ -237,11 +237,12 @@ LOOP_TEST(other_layers_refuse_by_name, 0, COUNT_OF(others))
 {
     attncl_decoder_options options = ATTNCL_DECODER_OPTIONS_INIT;
     attncl_decoder *decoder = NULL;
-    char name[20], words[60];
+    char name[20], words[80];
     attncl_model *model = create(others[_i], 1);
 
     ck_assert_int_eq(sscanf(others[_i], "\"layer\": \"%19[a-z_]", name), 1);
-    snprintf(words, sizeof words, "state_dtype is F16, layer %s keeps", name);
+    snprintf(words, sizeof words, "state_dtype is F16, layer %s keeps its state in F32: sums",
+             name);
     options.state_dtype = ATTNCL_F16;
     ck_fails(attncl_decoder_create_with(model, 1, &options, &decoder), ATTNCL_ERR_UNSUPPORTED,
              words);
