@@ -81,7 +81,7 @@ KERNEL void gemm_gpu_mma_tile(int m, int n, int k_from, int k_to, int k_step, in
     __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_split;
     const struct epilogue e = EPILOGUE_OF(entry);
     float4 a_part[A_PARTS];
-    B_FOUR b_part[B_PARTS];
+    b_four b_part[B_PARTS];
     float sum[PIECES_M][PIECES_N][MMA_C], rest[PIECES_M][PIECES_N][MMA_C];
 
 #pragma unroll
