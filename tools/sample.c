@@ -208,8 +208,8 @@ int command_sample(int argc, char **argv)
          .help = "draw tokens on the device while the text fits, several before the host\n"
                  "waits: another text of a seed; the likeliest are taken there anyway"},
         {"state-dtype", 0, OPTION_CALL, &r.state_dtype, "TYPE",
-         .help = "of what transformer (keys, values) and gmlp layers keep of\n"
-                 "earlier positions: f16, bf16 or f32 (f32)",
+         .help = "of what layers keep of earlier positions, keys and values or\n"
+                 "rows of gMLP: f16, bf16 or f32 (f32)",
          .take = take_state_dtype},
         JSON_OPTION(&r.json, "the text, its tokens and the speed as JSON, at the end"),
         DEVICE_OPTION(&r.session.device),

@@ -9,8 +9,14 @@
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
 //   LS        work-group size          1 (CPU), 32 | 64 (GPU)
+//   CACHE_TYPE  type of the rings, 0: float, 1: half, 2: bfloat16    0 | 1 | 2
 
 #include "common/aft.clh"
+#include "common/stored.clh"
+
+#ifndef CACHE_TYPE
+#error "CACHE_TYPE: type of the rings"
+#endif
 
 // Keys of rows 0 .. n - 1, `stride` apart, whose maximum is taken over four chains.
 static inline FV max_of_keys(__global const float *k, long stride, int n, int width)
@@ -60,7 +66,7 @@ static inline void sum_keys(struct sums *s, __global const float *k, long k_stri
 KERNEL void aft_prefill_fwd(__global const float *restrict k, long k_start, long k_stride,
                             __global const float *restrict v, long v_start, long v_stride,
                             __global const int *restrict last, __global float *restrict sums,
-                            __global float *restrict keys, __global float *restrict values, int n,
+                            __global void *restrict keys, __global void *restrict values, int n,
                             int batch, int channels, int row, long all, int lanes, int window)
 {
     const int lane = get_global_id(0), head = get_global_id(1);
@@ -82,8 +88,10 @@ KERNEL void aft_prefill_fwd(__global const float *restrict k, long k_start, long
         return;
     int slot = n_left % window;
     for (int j = n_left; j <= t; ++j) {
-        lane_store(key_load(k + j * k_step, width), keys + slot * all + at, width);
-        lane_store(lane_load(v + j * v_step, width), values + slot * all + at, width);
+        store_stored_some(key_load(k + j * k_step, width), keys, slot * all + at, width,
+                          CACHE_TYPE);
+        store_stored_some(lane_load(v + j * v_step, width), values, slot * all + at, width,
+                          CACHE_TYPE);
         slot = slot + 1 == window ? 0 : slot + 1;
     }
 }

@@ -10,6 +10,7 @@
 //   Macro     Meaning                  Values
 //   VW        channels of a lane       16, 8, 4 (CPU), 1 (GPU)
 //   LS        work-group size          1 (CPU), 32 | 64 (GPU)
+//   CACHE_TYPE  as in aft_step.clh     0 | 1 | 2
 
 #include "common/aft_step.clh"
 
@@ -26,8 +27,8 @@ KERNEL void aft_step_fwd(__global const float *restrict q, long q_start, long q_
                          __global float *restrict y, __global const float *restrict pos_bias,
                          long bias_start, long bias_row, long bias_head, int n,
                          __global const int *restrict position, __global float *restrict sums,
-                         __global float *restrict keys, __global float *restrict values,
-                         int channels, int row, long all, int lanes, int window)
+                         __global void *restrict keys, __global void *restrict values, int channels,
+                         int row, long all, int lanes, int window)
 {
     const int lane = get_global_id(0), head = get_global_id(1), t = *position;
     if (lane >= lanes)
@@ -42,9 +43,8 @@ KERNEL void aft_step_fwd(__global const float *restrict q, long q_start, long q_
     k += k_start + key_start(lane, channels, k_stride) + (PER_HEAD ? head : first);
     v += v_start + lane_start(lane, channels, v_stride) + first;
     q += q_start + lane_start(lane, channels, q_stride) + first;
-    const FV mixed =
-        aft_step_lane(lane_load(q, width), key_load(k, width), lane_load(v, width), sums + at,
-                      keys + at, values + at, all, window, t,
-                      pos_bias + (bias_start + t * bias_row + head * bias_head), width);
+    const FV mixed = aft_step_lane(
+        lane_load(q, width), key_load(k, width), lane_load(v, width), sums + at, keys, values, at,
+        all, window, t, pos_bias + (bias_start + t * bias_row + head * bias_head), width);
     lane_store(mixed, y + at, width);
 }

@@ -20,10 +20,12 @@
 //   SPLIT     split scores                             0, 1
 //   WEIGHTS   the weights are an output too            0, 1
 //   DROPOUT   they are dropped before they meet values 0, 1
+//   CACHE_TYPE  type of keys and values, 0: float, 1: half, 2: bfloat16    0, 1, 2
 
 #include "common/dropout.clh"
 #include "common/math.clh"
 #include "common/reduce.clh"
+#include "common/stored.clh"
 #if AT_ONCE > 1
 #include "common/transpose_reduce.clh"
 #endif
@@ -31,8 +33,8 @@
 #if !defined BLOCK || !defined AT_ONCE || !defined HAS_TAIL
 #error "BLOCK, AT_ONCE and HAS_TAIL must be defined"
 #endif
-#if !defined SPLIT || !defined WEIGHTS || !defined DROPOUT
-#error "SPLIT, WEIGHTS and DROPOUT must be defined"
+#if !defined SPLIT || !defined WEIGHTS || !defined DROPOUT || !defined CACHE_TYPE
+#error "SPLIT, WEIGHTS, DROPOUT and CACHE_TYPE must be defined"
 #endif
 
 // One head's query and its biases, `width` floats each.
@@ -43,7 +45,7 @@ struct query {
 
 // Adds VW columns of the products of a query with rows of keys and of positions, from `c` on;
 // `left` columns are there.
-static inline void add_dot_products(const struct query *query, __global const float *keys,
+static inline void add_dot_products(const struct query *query, __global const void *keys,
                                     __global const float *places, const long *key,
                                     const long *place, int c, int left, FV *all)
 {
@@ -51,7 +53,7 @@ static inline void add_dot_products(const struct query *query, __global const fl
     const FV qu = q + load_some(query->u + c, left, 0.0f);
 #pragma unroll
     for (int i = 0; i < AT_ONCE; ++i) {
-        const FV k = load_some(keys + key[i] + c, left, 0.0f);
+        const FV k = load_stored_some(keys, key[i] + c, left, CACHE_TYPE);
         const FV p = load_some(places + place[i] + c, left, 0.0f);
 #if SPLIT
         all[i] += qu * k + q * p;
@@ -62,9 +64,8 @@ static inline void add_dot_products(const struct query *query, __global const fl
 }
 
 // The products with rows j .. j + AT_ONCE - 1; rows at or after `n` count as the last one.
-static inline FV dot_products(const struct query *query, __global const float *keys,
-                              long key_stride, __global const float *places, long place_stride,
-                              int j, int n)
+static inline FV dot_products(const struct query *query, __global const void *keys, long key_stride,
+                              __global const float *places, long place_stride, int j, int n)
 {
     FV all[AT_ONCE];
     long key[AT_ONCE], place[AT_ONCE];
@@ -91,29 +92,29 @@ static inline FV dot_products(const struct query *query, __global const float *k
 
 // y[0 .. width) = y * decay + sum over j < n of e[j] values[j]: this work-item's columns.
 LOCAL_INLINE void add_values(__global float *y, int width, float decay, __local const float *e,
-                             __global const float *values, long stride, int n)
+                             __global const void *values, long stride, int n)
 {
     int c = VW * (int)get_local_id(0);
     for (; c + VW <= width; c += VW * LS) {
-        __global const float *v = values + c;
+        __global const void *v = stored_at(values, c, CACHE_TYPE);
         FV a0 = VLOAD(y + c) * decay;
         FV a1 = (FV)(0.0f), a2 = (FV)(0.0f), a3 = (FV)(0.0f);
         int j = 0;
-        for (; j + 4 <= n; j += 4, v += 4 * stride) {
-            a0 += e[j] * VLOAD(v);
-            a1 += e[j + 1] * VLOAD(v + stride);
-            a2 += e[j + 2] * VLOAD(v + 2 * stride);
-            a3 += e[j + 3] * VLOAD(v + 3 * stride);
+        for (; j + 4 <= n; j += 4, v = stored_at(v, 4 * stride, CACHE_TYPE)) {
+            a0 += e[j] * load_stored(v, 0, CACHE_TYPE);
+            a1 += e[j + 1] * load_stored(v, stride, CACHE_TYPE);
+            a2 += e[j + 2] * load_stored(v, 2 * stride, CACHE_TYPE);
+            a3 += e[j + 3] * load_stored(v, 3 * stride, CACHE_TYPE);
         }
-        for (; j < n; ++j, v += stride)
-            a0 += e[j] * VLOAD(v);
+        for (; j < n; ++j, v = stored_at(v, stride, CACHE_TYPE))
+            a0 += e[j] * load_stored(v, 0, CACHE_TYPE);
         VSTORE((a0 + a1) + (a2 + a3), y + c);
     }
     if (c < width) {
         const int left = width - c;
         FV all = load_part(y + c, left, 0.0f) * decay;
         for (int j = 0; j < n; ++j)
-            all += e[j] * load_part(values + c + j * stride, left, 0.0f);
+            all += e[j] * load_stored_part(values, c + j * stride, left, CACHE_TYPE);
         store_part(all, y + c, left);
     }
 }
@@ -174,8 +175,8 @@ LOCAL_INLINE void drop_scores(const struct dropout *d, ulong block, __local floa
 // y: [B, H width]; weights: [n_memories, B, H]
 KERNEL void
 feedback_attention_fwd(__global const float *restrict q, long q_start, long q_stride,
-                       __global const float *restrict keys, long key_start, long key_memory,
-                       long key_batch, long key_head, __global const float *restrict values,
+                       __global const void *restrict keys, long key_start, long key_memory,
+                       long key_batch, long key_head, __global const void *restrict values,
                        long value_start, long value_memory, long value_batch, long value_head,
                        __global const float *restrict places, __global const float *restrict u,
                        __global const float *restrict place_bias,
@@ -203,8 +204,8 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
     const long mask_block = mask_row * ((n_memories + 3) / 4);
 #endif
 
-    keys += key_start + b * key_batch + h * key_head;
-    values += value_start + b * value_batch + h * value_head;
+    keys = stored_at(keys, key_start + b * key_batch + h * key_head, CACHE_TYPE);
+    values = stored_at(values, value_start + b * value_batch + h * value_head, CACHE_TYPE);
     places += place * place_stride + (long)h * width;
     place_bias += SPLIT ? place * n_heads + h : 0;
     y += b * place_stride + (long)h * width;
@@ -217,8 +218,9 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
 
         // Pass 1: scores.
         for (int j = AT_ONCE * lid; j < n; j += AT_ONCE * LS) {
-            VSTORE(scale * dot_products(&query, keys + first * key_memory, key_memory,
-                                        places + first * place_stride, place_stride, j, n),
+            VSTORE(scale * dot_products(&query, stored_at(keys, first * key_memory, CACHE_TYPE),
+                                        key_memory, places + first * place_stride, place_stride, j,
+                                        n),
                    scores + j);
             for (int i = j; i < min(j + AT_ONCE, n); ++i) {
 #if SPLIT
@@ -249,7 +251,8 @@ feedback_attention_fwd(__global const float *restrict q, long q_start, long q_st
 #endif
 
         // Pass 3: values.
-        add_values(y, width, decay, scores, values + first * value_memory, value_memory, n);
+        add_values(y, width, decay, scores, stored_at(values, first * value_memory, CACHE_TYPE),
+                   value_memory, n);
 #if LS > 1
         barrier(CLK_LOCAL_MEM_FENCE);
 #endif

@@ -11,19 +11,20 @@
 //   VW        floats in a vector                       1 | 4 | 8 | 16
 //   LS        work-group size                          1 .. 256
 //   N_X       values that are mixed at once            1 .. 8; 0: not for mixing
+//   CACHE_TYPE  type of the cache, 0: float, 1: half, 2: bfloat16    0 | 1 | 2; 0: not for storing
 
 #include "common/math.clh"
-#include "common/vector.clh"
+#include "common/stored.clh"
 
-#ifndef N_X
-#error "N_X: values that are mixed at once"
+#if !defined N_X || !defined CACHE_TYPE
+#error "N_X and CACHE_TYPE must be defined"
 #endif
 
 // x: [B, n_slots, H, width]; cache: [.., B, H, limit, width], of which row position[0] of n_slots
 // slots from `slot` on becomes x.  A position outside 0 .. limit - 1 is not stored.
 KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
                                       __global const int *restrict position,
-                                      __global float *restrict cache, int slot, int n_slots,
+                                      __global void *restrict cache, int slot, int n_slots,
                                       int n_heads, int limit, int width, long rows, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
@@ -36,10 +37,10 @@ KERNEL void feedback_memory_store_fwd(__global const float *restrict x,
     for (long row = first; row < end; ++row) {
         const long h = row % n_heads, s = row / n_heads % n_slots, b = row / n_heads / n_slots;
         __global const float *from = x + row * width;
-        __global float *to =
-            cache + ((((slot + s) * n_batch + b) * n_heads + h) * limit + place) * width;
+        const long to = ((((slot + s) * n_batch + b) * n_heads + h) * limit + place) * width;
         for (int c = VW * (int)get_local_id(0); c < width; c += VW * LS)
-            store_some(load_some(from + c, width - c, 0.0f), to + c, width - c);
+            store_stored_some(load_some(from + c, width - c, 0.0f), cache, to + c, width - c,
+                              CACHE_TYPE);
     }
 }
 

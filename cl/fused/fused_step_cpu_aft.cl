@@ -18,6 +18,7 @@
 //   VW         vector width, a divisor of all widths                4 | 8 | 16
 //   COLS_PER_PASS MAX_ROWS HAS_K_TAIL USE_PREFETCH WTYPE   as in skinny_gemm.clh, HAS_K_TAIL = 0
 //   PER_HEAD   as in aft.clh                                        0
+//   CACHE_TYPE as in aft_step.clh                                   0 | 1 | 2
 
 #include "common/aft_step.clh"
 #include "fused/channel_block.clh"
@@ -27,8 +28,8 @@
 // A position outside 0 .. n - 1 gives NaN and leaves the state alone.
 KERNEL void fused_step_cpu_aft(QKV_PARAMS, __global const float *restrict pos_bias, int n,
                                int window, __global const int *restrict position,
-                               __global float *restrict sums, __global float *restrict keys,
-                               __global float *restrict values)
+                               __global float *restrict sums, __global void *restrict keys,
+                               __global void *restrict values)
 {
     const int t = *position;
     const long all = (long)m * channels;
@@ -41,8 +42,8 @@ KERNEL void fused_step_cpu_aft(QKV_PARAMS, __global const float *restrict pos_bi
             FV mixed = (FV)(NAN);
             if (t >= 0 && t < n)
                 mixed = aft_step_lane(VLOAD(y), VLOAD(k + i * block_width + c),
-                                      VLOAD(v + i * block_width + c), sums + at, keys + at,
-                                      values + at, all, window, t, pos_bias + (long)t * n, VW);
+                                      VLOAD(v + i * block_width + c), sums + at, keys, values, at,
+                                      all, window, t, pos_bias + (long)t * n, VW);
             VSTORE(mixed, y);
         }
 

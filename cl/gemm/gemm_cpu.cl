@@ -6,7 +6,7 @@
 //   Work      one work-item = one tile of tile_m x tile_n of C, cut into panels of MR rows and of NR columns.  1-D
 //             grid: column tiles fastest, then batch entries, then row tiles (when CAUSAL the last one, which has the
 //             longest sums, first)
-//   Memory    blocks of tile_k: B is packed into `b_pack` [panel][k][NR], zeros beyond n; a transposed A into `a_pack`
+//   Memory    blocks of tile_k: B is packed into `b_pack` [panel][k][NR] as floats, zeros beyond n; a transposed A into `a_pack`
 //             [panel][k][MR], with gaps, A_ROWS rows of C at a time; DIRECT: both are read where they are.  Sums of
 //             earlier blocks, and of earlier launches [0, k_from), are in C
 //   Numerics  float; one chain of FMAs (fused where the device does) per block, blocks added in order.
@@ -22,6 +22,7 @@
 //   DIRECT        neither A nor B is packed                            0 | 1; 1: TRANS_A and not TRANS_B, n a multiple
 //                                                                      of a panel's columns
 //   CAUSAL        A is square and lower triangular                     0 | 1; 0 with TRANS_A
+//   WTYPE         as in weights.clh: type of B                         0 | 1 | 2; 0 with DIRECT
 //   USE_PREFETCH  as in prefetch.clh                                   0 | 1
 //   ACT           activation of the epilogue                           0 .. 6
 
@@ -177,7 +178,7 @@ LOCAL_INLINE void store_panel(const struct c_panel *c, const struct epilogue *e,
 KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m, int tile_n,
                           int tile_k, int tiles_m, int tiles_n, int batch,
                           __global const float *restrict a_base, long a_start, long lda,
-                          long a_batch, __global const float *restrict b_base, long b_start,
+                          long a_batch, __global const WEIGHT *restrict b_base, long b_start,
                           long ldb, long b_batch, __global float *restrict c_base, long c_start,
                           long ldc, long c_batch, __local float *restrict b_pack,
                           __local float *restrict a_pack, EPILOGUE_PARAMS)
@@ -190,7 +191,7 @@ KERNEL void gemm_cpu_tile(int m, int n, int k, int k_from, int k_to, int tile_m,
     const int rows = min(tile_m, m - i0), columns = min(tile_n, n - j0);
     const int k_all = CAUSAL ? min(k, i0 + rows) : k, k_end = min(k_to, k_all);
     __global const float *a = a_base + a_start + entry * a_batch;
-    __global const float *b = b_base + b_start + entry * b_batch;
+    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
     __global float *c = c_base + c_start + entry * c_batch + i0 * ldc + j0;
     struct epilogue e = EPILOGUE_OF(entry);
     // A residual that is the whole epilogue is what the first block's sums are added to.

@@ -23,6 +23,7 @@
 //   ALIGNED    every row of A and B starts at a whole float4      0 | 1
 //   TRANS_A    A is [k, m]                                        0 | 1
 //   TRANS_B    B is [n, k]                                        0 | 1
+//   WTYPE      as in weights.clh: type of B                       0 | 1 | 2
 //   ACT        activation of the epilogue                         0 .. 6
 
 #include "common/types.clh"
@@ -62,7 +63,7 @@
 KERNEL void gemm_gpu_mma_tile(int m, int n, int k_from, int k_to, int k_step, int apply_epilogue,
                               long c_split, int tiles_m, int tiles_n, int batch,
                               __global const float *restrict a_base, long a_start, long lda,
-                              long a_batch, __global const float *restrict b_base, long b_start,
+                              long a_batch, __global const WEIGHT *restrict b_base, long b_start,
                               long ldb, long b_batch, __global float *restrict c_base, long c_start,
                               long ldc, long c_batch, EPILOGUE_PARAMS)
 {
@@ -76,10 +77,11 @@ KERNEL void gemm_gpu_mma_tile(int m, int n, int k_from, int k_to, int k_step, in
     const int j0 = group % tiles_n * BN, i0 = group / tiles_n / batch * BM;
     const int k_start = k_from + (int)get_group_id(1) * k_step, k_end = min(k_start + k_step, k_to);
     __global const float *a = a_base + a_start + entry * a_batch;
-    __global const float *b = b_base + b_start + entry * b_batch;
+    __global const WEIGHT *b = b_base + b_start + entry * b_batch;
     __global float *out = c_base + c_start + entry * c_batch + (int)get_group_id(1) * c_split;
     const struct epilogue e = EPILOGUE_OF(entry);
-    float4 a_part[A_PARTS], b_part[B_PARTS];
+    float4 a_part[A_PARTS];
+    b_four b_part[B_PARTS];
     float sum[PIECES_M][PIECES_N][MMA_C], rest[PIECES_M][PIECES_N][MMA_C];
 
 #pragma unroll

@@ -115,9 +115,10 @@ ATTNCL_API attncl_status attncl_decoder_create(attncl_model *model, int64_t batc
 /** How to decode.  Start from ATTNCL_DECODER_OPTIONS_INIT; zero means default. */
 typedef struct attncl_decoder_options {
     size_t struct_size;
-    /** Type of what layers keep of every position: the keys and values of transformer layers, the rows of
-     * gMLP.  F32 (default), F16 or BF16, which take half the memory; a step stores them rounded to nearest,
-     * in F16 infinite from 65520 on, and computes in F32. */
+    /** Type of what layers keep of a position: the keys and values of transformer layers, of a feedback
+     * transformer's memories and of AFT's window, the rows of gMLP.  F32 (default), F16 or BF16, which take
+     * half the memory; a step stores them rounded to nearest, in F16 infinite from 65520 on, and computes in
+     * F32.  AFT's sums of older keys stay F32. */
     attncl_dtype state_dtype;
 } attncl_decoder_options;
 
@@ -127,7 +128,7 @@ typedef struct attncl_decoder_options {
     }
 
 /** attncl_decoder_create() with options, borrowed for the call; NULL: all defaults.  ERR_UNSUPPORTED too
- * where a state_dtype of 16 bits is asked of layers that keep F32.
+ * where a state_dtype of 16 bits is asked of layers that keep sums alone, in F32: AFT without a window.
  * Errors: as attncl_decoder_create().  Threads: one at a time per model and its decoders.  Since: 0.2. */
 ATTNCL_API attncl_status attncl_decoder_create_with(attncl_model *model, int64_t batch,
                                                     const attncl_decoder_options *options,

@@ -71,8 +71,8 @@ struct gemm {
 // GEMM_OF(batch, m, n, k, .member = value, ...)
 #define GEMM_OF(...) ((struct gemm){.batch = __VA_ARGS__})
 
-// Bytes of scratch for split-K and for 16-bit weights as floats, 0 where they are of no use.  Depends
-// on the GEMM's sizes, types and layout only, so that planning and launching agree.
+// Bytes of scratch for split-K, 0 where it is of no use.  Depends on the GEMM's sizes, types and layout only,
+// so that planning and launching agree.
 size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g);
 
 // True when the GEMM can apply a layer norm to the rows of A itself, in less time than a separate

@@ -40,7 +40,7 @@ static struct choice choose(const struct launcher *l, const struct gemm *g)
     if (g->other[0].b.span.storage)
         return (struct choice){BACKEND_SKINNY, "skinny, several products"};
     if (attncl__is_16_bit(g->b_dtype))
-        return (struct choice){BACKEND_SKINNY, "skinny, weights of 16 bits"};
+        return choose_native(l->caps, g, "weights of 16 bits");
     if (l->gemm && strcmp(l->gemm, "native") == 0)
         return choose_native(l->caps, g, "ATTNCL_GEMM=native");
     if (unsupported)
@@ -126,9 +126,8 @@ size_t attncl__gemm_scratch(const struct device_caps *caps, const struct gemm *g
 {
     if (g->m == 0 || g->n == 0 || g->k == 0 || g->batch == 0 || attncl__gemm_is_skinny(caps, g))
         return 0;
-    return attncl__gemm_weights_scratch(caps, g) + (caps->variant == VARIANT_CPU
-                                                        ? attncl__gemm_cpu_scratch(caps, g)
-                                                        : attncl__gemm_gpu_scratch(caps, g));
+    return caps->variant == VARIANT_CPU ? attncl__gemm_cpu_scratch(caps, g)
+                                        : attncl__gemm_gpu_scratch(caps, g);
 }
 
 attncl_status attncl__gemm_tiles(struct launcher *l, const struct gemm *g, char how[GEMM_HOW_BYTES])
@@ -192,9 +191,7 @@ attncl_status attncl__gemm(struct launcher *l, const struct gemm *problem)
     if (problem->k == 0)
         return attncl__gemm_apply_epilogue(l, problem, GEMM_SUMS_ZERO, 0);
 
-    struct gemm g = *problem;
-    TRY(attncl__gemm_weights_to_float(l, &g));
-    g = as_one_row(&g);
+    const struct gemm g = as_one_row(problem);
     const struct choice choice = choose(l, &g);
     switch (choice.backend) {
     case BACKEND_CLBLAST:

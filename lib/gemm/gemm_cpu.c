@@ -55,8 +55,8 @@ static int64_t round_up(int64_t x, int64_t to)
 static bool is_direct(const struct device_caps *caps, const struct gemm *g, int panel)
 {
     return caps->max_loop_iterations == 0 && g->trans_a && !g->trans_b && g->n % panel == 0 &&
-           g->m * g->n <= CPU_MAX_DIRECT && g->m <= CPU_MAX_DIRECT_ROW &&
-           g->n <= CPU_MAX_DIRECT_ROW;
+           !attncl__is_16_bit(g->b_dtype) && g->m * g->n <= CPU_MAX_DIRECT &&
+           g->m <= CPU_MAX_DIRECT_ROW && g->n <= CPU_MAX_DIRECT_ROW;
 }
 
 static size_t b_pack_bytes(const struct cpu_tile *t, int panel)
@@ -254,7 +254,7 @@ static attncl_status launch_split_k(struct launcher *l, const struct gemm *g,
                 .a = {g->a.span, g->a.start, g->a.ld, g->trans_a ? k * g->a.ld : k},
                 .b = {g->b.span, g->b.start, g->b.ld, g->trans_b ? k : k * g->b.ld},
                 .c = {.span = g->scratch, .ld = g->n, .batch_stride = g->m * g->n},
-                .trans_a = g->trans_a, .trans_b = g->trans_b);
+                .b_dtype = g->b_dtype, .trans_a = g->trans_a, .trans_b = g->trans_b);
 
     TRY(launch_tiles(l, &batch, t, panel));
     return attncl__gemm_apply_epilogue(l, g, GEMM_SPLIT_K, n_splits);

@@ -28,6 +28,7 @@ void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g)
     kspec_int(spec, "TRANS_A", g->trans_a);
     kspec_int(spec, "TRANS_B", g->trans_b);
     kspec_int(spec, "CAUSAL", g->causal);
+    kspec_set_wtype(spec, g->b_dtype);
     kspec_int(spec, "ACT", g->activation);
 }
 

@@ -24,11 +24,6 @@ bool attncl__gemm_is_skinny(const struct device_caps *caps, const struct gemm *g
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
                                   char how[GEMM_HOW_BYTES]);
 
-// Weights of 16 bits become floats at the end of the scratch, unless the GEMM is skinny: `g` then reads
-// those, and has so many bytes of scratch less.
-size_t attncl__gemm_weights_scratch(const struct device_caps *caps, const struct gemm *g);
-attncl_status attncl__gemm_weights_to_float(struct launcher *l, struct gemm *g);
-
 // True when the GEMM has an activation, a bias, a gate or a residual.
 bool attncl__gemm_has_epilogue(const struct gemm *g);
 
@@ -48,7 +43,7 @@ int attncl__gemm_gpu_class(const struct gemm *g);
 void attncl__gemm_add_matrix(struct arg_list *args, const struct gemm_matrix *x);
 void attncl__gemm_add_epilogue(struct arg_list *args, const struct gemm *g);
 
-// The macros that both tile variants have: TRANS_A, TRANS_B, CAUSAL, ACT.
+// The macros that both tile variants have: TRANS_A, TRANS_B, CAUSAL, WTYPE, ACT.
 void attncl__gemm_add_macros(struct kspec *spec, const struct gemm *g);
 
 // Tiles of one batch entry, and ERR_UNSUPPORTED when those of all entries are too many.

@@ -7,8 +7,8 @@
 #include "gemm/skinny_gemm.h"
 
 // gemv.cl: maximum rows of A (MAX_ROWS), columns per work-group of gemv_dot (COLS_PER_GROUP),
-// vectors per work-item of gemv_axpy (NV).
-enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_VECTORS = 4, GEMV_GPU_GROUP = 64 };
+// vectors per work-item of gemv_axpy on CPUs.
+enum { GEMV_MAX_ROWS = 4, GEMV_COLS_PER_GROUP = 4, GEMV_CPU_VECTORS = 4, GEMV_GPU_GROUP = 64 };
 
 // gemm_cpu_skinny.cl: columns per pass (COLS_PER_PASS) for more than two rows.  With layer norm,
 // vectors of columns per work-item, which share the normalised rows.
@@ -86,11 +86,17 @@ bool attncl__gemm_takes_others(const struct device_caps *caps, const struct gemm
 }
 
 // CPU: wide vectors, one work-item.  GPU: neighbouring work-items read neighbouring elements, or four
-// of 16 bits at once.
+// of 16 bits at once, as long as no work-item has columns left over for which it would read B again.
 static unsigned gemv_vector_width(const struct device_caps *caps, const struct gemm *g)
 {
-    const unsigned gpu_vw = g->trans_b && attncl__is_16_bit(g->b_dtype) ? 4 : 1;
-    return caps->variant == VARIANT_CPU ? caps->vector_width : gpu_vw;
+    const bool fours = attncl__is_16_bit(g->b_dtype) && (g->trans_b || g->n % 4 == 0);
+    return caps->variant == VARIANT_CPU ? caps->vector_width : fours ? 4 : 1;
+}
+
+// Of a work-item of gemv_axpy (NV).
+static int gemv_vectors(const struct device_caps *caps)
+{
+    return caps->variant == VARIANT_CPU ? GEMV_CPU_VECTORS : 1;
 }
 
 // attention_merge.clh: PART_FLOATS.
@@ -121,11 +127,10 @@ static int product_count(const struct gemm *g)
 
 static struct kspec gemv_spec(const struct device_caps *caps, const struct gemm *g, size_t local)
 {
-    const bool cpu = caps->variant == VARIANT_CPU;
     struct kspec spec = kspec_begin("gemm/gemv.cl", g->trans_b ? "gemv_dot" : "gemv_axpy");
 
     kspec_set_vw_ls(&spec, gemv_vector_width(caps, g), local);
-    kspec_int(&spec, "NV", cpu ? GEMV_VECTORS : 1);
+    kspec_int(&spec, "NV", gemv_vectors(caps));
     kspec_int(&spec, "MAX_ROWS", g->m == 1 ? 1 : GEMV_MAX_ROWS);
     kspec_int(&spec, "NORM", g->norm.weight.storage != NULL);
     kspec_int(&spec, "MERGE", g->merge.position.storage != NULL);
@@ -221,7 +226,6 @@ static void add_others(struct arg_list *args, const struct gemm *g)
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
                                   char how[GEMM_HOW_BYTES])
 {
-    const bool cpu = l->caps->variant == VARIANT_CPU;
     const int64_t vw = l->caps->vector_width;
     struct kspec spec;
     size_t local = 1;
@@ -240,7 +244,9 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
         columns = norms ? NORM_VECTORS * vw : vw;
     } else {
         local = attncl__gemm_fit_group(l, g, g->trans_b ? g->k : GEMV_GPU_GROUP, gemv_spec, &spec);
-        columns = g->trans_b ? GEMV_COLS_PER_GROUP : (cpu ? GEMV_VECTORS * vw : 1) * (int64_t)local;
+        columns = g->trans_b
+                      ? GEMV_COLS_PER_GROUP
+                      : gemv_vectors(l->caps) * gemv_vector_width(l->caps, g) * (int64_t)local;
     }
     const int64_t groups_n = ceil_div(g->n, columns), n_products = product_count(g);
 

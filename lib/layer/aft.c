@@ -106,10 +106,10 @@ struct decode_state {
     attncl_value sums, ring_k, ring_v;
 };
 
-// `width`: channels of all batch entries.  *pos_bias becomes null for kinds without it.  False: the
+// dtype: of the rings; `width`: channels of all batch entries.  *pos_bias becomes null for kinds without it.  False: the
 // graph has failed.
-static bool make_state(attncl_graph *g, const attncl_aft_desc *desc, int64_t width,
-                       attncl_value *pos_bias, struct decode_state *s)
+static bool make_state(attncl_graph *g, const attncl_aft_desc *desc, attncl_dtype dtype,
+                       int64_t width, attncl_value *pos_bias, struct decode_state *s)
 {
     *s = (struct decode_state){.per_head = desc->kind == ATTNCL_AFT_CONV};
     if (!(s->per_head ? filter_slots(g, *pos_bias, &s->window)
@@ -117,20 +117,20 @@ static bool make_state(attncl_graph *g, const attncl_aft_desc *desc, int64_t wid
         return false;
     const int64_t sums_dim[2] = {3, width}, ring_dim[2] = {s->window > 0 ? s->window : 1, width};
     s->sums = attncl_graph_state(g, "sums", ATTNCL_F32, 2, sums_dim);
-    s->ring_k = attncl_graph_state(g, "ring_k", ATTNCL_F32, 2, ring_dim);
-    s->ring_v = attncl_graph_state(g, "ring_v", ATTNCL_F32, 2, ring_dim);
+    s->ring_k = attncl_graph_state(g, "ring_k", dtype, 2, ring_dim);
+    s->ring_v = attncl_graph_state(g, "ring_v", dtype, 2, ring_dim);
     return !attncl__graph_failed(g);
 }
 
 // y of one position.
-static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc,
+static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc, attncl_dtype dtype,
                              const attncl_value qkv[3], attncl_value pos_bias,
                              attncl_value position)
 {
     struct decode_state s;
     struct tensor_desc d;
     if (!attncl__layer_axes(g, qkv[0], "x", 2, "[B, C]", &d) ||
-        !make_state(g, desc, attncl__desc_count(&d), &pos_bias, &s))
+        !make_state(g, desc, dtype, attncl__desc_count(&d), &pos_bias, &s))
         return ATTNCL_NONE_VALUE;
     const struct aft_step_fwd_params params = {.per_head = s.per_head, .window = s.window};
     return attncl__graph_add(
@@ -139,8 +139,8 @@ static attncl_value mix_step(attncl_graph *g, const attncl_aft_desc *desc,
 }
 
 attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
-                                 const attncl_aft_params *params, attncl_value x, attncl_value last,
-                                 attncl_value residual)
+                                 const attncl_aft_params *params, attncl_dtype dtype,
+                                 attncl_value x, attncl_value last, attncl_value residual)
 {
     const attncl_attention_inputs in = {.query = x, .key = x, .value = x};
     attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
@@ -153,8 +153,11 @@ attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
     project_inputs(g, &p, &in, qkv);
     attncl_value pos_bias = p.pos_bias;
     if (!attncl__layer_axes(g, qkv[0], "x", 3, "[T, B, C]", &d) ||
-        !make_state(g, &checked, d.dim[1] * d.dim[2], &pos_bias, &s))
+        !make_state(g, &checked, dtype, d.dim[1] * d.dim[2], &pos_bias, &s))
         return ATTNCL_NONE_VALUE;
+    for (int i = 1; i < 3 && attncl__is_16_bit(dtype); ++i)
+        qkv[i] = attncl__graph_add(g, &attncl__op_round_fwd,
+                                   &(struct round_fwd_params){(int32_t)dtype}, IN(qkv[i]));
     const struct aft_prefill_fwd_params kept = {.per_head = s.per_head, .window = s.window};
     attncl__graph_add(g, &attncl__op_aft_prefill_fwd, &kept,
                       IN(qkv[1], qkv[2], last, s.sums, s.ring_k, s.ring_v));
@@ -164,9 +167,9 @@ attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
 }
 
-attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
-                             const attncl_aft_params *params, attncl_value x, attncl_value position,
-                             attncl_value residual)
+attncl_value attncl__aft_step(attncl_graph *g, const attncl_aft_desc *desc,
+                              const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
+                              attncl_value position, attncl_value residual)
 {
     const attncl_attention_inputs in = {.query = x, .key = x, .value = x};
     attncl_aft_params p = ATTNCL_AFT_PARAMS_INIT;
@@ -175,6 +178,13 @@ attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
     if (!LAYER_STRUCT(g, attncl_aft_params, &p, params) || !read_desc(g, desc, &d))
         return ATTNCL_NONE_VALUE;
     project_inputs(g, &p, &in, qkv);
-    const attncl_value y = mix_step(g, &d, qkv, p.pos_bias, position);
+    const attncl_value y = mix_step(g, &d, dtype, qkv, p.pos_bias, position);
     return attncl__layer_project(g, "output", y, p.output_weight, p.output_bias, residual);
+}
+
+attncl_value attncl_aft_step(attncl_graph *g, const attncl_aft_desc *desc,
+                             const attncl_aft_params *params, attncl_value x, attncl_value position,
+                             attncl_value residual)
+{
+    return attncl__aft_step(g, desc, params, ATTNCL_F32, x, position, residual);
 }

@@ -9,6 +9,7 @@
 #include "attncl/feedback.h"
 #include "autodiff/loop_saves.h"
 #include "layer/layer.h"
+#include "layer/prefill.h"
 
 // A layer's and a model's parameters: copies of the caller's structs; attn.dropout and ffn.dropout are
 // NULL, copied too.
@@ -72,9 +73,10 @@ struct feedback_steps {
     int first_kept; // the first node of the last step whose results its gradient may read
 };
 
-// Checks the parameters and creates the cache.  False: the graph has failed.
+// Checks the parameters and creates the cache, of `limit` steps.  False: the graph has failed.
 bool attncl__feedback_begin(attncl_graph *g, const struct feedback_model *p, int64_t n_batch,
-                            int64_t width, int64_t limit, struct feedback_steps *s);
+                            int64_t width, const struct cache_desc *cache,
+                            struct feedback_steps *s);
 
 // x [B, C] -> x^L [B, C], before the last norm; the step's memory [B, C].
 attncl_value attncl__feedback_one_step(attncl_graph *g, struct feedback_steps *s, attncl_value x,

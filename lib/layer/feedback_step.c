@@ -10,9 +10,10 @@
 #include "layer/feedback_internal.h"
 
 // A cache for the memories of `limit` steps but the last, which no step attends to.
-static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, int64_t limit,
-                               int64_t n_batch, int64_t width)
+static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s,
+                               const struct cache_desc *cache, int64_t n_batch, int64_t width)
 {
+    const int64_t limit = cache->limit;
     struct tensor_desc d;
     const struct feedback_model *p = s->p;
     if (!attncl__layer_heads(g, p->n_heads, width) ||
@@ -26,11 +27,11 @@ static attncl_value make_cache(attncl_graph *g, const struct feedback_steps *s, 
                           limit, limit - 1, d.dim[0]);
     const int64_t n_positions = limit > 1 ? limit - 1 : 1;
     const int64_t dim[5] = {2 * s->n_sets, n_batch, p->n_heads, n_positions, width / p->n_heads};
-    return attncl_graph_state(g, "memory", ATTNCL_F32, 5, dim);
+    return attncl_graph_state(g, "memory", cache->dtype, 5, dim);
 }
 
 bool attncl__feedback_begin(attncl_graph *g, const struct feedback_model *p, int64_t n_batch,
-                            int64_t width, int64_t limit, struct feedback_steps *s)
+                            int64_t width, const struct cache_desc *cache, struct feedback_steps *s)
 {
     struct tensor_desc stacked;
     *s = (struct feedback_steps){.p = p, .n_sets = p->n_layers};
@@ -49,7 +50,7 @@ bool attncl__feedback_begin(attncl_graph *g, const struct feedback_model *p, int
         }
     }
     if (p->n_layers > 0)
-        s->cache = make_cache(g, s, limit, n_batch, width);
+        s->cache = make_cache(g, s, cache, n_batch, width);
     return !attncl__graph_failed(g);
 }
 
@@ -60,7 +61,7 @@ static attncl_value cache_slot(attncl_graph *g, attncl_value cache, int64_t slot
     if (!attncl__layer_shape(g, cache, "cache", &d))
         return ATTNCL_NONE_VALUE;
     const struct tensor_desc view = {
-        .dtype = ATTNCL_F32,
+        .dtype = d.dtype,
         .rank = 4,
         .dim = {d.dim[3], d.dim[1], d.dim[2], d.dim[4]},
         .stride = {d.stride[3], d.stride[1], d.stride[2], d.stride[4]},

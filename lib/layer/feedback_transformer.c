@@ -47,14 +47,15 @@ static bool read_model(attncl_graph *g, const attncl_feedback_transformer_params
     return true;
 }
 
-static attncl_value step(attncl_graph *g, const struct feedback_model *model, int64_t limit,
-                         attncl_value x, attncl_value position, attncl_value *memory_ret)
+static attncl_value step(attncl_graph *g, const struct feedback_model *model,
+                         const struct cache_desc *cache, attncl_value x, attncl_value position,
+                         attncl_value *memory_ret)
 {
     struct tensor_desc d;
     struct feedback_steps s;
     attncl_value memory;
     if (!attncl__layer_axes(g, x, "x", 2, "[B, C]", &d) ||
-        !attncl__feedback_begin(g, model, d.dim[0], d.dim[1], limit, &s))
+        !attncl__feedback_begin(g, model, d.dim[0], d.dim[1], cache, &s))
         return ATTNCL_NONE_VALUE;
     x = attncl__feedback_one_step(g, &s, x, position, &memory);
     attncl__feedback_keep(g, &s, memory);
@@ -64,19 +65,28 @@ static attncl_value step(attncl_graph *g, const struct feedback_model *model, in
                                       model->norm_eps);
 }
 
-attncl_value attncl_feedback_transformer_step(attncl_graph *g,
-                                              const attncl_feedback_transformer_params *params,
-                                              int64_t limit, attncl_value x, attncl_value position,
-                                              attncl_value *memory_ret)
+attncl_value attncl__feedback_transformer_step(attncl_graph *g,
+                                               const attncl_feedback_transformer_params *params,
+                                               const struct cache_desc *cache, attncl_value x,
+                                               attncl_value position, attncl_value *memory_ret)
 {
     struct feedback_model model;
     if (memory_ret)
         *memory_ret = ATTNCL_NONE_VALUE;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = step(g, &model, limit, x, position, memory_ret);
+    const attncl_value y = step(g, &model, cache, x, position, memory_ret);
     attncl__free(model.layers);
     return y;
+}
+
+attncl_value attncl_feedback_transformer_step(attncl_graph *g,
+                                              const attncl_feedback_transformer_params *params,
+                                              int64_t limit, attncl_value x, attncl_value position,
+                                              attncl_value *memory_ret)
+{
+    const struct cache_desc cache = {limit, ATTNCL_F32};
+    return attncl__feedback_transformer_step(g, params, &cache, x, position, memory_ret);
 }
 
 static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attncl_value x,
@@ -89,7 +99,8 @@ static attncl_value sequence(attncl_graph *g, struct feedback_model *model, attn
         return ATTNCL_NONE_VALUE;
     if (d.dim[0] >= STACK_STEPS && model->n_layers > 0 && !attncl__given(model->key_value_weight))
         attncl__feedback_stack(g, model, d.dim[2]);
-    if (!attncl__feedback_begin(g, model, d.dim[1], d.dim[2], d.dim[0], &s))
+    const struct cache_desc cache = {d.dim[0], ATTNCL_F32};
+    if (!attncl__feedback_begin(g, model, d.dim[1], d.dim[2], &cache, &s))
         return ATTNCL_NONE_VALUE;
 
     struct grad_region *region = attncl__feedback_backward_begin(g, &s, x);
@@ -126,14 +137,14 @@ attncl_value attncl_feedback_transformer(attncl_graph *g,
 }
 
 // Nothing is differentiated here, and of the rows only one is wanted: memories of all of them are kept.
-static attncl_value prefill(attncl_graph *g, const struct feedback_model *model, int64_t limit,
-                            attncl_value x, attncl_value last)
+static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
+                            const struct cache_desc *cache, attncl_value x, attncl_value last)
 {
     struct tensor_desc d;
     struct feedback_steps s;
     attncl_value memory;
     if (!attncl__layer_axes(g, x, "x", 3, "[T, B, C]", &d) ||
-        !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], limit, &s))
+        !attncl__feedback_begin(g, model, d.dim[1], d.dim[2], cache, &s))
         return ATTNCL_NONE_VALUE;
 
     const attncl_value position = attncl__graph_loop_begin(g, d.dim[0]);
@@ -149,12 +160,13 @@ static attncl_value prefill(attncl_graph *g, const struct feedback_model *model,
 
 attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
                                                   const attncl_feedback_transformer_params *params,
-                                                  int64_t limit, attncl_value x, attncl_value last)
+                                                  const struct cache_desc *cache, attncl_value x,
+                                                  attncl_value last)
 {
     struct feedback_model model;
     if (!read_model(g, params, &model))
         return ATTNCL_NONE_VALUE;
-    const attncl_value y = prefill(g, &model, limit, x, last);
+    const attncl_value y = prefill(g, &model, cache, x, last);
     attncl__free(model.layers);
     return y;
 }

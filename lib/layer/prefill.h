@@ -13,9 +13,14 @@
 #include "attncl/feedback.h"
 #include "attncl/gmlp.h"
 
+// With rings of a type: F32, F16, BF16.  Sums stay F32.
 attncl_value attncl__aft_prefill(attncl_graph *g, const attncl_aft_desc *desc,
-                                 const attncl_aft_params *params, attncl_value x, attncl_value last,
-                                 attncl_value residual);
+                                 const attncl_aft_params *params, attncl_dtype dtype,
+                                 attncl_value x, attncl_value last, attncl_value residual);
+// attncl_aft_step() with such rings.
+attncl_value attncl__aft_step(attncl_graph *g, const attncl_aft_desc *desc,
+                              const attncl_aft_params *params, attncl_dtype dtype, attncl_value x,
+                              attncl_value position, attncl_value residual);
 
 // Of keys and values, [limit, B, C] each.  limit: positions, in a prefill at least T.  Prompts attend to what
 // is stored, as steps do.
@@ -43,10 +48,17 @@ attncl_value attncl__gmlp_step(attncl_graph *g, const attncl_gmlp_params *params
 attncl_value attncl__store_rows(attncl_graph *g, attncl_value x, attncl_dtype dtype,
                                 attncl_value state);
 
-// The steps one after another, without the host between them.
+// The steps one after another, without the host between them.  cache: of the keys and values of memories,
+// [limit - 1, B, C] each.
 attncl_value attncl__feedback_transformer_prefill(attncl_graph *g,
                                                   const attncl_feedback_transformer_params *params,
-                                                  int64_t limit, attncl_value x, attncl_value last);
+                                                  const struct cache_desc *cache, attncl_value x,
+                                                  attncl_value last);
+// attncl_feedback_transformer_step() with such a cache.
+attncl_value attncl__feedback_transformer_step(attncl_graph *g,
+                                               const attncl_feedback_transformer_params *params,
+                                               const struct cache_desc *cache, attncl_value x,
+                                               attncl_value position, attncl_value *memory_ret);
 
 // Row `last` of x [T, ...].
 attncl_value attncl__prefill_last_row(attncl_graph *g, attncl_value x, attncl_value last);

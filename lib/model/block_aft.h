@@ -19,5 +19,7 @@ attncl_status attncl__aft_configure(struct config *config, attncl_aft_kind kind,
                                     struct aft_settings *ret);
 void attncl__aft_params(struct params *p, const struct aft_settings *s, attncl_aft_params *ret);
 attncl_aft_desc attncl__aft_desc(const struct aft_settings *s, bool causal);
+// Whether its step keeps keys and values; else sums alone.
+bool attncl__aft_keeps_rows(const struct aft_settings *s);
 
 #endif

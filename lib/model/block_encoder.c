@@ -100,7 +100,7 @@ bool attncl__block_keeps_all(const struct block_settings *s)
 
 bool attncl__block_state_has_type(const struct block_settings *s)
 {
-    return s->kind == BLOCK_TRANSFORMER || s->kind == BLOCK_GMLP;
+    return s->kind != BLOCK_AFT || attncl__aft_keeps_rows(&s->aft);
 }
 
 int64_t attncl__block_mask_batch(const struct block_settings *s, int64_t n_batch)
@@ -163,9 +163,10 @@ static attncl_value aft(struct build *b, const struct aft_settings *s,
     attncl_aft_params params = ATTNCL_AFT_PARAMS_INIT;
     attncl__aft_params(&b->params, s, &params);
     if (call->last.id)
-        return attncl__aft_prefill(b->graph, &desc, &params, z, call->last, x);
-    return is_step ? attncl_aft_step(b->graph, &desc, &params, z, call->position, x)
-                   : add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
+        return attncl__aft_prefill(b->graph, &desc, &params, b->state_dtype, z, call->last, x);
+    return is_step
+               ? attncl__aft_step(b->graph, &desc, &params, b->state_dtype, z, call->position, x)
+               : add_residual(b, call, attncl_aft(b->graph, &desc, &params, &in), x);
 }
 
 // [B, H, T, S] as mha gives them, [T, S, B, H], under the layer's name.

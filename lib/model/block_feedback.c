@@ -198,12 +198,12 @@ static attncl_status build_steps(struct build *b, const struct feedback_settings
     transformer_params(&b->params, s, parts, layers, &params);
     for (size_t i = 0; i < n; ++i)
         drop_layer(&b->dropout, &parts[i], &layers[i], &dropped[i]);
-    const int64_t limit = attncl__feedback_limit(s);
+    const struct cache_desc cache = {attncl__feedback_limit(s), b->state_dtype};
     if (position.id)
         *y_ret =
-            attncl_feedback_transformer_step(b->graph, &params, limit, x, position, memory_ret);
+            attncl__feedback_transformer_step(b->graph, &params, &cache, x, position, memory_ret);
     else if (last.id)
-        *y_ret = attncl__feedback_transformer_prefill(b->graph, &params, limit, x, last);
+        *y_ret = attncl__feedback_transformer_prefill(b->graph, &params, &cache, x, last);
     else
         *y_ret = attncl_feedback_transformer(b->graph, &params, x, memory_ret);
     attncl__free(layers);

@@ -114,16 +114,12 @@ static attncl_value project(struct build *b, const struct lm_settings *s, attncl
 
 static attncl_status check_state(const struct build *b, const struct lm_settings *s)
 {
-    const char *const layer = !s->is_feedback      ? attncl__block_name(&s->encoder.block)
-                              : s->feedback.shared ? "feedback_kv"
-                                                   : "feedback";
-
-    REQUIRE(
-        !attncl__is_16_bit(b->state_dtype) ||
-            (!s->is_feedback && attncl__block_state_has_type(&s->encoder.block)),
-        ATTNCL_ERR_UNSUPPORTED,
-        "state_dtype is %s, layer %s keeps its state in F32; layers transformer and gmlp take it",
-        attncl_dtype_name(b->state_dtype), layer);
+    REQUIRE(!attncl__is_16_bit(b->state_dtype) || s->is_feedback ||
+                attncl__block_state_has_type(&s->encoder.block),
+            ATTNCL_ERR_UNSUPPORTED,
+            "state_dtype is %s, layer %s keeps its state in F32: sums, and no position's keys and "
+            "values",
+            attncl_dtype_name(b->state_dtype), attncl__block_name(&s->encoder.block));
     return ATTNCL_OK;
 }
 

@@ -31,6 +31,28 @@ TABLE_TEST(matches_the_reference, shapes)
     }
 }
 
+// Few rows and tiles, B plain and transposed; rows of whole and of broken vectors.
+static const struct {
+    attncl_dtype type;
+    int m, n, k;
+} stored[] = {{ATTNCL_F16, 3, 67, 40},    {ATTNCL_F16, 4, 140, 33},   {ATTNCL_BF16, 2, 256, 20},
+              {ATTNCL_F16, 5, 64, 35},    {ATTNCL_F16, 37, 1, 19},    {ATTNCL_BF16, 61, 97, 53},
+              {ATTNCL_BF16, 12, 130, 64}, {ATTNCL_BF16, 101, 35, 611}};
+
+TABLE_TEST(weights_of_16_bits, stored)
+{
+    for (int trans_b = 0; trans_b < 2; ++trans_b) {
+        struct gemm_case p =
+            GEMM_CASE(1, stored[_i].m, stored[_i].n, stored[_i].k, .trans_b = trans_b,
+                      .bias = GEMM_BIAS_COLUMN, .b_dtype = stored[_i].type, .scratch = true);
+        gemm_check(&p);
+        p.gap = 3;
+        gemm_check(&p);
+        p.gap = 4;
+        gemm_check(&p);
+    }
+}
+
 TEST(batches)
 {
     for (int form = 0; form < 4; ++form) {

@@ -17,6 +17,7 @@ static struct {
     char launched[4][64];  // the same, or the kernel's name where it has no tile
     size_t groups[4], splits[4];
     int n_launched;
+    int weights; // WTYPE of the last launch
 } seen;
 
 static int macro(const struct kspec *spec, const char *name)
@@ -50,6 +51,7 @@ static attncl_status fake_launch(void *user, const struct kspec *spec, const str
     (void)user;
     (void)local_arg_bytes;
     ck_assert_int_lt(seen.n_launched, 4);
+    seen.weights = macro(spec, "WTYPE");
     if (macro(spec, "BM"))
         tile_text(spec, seen.launched[seen.n_launched]);
     else
@@ -200,6 +202,31 @@ TEST(skinny_gemms_use_split_k)
     ck_assert_int_eq(seen.n_launched, 1);
 }
 
+// Weights of 16 bits are read by the tile: one launch, no scratch for floats, and no other library.
+TEST(weights_of_16_bits_stay_as_they_are)
+{
+    static struct storage storage;
+    static const struct launch_mock mock = {fake_fits, fake_launch, NULL};
+    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+    struct device_caps caps = described(VENDOR_NVIDIA, 32, 132);
+    struct launcher l = {.caps = &caps, .gemm = "clblast"};
+
+    caps.clblast_allowed = true;
+    for (int i = 0; i < 2; ++i) {
+        struct gemm g = {
+            .batch = 1, .m = 2048, .n = 4096, .k = 1024, .b_dtype = types[i], .trans_b = true};
+        g.a.span.storage = g.b.span.storage = g.c.span.storage = &storage;
+        seen.n_asked = seen.n_launched = 0;
+        ck_assert_uint_eq(attncl__gemm_scratch(&caps, &g), 0);
+        launch_mock_set(&mock);
+        ck_ok(attncl__gemm(&l, &g));
+        launch_mock_set(NULL);
+        ck_assert_int_eq(seen.n_launched, 1);
+        ck_assert_str_eq(seen.launched[0], "128x128x8/256");
+        ck_assert_int_eq(seen.weights, i + 1);
+    }
+}
+
 // -- on the device
 
 static int check_with_bias(const struct device_caps *caps, int m, int n, int k)
@@ -260,6 +287,33 @@ LOOP_TEST(skinny_gemms_are_right, 0, 4)
         p.gap = 3;
         p.shared_b = true;
         gemm_check(&p);
+    }
+}
+
+// Whole rows by loads of four, aligned or not, edges on all sides, parts of long sums, single columns.
+LOOP_TEST(stored_weights_are_right, 0, 4)
+{
+    struct device_caps caps = test_context()->caps;
+
+    caps.variant = VARIANT_GPU;
+    caps.vector_width = 4;
+    caps.compute_units = 6;
+    caps.group_multiple = 1;
+    if (caps.max_loop_iterations || caps.max_group < 64)
+        return;
+    for (int gap = 0; gap < 5; ++gap) {
+        struct gemm_case p = GEMM_CASE(1, 13, 67, 40, .trans_b = _i & 1, .bias = GEMM_BIAS_COLUMN,
+                                       .gap = gap, .b_dtype = _i >> 1 ? ATTNCL_BF16 : ATTNCL_F16,
+                                       .scratch = true, .caps = &caps, .backend = "native");
+        ck_assert_int_eq(gemm_check(&p), 1);
+        p.k = 37;
+        ck_assert_int_eq(gemm_check(&p), 1);
+        p.n = 1;
+        p.m = 9;
+        ck_assert_int_eq(gemm_check(&p), 1);
+        p.n = 20;
+        p.k = 1030;
+        ck_assert_int_eq(gemm_check(&p), 2);
     }
 }
 

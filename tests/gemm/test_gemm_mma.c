@@ -130,6 +130,20 @@ LOOP_TEST(emulated_instructions_are_right, MMA_PTX, MMA_MFMA + 1)
     gemm_check(&EMULATED_CASE(2, 65, 70, 16, .shared_b = true, .gap = 1));
 }
 
+// Weights of 16 bits, widened on their way into local memory; MFMA's tile by the other transpose and type.
+LOOP_TEST(emulated_instructions_take_weights_of_16_bits, MMA_PTX, MMA_MFMA + 1)
+{
+    const bool trans_b = _i == MMA_PTX;
+    struct device_caps caps;
+
+    if (!emulate((enum matrix_instruction)_i, &caps))
+        return;
+    for (int gap = 0; gap < 4; gap += 3)
+        gemm_check(&EMULATED_CASE(1, 67, 131, 36 + gap, .trans_b = trans_b, .gap = gap,
+                                  .bias = GEMM_BIAS_COLUMN,
+                                  .b_dtype = trans_b ? ATTNCL_F16 : ATTNCL_BF16));
+}
+
 // Split-K of two launches, and a long sum cut along k.
 TEST(emulated_splits_are_right)
 {

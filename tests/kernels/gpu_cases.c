@@ -72,6 +72,12 @@ attncl_status resource_case_run(struct launcher *l, const struct resource_case *
         GEMM(name " TN", m, n, k, .trans_a = true),                                                \
         GEMM(name " NN unaligned", m, n, (k) + 1, .trans_a = false)
 
+// With weights of 16 bits.
+#define STORED(name, m, type)                                                                      \
+    GEMM(name " NN", m, 4096, 4096, .b_dtype = ATTNCL_##type),                                     \
+        GEMM(name " NT", m, 4096, 4096, .b_dtype = ATTNCL_##type, .trans_b = true),                \
+        GEMM(name " NT unaligned", m, 4096, 4095, .b_dtype = ATTNCL_##type, .trans_b = true)
+
 #define NORM_LINEAR(name, rows, kind, type)                                                        \
     OP_CASE("layer norm and linear map " name, fused_norm_linear_fwd,                              \
             VALUES({.activation = (kind)}, {.eps = 1e-5f}), DIM(rows, 512),                        \
@@ -115,12 +121,17 @@ const struct resource_case resource_general[] = {
     GEMM("4096 x 4096 x 4096 NT causal", 4096, 4096, 4096, .trans_b = true, .causal = true),
     GEMMS("1024 x 1024 x 1024", 1024, 1024, 1024),
     GEMMS("256 x 256 x 256", 256, 256, 256),
+    STORED("4096 x 4096 x 4096 F16", 4096, F16),
+    STORED("4096 x 4096 x 4096 BF16", 4096, BF16),
+    STORED("8 x 4096 x 4096 F16", 8, F16),
     GEMMS("32 x 512 x 512", 32, 512, 512),
     GEMMS("16 x 512 x 512", 16, 512, 512),
     GEMMS("8 x 512 x 512", 8, 512, 512),
     GEMMS("64 x 64 x 65536", 64, 64, 65536),
     SKINNY("1 row NN", 1, .trans_b = false),
     SKINNY("4 rows NN", 4, .trans_b = false),
+    SKINNY("1 row of F16 NN", 1, .b_dtype = ATTNCL_F16),
+    SKINNY("4 rows of BF16 NN", 4, .b_dtype = ATTNCL_BF16),
     SKINNY("1 row NT", 1, .trans_b = true),
     SKINNY("4 rows NT GELU", 4, .trans_b = true, .activation = GEMM_ACT_GELU),
     QKV_MAPS("1 row", 1, F32, DIM(512), DIM(512)),

@@ -9,13 +9,14 @@
     {                                                                                              \
         .dtype = ATTNCL_F32                                                                        \
     }
-#define AT         EXTENTS(I32, 1)
-#define TOKENS     EXTENTS(I32, 8, 1024)
-#define MEMORY     DIM(64, 8, 8, 64), DIM(64, 8, 8, 64)
-#define PLACES     DIM(64, 8, 64), DIM(8, 64)
-#define CACHE      DIM(2, 8, 8, 64, 64)
-#define PLACE_BIAS DIM(64, 8)
-#define SEQUENCE   DIM(1024, 8, 512)
+#define AT              EXTENTS(I32, 1)
+#define TOKENS          EXTENTS(I32, 8, 1024)
+#define MEMORY_OF(type) EXTENTS(type, 64, 8, 8, 64), EXTENTS(type, 64, 8, 8, 64)
+#define MEMORY          MEMORY_OF(F32)
+#define PLACES          DIM(64, 8, 64), DIM(8, 64)
+#define CACHE           DIM(2, 8, 8, 64, 64)
+#define PLACE_BIAS      DIM(64, 8)
+#define SEQUENCE        DIM(1024, 8, 512)
 #define LINEAR(name, type, rows, ...)                                                              \
     OP_CASE(name, linear_fwd, VALUES(__VA_ARGS__), DIM(rows, 1024), EXTENTS(type, 1024, 1024),     \
             DIM(1024))
@@ -85,6 +86,17 @@ const struct resource_case resource_steps[] = {
             DIM(1024, 1, 512), AT, DIM(3, 512), DIM(64, 512), DIM(64, 512)),
     OP_CASE("AFT-conv prefill", aft_prefill_fwd, VALUES(.per_head = 1, .window = 32),
             DIM(1024, 1, 8), DIM(1024, 1, 512), AT, DIM(3, 512), DIM(32, 512), DIM(32, 512)),
+    OP_CASE("AFT-conv prefill, F16", aft_prefill_fwd, VALUES(.per_head = 1, .window = 32),
+            DIM(1024, 1, 8), DIM(1024, 1, 512), AT, DIM(3, 512), EXTENTS(F16, 32, 512),
+            EXTENTS(F16, 32, 512)),
+    OP_CASE("AFT-conv prefill, BF16", aft_prefill_fwd, VALUES(.per_head = 1, .window = 32),
+            DIM(1024, 1, 8), DIM(1024, 1, 512), AT, DIM(3, 512), EXTENTS(BF16, 32, 512),
+            EXTENTS(BF16, 32, 512)),
+    OP_CASE("AFT-conv step, F16", aft_step_fwd, VALUES(.per_head = 1), DIM(1, 512), DIM(1, 8),
+            DIM(1, 512), DIM(8, 63), AT, DIM(3, 512), EXTENTS(F16, 32, 512), EXTENTS(F16, 32, 512)),
+    OP_CASE("AFT-conv step, BF16", aft_step_fwd, VALUES(.per_head = 1), DIM(1, 512), DIM(1, 8),
+            DIM(1, 512), DIM(8, 63), AT, DIM(3, 512), EXTENTS(BF16, 32, 512),
+            EXTENTS(BF16, 32, 512)),
     OP_CASE("AFT-conv step", aft_step_fwd, VALUES(.per_head = 1), DIM(1, 512), DIM(1, 8),
             DIM(1, 512), DIM(8, 63), AT, DIM(3, 512), DIM(32, 512), DIM(32, 512)),
     OP_CASE("spatial gate step", spatial_gate_step_fwd, VALUES(0), DIM(1024, 1024), DIM(1024),
@@ -123,6 +135,14 @@ const struct resource_case resource_steps[] = {
             MEMORY, PLACES, ABSENT, AT),
     OP_CASE("feedback attention, dropout", feedback_attention_fwd, VALUES(.dropout = {.p = 0.1}),
             DIM(8, 512), MEMORY, PLACES, PLACE_BIAS, AT, ABSENT, INDEX),
+    OP_CASE("feedback attention of a step, F16", feedback_attention_fwd, VALUES(0), DIM(8, 512),
+            MEMORY_OF(F16), PLACES, PLACE_BIAS, AT),
+    OP_CASE("feedback attention, dropout, F16", feedback_attention_fwd,
+            VALUES(.dropout = {.p = 0.1}), DIM(8, 512), MEMORY_OF(F16), PLACES, PLACE_BIAS, AT,
+            ABSENT, INDEX),
+    OP_CASE("feedback attention, dropout, BF16", feedback_attention_fwd,
+            VALUES(.dropout = {.p = 0.1}), DIM(8, 512), MEMORY_OF(BF16), PLACES, PLACE_BIAS, AT,
+            ABSENT, INDEX),
     OP_CASE("feedback mix of 1", feedback_mix_fwd, VALUES(0), DIM(8), ABSENT, DIM(8, 512)),
     OP_CASE("feedback mix of 3", feedback_mix_fwd, VALUES(0), DIM(8), ABSENT, DIM(8, 512),
             DIM(8, 512), DIM(8, 512)),
@@ -130,6 +150,10 @@ const struct resource_case resource_steps[] = {
             DIM(8, 512), DIM(8, 512), DIM(8, 512), DIM(8, 512), DIM(8, 512), DIM(8, 512),
             DIM(8, 512)),
     OP_CASE("feedback store", feedback_store_fwd, VALUES(0), DIM(8, 1024), AT, CACHE),
+    OP_CASE("feedback store, F16", feedback_store_fwd, VALUES(0), DIM(8, 1024), AT,
+            EXTENTS(F16, 2, 8, 8, 64, 64)),
+    OP_CASE("feedback store, BF16", feedback_store_fwd, VALUES(0), DIM(8, 1024), AT,
+            EXTENTS(BF16, 2, 8, 8, 64, 64)),
     OP_CASE("feedback gate", feedback_gate_fwd, VALUES(0), DIM(8, 512), AT),
     OP_CASE("feedback load", feedback_load_fwd, VALUES(.n_slots = 2, .n_steps = 64), CACHE, AT),
 

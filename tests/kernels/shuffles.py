@@ -18,7 +18,7 @@ KERNELS = {"clip_total_fwd": 1, "cross_entropy_total_fwd": 2, "feedback_attentio
 
 
 def find_clang():
-    return next((c for c in [f"clang-{v}" for v in range(14, 20)] + ["clang"] if shutil.which(c)), None)
+    return next((c for c in [f"clang-{v}" for v in range(15, 20)] + ["clang"] if shutil.which(c)), None)
 
 
 def instructions(clang, text, kernel, device):

@@ -12,7 +12,8 @@ sys.dont_write_bytecode = True
 from shuffles import find_clang, instructions  # noqa: E402
 
 # {kernel: loads of eight bytes in it, at least}
-KERNELS = {"gemv_dot": 4, "embedding_rows_fwd": 1}
+# Of tiles: one before the loop and one in it.
+KERNELS = {"gemv_dot": 4, "gemv_axpy": 1, "gemm_gpu_tile": 2, "gemm_gpu_mma_tile": 2, "embedding_rows_fwd": 1}
 
 
 def main():
@@ -25,14 +26,16 @@ def main():
         said = subprocess.run([sys.argv[1], directory], capture_output=True, text=True, check=True).stdout
         for line in said.splitlines():
             source, device, kernel, group = line.split("\t")[:4]
+            device = device.split("-")[0]  # of matrix instructions: another kernel for the same compiler
             if device not in ("nvidia", "cdna") or kernel not in KERNELS or int(group) < 32:
                 continue
             with open(os.path.join(directory, source)) as file:
                 text = file.read()
-            macro = {name: int(value) for name, value in re.findall(r"^#define (VW|WTYPE) (\d+)$", text, re.M)}
+            macro = {name: int(value) for name, value in re.findall(r"^#define (VW|WTYPE|ALIGNED) (\d+)$", text, re.M)}
             key = (device, kernel, macro["WTYPE"])
-            # Rows of an embedding that are not of whole vectors are read one element at a time.
-            if macro["WTYPE"] == 0 or (kernel == "embedding_rows_fwd" and macro["VW"] == 1) or key in checked:
+            # Rows of an embedding that are not of whole vectors are read one element at a time, and so are unaligned ones.
+            odd = not macro.get("ALIGNED", 1) or (kernel == "embedding_rows_fwd" and macro["VW"] == 1)
+            if macro["WTYPE"] == 0 or odd or key in checked:
                 continue
             checked.add(key)
             found = len(re.findall(r"= load (?:<2 x i32>|<4 x i16>|i32), .*align 8\b", instructions(clang, text, kernel, device)))

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/dtype.h"
 #include "base/env.h"
 #include "ref/ref.h"
 #include "support/test.h"
@@ -39,7 +40,8 @@ static void lay_out(struct gemm_data *s, const struct gemm_case *p)
                        .trans_b = p->trans_b,
                        .causal = p->causal,
                        .bias_kind = p->bias,
-                       .activation = p->activation};
+                       .activation = p->activation,
+                       .b_dtype = p->b_dtype};
     s->count[A] = p->trans_a ? place(&g->a, p->batch, p->k, p->m, p->gap)
                              : place(&g->a, p->batch, p->m, p->k, p->gap);
     const int64_t b_batch = p->shared_b ? 1 : p->batch;
@@ -97,6 +99,31 @@ static void fill(struct gemm_data *s)
                 s->data[A][g->a.start + e * g->a.batch_stride + i * g->a.ld + j] = NAN;
 }
 
+// B as it is stored, from floats and back.
+static size_t b_bytes(const struct gemm_data *s)
+{
+    return (size_t)s->count[B] * (s->g.b_dtype ? sizeof(uint16_t) : sizeof(float));
+}
+
+static void *stored_b(const struct gemm_data *s)
+{
+    const attncl_dtype type = s->g.b_dtype ? s->g.b_dtype : ATTNCL_F32;
+    void *bytes = malloc(b_bytes(s) + 1);
+
+    ck_assert(bytes);
+    ck_ok(attncl__convert(ATTNCL_F32, s->data[B], type, bytes, (size_t)s->count[B]));
+    return bytes;
+}
+
+static void round_b(struct gemm_data *s)
+{
+    if (!s->g.b_dtype)
+        return;
+    void *bytes = stored_b(s);
+    ck_ok(attncl__convert(s->g.b_dtype, bytes, ATTNCL_F32, s->data[B], (size_t)s->count[B]));
+    free(bytes);
+}
+
 void gemm_data_open(struct gemm_data *s, const struct gemm_case *p)
 {
     struct gemm *g = &s->g;
@@ -104,8 +131,9 @@ void gemm_data_open(struct gemm_data *s, const struct gemm_case *p)
     *s = (struct gemm_data){.p = p};
     lay_out(s, p);
     fill(s);
+    round_b(s);
     for (int o = 0; o < N_OPERANDS; ++o) {
-        s->storage[o].bytes = (size_t)s->count[o] * sizeof(float);
+        s->storage[o].bytes = o == B ? b_bytes(s) : (size_t)s->count[o] * sizeof(float);
         ck_ok(attncl__buffer_create(test_context(), s->storage[o].bytes, &s->storage[o].mem));
     }
     g->a.span.storage = &s->storage[A];
@@ -134,9 +162,12 @@ attncl_status gemm_data_run(struct gemm_data *s)
                                 .gemm = s->p->backend ? s->p->backend
                                                       : attncl__context_env(ctx, ENV_GEMM)};
 
+    void *b = stored_b(s);
     for (int o = 0; o < N_OPERANDS; ++o)
         if (s->count[o])
-            ck_ok(attncl__buffer_write(ctx, s->storage[o].mem, 0, s->data[o], s->storage[o].bytes));
+            ck_ok(attncl__buffer_write(ctx, s->storage[o].mem, 0, o == B ? b : s->data[o],
+                                       s->storage[o].bytes));
+    free(b);
     ck_ok(attncl__command_list_begin(ctx, &list));
     attncl_status status = attncl__gemm(&launcher, &s->g);
     s->n_commands = (int)list.n_commands;
@@ -197,10 +228,11 @@ int gemm_check(const struct gemm_case *p)
     const double worst = ref_worst(got, want, bound, count);
     ck_assert_msg(worst <= 1,
                   "%lldx%lldx%lld %c%c causal %d batch %lld bias %d activation %d gate %d residual "
-                  "%d gap %d: error is %g times the bound",
+                  "%d gap %d B of %s: error is %g times the bound",
                   (long long)p->m, (long long)p->n, (long long)p->k, p->trans_a ? 'T' : 'N',
                   p->trans_b ? 'T' : 'N', p->causal, (long long)p->batch, p->bias, p->activation,
-                  p->gate, p->residual, p->gap, worst);
+                  p->gate, p->residual, p->gap,
+                  attncl_dtype_name(p->b_dtype ? p->b_dtype : ATTNCL_F32), worst);
     for (int o = 0; o < SCRATCH; ++o)
         free(x[o]);
     free(got);

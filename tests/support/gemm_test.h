@@ -14,6 +14,7 @@ struct gemm_case {
     bool gate, residual;
     int gap;                        // elements between rows, and before the first
     bool shared_b;                  // one B for all entries
+    attncl_dtype b_dtype;           // F16 or BF16: B is stored so, its elements rounded
     bool scratch;                   // as much as the GEMM asks for
     const struct device_caps *caps; // NULL: the device's
     const char *backend;            // stands for ATTNCL_GEMM; NULL: the environment's

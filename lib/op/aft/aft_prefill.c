@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
 // What decoding with AFT-local or AFT-conv keeps of a prompt: the state that steps 0 .. t of
-// aft_step.c would leave, from all keys and values at once (cl/aft/aft_prefill.cl).
+// aft_step.c would leave, from all keys and values at once (cl/aft/aft_prefill.cl).  Rings of 16 bits: keys and
+// values are given rounded, since those that have left the window were.
 
 #include "op/aft/aft_tiling.h"
 #include "op/op.h"
@@ -21,7 +22,9 @@ static attncl_status check_state(const struct op_sig *sig, int64_t all)
     for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
         const struct tensor_desc *x = &sig->in[i];
         const int64_t rows = i == IN_SUMS ? 3 : slots;
-        TRY(attncl__check_input(names[i], x, ATTNCL_F32, 2));
+        TRY(i == IN_KEYS ? attncl__check_weights(names[i], x, 2)
+                         : attncl__check_input(
+                               names[i], x, i == IN_SUMS ? ATTNCL_F32 : sig->in[IN_KEYS].dtype, 2));
         REQUIRE(x->dim[0] == rows && x->dim[1] == all, ATTNCL_ERR_SHAPE,
                 "state %s is %s, expected [%" PRId64 ", %" PRId64 "]", names[i], SHAPE(x), rows,
                 all);
@@ -66,6 +69,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
 
     kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "PER_HEAD", p->per_head != 0);
+    kspec_set_stored(&spec, "CACHE_TYPE", in[IN_KEYS].dtype);
     if (all == 0)
         return ATTNCL_OK;
     TRY(attncl__check_loops(l->caps, spec.kernel, 3 * n + 8));

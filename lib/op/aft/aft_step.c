@@ -5,7 +5,7 @@
 //   y = sigmoid(q) sum_j p_j v_j,   p_j = softmax over j <= t of (w(t, j) + k_j)
 //
 // State: (maximum, denominator, numerator) of the keys that have left the window, and the last
-// `window` keys and values in two rings.  The position is read on the device, so that one compiled
+// `window` keys and values in two rings, rounded to their type: F32, F16 or BF16.  The position is read on the device, so that one compiled
 // step serves every position (cl/aft/aft_step.cl).
 
 #include "op/aft/aft_tiling.h"
@@ -67,8 +67,10 @@ static attncl_status check_state(const struct op_sig *sig, int64_t window)
     for (int i = IN_SUMS; i <= IN_VALUES; ++i) {
         const struct tensor_desc *x = &sig->in[i];
         const int64_t rows = i == IN_SUMS ? 3 : slots;
-        REQUIRE(x->dtype == ATTNCL_F32, ATTNCL_ERR_DTYPE, "state %s is %s, expected F32", names[i],
-                attncl_dtype_name(x->dtype));
+        const attncl_dtype keys = sig->in[IN_KEYS].dtype;
+        REQUIRE(x->dtype == (i > IN_SUMS && attncl__is_16_bit(keys) ? keys : ATTNCL_F32),
+                ATTNCL_ERR_DTYPE, "state %s is %s, expected F32%s", names[i],
+                attncl_dtype_name(x->dtype), i > IN_SUMS ? ", or F16 or BF16 like keys" : "");
         REQUIRE(x->rank == 2 && x->dim[0] == rows && x->dim[1] == all, ATTNCL_ERR_SHAPE,
                 "state %s is %s, expected [%" PRId64 ", %" PRId64 "]", names[i], SHAPE(x), rows,
                 all);
@@ -136,6 +138,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     struct kspec spec = kspec_begin("aft/aft_step.cl", "aft_step_fwd");
     kspec_set_vw_ls(&spec, vw, local);
     kspec_int(&spec, "PER_HEAD", variant.heads > 0);
+    kspec_set_stored(&spec, "CACHE_TYPE", in[IN_KEYS].dtype);
 
     if (all == 0)
         return ATTNCL_OK;
@@ -160,7 +163,7 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     const double window = (double)window_of(sig);
 
     *flop_ret = count * (40 + 20 * window);
-    *bytes_ret = 4 * count * (12 + 3 * window);
+    *bytes_ret = count * (4 * 12 + 3 * (double)attncl_dtype_bytes(sig->in[IN_KEYS].dtype) * window);
 }
 
 const struct op_class attncl__op_aft_step_fwd = {

@@ -31,8 +31,14 @@ static attncl_status check_memories(const struct op_sig *sig)
     const struct tensor_desc *q = &sig->in[Q], *k = &sig->in[KEYS], *v = &sig->in[VALUES];
 
     TRY(attncl__check_input("query", q, ATTNCL_F32, 2));
-    TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
-    TRY(attncl__check_input("value", v, ATTNCL_F32, 4));
+    // A cache's slots may be of 16 bits; memories that are given are not.
+    if (attncl__desc_present(&sig->in[POSITION])) {
+        TRY(attncl__check_weights("key", k, 4));
+        TRY(attncl__check_input("value", v, k->dtype, 4));
+    } else {
+        TRY(attncl__check_input("key", k, ATTNCL_F32, 4));
+        TRY(attncl__check_input("value", v, ATTNCL_F32, 4));
+    }
     REQUIRE(attncl__desc_same_shape(k, v), ATTNCL_ERR_SHAPE, "key is %s, value is %s", SHAPE(k),
             SHAPE(v));
     REQUIRE(k->dim[1] == q->dim[0], ATTNCL_ERR_SHAPE,
@@ -119,6 +125,7 @@ static attncl_status launch_parts(struct launcher *l, const struct op_call *call
         .q = {call->in[Q], q->start, attncl__rows(q).stride},
         .keys = head_rows(call, KEYS),
         .values = head_rows(call, VALUES),
+        .dtype = k->dtype,
         .places = attncl__desc_present(&in[PLACE_BIAS]) ? SPLIT_PLACES : JOINT_PLACES,
         .place_rows = call->in[PLACES],
         .u = call->in[U],
@@ -155,6 +162,7 @@ static attncl_status fwd_launch(struct launcher *l, const struct op_call *call)
     kspec_int(&p.spec, "SPLIT", attncl__desc_present(&in[PLACE_BIAS]));
     kspec_int(&p.spec, "WEIGHTS", attncl__desc_present(&call->sig.out[1]));
     kspec_int(&p.spec, "DROPOUT", params->dropout.p > 0);
+    kspec_set_stored(&p.spec, "CACHE_TYPE", k->dtype);
     if (attncl__desc_count(q) == 0)
         return ATTNCL_OK;
     if (is_split(&call->sig, l->caps))
@@ -179,7 +187,8 @@ static void fwd_cost(const struct op_sig *sig, double *flop_ret, double *bytes_r
     const double count = (double)attncl__desc_count(&sig->in[KEYS]);
     const double places = (double)sig->in[KEYS].dim[0] * (double)sig->in[Q].dim[1];
     *flop_ret = 6 * count;
-    *bytes_ret = 4 * (2 * count + places + 2 * (double)attncl__desc_count(&sig->in[Q]));
+    const double key_bytes = (double)attncl_dtype_bytes(sig->in[KEYS].dtype);
+    *bytes_ret = 2 * key_bytes * count + 4 * (places + 2 * (double)attncl__desc_count(&sig->in[Q]));
 }
 
 static bool is_whole(const struct op_sig *sig)

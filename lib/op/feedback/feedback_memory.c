@@ -3,7 +3,8 @@
 // What a step of a feedback transformer does with its memory (Fan et al. 2020, eq. 1).
 //
 //   mix     y = [sum +] softmax(weights)_f x_0 + softmax(weights)_(f+1) x_1 ...
-//   store   cache[slot + s, b, h, position, :] = x[b, s, h, :], keys and values of this step
+//   store   cache[slot + s, b, h, position, :] = x[b, s, h, :], keys and values of this step, rounded to the
+//           cache's type: F32, F16 or BF16
 //   gate    y = position > 0 ? 1 : 0: the first step has no memory to attend to
 //
 // Kernels: cl/feedback/feedback_memory.cl.
@@ -49,7 +50,7 @@ static attncl_status store_infer(struct op_sig *sig)
 
     TRY(attncl__check_input("x", x, ATTNCL_F32, 2));
     TRY(attncl__check_index("position", &sig->in[1]));
-    TRY(attncl__check_input("cache", cache, ATTNCL_F32, 5));
+    TRY(attncl__check_weights("cache", cache, 5));
     const int64_t *dim = cache->dim; // slots, B, H, limit, D
     const int64_t each = dim[2] * dim[4];
     REQUIRE(x->dim[0] == dim[1] && each > 0 && x->dim[1] % each == 0, ATTNCL_ERR_SHAPE,
@@ -77,6 +78,7 @@ static attncl_status mix_launch(struct launcher *l, const struct op_call *call)
     const struct span *in = call->in;
 
     kspec_int(&p.spec, "N_X", count_x(&call->sig));
+    kspec_set_stored(&p.spec, "CACHE_TYPE", ATTNCL_F32);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(in[WEIGHTS]), arg_mem(in[SUM]), arg_mem(in[X]),
                                arg_mem(in[X + 1]), arg_mem(in[X + 2]), arg_mem(in[X + 3]),
@@ -97,6 +99,7 @@ static attncl_status store_launch(struct launcher *l, const struct op_call *call
                                              "feedback_memory_store_fwd", rows, width);
 
     kspec_int(&p.spec, "N_X", 0);
+    kspec_set_stored(&p.spec, "CACHE_TYPE", cache->dtype);
     return attncl__launch(l, &p.spec, p.grid,
                           ARGS(arg_mem(call->in[0]), arg_mem(call->in[1]), arg_mem(call->in[2]),
                                arg_i32(params->slot), arg_i32(x->dim[1] / (n_heads * width)),
@@ -111,6 +114,7 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
                                                              "feedback_memory_gate_fwd", count);
 
     kspec_int(&p.spec, "N_X", 0);
+    kspec_set_stored(&p.spec, "CACHE_TYPE", ATTNCL_F32);
     return attncl__launch(
         l, &p.spec, p.grid,
         ARGS(arg_mem(call->in[1]), arg_mem(call->out[0]), arg_i64(count), arg_i32(p.per_group)));
@@ -119,7 +123,8 @@ static attncl_status gate_launch(struct launcher *l, const struct op_call *call)
 static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
 {
     *flop_ret = 0;
-    *bytes_ret = 8 * (double)attncl__desc_count(&sig->in[0]);
+    *bytes_ret = (4 + (double)attncl_dtype_bytes(sig->in[2].dtype)) *
+                 (double)attncl__desc_count(&sig->in[0]);
 }
 
 static void gate_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)

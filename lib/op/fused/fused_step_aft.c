@@ -21,8 +21,8 @@ static int64_t granule(const struct op_sig *sig)
 
 static void macros(const struct op_sig *sig, struct kspec *spec)
 {
-    (void)sig;
     kspec_int(spec, "PER_HEAD", 0);
+    kspec_set_stored(spec, "CACHE_TYPE", sig->in[FUSED_KEYS].dtype);
 }
 
 static void args(const struct op_call *call, struct arg_list *to)
@@ -44,7 +44,8 @@ static void cost(const struct op_sig *sig, double *flop, double *bytes)
     const double count = (double)(attncl__fused_step_rows(sig) * attncl__fused_step_channels(sig));
 
     *flop += count * (40 + 20 * (double)params->aft.window);
-    *bytes += 4 * count * (12 + 3 * (double)params->aft.window);
+    *bytes += count * (4 * 12 + 3 * (double)attncl_dtype_bytes(sig->in[FUSED_KEYS].dtype) *
+                                    (double)params->aft.window);
 }
 
 const struct inner_step attncl__inner_aft = {

@@ -5,6 +5,7 @@
 //   copy         y[i0, i1, ...] = x[start + i0 s0 + i1 s1 + ...]
 //   store_rows   state[t, ...] = x[t, ...], t = 0 .. T - 1; later rows stay.  State of 16 bits: rounded
 //                to its type, and y is x as the state has it; else y is absent
+//   round        y = x as a type of 16 bits has it, by way of scratch
 
 #include "op/view/copy.h"
 
@@ -84,21 +85,25 @@ static attncl_status store_infer(struct op_sig *sig)
     return attncl__is_16_bit(state->dtype) ? attncl__infer_like_first(sig) : ATTNCL_OK;
 }
 
-static attncl_status store_launch(struct launcher *l, const struct op_call *call)
+// x to `stored`, and where that is of 16 bits from there to y.
+static attncl_status store_and_read(struct launcher *l, const struct op_call *call,
+                                    struct span stored, attncl_dtype dtype)
 {
     const struct tensor_desc *x = &call->sig.in[0], *y = &call->sig.out[0];
-    const attncl_dtype dtype = call->sig.in[1].dtype;
 
     if (attncl__desc_count(x) == 0)
         return ATTNCL_OK;
     TRY(attncl__copy_view(
-        l,
-        &(struct view_copy){.from = call->in[0], .to = call->in[1], .view = x, .to_dtype = dtype}));
+        l, &(struct view_copy){.from = call->in[0], .to = stored, .view = x, .to_dtype = dtype}));
     if (!attncl__is_16_bit(dtype))
         return ATTNCL_OK;
     return attncl__copy_view(
-        l, &(struct view_copy){
-               .from = call->in[1], .to = call->out[0], .view = y, .from_dtype = dtype});
+        l, &(struct view_copy){.from = stored, .to = call->out[0], .view = y, .from_dtype = dtype});
+}
+
+static attncl_status store_launch(struct launcher *l, const struct op_call *call)
+{
+    return store_and_read(l, call, call->in[1], call->sig.in[1].dtype);
 }
 
 static void store_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
@@ -117,4 +122,41 @@ const struct op_class attncl__op_store_rows_fwd = {
     .infer = store_infer,
     .launch = store_launch,
     .cost = store_cost,
+};
+
+static attncl_status round_infer(struct op_sig *sig)
+{
+    const struct round_fwd_params *params = sig->params;
+
+    TRY(attncl__check_input("x", &sig->in[0], ATTNCL_F32, -1));
+    REQUIRE(attncl__is_16_bit((attncl_dtype)params->dtype), ATTNCL_ERR_DTYPE,
+            "rounding to %s, must be F16 or BF16", attncl_dtype_name((attncl_dtype)params->dtype));
+    return attncl__infer_like_first(sig);
+}
+
+static attncl_status round_scratch(const struct op_sig *sig, size_t *bytes_ret)
+{
+    *bytes_ret = sizeof(uint16_t) * (size_t)attncl__desc_count(&sig->in[0]);
+    return ATTNCL_OK;
+}
+
+static attncl_status round_launch(struct launcher *l, const struct op_call *call)
+{
+    const struct round_fwd_params *params = call->sig.params;
+    return store_and_read(l, call, call->scratch, (attncl_dtype)params->dtype);
+}
+
+static void round_cost(const struct op_sig *sig, double *flop_ret, double *bytes_ret)
+{
+    *flop_ret = 0;
+    *bytes_ret = 12 * (double)attncl__desc_count(&sig->in[0]);
+}
+
+const struct op_class attncl__op_round_fwd = {
+    .name = OP_CLASS(round_fwd, 1, 1),
+    .any_view = 1u << 0,
+    .infer = round_infer,
+    .scratch = round_scratch,
+    .launch = round_launch,
+    .cost = round_cost,
 };

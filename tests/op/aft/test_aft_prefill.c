@@ -105,6 +105,19 @@ TABLE_TEST(keeps_what_the_definition_says, variants)
     check(&variants[_i], &p);
 }
 
+// Rings of 16 bits, of keys and values that are rounded already.
+TABLE_TEST(keeps_rings_of_16_bits, variants)
+{
+    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+
+    for (int i = 0; i < 2; ++i) {
+        struct prompt p = make(&variants[_i], 20u + (unsigned)_i);
+        host_stored(p.k, types[i])->dtype = host_stored(p.v, types[i])->dtype = ATTNCL_F32;
+        p.keys->dtype = p.values->dtype = types[i];
+        check(&variants[_i], &p);
+    }
+}
+
 TEST(takes_views)
 {
     for (int i = 3; i < 9; i += 5) {

@@ -115,6 +115,34 @@ TABLE_TEST(meets_the_causal_definition, variants)
     check(&d);
 }
 
+// Rings of 16 bits: as the definition of the rounded keys and values, those that have left the window too;
+// the sums stay float.
+TABLE_TEST(rings_of_16_bits_are_rounded, variants)
+{
+    static const attncl_dtype types[] = {ATTNCL_F16, ATTNCL_BF16};
+
+    for (int i = 0; i < 2; ++i) {
+        struct decoder d = make(&variants[_i], 30u + (unsigned)_i);
+        struct host *want = host_like(d.q), *scale = host_like(d.q);
+        struct host *k = host_stored(host_copy(d.k), types[i]);
+        struct host *v = host_stored(host_copy(d.v), types[i]);
+
+        if (d.window > 0) // the ring is not touched without a window
+            d.keys->dtype = d.values->dtype = types[i];
+        else
+            k = d.k, v = d.v;
+        ref_aft_local_fwd(d.q, k, v, d.w, NULL, d.window, 1, want, scale);
+        for (int64_t t = 0; t < n_checked(d.q->dim[0]); ++t) {
+            const int64_t all = d.keys->dim[1], slot = d.window > 0 ? t % d.window : 0;
+            check_row(step(&d, t, (int)t), want, scale, t);
+            for (int64_t c = 0; c < all && d.window > 0; ++c) {
+                ck_assert_double_eq(d.keys->data[slot * all + c], k->data[t * all + c]);
+                ck_assert_double_eq(d.values->data[slot * all + c], v->data[t * all + c]);
+            }
+        }
+    }
+}
+
 TEST(position_0_starts_anew)
 {
     struct decoder d = make(&variants[3], 1), other = make(&variants[3], 2);

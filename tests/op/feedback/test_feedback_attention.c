@@ -104,6 +104,22 @@ LOOP_TEST(parts_of_a_growing_memory_add_up, 0, 2)
     }
 }
 
+// Slots of a cache of 16 bits, with and without dropout, which another kernel computes on GPUs.
+LOOP_TEST(memories_of_16_bits_are_read_as_they_are, 0, 2)
+{
+    static const struct shape shapes[] = {
+        {1, 1, 1, 1, 1}, {9, 3, 2, 5, 11}, {130, 2, 3, 16, 140}, {70, 1, 1, 33, 90}};
+    for (size_t i = 0; i < COUNT_OF(shapes); ++i) {
+        struct ref_feedback x = random_operands(shapes[i], _i);
+        host_stored(x.k, i % 2 ? ATTNCL_F16 : ATTNCL_BF16);
+        host_stored(x.v, i % 2 ? ATTNCL_F16 : ATTNCL_BF16);
+        check(&x, host_index((double)shapes[i].n));
+        x.grows = true;
+        x.dropout = (struct ref_dropout){0.3, 0x123456789u, 5, 77};
+        check(&x, host_index((double)(shapes[i].n - 1)));
+    }
+}
+
 LOOP_TEST(weights_are_dropped_before_they_meet_the_values, 0, 2)
 {
     static const struct shape shapes[] = {
@@ -184,6 +200,11 @@ TEST(refusals)
                "key_pos_bias is [2, 3]");
     ck_refused(name, NULL, HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, x.u), ATTNCL_ERR_DTYPE,
                "position is F32");
+    struct host *narrow = host_stored(host_copy(x.k), ATTNCL_F16);
+    ck_refused(name, NULL, HOSTS(x.q, narrow, narrow, x.places, x.u), ATTNCL_ERR_DTYPE,
+               "key is F16"); // no cache's
+    ck_refused(name, NULL, HOSTS(x.q, narrow, x.v, x.places, x.u, NULL, host_index(2)),
+               ATTNCL_ERR_DTYPE, "value is F32");
     ck_refused(name, &with_weights, HOSTS(x.q, x.k, x.v, x.places, x.u, NULL, host_index(2)),
                ATTNCL_ERR_ARGUMENT, "weights of a memory that grows");
 }

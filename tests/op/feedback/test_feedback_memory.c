@@ -41,11 +41,14 @@ TEST(weights_of_any_size)
     ck_op("feedback_mix_fwd", &params, HOSTS(weights, NULL, other, x, other), HOSTS(x), 0, 0);
 }
 
-static void check_store(double position, int64_t n_slots, int slot, int64_t width)
+static void check_store(double position, int64_t n_slots, int slot, int64_t width,
+                        attncl_dtype dtype)
 {
     enum { SLOTS = 5, BATCH = 2, HEADS = 3, PLACES = 4 };
     struct host *x = host_random(1, DIMS(BATCH, n_slots * HEADS * width));
     struct host *cache = host_random(2, DIMS(SLOTS, BATCH, HEADS, PLACES, width));
+    if (dtype != ATTNCL_F32)
+        host_stored(cache, dtype);
     struct host *want = host_copy(cache);
     const struct feedback_store_fwd_params params = {slot};
 
@@ -56,15 +59,19 @@ static void check_store(double position, int64_t n_slots, int slot, int64_t widt
         want->data[(row * PLACES + (int64_t)position) * width + c] = x->data[i];
     }
     ck_ok(run_op("feedback_store_fwd", &params, HOSTS(x, host_index(position), cache), NULL, 0));
+    if (dtype != ATTNCL_F32)
+        host_stored(want, dtype);
     ck_near(cache, want, 0, 0);
 }
 
 TEST(a_step_is_kept_at_its_place_and_nowhere_else)
 {
     for (int t = -1; t < 6; ++t)
-        check_store(t, 2, 1, 5);
-    check_store(2, 5, 0, 1);
-    check_store(3, 1, 4, 33);
+        check_store(t, 2, 1, 5, ATTNCL_F32);
+    check_store(2, 5, 0, 1, ATTNCL_F32);
+    check_store(3, 1, 4, 33, ATTNCL_F32);
+    check_store(3, 1, 4, 33, ATTNCL_F16);
+    check_store(2, 2, 1, 8, ATTNCL_BF16);
 }
 
 TEST(the_gate_opens_after_the_first_step)

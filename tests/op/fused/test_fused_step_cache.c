@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A fused step of attention whose caches have 16 bits: it stores what it projects rounded to their type, and
-// attends to what is stored.
-// Reference: tests/support/fused_step_test.c, tests/ref/attention_step.c.
+// Fused steps of attention and AFT whose caches or rings have 16 bits: they store what they project rounded to
+// their type, and read what is stored.
+// Reference: tests/support/fused_step_test.c, tests/ref/attention_step.c, tests/ref/aft.c.
 
 #include <math.h>
 
@@ -103,4 +103,52 @@ TEST(many_keys)
         check_step(1, LIMIT - 1, &c);
         check_step(1, 70, &c);
     }
+}
+
+static void copy_row(struct host *to, int t, const struct host *from, int row)
+{
+    const int64_t count = to->count / to->dim[0];
+    memcpy(to->data + t * count, from->data + row * count, (size_t)count * sizeof *to->data);
+}
+
+// Rings that wrap.  What has left the window is in the sums as it was stored.
+static void check_aft(attncl_dtype dtype, int64_t m, int window)
+{
+    enum { STEPS = 7 };
+    const struct fused_step_fwd_params params = {
+        .kind = FUSED_AFT, .n_blocks = 2, .eps = stream_eps, .aft = {.window = window}};
+    struct host *wq = map_of(1), *wk = map_of(2), *wv = map_of(3);
+    struct host *wo = host_random(4, DIMS(D, CHANNELS)), *bk = host_random(5, DIMS(CHANNELS));
+    struct host *table = host_random(6, DIMS(STEPS, STEPS));
+    struct host *sums = host_new(ATTNCL_F32, DIMS(3, m * CHANNELS));
+    struct caches ring = {host_new(dtype, DIMS(window, m * CHANNELS)),
+                          host_new(dtype, DIMS(window, m * CHANNELS))};
+    struct host *q = host_new(ATTNCL_F32, DIMS(STEPS, m, CHANNELS)), *k = host_like(q);
+    struct host *v = host_like(q), *y = host_like(q), *size = host_like(q);
+
+    for (int t = 0; t < STEPS; ++t) {
+        const struct stream s = stream_make(100 + 10 * (unsigned)t, m, D, t % 2);
+        struct host *partials = host_new(ATTNCL_F32, DIMS(params.n_blocks, m, D));
+        ck_ok(run_op("fused_step_fwd", &params,
+                     HOSTS(s.x, s.norm_weight, s.norm_bias, s.partials, s.bias, wq, NULL, wk, bk,
+                           wv, NULL, wo, table, host_index(t), sums, ring.keys, ring.values),
+                     (struct host *const[]){partials, host_like(s.x)}, s.partials ? 2 : 1));
+        ck_row(ring.keys, t % window, &s, wk, bk);
+        ck_row(ring.values, t % window, &s, wv, NULL);
+        copy_row(q, t, map_rows(s.z, wq, NULL), 0);
+        copy_row(k, t, ring.keys, t % window);
+        copy_row(v, t, ring.values, t % window);
+        ref_aft_local_fwd(q, k, v, table, NULL, window, 1, y, size);
+        ck_partials(partials, map_rows(host_row(y, t), wo, NULL),
+                    map_sizes(host_row(size, t), wo, NULL), 3e-5);
+    }
+}
+
+TEST(aft_rounds_what_it_stores)
+{
+    if (test_context()->caps.variant != VARIANT_CPU || test_context()->caps.max_loop_iterations)
+        return;
+    check_aft(ATTNCL_F16, 1, 3);
+    check_aft(ATTNCL_BF16, 1, 7);
+    check_aft(ATTNCL_F16, 5, 1);
 }

@@ -70,7 +70,7 @@ TEST(linear_takes_views)
                                   .gate = host_view(host_random(17, DIMS(1, 23)))});
 }
 
-// Rows that are read as they are and rows for which the weights become floats first; whole vectors and ragged tails; a
+// Few rows and tiles; whole vectors and ragged tails; a
 // single column, which other weights take as a row.
 static const struct {
     int64_t rows, in, out;

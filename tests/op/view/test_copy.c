@@ -140,6 +140,25 @@ TEST(store_rows_rounds_to_16_bits)
     }
 }
 
+TEST(round_gives_what_16_bits_hold)
+{
+    static const attncl_dtype dtypes[] = {ATTNCL_F16, ATTNCL_BF16};
+    struct round_fwd_params params = {ATTNCL_F32};
+
+    for (size_t d = 0; d < COUNT_OF(dtypes); ++d)
+        for (int64_t rows = 0; rows < 4; ++rows) {
+            struct host *x = host_random(3, DIMS(rows, 2, 21)), *y = host_like(x);
+            params.dtype = (int32_t)dtypes[d];
+            host_scale(x, 300);
+            ck_ok(run_op("round_fwd", &params, HOSTS(host_view(x)), HOSTS(y)));
+            for (int64_t i = 0; i < x->count; ++i)
+                check_stored(y, i, rounded(x->data[i], dtypes[d]));
+        }
+    params.dtype = ATTNCL_F32;
+    ck_refused("round_fwd", &params, HOSTS(host_random(3, DIMS(2))), ATTNCL_ERR_DTYPE,
+               "rounding to F32, must be F16 or BF16");
+}
+
 // Rows of a view into the first rows of a state; the others stay.
 TEST(store_rows_leaves_later_rows)
 {
