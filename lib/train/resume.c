@@ -188,7 +188,7 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         attncl__error_prefix("%s", path);
         goto done;
     }
-    attncl__steps_drop(trainer);
+    attncl__batches_drop(trainer);
     trainer->is_broken = true; // until all is written
     if (trainer->fault)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
