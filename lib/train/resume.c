@@ -189,7 +189,9 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         goto done;
     }
     attncl__batches_drop(trainer);
-    trainer->is_broken = true; // until all is written
+    if (trainer->is_broken)
+        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
+    trainer->is_broken = true;                // until all is written
     if (trainer->fault)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
     TRY_DONE(write_values(trainer, &saved));
