@@ -31,7 +31,7 @@ static void write_text(void)
     directory_write("text", text);
 }
 
-static attncl_trainer *start(const char *train_keys, const char *data)
+static attncl_trainer *start_on(attncl_context *context, const char *train_keys, const char *data)
 {
     char config[CONFIG_BYTES], path[FILE_BYTES];
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
@@ -41,8 +41,13 @@ static attncl_trainer *start(const char *train_keys, const char *data)
              "\"steps\": 20%s%s}}",
              model_keys, *train_keys ? ", " : "", train_keys);
     options.data = directory_path(data, path);
-    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    ck_ok(attncl_trainer_create(context, config, &options, &trainer));
     return trainer;
+}
+
+static attncl_trainer *start(const char *train_keys, const char *data)
+{
+    return start_on(test_context(), train_keys, data);
 }
 
 static void take(attncl_trainer *trainer, int n, attncl_train_step *steps)
@@ -325,4 +330,34 @@ TEST(another_training_is_refused)
 
     directory_write("checkpoint", "no file of tensors");
     refuse(start("", "text"), ATTNCL_ERR_FORMAT, "checkpoint");
+}
+
+// Every checkpoint in one precision goes on in that one alone.
+TEST(another_precision_is_refused)
+{
+    static const char *const names[] = {"float32", "tf32", "bf16"};
+    attncl_context *context[3];
+    char words[64];
+
+    for (int i = 0; i < 3; ++i) {
+        attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+        options.precision = (attncl_precision)(ATTNCL_PRECISION_FLOAT32 + i);
+        ck_ok(attncl_context_create(&options, &context[i]));
+        attncl_trainer *trainer = start_on(context[i], "", "text");
+        ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY(names[i])));
+        attncl_trainer_destroy(trainer);
+    }
+    for (int i = 0; i < 9; ++i) {
+        attncl_trainer *trainer = start_on(context[i % 3], "", "text");
+        snprintf(words, sizeof words, "the precision is %s, the checkpoint's is %s", names[i % 3],
+                 names[i / 3]);
+        if (i % 3 == i / 3)
+            ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY(names[i / 3])));
+        else
+            ck_fails(attncl_trainer_resume(trainer, IN_DIRECTORY(names[i / 3])), ATTNCL_ERR_STATE,
+                     words);
+        attncl_trainer_destroy(trainer);
+    }
+    for (int i = 0; i < 3; ++i)
+        ck_ok(attncl_context_destroy(context[i]));
 }
