@@ -157,7 +157,7 @@ static attncl_status run(attncl_trainer *t, struct begun_batch *b)
         TRY(clear_gradients(t));
     if (b->graph)
         TRY(run_graph(t, b));
-    if (!adds || attncl_ranks_size(t->ranks) > 1 || (b->index + 1) % n_batches != 0)
+    if (!adds || !attncl__steps_overlap(t) || (b->index + 1) % n_batches != 0)
         return ATTNCL_OK;
     b->updates = true;
     return attncl__update_begin(t, b->index / n_batches, &b->update);
