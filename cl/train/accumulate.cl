@@ -12,12 +12,16 @@
 #define ALIGNED_VECTORS
 #include "common/vector.clh"
 
-// keep 0: what `into` held is not read
+// keep 0: what `into` held is not read; guard: [1], not a number: `into` stays as it is
 KERNEL void accumulate_fwd(__global float *restrict into, __global const float *restrict x,
-                           int has_x, float keep, float gain, long count, int per_group)
+                           __global const float *restrict guard, int has_x, int has_guard,
+                           float keep, float gain, long count, int per_group)
 {
     const long first = (long)get_group_id(0) * per_group;
     const int n = (int)min((long)per_group, count - first);
+
+    if (has_guard && isnan(*guard))
+        return;
 
     for (int c = VW * (int)get_local_id(0); c < n; c += VW * LS) {
         const long at = first + c;

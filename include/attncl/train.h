@@ -165,9 +165,9 @@ ATTNCL_API attncl_status attncl_trainer_step(attncl_trainer *trainer, attncl_tra
 /**
  * Begins the next step that has not begun: it is enqueued, and attncl_trainer_step() waits for it.  So the
  * device need not wait while the host reads what a step gave: with two calls first, and one before each
- * attncl_trainer_step(), there is always a step behind the one that is waited for.  Results are the
- * same bits.  Does nothing where two steps have begun or none is left, and with accumulation,
- * averages or several ranks.  Until attncl_trainer_step() has returned all that have begun, the
+ * attncl_trainer_step(), there is always a step behind the one that is waited for.  With accumulation two
+ * batches are enqueued at a time, and more as attncl_trainer_step() waits for them.  Results are the
+ * same bits.  Does nothing where two steps have begun or none is left, and with several ranks.  Until attncl_trainer_step() has returned all that have begun, the
  * weights are being changed, and evaluation, checks and checkpoints are refused with ERR_STATE.  After
  * a step whose loss is not finite, those behind it are as if they had not begun.
  * Errors: ERR_ARGUMENT; what fails is told by the attncl_trainer_step() that needs it.  Since: 0.2.
@@ -207,8 +207,8 @@ ATTNCL_API attncl_status attncl_trainer_save_model(attncl_trainer *trainer, cons
  * Continues from a checkpoint: the steps that follow are, bit for bit on one device, those that
  * would have followed there.
  *
- * ERR_STATE, naming both, when the architecture, the model's configuration, the optimiser's kind or
- * the data are not the checkpoint's.  On failure nothing has changed, except where a device fails.
+ * ERR_STATE, naming both, when the architecture, the model's configuration, the optimiser's kind, the
+ * precision or the data are not the checkpoint's.  On failure nothing has changed, except where a device fails.
  * Errors: ERR_IO, ERR_FORMAT, ERR_STATE, ERR_SHAPE, ERR_NO_MEMORY, ERR_OPENCL.  Since: 0.2.
  */
 ATTNCL_API attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path);

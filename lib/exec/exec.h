@@ -10,6 +10,9 @@
 attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, const void *data,
                                          size_t bytes);
 
+// Whether it waits all the same, for what was enqueued before it.
+bool attncl__queued_writes_wait(const attncl_context *ctx);
+
 // An output that a run copies to the host as soon as the node that completes it is done, while later
 // nodes run.
 struct early_read {
@@ -32,6 +35,8 @@ void attncl__early_reads_abandon(attncl_graph *g, struct early_read *reads, size
 
 // Waits for the runs of a compiled graph.
 attncl_status attncl__graph_wait(attncl_graph *g);
+// Waits for all that was enqueued, whatever comes of it; the message of a failure before stays.
+void attncl__graph_drain(attncl_graph *g);
 
 // Reads behind a run, without a wait; then the wait for them, after which no read is under way.
 attncl_status attncl__reads_enqueue(attncl_graph *g, struct early_read *reads, size_t n);

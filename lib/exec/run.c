@@ -75,6 +75,11 @@ attncl_status attncl__graph_write_queued(attncl_graph *g, const char *name, cons
     return attncl__buffer_write_queued(p->ctx, b->storage->mem, 0, data, bytes);
 }
 
+bool attncl__queued_writes_wait(const attncl_context *ctx)
+{
+    return ctx->caps.blocking_writes;
+}
+
 attncl_status attncl_graph_write_as(attncl_graph *g, const char *name, attncl_dtype data_dtype,
                                     const void *data, size_t count)
 {
@@ -179,4 +184,9 @@ attncl_status attncl__graph_wait(attncl_graph *g)
 
     TRY(attncl__program_ready(g, &p));
     return attncl__run_waited(p, attncl__queue_finish(p->ctx));
+}
+
+void attncl__graph_drain(attncl_graph *g)
+{
+    attncl__queue_drain(attncl__graph_program(g)->ctx);
 }

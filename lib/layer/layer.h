@@ -57,6 +57,10 @@ attncl_value attncl__layer_additive(attncl_graph *g, const attncl_dropout_desc *
 bool attncl__layer_dropout(attncl_graph *g, const attncl_dropout_desc *given,
                            attncl_dropout_desc *ret, struct dropout_fwd_params *params_ret);
 
+// attncl_average_update(), which leaves the average as it is where `guard` [] is not a number.
+void attncl__layer_average_update(attncl_graph *g, attncl_value average, attncl_value value,
+                                  attncl_value guard, double decay);
+
 // The eps of a caller's layer norm: 0 is the default.
 static inline float attncl__norm_eps(double eps)
 {

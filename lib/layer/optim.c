@@ -176,30 +176,36 @@ void attncl_clip_grad_value(attncl_graph *g, size_t n, const attncl_value *grads
         clipped_ret[i] = attncl__graph_add(g, &attncl__op_clamp_fwd, &params, IN(grads[i]));
 }
 
-static void accumulate(attncl_graph *g, attncl_value into, attncl_value value, double keep,
-                       double gain)
+static void accumulate(attncl_graph *g, attncl_value into, attncl_value value, attncl_value guard,
+                       double keep, double gain)
 {
     const struct accumulate_fwd_params params = {keep, gain};
-    attncl__graph_add(g, &attncl__op_accumulate_fwd, &params, IN(into, value));
+    attncl__graph_add(g, &attncl__op_accumulate_fwd, &params, IN(into, value, guard));
 }
 
 void attncl_accumulate(attncl_graph *g, attncl_value into, attncl_value value)
 {
     struct tensor_desc shape;
     if (attncl__layer_shape(g, value, "value", &shape))
-        accumulate(g, into, value, 1, 1);
+        accumulate(g, into, value, ATTNCL_NONE_VALUE, 1, 1);
 }
 
 void attncl_zero(attncl_graph *g, attncl_value into)
 {
-    accumulate(g, into, ATTNCL_NONE_VALUE, 0, 0);
+    accumulate(g, into, ATTNCL_NONE_VALUE, ATTNCL_NONE_VALUE, 0, 0);
 }
 
-void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value value, double decay)
+void attncl__layer_average_update(attncl_graph *g, attncl_value average, attncl_value value,
+                                  attncl_value guard, double decay)
 {
     struct tensor_desc shape;
     if (!(decay >= 0 && decay <= 1))
         GRAPH_FAIL(g, ATTNCL_ERR_ARGUMENT, "decay is %g, expected 0 to 1", decay);
     else if (attncl__layer_shape(g, value, "value", &shape))
-        accumulate(g, average, value, decay, 1 - decay);
+        accumulate(g, average, value, guard, decay, 1 - decay);
+}
+
+void attncl_average_update(attncl_graph *g, attncl_value average, attncl_value value, double decay)
+{
+    attncl__layer_average_update(g, average, value, ATTNCL_NONE_VALUE, decay);
 }

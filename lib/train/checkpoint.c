@@ -130,8 +130,11 @@ static attncl_status collect(const attncl_trainer *t, bool model_alone, struct f
 
 static attncl_status set_state(const attncl_trainer *t, struct json *state)
 {
-    char hash[24];
+    char hash[24], precision[24];
     snprintf(hash, sizeof hash, "\"%016" PRIx64 "\"", attncl__dataset_hash(t->data));
+    snprintf(precision, sizeof precision, "\"%s\"", attncl__precision_name(t->context));
+    if (strcmp(precision, "\"float32\"") != 0)
+        TRY(attncl__json_set(state, "precision", precision));
     TRY(attncl__json_set_int(state, "step", t->step));
     TRY(attncl__json_set_int(state, "seed", t->config.settings.seed));
     TRY(attncl__json_set(state, "data_hash", hash));

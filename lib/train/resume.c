@@ -83,6 +83,17 @@ static attncl_status compare_parts(const struct json *saved, const struct json *
     return compare_value(a, b, "the optimizer's", "kind");
 }
 
+// Not in the file: float32.
+static attncl_status compare_precision(const attncl_trainer *t, const struct saved *saved)
+{
+    const char *own = attncl__precision_name(t->context), *was = "float32";
+    bool present;
+    TRY(attncl__json_text(saved->state, "precision", &present, &was));
+    REQUIRE(strcmp(own, was) == 0, ATTNCL_ERR_STATE,
+            "the precision is %s, the checkpoint's is %.40s", own, was);
+    return ATTNCL_OK;
+}
+
 static attncl_status compare_data(const attncl_trainer *t, const struct saved *saved)
 {
     char own[24];
@@ -166,6 +177,7 @@ static attncl_status read_saved(const attncl_trainer *t, const char *path, struc
     TRY(attncl_safetensors_open(path, &saved->file));
     TRY(read_state(saved));
     TRY(compare_parts(saved->config, t->config.root));
+    TRY(compare_precision(t, saved));
     TRY(compare_data(t, saved));
     return take_values(t, saved);
 }
@@ -188,8 +200,10 @@ attncl_status attncl_trainer_resume(attncl_trainer *trainer, const char *path)
         attncl__error_prefix("%s", path);
         goto done;
     }
-    attncl__steps_drop(trainer);
-    trainer->is_broken = true; // until all is written
+    attncl__batches_drop(trainer);
+    if (trainer->is_broken)
+        attncl__trainer_drop_graphs(trainer); // those whose runs failed refuse others
+    trainer->is_broken = true;                // until all is written
     if (trainer->fault)
         TRY_DONE(attncl__tensor_clear(trainer->fault));
     TRY_DONE(write_values(trainer, &saved));

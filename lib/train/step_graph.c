@@ -17,6 +17,7 @@
 
 void attncl__trainer_drop_graphs(attncl_trainer *t)
 {
+    attncl__batches_drop(t);
     for (size_t i = 0; i < t->n_graphs; ++i)
         attncl_graph_destroy(t->graphs[i].graph);
     attncl__free(t->graphs);
@@ -79,6 +80,8 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
             attncl__grad_sums_output(t, g, l->gradients);
         for (size_t i = 0; i < t->n_trained && !attncl__grad_sums_are_outputs(t); ++i)
             attncl_accumulate(g, attncl_graph_weight(g, t->trained[i].gradient), l->gradients[i]);
+        if (t->fault)
+            attncl__update_note_fault(t, g, loss);
         break;
     case GRAPH_UPDATE:
         for (size_t i = 0; i < t->n_trained; ++i) {
@@ -86,8 +89,6 @@ static attncl_status build(attncl_trainer *t, enum graph_kind kind, const struct
             l->gradients[i] = attncl_graph_weight(g, t->trained[i].gradient);
         }
         return attncl__update_add(t, g, loss, l->weights, l->gradients);
-    case GRAPH_AVERAGE:
-        return attncl__update_averages(t, g);
     }
     return attncl_graph_status(g);
 }

@@ -38,7 +38,6 @@ enum graph_kind {
     GRAPH_STEP,     // loss, gradients, update
     GRAPH_GRADIENT, // loss, gradients added to trained.gradient
     GRAPH_UPDATE,   // update from trained.gradient; no batch
-    GRAPH_AVERAGE,  // update of the averages; no batch
     GRAPH_LOSS,     // loss alone, of evaluation
 };
 struct shaped_graph {
@@ -56,17 +55,25 @@ struct part {
     int64_t n_targets, n_all_targets; // that count, here and in all parts
 };
 
-// A step that has been enqueued, and what of the host's it reads and writes meanwhile; it stays where it
-// is.
-enum { MAX_BEGUN = 2, N_STEP_READS = 2 };
-struct begun_step {
+// What has been enqueued, and what of the host's it reads and writes meanwhile; it stays where it is.
+struct begun_update {
+    attncl_graph *graph; // that gives the norm; NULL: none was run
+    int32_t step;
+    float rate, norm;
+    struct early_read read; // of the norm
+};
+enum { MAX_BEGUN = 2, MAX_BEGUN_STEPS = 2 };
+struct begun_batch {
     int64_t index;
-    attncl_graph *graph;
+    attncl_graph *graph; // NULL: its part is empty
     struct part part;
+    bool has_run; // else it is only written
+    bool updates; // an update's run was enqueued
+    double share; // of its loss in the step's
     int32_t number;
-    float rate;
-    float loss, norm;
-    struct early_read reads[N_STEP_READS];
+    float weight, loss;
+    struct early_read read; // of the loss
+    struct begun_update update;
 };
 
 struct attncl_trainer {
@@ -81,13 +88,14 @@ struct attncl_trainer {
     struct shaped_graph *graphs;
     size_t n_graphs, graphs_capacity;
 
-    struct part next;   // prepared while a step ran
+    struct part next;   // prepared while a batch ran
     int64_t next_index; // which batch that is; -1: none
 
-    struct begun_step begun[MAX_BEGUN]; // n_begun of them in a ring, from first_begun on
+    struct begun_batch begun[MAX_BEGUN]; // n_begun of them in a ring, from first_begun on
     size_t n_begun, first_begun;
+    int64_t run_end; // batches before it may run; those of steps that were begun
     attncl_tensor
-        *fault; // [], 0, or NaN after a step that was not finite; NULL where steps do not overlap
+        *fault; // [], 0, or NaN after what was not finite; NULL where steps do not overlap
 
     int64_t step;    // taken
     double accuracy; // of the last evaluation; NaN: none, or the targets are no labels
@@ -110,10 +118,12 @@ bool attncl__steps_overlap(const attncl_trainer *t);
 
 attncl_status attncl__kept_create(attncl_trainer *t);
 void attncl__kept_destroy(attncl_trainer *t);
-// Adds clipping and the step of the optimiser to a graph; loss null: known to be finite.
+// Adds clipping, the step of the optimiser and averages to a graph.  What is not finite, here and in earlier
+// steps, leaves all as it was.  loss null: known to be finite, or `fault` tells.
 attncl_status attncl__update_add(attncl_trainer *t, attncl_graph *g, attncl_value loss,
                                  const attncl_value *weights, const attncl_value *gradients);
-attncl_status attncl__update_averages(attncl_trainer *t, attncl_graph *g);
+// Makes `fault` NaN, for good, where x [] is not finite, and returns it.
+attncl_value attncl__update_note_fault(attncl_trainer *t, attncl_graph *g, attncl_value x);
 
 // -- step_graph.c
 
@@ -124,6 +134,7 @@ attncl_status attncl__trainer_graph(attncl_trainer *t, enum graph_kind kind,
 attncl_status attncl__trainer_add_gradients(attncl_trainer *t, attncl_graph *g,
                                             const struct batch *batch, attncl_value *loss_ret,
                                             attncl_value *weights_ret, attncl_value *gradients_ret);
+// With batches that have begun.
 void attncl__trainer_drop_graphs(attncl_trainer *t);
 
 // -- grad_sums.c: with several ranks
@@ -140,11 +151,18 @@ void attncl__grad_sums_free(attncl_trainer *t);
 
 // -- begun.c
 
-// Enqueues a step behind those that have begun; fills its loss, norm and tokens, and forgets it.
-attncl_status attncl__step_begin(attncl_trainer *t, int64_t index);
-attncl_status attncl__step_wait(attncl_trainer *t, attncl_train_step *step);
+// Enqueues, as far as there is space, the runs of batches before run_end and the writes of the next one.
+// `oldest` is the first that was not waited for.  On failure the batch oldest + n_begun has not begun.
+attncl_status attncl__batches_begin(attncl_trainer *t, int64_t oldest);
+// Waits for the oldest, which has run; adds its loss and tokens, and its update's norm; forgets it.
+attncl_status attncl__batch_wait(attncl_trainer *t, attncl_train_step *step);
 // Waits for all that have begun, and forgets them.
-void attncl__steps_drop(attncl_trainer *t);
+void attncl__batches_drop(attncl_trainer *t);
+// Whether the next step is running.
+bool attncl__steps_begun(const attncl_trainer *t);
+// Enqueues the update from the sums of gradients; waits for its norm.
+attncl_status attncl__update_begin(attncl_trainer *t, int64_t step, struct begun_update *update);
+attncl_status attncl__update_wait(attncl_trainer *t, struct begun_update *update);
 
 // -- replicas.c: with several ranks
 

@@ -9,6 +9,7 @@
 #include "base/desc.h"
 #include "base/try.h"
 #include "graph/graph.h"
+#include "layer/layer.h"
 #include "train/trainer.h"
 
 bool attncl__trainer_sums(const attncl_trainer *t)
@@ -18,7 +19,7 @@ bool attncl__trainer_sums(const attncl_trainer *t)
 
 bool attncl__steps_overlap(const attncl_trainer *t)
 {
-    return !attncl__trainer_sums(t) && !(t->config.settings.ema > 0);
+    return attncl_ranks_size(t->ranks) == 1;
 }
 
 static bool keeps(const attncl_trainer *t, enum kept kept)
@@ -112,22 +113,30 @@ void attncl__kept_destroy(attncl_trainer *t)
 
 // -- nodes
 
+// 0 where a value is finite, else NaN.
+static attncl_value zero_if_finite(attncl_graph *g, attncl_value x)
+{
+    static const float zero = 0;
+    return attncl_mul(g, x, attncl_graph_constant(g, ATTNCL_F32, 0, NULL, &zero));
+}
+
+attncl_value attncl__update_note_fault(attncl_trainer *t, attncl_graph *g, attncl_value x)
+{
+    const attncl_value fault = attncl_graph_weight(g, t->fault);
+    attncl_accumulate(g, fault, zero_if_finite(g, x));
+    return fault;
+}
+
 // The learning rate where loss and norm are finite, and those of earlier steps were, else no number: what
-// optimisers take as a request to leave everything as it is.
+// optimisers and averages take as a request to leave everything as it is.
 static attncl_value guarded_rate(attncl_trainer *t, attncl_graph *g, attncl_value loss,
                                  attncl_value norm)
 {
-    static const float nothing = 0;
-    const attncl_value zero = attncl_graph_constant(g, ATTNCL_F32, 0, NULL, &nothing);
     attncl_value rate = attncl_graph_input(g, "learning_rate", ATTNCL_F32, 0, NULL);
-    rate = attncl_add(g, rate, attncl_mul(g, norm, zero));
+    rate = attncl_add(g, rate, zero_if_finite(g, norm));
     if (loss.id)
-        rate = attncl_add(g, rate, attncl_mul(g, loss, zero));
-    if (!t->fault)
-        return rate;
-    const attncl_value fault = attncl_graph_weight(g, t->fault);
-    attncl_accumulate(g, fault, attncl_mul(g, rate, zero));
-    return attncl_add(g, rate, fault);
+        rate = attncl_add(g, rate, zero_if_finite(g, loss));
+    return t->fault ? attncl_add(g, rate, attncl__update_note_fault(t, g, rate)) : rate;
 }
 
 static attncl_value kept_value(attncl_graph *g, const struct trained *trained, enum kept kept)
@@ -149,6 +158,14 @@ static void add_optimizer(attncl_trainer *t, attncl_graph *g, attncl_value rate,
                 states[n++] = kept_value(g, &t->trained[i], (enum kept)kept);
         attncl__optim_update(g, s, rates, gradients[i], weights[i], states);
     }
+}
+
+static void add_averages(attncl_trainer *t, attncl_graph *g, attncl_value rate,
+                         const attncl_value *weights)
+{
+    for (size_t i = 0; i < t->n_trained && t->config.settings.ema > 0; ++i)
+        attncl__layer_average_update(g, kept_value(g, &t->trained[i], KEPT_AVERAGE), weights[i],
+                                     rate, t->config.settings.ema);
 }
 
 // The norm of the gradients as they are.
@@ -193,15 +210,8 @@ attncl_status attncl__update_add(attncl_trainer *t, attncl_graph *g, attncl_valu
     const attncl_value rate = guarded_rate(t, g, loss, norm);
     const attncl_value step = attncl_graph_index_input(g, "step", 0, NULL, 0, INT32_MAX);
     add_optimizer(t, g, rate, step, weights, clipped);
+    add_averages(t, g, rate, weights);
     attncl_graph_pop_scope(g);
     attncl__free(clipped);
-    return attncl_graph_status(g);
-}
-
-attncl_status attncl__update_averages(attncl_trainer *t, attncl_graph *g)
-{
-    for (size_t i = 0; i < t->n_trained; ++i)
-        attncl_average_update(g, kept_value(g, &t->trained[i], KEPT_AVERAGE),
-                              kept_value(g, &t->trained[i], KEPT_WEIGHT), t->config.settings.ema);
     return attncl_graph_status(g);
 }

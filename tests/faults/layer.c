@@ -259,6 +259,8 @@ CREATE(cl_context, clCreateContext,
         void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user,
         cl_int *ret),
        (properties, n, devices, notify, user, ret))
+// A test's own.
+CREATE(cl_event, clCreateUserEvent, (cl_context context, cl_int *ret), (context, ret))
 CREATE(cl_command_queue, clCreateCommandQueue,
        (cl_context context, cl_device_id device, cl_command_queue_properties properties,
         cl_int *ret),
@@ -367,6 +369,7 @@ static const cl_icd_dispatch entries = {
     ENTRY(clFinish),
     ENTRY(clWaitForEvents),
     ENTRY(clCreateContext),
+    ENTRY(clCreateUserEvent),
     ENTRY(clCreateCommandQueue),
     ENTRY(clCreateBuffer),
     ENTRY(clCreateSubBuffer),

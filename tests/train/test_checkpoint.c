@@ -31,7 +31,7 @@ static void write_text(void)
     directory_write("text", text);
 }
 
-static attncl_trainer *start(const char *train_keys, const char *data)
+static attncl_trainer *start_on(attncl_context *context, const char *train_keys, const char *data)
 {
     char config[CONFIG_BYTES], path[FILE_BYTES];
     attncl_trainer_options options = ATTNCL_TRAINER_OPTIONS_INIT;
@@ -41,8 +41,13 @@ static attncl_trainer *start(const char *train_keys, const char *data)
              "\"steps\": 20%s%s}}",
              model_keys, *train_keys ? ", " : "", train_keys);
     options.data = directory_path(data, path);
-    ck_ok(attncl_trainer_create(test_context(), config, &options, &trainer));
+    ck_ok(attncl_trainer_create(context, config, &options, &trainer));
     return trainer;
+}
+
+static attncl_trainer *start(const char *train_keys, const char *data)
+{
+    return start_on(test_context(), train_keys, data);
 }
 
 static void take(attncl_trainer *trainer, int n, attncl_train_step *steps)
@@ -98,6 +103,7 @@ static const char *const configurations[] = {
     "\"optimizer\": {\"kind\": \"adamw\"}, \"schedule\": {\"kind\": \"cosine\", \"warmup\": 2}, "
     "\"ema\": 0.9, \"label_smoothing\": 0.1",
     "\"dropout\": 0.2, \"accumulate\": 2, \"seed\": 5",
+    "\"accumulate\": 3, \"ema\": 0.8, \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}",
 };
 
 TABLE_TEST(resumed_training_gives_the_same_bits, configurations)
@@ -168,11 +174,13 @@ TABLE_TEST(steps_that_overlap_give_the_same_bits, configurations)
     }
 }
 
-TEST(what_needs_the_weights_waits_for_steps_that_have_begun)
+static const char *const begun[] = {"", "\"ema\": 0.9", "\"accumulate\": 3"};
+
+TABLE_TEST(what_needs_the_weights_waits_for_steps_that_have_begun, begun)
 {
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
     attncl_train_fault fault = ATTNCL_TRAIN_FAULT_INIT;
-    attncl_trainer *trainer = start("", "text");
+    attncl_trainer *trainer = start(begun[_i], "text");
     double loss;
 
     ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("first")));
@@ -198,52 +206,74 @@ TEST(what_needs_the_weights_waits_for_steps_that_have_begun)
     ck_fails(attncl_trainer_begin(NULL), ATTNCL_ERR_ARGUMENT, "trainer is NULL");
 }
 
-// The embedding of the letter z, which one batch has, is infinite: the step of that batch fails.
-static void spoil(attncl_trainer *trainer)
+// What the letter z has of a parameter is infinite, and one batch has the letter: the step of that batch fails.
+static void spoil(attncl_trainer *trainer, const char *parameter, size_t width, float infinite)
 {
-    enum { Z = 11, WIDTH = 8 };
-    static float table[(Z + 1) * WIDTH];
+    enum { Z = 11, MAX_WIDTH = 8 };
+    float table[(Z + 1) * MAX_WIDTH];
+    const size_t bytes = (Z + 1) * width * sizeof *table;
     attncl_model *model = attncl_trainer_model(trainer);
 
-    ck_ok(attncl_model_param_read(model, "src_embed.linear.weight", table, sizeof table));
-    table[Z * WIDTH] = INFINITY;
-    ck_ok(attncl_model_param_write(model, "src_embed.linear.weight", table, sizeof table));
+    ck_ok(attncl_model_param_read(model, parameter, table, bytes));
+    table[Z * width] = infinite;
+    ck_ok(attncl_model_param_write(model, parameter, table, bytes));
 }
 
-TEST(a_step_behind_one_that_is_not_finite_changes_nothing)
+static const char *const failing[] = {
+    "",
+    "\"ema\": 0.9, \"optimizer\": {\"amsgrad\": true}",
+    "\"accumulate\": 2, \"ema\": 0.9",
+    "\"accumulate\": 3, \"optimizer\": {\"kind\": \"sgd\", \"momentum\": 0.9}",
+};
+
+// Steps until one fails: which.  Files: what was before that one, and `after`.
+static int64_t take_until_failure(const char *keys, bool spoils_loss, bool overlaps,
+                                  const char *after)
 {
-    static const char keys[] = "\"batches\": \"sequential\"";
-    char text[600];
     attncl_train_step step = ATTNCL_TRAIN_STEP_INIT;
+    attncl_trainer *trainer = start(keys, "text");
     attncl_status status = ATTNCL_OK;
-    int64_t failed[2];
+    int64_t i = 0;
+    if (spoils_loss) // gradients are finite
+        spoil(trainer, "generator.projection.bias", 1, -INFINITY);
+    else
+        spoil(trainer, "src_embed.linear.weight", 8, INFINITY);
+    if (overlaps)
+        ck_ok(attncl_trainer_begin(trainer));
+    while (status == ATTNCL_OK && ++i <= 19) {
+        if (overlaps)
+            ck_ok(attncl_trainer_begin(trainer));
+        else
+            ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY("before")));
+        status = attncl_trainer_step(trainer, &step);
+    }
+    ck_assert_int_eq(status, ATTNCL_ERR_STATE);
+    ck_assert_msg(strstr(attncl_last_error(), ": the loss is ") != NULL, "%s", attncl_last_error());
+    ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY(after)));
+    attncl_trainer_destroy(trainer);
+    return i;
+}
+
+TABLE_TEST(a_step_that_is_not_finite_and_those_behind_it_change_nothing, failing)
+{
+    char keys[CONFIG_BYTES], text[600];
 
     for (size_t i = 0; i < sizeof text; ++i)
         text[i] = (char)('a' + i * i % 11);
     for (size_t i = 0; i < 11; ++i)
         text[i] = (char)('a' + i);
-    text[30] = 'z';
+    text[93] = 'z'; // in batch 4, counted from 0: the middle of three
     text[sizeof text - 1] = '\0';
     directory_write("text", text);
-    for (int overlaps = 0; overlaps < 2; ++overlaps) {
-        attncl_trainer *trainer = start(keys, "text");
-        spoil(trainer);
-        status = ATTNCL_OK;
-        if (overlaps)
-            ck_ok(attncl_trainer_begin(trainer));
-        failed[overlaps] = 0;
-        for (int64_t i = 1; i <= 19 && status == ATTNCL_OK; ++i) {
-            if (overlaps)
-                ck_ok(attncl_trainer_begin(trainer));
-            status = attncl_trainer_step(trainer, &step);
-            failed[overlaps] = i;
-        }
-        ck_assert_int_eq(status, ATTNCL_ERR_STATE);
-        ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY(overlaps ? "behind" : "alone")));
-        attncl_trainer_destroy(trainer);
+    snprintf(keys, sizeof keys, "\"batches\": \"sequential\"%s%s", *failing[_i] ? ", " : "",
+             failing[_i]);
+    for (int spoils_loss = 0; spoils_loss < 2; ++spoils_loss) {
+        const int64_t alone = take_until_failure(keys, spoils_loss, false, "alone");
+        ck_assert_int_ge(alone, 2);
+        ck_assert_int_eq(take_until_failure(keys, spoils_loss, true, "behind"), alone);
+        same_file("before", "alone");
+        same_file("alone", "behind");
     }
-    ck_assert_int_eq(failed[0], failed[1]);
-    same_file("alone", "behind");
 }
 
 TEST(a_checkpoint_runs_as_a_model_file)
@@ -300,4 +330,34 @@ TEST(another_training_is_refused)
 
     directory_write("checkpoint", "no file of tensors");
     refuse(start("", "text"), ATTNCL_ERR_FORMAT, "checkpoint");
+}
+
+// Every checkpoint in one precision goes on in that one alone.
+TEST(another_precision_is_refused)
+{
+    static const char *const names[] = {"float32", "tf32", "bf16"};
+    attncl_context *context[3];
+    char words[64];
+
+    for (int i = 0; i < 3; ++i) {
+        attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
+        options.precision = (attncl_precision)(ATTNCL_PRECISION_FLOAT32 + i);
+        ck_ok(attncl_context_create(&options, &context[i]));
+        attncl_trainer *trainer = start_on(context[i], "", "text");
+        ck_ok(attncl_trainer_save(trainer, IN_DIRECTORY(names[i])));
+        attncl_trainer_destroy(trainer);
+    }
+    for (int i = 0; i < 9; ++i) {
+        attncl_trainer *trainer = start_on(context[i % 3], "", "text");
+        snprintf(words, sizeof words, "the precision is %s, the checkpoint's is %s", names[i % 3],
+                 names[i / 3]);
+        if (i % 3 == i / 3)
+            ck_ok(attncl_trainer_resume(trainer, IN_DIRECTORY(names[i / 3])));
+        else
+            ck_fails(attncl_trainer_resume(trainer, IN_DIRECTORY(names[i / 3])), ATTNCL_ERR_STATE,
+                     words);
+        attncl_trainer_destroy(trainer);
+    }
+    for (int i = 0; i < 3; ++i)
+        ck_ok(attncl_context_destroy(context[i]));
 }

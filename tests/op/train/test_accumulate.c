@@ -36,6 +36,25 @@ TEST(zeros_hide_what_was_there)
     ck_near(into, want, 0, 0);
 }
 
+// A guard that is not a number leaves every bit; any other, infinity too, changes nothing of the result.
+LOOP_TEST(a_guard_that_is_not_a_number_stops_it, 0, 4)
+{
+    static const float guards[] = {NAN, -NAN, INFINITY, 0.5f};
+    const struct accumulate_fwd_params params = {0.999, 1 - 0.999};
+    struct host *into = host_random(1, DIMS(70001)), *x = host_random(2, DIMS(70001));
+    struct host *guard = host_new(ATTNCL_F32, 0, NULL);
+
+    into->data[3] = -0.0;
+    into->data[70000] = INFINITY;
+    x->data[5] = NAN;
+    struct host *want = host_copy(into);
+    guard->data[0] = (double)guards[_i];
+    if (_i >= 2)
+        ck_ok(run_op("accumulate_fwd", &params, HOSTS(want, x), NULL, 0));
+    ck_ok(run_op("accumulate_fwd", &params, HOSTS(into, x, guard), NULL, 0));
+    ck_assert_mem_eq(into->data, want->data, (size_t)want->count * sizeof want->data[0]);
+}
+
 TEST(nothing_to_add_to)
 {
     const struct accumulate_fwd_params params = {1, 1};
@@ -52,5 +71,6 @@ TEST(refusals)
 
     ck_refused("accumulate_fwd", &params, HOSTS(x, y), ATTNCL_ERR_SHAPE,
                "value is [4], into is [3]");
+    ck_refused("accumulate_fwd", &params, HOSTS(x, x, y), ATTNCL_ERR_SHAPE, "guard");
     ck_refused("accumulate_fwd", &params, HOSTS(x, ints), ATTNCL_ERR_DTYPE, "value is I32");
 }
