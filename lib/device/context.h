@@ -175,4 +175,8 @@ void attncl__queue_drain(attncl_context *ctx);
 // attncl_context_finish() without the checks of its argument: waits for all queues.
 attncl_status attncl__queue_finish(attncl_context *ctx);
 
+// Of all but queue 0.  What is read waits for it: queue 0 waits for the others, but a driver may tell a fault of
+// theirs only there.
+attncl_status attncl__side_queues_finish(attncl_context *ctx);
+
 #endif

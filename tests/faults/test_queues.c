@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "attncl/ops.h"
+#include "attncl/optim.h"
+#include "attncl/tensor.h"
 #include "device/context.h"
 #include "support/faults.h"
 
@@ -104,6 +106,44 @@ TEST(a_read_waits_for_all_queues)
     faults_none();
     ck_fails(attncl_graph_read(g, "y", y, sizeof y), ATTNCL_ERR_STATE, "failed");
     attncl_graph_destroy(g);
+}
+
+// w += (x + x) x in one queue, y = softmax(x) in the other.
+static attncl_status create_update(attncl_tensor *w, attncl_graph **ret)
+{
+    attncl_compile_options options = ATTNCL_COMPILE_OPTIONS_INIT;
+
+    ck_ok(attncl_graph_create(test_context(), ret));
+    options.n_queues = 2;
+    const attncl_value x = attncl_graph_input(*ret, "x", ATTNCL_F32, 1, (int64_t[]){N});
+    attncl_graph_output(*ret, "y", attncl_softmax(*ret, x, -1));
+    attncl_accumulate(*ret, attncl_graph_weight(*ret, w),
+                      attncl_mul(*ret, attncl_add(*ret, x, x), x));
+    return attncl_graph_compile(*ret, &options);
+}
+
+// Of a side queue too, where nothing but a weight is read: the graph says no more what it keeps.
+TEST(a_read_of_a_weight_waits_for_all_queues)
+{
+    float zero[N] = {0}, got[N];
+    attncl_graph *g = NULL;
+    attncl_tensor *w = NULL;
+
+    ck_ok(
+        attncl_tensor_create(test_context(), ATTNCL_F32, 1, (int64_t[]){N}, ATTNCL_F32, zero, &w));
+    ck_ok(create_update(w, &g));
+    write(g);
+    ck_ok(attncl_graph_run(g));
+    FAIL_CALL("clFinish", 1, CL_OUT_OF_RESOURCES);
+    ck_fails(attncl_tensor_read(w, got, sizeof got), ATTNCL_ERR_OPENCL, "clFinish");
+    faults_none();
+    ck_fails(attncl_graph_run(g), ATTNCL_ERR_STATE, "reset it");
+    ck_ok(attncl_graph_reset(g));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_tensor_read(w, got, sizeof got));
+    ck_assert_float_eq(got[N - 1], 4.0f * (N - 1) / N * (N - 1) / N); // of two runs
+    attncl_graph_destroy(g);
+    attncl_tensor_destroy(w);
 }
 
 // Compiling fails at each call, that which creates a queue too: nothing is left.
