@@ -83,8 +83,8 @@ typedef void (*attncl_compile_progress_fn)(size_t done, size_t total, void *user
 /** How to create a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
 typedef struct attncl_context_options {
     size_t struct_size; /**< set by the initializer */
-    const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored;
-                           NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
+    const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored,
+                           not ""; NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
     const char *cache_dir;  /**< directory of the program cache; NULL: as the environment says */
     int ignore_environment; /**< 1: no environment variable changes anything; else a wrong value of
                                one is ERR_ARGUMENT */

@@ -165,6 +165,8 @@ static attncl_status create(const attncl_context_options *options, bool tunes,
 
     REQUIRE(context_ret, ATTNCL_ERR_ARGUMENT, "context_ret is NULL");
     TRY(read_options(options, &o));
+    REQUIRE(!o.device || *o.device, ATTNCL_ERR_ARGUMENT,
+            "the device is \"\", it can be gpu, cpu, PLATFORM:DEVICE or part of a name");
     TRY_DONE(new_context(&o, &ctx));
     ctx->tunes = tunes;
     TRY_DONE(attncl__devices_list(&list));
