@@ -143,6 +143,19 @@ ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
  */
 ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed);
 
+/**
+ * What was found on device `index`, as attncl_device_get() counts, with its driver and is kept in the directory of the
+ * program cache that the environment names: what attncl selftest found, which instructions are used, what several queues gain.
+ * A line each, "shuffle: used", for people.
+ *
+ * @param text      receives the lines that fit, each with a line end; "" where nothing is known
+ * @param capacity  bytes at text, at least 1
+ *
+ * Any thread.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_device_findings(size_t index, char *text, size_t capacity);
+
 ATTNCL_END
 
 #endif
