@@ -74,7 +74,7 @@ attncl_status attncl_graph_memory(const attncl_graph *g, attncl_memory_report *r
     return status;
 }
 
-// Whether one queue does better than several that nobody asked for: there is no memory for what they may not share, or
+// Whether one queue does better than several that were not asked for: there is no memory for what they may not share, or
 // calls of CLBlast go to one queue all the same.
 static bool is_worth_one_queue(const struct lowered *p, const struct program *program,
                                attncl_status status)

@@ -122,7 +122,7 @@ attncl_status attncl__plan(const attncl_graph *g, const struct fit *fit, struct 
 attncl_status attncl__lower(const attncl_graph *g, const struct fit *fit, struct lowered *p);
 void attncl__eliminate_dead(struct lowered *p);
 attncl_status attncl__fuse(struct lowered *p);
-// How many queues the graph is worth, where nobody asked for a number.
+// How many queues the graph is worth, where no number is asked for.
 attncl_status attncl__count_queues(attncl_context *ctx, struct lowered *p);
 attncl_status attncl__schedule(struct lowered *p);
 attncl_status attncl__find_lifetimes(struct lowered *p);

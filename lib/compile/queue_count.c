@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// How many queues a graph goes to, where nobody asked for a number: one, or as many as an estimate says gain, with
+// How many queues a graph goes to, where no number is asked for: one, or as many as an estimate says gain, with
 // what launches and waits take on this device, on devices that were seen to overlap kernels.
 //
 // Launches of different queues overlap; the work of nodes does not, since it is taken for what a kernel

@@ -89,7 +89,7 @@ static const struct {
 
 attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)
 {
-    attncl_context ctx = {.info = ATTNCL_DEVICE_INFO_INIT}; // of a device that nobody opens
+    attncl_context ctx = {.info = ATTNCL_DEVICE_INFO_INIT}; // of a device that is not opened
     char failed[FINDING_BYTES];
     size_t used = 0;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How many queues a graph goes to where nobody asks: on a device that overlaps kernels of two queues as many as it
+// How many queues a graph goes to where no number is asked for: on a device that overlaps kernels of two queues as many as it
 // gains by, on one that does not, and on a CPU, one.  The calls below stand in for OpenCL's: PoCL computes, and time passes
 // as on a GPU that does or does not overlap.
 
