@@ -83,8 +83,8 @@ typedef void (*attncl_compile_progress_fn)(size_t done, size_t total, void *user
 /** How to create a context.  Start from ATTNCL_CONTEXT_OPTIONS_INIT; zero means default. */
 typedef struct attncl_context_options {
     size_t struct_size; /**< set by the initializer */
-    const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored;
-                           NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
+    const char *device; /**< "gpu", "cpu", "1:0" (platform:device) or part of a name, case ignored,
+                           not ""; NULL: ATTNCL_DEVICE, else the best GPU, else the best CPU */
     const char *cache_dir;  /**< directory of the program cache; NULL: as the environment says */
     int ignore_environment; /**< 1: no environment variable changes anything; else a wrong value of
                                one is ERR_ARGUMENT */
@@ -142,6 +142,19 @@ ATTNCL_API attncl_status attncl_context_finish(attncl_context *context);
  * Errors: ERR_ARGUMENT, ERR_STATE, ERR_IO.  Since: 0.2.
  */
 ATTNCL_API attncl_status attncl_context_keep_selftest(attncl_context *context, const char *failed);
+
+/**
+ * What was found on device `index`, as attncl_device_get() counts, with its driver and is kept in the directory of the
+ * program cache that the environment names: what attncl selftest found, which instructions are used, what several queues gain.
+ * A line each, "shuffle: used", for people.
+ *
+ * @param text      receives the lines that fit, each with a line end; "" where nothing is known
+ * @param capacity  bytes at text, at least 1
+ *
+ * Any thread.
+ * Errors: ERR_ARGUMENT, ERR_NO_DEVICE.  Since: 0.2.
+ */
+ATTNCL_API attncl_status attncl_device_findings(size_t index, char *text, size_t capacity);
 
 ATTNCL_END
 

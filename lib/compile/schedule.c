@@ -12,10 +12,7 @@
 #include "base/try.h"
 #include "compile/lowered.h"
 
-enum {
-    FLOP_PER_BYTE = 8,
-    FLOP_PER_COMMAND = 100000, // a launch costs as much, and so does a wait for another queue
-};
+enum { FLOP_PER_BYTE = 8 };
 
 // Last users of one piece of memory: a base value, or, [0], all weights.
 struct memory_users {
@@ -109,9 +106,9 @@ static void use(struct schedule *s, int first, int last)
     }
 }
 
-static double duration(const struct lowered *p, int first, int last)
+static double duration(struct lowered *p, int first, int last)
 {
-    double sum = 0;
+    double work = 0, n_launches = 0;
 
     for (int n = first; n <= last; ++n) {
         const struct lowered_node *node = &p->nodes[n];
@@ -121,10 +118,13 @@ static double duration(const struct lowered *p, int first, int last)
             continue;
         attncl__lowered_sig(p, node, &sig);
         attncl__op_cost(node->cls, &sig, &flop, &bytes);
-        sum += (flop + FLOP_PER_BYTE * bytes + FLOP_PER_COMMAND) *
-               (node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count);
+        const double trips = node->loop < 0 ? 1 : (double)p->loops[node->loop].trip_count;
+        work += trips * (flop + FLOP_PER_BYTE * bytes);
+        n_launches += trips;
     }
-    return sum;
+    p->work += work;
+    p->n_launches += n_launches;
+    return work + n_launches * p->costs.launch;
 }
 
 // When the unit could begin on queue q.
@@ -136,7 +136,7 @@ static double earliest(const struct schedule *s, const struct progress *need, in
         const int node = need->node[other];
         if (other == q || node <= s->tail[q].node[other])
             continue;
-        const double at = s->finish[node] + FLOP_PER_COMMAND;
+        const double at = s->finish[node] + s->p->costs.wait;
         start = at > start ? at : start;
     }
     return start;
@@ -184,6 +184,7 @@ static void schedule_unit(struct schedule *s, int first, int last)
         s->finish[n] = end;
     }
     s->available[q] = end;
+    p->end_time = end > p->end_time ? end : p->end_time;
     advance(&tail->node[q], last);
     advance(&p->end.node[q], last);
     use(s, first, last);
@@ -216,8 +217,13 @@ attncl_status attncl__schedule(struct lowered *p)
     const size_t n_nodes = (size_t)p->n_nodes, n_values = (size_t)p->n_values;
 
     p->end = nothing;
-    for (int n = 0; n < p->n_nodes; ++n)
+    p->n_signals = 0;
+    p->work = p->n_launches = p->end_time = 0;
+    p->begun = p->waits = NULL;
+    for (int n = 0; n < p->n_nodes; ++n) {
         p->nodes[n].signal = -1;
+        p->nodes[n].queue = 0;
+    }
     if (p->n_queues == 1)
         return ATTNCL_OK;
     struct schedule s = {.p = p,

@@ -85,6 +85,7 @@ attncl_status attncl__buffer_read(attncl_context *ctx, cl_mem mem, size_t offset
 {
     if (!bytes)
         return ATTNCL_OK;
+    TRY(attncl__side_queues_finish(ctx));
     return attncl__transfer_check(
         ctx, clEnqueueReadBuffer(ctx->queue, mem, CL_TRUE, offset, bytes, data, 0, NULL, NULL),
         "clEnqueueReadBuffer");

@@ -80,6 +80,7 @@ static void release(attncl_context *ctx)
     pthread_mutex_destroy(&ctx->variant_lock);
     pthread_mutex_destroy(&ctx->mma_lock);
     pthread_mutex_destroy(&ctx->shuffle_lock);
+    pthread_mutex_destroy(&ctx->queue_gain_lock);
     attncl__free(ctx);
 }
 
@@ -115,6 +116,7 @@ static attncl_status new_context(const attncl_context_options *options, attncl_c
     pthread_mutex_init(&ctx->variant_lock, NULL);
     pthread_mutex_init(&ctx->mma_lock, NULL);
     pthread_mutex_init(&ctx->shuffle_lock, NULL);
+    pthread_mutex_init(&ctx->queue_gain_lock, NULL);
     ctx->pid = getpid();
     ctx->ignore_environment = options->ignore_environment != 0;
     ctx->compile_progress = options->compile_progress;
@@ -174,6 +176,8 @@ static attncl_status create(const attncl_context_options *options, bool tunes,
 
     REQUIRE(context_ret, ATTNCL_ERR_ARGUMENT, "context_ret is NULL");
     TRY(read_options(options, &o));
+    REQUIRE(!o.device || *o.device, ATTNCL_ERR_ARGUMENT,
+            "the device is \"\", it can be gpu, cpu, PLATFORM:DEVICE or part of a name");
     TRY_DONE(new_context(&o, &ctx));
     ctx->tunes = tunes;
     TRY_DONE(attncl__devices_list(&list));

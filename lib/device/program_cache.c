@@ -21,7 +21,7 @@ static const uint64_t cap_bytes = (uint64_t)256 << 20;
 struct disk_cache {
     struct private_dir directory;
     char *device_key; // the part of the key that all programs share
-    bool has_stored;
+    bool has_stored, has_failed;
 };
 
 static bool make_key(const attncl_context *ctx, const char *source, const char *options,
@@ -58,8 +58,14 @@ struct disk_cache *attncl__cache_open(const attncl_context *ctx)
     const char *why = "out of memory";
     struct disk_cache *cache = NULL;
 
-    if (!ctx->cache_directory)
+    if (!ctx->cache_directory) {
+        const bool wanted = !mode || strcmp(mode, "off") != 0;
+        if (wanted && writable && !ctx->ignore_environment && !attncl__privileged())
+            attncl__log(ATTNCL_LOG_WARN,
+                        "no program cache: neither ATTNCL_CACHE_DIR nor an absolute "
+                        "XDG_CACHE_HOME or HOME names a directory");
         return NULL;
+    }
     cache = attncl__alloc_zero(sizeof *cache);
     if (!cache)
         return NULL;
@@ -211,8 +217,10 @@ void attncl__cache_store(const attncl_context *ctx, const char *source, const ch
             attncl__cache_entry_write(&ctx->cache->directory, (struct bytes){key.data, key.used},
                                       (struct bytes){payload.data, payload.used});
         ctx->cache->has_stored = ctx->cache->has_stored || stored;
-        if (!stored)
-            attncl__log(ATTNCL_LOG_WARN, "program cache: an entry could not be written");
+        if (!stored && !ctx->cache->has_failed)
+            attncl__log(ATTNCL_LOG_WARN, "program cache: entries cannot be written into %s",
+                        ctx->cache_directory);
+        ctx->cache->has_failed = ctx->cache->has_failed || !stored;
     }
     attncl__strbuf_free(&key);
     attncl__strbuf_free(&payload);

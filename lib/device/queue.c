@@ -37,12 +37,12 @@ attncl_status attncl__queues_open(attncl_context *ctx, int n)
     return status;
 }
 
-// Waits for all queues; the first failure, which is counted.
-static cl_int finish_all(attncl_context *ctx)
+// Waits for queue `lowest` and those above it; the first failure, which is counted.
+static cl_int finish_from(attncl_context *ctx, int lowest)
 {
     cl_int first = CL_SUCCESS;
 
-    for (int i = atomic_load(&ctx->n_side_queues); i >= 0; --i) {
+    for (int i = atomic_load(&ctx->n_side_queues); i >= lowest; --i) {
         const cl_int code = clFinish(attncl__queue(ctx, i));
         first = first == CL_SUCCESS ? code : first;
     }
@@ -53,12 +53,17 @@ static cl_int finish_all(attncl_context *ctx)
 
 void attncl__queue_drain(attncl_context *ctx)
 {
-    (void)finish_all(ctx);
+    (void)finish_from(ctx, 0);
 }
 
 attncl_status attncl__queue_finish(attncl_context *ctx)
 {
-    return CL_CODE(finish_all(ctx), "clFinish");
+    return CL_CODE(finish_from(ctx, 0), "clFinish");
+}
+
+attncl_status attncl__side_queues_finish(attncl_context *ctx)
+{
+    return CL_CODE(finish_from(ctx, 1), "clFinish");
 }
 
 attncl_status attncl__transfer_check(attncl_context *ctx, cl_int code, const char *call)

@@ -3,11 +3,14 @@
 // What was found on this device with this driver, kept by attncl selftest and by GEMMs; what the former found is
 // told when a context is created.
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/log.h"
 #include "device/clerr.h"
 #include "device/internal.h"
+#include "device/program_cache.h"
 #include "store/selftest_file.h"
 
 _Static_assert((int)FINDING_BYTES == (int)SELFTEST_FAILED_BYTES, "the same texts");
@@ -69,4 +72,44 @@ attncl_status attncl__finding_keep(const attncl_context *ctx, const char *what, 
 attncl_status attncl__selftest_keep(const attncl_context *ctx, const char *failed)
 {
     return attncl__finding_keep(ctx, variant_name(ctx), failed);
+}
+
+// What may be kept, and what an empty text says of it; NULL: the text says all.
+static const struct {
+    const char *what, *title, *good, *bad;
+} kinds[] = {
+    {"cpu", "selftest, cpu kernels", "passed", "failed: "},
+    {"gpu", "selftest, gpu kernels", "passed", "failed: "},
+    {"kernels gpu", "kernels at first use", "right", "not used: "},
+    {"kernels cpu", "kernels of one work-item at first use", "right", "wrong: "},
+    {"mma f32", "matrix instructions, float32", "used", "not used: "},
+    {"mma tf32", "matrix instructions, tf32", "used", "not used: "},
+    {"mma bf16", "matrix instructions, bf16", "used", "not used: "},
+    {"shuffle", "shuffles", "used", "not used: "},
+    {"queues", "queues, kernels of one work-group", "", ""},
+};
+
+attncl_status attncl_device_findings(size_t index, char *text, size_t capacity)
+{
+    attncl_context ctx = {.info = ATTNCL_DEVICE_INFO_INIT}; // of a device that is not opened
+    char failed[FINDING_BYTES];
+    size_t used = 0;
+
+    REQUIRE(text && capacity, ATTNCL_ERR_ARGUMENT, "text is NULL or has no capacity");
+    TRY(attncl_device_get(index, &ctx.info));
+    text[0] = '\0';
+    ctx.cache_directory = attncl__cache_directory(&ctx, NULL);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i) {
+        if (!attncl__finding_read(&ctx, kinds[i].what, failed))
+            continue;
+        const int n = snprintf(text + used, capacity - used, "%s: %s%s\n", kinds[i].title,
+                               *failed ? kinds[i].bad : kinds[i].good, failed);
+        if (n < 0 || (size_t)n >= capacity - used) {
+            text[used] = '\0';
+            break;
+        }
+        used += (size_t)n;
+    }
+    attncl__free(ctx.cache_directory);
+    return ATTNCL_OK;
 }

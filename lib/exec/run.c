@@ -171,9 +171,6 @@ attncl_status attncl_graph_read(attncl_graph *g, const char *name, void *data, s
             bytes);
     REQUIRE(data || have == 0, ATTNCL_ERR_ARGUMENT, "data of output %s is NULL", name);
     TRY(attncl__outputs_defined(p));
-    if (p->command_list.n_queues >
-        1) // the read waits for queue 0, which may not tell faults of others
-        TRY(attncl__run_waited(p, attncl__queue_finish(p->ctx)));
     return attncl__run_waited(p, have ? attncl__buffer_read(p->ctx, b->storage->mem, 0, data, bytes)
                                       : attncl__queue_finish(p->ctx));
 }

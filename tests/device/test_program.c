@@ -223,9 +223,16 @@ TEST(modes_and_places)
     char *const xdg = getenv("XDG_CACHE_HOME") ? strdup(getenv("XDG_CACHE_HOME")) : NULL;
     unsetenv("HOME");
     unsetenv("XDG_CACHE_HOME");
+    n_warned = 0;
     live_once("#define VALUE 1\n");
+    ck_assert_int_eq(n_warned, 1);
     setenv("XDG_CACHE_HOME", "relative", 1);
     live_once("#define VALUE 1\n");
+    ck_assert_int_eq(n_warned, 2);
+    setenv("ATTNCL_CACHE", "off", 1);
+    live_once("#define VALUE 1\n");
+    setenv("ATTNCL_CACHE", "rw", 1);
+    ck_assert_int_eq(n_warned, 2);
     ck_assert_int_eq(n_cached, 0);
     ck_assert_uint_eq(directory_count(), 2);
     setenv("HOME", IN_DIRECTORY("home"), 1);
@@ -241,6 +248,24 @@ TEST(modes_and_places)
         setenv("XDG_CACHE_HOME", xdg, 1);
     free(home);
     free(xdg);
+}
+
+// A directory that cannot be made, and one in which nothing can be written: a line each, whatever there is to store.
+TEST(impossible_directories_are_told_once)
+{
+    attncl_context *ctx = NULL;
+    struct kernel_program *program = NULL;
+
+    setenv("ATTNCL_CACHE_DIR", "/proc/attncl/cache", 1);
+    live_once("#define VALUE 1\n");
+    ck_assert_int_eq(n_warned, 1);
+    setenv("ATTNCL_CACHE_DIR", IN_DIRECTORY("cache"), 1);
+    ck_ok(attncl_context_create(NULL, &ctx));
+    ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 1\n", &program));
+    ck_ok(attncl__program_get(ctx, "probe.cl", "#define VALUE 2\n", &program));
+    ck_assert_int_eq(rmdir(IN_DIRECTORY("cache")), 0);
+    ck_ok(attncl_context_destroy(ctx));
+    ck_assert_int_eq(n_warned, 2);
 }
 
 // In the place of OpenCL's: counts what asks for binaries.

@@ -106,6 +106,41 @@ TEST(a_file_that_others_can_write_is_not_read)
     check_warning(NULL);
 }
 
+TEST(what_was_found_is_told_for_people)
+{
+    static const char *const lines = "selftest, cpu kernels: failed: softmax\n"
+                                     "shuffles: used\n"
+                                     "queues, kernels of one work-group: as fast\n";
+    char text[MAX_TEXT] = "nothing was written";
+    attncl_context *ctx = open_context();
+    size_t n = 0, index = 0;
+
+    ck_ok(attncl_device_count(&n));
+    for (attncl_device_info info = ATTNCL_DEVICE_INFO_INIT; index < n; ++index) {
+        ck_ok(attncl_device_get(index, &info));
+        if (info.platform == ctx->info.platform && info.device == ctx->info.device)
+            break;
+    }
+    setenv("ATTNCL_CACHE_DIR", options.cache_dir, 1);
+    ck_ok(attncl_device_findings(index, text, sizeof text));
+    ck_assert_str_eq(text, "");
+    ck_ok(attncl__finding_keep(ctx, "queues", "as fast"));
+    ck_ok(attncl__finding_keep(ctx, "shuffle", ""));
+    ck_ok(attncl__finding_keep(ctx, "cpu", "softmax"));
+    ck_ok(attncl_device_findings(index, text, sizeof text));
+    ck_assert_str_eq(text, lines);
+    ck_ok(attncl_device_findings(index, text, strlen(lines))); // one byte too few
+    ck_assert_uint_eq(strlen(text), strlen(lines) - strlen(strstr(lines, "queues")));
+    setenv("ATTNCL_CACHE", "off", 1);
+    ck_ok(attncl_device_findings(index, text, 1));
+    ck_assert_str_eq(text, "");
+    ck_fails(attncl_device_findings(n, text, sizeof text), ATTNCL_ERR_NO_DEVICE, "device");
+    ck_fails(attncl_device_findings(index, text, 0), ATTNCL_ERR_ARGUMENT, "capacity");
+    ck_fails(attncl_device_findings(index, NULL, 1), ATTNCL_ERR_ARGUMENT, "text");
+    unsetenv("ATTNCL_CACHE_DIR");
+    ck_ok(attncl_context_destroy(ctx));
+}
+
 TEST(where_nothing_can_be_kept)
 {
     char text[SELFTEST_FAILED_BYTES + 1] = "";

@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "attncl/ops.h"
+#include "attncl/optim.h"
+#include "attncl/tensor.h"
 #include "device/context.h"
 #include "support/faults.h"
 
@@ -23,7 +25,7 @@ static const cl_int codes[] = {CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY,
                                CL_INVALID_COMMAND_QUEUE};
 
 // y = softmax(x) + (x + x) * x
-static attncl_status create(attncl_context *ctx, attncl_graph **ret)
+static attncl_status create(attncl_context *ctx, int n_queues, attncl_graph **ret)
 {
     attncl_compile_options options = ATTNCL_COMPILE_OPTIONS_INIT;
     attncl_graph *g = NULL;
@@ -31,7 +33,7 @@ static attncl_status create(attncl_context *ctx, attncl_graph **ret)
     attncl_status status = attncl_graph_create(ctx, &g);
     if (status != ATTNCL_OK)
         return status;
-    options.n_queues = 2;
+    options.n_queues = n_queues;
     const attncl_value x = attncl_graph_input(g, "x", ATTNCL_F32, 1, (int64_t[]){N});
     const attncl_value a = attncl_softmax(g, x, -1);
     const attncl_value b = attncl_mul(g, attncl_add(g, x, x), x);
@@ -60,7 +62,7 @@ LOOP_TEST(each_call_of_a_run, 0, 2 * COUNT_OF(codes))
     struct object_counts before, after;
     size_t n = 1;
 
-    ck_ok(create(test_context(), &g));
+    ck_ok(create(test_context(), 2, &g));
     write(g);
     ck_ok(attncl_graph_run(g));
     ck_ok(attncl_graph_read(g, "y", want, sizeof want));
@@ -96,7 +98,7 @@ TEST(a_read_waits_for_all_queues)
     float y[N];
     attncl_graph *g = NULL;
 
-    ck_ok(create(test_context(), &g));
+    ck_ok(create(test_context(), 2, &g));
     write(g);
     ck_ok(attncl_graph_run(g));
     FAIL_CALL("clFinish", 1, CL_OUT_OF_RESOURCES);
@@ -104,6 +106,44 @@ TEST(a_read_waits_for_all_queues)
     faults_none();
     ck_fails(attncl_graph_read(g, "y", y, sizeof y), ATTNCL_ERR_STATE, "failed");
     attncl_graph_destroy(g);
+}
+
+// w += (x + x) x in one queue, y = softmax(x) in the other.
+static attncl_status create_update(attncl_tensor *w, attncl_graph **ret)
+{
+    attncl_compile_options options = ATTNCL_COMPILE_OPTIONS_INIT;
+
+    ck_ok(attncl_graph_create(test_context(), ret));
+    options.n_queues = 2;
+    const attncl_value x = attncl_graph_input(*ret, "x", ATTNCL_F32, 1, (int64_t[]){N});
+    attncl_graph_output(*ret, "y", attncl_softmax(*ret, x, -1));
+    attncl_accumulate(*ret, attncl_graph_weight(*ret, w),
+                      attncl_mul(*ret, attncl_add(*ret, x, x), x));
+    return attncl_graph_compile(*ret, &options);
+}
+
+// Of a side queue too, where nothing but a weight is read: the graph says no more what it keeps.
+TEST(a_read_of_a_weight_waits_for_all_queues)
+{
+    float zero[N] = {0}, got[N];
+    attncl_graph *g = NULL;
+    attncl_tensor *w = NULL;
+
+    ck_ok(
+        attncl_tensor_create(test_context(), ATTNCL_F32, 1, (int64_t[]){N}, ATTNCL_F32, zero, &w));
+    ck_ok(create_update(w, &g));
+    write(g);
+    ck_ok(attncl_graph_run(g));
+    FAIL_CALL("clFinish", 1, CL_OUT_OF_RESOURCES);
+    ck_fails(attncl_tensor_read(w, got, sizeof got), ATTNCL_ERR_OPENCL, "clFinish");
+    faults_none();
+    ck_fails(attncl_graph_run(g), ATTNCL_ERR_STATE, "reset it");
+    ck_ok(attncl_graph_reset(g));
+    ck_ok(attncl_graph_run(g));
+    ck_ok(attncl_tensor_read(w, got, sizeof got));
+    ck_assert_float_eq(got[N - 1], 4.0f * (N - 1) / N * (N - 1) / N); // of two runs
+    attncl_graph_destroy(g);
+    attncl_tensor_destroy(w);
 }
 
 // Compiling fails at each call, that which creates a queue too: nothing is left.
@@ -117,7 +157,7 @@ TEST(each_call_of_compiling)
         attncl_context *ctx = NULL;
         ck_ok(attncl_context_create(NULL, &ctx));
         faults_plan((struct fault_plan){.at = n, .code = CL_OUT_OF_RESOURCES});
-        const attncl_status status = create(ctx, &g);
+        const attncl_status status = create(ctx, 2, &g);
         const struct fault_report report = faults_report();
         faults_none();
         if (status == ATTNCL_OK) {
@@ -132,4 +172,38 @@ TEST(each_call_of_compiling)
     }
     ck_assert_uint_gt(n, 8);
     ck_assert_uint_lt(n, MAX_CALLS);
+}
+
+// Calls fail while a GPU's queues are measured, at its first graph: it compiles all the same, for one queue, or
+// says what failed; nothing is left.
+TEST(calls_of_the_measurement)
+{
+    float y[N];
+    bool failed = true;
+
+    for (size_t n = 1; failed; n += n) { // there are thousands
+        attncl_graph *g = NULL;
+        attncl_context *ctx = NULL;
+        ck_ok(attncl_context_create(NULL, &ctx));
+        ctx->caps.is_gpu = true;
+        ctx->caps.variant = VARIANT_GPU;
+        ctx->caps.vector_width = 4;
+        ctx->caps.flop_per_second = 1e12;
+        faults_plan((struct fault_plan){.at = n, .code = CL_OUT_OF_RESOURCES});
+        const attncl_status status = create(ctx, 0, &g);
+        const struct fault_report report = faults_report();
+        faults_none();
+        failed = report.n_failed > 0;
+        ck_assert(ctx->queue_gain_known || status != ATTNCL_OK);
+        if (status == ATTNCL_OK) {
+            write(g);
+            ck_ok(attncl_graph_run(g));
+            ck_ok(attncl_graph_read(g, "y", y, sizeof y));
+            attncl_graph_destroy(g);
+        } else {
+            ck_assert_msg(strstr(attncl_last_error(), report.first) != NULL, "%s: \"%s\"",
+                          report.first, attncl_last_error());
+        }
+        ck_ok(attncl_context_destroy(ctx));
+    }
 }

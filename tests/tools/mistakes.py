@@ -203,6 +203,17 @@ MISTAKES = [
     )],
     (1, 'no available device matches "vulkan"; there is 0:0 ', {"ATTNCL_DEVICE": "vulkan"}, ("run", "linear", "x", "out")),
     (1, 'no available device matches "9:9"; there is 0:0 ', {}, ("run", "linear", "x", "out", "--device", "9:9")),
+    *[(1, 'the device is "", it can be gpu, cpu, PLATFORM:DEVICE or part of a name', {}, (*command, "--device", device))
+      for device, command in (
+        ("", ("run", "linear", "x", "out")),
+        ("", ("eval", "lm_abc", "text")),
+        ("", ("sample", "lm", "--tokens", "1")),
+        ("", ("train", "train.json", "--data", "long_text", "--out", "out")),
+        ("", ("plot", "softmax", "x", "out.png")),
+        ("", ("tune", "--seconds", "0.1")),
+        ("", ("selftest",)),
+        (",0:0", ("train", "train.json", "--data", "long_text", "--out", "out")),
+    )],
     (1, "nowhere/out: No such file or directory", {}, ("run", "linear", "x", "nowhere/out")),
     (1, "is a directory", {}, ("run", "linear", "x", ".")),
     (1, "would overwrite", {}, ("run", "linear", "x", "x")),
