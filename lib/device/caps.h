@@ -37,8 +37,9 @@ enum lane_shuffle {
     SHUFFLE_PTX,
     SHUFFLE_AMD,
     SHUFFLE_EMULATED,
-    SHUFFLE_INTEL, // cl_intel_subgroups
-    SHUFFLE_KHR    // cl_khr_subgroup_shuffle
+    SHUFFLE_INTEL,       // cl_intel_subgroups
+    SHUFFLE_KHR,         // cl_khr_subgroup_shuffle
+    SHUFFLE_AMD_EMULATED // as SHUFFLE_AMD composes AMD's instructions
 };
 
 struct tune_table;

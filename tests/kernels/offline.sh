@@ -41,7 +41,7 @@ compile() {
 }
 for file; do
     source="\$file"
-    if grep -qE '^#define SHUFFLE [^03]' "\$file"; then
+    if grep -qE '^#define SHUFFLE [^036]' "\$file"; then
         source="$tmp/source.\$\$"
         sed '/^#define SHUFFLE/d' "\$file" >"\$source"
     fi

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Reductions over a work-group by shuffles, local memory standing for them: every work-item gets the bits that it gets
-// without; those of extensions, where the device has them; the comparison at first use, and what of it is kept.
+// Reductions over a work-group or a row by shuffles, local memory standing for them: every work-item gets the bits that it gets
+// without; what AMD's are composed of; those of extensions, where the device has them; the comparison at first use, and what of it is kept.
 
 #include <math.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "support/sources.h"
 #include "support/test.h"
 
-enum { MAX_GROUP = 256, LANES = 128 }; // of the comparison: two sizes of work-groups
+enum { MAX_GROUP = 256, LANES = 128, ROW_SUMS = 8 }; // of the comparison: two sizes of work-groups
 
 static const char probe[] = "#include \"common/reduce.clh\"\n"
                             "KERNEL void probe_reduce(__global const float *x, __global float *y)\n"
@@ -22,6 +22,21 @@ static const char probe[] = "#include \"common/reduce.clh\"\n"
                             "    y[LS + i] = GROUP_MAX(x[LS + i], tmp);\n"
                             "}\n";
 
+static const char row_probe[] =
+    "#include \"common/row_tiling.clh\"\n"
+    "KERNEL void probe_rows(__global const float *x, __global float *y)\n"
+    "{\n"
+    "    ROW_REDUCE_LOCALS(tmp, 8);\n"
+    "    const int i = (int)get_local_id(0);\n"
+    "    const float a = x[i], b = x[LS + i];\n"
+    "    const float2 two = row_reduce_sum2((float2)(b, a), ROW_REDUCE_SLOT(tmp, 1));\n"
+    "    const float4 four = row_reduce_sum4((float4)(a, b, 2 * a, -b), ROW_REDUCE_SLOT(tmp, 3));\n"
+    "    y[i] = row_reduce_sum(a, ROW_REDUCE_SLOT(tmp, 0));\n"
+    "    y[LS + i] = row_reduce_max(b, ROW_REDUCE_SLOT(tmp, 7));\n"
+    "    vstore2(two, i, y + 2 * LS);\n"
+    "    vstore4(four, i, y + 4 * LS);\n"
+    "}\n";
+
 static attncl_context_options options = ATTNCL_CONTEXT_OPTIONS_INIT;
 
 static void up(void)
@@ -29,7 +44,6 @@ static void up(void)
     static char path[FILE_BYTES];
     directory_begin();
     options.cache_dir = directory_path("cache", path);
-    setenv("ATTNCL_CACHE", "rw", 1);
 }
 
 static void down(void)
@@ -61,23 +75,28 @@ static struct device_caps describe(const attncl_context *ctx, enum lane_shuffle 
     return caps;
 }
 
-static void reduce(attncl_context *ctx, const struct device_caps *caps, size_t group,
-                   float y[2 * MAX_GROUP])
+static void numbers(float *x, size_t n)
+{
+    for (size_t i = 0; i < n; ++i)
+        x[i] = ldexpf((float)(i * 7919 % 1009) - 500.3f, (int)(i % 13) - 6);
+}
+
+// y: n_out floats, of 2 numbers for each work-item.
+static void run(attncl_context *ctx, const struct device_caps *caps, const struct kspec *spec,
+                size_t group, float *y, size_t n_out)
 {
     struct command_list list;
     struct launcher l = {.caps = caps, .command_list = &list};
-    struct kspec spec = kspec_begin("probe.cl", "probe_reduce");
-    struct storage in = {.bytes = 2 * group * sizeof(float)}, out = in;
+    struct storage in = {.bytes = 2 * group * sizeof(float)},
+                   out = {.bytes = n_out * sizeof(float)};
     float x[2 * MAX_GROUP];
 
-    for (size_t i = 0; i < 2 * group; ++i)
-        x[i] = ldexpf((float)(i * 7919 % 1009) - 500.3f, (int)(i % 13) - 6);
-    kspec_set_vw_ls(&spec, 1, group);
+    numbers(x, 2 * group);
     ck_ok(attncl__buffer_create(ctx, in.bytes, &in.mem));
     ck_ok(attncl__buffer_create(ctx, out.bytes, &out.mem));
     ck_ok(attncl__buffer_write(ctx, in.mem, 0, x, in.bytes));
     ck_ok(attncl__command_list_begin(ctx, &list));
-    ck_ok(attncl__launch(&l, &spec, grid_1d(1, group),
+    ck_ok(attncl__launch(&l, spec, grid_1d(1, group),
                          ARGS(arg_mem((struct span){&in}), arg_mem((struct span){&out}))));
     ck_ok(attncl__command_list_enqueue(&list, 0, NULL, NULL, NULL));
     ck_ok(attncl__buffer_read(ctx, out.mem, 0, y, out.bytes));
@@ -85,6 +104,17 @@ static void reduce(attncl_context *ctx, const struct device_caps *caps, size_t g
     attncl__buffer_release(&in.mem);
     attncl__buffer_release(&out.mem);
 }
+
+static void reduce(attncl_context *ctx, const struct device_caps *caps, size_t group,
+                   float y[2 * MAX_GROUP])
+{
+    struct kspec spec = kspec_begin("probe.cl", "probe_reduce");
+
+    kspec_set_vw_ls(&spec, 1, group);
+    run(ctx, caps, &spec, group, y, 2 * group);
+}
+
+static const enum lane_shuffle emulated[] = {SHUFFLE_EMULATED, SHUFFLE_AMD_EMULATED};
 
 static const struct {
     unsigned lanes;
@@ -104,9 +134,76 @@ TABLE_TEST(every_work_item_gets_the_same_bits, sizes)
         reduce(ctx, &caps, group, expected);
         for (size_t i = 0; i < group; ++i)
             ck_assert_float_eq(expected[i], expected[0]);
-        caps.shuffle = SHUFFLE_EMULATED;
-        reduce(ctx, &caps, group, found);
-        ck_assert_mem_eq(found, expected, 2 * group * sizeof(float));
+        for (size_t k = 0; k < COUNT_OF(emulated); ++k) {
+            caps.shuffle = emulated[k];
+            reduce(ctx, &caps, group, found);
+            ck_assert_mem_eq(found, expected, 2 * group * sizeof(float));
+        }
+    }
+    ck_ok(attncl_context_destroy(ctx));
+}
+
+// All work-items of a row have its sums and its largest.
+static void check_rows(const float *y, size_t group, int per_row)
+{
+    float x[2 * MAX_GROUP];
+
+    numbers(x, 2 * group);
+    for (size_t first = 0; first < group; first += (size_t)per_row) {
+        double sum[2] = {0}, size[2] = {0};
+        float largest = -INFINITY;
+        for (size_t i = first; i < first + (size_t)per_row; ++i) {
+            for (size_t k = 0; k < 2; ++k) {
+                sum[k] += (double)x[k * group + i];
+                size[k] += fabs((double)x[k * group + i]);
+            }
+            largest = fmaxf(largest, x[group + i]);
+        }
+        // Each of the tree's log2(per_row) additions rounds once.
+        const double slack = 0x1p-24 * log2(per_row);
+        for (size_t i = first; i < first + (size_t)per_row; ++i) {
+            const float *two = y + 2 * group + 2 * i, *four = y + 4 * group + 4 * i;
+            ck_assert_float_eq(y[group + i], largest);
+            ck_assert_double_le(fabs(y[i] - sum[0]), slack * size[0]);
+            ck_assert_double_le(fabs(two[0] - sum[1]), slack * size[1]);
+            const float again[5] = {two[1], four[0], four[2] / 2, four[1], -four[3]};
+            for (int k = 0; k < 5; ++k)
+                ck_assert_float_eq(again[k], k < 3 ? y[i] : two[0]);
+            ck_assert_float_eq(y[i], y[first]);
+            ck_assert_float_eq(two[0], y[2 * group + 2 * first]);
+        }
+    }
+}
+
+static const struct {
+    unsigned lanes;
+    size_t group;
+    int per_row;
+} rows[] = {{8, 4, 4},     {16, 64, 4},    {16, 16, 8},    {32, 128, 16},  {32, 64, 32},
+            {32, 128, 64}, {64, 128, 64},  {16, 128, 128}, {32, 128, 128}, {64, 64, 8},
+            {8, 128, 128}, {64, 256, 256}, {8, 256, 256},  {16, 256, 128}};
+
+TABLE_TEST(every_work_item_gets_the_same_bits_of_its_row, rows)
+{
+    sources_write("common/shuffle.clh", "x", "x");
+    directory_write("probe.cl", row_probe);
+    attncl_context *ctx = open_context();
+    struct device_caps caps = describe(ctx, SHUFFLE_EMULATED, rows[_i].lanes);
+    struct kspec spec = kspec_begin("probe.cl", "probe_rows");
+    const size_t group = rows[_i].group;
+    static float expected[ROW_SUMS * MAX_GROUP], found[ROW_SUMS * MAX_GROUP];
+
+    kspec_set_vw_ls(&spec, 1, group);
+    kspec_int(&spec, "LANES_PER_ROW", rows[_i].per_row);
+    kspec_int(&spec, "VECS_PER_LANE", 1);
+    if (group <= caps.max_group) {
+        run(ctx, &caps, &spec, group, expected, ROW_SUMS * group);
+        check_rows(expected, group, rows[_i].per_row);
+        for (size_t k = 0; k < COUNT_OF(emulated); ++k) {
+            caps.shuffle = emulated[k];
+            run(ctx, &caps, &spec, group, found, ROW_SUMS * group);
+            ck_assert_mem_eq(found, expected, ROW_SUMS * group * sizeof(float));
+        }
     }
     ck_ok(attncl_context_destroy(ctx));
 }
@@ -127,9 +224,9 @@ static void check_judged(enum lane_shuffle shuffle, const char *words)
     ck_ok(attncl_context_destroy(ctx));
 }
 
-TEST(right_ones_pass)
+TABLE_TEST(right_ones_pass, emulated)
 {
-    check_judged(SHUFFLE_EMULATED, NULL);
+    check_judged(emulated[_i], NULL);
 }
 
 TEST(what_the_compiler_does_not_know_fails)
@@ -162,12 +259,30 @@ TABLE_TEST(extensions_are_right_or_do_not_build, extensions)
     ck_ok(attncl_context_destroy(ctx));
 }
 
-static const char *const mistakes[] = {"(i ^ 1)", "(i ^ (distance / 2))"};
+static const struct {
+    const char *file, *from, *to, *kernel;
+} mistakes[] = {
+    {"shuffle", "(i ^ distance)", "(i ^ 1)", "clip_total_fwd"},
+    {"shuffle", "(i ^ distance)", "(i ^ (distance / 2))", "clip_total_fwd"},
+    {"shuffle", "0xb1", "0x4e", "clip_total_fwd"},
+    {"shuffle", "0x1b", "0xb1", "clip_total_fwd"},
+    {"shuffle", "0x128", "0x124", "clip_total_fwd"},
+    {"shuffle", "DPP_TWICE(x, HALF_MIRROR, QUAD_XOR_3)", "DPP(x, HALF_MIRROR)", "clip_total_fwd"},
+    {"row_tiling", "n < JOINED", "n < JOINED / 2", "layer_norm_rows_fwd"},
+    {"row_tiling", "if (PARTS == 1)", "if (JOINED > 1)", "layer_norm_rows_fwd"},
+    {"row_tiling", "(x, JOIN, SHUFFLE_XOR, tmp);", "(x, ADD, SHUFFLE_XOR, tmp);",
+     "softmax_rows_fwd"},
+};
 
 TABLE_TEST(wrong_ones_fail, mistakes)
 {
-    sources_write("common/shuffle.clh", "(i ^ distance)", mistakes[_i]);
-    check_judged(SHUFFLE_EMULATED, "differ from local memory's");
+    const bool of_amd = strncmp(mistakes[_i].from, "0x", 2) == 0 || *mistakes[_i].from == 'D';
+    char file[32], words[64];
+
+    snprintf(file, sizeof file, "common/%s.clh", mistakes[_i].file);
+    snprintf(words, sizeof words, "%s: sums of ", mistakes[_i].kernel);
+    sources_write(file, mistakes[_i].from, mistakes[_i].to);
+    check_judged(of_amd ? SHUFFLE_AMD_EMULATED : SHUFFLE_EMULATED, words);
 }
 
 // In a new context each time.
@@ -183,6 +298,7 @@ static enum lane_shuffle chosen(void)
 
 TEST(the_choice_is_kept)
 {
+    setenv("ATTNCL_CACHE", "rw", 1);
     ck_assert_int_eq(chosen(), SHUFFLE_EMULATED);
     setenv("ATTNCL_SHUFFLE", "off", 1);
     ck_assert_int_eq(chosen(), SHUFFLE_NONE);
