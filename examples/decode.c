@@ -71,6 +71,10 @@ static attncl_status measure(attncl_decoder *decoder, int64_t n, const int32_t *
 {
     const int64_t n_vocab = attncl_decoder_vocabulary(decoder);
     attncl_status status = attncl_decoder_reset(decoder);
+    if (status == ATTNCL_OK) // a driver may compile at the first launch of a kernel
+        status = attncl_decoder_step(decoder, tokens, scores);
+    if (status == ATTNCL_OK)
+        status = attncl_decoder_reset(decoder);
     double start = seconds_now();
     for (int64_t t = 0; t < n && status == ATTNCL_OK; t++)
         status = attncl_decoder_step(decoder, tokens + t, t + 1 == n ? scores : NULL);
