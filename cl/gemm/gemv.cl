@@ -21,7 +21,9 @@
 //   NORM      the rows of A are normalised; gemv_dot alone         0 | 1
 //   MERGE     the rows of A are merged from parts; gemv_dot       0 | 1
 //   PRODUCTS  products of A, each with its B, bias and C in         1 | 3
-//             gemv_dot; of one batch entry where there are several
+//             gemv_dot; where there are several, of one batch entry
+//             and without gate and residual: some devices allow 256 bytes
+//             of arguments
 //   WTYPE     as in weights.clh: type of B                         0 | 1 | 2
 //   ACT       activation of the epilogue                           0 .. 6
 
@@ -58,12 +60,14 @@
 #endif
 
 #if PRODUCTS == 3
-// C without a start, its rows as far apart as the first's
+// Bit i of has_bias: product i has one.  C without a start, its rows as far apart as the first's
+#define DOT_EPILOGUE_PARAMS int has_bias, __global const float *restrict bias
 #define PRODUCT_PARAMS(i)                                                                          \
-    , __global const WEIGHT *restrict b_##i, long b_start_##i, long ldb_##i, int has_bias_##i,     \
+    , __global const WEIGHT *restrict b_##i, long b_start_##i, long ldb_##i,                       \
         __global const float *restrict bias_##i, __global float *restrict c_##i
 #define OTHER_PARAMS PRODUCT_PARAMS(1) PRODUCT_PARAMS(2)
 #else
+#define DOT_EPILOGUE_PARAMS EPILOGUE_PARAMS
 #define OTHER_PARAMS
 #endif
 
@@ -71,7 +75,7 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
                      long a_start, long lda, long a_batch, __global const WEIGHT *restrict b_base,
                      long b_start, long ldb, long b_batch, __global float *restrict c_base,
                      long c_start, long ldc, long c_batch,
-                     EPILOGUE_PARAMS NORM_PARAMS MERGE_PARAMS OTHER_PARAMS)
+                     DOT_EPILOGUE_PARAMS NORM_PARAMS MERGE_PARAMS OTHER_PARAMS)
 {
     GROUP_SPACE(tmp);
     const int j0 = (int)get_group_id(0) % groups_n * COLS_PER_GROUP;
@@ -83,11 +87,10 @@ KERNEL void gemv_dot(int m, int n, int k, int groups_n, __global const float *re
                                               : b_2 + b_start_2;
     __global float *c = product == 0 ? c_base + c_start : product == 1 ? c_1 : c_2;
     const long b_row = product == 0 ? ldb : product == 1 ? ldb_1 : ldb_2;
-    struct epilogue e = EPILOGUE_OF(0);
-    if (product > 0) {
-        e.flags = (product == 1 ? has_bias_1 : has_bias_2) ? EPI_BIAS_COL : 0;
-        e.bias = product == 1 ? bias_1 : bias_2;
-    }
+    const struct epilogue e = {.flags = has_bias >> product & 1 ? EPI_BIAS_COL : 0,
+                               .bias = product == 0   ? bias
+                                       : product == 1 ? bias_1
+                                                      : bias_2};
 #else
     const int entry = (int)get_group_id(0) / groups_n;
     __global const float *a = a_base + a_start + entry * a_batch;

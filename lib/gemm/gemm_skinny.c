@@ -214,8 +214,18 @@ static void add_others(struct arg_list *args, const struct gemm *g)
     for (int i = 0; i < GEMM_MAX_OTHERS; ++i) {
         const struct gemm_other *o = &g->other[i];
         arg_list_add(args, ARGS(arg_mem(o->b.span), arg_i64(o->b.start), arg_i64(o->b.ld),
-                                arg_i32(o->bias.storage != NULL), arg_mem(o->bias), arg_mem(o->c)));
+                                arg_mem(o->bias), arg_mem(o->c)));
     }
+}
+
+// Of several products: which have a bias, and the first one's.
+static void add_biases(struct arg_list *args, const struct gemm *g)
+{
+    int has_bias = g->bias.storage != NULL;
+
+    for (int i = 0; i < GEMM_MAX_OTHERS; ++i)
+        has_bias |= (g->other[i].bias.storage != NULL) << (1 + i);
+    arg_list_add(args, ARGS(arg_i32(has_bias), arg_mem(g->bias)));
 }
 
 attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
@@ -256,7 +266,10 @@ attncl_status attncl__gemm_skinny(struct launcher *l, const struct gemm *g,
     attncl__gemm_add_matrix(&args, &g->a);
     attncl__gemm_add_matrix(&args, &g->b);
     attncl__gemm_add_matrix(&args, &g->c);
-    attncl__gemm_add_epilogue(&args, g);
+    if (n_products > 1)
+        add_biases(&args, g);
+    else
+        attncl__gemm_add_epilogue(&args, g);
     if (norms)
         add_norm(&args, l->caps, g);
     if (g->merge.position.storage)
